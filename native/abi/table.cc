@@ -1,0 +1,278 @@
+#include "table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../core/identity.h"
+
+// The layout is a promise: within a major version none of these may change.
+static_assert(sizeof(allstop_string) == 2 * sizeof(void*));
+static_assert(offsetof(allstop_error, name) == 8);
+static_assert(sizeof(allstop_error) == 8 + 5 * sizeof(allstop_string));
+static_assert(offsetof(allstop_record_info, requested_at_ms) == 16);
+static_assert(offsetof(allstop_record_info, id) == 32);
+static_assert(sizeof(allstop_record_info) == 32 + 7 * sizeof(allstop_string));
+static_assert(offsetof(allstop_table, retain) == 16);
+static_assert(sizeof(allstop_table) == 16 + 15 * sizeof(void*));
+static_assert(offsetof(allstop_capsule, table) == 16);
+
+// Third parties load the word by themselves.
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
+              std::atomic<std::uint32_t>::is_always_lock_free);
+
+namespace allstop::abi {
+namespace {
+
+using core::Coordinator;
+using core::Status;
+
+static_assert(ALLSTOP_CANCELLED == static_cast<allstop_status>(Status::kCancelled));
+static_assert(ALLSTOP_INVALID_ARGUMENT == static_cast<allstop_status>(Status::kInvalidArgument));
+static_assert(ALLSTOP_DEADLINE_EXCEEDED == static_cast<allstop_status>(Status::kDeadlineExceeded));
+static_assert(ALLSTOP_RESOURCE_EXHAUSTED ==
+              static_cast<allstop_status>(Status::kResourceExhausted));
+static_assert(ALLSTOP_FAILED_PRECONDITION ==
+              static_cast<allstop_status>(Status::kFailedPrecondition));
+static_assert(ALLSTOP_OUT_OF_RANGE == static_cast<allstop_status>(Status::kOutOfRange));
+static_assert(ALLSTOP_UNAVAILABLE == static_cast<allstop_status>(Status::kUnavailable));
+static_assert(ALLSTOP_INVALID_HANDLE == static_cast<allstop_status>(Status::kInvalidHandle));
+static_assert(ALLSTOP_SELF_JOIN == static_cast<allstop_status>(Status::kSelfJoin));
+static_assert(ALLSTOP_STRAGGLERS == static_cast<allstop_status>(Status::kStragglers));
+static_assert(ALLSTOP_STOPPED_BY_ERROR == static_cast<allstop_status>(Status::kStoppedByError));
+
+allstop_status ToC(Status status) { return static_cast<allstop_status>(status); }
+
+Coordinator& FromState(allstop_state* state) { return *reinterpret_cast<Coordinator*>(state); }
+
+std::string ToString(allstop_string string) {
+  return string.data == nullptr ? std::string() : std::string(string.data, string.size);
+}
+
+allstop_string View(const std::string& text) {
+  return text.empty() ? allstop_string{nullptr, 0} : allstop_string{text.data(), text.size()};
+}
+
+// No exception crosses the border. All that the core can throw here is for want
+// of memory (or of threads, which is the same to the caller).
+template <typename Body>
+allstop_status Guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    return ALLSTOP_RESOURCE_EXHAUSTED;
+  }
+}
+
+// A struct of an older header may be shorter, one of a newer header longer; what
+// we cannot understand at all is refused. 8: up to the first string.
+constexpr std::uint32_t kSmallestStruct = 8;
+
+std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given) {
+  allstop_error error = {};
+  std::memcpy(&error, &given, std::min<std::size_t>(given.size, sizeof(error)));
+  core::ErrorFields fields;
+  fields.name = ToString(error.name);
+  fields.message = ToString(error.message);
+  fields.code = ToString(error.code);
+  fields.stack = ToString(error.stack);
+  fields.native_type = ToString(error.native_type);
+  if (fields.name.empty()) fields.name = "NativeError";
+  if (fields.code.empty() && fields.name == "NativeError") fields.code = "ERR_ALLSTOP_NATIVE";
+  for (const std::string* type : {&fields.native_type, &fields.name}) {
+    if (!type->empty()) fields.chain.push_back(*type);
+  }
+  return core::ErrorRecord::Encode(std::move(fields));
+}
+
+void Retain(allstop_state* state) { FromState(state).Retain(); }
+
+void Release(allstop_state* state) { FromState(state).Release(); }
+
+const std::uint32_t* StopWord(allstop_state* state) {
+  return reinterpret_cast<const std::uint32_t*>(&FromState(state).stop_word());
+}
+
+allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
+  if (error != nullptr && error->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    core::StopRequest request;
+    if (error != nullptr) request.error = ToRecord(*error);
+    request.requester =
+        FromState(state).ThisThread(error != nullptr ? core::Via::kException : core::Via::kCall);
+    const auto outcome = FromState(state).RequestStop(std::move(request));
+    return outcome == core::StopOutcome::kRefused ? ALLSTOP_FAILED_PRECONDITION : ALLSTOP_OK;
+  });
+}
+
+allstop_status WaitForStop(allstop_state* state, double timeout_ms) {
+  if (!(timeout_ms >= 0)) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    const auto deadline = core::Deadline::After(timeout_ms);
+    return FromState(state).WaitForStop(deadline) ? ALLSTOP_OK : ALLSTOP_DEADLINE_EXCEEDED;
+  });
+}
+
+allstop_status ClearStop(allstop_state* state) {
+  return Guarded([&] { return ToC(FromState(state).ClearStop()); });
+}
+
+using RecordReference = std::shared_ptr<const core::StopRecord>;
+
+allstop_status StopRecord(allstop_state* state, allstop_record** record) {
+  *record = nullptr;
+  return Guarded([&] {
+    RecordReference current = FromState(state).View().record;
+    if (current) *record = reinterpret_cast<allstop_record*>(new RecordReference(current));
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status RecordInfo(const allstop_record* opaque, allstop_record_info* info) {
+  if (info->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
+  const core::StopRecord& record = **reinterpret_cast<const RecordReference*>(opaque);
+  allstop_record_info full = {};
+  full.size = info->size;
+  full.kind = static_cast<std::int32_t>(record.kind);
+  full.language = record.requester.language == core::Language::kNative ? ALLSTOP_LANGUAGE_NATIVE
+                                                                       : ALLSTOP_LANGUAGE_JS;
+  full.requested_at_ms = record.requested_at_ms;
+  full.thread_id = record.requester.thread_id;
+  full.id = View(record.id);
+  full.thread_name = View(record.requester.thread_name);
+  if (record.error) {
+    const core::ErrorFields& fields = record.error->fields();
+    full.name = View(fields.name);
+    full.message = View(fields.message);
+    full.code = View(fields.code);
+    full.stack = View(fields.stack);
+    full.native_type = View(fields.native_type);
+  }
+  std::memcpy(info, &full, std::min<std::size_t>(info->size, sizeof(full)));
+  return ALLSTOP_OK;
+}
+
+void RecordRelease(allstop_record* record) { delete reinterpret_cast<RecordReference*>(record); }
+
+struct RegisteredThread {
+  std::shared_ptr<Coordinator> coordinator;
+  std::uint64_t id;
+};
+
+RegisteredThread& FromThread(allstop_thread* thread) {
+  return *reinterpret_cast<RegisteredThread*>(thread);
+}
+
+allstop_status ThreadRegister(allstop_state* state, allstop_string name, std::uint32_t flags,
+                              allstop_thread** thread) {
+  if ((flags & ~ALLSTOP_THREAD_UNSTARTED) != 0) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    core::NewThread registration;
+    registration.name = ToString(name);
+    if (registration.name.empty()) registration.name = "native";
+    registration.kind = core::ThreadKind::kNative;
+    registration.started = (flags & ALLSTOP_THREAD_UNSTARTED) == 0;
+    auto registered = std::make_unique<RegisteredThread>();
+    registered->coordinator = FromState(state).shared_from_this();
+    registered->id = registered->coordinator->RegisterThread(std::move(registration));
+    *thread = reinterpret_cast<allstop_thread*>(registered.release());
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status ThreadEnter(allstop_thread* thread) {
+  return Guarded([&] {
+    FromThread(thread).coordinator->EnterThread(FromThread(thread).id);
+    return ALLSTOP_OK;
+  });
+}
+
+void ThreadDone(allstop_thread* thread, const allstop_error* error) {
+  const std::unique_ptr<RegisteredThread> registered(&FromThread(thread));
+  Coordinator& coordinator = *registered->coordinator;
+  if (error != nullptr && error->size >= kSmallestStruct) {
+    Guarded([&] {
+      core::StopRequest request;
+      request.error = ToRecord(*error);
+      request.requester = coordinator.ThisThread(core::Via::kException);
+      request.has_caller = false;
+      coordinator.RequestStop(std::move(request));
+      return ALLSTOP_OK;
+    });
+  }
+  // Last, so that a join which waited for this thread finds its error.
+  Guarded([&] {
+    coordinator.EndThread(registered->id);
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status Join(allstop_state* state, double grace_period_ms, std::uint32_t flags) {
+  if (!(grace_period_ms >= 0) || (flags & ~ALLSTOP_JOIN_IGNORE_LIVE_THREADS) != 0) {
+    return ALLSTOP_INVALID_ARGUMENT;
+  }
+  return Guarded([&] {
+    const bool ignore = (flags & ALLSTOP_JOIN_IGNORE_LIVE_THREADS) != 0;
+    return ToC(FromState(state).BlockingJoin(grace_period_ms, ignore));
+  });
+}
+
+struct RegisteredCallback {
+  std::shared_ptr<Coordinator> coordinator;
+  std::shared_ptr<core::StopCallback> callback;  // null if it ran at once
+};
+
+allstop_status OnStop(allstop_state* state, allstop_stop_fn fn, void* context,
+                      allstop_callback** callback) {
+  if (fn == nullptr) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    auto registered = std::make_unique<RegisteredCallback>();
+    registered->coordinator = FromState(state).shared_from_this();
+    registered->callback = registered->coordinator->OnStop(fn, context);
+    *callback = reinterpret_cast<allstop_callback*>(registered.release());
+    return ALLSTOP_OK;
+  });
+}
+
+void CallbackRelease(allstop_callback* callback) {
+  const std::unique_ptr<RegisteredCallback> registered(
+      reinterpret_cast<RegisteredCallback*>(callback));
+  if (!registered || !registered->callback) return;
+  registered->coordinator->RemoveStopCallback(*registered->callback);
+}
+
+}  // namespace
+
+const allstop_table& Table() {
+  static const allstop_table table = {
+      sizeof(allstop_table),
+      ALLSTOP_ABI_MAJOR,
+      ALLSTOP_ABI_MINOR,
+      0,
+      Retain,
+      Release,
+      StopWord,
+      RequestStop,
+      WaitForStop,
+      ClearStop,
+      StopRecord,
+      RecordInfo,
+      RecordRelease,
+      ThreadRegister,
+      ThreadEnter,
+      ThreadDone,
+      Join,
+      OnStop,
+      CallbackRelease,
+  };
+  return table;
+}
+
+}  // namespace allstop::abi

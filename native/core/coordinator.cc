@@ -1,0 +1,516 @@
+// Invariants, cited below by number. "Stopped" means record_ != nullptr.
+//
+//  1. stop_word_, every registered mirror, and "stopped" agree whenever mutex_ is
+//     free. They change under it only, all together, in Latch and ClearStop.
+//  2. generation_ grows by one with every stop and never falls.
+//  3. If the parent is stopped, so is the child, whenever the parent's mutex is
+//     free: Latch descends to the children before it lets go of the parent, a
+//     child is born under the parent's mutex, and ClearStop holds the parent's
+//     mutex while it checks.
+//  4. A Join in joins_ counts in alive_ the entries of its snapshot that are
+//     alive, and each of those entries lists it; nobody else lists it.
+//  5. A stop callback is in callbacks_ exactly while it is kWaiting and no stop
+//     has taken it. Its function is called only by the thread that moved it to
+//     kRunning, with no lock held.
+//  6. observers_ holds whoever AddObserver added and RemoveObserver has not yet
+//     removed; mirrors of others are never written.
+//
+// No wake-up is lost. Every wait holds mutex_ while it tests its predicate, and
+// condition variables release it atomically with going to sleep. Whatever can
+// make a predicate true (Latch, Ended, the end of a callback) happens under
+// mutex_ and notifies after it, so a waiter either saw the new state, or sleeps
+// already and is notified. A stop that is cleared before the waiter runs is still
+// seen, since the wait tests the generation (2). Observers are told after the
+// mutex is released, but what they then read (generation, unseen_, alive_) was
+// written under it, and they declare interest under it as well: interest that
+// came too late for OnStop finds the new generation.
+//
+// Nothing deadlocks. Locks are taken in the order registry, parent, child, and
+// whatever observers use comes last; nothing is called out to while one is held
+// (Effects run when all are released). RemoveStopCallback waits for a callback
+// that runs on another thread, and callbacks may not block, so it ends.
+//
+// Lifetime. Effects hold references to all that they touch. A child is listed by
+// bare pointer; its destructor takes the parent's mutex to leave the list, so a
+// listed child has its members still, and weak_from_this tells if it is dying.
+#include "coordinator.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "identity.h"
+#include "registry.h"
+
+namespace allstop::core {
+
+// What is left to do once no lock is held.
+struct Coordinator::Effects {
+  std::vector<std::shared_ptr<Coordinator>> stopped;
+  std::vector<std::pair<std::shared_ptr<Coordinator>, std::shared_ptr<StopCallback>>> callbacks;
+  std::vector<std::shared_ptr<Observer>> on_stop;
+  std::vector<std::shared_ptr<Observer>> on_clear;
+  std::vector<std::shared_ptr<Observer>> on_join_progress;
+  bool joins_changed = false;
+
+  // Threads first, since they have the shortest way.
+  void Run(Coordinator& self) {
+    for (const auto& coordinator : stopped) {
+      coordinator->stop_changed_.notify_all();
+      coordinator->join_changed_.notify_all();
+    }
+    if (joins_changed) self.join_changed_.notify_all();
+    for (const auto& observer : on_stop) observer->OnStop();
+    for (const auto& observer : on_clear) observer->OnClear();
+    for (const auto& observer : on_join_progress) observer->OnJoinProgress();
+    for (const auto& [coordinator, callback] : callbacks) RunCallback(*coordinator, *callback);
+  }
+
+  static void RunCallback(Coordinator& coordinator, StopCallback& callback) {
+    {
+      const std::lock_guard<std::mutex> lock(coordinator.mutex_);
+      if (callback.phase_ == StopCallback::Phase::kDone) return;  // removed meanwhile
+      callback.phase_ = StopCallback::Phase::kRunning;
+      callback.runner_ = std::this_thread::get_id();
+    }
+    callback.function_(callback.context_);
+    {
+      const std::lock_guard<std::mutex> lock(coordinator.mutex_);
+      callback.phase_ = StopCallback::Phase::kDone;
+    }
+    coordinator.callback_done_.notify_all();
+  }
+};
+
+Coordinator::Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth)
+    : id_(Registry::Get().NextId()),
+      options_(std::move(options)),
+      parent_(std::move(parent)),
+      depth_(depth) {}
+
+std::shared_ptr<Coordinator> Coordinator::Create(Options options) {
+  std::shared_ptr<Coordinator> made(new Coordinator(std::move(options), nullptr, 0));
+  Registry::Get().Add(made->id_, made);
+  return made;
+}
+
+std::shared_ptr<Coordinator> Coordinator::CreateChild(Options options) {
+  if (depth_ == kMaxDepth) return nullptr;
+  std::shared_ptr<Coordinator> child(
+      new Coordinator(std::move(options), shared_from_this(), depth_ + 1));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    children_.insert(child.get());
+    if (record_) {      // invariant 3
+      Effects nothing;  // nobody knows the child yet
+      const std::lock_guard<std::mutex> child_lock(child->mutex_);
+      child->LatchFromParent(*record_, nothing);
+    }
+  }
+  Registry::Get().Add(child->id_, child);
+  return child;
+}
+
+Coordinator::~Coordinator() {
+  Registry::Get().Remove(id_);
+  if (parent_) {
+    const std::lock_guard<std::mutex> lock(parent_->mutex_);
+    parent_->children_.erase(this);
+  }
+}
+
+StopOutcome Coordinator::RequestStop(StopRequest request) {
+  Effects effects;
+  StopOutcome outcome;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    outcome = Decide(request, effects);
+  }
+  effects.Run(*this);
+  return outcome;
+}
+
+StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
+  const bool clean = request.error && IsClean(*request.error);
+  const bool failed = request.error && !clean;
+  // Nobody will look at the record again, so the error would vanish.
+  if (joined_ && failed && request.has_caller) return StopOutcome::kRefused;
+  if (IsEcho(request)) return StopOutcome::kEcho;
+  if (record_) return request.error ? Suppress(request) : StopOutcome::kAlreadyStopped;
+  if (joined_ && failed) return Suppress(request);
+
+  auto record = std::make_shared<StopRecord>();
+  record->id = request.error ? request.error->fields().id : NextIdentity();
+  record->kind = failed ? StopKind::kError : clean ? StopKind::kClean : StopKind::kPlain;
+  record->error = request.error;
+  record->requester = request.requester;
+  record->requested_at_ms = WallClockMs();
+  record->requested_at = Clock::now();
+  Latch(std::move(record), effects);
+  return StopOutcome::kStopped;
+}
+
+void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Effects& effects) {
+  record_ = std::move(record);
+  ++generation_;
+  stop_word_.store(1, std::memory_order_release);
+  for (const auto& observer : observers_) {
+    if (observer->mirror_) observer->mirror_->store(1, std::memory_order_release);
+    if (!observer->interested_) continue;
+    if (!observer->unseen_) observer->unseen_ = record_;
+    effects.on_stop.push_back(observer);
+  }
+  for (Join* join : joins_) {
+    if (join->stop_) continue;
+    join->stop_ = record_;
+    if (auto waiter = join->waiter_.lock()) effects.on_join_progress.push_back(std::move(waiter));
+  }
+  const std::shared_ptr<Coordinator> self = weak_from_this().lock();
+  if (self) {  // else it is dying, or not yet known to anybody
+    effects.stopped.push_back(self);
+    for (auto& callback : callbacks_) effects.callbacks.emplace_back(self, std::move(callback));
+    callbacks_.clear();
+  }
+  for (Coordinator* child : children_) {
+    const std::lock_guard<std::mutex> lock(child->mutex_);
+    if (!child->record_) child->LatchFromParent(*record_, effects);
+  }
+}
+
+void Coordinator::LatchFromParent(const StopRecord& record, Effects& effects) {
+  auto inherited = std::make_shared<StopRecord>(record);  // same id: the same stop
+  inherited->requester.via = Via::kParent;
+  if (record.error) {
+    inherited->kind = IsClean(*record.error) ? StopKind::kClean : StopKind::kError;
+  }
+  Latch(std::move(inherited), effects);
+}
+
+StopOutcome Coordinator::Suppress(const StopRequest& request) {
+  ++suppressed_count_;
+  if (suppressed_.size() == kMaxSuppressed) return StopOutcome::kCounted;
+  suppressed_.push_back({request.error, request.requester, WallClockMs()});
+  return StopOutcome::kSuppressed;
+}
+
+bool Coordinator::IsClean(const ErrorRecord& error) const {
+  const auto& types = options_.clean_stop_types;
+  return std::any_of(types.begin(), types.end(),
+                     [&error](const std::string& type) { return error.IsOfType(type); });
+}
+
+bool Coordinator::IsEcho(const StopRequest& request) const {
+  const auto contains = [](const auto& ids, const std::string& id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  if (record_ && contains(request.echo_ids, record_->id)) return true;
+  return std::any_of(request.abort_echo_ids.begin(), request.abort_echo_ids.end(),
+                     [&](const std::string& id) { return contains(past_ids_, id); });
+}
+
+std::uint64_t Coordinator::generation() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return generation_;
+}
+
+bool Coordinator::WaitForStop(std::uint64_t generation, const Deadline& deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return deadline.Wait(stop_changed_, lock,
+                       [&] { return record_ != nullptr || generation_ != generation; });
+}
+
+Status Coordinator::ClearStop() {
+  constexpr std::size_t kMaxPastIds = 64;
+  Effects effects;
+  {
+    std::unique_lock<std::mutex> parent_lock;
+    if (parent_) {
+      parent_lock = std::unique_lock<std::mutex>(parent_->mutex_);
+      if (parent_->record_) return Status::kFailedPrecondition;  // invariant 3
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (record_) {
+      if (past_ids_.size() == kMaxPastIds) past_ids_.pop_front();
+      past_ids_.push_back(record_->id);
+    }
+    ++life_;
+    joined_ = false;
+    record_ = nullptr;
+    suppressed_.clear();
+    suppressed_count_ = 0;
+    stop_word_.store(0, std::memory_order_release);
+    for (const auto& observer : observers_) {
+      if (observer->mirror_) observer->mirror_->store(0, std::memory_order_release);
+      if (observer->interested_) effects.on_clear.push_back(observer);
+    }
+  }
+  effects.Run(*this);
+  return Status::kOk;
+}
+
+bool Coordinator::joined() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return joined_;
+}
+
+StopView Coordinator::View() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {record_, suppressed_, suppressed_count_};
+}
+
+std::uint64_t Coordinator::RegisterThread(NewThread thread) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return threads_.Add(std::move(thread))->info.id;
+}
+
+void Coordinator::EnterThread(std::uint64_t id) {
+  const std::uint64_t os_thread_id = OsThreadId();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entry = threads_.Find(id);
+  if (!entry) return;
+  const bool was_alive = entry->info.alive;
+  threads_.Enter(*entry, os_thread_id);
+  if (!was_alive) {
+    for (Join* join : entry->joins) ++join->alive_;  // invariant 4
+  }
+}
+
+bool Coordinator::ReadmitThread(std::uint64_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return threads_.Readmit(id);
+}
+
+void Coordinator::EndThread(std::uint64_t id) {
+  Effects effects;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto entry = threads_.Find(id);
+    if (!entry) return;
+    const bool was_alive = entry->info.alive;
+    threads_.End(id, /*unobserved=*/false);
+    if (was_alive) Ended(*entry, effects);
+  }
+  effects.Run(*this);
+}
+
+void Coordinator::Ended(ThreadRegistry::Entry& entry, Effects& effects) {
+  for (Join* join : entry.joins) {
+    if (--join->alive_ > 0) continue;
+    effects.joins_changed = true;
+    if (auto waiter = join->waiter_.lock()) effects.on_join_progress.push_back(std::move(waiter));
+  }
+}
+
+void Coordinator::EndThreadsOwnedBy(std::uint64_t owner, const StopRequest& request) {
+  Effects effects;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto entries = threads_.OwnedBy(owner);
+    const bool any_alive = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
+      return entry->info.alive && !entry->forgotten;
+    });
+    // Before they end, so that a join which waits for them sees why.
+    if (any_alive && !record_) Decide(request, effects);
+    for (const auto& entry : entries) {
+      const bool was_alive = entry->info.alive;
+      threads_.End(entry->info.id, /*unobserved=*/true);
+      if (was_alive) Ended(*entry, effects);
+    }
+  }
+  effects.Run(*this);
+}
+
+std::vector<ThreadInfo> Coordinator::LiveThreads() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<ThreadInfo> infos;
+  for (const auto& entry : threads_.Live()) infos.push_back(entry->info);
+  return infos;
+}
+
+std::vector<ThreadInfo> Coordinator::EndedThreads() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {threads_.ended().begin(), threads_.ended().end()};
+}
+
+Requester Coordinator::ThisThread(Via via) const {
+  Requester requester = ThisNativeThread(via);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto entry = threads_.OnOsThread(requester.thread_id)) {
+    requester.thread_name = entry->info.name;
+  }
+  return requester;
+}
+
+std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
+                                             std::weak_ptr<Observer> waiter) {
+  const std::uint64_t os_thread_id = OsThreadId();
+  const auto is_caller = [&](const ThreadInfo& info) {
+    if (!info.alive) return false;
+    if (info.kind == ThreadKind::kNative) {
+      return info.has_thread_id && info.thread_id == os_thread_id;
+    }
+    if (info.kind == ThreadKind::kWorker) {
+      return caller.is_worker && info.thread_id == caller.worker_thread_id;
+    }
+    return std::find(caller.tasks.begin(), caller.tasks.end(), info.id) != caller.tasks.end();
+  };
+  auto join = std::make_shared<Join>();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  join->snapshot_ = threads_.Live();
+  for (const auto& entry : join->snapshot_) {
+    if (is_caller(entry->info)) return nullptr;
+  }
+  for (const auto& entry : join->snapshot_) {  // invariant 4
+    entry->joins.push_back(join.get());
+    if (entry->info.alive) ++join->alive_;
+  }
+  join->stop_ = record_;
+  join->life_ = life_;
+  join->waiter_ = std::move(waiter);
+  joins_.insert(join.get());
+  return join;
+}
+
+double Coordinator::JoinRemainingMs(const Join& join, double grace_period_ms) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (join.alive_ == 0) return 0;
+  if (!join.stop_) return std::numeric_limits<double>::infinity();
+  const Clock::time_point from = std::max(join.began_, join.stop_->requested_at);
+  return Deadline::After(grace_period_ms, from).RemainingMs();
+}
+
+JoinResult Coordinator::FinishJoin(Join& join) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  JoinResult result;
+  if (!join.in_progress_) return result;
+  Detach(join);
+  result.stop = join.stop_;
+  for (const auto& entry : join.snapshot_) {
+    if (entry->info.alive) result.stragglers.push_back(entry->info);
+    threads_.Forget(*entry);
+  }
+  // A join of a life that was cleared away must not close the new one: errors
+  // reported there still have somebody to go to.
+  if (join.life_ == life_) joined_ = true;
+  return result;
+}
+
+void Coordinator::AbandonJoin(Join& join) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (join.in_progress_) Detach(join);
+}
+
+void Coordinator::Detach(Join& join) {
+  join.in_progress_ = false;
+  joins_.erase(&join);
+  for (const auto& entry : join.snapshot_) threads_.Unlist(*entry, &join);
+}
+
+Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_threads) {
+  const std::shared_ptr<Join> join = BeginJoin({});
+  if (!join) return Status::kSelfJoin;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    join_changed_.wait(lock, [&] { return join->alive_ == 0 || join->stop_ != nullptr; });
+    if (join->stop_) {
+      const Clock::time_point from = std::max(join->began_, join->stop_->requested_at);
+      Deadline::After(grace_period_ms, from).Wait(join_changed_, lock, [&] {
+        return join->alive_ == 0;
+      });
+    }
+  }
+  const JoinResult result = FinishJoin(*join);
+  if (result.stop && result.stop->kind == StopKind::kError) return Status::kStoppedByError;
+  if (!result.stragglers.empty() && !ignore_live_threads) return Status::kStragglers;
+  return Status::kOk;
+}
+
+std::shared_ptr<StopCallback> Coordinator::OnStop(StopCallback::Function function, void* context) {
+  auto callback = std::make_shared<StopCallback>(function, context);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!record_) {
+      callbacks_.push_back(callback);
+      return callback;
+    }
+  }
+  function(context);
+  return nullptr;
+}
+
+void Coordinator::RemoveStopCallback(StopCallback& callback) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (callback.phase_ == StopCallback::Phase::kWaiting) {
+    callback.phase_ = StopCallback::Phase::kDone;  // a stop may have taken it already
+    callbacks_.erase(std::remove_if(callbacks_.begin(), callbacks_.end(),
+                                    [&](const auto& other) { return other.get() == &callback; }),
+                     callbacks_.end());
+    return;
+  }
+  if (callback.runner_ == std::this_thread::get_id()) return;  // from within itself
+  callback_done_.wait(lock, [&] { return callback.phase_ == StopCallback::Phase::kDone; });
+}
+
+void Coordinator::AddObserver(std::shared_ptr<Observer> observer,
+                              std::atomic<std::int32_t>* mirror) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  observer->mirror_ = mirror;
+  if (mirror) mirror->store(record_ ? 1 : 0, std::memory_order_release);
+  observers_.push_back(std::move(observer));
+}
+
+void Coordinator::RemoveObserver(Observer& observer) {
+  std::shared_ptr<Observer> removed;  // destroyed after the lock is released
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = std::find_if(observers_.begin(), observers_.end(),
+                                  [&](const auto& other) { return other.get() == &observer; });
+  if (found == observers_.end()) return;
+  removed = std::move(*found);
+  *found = std::move(observers_.back());
+  observers_.pop_back();
+  observer.mirror_ = nullptr;
+  observer.interested_ = false;
+}
+
+std::uint64_t Coordinator::SetInterested(Observer& observer, bool interested) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (interested != observer.interested_) observer.unseen_ = nullptr;
+  observer.interested_ = interested;
+  return generation_;
+}
+
+std::shared_ptr<const StopRecord> Coordinator::TakeUnseen(Observer& observer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(observer.unseen_, nullptr);
+}
+
+std::uint64_t Coordinator::AddLink(std::string description) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  links_.emplace(next_link_, std::move(description));
+  return next_link_++;
+}
+
+void Coordinator::RemoveLink(std::uint64_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  links_.erase(id);
+}
+
+std::vector<std::string> Coordinator::Links() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::string> descriptions;
+  for (const auto& [id, description] : links_) descriptions.push_back(description);
+  return descriptions;
+}
+
+void Coordinator::Retain() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (foreign_references_++ == 0) self_ = shared_from_this();
+}
+
+void Coordinator::Release() {
+  std::shared_ptr<Coordinator> last;  // freed after the lock is released
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--foreign_references_ == 0) last = std::move(self_);
+}
+
+}  // namespace allstop::core

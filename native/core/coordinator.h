@@ -1,0 +1,205 @@
+// The state that a set of threads shares in order to stop together.
+#ifndef ALLSTOP_CORE_COORDINATOR_H_
+#define ALLSTOP_CORE_COORDINATOR_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "deadline.h"
+#include "status.h"
+#include "stop_callback.h"
+#include "stop_record.h"
+#include "thread_registry.h"
+
+namespace allstop::core {
+
+// Somebody outside the core who wants to be told, with no lock held, on whatever
+// thread made the change. It must not block and must not wait for JavaScript.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void OnStop() = 0;
+  virtual void OnClear() = 0;
+  virtual void OnJoinProgress() = 0;
+
+ private:
+  friend class Coordinator;
+
+  // Guarded by the mutex of the coordinator that it observes.
+  std::atomic<std::int32_t>* mirror_ = nullptr;  // a copy of the flag, or null
+  bool interested_ = false;                      // in stops and clears
+  std::shared_ptr<const StopRecord> unseen_;     // first stop not yet taken
+};
+
+// One join in progress. Made by BeginJoin, ended by FinishJoin or AbandonJoin.
+class Join {
+ private:
+  friend class Coordinator;
+
+  // Guarded by the coordinator's mutex.
+  std::vector<std::shared_ptr<ThreadRegistry::Entry>> snapshot_;
+  std::size_t alive_ = 0;                   // of the snapshot
+  std::shared_ptr<const StopRecord> stop_;  // the first one it saw, or null
+  Clock::time_point began_ = Clock::now();
+  std::uint64_t life_ = 0;
+  bool in_progress_ = true;
+  std::weak_ptr<Observer> waiter_;  // empty for a blocking join
+};
+
+// Who calls join: to tell whether a thread would wait for itself.
+struct JoinCaller {
+  bool is_worker = false;  // a JavaScript worker with this threadId
+  std::uint64_t worker_thread_id = 0;
+  std::vector<std::uint64_t> tasks;  // ids of the tasks that it runs in
+};
+
+struct JoinResult {
+  std::shared_ptr<const StopRecord> stop;  // what it saw, or null
+  std::vector<ThreadInfo> stragglers;
+};
+
+// Every method may be called on any thread that holds a reference, and none of
+// them blocks unless it says so. Callbacks and observers run before the method
+// that caused them returns, on its thread, with no lock held.
+class Coordinator : public std::enable_shared_from_this<Coordinator> {
+ public:
+  struct Options {
+    std::string name;
+    std::vector<std::string> clean_stop_types;  // see ErrorRecord::IsOfType
+  };
+
+  static std::shared_ptr<Coordinator> Create(Options options);
+  // Stops when this one does, now if it is stopped. Its own stop stays its own.
+  // Null if this one is kMaxDepth levels deep already (a stop descends by
+  // recursion, with a lock held per level).
+  std::shared_ptr<Coordinator> CreateChild(Options options);
+  static constexpr int kMaxDepth = 256;
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  std::uint64_t id() const { return id_; }
+  const std::string& name() const { return options_.name; }
+  const Options& options() const { return options_; }
+  bool has_parent() const { return parent_ != nullptr; }
+
+  StopOutcome RequestStop(StopRequest request);
+  bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
+  const std::atomic<std::uint32_t>& stop_word() const { return stop_word_; }
+  // Counts the stops. A wait that began at `generation` is over once a stop is
+  // requested or the generation is another.
+  std::uint64_t generation() const;
+  // Blocks until then, or until the deadline: true = stopped.
+  bool WaitForStop(std::uint64_t generation, const Deadline& deadline);
+  bool WaitForStop(const Deadline& deadline) { return WaitForStop(generation(), deadline); }
+  // kFailedPrecondition: the parent is stopped.
+  Status ClearStop();
+  bool joined() const;
+  StopView View() const;
+
+  std::uint64_t RegisterThread(NewThread thread);
+  // A native thread says that it is the calling one, and alive from now on.
+  void EnterThread(std::uint64_t id);
+  // Registers again a thread that a join has forgotten. False if it has ended, or
+  // is gone altogether: then it needs a new registration.
+  bool ReadmitThread(std::uint64_t id);
+  void EndThread(std::uint64_t id);
+  // The observer of these threads is gone. They end as unobserved and, without a
+  // stop, request one with `error`.
+  void EndThreadsOwnedBy(std::uint64_t owner, const StopRequest& request);
+  std::vector<ThreadInfo> LiveThreads() const;
+  std::vector<ThreadInfo> EndedThreads() const;
+  // The requester of the calling thread, by its registered name if it has one.
+  Requester ThisThread(Via via) const;
+
+  // Null: the caller is among the threads that it would wait for. `waiter` is
+  // told when the join may have got further; without one, use BlockingJoin.
+  std::shared_ptr<Join> BeginJoin(const JoinCaller& caller, std::weak_ptr<Observer> waiter = {});
+  // How long the join may still take: 0 if it is over, infinity if neither all
+  // threads have ended nor a stop was requested, else what is left of the grace
+  // period, in milliseconds.
+  double JoinRemainingMs(const Join& join, double grace_period_ms) const;
+  // Marks the coordinator joined and forgets the joined threads.
+  JoinResult FinishJoin(Join& join);
+  void AbandonJoin(Join& join);
+  // All three in one. Blocks. kOk, kStoppedByError, kStragglers, kSelfJoin.
+  Status BlockingJoin(double grace_period_ms, bool ignore_live_threads);
+
+  // Null if `function` has run already, as the stop was there.
+  std::shared_ptr<StopCallback> OnStop(StopCallback::Function function, void* context);
+  // After it has returned, the function is not running and never will. Blocks
+  // while it runs on another thread.
+  void RemoveStopCallback(StopCallback& callback);
+
+  // `mirror` (may be null) holds 1 while stopped, else 0, from now until
+  // RemoveObserver has returned.
+  void AddObserver(std::shared_ptr<Observer> observer, std::atomic<std::int32_t>* mirror);
+  void RemoveObserver(Observer& observer);
+  // From now on OnStop and OnClear are called. Returns the generation.
+  std::uint64_t SetInterested(Observer& observer, bool interested);
+  // The first stop since this was last called or interest was declared.
+  std::shared_ptr<const StopRecord> TakeUnseen(Observer& observer);
+
+  // Links are described in words, for explain().
+  std::uint64_t AddLink(std::string description);
+  void RemoveLink(std::uint64_t id);
+  std::vector<std::string> Links() const;
+
+  // One reference more, one less, for owners that are not C++ (see abi/).
+  void Retain();
+  void Release();
+
+ private:
+  struct Effects;
+
+  Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth);
+
+  // All of these: the mutex is held.
+  StopOutcome Decide(const StopRequest& request, Effects& effects);
+  void Latch(std::shared_ptr<const StopRecord> record, Effects& effects);
+  void LatchFromParent(const StopRecord& record, Effects& effects);
+  StopOutcome Suppress(const StopRequest& request);
+  bool IsClean(const ErrorRecord& error) const;
+  bool IsEcho(const StopRequest& request) const;
+  void Ended(ThreadRegistry::Entry& entry, Effects& effects);
+  void Detach(Join& join);
+
+  const std::uint64_t id_;
+  const Options options_;
+  const std::shared_ptr<Coordinator> parent_;
+  const int depth_;  // 0 without a parent
+
+  mutable std::mutex mutex_;                 // guards all that follows
+  std::condition_variable stop_changed_;     // the stop waiters
+  std::condition_variable join_changed_;     // the blocking joins
+  std::condition_variable callback_done_;    // RemoveStopCallback
+  std::atomic<std::uint32_t> stop_word_{0};  // written under it, read without
+  std::uint64_t generation_ = 0;             // stops so far
+  std::uint64_t life_ = 0;                   // clears so far
+  bool joined_ = false;
+  std::shared_ptr<const StopRecord> record_;  // not null = stopped
+  std::vector<SuppressedError> suppressed_;
+  std::uint32_t suppressed_count_ = 0;
+  std::list<std::string> past_ids_;  // of cleared stops, the newest last
+  ThreadRegistry threads_;
+  std::unordered_set<Join*> joins_;
+  std::vector<std::shared_ptr<StopCallback>> callbacks_;
+  std::vector<std::shared_ptr<Observer>> observers_;
+  std::unordered_set<Coordinator*> children_;
+  std::map<std::uint64_t, std::string> links_;
+  std::uint64_t next_link_ = 1;
+  std::uint32_t foreign_references_ = 0;
+  std::shared_ptr<Coordinator> self_;  // held while there are any
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_COORDINATOR_H_

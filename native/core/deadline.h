@@ -1,0 +1,61 @@
+// A point in monotonic time at which a wait gives up. Absolute, so that a wait
+// which is retried never lasts longer.
+#ifndef ALLSTOP_CORE_DEADLINE_H_
+#define ALLSTOP_CORE_DEADLINE_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+namespace allstop::core {
+
+using Clock = std::chrono::steady_clock;
+
+class Deadline {
+ public:
+  static Deadline Never() { return Deadline(std::nullopt); }
+
+  // `timeout_ms` from `start`; not negative, not NaN. Infinity, and anything
+  // that the clock cannot hold (292 years), is never.
+  static Deadline After(double timeout_ms, Clock::time_point start = Clock::now()) {
+    constexpr double kRepresentableMs = 9.0e12;  // a bit below 2^63 nanoseconds
+    if (!(timeout_ms < kRepresentableMs)) return Never();
+    const auto span = std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double, std::milli>(timeout_ms));
+    if (span > Clock::time_point::max() - start) return Never();
+    return Deadline(start + span);
+  }
+
+  bool IsNever() const { return !at_.has_value(); }
+  bool HasPassed() const { return at_.has_value() && Clock::now() >= *at_; }
+  std::optional<Clock::time_point> at() const { return at_; }
+
+  // Milliseconds left: 0 if passed, infinity if never.
+  double RemainingMs() const;
+
+  // Waits on `cv` until `done()` or the deadline; returns `done()`. The clock is
+  // asked again after every wake-up, since some C++ libraries wait on the wall
+  // clock underneath.
+  template <typename Predicate>
+  bool Wait(std::condition_variable& cv, std::unique_lock<std::mutex>& lock, Predicate done) const {
+    while (!done()) {
+      if (IsNever()) {
+        cv.wait(lock);
+      } else {
+        if (HasPassed()) return false;
+        cv.wait_until(lock, *at_);
+      }
+    }
+    return true;
+  }
+
+ private:
+  explicit Deadline(std::optional<Clock::time_point> at) : at_(at) {}
+
+  std::optional<Clock::time_point> at_;
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_DEADLINE_H_

@@ -1,0 +1,88 @@
+#include "error_record.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "identity.h"
+
+namespace allstop::core {
+namespace {
+
+constexpr std::string_view kMagic = "ASE";
+constexpr std::size_t kHeaderSize = 4;  // the magic and the version
+constexpr std::size_t kLengthSize = 4;
+
+void Append(std::string& out, ErrorRecord::Tag tag, std::string_view value) {
+  const auto length = static_cast<std::uint32_t>(
+      std::min<std::size_t>(value.size(), std::numeric_limits<std::uint32_t>::max()));
+  out.push_back(static_cast<char>(tag));
+  for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(length >> shift));
+  out.append(value.substr(0, length));
+}
+
+std::uint32_t ReadLength(std::string_view bytes) {
+  std::uint32_t length = 0;
+  for (std::size_t i = 0; i < kLengthSize; ++i) {
+    length |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  }
+  return length;
+}
+
+void Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value) {
+  switch (tag) {
+    case ErrorRecord::kId: fields.id = value; break;
+    case ErrorRecord::kName: fields.name = value; break;
+    case ErrorRecord::kMessage: fields.message = value; break;
+    case ErrorRecord::kCode: fields.code = value; break;
+    case ErrorRecord::kStack: fields.stack = value; break;
+    case ErrorRecord::kChain: fields.chain.emplace_back(value); break;
+    case ErrorRecord::kNativeType: fields.native_type = value; break;
+    default: break;  // JavaScript's own, or of a newer writer
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const ErrorRecord> ErrorRecord::Decode(std::string bytes) {
+  std::string_view rest = bytes;
+  if (rest.size() < kHeaderSize || rest.substr(0, kMagic.size()) != kMagic ||
+      static_cast<std::uint8_t>(rest[kMagic.size()]) != kVersion) {
+    return nullptr;
+  }
+  rest.remove_prefix(kHeaderSize);
+  ErrorFields fields;
+  while (!rest.empty()) {
+    if (rest.size() < 1 + kLengthSize) return nullptr;
+    const auto tag = static_cast<std::uint8_t>(rest[0]);
+    const std::uint32_t length = ReadLength(rest.substr(1));
+    rest.remove_prefix(1 + kLengthSize);
+    if (rest.size() < length) return nullptr;
+    Assign(fields, tag, rest.substr(0, length));
+    rest.remove_prefix(length);
+  }
+  if (fields.id.empty()) return nullptr;
+  return std::shared_ptr<const ErrorRecord>(new ErrorRecord(std::move(fields), std::move(bytes)));
+}
+
+std::shared_ptr<const ErrorRecord> ErrorRecord::Encode(ErrorFields fields) {
+  if (fields.id.empty()) fields.id = NextIdentity();
+  std::string bytes(kMagic);
+  bytes.push_back(static_cast<char>(kVersion));
+  Append(bytes, kId, fields.id);
+  if (!fields.name.empty()) Append(bytes, kName, fields.name);
+  Append(bytes, kMessage, fields.message);
+  if (!fields.code.empty()) Append(bytes, kCode, fields.code);
+  if (!fields.stack.empty()) Append(bytes, kStack, fields.stack);
+  for (const std::string& type : fields.chain) Append(bytes, kChain, type);
+  if (!fields.native_type.empty()) Append(bytes, kNativeType, fields.native_type);
+  return std::shared_ptr<const ErrorRecord>(new ErrorRecord(std::move(fields), std::move(bytes)));
+}
+
+bool ErrorRecord::IsOfType(std::string_view type) const {
+  return !type.empty() &&
+         (fields_.name == type || fields_.code == type || fields_.native_type == type ||
+          std::find(fields_.chain.begin(), fields_.chain.end(), type) != fields_.chain.end());
+}
+
+}  // namespace allstop::core

@@ -1,0 +1,34 @@
+// A function that runs once when a stop is requested, with the guarantees of
+// std::stop_callback.
+#ifndef ALLSTOP_CORE_STOP_CALLBACK_H_
+#define ALLSTOP_CORE_STOP_CALLBACK_H_
+
+#include <cstdint>
+#include <thread>
+
+namespace allstop::core {
+
+// Made and removed by Coordinator::OnStop and Coordinator::RemoveStopCallback.
+//
+// A callback runs at most once. After a stop that was cleared it is done: to be
+// told of the next stop, register again.
+class StopCallback {
+ public:
+  using Function = void (*)(void* context);
+
+  StopCallback(Function function, void* context) : function_(function), context_(context) {}
+
+ private:
+  friend class Coordinator;
+
+  enum class Phase : std::uint8_t { kWaiting, kRunning, kDone };
+
+  const Function function_;
+  void* const context_;
+  Phase phase_ = Phase::kWaiting;  // guarded by the coordinator's mutex
+  std::thread::id runner_;         // likewise; of the thread that runs it
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_STOP_CALLBACK_H_

@@ -1,0 +1,94 @@
+#include "stop_timer.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+namespace allstop::core {
+namespace {
+
+class StopTimer {
+ public:
+  // Allocated once and never destroyed, as its thread never ends.
+  static StopTimer& Get() {
+    static StopTimer* const timer = new StopTimer;
+    return *timer;
+  }
+
+  std::uint64_t Add(std::shared_ptr<Coordinator> coordinator, Clock::time_point at,
+                    StopRequest request) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!running_) {
+      std::thread([this] { Run(); }).detach();
+      running_ = true;
+    }
+    const std::uint64_t id = next_id_++;
+    const auto position = queue_.emplace(at, Item{id, std::move(coordinator), std::move(request)});
+    positions_.emplace(id, position);
+    if (position == queue_.begin()) nearest_changed_.notify_one();
+    return id;
+  }
+
+  bool Remove(std::uint64_t id) {
+    Item removed;  // its coordinator may die with it, so after the lock
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = positions_.find(id);
+    if (found == positions_.end()) return false;
+    removed = std::move(found->second->second);
+    queue_.erase(found->second);
+    positions_.erase(found);
+    return true;
+  }
+
+ private:
+  struct Item {
+    std::uint64_t id = 0;
+    std::shared_ptr<Coordinator> coordinator;
+    StopRequest request;
+  };
+  using Queue = std::multimap<Clock::time_point, Item>;
+
+  void Run() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      if (queue_.empty()) {
+        nearest_changed_.wait(lock);
+        continue;
+      }
+      const Clock::time_point nearest = queue_.begin()->first;
+      if (Clock::now() < nearest) {
+        nearest_changed_.wait_until(lock, nearest);
+        continue;
+      }
+      Item due = std::move(queue_.begin()->second);
+      positions_.erase(due.id);
+      queue_.erase(queue_.begin());
+      lock.unlock();
+      due.coordinator->RequestStop(std::move(due.request));
+      due.coordinator.reset();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;  // taken with no other lock held; guards what follows
+  std::condition_variable nearest_changed_;
+  bool running_ = false;
+  std::uint64_t next_id_ = 1;
+  Queue queue_;
+  std::unordered_map<std::uint64_t, Queue::iterator> positions_;
+};
+
+}  // namespace
+
+std::uint64_t ScheduleStop(std::shared_ptr<Coordinator> coordinator, Deadline deadline,
+                           StopRequest request) {
+  if (deadline.IsNever()) return 0;
+  return StopTimer::Get().Add(std::move(coordinator), *deadline.at(), std::move(request));
+}
+
+bool CancelScheduledStop(std::uint64_t id) { return id != 0 && StopTimer::Get().Remove(id); }
+
+}  // namespace allstop::core

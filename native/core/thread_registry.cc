@@ -1,0 +1,104 @@
+#include "thread_registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "identity.h"
+
+namespace allstop::core {
+
+std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
+  auto entry = std::make_shared<Entry>();
+  entry->info.id = next_id_++;
+  entry->info.name = std::move(thread.name);
+  entry->info.kind = thread.kind;
+  entry->info.alive = thread.started;
+  entry->info.has_thread_id = thread.has_thread_id;
+  entry->info.thread_id = thread.thread_id;
+  entry->info.started_at_ms = WallClockMs();
+  entry->owner = thread.owner;
+  live_.emplace(entry->info.id, entry);
+  return entry;
+}
+
+std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Find(std::uint64_t id) const {
+  const auto found = live_.find(id);
+  return found == live_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::End(std::uint64_t id, bool unobserved) {
+  const auto found = live_.find(id);
+  if (found == live_.end()) return nullptr;
+  const std::shared_ptr<Entry> entry = found->second;
+  Erase(id);
+  entry->info.alive = false;
+  entry->info.unobserved = unobserved;
+  entry->info.ended_at_ms = WallClockMs();
+  if (ended_.size() == kMaxEnded) ended_.pop_front();
+  ended_.push_back(entry->info);
+  return entry;
+}
+
+void ThreadRegistry::Forget(Entry& entry) {
+  entry.forgotten = true;
+  if (entry.joins.empty()) Erase(entry.info.id);
+}
+
+void ThreadRegistry::Unlist(Entry& entry, Join* join) {
+  entry.joins.erase(std::remove(entry.joins.begin(), entry.joins.end(), join), entry.joins.end());
+  if (entry.forgotten && entry.joins.empty()) Erase(entry.info.id);
+}
+
+bool ThreadRegistry::Readmit(std::uint64_t id) {
+  const auto entry = Find(id);
+  if (entry) entry->forgotten = false;
+  return entry != nullptr;
+}
+
+void ThreadRegistry::Erase(std::uint64_t id) {
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  Unindex(*found->second);
+  live_.erase(found);
+}
+
+void ThreadRegistry::Enter(Entry& entry, std::uint64_t os_thread_id) {
+  Unindex(entry);
+  entry.info.has_thread_id = true;
+  entry.info.thread_id = os_thread_id;
+  if (!entry.info.alive) entry.info.started_at_ms = WallClockMs();
+  entry.info.alive = true;
+  by_os_thread_[os_thread_id] = entry.info.id;
+}
+
+std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::OnOsThread(
+    std::uint64_t os_thread_id) const {
+  const auto found = by_os_thread_.find(os_thread_id);
+  return found == by_os_thread_.end() ? nullptr : Find(found->second);
+}
+
+std::vector<std::shared_ptr<ThreadRegistry::Entry>> ThreadRegistry::Live() const {
+  std::vector<std::shared_ptr<Entry>> entries;
+  entries.reserve(live_.size());
+  for (const auto& [id, entry] : live_) {
+    if (!entry->forgotten) entries.push_back(entry);
+  }
+  return entries;
+}
+
+std::vector<std::shared_ptr<ThreadRegistry::Entry>> ThreadRegistry::OwnedBy(
+    std::uint64_t owner) const {
+  std::vector<std::shared_ptr<Entry>> entries;
+  for (const auto& [id, entry] : live_) {
+    if (entry->owner == owner) entries.push_back(entry);
+  }
+  return entries;
+}
+
+void ThreadRegistry::Unindex(const Entry& entry) {
+  if (entry.info.kind != ThreadKind::kNative || !entry.info.has_thread_id) return;
+  const auto found = by_os_thread_.find(entry.info.thread_id);
+  if (found != by_os_thread_.end() && found->second == entry.info.id) by_os_thread_.erase(found);
+}
+
+}  // namespace allstop::core
