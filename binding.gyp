@@ -1,0 +1,69 @@
+{
+  # For prebuildify: the addon as it is published. CMakeLists.txt builds the same
+  # sources for development; a test keeps the two lists equal. Not published
+  # itself: npm would run node-gyp on every install.
+  "targets": [
+    {
+      "target_name": "allstop",
+      "sources": [
+        "native/abi/table.cc",
+        "native/binding/addon.cc",
+        "native/binding/attachment.cc",
+        "native/binding/convert.cc",
+        "native/binding/doorbell.cc",
+        "native/binding/environment.cc",
+        "native/binding/signals.cc",
+        "native/binding/spawned_workers.cc",
+        "native/core/coordinator.cc",
+        "native/core/deadline.cc",
+        "native/core/error_record.cc",
+        "native/core/identity.cc",
+        "native/core/registry.cc",
+        "native/core/stop_record.cc",
+        "native/core/stop_timer.cc",
+        "native/core/thread_registry.cc"
+      ],
+      "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],
+      "defines": [
+        "NAPI_VERSION=8",
+        "NAPI_CPP_EXCEPTIONS",
+        "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
+      ],
+      "cflags!": ["-fno-exceptions"],
+      "cflags_cc!": ["-fno-exceptions", "-fno-rtti"],
+      "cflags_cc": ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden"],
+      "conditions": [
+        [
+          "OS=='linux'",
+          {
+            "ldflags": [
+              "-static-libstdc++",
+              "-static-libgcc",
+              "-Wl,--version-script=<(module_root_dir)/native/binding/exports.map"
+            ]
+          }
+        ],
+        [
+          "OS=='mac'",
+          {
+            "xcode_settings": {
+              "GCC_ENABLE_CPP_EXCEPTIONS": "YES",
+              "CLANG_CXX_LANGUAGE_STANDARD": "c++17",
+              "CLANG_CXX_LIBRARY": "libc++",
+              "GCC_SYMBOLS_PRIVATE_EXTERN": "YES",
+              "MACOSX_DEPLOYMENT_TARGET": "11.0"
+            }
+          }
+        ],
+        [
+          "OS=='win'",
+          {
+            "msvs_settings": {
+              "VCCLCompilerTool": { "ExceptionHandling": 1, "AdditionalOptions": ["/std:c++17"] }
+            }
+          }
+        ]
+      ]
+    }
+  ]
+}

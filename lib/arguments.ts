@@ -1,0 +1,75 @@
+/** Checks of what callers pass, with Node's own error classes, codes and wording. */
+
+import { inspect } from 'node:util';
+
+function received(value: unknown): string {
+  if (value === null || value === undefined) return `Received ${value}`;
+  if (typeof value === 'function') return `Received function ${value.name}`;
+  if (typeof value === 'object') {
+    const name: unknown = value.constructor?.name;
+    if (typeof name === 'string' && name !== '') return `Received an instance of ${name}`;
+    return `Received ${inspect(value, { depth: -1 })}`;
+  }
+  const text = inspect(value, { colors: false });
+  return `Received type ${typeof value} (${text.length > 28 ? `${text.slice(0, 25)}...` : text})`;
+}
+
+/** The `TypeError` for an argument of a wrong type. `expected`: "of type number". */
+export function invalidType(name: string, expected: string, value: unknown): TypeError {
+  let got: string;
+  try {
+    got = received(value);
+  } catch {
+    got = `Received a value of type ${typeof value}`; // a hostile proxy
+  }
+  const what = name.includes('.') ? 'property' : 'argument';
+  const error = new TypeError(`The "${name}" ${what} must be ${expected}. ${got}`);
+  return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
+}
+
+/** The `RangeError` for an argument that is out of range. `expected`: ">= 0". */
+export function outOfRange(name: string, expected: string, value: unknown): RangeError {
+  const error = new RangeError(
+    `The value of "${name}" is out of range. It must be ${expected}. Received ${inspect(value)}`,
+  );
+  return Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
+}
+
+/** A duration in milliseconds: a number from 0 to Infinity. */
+export function checkDuration(name: string, value: unknown): asserts value is number {
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+  if (!(value >= 0)) throw outOfRange(name, '>= 0 and not NaN', value);
+}
+
+export function checkString(name: string, value: unknown): asserts value is string {
+  if (typeof value !== 'string') throw invalidType(name, 'of type string', value);
+}
+
+export function checkBoolean(name: string, value: unknown): asserts value is boolean {
+  if (typeof value !== 'boolean') throw invalidType(name, 'of type boolean', value);
+}
+
+// biome-ignore lint/complexity/noBannedTypes: any callable will do
+export function checkFunction(name: string, value: unknown): asserts value is Function {
+  if (typeof value !== 'function') throw invalidType(name, 'of type function', value);
+}
+
+/** An options bag: an object (no array), or undefined, which gives an empty one. */
+export function checkOptions<T extends object>(name: string, value: T | undefined): Partial<T> {
+  if (value === undefined) return {};
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalidType(name, 'of type object', value);
+  }
+  return value;
+}
+
+/** By shape, as Node does, so that signals of other realms and polyfills pass. */
+export function checkSignal(name: string, value: unknown): asserts value is AbortSignal {
+  const isSignal =
+    typeof value === 'object' &&
+    value !== null &&
+    'aborted' in value &&
+    'addEventListener' in value &&
+    typeof value.addEventListener === 'function';
+  if (!isSignal) throw invalidType(name, 'an instance of AbortSignal', value);
+}

@@ -1,0 +1,433 @@
+/**
+ * One coordinator in this JavaScript thread: what the public `Coordinator` object
+ * and everything else here share. It outlives that object while a wait is pending
+ * or a signal is handed out.
+ *
+ * How news arrives. Native code notes the attachment's token and rings (at most
+ * once until answered); `drain` takes the tokens and calls `#check` on each. What
+ * this thread does itself does not ring: it calls `drain` right after, so that
+ * its own signal has aborted when the call returns. `#check` compares state, not
+ * events: every step may be repeated and nothing is lost when several changes
+ * arrive as one.
+ */
+
+import { setMaxListeners } from 'node:events';
+import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
+import { abortReason, type Carried, decode, echoes, encode } from './error-record.ts';
+import { SelfJoinError, type Straggler } from './errors.ts';
+import {
+  binding,
+  type NativeAttachment,
+  type NativeRecord,
+  type NativeRequester,
+  type NativeThread,
+  OUTCOMES,
+  type Outcome,
+  onNative,
+  STOP_KINDS,
+  VIA,
+  type Via,
+} from './native.ts';
+import { Timer } from './timer.ts';
+
+/** Who asked for a stop, and from where. */
+export type StopRequester = {
+  language: 'js' | 'native';
+  via: Via;
+  threadName: string;
+  /** JavaScript's threadId, or the OS thread id for a native thread. */
+  threadId: number;
+  pid: number;
+  host?: string;
+  /** JOB:INDEX in a cluster. */
+  worker?: string;
+  /** The call site. */
+  stack?: string;
+  signal?: NodeJS.Signals;
+};
+
+/** An error that came when a stop was there already, or had nobody to go to. */
+export type SuppressedError = { error: unknown; requester: StopRequester; at: Date };
+
+/** One stop: who, when, why, and what came later. */
+export type StopRecord = {
+  id: string;
+  /** 'clean': an error of a clean-stop type was reported. */
+  kind: 'plain' | 'clean' | 'error';
+  error?: unknown;
+  requestedAt: Date;
+  requester: StopRequester;
+  /** The first 16 later errors. */
+  suppressed: SuppressedError[];
+  /** All of them. */
+  suppressedCount: number;
+};
+
+/** How a request came about; what is left out is this JavaScript thread's. */
+export type RequestOptions = {
+  via: Via;
+  threadName?: string;
+  threadId?: number;
+  pid?: number;
+  signal?: string;
+  stack?: string;
+  /** Whether somebody can be thrown at; default true. */
+  hasCaller?: boolean;
+};
+
+export type JoinOutcome = { stop: NativeRecord | null; stragglers: NativeThread[] };
+
+const SLICE_MS = 50;
+const MAX_HELD = 64;
+
+/** Attachments that want to be told of news, by token: pending waits, joins, signals. */
+const watching = new Map<number, Attachment>();
+const byCoordinator = new Map<string, WeakRef<Attachment>>();
+const collected = new FinalizationRegistry<string>((id) => {
+  if (byCoordinator.get(id)?.deref() === undefined) byCoordinator.delete(id);
+});
+
+/**
+ * Delivers the news that there is. After any call that may have changed state.
+ * Abort listeners run in here, and may call in again.
+ */
+export function drain(): void {
+  for (const token of binding().takeDirty()) watching.get(token)?.check();
+}
+
+/** Pending promises of this thread; while there are any, its event loop stays alive. */
+let pending = 0;
+
+function hold(): void {
+  if (pending++ === 0) binding().setDoorbellReferenced(true);
+}
+
+function release(): void {
+  if (--pending === 0) binding().setDoorbellReferenced(false);
+}
+
+/** What to do once, when this thread first uses the package. Set by threads.ts. */
+export const onFirstUse: (() => void)[] = [];
+
+onNative({
+  ring: drain,
+  ready: () => {
+    for (const prepare of onFirstUse) prepare();
+  },
+});
+
+export function toRequester(from: NativeRequester): StopRequester {
+  const requester: StopRequester = {
+    language: from.native ? 'native' : 'js',
+    via: VIA[from.via] ?? 'call',
+    threadName: from.threadName,
+    threadId: from.threadId,
+    pid: from.pid,
+  };
+  if (from.stack !== '') requester.stack = from.stack;
+  if (from.signal !== '') requester.signal = from.signal as NodeJS.Signals;
+  return requester;
+}
+
+export class Attachment {
+  readonly native: NativeAttachment;
+  readonly words: Int32Array;
+  readonly slot: number;
+
+  /** The default of `join` and disposal in this thread, in milliseconds. */
+  stopGracePeriodMs = 120_000;
+  /** The public object, while there is one. */
+  facade: WeakRef<object> | undefined;
+
+  #seen = 0; // the generation up to which news has been delivered
+  readonly #waits = new Set<() => void>(); // call: a stop was requested
+  readonly #joins = new Set<() => void>(); // call: it may have got further
+  #controller: AbortController | undefined;
+  #abortedAt = -1; // the generation of the stop that aborted it
+  readonly #held = new Map<string, Carried>(); // so that errors keep their identity
+
+  private constructor(native: NativeAttachment) {
+    this.native = native;
+    this.words = native.words;
+    this.slot = native.slot;
+    byCoordinator.set(native.id, new WeakRef(this));
+    collected.register(this, native.id);
+  }
+
+  /** The attachment of a coordinator that was just created. */
+  static create(name: string, cleanStopTypes: string[]): Attachment {
+    return new Attachment(binding().createCoordinator(name, cleanStopTypes));
+  }
+
+  static of(native: NativeAttachment): Attachment {
+    return Attachment.find(native.id) ?? new Attachment(native);
+  }
+
+  static find(id: string): Attachment | undefined {
+    return byCoordinator.get(id)?.deref();
+  }
+
+  shouldStop(): boolean {
+    return this.words[this.slot] !== 0 && Atomics.load(this.words, this.slot) !== 0;
+  }
+
+  // ------------------------------------------------------------ requests
+
+  /** A request without an error. */
+  requestPlainStop(options: RequestOptions): Outcome {
+    return this.#request(null, options, [], []);
+  }
+
+  /** A request with an error, which may be any value. */
+  report(error: unknown, options: RequestOptions): Outcome {
+    const { carried, bytes } = encode(error);
+    const { ids, abortIds, bare } = echoes(error);
+    if (bare.length > 0) {
+      // Primitives have no identity: the recorded value itself is the echo.
+      const record = this.native.record();
+      const recorded = record?.error ? this.errorOf(record.error) : undefined;
+      if (record && recorded && bare.some((value) => Object.is(value, recorded.value))) {
+        ids.push(record.id);
+      }
+    }
+    const outcome = this.#request(bytes, options, [carried.id, ...ids], abortIds);
+    if (outcome === 'stopped' || outcome === 'suppressed') this.#hold(carried);
+    return outcome;
+  }
+
+  #request(
+    bytes: Uint8Array | null,
+    options: RequestOptions,
+    echoIds: string[],
+    abortEchoIds: string[],
+  ): Outcome {
+    const { via, hasCaller = true, ...from } = options;
+    const requester = { ...from, via: VIA.indexOf(via) };
+    const outcome = this.native.requestStop(bytes, requester, echoIds, abortEchoIds, hasCaller);
+    drain();
+    this.check(); // even if we are called from a listener that an outer drain runs
+    return OUTCOMES[outcome] as Outcome;
+  }
+
+  clearStop(): boolean {
+    drain(); // the signal of a stop that came from elsewhere aborts with that stop
+    this.check();
+    const cleared = this.native.clearStop();
+    if (cleared && this.#joins.size === 0) this.#held.clear();
+    drain();
+    return cleared;
+  }
+
+  // ------------------------------------------------------------ records
+
+  /** The error of a record, the same value each time. */
+  errorOf(bytes: Uint8Array): Carried {
+    const carried = decode(bytes);
+    this.#hold(carried);
+    return carried;
+  }
+
+  #hold(carried: Carried): void {
+    this.#held.delete(carried.id);
+    this.#held.set(carried.id, carried);
+    if (this.#held.size > MAX_HELD) {
+      for (const oldest of this.#held.keys()) {
+        this.#held.delete(oldest);
+        break;
+      }
+    }
+  }
+
+  record(): StopRecord | undefined {
+    const native = this.native.record();
+    if (native === null) return undefined;
+    const record: StopRecord = {
+      id: native.id,
+      kind: STOP_KINDS[native.kind] ?? 'plain',
+      requestedAt: new Date(native.requestedAt),
+      requester: toRequester(native.requester),
+      suppressed: this.suppressed(),
+      suppressedCount: this.native.suppressedCount(),
+    };
+    if (native.error !== null) record.error = this.errorOf(native.error).value;
+    return record;
+  }
+
+  suppressed(): SuppressedError[] {
+    return this.native.suppressed().map(({ error, requester, at }) => ({
+      error: this.errorOf(error).value,
+      requester: toRequester(requester),
+      at: new Date(at),
+    }));
+  }
+
+  // ------------------------------------------------------------ news
+
+  #watch(): void {
+    if (watching.has(this.native.token)) return;
+    this.#seen = this.native.setInterested(true);
+    watching.set(this.native.token, this);
+  }
+
+  #unwatch(): void {
+    const signalling = this.#controller !== undefined && !this.#controller.signal.aborted;
+    if (signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
+    if (watching.delete(this.native.token)) this.native.setInterested(false);
+  }
+
+  /** Brings waits, joins and the signal up to date with the state. */
+  check(): void {
+    if (!watching.has(this.native.token)) return;
+    const generation = this.native.generation();
+    if (generation !== this.#seen) {
+      this.#seen = generation;
+      const stop = this.native.takeUnseen() ?? this.native.record();
+      for (const settle of this.#waits) settle();
+      if (stop !== null) this.#abort(stop);
+    }
+    for (const progress of this.#joins) progress();
+    this.#unwatch();
+  }
+
+  // ------------------------------------------------------------ the signal
+
+  get signal(): AbortSignal {
+    this.check();
+    this.#watch(); // first, so that a stop from now on is news, if it is not in the record
+    const stop = this.native.record();
+    const old = this.#controller?.signal;
+    if (old === undefined || (old.aborted && stop?.generation !== this.#abortedAt)) {
+      this.#controller = new AbortController();
+      setMaxListeners(0, this.#controller.signal);
+    }
+    if (stop !== null) this.#abort(stop);
+    this.#unwatch();
+    return (this.#controller as AbortController).signal;
+  }
+
+  #abort(stop: NativeRecord): void {
+    const controller = this.#controller;
+    if (controller === undefined || controller.signal.aborted) return;
+    this.#abortedAt = stop.generation;
+    const error = stop.error === null ? undefined : this.errorOf(stop.error).value;
+    if (STOP_KINDS[stop.kind] === 'error' && error !== undefined) {
+      controller.abort(error);
+      return;
+    }
+    const message = `The coordinator '${this.native.name}' was asked to stop`;
+    const cause = error instanceof Error ? error : undefined;
+    controller.abort(abortReason(message, stop.id, cause));
+  }
+
+  /**
+   * The public object is gone. Its signal may have listeners yet, and they are
+   * owed the abort as long as anybody can still request a stop.
+   */
+  abandon(): void {
+    if (this.native.hasOtherOwners()) return;
+    this.#controller = undefined;
+    this.#unwatch();
+  }
+
+  // ------------------------------------------------------------ waits
+
+  async waitForStop(timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
+    if (signal?.aborted) throw signal.reason;
+    if (this.shouldStop()) return true;
+    if (timeoutMs === 0) return false;
+    this.check(); // what happened before this wait began is none of its news
+    hold();
+    try {
+      return await new Promise<boolean>((resolve, reject) => {
+        const end = (): void => {
+          timer.clear();
+          if (signal) removeAbortListener(signal, onAbort);
+          this.#waits.delete(onStop);
+        };
+        const onStop = (): void => {
+          end();
+          resolve(true);
+        };
+        const onAbort = (): void => {
+          end();
+          reject(signal?.reason);
+        };
+        const timer = new Timer(timeoutMs, () => {
+          end();
+          resolve(this.shouldStop());
+        });
+        if (signal) addAbortListener(signal, onAbort);
+        this.#waits.add(onStop);
+        this.#watch();
+        if (this.shouldStop()) onStop(); // it came before we watched
+      });
+    } finally {
+      release();
+      this.#unwatch();
+    }
+  }
+
+  waitForStopSync(timeoutMs: number): boolean {
+    const { native } = this;
+    const generation = native.generation();
+    if (this.shouldStop()) return true;
+    const deadline = performance.now() + timeoutMs;
+    // Between slices V8 looks whether the worker is to be terminated.
+    for (let left = timeoutMs; left > 0; left = deadline - performance.now()) {
+      if (native.waitSlice(generation, Math.min(left, SLICE_MS))) {
+        drain();
+        return true;
+      }
+    }
+    return native.waitSlice(generation, 0);
+  }
+
+  /** Runs a join to its end. `tasks`: the registered tasks that the caller runs in. */
+  async join(
+    gracePeriodMs: number,
+    tasks: number[],
+    signal: AbortSignal | undefined,
+  ): Promise<JoinOutcome> {
+    if (signal?.aborted) throw signal.reason;
+    const { native } = this;
+    const join = native.beginJoin(tasks);
+    if (join === null) {
+      throw new SelfJoinError('A thread cannot join itself: it would wait for its own end');
+    }
+    this.#watch();
+    hold();
+    try {
+      return await new Promise<JoinOutcome>((resolve, reject) => {
+        let timer: Timer | undefined;
+        const end = (): void => {
+          timer?.clear();
+          if (signal) removeAbortListener(signal, onAbort);
+          this.#joins.delete(progress);
+        };
+        const progress = (): void => {
+          const left = native.joinRemainingMs(join, gracePeriodMs);
+          timer?.clear();
+          if (left > 0) {
+            timer = new Timer(left, progress);
+            return;
+          }
+          end();
+          resolve(native.finishJoin(join));
+        };
+        const onAbort = (): void => {
+          end();
+          native.abandonJoin(join);
+          reject(signal?.reason);
+        };
+        if (signal) addAbortListener(signal, onAbort);
+        this.#joins.add(progress);
+        progress();
+      });
+    } finally {
+      release();
+      this.#unwatch();
+    }
+  }
+}
+
+export type { Straggler };

@@ -1,0 +1,520 @@
+/**
+ * The exception record, JavaScript's side: a thrown value as bytes, and back.
+ *
+ * The bytes are the encoding of native/core/error_record.h. Its header is what
+ * native code reads; the field JAVASCRIPT holds the rest, a graph written by
+ * `v8.serialize`: every error in it (the thrown one, causes, aggregated errors,
+ * errors in fields) is a node with its own fields, and a reference to an error is
+ * a placeholder object, told by its identity. A value that cannot be carried
+ * becomes a marker, a string that says so. Encoding never fails.
+ *
+ * Identity: an error keeps its id wherever it goes, so that the thread that
+ * knows the original gets the original back, and a stop that comes back as an
+ * error is known as an echo.
+ */
+
+import { types } from 'node:util';
+import * as v8 from 'node:v8';
+import { AbortError, errorClasses, NativeError } from './errors.ts';
+import { binding } from './native.ts';
+
+/** A thrown value and its identity. Hold it as long as the value should be found by id. */
+export type Carried = {
+  readonly id: string;
+  readonly value: unknown;
+  /** The id of the stop whose abort reason this is. */
+  readonly echoOf?: string;
+};
+
+const byObject = new WeakMap<object, Carried>();
+const byId = new Map<string, WeakRef<Carried>>();
+const collected = new FinalizationRegistry<string>((id) => {
+  if (byId.get(id)?.deref() === undefined) byId.delete(id);
+});
+
+function remember(carried: Carried): Carried {
+  if (isObject(carried.value)) byObject.set(carried.value, carried);
+  byId.set(carried.id, new WeakRef(carried));
+  collected.register(carried, carried.id);
+  return carried;
+}
+
+/** The identity of a thrown value: objects keep theirs, primitives get a new one each time. */
+export function carry(value: unknown): Carried {
+  const known = isObject(value) ? byObject.get(value) : undefined;
+  return known ?? remember({ id: binding().nextIdentity(), value });
+}
+
+/** A new AbortError, which is known as the echo of the stop with this id. */
+export function abortReason(message: string, stopId: string, cause?: Error): AbortError {
+  const reason = new AbortError(message, cause === undefined ? undefined : { cause });
+  remember({ id: binding().nextIdentity(), value: reason, echoOf: stopId });
+  return reason;
+}
+
+/**
+ * The ids of stops that `value` may be the echo of, and the values without
+ * identity (primitives) that it stands for. An AbortError stands for its causes.
+ */
+export function echoes(value: unknown): { ids: string[]; abortIds: string[]; bare: unknown[] } {
+  const ids: string[] = [];
+  const abortIds: string[] = [];
+  const bare: unknown[] = [];
+  const seen = new Set<unknown>();
+  let wrapped = false;
+  for (let current = value; !seen.has(current); ) {
+    seen.add(current);
+    if (!isObject(current)) {
+      if (!(wrapped && current === undefined)) bare.push(current);
+      break;
+    }
+    const carried = byObject.get(current);
+    if (carried !== undefined) {
+      ids.push(carried.id);
+      if (wrapped) abortIds.push(carried.id);
+      if (carried.echoOf !== undefined) {
+        ids.push(carried.echoOf);
+        abortIds.push(carried.echoOf);
+      }
+    }
+    // Only an AbortError passes the blame on; deeper causes may be anything.
+    if (!wrapped && attempt(() => (current as Error).name) !== 'AbortError') break;
+    wrapped = true;
+    const outer = current;
+    current = attempt(() => (outer as Error).cause);
+  }
+  return { ids, abortIds, bare };
+}
+
+// ---------------------------------------------------------------- the bytes
+
+const MAGIC = Buffer.from('ASE\x01', 'latin1');
+const TAG = { id: 1, name: 2, message: 3, code: 4, stack: 5, chain: 6, nativeType: 7, js: 8 };
+
+type Header = {
+  id: string;
+  name: string;
+  message: string;
+  code: string;
+  stack: string;
+  nativeType: string;
+  chain: string[];
+};
+
+function writeFields(header: Header, graph: Uint8Array): Uint8Array {
+  const parts: Uint8Array[] = [MAGIC];
+  const write = (tag: number, value: Uint8Array | string): void => {
+    if (value.length === 0) return;
+    const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
+    const head = Buffer.alloc(5);
+    head.writeUInt8(tag, 0);
+    head.writeUInt32LE(bytes.length, 1);
+    parts.push(head, bytes);
+  };
+  write(TAG.id, header.id);
+  write(TAG.name, header.name);
+  write(TAG.message, header.message);
+  write(TAG.code, header.code);
+  write(TAG.stack, header.stack);
+  for (const name of header.chain) write(TAG.chain, name);
+  write(TAG.nativeType, header.nativeType);
+  write(TAG.js, graph);
+  return Buffer.concat(parts);
+}
+
+function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | undefined } {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const header: Header = {
+    id: '',
+    name: '',
+    message: '',
+    code: '',
+    stack: '',
+    nativeType: '',
+    chain: [],
+  };
+  let graph: Uint8Array | undefined;
+  for (let at = MAGIC.length; at < buffer.length; ) {
+    const tag = buffer.readUInt8(at);
+    const end = at + 5 + buffer.readUInt32LE(at + 1);
+    const value = buffer.subarray(at + 5, end);
+    at = end;
+    if (tag === TAG.id) header.id = value.toString('utf8');
+    else if (tag === TAG.name) header.name = value.toString('utf8');
+    else if (tag === TAG.message) header.message = value.toString('utf8');
+    else if (tag === TAG.code) header.code = value.toString('utf8');
+    else if (tag === TAG.stack) header.stack = value.toString('utf8');
+    else if (tag === TAG.chain) header.chain.push(value.toString('utf8'));
+    else if (tag === TAG.nativeType) header.nativeType = value.toString('utf8');
+    else if (tag === TAG.js) graph = value;
+  }
+  return { header, graph };
+}
+
+// ---------------------------------------------------------------- encoding
+
+/** One error of the graph. Values hold placeholders where there were errors. */
+type Node = {
+  id: string;
+  echoOf: string | undefined;
+  chain: string[];
+  name: string;
+  message: string | undefined;
+  stack: string | undefined;
+  own: { key: string; enumerable: boolean; value: unknown }[];
+};
+
+/** `references[i]` is the placeholder for `nodes[i]`. */
+type Graph = { references: object[]; nodes: Node[]; root: unknown };
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+function isError(value: object): value is Error {
+  return types.isNativeError(value) || value instanceof Error;
+}
+
+/** What `read` returns, or undefined if it throws: getters and proxies may. */
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** The names of the constructors of an object, the most derived first. */
+function chainOf(value: object): string[] {
+  const chain: string[] = [];
+  let prototype: object | null = attempt(() => Object.getPrototypeOf(value)) ?? null;
+  for (; prototype !== null && chain.length < 64; ) {
+    const current: object = prototype;
+    const made = attempt(
+      () => Object.getOwnPropertyDescriptor(current, 'constructor')?.value?.name,
+    );
+    if (typeof made === 'string' && made !== '' && made !== 'Object') chain.push(made);
+    prototype = attempt(() => Object.getPrototypeOf(current)) ?? null;
+  }
+  return chain;
+}
+
+function describe(value: unknown): string {
+  const text = attempt(() =>
+    typeof value === 'function' ? `function ${value.name}` : String(value),
+  );
+  return text === undefined || text.trim() === '' ? typeof value : text.slice(0, 80);
+}
+
+/** What stands in the place of a value that cannot be carried. */
+function marker(value: unknown, why?: unknown): string {
+  const reason = textOf(attempt(() => (why as Error).message)) ?? 'it cannot be cloned';
+  return `[allstop: not carried: ${describe(value)} (${reason})]`;
+}
+
+function isLeaf(value: object): boolean {
+  return (
+    types.isDate(value) ||
+    types.isRegExp(value) ||
+    types.isAnyArrayBuffer(value) ||
+    types.isArrayBufferView(value) ||
+    types.isBoxedPrimitive(value)
+  );
+}
+
+function isOpaque(value: object): boolean {
+  return (
+    types.isPromise(value) ||
+    types.isWeakMap(value) ||
+    types.isWeakSet(value) ||
+    types.isGeneratorObject(value) ||
+    types.isExternal(value) ||
+    types.isModuleNamespaceObject(value) ||
+    value instanceof WeakRef
+  );
+}
+
+/** Copies values into a form that `v8.serialize` takes, errors becoming nodes. */
+class Packer {
+  readonly #graph: Graph = { references: [], nodes: [], root: undefined };
+  readonly #seen = new Map<object, unknown>();
+
+  pack(root: unknown): Uint8Array {
+    const graph = this.#graph;
+    graph.root = this.#value(root);
+    try {
+      return v8.serialize(graph);
+    } catch {
+      // Some value is refused after all: find it, one by one.
+      for (const node of graph.nodes) {
+        for (const field of node.own) field.value = serializable(field.value);
+      }
+      graph.root = serializable(graph.root);
+      return v8.serialize(graph);
+    }
+  }
+
+  #value(value: unknown): unknown {
+    if (typeof value === 'function' || typeof value === 'symbol') return marker(value);
+    if (!isObject(value)) return value;
+    const seen = this.#seen.get(value);
+    if (seen !== undefined) return seen;
+    if (isError(value)) return this.#error(value);
+    if (isLeaf(value)) return this.#remember(value, value);
+    if (isOpaque(value)) return this.#remember(value, marker(value));
+    if (Array.isArray(value)) {
+      const copy: unknown[] = this.#remember(value, []);
+      for (const item of value) copy.push(this.#value(item));
+      return copy;
+    }
+    if (types.isMap(value)) {
+      const copy = this.#remember(value, new Map());
+      for (const [key, item] of value) copy.set(this.#value(key), this.#value(item));
+      return copy;
+    }
+    if (types.isSet(value)) {
+      const copy = this.#remember(value, new Set());
+      for (const item of value) copy.add(this.#value(item));
+      return copy;
+    }
+    const copy: Record<string, unknown> = this.#remember(value, {});
+    for (const key of Object.keys(value)) {
+      set(copy, key, true, this.#property(value, key));
+    }
+    return copy;
+  }
+
+  #remember<T>(value: object, copy: T): T {
+    this.#seen.set(value, copy);
+    return copy;
+  }
+
+  /** A property, or the marker that says why not: a getter may throw, a value be too deep. */
+  #property(of: object, key: string): unknown {
+    try {
+      return this.#value((of as Record<string, unknown>)[key]);
+    } catch (why) {
+      return marker(`property ${key}`, why);
+    }
+  }
+
+  #error(error: Error): object {
+    const placeholder = this.#remember(error, {});
+    const carried = carry(error);
+    const node: Node = {
+      id: carried.id,
+      echoOf: carried.echoOf,
+      chain: chainOf(error),
+      name: textOf(attempt(() => error.name)) ?? 'Error',
+      message: textOf(attempt(() => error.message)),
+      stack: textOf(attempt(() => error.stack)),
+      own: [],
+    };
+    this.#graph.references.push(placeholder);
+    this.#graph.nodes.push(node);
+    for (const key of attempt(() => Object.getOwnPropertyNames(error)) ?? []) {
+      if (key === 'stack' || key === 'message') continue;
+      const descriptor = attempt(() => Object.getOwnPropertyDescriptor(error, key));
+      node.own.push({
+        key,
+        enumerable: descriptor?.enumerable ?? true,
+        value: this.#property(error, key),
+      });
+    }
+    return placeholder;
+  }
+}
+
+function serializable(value: unknown): unknown {
+  try {
+    v8.serialize(value);
+    return value;
+  } catch (why) {
+    return marker(value, why);
+  }
+}
+
+/** Defines, so that a key such as `__proto__` is nothing special. */
+function set(on: object, key: string, enumerable: boolean, value: unknown): void {
+  Object.defineProperty(on, key, { value, enumerable, writable: true, configurable: true });
+}
+
+function headerOf(id: string, value: unknown): Header {
+  const header: Header = {
+    id,
+    name: typeof value,
+    message: describe(value),
+    code: '',
+    stack: '',
+    nativeType: '',
+    chain: [],
+  };
+  if (!isObject(value)) return header;
+  header.chain = chainOf(value);
+  header.name = textOf(attempt(() => (value as Error).name)) ?? header.chain[0] ?? 'Object';
+  header.message = textOf(attempt(() => (value as Error).message)) ?? header.message;
+  header.stack = textOf(attempt(() => (value as Error).stack)) ?? '';
+  header.nativeType = textOf(attempt(() => (value as NativeError).nativeType)) ?? '';
+  const code = attempt(() => (value as { code?: unknown }).code);
+  if (typeof code === 'string' || typeof code === 'number') header.code = String(code);
+  return header;
+}
+
+/** Any thrown value as a record. Never fails. */
+export function encode(value: unknown): { carried: Carried; bytes: Uint8Array } {
+  const carried = carry(value);
+  let graph: Uint8Array;
+  try {
+    graph = new Packer().pack(value);
+  } catch (why) {
+    // A hostile proxy, or a value that is larger than memory.
+    const root = attempt(() => marker(value, why)) ?? marker('a value');
+    graph = v8.serialize({ references: [], nodes: [], root } satisfies Graph);
+  }
+  return { carried, bytes: writeFields(headerOf(carried.id, value), graph) };
+}
+
+// ---------------------------------------------------------------- decoding
+
+const builtinClasses = new Map<string, abstract new (...args: never[]) => Error>(
+  [
+    Error,
+    TypeError,
+    RangeError,
+    SyntaxError,
+    ReferenceError,
+    EvalError,
+    URIError,
+    AggregateError,
+    DOMException,
+  ].map((errorClass) => [errorClass.name, errorClass]),
+);
+
+/** The first class of the chain that every thread knows. */
+function classOf(chain: string[]): abstract new (...args: never[]) => Error {
+  for (const name of chain) {
+    const known = errorClasses.get(name) ?? builtinClasses.get(name);
+    if (known !== undefined) return known;
+  }
+  return Error;
+}
+
+/** An error of that class, without what its constructor would add. */
+function makeError(node: Node): Error {
+  const errorClass = classOf(node.chain);
+  if (errorClass === DOMException) return new DOMException(node.message, node.name);
+  const error = new Error(node.message); // a real one: it has V8's error slot
+  Object.setPrototypeOf(error, errorClass.prototype);
+  if (error.name !== node.name) set(error, 'name', false, node.name);
+  return error;
+}
+
+class Unpacker {
+  readonly #graph: Graph;
+  readonly #errors = new Map<object, unknown>(); // by placeholder
+  readonly #seen = new Set<object>();
+
+  constructor(graph: Graph) {
+    this.#graph = graph;
+  }
+
+  unpack(): unknown {
+    const { references, nodes, root } = this.#graph;
+    const made: [Error, Node][] = [];
+    nodes.forEach((node, i) => {
+      const known = byId.get(node.id)?.deref();
+      if (known !== undefined) {
+        this.#errors.set(references[i] as object, known.value);
+        return;
+      }
+      const error = makeError(node);
+      this.#errors.set(references[i] as object, error);
+      remember(
+        node.echoOf === undefined
+          ? { id: node.id, value: error }
+          : { id: node.id, value: error, echoOf: node.echoOf },
+      );
+      made.push([error, node]);
+    });
+    for (const [error, node] of made) {
+      for (const { key, enumerable, value } of node.own) {
+        set(error, key, enumerable, this.#value(value));
+      }
+      set(error, 'stack', false, node.stack);
+    }
+    return this.#value(root);
+  }
+
+  /** Puts the errors back in the place of their placeholders, in place. */
+  #value(value: unknown): unknown {
+    if (!isObject(value)) return value;
+    if (this.#errors.has(value)) return this.#errors.get(value);
+    if (this.#seen.has(value) || isLeaf(value)) return value;
+    this.#seen.add(value);
+    if (types.isMap(value)) {
+      const entries = [...value];
+      value.clear();
+      for (const [key, item] of entries) value.set(this.#value(key), this.#value(item));
+    } else if (types.isSet(value)) {
+      const items = [...value];
+      value.clear();
+      for (const item of items) value.add(this.#value(item));
+    } else {
+      for (const key of Object.keys(value)) {
+        const item = (value as Record<string, unknown>)[key];
+        const restored = this.#value(item);
+        if (restored !== item) set(value, key, true, restored);
+      }
+    }
+    return value;
+  }
+}
+
+/** The error of a native thread, which has no graph. */
+function nativeError(header: Header): Error {
+  const chosen = errorClasses.get(header.name) ?? builtinClasses.get(header.name) ?? NativeError;
+  const node: Node = {
+    id: header.id,
+    echoOf: undefined,
+    chain: [chosen.name],
+    name: header.name,
+    message: header.message,
+    stack: undefined,
+    own: [],
+  };
+  const error = makeError(node);
+  if (chosen !== DOMException && header.code !== '') set(error, 'code', true, header.code);
+  if (chosen === NativeError || header.nativeType !== '') {
+    set(error, 'nativeType', true, header.nativeType);
+  }
+  const title = header.nativeType === '' ? header.name : `${header.name} [${header.nativeType}]`;
+  const frames = header.stack === '' ? '    at a native thread' : header.stack;
+  set(error, 'stack', false, `${title}: ${header.message}\n${frames}`);
+  return error;
+}
+
+/** The value that a record holds: the original, if this thread knows it, else a copy. */
+export function decode(bytes: Uint8Array): Carried {
+  const { header, graph } = readFields(bytes);
+  const known = byId.get(header.id)?.deref();
+  if (known !== undefined) return known;
+  if (graph === undefined) return remember({ id: header.id, value: nativeError(header) });
+  const value = new Unpacker(v8.deserialize(graph)).unpack();
+  // Errors were remembered on the way; other values are so only now.
+  return byId.get(header.id)?.deref() ?? remember({ id: header.id, value });
+}
+
+/**
+ * An error that Node has carried between threads (a Worker's `error` event),
+ * which keeps name and fields but loses the class: gives ours their class back.
+ */
+export function restoreClass(value: unknown): unknown {
+  if (!isObject(value) || !isError(value)) return value;
+  const ours = errorClasses.get(value.name);
+  if (ours !== undefined && !(value instanceof ours)) Object.setPrototypeOf(value, ours.prototype);
+  return value;
+}

@@ -1,0 +1,136 @@
+/** Answers "why is shouldStop() what it is?" in plain words. */
+
+import type { Attachment, StopRecord, StopRequester, SuppressedError } from './attachment.ts';
+import { type ThreadInfo, toThreadInfo } from './threads.ts';
+
+/** Why `shouldStop()` is what it is: the fields for programs, `toString()` for people. */
+export type StopExplanation = {
+  stopped: boolean;
+  record?: StopRecord;
+  threads: ThreadInfo[];
+  /** The last 64 threads that have ended. */
+  recentlyEnded: ThreadInfo[];
+  /** What could stop it, or could have. */
+  links: string[];
+  toString(): string;
+};
+
+const VIA_WORDS: Record<StopRequester['via'], string> = {
+  call: 'called requestStop()',
+  exception: 'reported an error',
+  signal: 'received a signal',
+  abort: 'saw an AbortSignal abort',
+  close: 'saw a resource close',
+  timeout: 'ran out of time',
+  parent: 'stopped the parent coordinator',
+  'worker-exit': 'died',
+};
+
+function clock(date: Date): string {
+  return date.toISOString().slice(11, 23);
+}
+
+function since(date: Date, now: number): string {
+  return `${Math.max(0, now - date.getTime())} ms ago`;
+}
+
+/** An error in one line; whatever was thrown. */
+function oneLine(error: unknown): string {
+  try {
+    if (!(error instanceof Error)) return `the value ${JSON.stringify(error) ?? String(error)}`;
+    const { code, nativeType } = error as { code?: unknown; nativeType?: unknown };
+    const type = typeof nativeType === 'string' && nativeType !== '' ? ` [${nativeType}]` : '';
+    const suffix = typeof code === 'string' ? ` (${code})` : '';
+    return `${error.name}${type}: ${error.message.split('\n')[0]}${suffix}`;
+  } catch {
+    return 'a value that cannot be shown';
+  }
+}
+
+function who(requester: StopRequester): string {
+  const language = requester.language === 'native' ? 'native' : 'JavaScript';
+  const elsewhere = requester.pid === process.pid ? '' : ` of process ${requester.pid}`;
+  const id =
+    requester.signal === undefined || requester.language === 'js' ? ` (${requester.threadId})` : '';
+  if (requester.via === 'signal') return `the process received ${requester.signal}`;
+  return `the ${language} thread '${requester.threadName}'${id}${elsewhere} ${VIA_WORDS[requester.via]}`;
+}
+
+function indent(text: string): string[] {
+  return text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .slice(0, 8)
+    .map((line) => `    ${line.trim()}`);
+}
+
+function suppressedLines(suppressed: SuppressedError[], count: number): string[] {
+  if (count === 0) return [];
+  const lines = [`Suppressed since then: ${count}.`];
+  for (const { error, requester, at } of suppressed) {
+    lines.push(`  - ${clock(at)} ${oneLine(error)}, as ${who(requester)}`);
+  }
+  if (count > suppressed.length) lines.push(`  - and ${count - suppressed.length} more`);
+  return lines;
+}
+
+function threadLines(title: string, threads: ThreadInfo[], now: number): string[] {
+  if (threads.length === 0) return [];
+  const lines = [`${title} (${threads.length}):`];
+  for (const thread of threads) {
+    const id = thread.threadId === undefined ? '' : ` ${thread.threadId}`;
+    const state =
+      thread.endedAt === undefined
+        ? thread.alive
+          ? `running since ${clock(thread.startedAt)}`
+          : 'not started'
+        : `${thread.unobserved ? 'no longer observed' : 'ended'} ${since(thread.endedAt, now)}`;
+    lines.push(`  - ${thread.name} (${thread.kind}${id}): ${state}`);
+  }
+  return lines;
+}
+
+function recordLines(name: string, record: StopRecord, now: number): string[] {
+  const { requester } = record;
+  const lines = [
+    `The coordinator '${name}' is stopped since ${clock(record.requestedAt)} (${since(record.requestedAt, now)}): ${who(requester)}.`,
+  ];
+  if (record.kind === 'plain') lines.push('No error was reported.');
+  if (record.kind === 'clean') lines.push(`It counts as a clean stop: ${oneLine(record.error)}.`);
+  if (record.kind === 'error') lines.push(`The error: ${oneLine(record.error)}.`);
+  if (requester.stack !== undefined) lines.push('Requested from:', ...indent(requester.stack));
+  return lines;
+}
+
+export function explain(attachment: Attachment): StopExplanation {
+  const { native } = attachment;
+  const record = attachment.record();
+  const suppressed = attachment.suppressed();
+  const suppressedCount = native.suppressedCount();
+  const joined = native.joined();
+  const explanation: StopExplanation = {
+    stopped: record !== undefined,
+    threads: native.threads().map(toThreadInfo),
+    recentlyEnded: native.endedThreads().map(toThreadInfo),
+    links: native.links(),
+    toString(): string {
+      const now = Date.now();
+      const { threads, recentlyEnded, links } = explanation;
+      const lines =
+        record === undefined
+          ? [`The coordinator '${native.name}' is not stopped: nobody has asked.`]
+          : recordLines(native.name, record, now);
+      lines.push(...suppressedLines(suppressed, suppressedCount));
+      if (joined)
+        lines.push('It has been joined: an error reported now is thrown at its reporter.');
+      lines.push(...threadLines('Still running', threads, now));
+      lines.push(...threadLines('Ended', recentlyEnded, now));
+      const could = record === undefined ? 'could' : 'could have';
+      if (links.length > 0) lines.push(`What else ${could} stop it: ${links.join('; ')}.`);
+      else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
+      return lines.join('\n');
+    },
+  };
+  if (record !== undefined) explanation.record = record;
+  return explanation;
+}

@@ -1,0 +1,225 @@
+/** The one place that loads and types the native addon. */
+
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as workerThreads from 'node:worker_threads';
+
+/** How a stop came about; the order is that of core::Via. */
+export const VIA = [
+  'call',
+  'exception',
+  'signal',
+  'abort',
+  'close',
+  'timeout',
+  'parent',
+  'worker-exit',
+] as const;
+export type Via = (typeof VIA)[number];
+
+/** The kinds of threads; the order is that of core::ThreadKind. */
+export const THREAD_KINDS = ['worker', 'process', 'task', 'looper', 'native', 'custom'] as const;
+export type ThreadKind = (typeof THREAD_KINDS)[number];
+
+/** The kinds of stops; the order is that of core::StopKind. */
+export const STOP_KINDS = ['plain', 'clean', 'error'] as const;
+
+/** What became of a request; the order is that of core::StopOutcome. */
+export const OUTCOMES = [
+  'stopped',
+  'already-stopped',
+  'suppressed',
+  'counted',
+  'echo',
+  'refused',
+] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+export type NativeRequester = {
+  native: boolean;
+  via: number;
+  threadName: string;
+  threadId: number;
+  pid: number;
+  stack: string;
+  signal: string;
+};
+
+/** Times are milliseconds since 1970; `error` is an encoded error (error-record.ts). */
+export type NativeRecord = {
+  id: string;
+  /** Which stop of its coordinator it is, from 1. */
+  generation: number;
+  kind: number;
+  error: Uint8Array | null;
+  requestedAt: number;
+  requester: NativeRequester;
+  /** Milliseconds since the stop, by the monotonic clock. */
+  ageMs: number;
+};
+
+export type NativeSuppressed = { error: Uint8Array; requester: NativeRequester; at: number };
+
+export type NativeThread = {
+  name: string;
+  kind: number;
+  alive: boolean;
+  unobserved: boolean;
+  threadId?: number;
+  startedAt: number;
+  /** 0 until it has ended. */
+  endedAt: number;
+};
+
+/** One coordinator in this JavaScript thread. After any call that can change
+ * state, take the dirty tokens: the doorbell does not ring for one's own doing. */
+export interface NativeAttachment {
+  /** The stop words of several coordinators of this thread. */
+  readonly words: Int32Array;
+  /** This one's index into `words`: not 0 while a stop is requested. */
+  readonly slot: number;
+  /** What `takeDirty` calls it. */
+  readonly token: number;
+  /** Of the coordinator, never used twice in a process. */
+  readonly id: string;
+  readonly name: string;
+
+  requestStop(
+    error: Uint8Array | null,
+    requester: Partial<Omit<NativeRequester, 'native'>>,
+    echoIds: string[],
+    abortEchoIds: string[],
+    hasCaller: boolean,
+  ): number;
+  /** False: the parent is stopped. */
+  clearStop(): boolean;
+  /** Blocks for `ms` at most; true once stopped or the generation is another. */
+  waitSlice(generation: number, ms: number): boolean;
+  generation(): number;
+  /** Returns the generation as of which stops will be told. */
+  setInterested(interested: boolean): number;
+  /** The first stop since the last call, or null. */
+  takeUnseen(): NativeRecord | null;
+  record(): NativeRecord | null;
+  suppressed(): NativeSuppressed[];
+  suppressedCount(): number;
+  joined(): boolean;
+  cleanStopTypes(): string[];
+
+  registerThread(kind: number, name: string, threadId: number | undefined): number;
+  readmitThread(id: number): boolean;
+  endThread(id: number): void;
+  threads(): NativeThread[];
+  endedThreads(): NativeThread[];
+
+  /** Null: the caller is one of the threads, or runs in one of `tasks`. */
+  beginJoin(tasks: number[]): number | null;
+  joinRemainingMs(join: number, gracePeriodMs: number): number;
+  finishJoin(join: number): { stop: NativeRecord | null; stragglers: NativeThread[] };
+  abandonJoin(join: number): void;
+
+  /** Null: nested too deeply. */
+  child(name: string, cleanStopTypes: string[]): NativeAttachment | null;
+  /** Whether anybody but this object could request a stop. */
+  hasOtherOwners(): boolean;
+  publish(): void;
+  revoke(): void;
+  addLink(description: string): number;
+  removeLink(link: number): void;
+  links(): string[];
+  stopAfter(ms: number, error: Uint8Array, stack: string): number;
+  cancelStopAfter(timer: number): void;
+  /** 0: the platform has no such signals. */
+  linkSignals(names: string[], numbers: number[], stack: string): number;
+  unlinkSignals(link: number): void;
+  /** Makes `object` known to other addons (allstop_node.h). */
+  bindCapsule(object: object): void;
+}
+
+export interface NativeBinding {
+  /** Names this process and this copy of the package. */
+  readonly world: string;
+  setup(options: {
+    threadId: number;
+    threadName: string;
+    isWorker: boolean;
+    allocateSlab: () => Int32Array;
+    onRing: () => void;
+  }): void;
+  createCoordinator(name: string, cleanStopTypes: string[]): NativeAttachment;
+  hasCoordinator(id: number): boolean;
+  attachCoordinator(id: number): NativeAttachment | null;
+  /** The coordinator that spawned this worker. */
+  currentCoordinator(): NativeAttachment | null;
+  /** Tokens of the attachments that have news. */
+  takeDirty(): number[];
+  setDoorbellReferenced(referenced: boolean): void;
+  beginSpawn(): void;
+  endSpawn(attachment?: NativeAttachment, threadId?: number, name?: string): void;
+  forgetSpawned(threadId: number): void;
+  noteUncaught(error: Uint8Array): void;
+  takeUncaught(threadId: number): Uint8Array | null;
+  nextIdentity(): string;
+}
+
+const SLAB_BYTES = 4096;
+
+/** The name of this JavaScript thread, for people. */
+export function threadName(): string {
+  if (workerThreads.isMainThread) return 'main';
+  const given = (workerThreads as { threadName?: string }).threadName; // Node 24.6 and later
+  return given || `worker-${workerThreads.threadId}`;
+}
+
+function load(): NativeBinding {
+  const require = createRequire(import.meta.url);
+  const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+  const platform = `${process.platform}-${process.arch}`;
+  const paths = [
+    join(root, 'build', 'Release', 'allstop.node'), // a development build
+    join(root, 'prebuilds', platform, 'allstop.node'),
+  ];
+  const failures: string[] = [];
+  for (const path of paths) {
+    try {
+      return require(path);
+    } catch (error) {
+      const why = error instanceof Error ? error.message.split('\n')[0] : String(error);
+      failures.push(`  ${path}: ${why}`);
+    }
+  }
+  const error = new Error(
+    `allstop has no native binary that loads on ${platform} (${process.version}):\n${failures.join('\n')}`,
+  );
+  throw Object.assign(error, { code: 'ERR_ALLSTOP_UNAVAILABLE' });
+}
+
+let loaded: NativeBinding | undefined;
+let ring: () => void = () => {};
+let ready: () => void = () => {};
+
+/**
+ * What to do when native code rings, and once when the addon has been loaded.
+ * Registered by attachment.ts, so that this file imports nothing of ours.
+ */
+export function onNative(hooks: { ring: () => void; ready: () => void }): void {
+  ring = hooks.ring;
+  ready = hooks.ready;
+}
+
+/** The addon, loaded and set up for this thread on first use: nothing happens on import. */
+export function binding(): NativeBinding {
+  if (loaded !== undefined) return loaded;
+  const addon = load();
+  addon.setup({
+    threadId: workerThreads.threadId,
+    threadName: threadName(),
+    isWorker: !workerThreads.isMainThread,
+    allocateSlab: () => new Int32Array(new SharedArrayBuffer(SLAB_BYTES)),
+    onRing: () => ring(),
+  });
+  loaded = addon;
+  ready();
+  return addon;
+}

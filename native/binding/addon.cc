@@ -1,0 +1,141 @@
+// The addon's exports: what is not about one coordinator. lib/native.ts declares
+// and documents them, and is the only one to call them.
+#include <napi.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "../abi/table.h"
+#include "../core/identity.h"
+#include "../core/registry.h"
+#include "../include/allstop/allstop_node.h"
+#include "attachment.h"
+#include "convert.h"
+#include "environment.h"
+#include "spawned_workers.h"
+
+namespace allstop::binding {
+namespace {
+
+using Info = Napi::CallbackInfo;
+
+template <Napi::Value (*function)(const Info&)>
+Napi::Value Checked(const Info& info) {
+  try {
+    return function(info);
+  } catch (const Napi::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Napi::Error::New(info.Env(), std::string("allstop: ") + error.what());
+  }
+}
+
+Napi::Value Setup(const Info& info) {
+  Environment::Setup(info.Env(), ObjectArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value CreateCoordinator(const Info& info) {
+  core::Coordinator::Options options;
+  options.name = StringArgument(info, 0);
+  options.clean_stop_types = StringsArgument(info, 1);
+  return Attachment::Make(info.Env(), core::Coordinator::Create(std::move(options)));
+}
+
+Napi::Value HasCoordinator(const Info& info) {
+  const bool found = core::Registry::Get().Find(IdArgument(info, 0)) != nullptr;
+  return Napi::Boolean::New(info.Env(), found);
+}
+
+Napi::Value AttachCoordinator(const Info& info) {
+  const auto coordinator = core::Registry::Get().Find(IdArgument(info, 0));
+  return coordinator ? Attachment::Make(info.Env(), coordinator) : info.Env().Null();
+}
+
+Napi::Value TakeDirty(const Info& info) {
+  const auto tokens = Environment::Of(info.Env())->doorbell()->TakeDirty();
+  Napi::Array array = Napi::Array::New(info.Env(), tokens.size());
+  for (std::uint32_t i = 0; i < tokens.size(); ++i) array.Set(i, tokens[i]);
+  return array;
+}
+
+Napi::Value SetDoorbellReferenced(const Info& info) {
+  Environment::Of(info.Env())->doorbell()->SetReferenced(info.Env(), BooleanArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value BeginSpawn(const Info& info) {
+  Environment::Of(info.Env())->spawn_ticket = SpawnedWorkers::Get().Begin();
+  return info.Env().Undefined();
+}
+
+Napi::Value EndSpawn(const Info& info) {
+  const auto environment = Environment::Of(info.Env());
+  if (info[0].IsObject()) {
+    const auto* attachment = Attachment::Unwrap(info[0].As<Napi::Object>());
+    SpawnedWorkers::Get().Add(static_cast<std::uint32_t>(IdArgument(info, 1)),
+                              {attachment->coordinator(), StringArgument(info, 2)});
+  }
+  if (environment->spawn_ticket) SpawnedWorkers::Get().End(*environment->spawn_ticket);
+  environment->spawn_ticket.reset();
+  return info.Env().Undefined();
+}
+
+Napi::Value ForgetSpawned(const Info& info) {
+  SpawnedWorkers::Get().Remove(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  return info.Env().Undefined();
+}
+
+Napi::Value CurrentCoordinator(const Info& info) {
+  const auto environment = Environment::Of(info.Env());
+  auto spawned = SpawnedWorkers::Get().Find(environment->thread_id());
+  if (!spawned) return info.Env().Null();
+  environment->thread_name = spawned->name;
+  return Attachment::Make(info.Env(), std::move(spawned->coordinator));
+}
+
+Napi::Value NoteUncaught(const Info& info) {
+  SpawnedWorkers::Get().NoteUncaught(Environment::Of(info.Env())->thread_id(),
+                                     BytesArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value TakeUncaught(const Info& info) {
+  const auto thread_id = static_cast<std::uint32_t>(IdArgument(info, 0));
+  const auto record = SpawnedWorkers::Get().TakeUncaught(thread_id);
+  if (!record) return info.Env().Null();
+  return Napi::Buffer<char>::Copy(info.Env(), record->data(), record->size());
+}
+
+Napi::Value NextIdentity(const Info& info) {
+  return Napi::String::New(info.Env(), core::NextIdentity());
+}
+
+Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  // Native threads may run this code when the last environment has ended.
+  allstop_pin_module();
+  const auto set = [&](const char* name, Napi::Value (*function)(const Info&)) {
+    exports.Set(name, Napi::Function::New(env, function, name));
+  };
+  set("setup", Checked<Setup>);
+  set("createCoordinator", Checked<CreateCoordinator>);
+  set("hasCoordinator", Checked<HasCoordinator>);
+  set("attachCoordinator", Checked<AttachCoordinator>);
+  set("takeDirty", Checked<TakeDirty>);
+  set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
+  set("beginSpawn", Checked<BeginSpawn>);
+  set("endSpawn", Checked<EndSpawn>);
+  set("forgetSpawned", Checked<ForgetSpawned>);
+  set("currentCoordinator", Checked<CurrentCoordinator>);
+  set("noteUncaught", Checked<NoteUncaught>);
+  set("takeUncaught", Checked<TakeUncaught>);
+  set("nextIdentity", Checked<NextIdentity>);
+  exports.Set("world", core::World());
+  return exports;
+}
+
+NODE_API_MODULE(allstop, Init)
+
+}  // namespace
+}  // namespace allstop::binding

@@ -1,0 +1,382 @@
+#include "attachment.h"
+
+#include <exception>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../abi/table.h"
+#include "../core/registry.h"
+#include "../core/stop_timer.h"
+#include "convert.h"
+#include "signals.h"
+
+namespace allstop::binding {
+namespace {
+
+// All that the core holds of an attachment: safe to call when the environment is
+// long gone.
+class Ringer final : public core::Observer {
+ public:
+  Ringer(std::shared_ptr<Doorbell> doorbell, std::uint32_t token)
+      : doorbell_(std::move(doorbell)), token_(token) {}
+
+  void OnStop() override { doorbell_->Ring(token_); }
+  void OnClear() override {}  // a stop is news, its end is not
+  void OnJoinProgress() override { doorbell_->Ring(token_); }
+
+ private:
+  const std::shared_ptr<Doorbell> doorbell_;
+  const std::uint32_t token_;
+};
+
+using CoordinatorExternal = Napi::External<std::shared_ptr<core::Coordinator>>;
+
+// What a public Coordinator object carries for other addons.
+struct Capsule {
+  allstop_capsule abi;
+  std::shared_ptr<core::Coordinator> coordinator;
+};
+
+}  // namespace
+
+template <Napi::Value (Attachment::*method)(const Napi::CallbackInfo&)>
+Napi::Value Attachment::Checked(const Info& info) {
+  // Whatever this call changes, its own JavaScript looks at right after it.
+  const Doorbell::Quiet quiet(*environment_->doorbell());
+  try {
+    return (this->*method)(info);
+  } catch (const Napi::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Napi::Error::New(info.Env(), std::string("allstop: ") + error.what());
+  }
+}
+
+Napi::Function Attachment::Class(Napi::Env env) {
+#define ALLSTOP_METHOD(name, method) InstanceMethod<&Attachment::Checked<&Attachment::method>>(name)
+  return DefineClass(env, "NativeAttachment",
+                     {
+                         ALLSTOP_METHOD("requestStop", RequestStop),
+                         ALLSTOP_METHOD("clearStop", ClearStop),
+                         ALLSTOP_METHOD("waitSlice", WaitSlice),
+                         ALLSTOP_METHOD("generation", Generation),
+                         ALLSTOP_METHOD("setInterested", SetInterested),
+                         ALLSTOP_METHOD("takeUnseen", TakeUnseen),
+                         ALLSTOP_METHOD("record", Record),
+                         ALLSTOP_METHOD("suppressed", Suppressed),
+                         ALLSTOP_METHOD("suppressedCount", SuppressedCount),
+                         ALLSTOP_METHOD("joined", Joined),
+                         ALLSTOP_METHOD("cleanStopTypes", CleanStopTypes),
+                         ALLSTOP_METHOD("registerThread", RegisterThread),
+                         ALLSTOP_METHOD("readmitThread", ReadmitThread),
+                         ALLSTOP_METHOD("endThread", EndThread),
+                         ALLSTOP_METHOD("threads", Threads),
+                         ALLSTOP_METHOD("endedThreads", EndedThreads),
+                         ALLSTOP_METHOD("beginJoin", BeginJoin),
+                         ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
+                         ALLSTOP_METHOD("finishJoin", FinishJoin),
+                         ALLSTOP_METHOD("abandonJoin", AbandonJoin),
+                         ALLSTOP_METHOD("child", Child),
+                         ALLSTOP_METHOD("hasOtherOwners", HasOtherOwners),
+                         ALLSTOP_METHOD("publish", Publish),
+                         ALLSTOP_METHOD("revoke", Revoke),
+                         ALLSTOP_METHOD("addLink", AddLink),
+                         ALLSTOP_METHOD("removeLink", RemoveLink),
+                         ALLSTOP_METHOD("links", Links),
+                         ALLSTOP_METHOD("stopAfter", StopAfter),
+                         ALLSTOP_METHOD("cancelStopAfter", CancelStopAfter),
+                         ALLSTOP_METHOD("linkSignals", LinkSignals),
+                         ALLSTOP_METHOD("unlinkSignals", UnlinkSignals),
+                         ALLSTOP_METHOD("bindCapsule", BindCapsule),
+                     });
+#undef ALLSTOP_METHOD
+}
+
+Napi::Value Attachment::Make(Napi::Env env, std::shared_ptr<core::Coordinator> coordinator) {
+  const auto external = CoordinatorExternal::New(env, &coordinator);
+  return Environment::Of(env)->attachment_class.New({external});
+}
+
+Attachment::Attachment(const Info& info)
+    : Napi::ObjectWrap<Attachment>(info), environment_(Environment::Of(info.Env())) {
+  if (!info[0].IsExternal()) throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor");
+  coordinator_ = *info[0].As<CoordinatorExternal>().Data();
+  slot_ = environment_->AcquireSlot(info.Env());
+  token_ = environment_->Add(*this);
+  observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
+  coordinator_->AddObserver(observer_, slot_.word);
+  Napi::Object self = info.This().As<Napi::Object>();
+  self.Set("words", environment_->SlabOf(slot_));
+  self.Set("slot", slot_.index);
+  self.Set("token", token_);
+  self.Set("id", std::to_string(coordinator_->id()));
+  self.Set("name", coordinator_->name());
+}
+
+Attachment::~Attachment() {
+  if (!observer_) return;
+  environment_->Remove(token_);
+  Detach();
+}
+
+void Attachment::Close(const core::StopRequest& unobserved) {
+  if (!observer_) return;
+  coordinator_->EndThreadsOwnedBy(environment_->id(), unobserved);
+  Detach();
+}
+
+void Attachment::Detach() {
+  coordinator_->RemoveObserver(*observer_);
+  environment_->ReleaseSlot(slot_);  // only now: see Environment
+  observer_ = nullptr;
+  for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
+  for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
+  for (const std::uint64_t timer : timers_) core::CancelScheduledStop(timer);
+  for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
+}
+
+core::StopRequest Attachment::Request(core::Via via) const {
+  core::StopRequest request;
+  request.requester = environment_->ThisThread(via);
+  return request;
+}
+
+Napi::Value Attachment::RequestStop(const Info& info) {
+  core::StopRequest request = Request(core::Via::kCall);
+  request.error = ErrorArgument(info, 0);
+  ReadRequester(ObjectArgument(info, 1), request.requester);
+  request.echo_ids = StringsArgument(info, 2);
+  request.abort_echo_ids = StringsArgument(info, 3);
+  request.has_caller = BooleanArgument(info, 4);
+  const auto outcome = coordinator_->RequestStop(std::move(request));
+  return Napi::Number::New(info.Env(), static_cast<double>(outcome));
+}
+
+Napi::Value Attachment::ClearStop(const Info& info) {
+  return Napi::Boolean::New(info.Env(), coordinator_->ClearStop() == core::Status::kOk);
+}
+
+Napi::Value Attachment::WaitSlice(const Info& info) {
+  const std::uint64_t generation = IdArgument(info, 0);
+  const auto deadline = core::Deadline::After(NumberArgument(info, 1));
+  return Napi::Boolean::New(info.Env(), coordinator_->WaitForStop(generation, deadline));
+}
+
+Napi::Value Attachment::Generation(const Info& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(coordinator_->generation()));
+}
+
+Napi::Value Attachment::SetInterested(const Info& info) {
+  const bool interested = BooleanArgument(info, 0);
+  if (!observer_) return info.Env().Undefined();
+  const std::uint64_t generation = coordinator_->SetInterested(*observer_, interested);
+  return Napi::Number::New(info.Env(), static_cast<double>(generation));
+}
+
+Napi::Value Attachment::TakeUnseen(const Info& info) {
+  if (!observer_) return info.Env().Null();
+  const auto record = coordinator_->TakeUnseen(*observer_);
+  return record ? ToJs(info.Env(), *record) : info.Env().Null();
+}
+
+Napi::Value Attachment::Record(const Info& info) {
+  const auto record = coordinator_->View().record;
+  return record ? ToJs(info.Env(), *record) : info.Env().Null();
+}
+
+Napi::Value Attachment::Suppressed(const Info& info) {
+  return ToJsArray(info.Env(), coordinator_->View().suppressed);
+}
+
+Napi::Value Attachment::SuppressedCount(const Info& info) {
+  return Napi::Number::New(info.Env(), coordinator_->View().suppressed_count);
+}
+
+Napi::Value Attachment::Joined(const Info& info) {
+  return Napi::Boolean::New(info.Env(), coordinator_->joined());
+}
+
+Napi::Value Attachment::CleanStopTypes(const Info& info) {
+  const auto& types = coordinator_->options().clean_stop_types;
+  Napi::Array array = Napi::Array::New(info.Env(), types.size());
+  for (std::uint32_t i = 0; i < types.size(); ++i) array.Set(i, types[i]);
+  return array;
+}
+
+Napi::Value Attachment::RegisterThread(const Info& info) {
+  core::NewThread thread;
+  const std::uint64_t kind = IdArgument(info, 0);
+  if (kind > static_cast<std::uint64_t>(core::ThreadKind::kCustom)) {
+    throw Napi::TypeError::New(info.Env(), "allstop: no such kind of thread");
+  }
+  thread.kind = static_cast<core::ThreadKind>(kind);
+  thread.name = StringArgument(info, 1);
+  if (info[2].IsNumber()) {
+    thread.has_thread_id = true;
+    thread.thread_id = IdArgument(info, 2);
+  }
+  thread.owner = environment_->id();
+  const std::uint64_t id = coordinator_->RegisterThread(std::move(thread));
+  return Napi::Number::New(info.Env(), static_cast<double>(id));
+}
+
+Napi::Value Attachment::ReadmitThread(const Info& info) {
+  return Napi::Boolean::New(info.Env(), coordinator_->ReadmitThread(IdArgument(info, 0)));
+}
+
+Napi::Value Attachment::EndThread(const Info& info) {
+  coordinator_->EndThread(IdArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::Threads(const Info& info) {
+  return ToJsArray(info.Env(), coordinator_->LiveThreads());
+}
+
+Napi::Value Attachment::EndedThreads(const Info& info) {
+  return ToJsArray(info.Env(), coordinator_->EndedThreads());
+}
+
+Napi::Value Attachment::BeginJoin(const Info& info) {
+  core::JoinCaller caller;
+  caller.is_worker = environment_->is_worker();
+  caller.worker_thread_id = environment_->thread_id();
+  const auto tasks = info[0].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < tasks.Length(); ++i) {
+    const auto task = tasks.Get(i).As<Napi::Number>().Int64Value();
+    caller.tasks.push_back(static_cast<std::uint64_t>(task));
+  }
+  auto join = coordinator_->BeginJoin(caller, observer_);
+  if (!join) return info.Env().Null();
+  joins_.emplace(next_join_, std::move(join));
+  return Napi::Number::New(info.Env(), next_join_++);
+}
+
+Napi::Value Attachment::JoinRemainingMs(const Info& info) {
+  const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  if (found == joins_.end()) return Napi::Number::New(info.Env(), 0);
+  const double remaining = coordinator_->JoinRemainingMs(*found->second, NumberArgument(info, 1));
+  return Napi::Number::New(info.Env(), remaining);
+}
+
+Napi::Value Attachment::FinishJoin(const Info& info) {
+  const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  if (found == joins_.end()) return info.Env().Null();
+  const core::JoinResult result = coordinator_->FinishJoin(*found->second);
+  joins_.erase(found);
+  Napi::Object object = Napi::Object::New(info.Env());
+  object.Set("stop", result.stop ? ToJs(info.Env(), *result.stop) : info.Env().Null());
+  object.Set("stragglers", ToJsArray(info.Env(), result.stragglers));
+  return object;
+}
+
+Napi::Value Attachment::AbandonJoin(const Info& info) {
+  const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  if (found != joins_.end()) {
+    coordinator_->AbandonJoin(*found->second);
+    joins_.erase(found);
+  }
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::Child(const Info& info) {
+  core::Coordinator::Options options;
+  options.name = StringArgument(info, 0);
+  options.clean_stop_types = StringsArgument(info, 1);
+  auto child = coordinator_->CreateChild(std::move(options));
+  if (!child) return info.Env().Null();
+  return Make(info.Env(), std::move(child));
+}
+
+Napi::Value Attachment::HasOtherOwners(const Info& info) {
+  // Ours, and the capsule's if the public object is still there. More than those
+  // are others who could stop it; too many is the safe side.
+  const bool others = coordinator_.use_count() > 1 || coordinator_->has_parent();
+  return Napi::Boolean::New(info.Env(), others);
+}
+
+Napi::Value Attachment::Publish(const Info& info) {
+  environment_->Publish(coordinator_);
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::Revoke(const Info& info) {
+  environment_->Unpublish(coordinator_->id());
+  core::Registry::Get().Remove(coordinator_->id());
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::AddLink(const Info& info) {
+  const std::uint64_t link = coordinator_->AddLink(StringArgument(info, 0));
+  links_.insert(link);
+  return Napi::Number::New(info.Env(), static_cast<double>(link));
+}
+
+Napi::Value Attachment::RemoveLink(const Info& info) {
+  const std::uint64_t link = IdArgument(info, 0);
+  if (links_.erase(link) != 0) coordinator_->RemoveLink(link);
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::Links(const Info& info) {
+  const auto links = coordinator_->Links();
+  Napi::Array array = Napi::Array::New(info.Env(), links.size());
+  for (std::uint32_t i = 0; i < links.size(); ++i) array.Set(i, links[i]);
+  return array;
+}
+
+Napi::Value Attachment::StopAfter(const Info& info) {
+  core::StopRequest request = Request(core::Via::kTimeout);
+  const auto deadline = core::Deadline::After(NumberArgument(info, 0));
+  request.error = ErrorArgument(info, 1);
+  request.requester.stack = StringArgument(info, 2);
+  request.has_caller = false;
+  const std::uint64_t timer = core::ScheduleStop(coordinator_, deadline, std::move(request));
+  timers_.insert(timer);
+  return Napi::Number::New(info.Env(), static_cast<double>(timer));
+}
+
+Napi::Value Attachment::CancelStopAfter(const Info& info) {
+  const std::uint64_t timer = IdArgument(info, 0);
+  if (timers_.erase(timer) != 0) core::CancelScheduledStop(timer);
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::LinkSignals(const Info& info) {
+  const auto names = StringsArgument(info, 0);
+  const auto numbers = info[1].As<Napi::Array>();
+  std::vector<std::pair<int, std::string>> signals;
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    signals.emplace_back(numbers.Get(i).As<Napi::Number>().Int32Value(), names[i]);
+  }
+  const std::uint64_t link =
+      binding::LinkSignals(coordinator_, std::move(signals), StringArgument(info, 2));
+  if (link != 0) signals_.insert(link);
+  return Napi::Number::New(info.Env(), static_cast<double>(link));
+}
+
+Napi::Value Attachment::UnlinkSignals(const Info& info) {
+  const std::uint64_t link = IdArgument(info, 0);
+  if (signals_.erase(link) != 0) binding::UnlinkSignals(link);
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::BindCapsule(const Info& info) {
+  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
+  const Napi::Object object = ObjectArgument(info, 0);
+  auto capsule = std::make_unique<Capsule>();
+  capsule->abi = {sizeof(allstop_capsule),     ALLSTOP_ABI_MAJOR, ALLSTOP_ABI_MINOR,
+                  ALLSTOP_CAPSULE_COORDINATOR, &abi::Table(),     abi::ToState(coordinator_.get())};
+  capsule->coordinator = coordinator_;
+  const auto finalize = [](napi_env, void* data, void*) { delete static_cast<Capsule*>(data); };
+  if (napi_type_tag_object(info.Env(), object, &tag) != napi_ok ||
+      napi_wrap(info.Env(), object, capsule.get(), finalize, nullptr, nullptr) != napi_ok) {
+    throw Napi::Error::New(info.Env(), "allstop: the object is taken already");
+  }
+  capsule.release();
+  return info.Env().Undefined();
+}
+
+}  // namespace allstop::binding

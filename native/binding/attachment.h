@@ -1,0 +1,95 @@
+// One coordinator in one JavaScript environment.
+#ifndef ALLSTOP_BINDING_ATTACHMENT_H_
+#define ALLSTOP_BINDING_ATTACHMENT_H_
+
+#include <napi.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "../core/coordinator.h"
+#include "environment.h"
+
+namespace allstop::binding {
+
+// The object behind lib/attachment.ts, which documents the methods (as the
+// interface NativeAttachment in lib/native.ts). JavaScript thread only.
+//
+// Life: until JavaScript collects it, or the environment closes, whichever comes
+// first; then Close takes its observer, its joins and its links out of the core.
+class Attachment final : public Napi::ObjectWrap<Attachment> {
+ public:
+  static Napi::Function Class(Napi::Env env);
+  static Napi::Value Make(Napi::Env env, std::shared_ptr<core::Coordinator> coordinator);
+
+  explicit Attachment(const Napi::CallbackInfo& info);
+  ~Attachment() override;
+
+  // The environment ends: threads that it watched are `unobserved`.
+  void Close(const core::StopRequest& unobserved);
+
+  const std::shared_ptr<core::Coordinator>& coordinator() const { return coordinator_; }
+
+ private:
+  using Info = Napi::CallbackInfo;
+
+  // What C++ throws becomes a JavaScript error; node-addon-api passes on its own.
+  template <Napi::Value (Attachment::*method)(const Info&)>
+  Napi::Value Checked(const Info& info);
+
+  Napi::Value RequestStop(const Info& info);
+  Napi::Value ClearStop(const Info& info);
+  Napi::Value WaitSlice(const Info& info);
+  Napi::Value Generation(const Info& info);
+  Napi::Value SetInterested(const Info& info);
+  Napi::Value TakeUnseen(const Info& info);
+  Napi::Value Record(const Info& info);
+  Napi::Value Suppressed(const Info& info);
+  Napi::Value SuppressedCount(const Info& info);
+  Napi::Value Joined(const Info& info);
+  Napi::Value CleanStopTypes(const Info& info);
+
+  Napi::Value RegisterThread(const Info& info);
+  Napi::Value ReadmitThread(const Info& info);
+  Napi::Value EndThread(const Info& info);
+  Napi::Value Threads(const Info& info);
+  Napi::Value EndedThreads(const Info& info);
+
+  Napi::Value BeginJoin(const Info& info);
+  Napi::Value JoinRemainingMs(const Info& info);
+  Napi::Value FinishJoin(const Info& info);
+  Napi::Value AbandonJoin(const Info& info);
+
+  Napi::Value Child(const Info& info);
+  Napi::Value HasOtherOwners(const Info& info);
+  Napi::Value Publish(const Info& info);
+  Napi::Value Revoke(const Info& info);
+  Napi::Value AddLink(const Info& info);
+  Napi::Value RemoveLink(const Info& info);
+  Napi::Value Links(const Info& info);
+  Napi::Value StopAfter(const Info& info);
+  Napi::Value CancelStopAfter(const Info& info);
+  Napi::Value LinkSignals(const Info& info);
+  Napi::Value UnlinkSignals(const Info& info);
+  Napi::Value BindCapsule(const Info& info);
+
+  core::StopRequest Request(core::Via via) const;
+  void Detach();
+
+  std::shared_ptr<Environment> environment_;
+  std::shared_ptr<core::Coordinator> coordinator_;
+  std::shared_ptr<core::Observer> observer_;  // null once detached
+  Slot slot_;
+  std::uint32_t token_ = 0;
+  std::uint32_t next_join_ = 1;
+  std::map<std::uint32_t, std::shared_ptr<core::Join>> joins_;
+  std::set<std::uint64_t> links_;
+  std::set<std::uint64_t> timers_;
+  std::set<std::uint64_t> signals_;
+};
+
+}  // namespace allstop::binding
+
+#endif  // ALLSTOP_BINDING_ATTACHMENT_H_

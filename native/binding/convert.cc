@@ -1,0 +1,142 @@
+#include "convert.h"
+
+namespace allstop::binding {
+namespace {
+
+[[noreturn]] void Refuse(const Napi::CallbackInfo& info, std::size_t index, const char* expected) {
+  throw Napi::TypeError::New(info.Env(),
+                             "allstop: argument " + std::to_string(index) + " must be " + expected);
+}
+
+Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::ErrorRecord>& error) {
+  if (!error) return env.Null();
+  return Napi::Buffer<char>::Copy(env, error->bytes().data(), error->bytes().size());
+}
+
+Napi::Object ToJsRequester(Napi::Env env, const core::Requester& requester) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("native", requester.language == core::Language::kNative);
+  object.Set("via", static_cast<double>(requester.via));
+  object.Set("threadName", requester.thread_name);
+  object.Set("threadId", static_cast<double>(requester.thread_id));
+  object.Set("pid", static_cast<double>(requester.pid));
+  object.Set("stack", requester.stack);
+  object.Set("signal", requester.signal);
+  return object;
+}
+
+}  // namespace
+
+std::string StringArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  if (!info[index].IsString()) Refuse(info, index, "a string");
+  return info[index].As<Napi::String>().Utf8Value();
+}
+
+double NumberArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  if (!info[index].IsNumber()) Refuse(info, index, "a number");
+  return info[index].As<Napi::Number>().DoubleValue();
+}
+
+std::uint64_t IdArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  constexpr double kLargest = 9007199254740991.0;
+  const double number = NumberArgument(info, index);
+  if (!(number >= 0 && number <= kLargest)) Refuse(info, index, "an id");
+  return static_cast<std::uint64_t>(number);
+}
+
+bool BooleanArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  if (!info[index].IsBoolean()) Refuse(info, index, "a boolean");
+  return info[index].As<Napi::Boolean>().Value();
+}
+
+Napi::Object ObjectArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  if (!info[index].IsObject()) Refuse(info, index, "an object");
+  return info[index].As<Napi::Object>();
+}
+
+std::vector<std::string> StringsArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  if (!info[index].IsArray()) Refuse(info, index, "an array of strings");
+  const auto array = info[index].As<Napi::Array>();
+  std::vector<std::string> strings;
+  for (std::uint32_t i = 0; i < array.Length(); ++i) {
+    const Napi::Value item = array.Get(i);
+    if (!item.IsString()) Refuse(info, index, "an array of strings");
+    strings.push_back(item.As<Napi::String>().Utf8Value());
+  }
+  return strings;
+}
+
+std::string BytesArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  if (!info[index].IsTypedArray() ||
+      info[index].As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array) {
+    Refuse(info, index, "a Uint8Array");
+  }
+  const auto bytes = info[index].As<Napi::Uint8Array>();
+  return std::string(reinterpret_cast<const char*>(bytes.Data()), bytes.ByteLength());
+}
+
+std::shared_ptr<const core::ErrorRecord> ErrorArgument(const Napi::CallbackInfo& info,
+                                                       std::size_t index) {
+  if (info[index].IsNull()) return nullptr;
+  auto record = core::ErrorRecord::Decode(BytesArgument(info, index));
+  if (!record) Refuse(info, index, "an encoded error");
+  return record;
+}
+
+void ReadRequester(Napi::Object from, core::Requester& requester) {
+  const auto string = [&](const char* key, std::string& field) {
+    const Napi::Value value = from.Get(key);
+    if (value.IsString()) field = value.As<Napi::String>().Utf8Value();
+  };
+  const Napi::Value via = from.Get("via");
+  if (via.IsNumber()) {
+    const auto number = via.As<Napi::Number>().Uint32Value();
+    if (number <= static_cast<std::uint32_t>(core::Via::kWorkerExit)) {
+      requester.via = static_cast<core::Via>(number);
+    }
+  }
+  const Napi::Value thread_id = from.Get("threadId");
+  if (thread_id.IsNumber()) {
+    requester.thread_id = static_cast<std::uint64_t>(thread_id.As<Napi::Number>().Int64Value());
+  }
+  const Napi::Value pid = from.Get("pid");
+  if (pid.IsNumber()) requester.pid = pid.As<Napi::Number>().Int64Value();
+  string("threadName", requester.thread_name);
+  string("stack", requester.stack);
+  string("signal", requester.signal);
+}
+
+Napi::Value ToJs(Napi::Env env, const core::StopRecord& record) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("id", record.id);
+  object.Set("generation", static_cast<double>(record.generation));
+  object.Set("kind", static_cast<double>(record.kind));
+  object.Set("error", ErrorBytes(env, record.error));
+  object.Set("requestedAt", static_cast<double>(record.requested_at_ms));
+  object.Set("requester", ToJsRequester(env, record.requester));
+  const std::chrono::duration<double, std::milli> age = core::Clock::now() - record.requested_at;
+  object.Set("ageMs", age.count());
+  return object;
+}
+
+Napi::Value ToJs(Napi::Env env, const core::SuppressedError& suppressed) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("error", ErrorBytes(env, suppressed.error));
+  object.Set("requester", ToJsRequester(env, suppressed.requester));
+  object.Set("at", static_cast<double>(suppressed.at_ms));
+  return object;
+}
+
+Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("name", thread.name);
+  object.Set("kind", static_cast<double>(thread.kind));
+  object.Set("alive", thread.alive);
+  object.Set("unobserved", thread.unobserved);
+  if (thread.has_thread_id) object.Set("threadId", static_cast<double>(thread.thread_id));
+  object.Set("startedAt", static_cast<double>(thread.started_at_ms));
+  object.Set("endedAt", static_cast<double>(thread.ended_at_ms));
+  return object;
+}
+
+}  // namespace allstop::binding

@@ -1,0 +1,46 @@
+// Between JavaScript values and the core's. Everything throws a TypeError if an
+// argument is not of the type that lib/native.ts declares.
+#ifndef ALLSTOP_BINDING_CONVERT_H_
+#define ALLSTOP_BINDING_CONVERT_H_
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../core/coordinator.h"
+
+namespace allstop::binding {
+
+std::string StringArgument(const Napi::CallbackInfo& info, std::size_t index);
+double NumberArgument(const Napi::CallbackInfo& info, std::size_t index);
+std::uint64_t IdArgument(const Napi::CallbackInfo& info, std::size_t index);
+bool BooleanArgument(const Napi::CallbackInfo& info, std::size_t index);
+Napi::Object ObjectArgument(const Napi::CallbackInfo& info, std::size_t index);
+std::vector<std::string> StringsArgument(const Napi::CallbackInfo& info, std::size_t index);
+
+// A Uint8Array that holds an encoded error, or null.
+std::shared_ptr<const core::ErrorRecord> ErrorArgument(const Napi::CallbackInfo& info,
+                                                       std::size_t index);
+std::string BytesArgument(const Napi::CallbackInfo& info, std::size_t index);
+
+// Overrides what `requester` says with those properties that the object has.
+void ReadRequester(Napi::Object from, core::Requester& requester);
+
+Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);
+Napi::Value ToJs(Napi::Env env, const core::SuppressedError& suppressed);
+Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread);
+
+template <typename Items>
+Napi::Array ToJsArray(Napi::Env env, const Items& items) {
+  Napi::Array array = Napi::Array::New(env, items.size());
+  std::uint32_t index = 0;
+  for (const auto& item : items) array.Set(index++, ToJs(env, item));
+  return array;
+}
+
+}  // namespace allstop::binding
+
+#endif  // ALLSTOP_BINDING_CONVERT_H_

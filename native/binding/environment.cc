@@ -1,0 +1,109 @@
+#include "environment.h"
+
+#include <utility>
+
+#include "../core/identity.h"
+#include "attachment.h"
+#include "spawned_workers.h"
+
+namespace allstop::binding {
+namespace {
+
+constexpr std::uint32_t kWordsPerSlot = 16;  // 64 bytes: a cache line
+
+// The error of threads whose observer has ended before them.
+std::shared_ptr<const core::ErrorRecord> UnobservedError(const std::string& observer) {
+  core::ErrorFields fields;
+  fields.name = "UnavailableError";
+  fields.code = "ERR_ALLSTOP_UNAVAILABLE";
+  fields.message =
+      "Registered threads are no longer observed: the JavaScript thread that registered them (" +
+      observer + ") has ended";
+  fields.chain = {"UnavailableError", "AllstopError", "Error"};
+  return core::ErrorRecord::Encode(std::move(fields));
+}
+
+}  // namespace
+
+std::shared_ptr<Environment> Environment::Of(Napi::Env env) {
+  auto* const environment = env.GetInstanceData<std::shared_ptr<Environment>>();
+  if (environment == nullptr) throw Napi::Error::New(env, "allstop: setup has not been called");
+  return *environment;
+}
+
+void Environment::Setup(Napi::Env env, Napi::Object options) {
+  static std::atomic<std::uint64_t> next_id{1};
+  auto environment = std::make_shared<Environment>();
+  environment->id_ = next_id.fetch_add(1);
+  environment->thread_id_ = options.Get("threadId").As<Napi::Number>().Uint32Value();
+  environment->thread_name = options.Get("threadName").As<Napi::String>().Utf8Value();
+  environment->is_worker_ = options.Get("isWorker").As<Napi::Boolean>().Value();
+  environment->allocate_slab_ = Napi::Persistent(options.Get("allocateSlab").As<Napi::Function>());
+  environment->attachment_class = Napi::Persistent(Attachment::Class(env));
+  environment->doorbell_ = Doorbell::Create(env, options.Get("onRing"));
+  if (!environment->doorbell_) throw Napi::Error::New(env, "allstop: no thread-safe function");
+  auto* const held = new std::shared_ptr<Environment>(environment);
+  env.SetInstanceData(held);
+  napi_add_env_cleanup_hook(env, CloseHook, environment.get());
+}
+
+void Environment::CloseHook(void* environment) { static_cast<Environment*>(environment)->Close(); }
+
+void Environment::Close() {
+  doorbell_->Close();
+  core::StopRequest unobserved;
+  unobserved.requester = ThisThread(core::Via::kWorkerExit);
+  unobserved.error = UnobservedError(thread_name);
+  unobserved.has_caller = false;
+  for (const auto& [token, attachment] : attachments_) attachment->Close(unobserved);
+  attachments_.clear();
+  published_.clear();
+  if (spawn_ticket) SpawnedWorkers::Get().End(*spawn_ticket);
+}
+
+Slot Environment::AcquireSlot(Napi::Env env) {
+  if (free_slots_.empty()) {
+    const auto words = allocate_slab_.Call({}).As<Napi::TypedArray>();
+    void* data = nullptr;
+    std::size_t length = 0;
+    napi_typedarray_type type;
+    if (napi_get_typedarray_info(env, words, &type, &length, &data, nullptr, nullptr) != napi_ok ||
+        type != napi_int32_array || data == nullptr) {
+      throw Napi::Error::New(env, "allstop: this runtime does not share memory with native code");
+    }
+    const auto slab = static_cast<std::uint32_t>(slabs_.size());
+    slabs_.push_back(
+        {Napi::Persistent(words.As<Napi::Int32Array>()), static_cast<std::int32_t*>(data)});
+    static_assert(sizeof(std::atomic<std::int32_t>) == sizeof(std::int32_t));
+    for (std::uint32_t index = 0; index + kWordsPerSlot <= length; index += kWordsPerSlot) {
+      auto* const word = reinterpret_cast<std::atomic<std::int32_t>*>(slabs_[slab].data + index);
+      free_slots_.push_back({slab, index, word});
+    }
+  }
+  const Slot slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+std::uint32_t Environment::Add(Attachment& attachment) {
+  attachments_.emplace(next_token_, &attachment);
+  return next_token_++;
+}
+
+void Environment::Remove(std::uint32_t token) { attachments_.erase(token); }
+
+void Environment::Publish(std::shared_ptr<core::Coordinator> coordinator) {
+  published_.emplace(coordinator->id(), std::move(coordinator));
+}
+
+core::Requester Environment::ThisThread(core::Via via) const {
+  core::Requester requester;
+  requester.language = core::Language::kJavaScript;
+  requester.via = via;
+  requester.thread_name = thread_name;
+  requester.thread_id = thread_id_;
+  requester.pid = core::ProcessId();
+  return requester;
+}
+
+}  // namespace allstop::binding

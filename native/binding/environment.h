@@ -1,0 +1,92 @@
+// What the addon keeps for one JavaScript environment (the main thread's, or a
+// worker's): its doorbell, its stop words, and what must end with it.
+#ifndef ALLSTOP_BINDING_ENVIRONMENT_H_
+#define ALLSTOP_BINDING_ENVIRONMENT_H_
+
+#include <napi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../core/coordinator.h"
+#include "doorbell.h"
+
+namespace allstop::binding {
+
+class Attachment;
+
+// A word that one attachment's JavaScript polls, alone on its cache line.
+struct Slot {
+  std::uint32_t slab = 0;   // index of the slab
+  std::uint32_t index = 0;  // of the word in the slab's Int32Array
+  std::atomic<std::int32_t>* word = nullptr;
+};
+
+// JavaScript thread only, but for what it hands to others (the doorbell).
+//
+// Life: made by Setup; Close runs as an environment cleanup hook, registered
+// after the doorbell's thread-safe function, hence before that is finalized.
+// Attachments keep the object itself alive beyond that, as Node may run their
+// finalizers later.
+class Environment {
+ public:
+  // The environment of `env`; throws a Napi::Error before Setup.
+  static std::shared_ptr<Environment> Of(Napi::Env env);
+  static void Setup(Napi::Env env, Napi::Object options);
+
+  Napi::FunctionReference attachment_class;
+
+  const std::shared_ptr<Doorbell>& doorbell() const { return doorbell_; }
+  std::uint64_t id() const { return id_; }
+  std::uint32_t thread_id() const { return thread_id_; }
+  bool is_worker() const { return is_worker_; }
+  std::string thread_name;
+
+  Slot AcquireSlot(Napi::Env env);
+  Napi::Value SlabOf(const Slot& slot) const { return slabs_[slot.slab].words.Value(); }
+  // Only after the core has let go of the word.
+  void ReleaseSlot(const Slot& slot) { free_slots_.push_back(slot); }
+
+  std::uint32_t Add(Attachment& attachment);  // returns its token
+  void Remove(std::uint32_t token);
+
+  // A handle was read: the coordinator lives until Unpublish or our end.
+  void Publish(std::shared_ptr<core::Coordinator> coordinator);
+  void Unpublish(std::uint64_t id) { published_.erase(id); }
+
+  // The spawn that this environment is in the middle of, if it is.
+  std::optional<std::uint64_t> spawn_ticket;
+
+  // The requester of a call made by this environment's JavaScript.
+  core::Requester ThisThread(core::Via via) const;
+
+ private:
+  struct Slab {
+    Napi::Reference<Napi::Int32Array> words;  // strong: the core writes to it
+    std::int32_t* data;
+  };
+
+  static void CloseHook(void* environment);
+  void Close();
+
+  std::uint64_t id_ = 0;
+  std::uint32_t thread_id_ = 0;
+  bool is_worker_ = false;
+  std::shared_ptr<Doorbell> doorbell_;
+  Napi::FunctionReference allocate_slab_;
+  std::vector<Slab> slabs_;
+  std::vector<Slot> free_slots_;
+  std::uint32_t next_token_ = 1;
+  std::map<std::uint32_t, Attachment*> attachments_;
+  std::map<std::uint64_t, std::shared_ptr<core::Coordinator>> published_;
+};
+
+}  // namespace allstop::binding
+
+#endif  // ALLSTOP_BINDING_ENVIRONMENT_H_

@@ -1,0 +1,196 @@
+#include "signals.h"
+
+#if defined(_WIN32)
+
+namespace allstop::binding {
+
+std::uint64_t LinkSignals(std::shared_ptr<core::Coordinator>,
+                          std::vector<std::pair<int, std::string>>, std::string) {
+  return 0;
+}
+
+void UnlinkSignals(std::uint64_t) {}
+
+}  // namespace allstop::binding
+
+#else
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "../core/identity.h"
+
+namespace allstop::binding {
+namespace {
+
+// What the signal handler touches: lock-free, allocated statically, trivially
+// destroyed.
+std::atomic<bool> delivered{false};  // a first signal has come
+std::atomic<int> pipe_in{-1};
+struct sigaction previous[NSIG];  // written before the handler is installed
+
+void Handle(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  if (delivered.exchange(true)) {
+    struct sigaction action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(signal, &action, nullptr);
+    raise(signal);  // pending until this handler has returned
+    errno = saved_errno;
+    return;
+  }
+  const auto byte = static_cast<unsigned char>(signal);
+  // The pipe is empty at this point, so it cannot be full.
+  [[maybe_unused]] const ssize_t written = write(pipe_in.load(), &byte, 1);
+  const struct sigaction& next = previous[signal];
+  if ((next.sa_flags & SA_SIGINFO) != 0) {
+    next.sa_sigaction(signal, info, context);
+  } else if (next.sa_handler != SIG_DFL && next.sa_handler != SIG_IGN) {
+    next.sa_handler(signal);
+  }
+  errno = saved_errno;
+}
+
+// After the stop was cleared, the next signal is a first one again.
+class Rearm final : public core::Observer {
+ public:
+  void OnStop() override {}
+  void OnClear() override { delivered.store(false); }
+  void OnJoinProgress() override {}
+};
+
+class SignalHub {
+ public:
+  // Allocated once and never destroyed, as its thread never ends.
+  static SignalHub& Get() {
+    static SignalHub* const hub = new SignalHub;
+    return *hub;
+  }
+
+  std::uint64_t Add(std::shared_ptr<core::Coordinator> coordinator,
+                    std::vector<std::pair<int, std::string>> signals, std::string stack) {
+    auto rearm = std::make_shared<Rearm>();
+    coordinator->AddObserver(rearm, nullptr);
+    coordinator->SetInterested(*rearm, true);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!Start()) {
+      coordinator->RemoveObserver(*rearm);
+      return 0;
+    }
+    delivered.store(false);
+    for (const auto& [signal, name] : signals) {
+      if (users_[signal]++ == 0) Install(signal);
+    }
+    links_.emplace(next_id_, Link{std::move(coordinator), std::move(rearm), std::move(signals),
+                                  std::move(stack)});
+    return next_id_++;
+  }
+
+  void Remove(std::uint64_t id) {
+    Link removed;  // its coordinator may die with it: after the lock
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto found = links_.find(id);
+      if (found == links_.end()) return;
+      removed = std::move(found->second);
+      links_.erase(found);
+      for (const auto& [signal, name] : removed.signals) {
+        if (--users_[signal] == 0) Restore(signal);
+      }
+    }
+    removed.coordinator->RemoveObserver(*removed.rearm);
+  }
+
+ private:
+  struct Link {
+    std::shared_ptr<core::Coordinator> coordinator;
+    std::shared_ptr<Rearm> rearm;
+    std::vector<std::pair<int, std::string>> signals;
+    std::string stack;
+  };
+
+  bool Start() {
+    if (pipe_in.load() != -1) return true;
+    int ends[2];
+    if (pipe(ends) != 0) return false;
+    for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
+    pipe_in.store(ends[1]);
+    std::thread([this, out = ends[0]] { Run(out); }).detach();
+    return true;
+  }
+
+  void Install(int signal) {
+    struct sigaction action = {};
+    action.sa_sigaction = Handle;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigfillset(&action.sa_mask);
+    sigaction(signal, nullptr, &previous[signal]);
+    sigaction(signal, &action, nullptr);
+  }
+
+  void Restore(int signal) {
+    struct sigaction current = {};
+    sigaction(signal, nullptr, &current);
+    const bool ours = (current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == Handle;
+    if (ours) sigaction(signal, &previous[signal], nullptr);
+  }
+
+  void Run(int out) {
+    for (;;) {
+      unsigned char signal = 0;
+      const ssize_t got = read(out, &signal, 1);
+      if (got == 1) {
+        Deliver(signal);
+      } else if (errno != EINTR) {
+        return;  // somebody closed our pipe: better deaf than spinning
+      }
+    }
+  }
+
+  void Deliver(int signal) {
+    std::vector<std::pair<std::shared_ptr<core::Coordinator>, core::StopRequest>> stops;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (const auto& [id, link] : links_) {
+        for (const auto& [linked, name] : link.signals) {
+          if (linked != signal) continue;
+          core::StopRequest request;
+          request.requester = core::ThisNativeThread(core::Via::kSignal);
+          request.requester.thread_name = "signal";
+          request.requester.signal = name;
+          request.requester.stack = link.stack;
+          request.has_caller = false;
+          stops.emplace_back(link.coordinator, std::move(request));
+        }
+      }
+    }
+    for (auto& [coordinator, request] : stops) coordinator->RequestStop(std::move(request));
+  }
+
+  std::mutex mutex_;  // guards what follows; never taken by the handler
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, Link> links_;
+  std::map<int, int> users_;  // links by signal
+};
+
+}  // namespace
+
+std::uint64_t LinkSignals(std::shared_ptr<core::Coordinator> coordinator,
+                          std::vector<std::pair<int, std::string>> signals, std::string stack) {
+  return SignalHub::Get().Add(std::move(coordinator), std::move(signals), std::move(stack));
+}
+
+void UnlinkSignals(std::uint64_t link) { SignalHub::Get().Remove(link); }
+
+}  // namespace allstop::binding
+
+#endif

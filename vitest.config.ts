@@ -1,0 +1,18 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  resolve: {
+    // The built package, as its users import it.
+    alias: { allstop: fileURLToPath(new URL('./dist/index.js', import.meta.url)) },
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    // A crash of the addon is reported, and every file has a process of its own:
+    // the registry of coordinators is process-wide.
+    pool: 'forks',
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    execArgv: ['--expose-gc'],
+  },
+});
