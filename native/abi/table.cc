@@ -107,7 +107,7 @@ allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
     if (error != nullptr) request.error = ToRecord(*error);
     request.requester =
         FromState(state).ThisThread(error != nullptr ? core::Via::kException : core::Via::kCall);
-    const auto outcome = FromState(state).RequestStop(std::move(request));
+    const auto outcome = FromState(state).RequestStop(request);
     return outcome == core::StopOutcome::kRefused ? ALLSTOP_FAILED_PRECONDITION : ALLSTOP_OK;
   });
 }
@@ -203,7 +203,7 @@ void ThreadDone(allstop_thread* thread, const allstop_error* error) {
       request.error = ToRecord(*error);
       request.requester = coordinator.ThisThread(core::Via::kException);
       request.has_caller = false;
-      coordinator.RequestStop(std::move(request));
+      coordinator.RequestStop(request);
       return ALLSTOP_OK;
     });
   }

@@ -150,7 +150,7 @@ Napi::Value Attachment::RequestStop(const Info& info) {
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = BooleanArgument(info, 4);
-  const auto outcome = coordinator_->RequestStop(std::move(request));
+  const auto outcome = coordinator_->RequestStop(request);
   return Napi::Number::New(info.Env(), static_cast<double>(outcome));
 }
 

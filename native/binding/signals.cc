@@ -173,7 +173,7 @@ class SignalHub {
         }
       }
     }
-    for (auto& [coordinator, request] : stops) coordinator->RequestStop(std::move(request));
+    for (auto& [coordinator, request] : stops) coordinator->RequestStop(request);
   }
 
   std::mutex mutex_;  // guards what follows; never taken by the handler

@@ -119,7 +119,7 @@ Coordinator::~Coordinator() {
   }
 }
 
-StopOutcome Coordinator::RequestStop(StopRequest request) {
+StopOutcome Coordinator::RequestStop(const StopRequest& request) {
   Effects effects;
   StopOutcome outcome;
   {
@@ -141,6 +141,7 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
 
   auto record = std::make_shared<StopRecord>();
   record->id = request.error ? request.error->fields().id : NextIdentity();
+  record->generation = generation_ + 1;
   record->kind = failed ? StopKind::kError : clean ? StopKind::kClean : StopKind::kPlain;
   record->error = request.error;
   record->requester = request.requester;
@@ -179,6 +180,7 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Effects& effec
 
 void Coordinator::LatchFromParent(const StopRecord& record, Effects& effects) {
   auto inherited = std::make_shared<StopRecord>(record);  // same id: the same stop
+  inherited->generation = generation_ + 1;
   inherited->requester.via = Via::kParent;
   if (record.error) {
     inherited->kind = IsClean(*record.error) ? StopKind::kClean : StopKind::kError;

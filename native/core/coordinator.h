@@ -91,7 +91,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const Options& options() const { return options_; }
   bool has_parent() const { return parent_ != nullptr; }
 
-  StopOutcome RequestStop(StopRequest request);
+  StopOutcome RequestStop(const StopRequest& request);
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
   const std::atomic<std::uint32_t>& stop_word() const { return stop_word_; }
   // Counts the stops. A wait that began at `generation` is over once a stop is

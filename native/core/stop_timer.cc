@@ -67,7 +67,7 @@ class StopTimer {
       positions_.erase(due.id);
       queue_.erase(queue_.begin());
       lock.unlock();
-      due.coordinator->RequestStop(std::move(due.request));
+      due.coordinator->RequestStop(due.request);
       due.coordinator.reset();
       lock.lock();
     }

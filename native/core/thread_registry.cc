@@ -29,7 +29,7 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Find(std::uint64_t id) co
 std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::End(std::uint64_t id, bool unobserved) {
   const auto found = live_.find(id);
   if (found == live_.end()) return nullptr;
-  const std::shared_ptr<Entry> entry = found->second;
+  std::shared_ptr<Entry> entry = found->second;
   Erase(id);
   entry->info.alive = false;
   entry->info.unobserved = unobserved;

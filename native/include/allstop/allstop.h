@@ -45,7 +45,7 @@ extern "C" {
 #define ALLSTOP_ABI_MINOR 0u
 
 /* Whether `table` is new enough to have `member`. */
-#define ALLSTOP_HAS(table, member)                                             \
+#define ALLSTOP_HAS(table, member) \
   ((table)->size >= offsetof(allstop_table, member) + sizeof((table)->member))
 
 /*
@@ -142,22 +142,19 @@ typedef struct allstop_table {
   void (*retain)(allstop_state *state);
   void (*release)(allstop_state *state);
   const uint32_t *(*stop_word)(allstop_state *state);
-  allstop_status (*request_stop)(allstop_state *state,
-                                 const allstop_error *error);
+  allstop_status (*request_stop)(allstop_state *state, const allstop_error *error);
   allstop_status (*wait_for_stop)(allstop_state *state, double timeout_ms);
   allstop_status (*clear_stop)(allstop_state *state);
   allstop_status (*stop_record)(allstop_state *state, allstop_record **record);
-  allstop_status (*record_info)(const allstop_record *record,
-                                allstop_record_info *info);
+  allstop_status (*record_info)(const allstop_record *record, allstop_record_info *info);
   void (*record_release)(allstop_record *record);
-  allstop_status (*thread_register)(allstop_state *state, allstop_string name,
-                                    uint32_t flags, allstop_thread **thread);
+  allstop_status (*thread_register)(allstop_state *state, allstop_string name, uint32_t flags,
+                                    allstop_thread **thread);
   allstop_status (*thread_enter)(allstop_thread *thread);
   void (*thread_done)(allstop_thread *thread, const allstop_error *error);
-  allstop_status (*join)(allstop_state *state, double grace_period_ms,
-                         uint32_t flags);
-  allstop_status (*on_stop)(allstop_state *state, allstop_stop_fn fn,
-                            void *context, allstop_callback **callback);
+  allstop_status (*join)(allstop_state *state, double grace_period_ms, uint32_t flags);
+  allstop_status (*on_stop)(allstop_state *state, allstop_stop_fn fn, void *context,
+                            allstop_callback **callback);
   void (*callback_release)(allstop_callback *callback);
 } allstop_table;
 
@@ -196,8 +193,7 @@ static inline int allstop_should_stop(const allstop_coordinator *coord) {
 #if defined(__GNUC__) || defined(__clang__)
   return __atomic_load_n(coord->stop_word, __ATOMIC_ACQUIRE) != 0;
 #elif defined(_MSC_VER)
-  uint32_t word = (uint32_t)__iso_volatile_load32(
-      (const volatile __int32 *)coord->stop_word);
+  uint32_t word = (uint32_t)__iso_volatile_load32((const volatile __int32 *)coord->stop_word);
   _ReadWriteBarrier();
 #if defined(_M_ARM64)
   __dmb(_ARM64_BARRIER_ISHLD);
@@ -218,8 +214,8 @@ static inline int allstop_should_stop(const allstop_coordinator *coord) {
  * ALLSTOP_INVALID_ARGUMENT: `error->size` is not one that we know;
  * ALLSTOP_RESOURCE_EXHAUSTED: no memory for the record, nothing was changed.
  */
-static inline allstop_status allstop_request_stop(
-    const allstop_coordinator *coord, const allstop_error *error) {
+static inline allstop_status allstop_request_stop(const allstop_coordinator *coord,
+                                                  const allstop_error *error) {
   return coord->table->request_stop(coord->state, error);
 }
 
@@ -229,29 +225,28 @@ static inline allstop_status allstop_request_stop(
  * ALLSTOP_OK: stopped; ALLSTOP_DEADLINE_EXCEEDED: timed out;
  * ALLSTOP_INVALID_ARGUMENT: NaN or negative.
  */
-static inline allstop_status allstop_wait_for_stop(
-    const allstop_coordinator *coord, double timeout_ms) {
+static inline allstop_status allstop_wait_for_stop(const allstop_coordinator *coord,
+                                                   double timeout_ms) {
   return coord->table->wait_for_stop(coord->state, timeout_ms);
 }
 
 /* Clears the flag, the record and "joined". Any thread; does not block.
  * ALLSTOP_FAILED_PRECONDITION: a child whose parent is stopped. */
-static inline allstop_status allstop_clear_stop(
-    const allstop_coordinator *coord) {
+static inline allstop_status allstop_clear_stop(const allstop_coordinator *coord) {
   return coord->table->clear_stop(coord->state);
 }
 
 /* The record of the stop, to be released with allstop_record_release, or NULL
  * when no stop is requested. Any thread; does not block. */
-static inline allstop_status allstop_stop_record(
-    const allstop_coordinator *coord, allstop_record **record) {
+static inline allstop_status allstop_stop_record(const allstop_coordinator *coord,
+                                                 allstop_record **record) {
   return coord->table->stop_record(coord->state, record);
 }
 
 /* Fills `info`. ALLSTOP_INVALID_ARGUMENT: `info->size` is not known. */
-static inline allstop_status allstop_record_read(
-    const allstop_coordinator *coord, const allstop_record *record,
-    allstop_record_info *info) {
+static inline allstop_status allstop_record_read(const allstop_coordinator *coord,
+                                                 const allstop_record *record,
+                                                 allstop_record_info *info) {
   return coord->table->record_info(record, info);
 }
 
@@ -267,17 +262,16 @@ static inline void allstop_record_release(const allstop_coordinator *coord,
  * token holds a reference of its own to the state. It must be given back
  * exactly once, by allstop_thread_done.
  */
-static inline allstop_status allstop_thread_register(
-    const allstop_coordinator *coord, const char *name, uint32_t flags,
-    allstop_thread **thread) {
-  return coord->table->thread_register(coord->state, allstop_str(name), flags,
-                                       thread);
+static inline allstop_status allstop_thread_register(const allstop_coordinator *coord,
+                                                     const char *name, uint32_t flags,
+                                                     allstop_thread **thread) {
+  return coord->table->thread_register(coord->state, allstop_str(name), flags, thread);
 }
 
 /* To be called first on the registered thread itself: notes its OS thread id,
  * and that requests from here on this thread are its own. Does not block. */
-static inline allstop_status allstop_thread_enter(
-    const allstop_coordinator *coord, allstop_thread *thread) {
+static inline allstop_status allstop_thread_enter(const allstop_coordinator *coord,
+                                                  allstop_thread *thread) {
   return coord->table->thread_enter(thread);
 }
 
@@ -288,8 +282,7 @@ static inline allstop_status allstop_thread_enter(
  * does not block. The handle may be invalid once this has returned, unless a
  * reference is held elsewhere.
  */
-static inline void allstop_thread_done(const allstop_coordinator *coord,
-                                       allstop_thread *thread,
+static inline void allstop_thread_done(const allstop_coordinator *coord, allstop_thread *thread,
                                        const allstop_error *error) {
   coord->table->thread_done(thread, error);
 }
@@ -301,8 +294,7 @@ static inline void allstop_thread_done(const allstop_coordinator *coord,
  * ALLSTOP_STRAGGLERS: threads are still alive after the grace period;
  * ALLSTOP_SELF_JOIN: this thread is one of them; ALLSTOP_INVALID_ARGUMENT.
  */
-static inline allstop_status allstop_join(const allstop_coordinator *coord,
-                                          double grace_period_ms,
+static inline allstop_status allstop_join(const allstop_coordinator *coord, double grace_period_ms,
                                           uint32_t flags) {
   return coord->table->join(coord->state, grace_period_ms, flags);
 }
@@ -312,9 +304,8 @@ static inline allstop_status allstop_join(const allstop_coordinator *coord,
  * guarantees are those of std::stop_callback. Any thread; does not block other
  * than by `fn` itself, if the stop is there already.
  */
-static inline allstop_status allstop_on_stop(const allstop_coordinator *coord,
-                                             allstop_stop_fn fn, void *context,
-                                             allstop_callback **callback) {
+static inline allstop_status allstop_on_stop(const allstop_coordinator *coord, allstop_stop_fn fn,
+                                             void *context, allstop_callback **callback) {
   return coord->table->on_stop(coord->state, fn, context, callback);
 }
 

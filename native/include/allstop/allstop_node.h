@@ -23,8 +23,7 @@ extern "C" {
 #endif
 
 /* Strict C hides dladdr, which every libc of Linux has. */
-#if defined(__linux__) && !defined(__USE_GNU) && !defined(_GNU_SOURCE) && \
-    !defined(_BSD_SOURCE)
+#if defined(__linux__) && !defined(__USE_GNU) && !defined(_GNU_SOURCE) && !defined(_BSD_SOURCE)
 typedef struct allstop_dl_info {
   const char *dli_fname;
   void *dli_fbase;
@@ -47,9 +46,9 @@ static inline void allstop_pin_module(void) {
 #if defined(_WIN32)
   if (!pinned) {
     HMODULE module;
-    pinned = GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_PIN |
-                                    GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
-                                (LPCSTR)&pinned, &module) != 0;
+    pinned =
+        GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
+                           (LPCSTR)&pinned, &module) != 0;
   }
 #else
   if (!__atomic_load_n(&pinned, __ATOMIC_RELAXED)) {
@@ -75,8 +74,7 @@ static inline void allstop_pin_module(void) {
  */
 static inline allstop_status allstop_from_napi(napi_env env, napi_value value,
                                                allstop_coordinator *coord) {
-  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER,
-                                    ALLSTOP_CAPSULE_TAG_UPPER};
+  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
   napi_valuetype type;
   bool tagged = false;
   void *data = NULL;
@@ -84,8 +82,8 @@ static inline allstop_status allstop_from_napi(napi_env env, napi_value value,
   allstop_pin_module();
   /* Type first: asking a primitive for its tag is an error on some runtimes. */
   if (napi_typeof(env, value, &type) != napi_ok || type != napi_object ||
-      napi_check_object_type_tag(env, value, &tag, &tagged) != napi_ok ||
-      !tagged || napi_unwrap(env, value, &data) != napi_ok || data == NULL) {
+      napi_check_object_type_tag(env, value, &tag, &tagged) != napi_ok || !tagged ||
+      napi_unwrap(env, value, &data) != napi_ok || data == NULL) {
     return ALLSTOP_INVALID_HANDLE;
   }
   capsule = (const allstop_capsule *)data;
