@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Format and static checks of the C++ and C sources. Needs clang-format and
+# clang-tidy (Debian: packages of the same names).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mapfile -t sources < <(git ls-files '*.cc' '*.c' '*.h' '*.hpp')
+clang-format --dry-run --Werror "${sources[@]}"
+
+# The headers that others include, as strictly as others may compile them.
+headers=native/include
+node_headers=$(node -p "require('node-api-headers').include_dir")
+strict=(-Wall -Wextra -pedantic -Werror -fsyntax-only -I "$headers" -isystem "$node_headers")
+for compiler in gcc clang; do
+  for header in allstop.h allstop_node.h; do
+    "$compiler" -std=c11 "${strict[@]}" -include "allstop/$header" -x c /dev/null
+  done
+done
+for compiler in g++ clang++; do
+  for header in allstop.h allstop_node.h allstop.hpp; do
+    "$compiler" -std=c++17 "${strict[@]}" -include "allstop/$header" -x c++ /dev/null
+  done
+  "$compiler" -std=c++17 -fno-exceptions -fno-rtti "${strict[@]}" -include allstop/allstop.hpp \
+    -x c++ /dev/null
+done
+
+git ls-files 'native/core/*.cc' 'native/abi/*.cc' |
+  xargs -P 2 -n 3 sh -c 'clang-tidy --quiet --warnings-as-errors="*" "$@" -- -std=c++17 2>/dev/null' tidy
