@@ -1,0 +1,326 @@
+// What a third party would write: native threads that share a Coordinator with
+// JavaScript. Every thread does one thing of a test's story and waits at a gate
+// where the test decides when it goes on.
+#include <allstop/allstop_node.h>
+
+#include <allstop/allstop.hpp>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+// Never destroyed, as threads outlive the process's static destructors.
+struct Shared {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, bool> gates;           // by name: open
+  std::map<std::string, std::string> results;  // by thread name
+};
+
+Shared& shared() {
+  static Shared* const instance = new Shared;
+  return *instance;
+}
+
+void PassGate(const std::string& name) {
+  std::unique_lock<std::mutex> lock(shared().mutex);
+  shared().changed.wait(lock, [&] { return shared().gates[name]; });
+}
+
+void SetResult(const std::string& name, std::string text) {
+  const std::lock_guard<std::mutex> lock(shared().mutex);
+  shared().results[name] = std::move(text);
+  shared().changed.notify_all();
+}
+
+std::string ToString(allstop_string text) {
+  return text.data ? std::string(text.data, text.size) : "";
+}
+
+// "kind|language|thread|name|message|code|first line of the stack|native type"
+std::string DescribeStop(const allstop::Coordinator& coord) {
+  allstop_record* record = nullptr;
+  allstop_stop_record(coord.handle(), &record);
+  if (record == nullptr) return "none";
+  allstop_record_info info = {};
+  info.size = sizeof(info);
+  allstop_record_read(coord.handle(), record, &info);
+  const std::string stack = ToString(info.stack);
+  std::string text = std::to_string(info.kind) + "|" + std::to_string(info.language) + "|" +
+                     ToString(info.thread_name) + "|" + ToString(info.name) + "|" +
+                     ToString(info.message) + "|" + ToString(info.code) + "|" +
+                     stack.substr(0, stack.find('\n')) + "|" + ToString(info.native_type);
+  allstop_record_release(coord.handle(), record);
+  return text;
+}
+
+struct CustomError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The jobs: what a thread does, by name.
+void Work(const allstop::Coordinator& coord, const std::string& job, const std::string& name,
+          const std::string& text) {
+  if (job == "gate") {
+    PassGate(name);
+  } else if (job == "throw") {
+    PassGate(name);
+    throw CustomError(text);
+  } else if (job == "throw-int") {
+    throw 42;
+  } else if (job == "wait") {
+    SetResult(name, coord.WaitForStop() ? "stopped" : "timed out");
+  } else if (job == "poll") {
+    while (!coord.ShouldStop()) {
+    }
+    SetResult(name, "stopped");
+  } else if (job == "describe") {
+    coord.WaitForStop();
+    SetResult(name, DescribeStop(coord));
+  } else if (job == "request") {
+    PassGate(name);
+    SetResult(name, std::to_string(coord.RequestStop()));
+  } else if (job == "request-error") {  // text: name|message|code
+    PassGate(name);
+    const auto first = text.find('|');
+    const auto second = text.find('|', first + 1);
+    allstop::Error error;
+    error.name = text.substr(0, first);
+    error.message = text.substr(first + 1, second - first - 1);
+    error.code = text.substr(second + 1);
+    SetResult(name, std::to_string(coord.RequestStop(error)));
+  } else if (job == "join") {
+    SetResult(name, std::to_string(coord.Join()));
+  }
+}
+
+std::string Text(napi_env env, napi_value value) {
+  std::size_t size = 0;
+  napi_get_value_string_utf8(env, value, nullptr, 0, &size);
+  std::string text(size + 1, '\0');
+  napi_get_value_string_utf8(env, value, text.data(), text.size(), &size);
+  text.resize(size);
+  return text;
+}
+
+napi_value Undefined(napi_env env) {
+  napi_value value;
+  napi_get_undefined(env, &value);
+  return value;
+}
+
+napi_value ToJs(napi_env env, const std::string& text) {
+  napi_value value;
+  napi_create_string_utf8(env, text.c_str(), text.size(), &value);
+  return value;
+}
+
+struct Arguments {
+  Arguments(napi_env env, napi_callback_info info) : env(env) {
+    napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
+  }
+  std::string text(std::size_t index) const { return Text(env, values[index]); }
+  napi_env env;
+  std::size_t count = 8;
+  napi_value values[8] = {};
+};
+
+// The first argument as a coordinator; throws JavaScript's error otherwise.
+bool Take(const Arguments& arguments, allstop::Coordinator& coord) {
+  allstop_coordinator handle;
+  const allstop_status status = allstop_from_napi(arguments.env, arguments.values[0], &handle);
+  if (status != ALLSTOP_OK) {
+    allstop_throw_status(arguments.env, status);
+    return false;
+  }
+  coord = allstop::Coordinator(handle);
+  return true;
+}
+
+// start(coord, job, name, text): a registered thread.
+napi_value Start(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  allstop::Coordinator coord;
+  if (!Take(arguments, coord)) return nullptr;
+  const std::string job = arguments.text(1);
+  const std::string name = arguments.text(2);
+  const std::string text = arguments.count > 3 ? arguments.text(3) : "";
+  allstop::Thread(coord, name, [=](const allstop::Coordinator& shared_coord) {
+    Work(shared_coord, job, name, text);
+  }).Detach();
+  return Undefined(env);
+}
+
+// startUnregistered(coord, job, name, text): a thread that holds a handle only.
+napi_value StartUnregistered(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  allstop::Coordinator coord;
+  if (!Take(arguments, coord)) return nullptr;
+  const std::string job = arguments.text(1);
+  const std::string name = arguments.text(2);
+  const std::string text = arguments.count > 3 ? arguments.text(3) : "";
+  std::thread([=] { Work(coord, job, name, text); }).detach();
+  return Undefined(env);
+}
+
+// registerUnstarted(coord, name): registered, never started, never ended.
+napi_value RegisterUnstarted(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  allstop::Coordinator coord;
+  if (!Take(arguments, coord)) return nullptr;
+  allstop_thread* thread = nullptr;
+  allstop_thread_register(coord.handle(), arguments.text(1).c_str(), ALLSTOP_THREAD_UNSTARTED,
+                          &thread);
+  static std::vector<allstop_thread*>* const kept = new std::vector<allstop_thread*>;
+  kept->push_back(thread);
+  return Undefined(env);
+}
+
+// One call on a native thread of its own, which has ended when this returns.
+std::string CallOnThread(const allstop::Coordinator& coord, const std::string& operation,
+                         const std::string& text) {
+  std::string result;
+  std::thread([&] {
+    if (operation == "shouldStop") result = coord.ShouldStop() ? "true" : "false";
+    if (operation == "requestStop") result = std::to_string(coord.RequestStop());
+    if (operation == "requestStopError") {
+      allstop::Error error;
+      error.name = text;
+      error.message = "from native";
+      result = std::to_string(coord.RequestStop(error));
+    }
+    if (operation == "waitForStop") {
+      const bool stopped = coord.WaitForStop(allstop::Milliseconds(std::stod(text)));
+      result = stopped ? "true" : "false";
+    }
+    if (operation == "clearStop") result = std::to_string(coord.ClearStop());
+    if (operation == "join") {
+      result = std::to_string(coord.Join(allstop::Milliseconds(std::stod(text))));
+    }
+    if (operation == "describe") result = DescribeStop(coord);
+  }).join();
+  return result;
+}
+
+// call(coord, operation, text)
+napi_value Call(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  allstop::Coordinator coord;
+  if (!Take(arguments, coord)) return nullptr;
+  const std::string text = arguments.count > 2 ? arguments.text(2) : "";
+  return ToJs(env, CallOnThread(coord, arguments.text(1), text));
+}
+
+napi_value OpenGate(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  const std::lock_guard<std::mutex> lock(shared().mutex);
+  shared().gates[arguments.text(0)] = true;
+  shared().changed.notify_all();
+  return Undefined(env);
+}
+
+// result(name): blocks until the thread has said something; 20 s at most.
+napi_value Result(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  const std::string name = arguments.text(0);
+  std::unique_lock<std::mutex> lock(shared().mutex);
+  const bool there = shared().changed.wait_for(lock, std::chrono::seconds(20),
+                                               [&] { return shared().results.count(name) != 0; });
+  return there ? ToJs(env, shared().results[name]) : Undefined(env);
+}
+
+// requestStop(coord): on this JavaScript thread, through the table.
+napi_value RequestStop(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  allstop::Coordinator coord;
+  if (!Take(arguments, coord)) return nullptr;
+  coord.RequestStop();
+  return Undefined(env);
+}
+
+// hammer(coord, name, threads, rounds): threads that request stops (and clear
+// them, unless `rounds` is negative) behind a start barrier, unregistered. The
+// result is "done".
+napi_value Hammer(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  allstop::Coordinator coord;
+  if (!Take(arguments, coord)) return nullptr;
+  const std::string name = arguments.text(1);
+  std::int32_t threads = 0;
+  std::int32_t rounds = 0;
+  napi_get_value_int32(env, arguments.values[2], &threads);
+  napi_get_value_int32(env, arguments.values[3], &rounds);
+  auto ready = std::make_shared<std::atomic<int>>(threads);
+  auto running = std::make_shared<std::atomic<int>>(threads);
+  for (int i = 0; i < threads; ++i) {
+    std::thread([=] {
+      for (--*ready; *ready > 0;) {
+      }
+      for (int round = 0; round < (rounds < 0 ? -rounds : rounds); ++round) {
+        coord.RequestStop();
+        if (rounds > 0) coord.ClearStop();
+      }
+      if (--*running == 0) SetResult(name, "done");
+    }).detach();
+  }
+  return Undefined(env);
+}
+
+// status(value): what allstop_from_napi makes of any value.
+napi_value StatusOf(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  allstop_coordinator handle;
+  const allstop_status status = allstop_from_napi(env, arguments.values[0], &handle);
+  if (status == ALLSTOP_OK) allstop_release(&handle);
+  napi_value value;
+  napi_create_int32(env, status, &value);
+  return value;
+}
+
+// decoy(): an object that this addon has wrapped and tagged as its own.
+napi_value Decoy(napi_env env, napi_callback_info) {
+  static const napi_type_tag tag = {1, 2};
+  static int data = 0;
+  napi_value object;
+  napi_create_object(env, &object);
+  napi_wrap(env, object, &data, nullptr, nullptr, nullptr);
+  napi_type_tag_object(env, object, &tag);
+  return object;
+}
+
+// external(): a bare pointer, as other addons hand out.
+napi_value External(napi_env env, napi_callback_info) {
+  static int data = 0;
+  napi_value value;
+  napi_create_external(env, &data, nullptr, nullptr, &value);
+  return value;
+}
+
+napi_value Init(napi_env env, napi_value exports) {
+  const auto set = [&](const char* name, napi_callback function) {
+    napi_value value;
+    napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value);
+    napi_set_named_property(env, exports, name, value);
+  };
+  set("start", Start);
+  set("startUnregistered", StartUnregistered);
+  set("registerUnstarted", RegisterUnstarted);
+  set("call", Call);
+  set("openGate", OpenGate);
+  set("result", Result);
+  set("requestStop", RequestStop);
+  set("hammer", Hammer);
+  set("status", StatusOf);
+  set("decoy", Decoy);
+  set("external", External);
+  return exports;
+}
+
+}  // namespace
+
+NAPI_MODULE(test_addon, Init)

@@ -1,0 +1,115 @@
+/** What the tools can hold about the layers, so that nobody has to remember it. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const root = new URL('../..', import.meta.url).pathname;
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+/** The modules that a TypeScript file imports at run time. */
+function importsOf(file: string): string[] {
+  const text = read(`lib/${file}`);
+  const statements = text.matchAll(/^(?:import|export)\s[^;]*?from '\.\/([^']+)';/gm);
+  const names = [];
+  for (const [statement, name] of statements) {
+    if (!/^(?:import|export) type\b/.test(statement)) names.push(name as string);
+  }
+  return names;
+}
+
+const files = readdirSync(join(root, 'lib')).filter((file) => file.endsWith('.ts'));
+const graph = new Map(files.map((file) => [file, importsOf(file)]));
+
+describe('the TypeScript layers', () => {
+  it('have no cycle', () => {
+    const visit = (file: string, path: string[]): void => {
+      expect(path, `${path.join(' -> ')} -> ${file}`).not.toContain(file);
+      for (const next of graph.get(file) ?? []) visit(next, [...path, file]);
+    };
+    for (const file of files) visit(file, []);
+  });
+
+  it('load the binary in one place', () => {
+    const loaders = files.filter((file) =>
+      /\.node\b|createRequire|process\.dlopen/.test(read(`lib/${file}`)),
+    );
+    expect(loaders).toEqual(['native.ts']);
+  });
+
+  it('rest on errors, arguments and native, which rest on nothing', () => {
+    for (const file of ['errors.ts', 'arguments.ts', 'native.ts', 'timer.ts']) {
+      expect(graph.get(file), file).toEqual([]);
+    }
+  });
+
+  it('keep index.ts to re-exports', () => {
+    expect(
+      read('lib/index.ts').replaceAll(/^export (?:type )?\{[^}]*\} from '[^']+';\n/gm, ''),
+    ).toBe('');
+  });
+});
+
+describe('the native layers', () => {
+  const includesOf = (path: string): string[] =>
+    [...read(path).matchAll(/^#include [<"]([^>"]+)[>"]/gm)].map(([, name]) => name as string);
+  const sources = (folder: string): string[] =>
+    readdirSync(join(root, folder))
+      .filter((file) => /\.(cc|h|hpp)$/.test(file))
+      .map((file) => `${folder}/${file}`);
+
+  it('keep Node out of the core, the table and the C headers', () => {
+    const pure = [
+      ...sources('native/core'),
+      ...sources('native/abi'),
+      'native/include/allstop/allstop.h',
+      'native/include/allstop/allstop.hpp',
+    ];
+    for (const file of pure) {
+      expect(
+        includesOf(file).filter((name) => /napi|node|uv\.h|v8/.test(name)),
+        file,
+      ).toEqual([]);
+    }
+  });
+
+  it('point downwards: core to nothing, abi to core', () => {
+    for (const file of sources('native/core')) {
+      expect(
+        includesOf(file).filter((name) => name.includes('/')),
+        file,
+      ).toEqual(includesOf(file).filter((name) => name.startsWith('sys/')));
+    }
+    for (const file of sources('native/abi')) {
+      expect(
+        includesOf(file).filter((name) => name.includes('binding')),
+        file,
+      ).toEqual([]);
+    }
+  });
+
+  it('are built from the same sources by binding.gyp and CMakeLists.txt', () => {
+    const named = (text: string): string[] =>
+      [...new Set(text.match(/native\/\w+\/\w+\.cc/g))].toSorted();
+    const there = ['native/abi', 'native/binding', 'native/core']
+      .flatMap(sources)
+      .filter((file) => file.endsWith('.cc'));
+    expect(named(read('binding.gyp'))).toEqual(there);
+    expect(named(read('CMakeLists.txt'))).toEqual(there);
+  });
+});
+
+describe('package.json', () => {
+  const manifest = JSON.parse(read('package.json'));
+
+  it('has exact pins', () => {
+    const versions = Object.values({ ...manifest.dependencies, ...manifest.devDependencies });
+    for (const version of versions) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+
+  it('has at most two runtime dependencies, and no install script', () => {
+    expect(Object.keys(manifest.dependencies ?? {}).length).toBeLessThanOrEqual(2);
+    for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
+      expect(manifest.scripts).not.toHaveProperty(script);
+    }
+  });
+});

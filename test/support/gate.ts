@@ -1,0 +1,19 @@
+/** A promise that the test opens: threads wait at it instead of sleeping. */
+export type Gate = { readonly opened: Promise<void>; open(): void; fail(error: unknown): void };
+
+export function gate(): Gate {
+  let open!: () => void;
+  let fail!: (error: unknown) => void;
+  const opened = new Promise<void>((resolve, reject) => {
+    open = resolve;
+    fail = reject;
+  });
+  return { opened, open, fail };
+}
+
+/** Lets everything run that is ready now: microtasks and one turn of the loop. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}

@@ -1,0 +1,34 @@
+/** The third-party addon of test/addon, typed. */
+import { createRequire } from 'node:module';
+import type { Coordinator } from 'allstop';
+
+export type Job =
+  | 'gate' // waits at the gate of its own name, then ends
+  | 'throw' // waits at its gate, then throws a C++ exception with `text`
+  | 'throw-int'
+  | 'wait' // result: 'stopped'
+  | 'poll' // result: 'stopped'
+  | 'describe' // waits for the stop; result: the record, fields separated by |
+  | 'request' // waits at its gate, then requests a stop; result: the status
+  | 'request-error' // the same with the error `name|message|code`
+  | 'join'; // result: the status
+
+export type TestAddon = {
+  start(coord: Coordinator, job: Job, name: string, text?: string): void;
+  startUnregistered(coord: Coordinator, job: Job, name: string, text?: string): void;
+  registerUnstarted(coord: Coordinator, name: string): void;
+  /** One call on a native thread of its own; numbers are statuses of allstop.h. */
+  call(coord: Coordinator, operation: string, text?: string): string;
+  openGate(name: string): void;
+  /** Blocks until the thread of this name has said something. */
+  result(name: string): string | undefined;
+  requestStop(coord: Coordinator): void;
+  hammer(coord: Coordinator, name: string, threads: number, rounds: number): void;
+  status(value: unknown): number;
+  decoy(): object;
+  external(): unknown;
+};
+
+const path = new URL('../addon/build/Release/test_addon.node', import.meta.url).pathname;
+
+export const addon: TestAddon = createRequire(import.meta.url)(path);
