@@ -177,7 +177,7 @@ function load(): NativeBinding {
   const root = join(dirname(fileURLToPath(import.meta.url)), '..');
   const platform = `${process.platform}-${process.arch}`;
   const paths = [
-    join(root, 'build', 'Release', 'allstop.node'), // a development build
+    join(root, 'build-cmake', 'Release', 'allstop.node'), // a development build
     join(root, 'prebuilds', platform, 'allstop.node'),
   ];
   const failures: string[] = [];
