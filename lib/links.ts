@@ -92,13 +92,19 @@ type Closing = {
   destroyed?: unknown;
   readyState?: unknown;
   errored?: unknown;
+  exitCode?: unknown;
+  signalCode?: unknown;
   constructor?: { name?: unknown };
 };
 
-/** Streams and sockets say `closed` or `destroyed`, WebSockets have `readyState` 3. */
+/**
+ * Streams, sockets and readline say `closed` or `destroyed`, WebSockets have
+ * `readyState` 3, child processes an exit code or a signal.
+ */
 function isClosed(resource: Closing): boolean {
   if (typeof resource.closed === 'boolean') return resource.closed;
-  return resource.destroyed === true || resource.readyState === 3;
+  const exited = typeof resource.exitCode === 'number' || typeof resource.signalCode === 'string';
+  return exited || resource.destroyed === true || resource.readyState === 3;
 }
 
 function describeSource(resource: Closing): string {

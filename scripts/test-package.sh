@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Packs the package, installs the tarball in an empty project as a user would,
+# without a compiler on the PATH and without scripts, and uses it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+npm pack --silent --pack-destination "$work" >/dev/null
+tarball=$(echo "$work"/allstop-*.tgz)
+npx --no-install publint --strict "$tarball"
+npx --no-install attw "$tarball" --profile esm-only
+tar tzf "$tarball" | sed 's/^package\///' >"$work/contents"
+if grep -nE '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)' "$work/contents"; then
+  echo 'the tarball holds what no user needs' >&2
+  exit 1
+fi
+
+# Only Node and a shell: no compiler, no make, no python.
+mkdir "$work/bin" "$work/project"
+for tool in node npm sh env; do ln -s "$(command -v $tool)" "$work/bin/$tool"; done
+cd "$work/project"
+echo '{ "private": true, "type": "module" }' >package.json
+PATH="$work/bin" npm install --silent --no-audit --no-fund "$tarball"
+[ ! -e node_modules/allstop/binding.gyp ]
+cp "$root"/test/package/consumer/* .
+for script in import.mjs require.cjs; do
+  echo "node $script"
+  "$(command -v timeout)" 60 env PATH="$work/bin" node "$script"
+done
+"$root/node_modules/.bin/tsc" --noEmit --strict --module nodenext --target es2022 --skipLibCheck false \
+  --lib es2023,esnext.disposable --typeRoots "$root/node_modules/@types" --types node consumer.ts
+size=$(stat -c %s "$tarball")
+echo "the tarball: $size bytes, $(wc -l <"$work/contents") files"
