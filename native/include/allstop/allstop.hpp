@@ -1,0 +1,303 @@
+// allstop.hpp - allstop.h for C++17, with owners instead of reference counts.
+//
+// Header-only; nothing is linked. Compiles with and without exceptions and RTTI.
+//
+//   allstop::Coordinator coord(handle);  // from allstop_from_napi
+//   allstop::Thread hasher(coord, "hasher", [](const allstop::Coordinator& coord) {
+//     while (!coord.ShouldStop()) HashNextChunk();  // may throw
+//   });
+//
+// The promise is that of allstop.h: any thread, at any time, also after the
+// JavaScript environment that gave the handle has ended. Only what says "blocks"
+// blocks; never call that on a thread that runs a JavaScript event loop.
+//
+// In a Node addon, include allstop_node.h too: allstop_from_napi keeps the addon
+// in memory, which its threads need when the last environment that loaded it ends.
+#ifndef ALLSTOP_ALLSTOP_HPP_
+#define ALLSTOP_ALLSTOP_HPP_
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
+
+#include "allstop.h"
+
+namespace allstop {
+
+// An error to report; empty means "none". `name` chooses the class that it has in
+// JavaScript, NativeError by default.
+struct Error {
+  std::string name = {};
+  std::string message = {};
+  std::string code = {};
+  std::string stack = {};
+  std::string native_type = {};
+};
+
+// Takes any std::chrono duration. Infinity is no limit.
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+// One reference to the state that a set of threads shares in order to stop
+// together. A copy is one more reference to the same state, and cheap.
+//
+// Const methods may be called on one object by many threads at once. They change
+// the shared state, never the object.
+class Coordinator {
+ public:
+  // Holds nothing, as does one that was moved from: assign, destroy, or ask it
+  // whether it does; nothing else.
+  Coordinator() noexcept = default;
+  // Takes over the reference that `handle` owns.
+  explicit Coordinator(const allstop_coordinator& handle) noexcept : handle_(handle) {}
+  Coordinator(const Coordinator& other) noexcept : handle_(other.handle_) {
+    if (other) allstop_retain(&handle_);
+  }
+  Coordinator(Coordinator&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  Coordinator& operator=(Coordinator other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Coordinator() {
+    if (*this) allstop_release(&handle_);
+  }
+
+  explicit operator bool() const noexcept { return handle_.state != nullptr; }
+  // For the functions of allstop.h. Valid as long as this object.
+  const allstop_coordinator* handle() const noexcept { return &handle_; }
+
+  // One load. True orders: what the requester wrote before it asked is visible.
+  bool ShouldStop() const noexcept { return allstop_should_stop(&handle_) != 0; }
+
+  // ALLSTOP_FAILED_PRECONDITION: a join has completed, so nobody would ever see
+  // the error; handle it yourself. ALLSTOP_RESOURCE_EXHAUSTED: nothing changed.
+  // Stop callbacks run before it returns, on this thread.
+  allstop_status RequestStop() const noexcept { return allstop_request_stop(&handle_, nullptr); }
+  allstop_status RequestStop(const Error& error) const noexcept {
+    const auto view = [](const std::string& text) {
+      return allstop_string{text.data(), text.size()};
+    };
+    const allstop_error reported = {sizeof(allstop_error),  0,
+                                    view(error.name),       view(error.message),
+                                    view(error.code),       view(error.stack),
+                                    view(error.native_type)};
+    return allstop_request_stop(&handle_, &reported);
+  }
+
+  // Blocks. True: a stop was requested, even if it is cleared again already.
+  // False: it took longer than `timeout`. 0 and less just ask.
+  bool WaitForStop(Milliseconds timeout = kForever) const noexcept {
+    return allstop_wait_for_stop(&handle_, std::max(0.0, timeout.count())) == ALLSTOP_OK;
+  }
+
+  // ALLSTOP_FAILED_PRECONDITION: the child of a parent that is stopped.
+  allstop_status ClearStop() const noexcept { return allstop_clear_stop(&handle_); }
+
+  // Blocks until all registered threads have ended or a stop is requested, then
+  // for up to `grace_period`. See allstop_join for what it returns.
+  allstop_status Join(Milliseconds grace_period = std::chrono::minutes(2),
+                      bool ignore_live_threads = false) const noexcept {
+    return allstop_join(&handle_, grace_period.count(),
+                        ignore_live_threads ? ALLSTOP_JOIN_IGNORE_LIVE_THREADS : 0);
+  }
+
+ private:
+  static constexpr Milliseconds kForever{std::numeric_limits<double>::infinity()};
+
+  allstop_coordinator handle_ = {};
+};
+
+// What follows is another type in a file compiled without exceptions. If it were
+// the same, the linker would keep one of two functions, and exceptions of the one
+// file could end in the code of the other, which does not catch them.
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+#define ALLSTOP_HPP_CATCHES 1
+inline namespace catching {
+#else
+#define ALLSTOP_HPP_CATCHES 0
+inline namespace not_catching {
+#endif
+
+namespace internal {
+
+[[noreturn]] inline void OutOfMemory() {
+#if ALLSTOP_HPP_CATCHES
+  throw std::bad_alloc();
+#else
+  std::abort();
+#endif
+}
+
+// A registration that is given back, however the thread ends or fails to begin.
+struct ThreadDone {
+  Coordinator coord;
+  void operator()(allstop_thread* thread) const {
+    allstop_thread_done(coord.handle(), thread, nullptr);
+  }
+};
+using ThreadToken = std::unique_ptr<allstop_thread, ThreadDone>;
+
+inline ThreadToken Register(const Coordinator& coord, const std::string& name) {
+  allstop_thread* thread = nullptr;
+  if (allstop_thread_register(coord.handle(), name.c_str(), 0, &thread) != ALLSTOP_OK) {
+    OutOfMemory();
+  }
+  return ThreadToken(thread, ThreadDone{coord});
+}
+
+#if ALLSTOP_HPP_CATCHES
+// In a catch block. Allocates nothing that it could not do without: the error may
+// be that there is no memory.
+inline void ReportCaught(ThreadToken token, std::string_view message) {
+  std::string_view type;
+#if __has_include(<cxxabi.h>)
+  // Not typeid: this works without RTTI, and for what is no std::exception.
+  const std::type_info* const caught = abi::__cxa_current_exception_type();
+  const std::unique_ptr<char, decltype(&std::free)> demangled(
+      caught ? abi::__cxa_demangle(caught->name(), nullptr, nullptr, nullptr) : nullptr,
+      &std::free);
+  if (caught) type = demangled ? demangled.get() : caught->name();
+#endif
+  allstop_error error = {};
+  error.size = sizeof(error);
+  error.message = {message.data(), message.size()};
+  error.native_type = {type.data(), type.size()};
+  const Coordinator coord = token.get_deleter().coord;
+  allstop_thread_done(coord.handle(), token.release(), &error);
+}
+#endif
+
+}  // namespace internal
+
+// A thread that the coordinator knows: join() waits for it, and explain() names
+// it. It calls `function(coord)`, or `function()` if that takes no coordinator.
+//
+//   - Registered before it starts, so a join that begins next waits for it.
+//   - What its function throws, be it a std::exception or not, becomes the error
+//     of the coordinator, with what() and the demangled type: all threads stop.
+//   - The function and what it captured are destroyed before the thread counts as
+//     ended. A thread_local is destroyed after that: await it with Join().
+//
+// The destructor blocks until the thread has ended, and does not ask it to: only
+// RequestStop does. If one thread owns others, request the stop before the owners
+// go out of scope, also when an exception is on its way: until it has left the
+// function nobody knows of it. On a JavaScript thread, Detach() and leave the
+// waiting to `await coord.join()`.
+//
+// If there is no memory or no thread to be had, the constructor throws
+// std::bad_alloc or std::system_error (without exceptions, the process ends).
+class Thread {
+ public:
+  Thread() noexcept = default;  // no thread
+  template <typename Function>
+  Thread(const Coordinator& coord, const std::string& name, Function&& function) {
+    using Stored = std::decay_t<Function>;
+    // On the heap, since a lambda that captured a const object cannot be moved
+    // from: a second copy would outlive the thread's end.
+    auto stored = std::make_unique<Stored>(std::forward<Function>(function));
+    thread_ = std::thread(&Run<Stored>, internal::Register(coord, name), std::move(stored));
+  }
+  Thread(Thread&&) noexcept = default;
+  Thread& operator=(Thread&& other) noexcept {  // blocks, as the destructor does
+    Join();
+    thread_ = std::move(other.thread_);
+    return *this;
+  }
+  ~Thread() { Join(); }
+
+  // Blocks until the thread has ended. Not on that thread itself.
+  void Join() {
+    if (thread_.joinable()) thread_.join();
+  }
+  // Nobody will wait here; the coordinator still does.
+  void Detach() {
+    if (thread_.joinable()) thread_.detach();
+  }
+
+ private:
+  template <typename Function>
+  static void Run(internal::ThreadToken token, std::unique_ptr<Function> function) {
+    const Coordinator coord = token.get_deleter().coord;
+    allstop_thread_enter(coord.handle(), token.get());
+#if ALLSTOP_HPP_CATCHES
+    try {
+      Call(*function, coord);
+      function.reset();
+#if defined(__GLIBCXX__)
+    } catch (const abi::__forced_unwind&) {
+      function.reset();
+      throw;  // pthread_exit and pthread_cancel: glibc aborts who keeps it
+#endif
+    } catch (const std::exception& error) {
+      function.reset();
+      internal::ReportCaught(std::move(token), error.what());
+    } catch (...) {
+      function.reset();
+      internal::ReportCaught(std::move(token), "not a std::exception");
+    }
+#else
+    Call(*function, coord);
+    function.reset();
+#endif
+  }
+
+  template <typename Function>
+  static void Call(Function& function, const Coordinator& coord) {
+    if constexpr (std::is_invocable_v<Function&, const Coordinator&>) {
+      function(coord);
+    } else {
+      function();
+    }
+  }
+
+  std::thread thread_;
+};
+
+// Calls `function()` once, when a stop is requested, on the thread that requests
+// it; at once, in the constructor, if it was requested already. The guarantees
+// are those of std::stop_callback: once the destructor has returned, the function
+// is not running and never will (so it blocks while another thread runs it).
+//
+// The function must not throw, must not block, and must not wait for JavaScript.
+// A stop that comes after a ClearStop is another one: it is not called again.
+template <typename Function>
+class StopCallback {
+ public:
+  StopCallback(const Coordinator& coord, Function function)
+      : coord_(coord), function_(std::move(function)) {
+    const auto call = [](void* self) noexcept { static_cast<StopCallback*>(self)->function_(); };
+    if (allstop_on_stop(coord_.handle(), call, this, &callback_) != ALLSTOP_OK) {
+      internal::OutOfMemory();
+    }
+  }
+  StopCallback(const StopCallback&) = delete;
+  StopCallback& operator=(const StopCallback&) = delete;
+  ~StopCallback() { allstop_callback_release(coord_.handle(), callback_); }
+
+ private:
+  const Coordinator coord_;
+  Function function_;
+  allstop_callback* callback_ = nullptr;
+};
+template <typename Function>
+StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
+
+}  // inline namespace catching or not_catching
+}  // namespace allstop
+
+#undef ALLSTOP_HPP_CATCHES
+
+#endif  // ALLSTOP_ALLSTOP_HPP_

@@ -1,0 +1,36 @@
+// The native scan of examples/find-duplicates in a worker that is terminated in the
+// middle. The threads go on, with nobody to report to, until a stop.
+// argv: the folder, and how many workers, one after the other.
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { isMainThread, parentPort, Worker } from 'node:worker_threads';
+import { Coordinator } from 'allstop';
+import { say } from './say.mjs';
+
+const [directory, rounds] = process.argv.slice(2);
+
+if (isMainThread) await main();
+else own();
+
+async function main() {
+  for (let round = 1; round <= Number(rounds); ++round) {
+    const worker = new Worker(new URL(import.meta.url), { argv: process.argv.slice(2) });
+    const [handle] = await once(worker, 'message');
+    const coord = Coordinator.attach(handle);
+    await worker.terminate();
+    const threads = coord.threads.filter(({ alive }) => alive).map(({ name }) => name);
+    coord.requestStop();
+    await coord.join();
+    say(`round ${round}`, { threads });
+  }
+}
+
+function own() {
+  const require = createRequire(import.meta.url);
+  const addon = '../../../examples/find-duplicates/build/Release/find_duplicates.node';
+  const { scan } = require(addon);
+  const coord = new Coordinator();
+  void scan(coord, directory, { hashers: 2, strict: true }, () => {
+    parentPort.postMessage(coord.handle); // again and again, as the scan goes on
+  });
+}
