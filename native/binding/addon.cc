@@ -56,7 +56,8 @@ Napi::Value AttachCoordinator(const Info& info) {
 Napi::Value TakeDirty(const Info& info) {
   const auto tokens = Environment::Of(info.Env())->doorbell()->TakeDirty();
   Napi::Array array = Napi::Array::New(info.Env(), tokens.size());
-  for (std::uint32_t i = 0; i < tokens.size(); ++i) array.Set(i, tokens[i]);
+  std::uint32_t index = 0;
+  for (const std::uint32_t token : tokens) array.Set(index++, token);
   return array;
 }
 

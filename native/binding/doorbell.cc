@@ -25,12 +25,12 @@ std::shared_ptr<Doorbell> Doorbell::Create(napi_env env, napi_value on_ring) {
 void Doorbell::Ring(std::uint32_t token) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (function_ == nullptr) return;
-  dirty_.push_back(token);
+  dirty_.insert(token);
   if (rung_ || Quiet::here_ == this) return;
   rung_ = napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok;
 }
 
-std::vector<std::uint32_t> Doorbell::TakeDirty() {
+std::set<std::uint32_t> Doorbell::TakeDirty() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return std::exchange(dirty_, {});
 }

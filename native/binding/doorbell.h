@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <set>
 
 namespace allstop::binding {
 
@@ -28,7 +28,7 @@ class Doorbell : public std::enable_shared_from_this<Doorbell> {
   void Ring(std::uint32_t token);
 
   // The tokens rung for since the last call. JavaScript thread.
-  std::vector<std::uint32_t> TakeDirty();
+  std::set<std::uint32_t> TakeDirty();
 
   // Whether the bell keeps the event loop alive. JavaScript thread.
   void SetReferenced(napi_env env, bool referenced);
@@ -60,7 +60,8 @@ class Doorbell : public std::enable_shared_from_this<Doorbell> {
   std::mutex mutex_;                             // last in the lock order; guards what follows
   napi_threadsafe_function function_ = nullptr;  // null once closed
   bool rung_ = false;
-  std::vector<std::uint32_t> dirty_;
+  // A set: while JavaScript is busy, threads may ring without end.
+  std::set<std::uint32_t> dirty_;
 };
 
 }  // namespace allstop::binding
