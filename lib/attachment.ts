@@ -18,9 +18,9 @@ import { SelfJoinError, type Straggler } from './errors.ts';
 import {
   binding,
   type NativeAttachment,
+  type NativeJoinResult,
   type NativeRecord,
   type NativeRequester,
-  type NativeThread,
   OUTCOMES,
   type Outcome,
   onNative,
@@ -74,8 +74,6 @@ export type RequestOptions = {
   /** Whether somebody can be thrown at; default true. */
   hasCaller?: boolean;
 };
-
-export type JoinOutcome = { stop: NativeRecord | null; stragglers: NativeThread[] };
 
 const SLICE_MS = 50;
 const MAX_HELD = 64;
@@ -387,7 +385,7 @@ export class Attachment {
     gracePeriodMs: number,
     tasks: number[],
     signal: AbortSignal | undefined,
-  ): Promise<JoinOutcome> {
+  ): Promise<NativeJoinResult> {
     if (signal?.aborted) throw signal.reason;
     const { native } = this;
     const join = native.beginJoin(tasks);
@@ -397,10 +395,11 @@ export class Attachment {
     this.#watch();
     hold();
     try {
-      return await new Promise<JoinOutcome>((resolve, reject) => {
+      return await new Promise<NativeJoinResult>((resolve, reject) => {
         let timer: Timer | undefined;
         const end = (): void => {
           timer?.clear();
+          clearImmediate(turn);
           if (signal) removeAbortListener(signal, onAbort);
           this.#joins.delete(progress);
         };
@@ -421,7 +420,10 @@ export class Attachment {
         };
         if (signal) addAbortListener(signal, onAbort);
         this.#joins.add(progress);
-        progress();
+        // A promise that was settled already has ended, but we hear of it only
+        // after this turn: time enough is given, even if no grace is.
+        const turn = setImmediate(progress);
+        if (native.joinHasEnded(join)) progress();
       });
     } finally {
       release();

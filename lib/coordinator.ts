@@ -352,8 +352,9 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Resets the flag, the record and `joined`; registered threads stay registered,
    * and stopped children stay stopped. Whoever was waiting sees the stop all the
-   * same. A join that had begun completes with the stop that it saw, and does not
-   * mark the new life as joined.
+   * same: a join that had begun goes on to its grace period, and throws what is
+   * recorded when it ends (TensorFlow's). Await it before you begin anew, or it
+   * marks the new life as joined.
    *
    * @throws FailedPreconditionError: the parent is stopped
    */
@@ -454,9 +455,10 @@ export class Coordinator implements AsyncDisposable {
     for (const thread of threads) register(this.#attachment, thread);
 
     const tasks = enclosingTasks(this.#attachment);
-    const { stop, stragglers } = await this.#attachment.join(stopGracePeriodMs, tasks, signal);
-    if (stop !== null && stop.error !== null && STOP_KINDS[stop.kind] === 'error') {
-      throw this.#attachment.errorOf(stop.error).value;
+    const result = await this.#attachment.join(stopGracePeriodMs, tasks, signal);
+    const { stop, record, stragglers } = result;
+    if (record !== null && record.error !== null && STOP_KINDS[record.kind] === 'error') {
+      throw this.#attachment.errorOf(record.error).value;
     }
     if (stragglers.length === 0 || ignoreLiveThreads) return;
     const names = stragglers.map(({ name }) => name).join(' ');

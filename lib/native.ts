@@ -72,6 +72,14 @@ export type NativeThread = {
   endedAt: number;
 };
 
+export type NativeJoinResult = {
+  /** The first stop that the join saw. */
+  stop: NativeRecord | null;
+  /** The one that stands now. */
+  record: NativeRecord | null;
+  stragglers: NativeThread[];
+};
+
 /** One coordinator in this JavaScript thread. After any call that can change
  * state, take the dirty tokens: the doorbell does not ring for one's own doing. */
 export interface NativeAttachment {
@@ -116,7 +124,8 @@ export interface NativeAttachment {
   /** Null: the caller is one of the threads, or runs in one of `tasks`. */
   beginJoin(tasks: number[]): number | null;
   joinRemainingMs(join: number, gracePeriodMs: number): number;
-  finishJoin(join: number): { stop: NativeRecord | null; stragglers: NativeThread[] };
+  joinHasEnded(join: number): boolean;
+  finishJoin(join: number): NativeJoinResult;
   abandonJoin(join: number): void;
 
   /** Null: nested too deeply. */

@@ -76,6 +76,7 @@ Napi::Function Attachment::Class(Napi::Env env) {
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
                          ALLSTOP_METHOD("beginJoin", BeginJoin),
                          ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
+                         ALLSTOP_METHOD("joinHasEnded", JoinHasEnded),
                          ALLSTOP_METHOD("finishJoin", FinishJoin),
                          ALLSTOP_METHOD("abandonJoin", AbandonJoin),
                          ALLSTOP_METHOD("child", Child),
@@ -261,6 +262,12 @@ Napi::Value Attachment::JoinRemainingMs(const Info& info) {
   return Napi::Number::New(info.Env(), remaining);
 }
 
+Napi::Value Attachment::JoinHasEnded(const Info& info) {
+  const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  const bool ended = found == joins_.end() || coordinator_->JoinHasEnded(*found->second);
+  return Napi::Boolean::New(info.Env(), ended);
+}
+
 Napi::Value Attachment::FinishJoin(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found == joins_.end()) return info.Env().Null();
@@ -268,6 +275,7 @@ Napi::Value Attachment::FinishJoin(const Info& info) {
   joins_.erase(found);
   Napi::Object object = Napi::Object::New(info.Env());
   object.Set("stop", result.stop ? ToJs(info.Env(), *result.stop) : info.Env().Null());
+  object.Set("record", result.record ? ToJs(info.Env(), *result.record) : info.Env().Null());
   object.Set("stragglers", ToJsArray(info.Env(), result.stragglers));
   return object;
 }

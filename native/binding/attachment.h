@@ -59,6 +59,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment> {
 
   Napi::Value BeginJoin(const Info& info);
   Napi::Value JoinRemainingMs(const Info& info);
+  Napi::Value JoinHasEnded(const Info& info);
   Napi::Value FinishJoin(const Info& info);
   Napi::Value AbandonJoin(const Info& info);
 

@@ -235,7 +235,6 @@ Status Coordinator::ClearStop() {
       if (past_ids_.size() == kMaxPastIds) past_ids_.pop_front();
       past_ids_.push_back(record_->id);
     }
-    ++life_;
     joined_ = false;
     record_ = nullptr;
     suppressed_.clear();
@@ -367,7 +366,6 @@ std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
     if (entry->info.alive) ++join->alive_;
   }
   join->stop_ = record_;
-  join->life_ = life_;
   join->waiter_ = std::move(waiter);
   joins_.insert(join.get());
   return join;
@@ -381,6 +379,11 @@ double Coordinator::JoinRemainingMs(const Join& join, double grace_period_ms) co
   return Deadline::After(grace_period_ms, from).RemainingMs();
 }
 
+bool Coordinator::JoinHasEnded(const Join& join) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return join.alive_ == 0;
+}
+
 JoinResult Coordinator::FinishJoin(Join& join) {
   const std::lock_guard<std::mutex> lock(mutex_);
   JoinResult result;
@@ -391,9 +394,8 @@ JoinResult Coordinator::FinishJoin(Join& join) {
     if (entry->info.alive) result.stragglers.push_back(entry->info);
     threads_.Forget(*entry);
   }
-  // A join of a life that was cleared away must not close the new one: errors
-  // reported there still have somebody to go to.
-  if (join.life_ == life_) joined_ = true;
+  result.record = record_;
+  joined_ = true;
   return result;
 }
 
@@ -422,7 +424,7 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
     }
   }
   const JoinResult result = FinishJoin(*join);
-  if (result.stop && result.stop->kind == StopKind::kError) return Status::kStoppedByError;
+  if (result.record && result.record->kind == StopKind::kError) return Status::kStoppedByError;
   if (!result.stragglers.empty() && !ignore_live_threads) return Status::kStragglers;
   return Status::kOk;
 }

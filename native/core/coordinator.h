@@ -49,7 +49,6 @@ class Join {
   std::size_t alive_ = 0;                   // of the snapshot
   std::shared_ptr<const StopRecord> stop_;  // the first one it saw, or null
   Clock::time_point began_ = Clock::now();
-  std::uint64_t life_ = 0;
   bool in_progress_ = true;
   std::weak_ptr<Observer> waiter_;  // empty for a blocking join
 };
@@ -62,7 +61,8 @@ struct JoinCaller {
 };
 
 struct JoinResult {
-  std::shared_ptr<const StopRecord> stop;  // what it saw, or null
+  std::shared_ptr<const StopRecord> stop;    // the first stop that it saw, or null
+  std::shared_ptr<const StopRecord> record;  // the one that stands now, or null
   std::vector<ThreadInfo> stragglers;
 };
 
@@ -127,6 +127,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   // threads have ended nor a stop was requested, else what is left of the grace
   // period, in milliseconds.
   double JoinRemainingMs(const Join& join, double grace_period_ms) const;
+  // Whether all threads have ended that it waits for.
+  bool JoinHasEnded(const Join& join) const;
   // Marks the coordinator joined and forgets the joined threads.
   JoinResult FinishJoin(Join& join);
   void AbandonJoin(Join& join);
@@ -183,7 +185,6 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   std::condition_variable callback_done_;    // RemoveStopCallback
   std::atomic<std::uint32_t> stop_word_{0};  // written under it, read without
   std::uint64_t generation_ = 0;             // stops so far
-  std::uint64_t life_ = 0;                   // clears so far
   bool joined_ = false;
   std::shared_ptr<const StopRecord> record_;  // not null = stopped
   std::vector<SuppressedError> suppressed_;
