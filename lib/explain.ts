@@ -125,8 +125,8 @@ export function explain(attachment: Attachment): StopExplanation {
         lines.push('It has been joined: an error reported now is thrown at its reporter.');
       lines.push(...threadLines('Still running', threads, now));
       lines.push(...threadLines('Ended', recentlyEnded, now));
-      const could = record === undefined ? 'could' : 'could have';
-      if (links.length > 0) lines.push(`What else ${could} stop it: ${links.join('; ')}.`);
+      const could = record === undefined ? 'could stop it' : 'could have stopped it';
+      if (links.length > 0) lines.push(`What else ${could}: ${links.join('; ')}.`);
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
       return lines.join('\n');
     },

@@ -194,19 +194,43 @@ allstop_status ThreadEnter(allstop_thread* thread) {
   });
 }
 
-void ThreadDone(allstop_thread* thread, const allstop_error* error) {
-  const std::unique_ptr<RegisteredThread> registered(&FromThread(thread));
-  Coordinator& coordinator = *registered->coordinator;
-  if (error != nullptr && error->size >= kSmallestStruct) {
-    Guarded([&] {
-      core::StopRequest request;
-      request.error = ToRecord(*error);
-      request.requester = coordinator.ThisThread(core::Via::kException);
-      request.has_caller = false;
+// For an error that there is no memory to describe. Made before it is needed.
+const std::shared_ptr<const core::ErrorRecord>& OutOfMemory() {
+  static const auto* const record = new std::shared_ptr<const core::ErrorRecord>([] {
+    core::ErrorFields fields;
+    fields.name = "NativeError";
+    fields.message = "A thread failed, and there was no memory to record its error";
+    fields.code = "ERR_ALLSTOP_NATIVE";
+    fields.native_type = "std::bad_alloc";
+    fields.chain = {fields.native_type, fields.name};
+    return core::ErrorRecord::Encode(std::move(fields));
+  }());
+  return *record;
+}
+
+// The error has no caller that could be told of a failure here.
+allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error& error) {
+  core::StopRequest request;
+  request.has_caller = false;
+  const auto report = [&](auto describe) {
+    return Guarded([&] {
+      describe();
       coordinator.RequestStop(request);
       return ALLSTOP_OK;
     });
-  }
+  };
+  const allstop_status status = report([&] {
+    request.error = ToRecord(error);
+    request.requester = coordinator.ThisThread(core::Via::kException);
+  });
+  if (status == ALLSTOP_OK) return status;
+  return report([&] { request.error = OutOfMemory(); });
+}
+
+void ThreadDone(allstop_thread* thread, const allstop_error* error) {
+  const std::unique_ptr<RegisteredThread> registered(&FromThread(thread));
+  Coordinator& coordinator = *registered->coordinator;
+  if (error != nullptr && error->size >= kSmallestStruct) ReportWithoutCaller(coordinator, *error);
   // Last, so that a join which waited for this thread finds its error.
   Guarded([&] {
     coordinator.EndThread(registered->id);
@@ -251,6 +275,7 @@ void CallbackRelease(allstop_callback* callback) {
 }  // namespace
 
 const allstop_table& Table() {
+  OutOfMemory();
   static const allstop_table table = {
       sizeof(allstop_table),
       ALLSTOP_ABI_MAJOR,
