@@ -165,7 +165,7 @@ type Node = {
 };
 
 /** `references[i]` is the placeholder for `nodes[i]`. */
-type Graph = { references: object[]; nodes: Node[]; root: unknown };
+type Graph = { references: object[]; root: unknown; nodes: Node[] };
 
 function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
@@ -216,6 +216,8 @@ function marker(value: unknown, why?: unknown): string {
   return `[allstop: not carried: ${describe(value)} (${reason})]`;
 }
 
+const TOO_DEEP = new Error('it is nested too deeply');
+
 function isLeaf(value: object): boolean {
   return (
     types.isDate(value) ||
@@ -238,18 +240,42 @@ function isOpaque(value: object): boolean {
   );
 }
 
+/** An instance without a property, which yet has something to say: a URL, a Blob, an iterator. */
+function hidesState(value: object): boolean {
+  const prototype: object | null = Object.getPrototypeOf(value);
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
+  return !isPlain && Object.keys(value).length === 0 && describe(value) !== '[object Object]';
+}
+
+/**
+ * Deeper values become markers. Every thread must be able to read the record, and
+ * the main thread's stack is a quarter of a worker's.
+ */
+const MAX_DEPTH = 500;
+
 /** Copies values into a form that `v8.serialize` takes, errors becoming nodes. */
 class Packer {
-  readonly #graph: Graph = { references: [], nodes: [], root: undefined };
+  // `root` before `nodes`: serialized in the order in which values were copied, it
+  // recurses no deeper than the copying did.
+  readonly #graph: Graph = { references: [], root: undefined, nodes: [] };
   readonly #seen = new Map<object, unknown>();
+  readonly #unfinished: [Error, Node][] = []; // their fields are still to be copied
+  readonly #careful: boolean; // tries what only the serializer can tell, one by one
+  #depth = 0;
+
+  constructor(careful: boolean) {
+    this.#careful = careful;
+  }
 
   pack(root: unknown): Uint8Array {
     const graph = this.#graph;
     graph.root = this.#value(root);
+    // A queue that grows as it is walked: a chain of causes may be of any length.
+    for (const [error, node] of this.#unfinished) this.#fields(error, node);
     try {
       return v8.serialize(graph);
     } catch {
-      // Some value is refused after all: find it, one by one.
+      if (!this.#careful) return new Packer(true).pack(root);
       for (const node of graph.nodes) {
         for (const field of node.own) field.value = serializable(field.value);
       }
@@ -258,19 +284,27 @@ class Packer {
     }
   }
 
+  /** Never throws: a value that cannot be read is one that cannot be carried. */
   #value(value: unknown): unknown {
     if (typeof value === 'function' || typeof value === 'symbol') return marker(value);
     if (!isObject(value)) return value;
     const seen = this.#seen.get(value);
     if (seen !== undefined) return seen;
-    if (isError(value)) return this.#error(value);
-    if (isLeaf(value)) return this.#remember(value, value);
-    if (isOpaque(value)) return this.#remember(value, marker(value));
-    if (Array.isArray(value)) {
-      const copy: unknown[] = this.#remember(value, []);
-      for (const item of value) copy.push(this.#value(item));
-      return copy;
+    this.#depth++;
+    try {
+      if (isError(value)) return this.#error(value);
+      if (this.#depth > MAX_DEPTH) return marker(value, TOO_DEEP);
+      return this.#copy(value);
+    } catch (why) {
+      return this.#remember(value, marker(value, why));
+    } finally {
+      this.#depth--;
     }
+  }
+
+  #copy(value: object): unknown {
+    if (isLeaf(value)) return this.#remember(value, this.#careful ? serializable(value) : value);
+    if (isOpaque(value)) return this.#remember(value, marker(value));
     if (types.isMap(value)) {
       const copy = this.#remember(value, new Map());
       for (const [key, item] of value) copy.set(this.#value(key), this.#value(item));
@@ -281,10 +315,19 @@ class Packer {
       for (const item of value) copy.add(this.#value(item));
       return copy;
     }
-    const copy: Record<string, unknown> = this.#remember(value, {});
-    for (const key of Object.keys(value)) {
-      set(copy, key, true, this.#property(value, key));
+    if (Array.isArray(value)) {
+      const copy: unknown[] = this.#remember(value, []);
+      // By key: an array of length 2^32 - 1 may have three items.
+      for (const key of Object.keys(value)) {
+        if (key === `${copy.length}`) copy.push(this.#property(value, key));
+        else set(copy, key, true, this.#property(value, key));
+      }
+      copy.length = value.length;
+      return copy;
     }
+    if (hidesState(value)) return this.#remember(value, marker(value));
+    const copy: object = this.#remember(value, {});
+    for (const key of Object.keys(value)) set(copy, key, true, this.#property(value, key));
     return copy;
   }
 
@@ -293,31 +336,39 @@ class Packer {
     return copy;
   }
 
-  /** A property, or the marker that says why not: a getter may throw, a value be too deep. */
+  /** A property, or the marker that says why not: a getter may throw. */
   #property(of: object, key: string): unknown {
+    let value: unknown;
     try {
-      return this.#value((of as Record<string, unknown>)[key]);
+      value = (of as Record<string, unknown>)[key];
     } catch (why) {
       return marker(`property ${key}`, why);
     }
+    return this.#value(value);
   }
 
   #error(error: Error): object {
     const placeholder = this.#remember(error, {});
     const carried = carry(error);
+    const chain = chainOf(error);
     const node: Node = {
       id: carried.id,
       echoOf: carried.echoOf,
-      chain: chainOf(error),
-      name: textOf(attempt(() => error.name)) ?? 'Error',
+      chain,
+      name: textOf(attempt(() => error.name)) ?? chain[0] ?? 'Error',
       message: textOf(attempt(() => error.message)),
       stack: textOf(attempt(() => error.stack)),
       own: [],
     };
     this.#graph.references.push(placeholder);
     this.#graph.nodes.push(node);
+    this.#unfinished.push([error, node]);
+    return placeholder;
+  }
+
+  #fields(error: Error, node: Node): void {
     for (const key of attempt(() => Object.getOwnPropertyNames(error)) ?? []) {
-      if (key === 'stack' || key === 'message') continue;
+      if ((key === 'stack' || key === 'message') && node[key] !== undefined) continue;
       const descriptor = attempt(() => Object.getOwnPropertyDescriptor(error, key));
       node.own.push({
         key,
@@ -325,7 +376,6 @@ class Packer {
         value: this.#property(error, key),
       });
     }
-    return placeholder;
   }
 }
 
@@ -355,7 +405,8 @@ function headerOf(id: string, value: unknown): Header {
   };
   if (!isObject(value)) return header;
   header.chain = chainOf(value);
-  header.name = textOf(attempt(() => (value as Error).name)) ?? header.chain[0] ?? 'Object';
+  const fallback = attempt(() => isError(value)) ? 'Error' : 'Object';
+  header.name = textOf(attempt(() => (value as Error).name)) ?? header.chain[0] ?? fallback;
   header.message = textOf(attempt(() => (value as Error).message)) ?? header.message;
   header.stack = textOf(attempt(() => (value as Error).stack)) ?? '';
   header.nativeType = textOf(attempt(() => (value as NativeError).nativeType)) ?? '';
@@ -369,11 +420,11 @@ export function encode(value: unknown): { carried: Carried; bytes: Uint8Array } 
   const carried = carry(value);
   let graph: Uint8Array;
   try {
-    graph = new Packer().pack(value);
+    graph = new Packer(false).pack(value);
   } catch (why) {
     // A hostile proxy, or a value that is larger than memory.
     const root = attempt(() => marker(value, why)) ?? marker('a value');
-    graph = v8.serialize({ references: [], nodes: [], root } satisfies Graph);
+    graph = v8.serialize({ references: [], root, nodes: [] } satisfies Graph);
   }
   return { carried, bytes: writeFields(headerOf(carried.id, value), graph) };
 }
@@ -413,9 +464,17 @@ function makeError(node: Node): Error {
   return error;
 }
 
+/** The same view, on a buffer of its own: v8 makes views on the bytes of the record. */
+function ownMemory(view: NodeJS.ArrayBufferView): NodeJS.ArrayBufferView {
+  const { buffer, byteOffset, byteLength } = view;
+  const memory = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+  if (Buffer.isBuffer(view)) return Buffer.from(memory);
+  return new (view.constructor as new (memory: ArrayBuffer) => NodeJS.ArrayBufferView)(memory);
+}
+
 class Unpacker {
   readonly #graph: Graph;
-  readonly #errors = new Map<object, unknown>(); // by placeholder
+  readonly #replaced = new Map<object, unknown>(); // errors by placeholder, views by themselves
   readonly #seen = new Set<object>();
 
   constructor(graph: Graph) {
@@ -428,11 +487,11 @@ class Unpacker {
     nodes.forEach((node, i) => {
       const known = byId.get(node.id)?.deref();
       if (known !== undefined) {
-        this.#errors.set(references[i] as object, known.value);
+        this.#replaced.set(references[i] as object, known.value);
         return;
       }
       const error = makeError(node);
-      this.#errors.set(references[i] as object, error);
+      this.#replaced.set(references[i] as object, error);
       remember(
         node.echoOf === undefined
           ? { id: node.id, value: error }
@@ -440,19 +499,25 @@ class Unpacker {
       );
       made.push([error, node]);
     });
+    const restored = this.#value(root); // first, as it was copied first
     for (const [error, node] of made) {
+      set(error, 'stack', false, node.stack);
       for (const { key, enumerable, value } of node.own) {
         set(error, key, enumerable, this.#value(value));
       }
-      set(error, 'stack', false, node.stack);
     }
-    return this.#value(root);
+    return restored;
   }
 
   /** Puts the errors back in the place of their placeholders, in place. */
   #value(value: unknown): unknown {
     if (!isObject(value)) return value;
-    if (this.#errors.has(value)) return this.#errors.get(value);
+    if (this.#replaced.has(value)) return this.#replaced.get(value);
+    if (types.isArrayBufferView(value)) {
+      const view = ownMemory(value);
+      this.#replaced.set(value, view);
+      return view;
+    }
     if (this.#seen.has(value) || isLeaf(value)) return value;
     this.#seen.add(value);
     if (types.isMap(value)) {
