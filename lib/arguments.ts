@@ -35,6 +35,36 @@ export function outOfRange(name: string, expected: string, value: unknown): Rang
   return Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
 }
 
+/** Whether `test` holds. A proxy or a getter that throws is not what was asked for. */
+export function holds(test: () => boolean): boolean {
+  try {
+    return test();
+  } catch {
+    return false;
+  }
+}
+
+/** The name of a thread, a function or a class, if it has one. */
+export function nameOf(value: object): string | undefined {
+  let name: unknown;
+  try {
+    name = (value as { name?: unknown }).name;
+  } catch {
+    return undefined;
+  }
+  return typeof name === 'string' && name !== '' ? name : undefined;
+}
+
+/** An iterable object: not a string, whose characters are nobody's threads. */
+export function isIterable(value: unknown): value is Iterable<unknown> {
+  return holds(
+    () =>
+      typeof value === 'object' &&
+      value !== null &&
+      typeof (value as Iterable<unknown>)[Symbol.iterator] === 'function',
+  );
+}
+
 /** A duration in milliseconds: a number from 0 to Infinity. */
 export function checkDuration(name: string, value: unknown): asserts value is number {
   if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
@@ -57,19 +87,22 @@ export function checkFunction(name: string, value: unknown): asserts value is Fu
 /** An options bag: an object (no array), or undefined, which gives an empty one. */
 export function checkOptions<T extends object>(name: string, value: T | undefined): Partial<T> {
   if (value === undefined) return {};
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw invalidType(name, 'of type object', value);
-  }
+  const isBag = holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
+  if (!isBag) throw invalidType(name, 'of type object', value);
   return value;
 }
 
 /** By shape, as Node does, so that signals of other realms and polyfills pass. */
 export function checkSignal(name: string, value: unknown): asserts value is AbortSignal {
-  const isSignal =
-    typeof value === 'object' &&
-    value !== null &&
-    'aborted' in value &&
-    'addEventListener' in value &&
-    typeof value.addEventListener === 'function';
+  const isSignal = holds(
+    () =>
+      typeof value === 'object' &&
+      value !== null &&
+      'aborted' in value &&
+      'addEventListener' in value &&
+      typeof value.addEventListener === 'function' &&
+      'removeEventListener' in value &&
+      typeof value.removeEventListener === 'function',
+  );
   if (!isSignal) throw invalidType(name, 'an instance of AbortSignal', value);
 }

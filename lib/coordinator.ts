@@ -9,7 +9,10 @@ import {
   checkOptions,
   checkSignal,
   checkString,
+  holds,
   invalidType,
+  isIterable,
+  nameOf,
 } from './arguments.ts';
 import { Attachment, drain, type StopRecord } from './attachment.ts';
 import {
@@ -32,6 +35,7 @@ import { binding, type NativeThread, STOP_KINDS } from './native.ts';
 import {
   checkThread,
   enclosingTasks,
+  isThread,
   type JoinableThread,
   register,
   runTask,
@@ -81,16 +85,18 @@ const DEFAULT_GRACE_PERIOD_MS = 120_000;
 
 function cleanStopTypes(errors: Iterable<ErrorClass | string>): string[] {
   const name = 'options.cleanStopErrors';
-  const iterable = typeof errors === 'object' && errors !== null && Symbol.iterator in errors;
-  if (!iterable) throw invalidType(name, 'an iterable of error classes and strings', errors);
+  if (!isIterable(errors))
+    throw invalidType(name, 'an iterable of error classes and strings', errors);
   return Array.from(errors, (error) => {
     if (typeof error === 'string' && error !== '') return error;
-    const isClass =
-      typeof error === 'function' &&
-      error.name !== '' &&
-      ((error as unknown) === Error || error.prototype instanceof Error);
-    if (!isClass) throw invalidType(`${name}[]`, 'a named error class or a string', error);
-    return error.name;
+    const isClass = holds(
+      () =>
+        typeof error === 'function' &&
+        ((error as unknown) === Error || error.prototype instanceof Error),
+    );
+    const className = isClass ? nameOf(error as ErrorClass) : undefined;
+    if (className !== undefined) return className;
+    throw invalidType(`${name}[]`, 'a named error class or a string', error);
   });
 }
 
@@ -198,10 +204,17 @@ export class Coordinator implements AsyncDisposable {
     if (typeof handle !== 'object' || handle === null) {
       throw invalidType('handle', 'the handle of a Coordinator', handle);
     }
-    const { type, world, id } = handle;
+    let world: unknown;
+    let id = '';
+    const wellFormed = holds(() => {
+      ({ world, id } = handle);
+      return (
+        handle.type === 'allstop.Coordinator' &&
+        typeof id === 'string' &&
+        /^[1-9]\d{0,14}$/.test(id)
+      );
+    });
     const native = binding();
-    const wellFormed =
-      type === 'allstop.Coordinator' && typeof id === 'string' && /^[1-9]\d{0,14}$/.test(id);
     if (!wellFormed) throw new InvalidHandleError('The handle is not one of a Coordinator');
     if (world !== native.world) {
       throw new InvalidHandleError(
@@ -379,7 +392,8 @@ export class Coordinator implements AsyncDisposable {
       const isPromise =
         ((typeof result === 'object' && result !== null) || typeof result === 'function') &&
         typeof (result as PromiseLike<unknown>).then === 'function';
-      return isPromise ? Promise.resolve(result).catch(report) : result;
+      // Not Promise.resolve(), which would trust a promise's own `catch`.
+      return isPromise ? new Promise((resolve) => resolve(result)).catch(report) : result;
     } catch (error) {
       return report(error);
     }
@@ -412,7 +426,7 @@ export class Coordinator implements AsyncDisposable {
     checkFunction('fn', fn);
     const { name } = checkOptions('options', options);
     if (name !== undefined) checkString('options.name', name);
-    return runTask(this.#attachment, () => fn(this), name ?? (fn.name || undefined));
+    return runTask(this.#attachment, () => fn(this), name ?? nameOf(fn));
   }
 
   /**
@@ -436,21 +450,19 @@ export class Coordinator implements AsyncDisposable {
   join(options?: JoinOptions): Promise<void>;
   join(threads: Iterable<JoinableThread>, options?: JoinOptions): Promise<void>;
   async join(first?: Iterable<JoinableThread> | JoinOptions, second?: JoinOptions): Promise<void> {
-    const passed = typeof first === 'string' || (first && Symbol.iterator in Object(first));
-    const options = checkOptions(
-      'options',
-      passed || second !== undefined ? second : (first as JoinOptions),
-    );
+    const passed = isIterable(first);
+    const meant = second !== undefined || typeof first === 'string' || isThread(first);
+    if (!passed && first !== undefined && (meant || holds(() => Symbol.iterator in first))) {
+      throw invalidType('threads', 'an iterable of threads', first);
+    }
+    const options = checkOptions('options', passed ? second : (second ?? (first as JoinOptions)));
     const { stopGracePeriodMs = this.#attachment.stopGracePeriodMs } = options;
     const { ignoreLiveThreads = false, signal } = options;
     checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
     checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
     if (signal !== undefined) checkSignal('options.signal', signal);
-    const threads = passed ? [...(first as Iterable<JoinableThread>)] : [];
+    const threads = passed ? [...first] : [];
     for (const thread of threads) checkThread('threads[]', thread);
-    if (!passed && second !== undefined && first !== undefined) {
-      throw invalidType('threads', 'an iterable of threads', first);
-    }
     if (signal?.aborted) throw signal.reason;
     for (const thread of threads) register(this.#attachment, thread);
 
@@ -506,7 +518,8 @@ export class Coordinator implements AsyncDisposable {
   ): Disposable {
     checkSource(resource);
     const { events = ['close'], as = 'plain' } = checkOptions('options', options);
-    if (!Array.isArray(events)) throw invalidType('options.events', 'an array of strings', events);
+    if (!holds(() => Array.isArray(events)))
+      throw invalidType('options.events', 'an array of strings', events);
     for (const event of events) checkString('options.events[]', event);
     if (as !== 'plain' && as !== 'error') {
       throw invalidType('options.as', "one of 'plain', 'error'", as);

@@ -8,7 +8,7 @@
 
 import { constants } from 'node:os';
 import { isMainThread } from 'node:worker_threads';
-import { checkDuration, checkString, invalidType, outOfRange } from './arguments.ts';
+import { checkDuration, checkString, holds, invalidType, outOfRange } from './arguments.ts';
 import type { Attachment } from './attachment.ts';
 import { encode } from './error-record.ts';
 import { DeadlineExceededError, FailedPreconditionError, UnavailableError } from './errors.ts';
@@ -34,6 +34,17 @@ function describedLink(attachment: Attachment, description: string, undo: () => 
     attachment.native.removeLink(link);
     undo();
   });
+}
+
+/** Listens, or undoes the link: a call that throws has changed nothing. */
+function listening(link: Disposable, listen: () => void): Disposable {
+  try {
+    listen();
+  } catch (error) {
+    link[Symbol.dispose]();
+    throw error;
+  }
+  return link;
 }
 
 /** The stack of whoever called `caller`, without the line of the error itself. */
@@ -69,8 +80,7 @@ export function stopOnAbort(
     link[Symbol.dispose]();
     stop();
   };
-  signal.addEventListener('abort', onAbort);
-  return link;
+  return listening(link, () => signal.addEventListener('abort', onAbort));
 }
 
 function isEmitter(resource: Source): resource is NodeJS.EventEmitter {
@@ -79,10 +89,12 @@ function isEmitter(resource: Source): resource is NodeJS.EventEmitter {
 
 export function checkSource(resource: unknown): asserts resource is Source {
   const can = (method: string): boolean =>
-    typeof resource === 'object' &&
-    resource !== null &&
-    method in resource &&
-    typeof (resource as Record<string, unknown>)[method] === 'function';
+    holds(
+      () =>
+        typeof resource === 'object' &&
+        resource !== null &&
+        typeof (resource as Record<string, unknown>)[method] === 'function',
+    );
   if ((can('on') && can('off')) || (can('addEventListener') && can('removeEventListener'))) return;
   throw invalidType('resource', 'an instance of EventEmitter or EventTarget', resource);
 }
@@ -151,11 +163,12 @@ export function stopOnClose(
       else resource.removeEventListener(event, listen);
     }
   });
-  for (const { event, listen } of listeners) {
-    if (isEmitter(resource)) resource.on(event, listen);
-    else resource.addEventListener(event, listen);
-  }
-  return link;
+  return listening(link, () => {
+    for (const { event, listen } of listeners) {
+      if (isEmitter(resource)) resource.on(event, listen);
+      else resource.addEventListener(event, listen);
+    }
+  });
 }
 
 /** What no handler can catch, and what the process could not go on after. */
@@ -167,11 +180,13 @@ const UNLINKABLE = new Set([
   'SIGFPE',
   'SIGILL',
   'SIGABRT',
+  'SIGIOT', // SIGABRT by another name
 ]);
 
 export function checkSignals(signals: unknown): asserts signals is NodeJS.Signals[] {
-  if (!Array.isArray(signals)) throw invalidType('signals', 'an array of signal names', signals);
-  for (const signal of signals) {
+  const isArray = holds(() => Array.isArray(signals));
+  if (!isArray) throw invalidType('signals', 'an array of signal names', signals);
+  for (const signal of signals as unknown[]) {
     checkString('signals[]', signal);
     if (!Object.hasOwn(constants.signals, signal) || UNLINKABLE.has(signal)) {
       throw outOfRange('signals[]', 'the name of a signal that can be handled', signal);

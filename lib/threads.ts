@@ -6,7 +6,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ChildProcess } from 'node:child_process';
 import { isMainThread, Worker, type WorkerOptions } from 'node:worker_threads';
-import { invalidType } from './arguments.ts';
+import { holds, invalidType, nameOf } from './arguments.ts';
 import { type Attachment, drain, onFirstUse, type RequestOptions } from './attachment.ts';
 import { decode, encode, restoreClass } from './error-record.ts';
 import { UnavailableError } from './errors.ts';
@@ -111,16 +111,23 @@ function isPromiseLike(value: object): value is PromiseLike<unknown> {
   return typeof (value as PromiseLike<unknown>).then === 'function';
 }
 
-/** Refuses what cannot be joined. Reads `join` and `then`, and changes nothing. */
+/** Whether it can be joined. Reads what tells, and changes nothing. */
+export function isThread(thread: unknown): thread is JoinableThread {
+  return holds(() => {
+    if (typeof thread === 'function') return isPromiseLike(thread);
+    if (typeof thread !== 'object' || thread === null) return false;
+    // An object that only inherits from one of the two has no thread.
+    if (isWorker(thread)) return typeof thread.threadId === 'number';
+    if (thread instanceof ChildProcess) return thread.exitCode !== undefined;
+    if (isPromiseLike(thread)) return true;
+    // Arrays have a join(), which waits for nothing.
+    const isArray = Array.isArray(thread) || ArrayBuffer.isView(thread);
+    return !isArray && isCustom(thread);
+  });
+}
+
 export function checkThread(name: string, thread: unknown): asserts thread is JoinableThread {
-  const joinable =
-    typeof thread === 'object' &&
-    thread !== null &&
-    (isWorker(thread) ||
-      thread instanceof ChildProcess ||
-      typeof (thread as { join?: unknown }).join === 'function' ||
-      isPromiseLike(thread));
-  if (joinable || (typeof thread === 'function' && isPromiseLike(thread))) return;
+  if (isThread(thread)) return;
   const expected = 'a Worker, a ChildProcess, a promise, or an object with a join() method';
   throw invalidType(name, expected, thread);
 }
@@ -137,12 +144,15 @@ export function register(attachment: Attachment, thread: JoinableThread, name?: 
   else known.set(thread, watch(attachment, thread, name));
 }
 
+function isCustom(thread: object): thread is { join(): PromiseLike<unknown> } {
+  return holds(() => typeof (thread as { join?: unknown }).join === 'function');
+}
+
 function watch(attachment: Attachment, thread: JoinableThread, name?: string): Watch {
   if (isWorker(thread)) return watchWorker(attachment, thread, name);
   if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name);
-  if ('join' in thread && typeof thread.join === 'function') {
-    const given = typeof thread.name === 'string' ? thread.name : undefined;
-    const made = new Watch(attachment, 'custom', name ?? given ?? 'thread');
+  if (isCustom(thread)) {
+    const made = new Watch(attachment, 'custom', name ?? nameOf(thread) ?? 'thread');
     let joined: PromiseLike<unknown>;
     try {
       joined = thread.join();
@@ -151,14 +161,12 @@ function watch(attachment: Attachment, thread: JoinableThread, name?: string): W
     }
     return watchPromise(made, joined);
   }
-  return watchPromise(
-    new Watch(attachment, 'task', name ?? 'promise'),
-    thread as PromiseLike<unknown>,
-  );
+  return watchPromise(new Watch(attachment, 'task', name ?? 'promise'), thread);
 }
 
 function watchPromise(made: Watch, promise: PromiseLike<unknown>): Watch {
-  Promise.resolve(promise).then(
+  // Not Promise.resolve(), which would trust a promise's own `then` and `constructor`.
+  new Promise((resolve) => resolve(promise)).then(
     () => made.end(),
     (error: unknown) => {
       made.fail(error, { via: 'exception' });
@@ -270,7 +278,7 @@ export function spawn(
   native.beginSpawn();
   try {
     const worker = new Worker(url, options);
-    const name = options?.name ?? `worker-${worker.threadId}`;
+    const name = nameOf(options ?? {}) ?? `worker-${worker.threadId}`;
     native.endSpawn(attachment.native, worker.threadId, name);
     register(attachment, worker, name);
     return worker;
