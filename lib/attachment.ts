@@ -80,6 +80,8 @@ const MAX_HELD = 64;
 
 /** Attachments that want to be told of news, by token: pending waits, joins, signals. */
 const watching = new Map<number, Attachment>();
+/** Of those, the ones whose public object is gone, but that others could still stop. */
+const abandoned = new Set<Attachment>();
 const byCoordinator = new Map<string, WeakRef<Attachment>>();
 const collected = new FinalizationRegistry<string>((id) => {
   if (byCoordinator.get(id)?.deref() === undefined) byCoordinator.delete(id);
@@ -91,6 +93,18 @@ const collected = new FinalizationRegistry<string>((id) => {
  */
 export function drain(): void {
   for (const token of binding().takeDirty()) watching.get(token)?.check();
+}
+
+let sweeping = false;
+
+/** In a turn of its own: that many may have been collected at once. */
+function sweepSoon(): void {
+  if (sweeping) return;
+  sweeping = true;
+  setImmediate(() => {
+    sweeping = false;
+    for (const attachment of abandoned) if (attachment.letGo()) abandoned.delete(attachment);
+  }).unref();
 }
 
 /** Pending promises of this thread; while there are any, its event loop stays alive. */
@@ -134,9 +148,8 @@ export class Attachment {
 
   /** The default of `join` and disposal in this thread, in milliseconds. */
   stopGracePeriodMs = 120_000;
-  /** The public object, while there is one. */
-  facade: WeakRef<object> | undefined;
-
+  #facade: WeakRef<object> | undefined;
+  #interested = false; // whether news is asked for
   #seen = 0; // the generation up to which news has been delivered
   readonly #waits = new Set<() => void>(); // call: a stop was requested
   readonly #joins = new Set<() => void>(); // call: it may have got further
@@ -163,6 +176,17 @@ export class Attachment {
 
   static find(id: string): Attachment | undefined {
     return byCoordinator.get(id)?.deref();
+  }
+
+  /** The public object, while there is one. */
+  get facade(): object | undefined {
+    return this.#facade?.deref();
+  }
+
+  set facade(coord: object) {
+    this.#facade = new WeakRef(coord);
+    abandoned.delete(this);
+    if (this.#interested) watching.set(this.native.token, this);
   }
 
   shouldStop(): boolean {
@@ -262,20 +286,23 @@ export class Attachment {
   // ------------------------------------------------------------ news
 
   #watch(): void {
-    if (watching.has(this.native.token)) return;
+    if (this.#interested) return;
+    this.#interested = true;
     this.#seen = this.native.setInterested(true);
     watching.set(this.native.token, this);
   }
 
   #unwatch(): void {
-    const signalling = this.#controller !== undefined && !this.#controller.signal.aborted;
-    if (signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
-    if (watching.delete(this.native.token)) this.native.setInterested(false);
+    if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
+    if (!this.#interested) return;
+    this.#interested = false;
+    watching.delete(this.native.token);
+    this.native.setInterested(false);
   }
 
   /** Brings waits, joins and the signal up to date with the state. */
   check(): void {
-    if (!watching.has(this.native.token)) return;
+    if (!this.#interested) return;
     const generation = this.native.generation();
     if (generation !== this.#seen) {
       this.#seen = generation;
@@ -317,14 +344,30 @@ export class Attachment {
     controller.abort(abortReason(message, stop.id, cause));
   }
 
+  /** Whether there is a signal that could still abort. */
+  get #signalling(): boolean {
+    return this.#controller !== undefined && !this.#controller.signal.aborted;
+  }
+
   /**
    * The public object is gone. Its signal may have listeners yet, and they are
    * owed the abort as long as anybody can still request a stop.
    */
   abandon(): void {
-    if (this.native.hasOtherOwners()) return;
-    this.#controller = undefined;
-    this.#unwatch();
+    if (this.facade !== undefined) return; // it has another one
+    if (this.#signalling) abandoned.add(this);
+    sweepSoon(); // others may have let go of those before
+  }
+
+  /**
+   * Whether nothing holds this any longer on account of its signal. What holds it
+   * otherwise, such as a link, may still stop it: that is then heard at once.
+   */
+  letGo(): boolean {
+    if (!this.#signalling) return true;
+    if (this.#waits.size > 0 || this.#joins.size > 0 || this.native.hasOtherOwners()) return false;
+    watching.delete(this.native.token);
+    return true;
   }
 
   // ------------------------------------------------------------ waits

@@ -177,13 +177,13 @@ export class Coordinator implements AsyncDisposable {
     const attachment = this.#attachment;
     this.#words = attachment.words;
     this.#slot = attachment.slot;
-    attachment.facade = new WeakRef(this);
+    attachment.facade = this;
     attachment.native.bindCapsule(this);
     collected.register(this, attachment);
   }
 
   static #adopt(attachment: Attachment): Coordinator {
-    const existing = attachment.facade?.deref();
+    const existing = attachment.facade;
     if (existing !== undefined) return existing as Coordinator;
     adopted = attachment;
     try {

@@ -299,9 +299,13 @@ Napi::Value Attachment::Child(const Info& info) {
 }
 
 Napi::Value Attachment::HasOtherOwners(const Info& info) {
-  // Ours, and the capsule's if the public object is still there. More than those
-  // are others who could stop it; too many is the safe side.
-  const bool others = coordinator_.use_count() > 1 || coordinator_->has_parent();
+  // Ours, and for a parent its child's. More than those are others who could stop
+  // it; too many is the safe side.
+  bool others = coordinator_.use_count() > 1;
+  for (const auto* parent = &coordinator_->parent(); *parent && !others;
+       parent = &(*parent)->parent()) {
+    others = parent->use_count() > 1;
+  }
   return Napi::Boolean::New(info.Env(), others);
 }
 

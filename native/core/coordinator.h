@@ -90,6 +90,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const std::string& name() const { return options_.name; }
   const Options& options() const { return options_; }
   bool has_parent() const { return parent_ != nullptr; }
+  const std::shared_ptr<Coordinator>& parent() const { return parent_; }
 
   StopOutcome RequestStop(const StopRequest& request);
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
