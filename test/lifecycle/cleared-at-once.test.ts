@@ -1,0 +1,28 @@
+// A stop that is cleared at once is still seen by whoever was waiting, in every thread.
+
+import { describe, expect, it } from 'vitest';
+import { runScript, saidOf } from '../support/run-script.ts';
+
+const BUDGET_MS = 12_000;
+
+describe('a stop that is cleared at once', () => {
+  it('is seen by every wait, signal and join of the thread that requested it', async () => {
+    const ended = await runScript('cleared-at-once', ['same-thread', '10000']);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'seen')).toMatchObject({ rounds: 10_000 });
+  });
+
+  // Only Linux tells whether a thread is asleep, that is, has begun to wait.
+  it.runIf(process.platform === 'linux')(
+    'is seen by every wait, signal and join of four JavaScript threads, and by a native one',
+    async () => {
+      const args = ['threads', '10000', String(BUDGET_MS)];
+      const ended = await runScript('cleared-at-once', args);
+      expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+      const { rounds } = saidOf(ended, 'seen');
+      // 3,000 and more where two processors are free.
+      expect(rounds).toBeGreaterThan(200);
+      console.log('rounds:', rounds);
+    },
+  );
+});

@@ -1,0 +1,40 @@
+// What nobody can reach is freed, and freed soundly, while native threads still use it.
+
+import { describe, expect, it } from 'vitest';
+import { runScript, saidOf } from '../support/run-script.ts';
+
+// A leak of the smallest object that we make per round, 200 bytes of it, would be 2 MB.
+const FLAT_HEAP_MB = 1.5;
+// The allocator keeps pages, and threads come with arenas of their own.
+const FLAT_RSS_MB = 32;
+
+const execArgv = ['--expose-gc'];
+
+describe('memory stays flat', () => {
+  it('while 10,000 Coordinators are collected and native threads stop them', async () => {
+    const ended = await runScript('collected-coordinators', ['10000'], { execArgv });
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const { heapMb, rssMb, left, heard } = saidOf(ended, 'collected');
+    expect(heapMb).toBeLessThan(FLAT_HEAP_MB);
+    expect(rssMb).toBeLessThan(FLAT_RSS_MB);
+    expect(left).toBeLessThan(100); // some await the next collection
+    expect(heard).toBeGreaterThan(0);
+  });
+
+  it('while 5,000 Coordinators with a signal are collected that nobody ever stops', async () => {
+    const ended = await runScript('collected-signals', ['5000'], { execArgv });
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const { heapMb, rssMb } = saidOf(ended, 'made');
+    expect(heapMb).toBeLessThan(FLAT_HEAP_MB);
+    expect(rssMb).toBeLessThan(FLAT_RSS_MB);
+  });
+
+  it('while one Coordinator starts 100,000 tasks', async () => {
+    const ended = await runScript('many-tasks', ['100000'], { execArgv });
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const { heapMb, rssMb, ...said } = saidOf(ended, 'ran');
+    expect(said).toMatchObject({ threads: 0, recentlyEnded: 64, stopped: false });
+    expect(heapMb).toBeLessThan(FLAT_HEAP_MB);
+    expect(rssMb).toBeLessThan(FLAT_RSS_MB);
+  });
+});

@@ -1,0 +1,29 @@
+// Native threads outlive what started them: the worker, its Coordinator object, every
+// environment that had loaded the addons, and process.exit().
+
+import { describe, expect, it } from 'vitest';
+import { runScript, saidOf } from '../support/run-script.ts';
+
+// A crash here is a matter of luck: so often that it was seen each time when it was possible.
+const ROUNDS = 20;
+
+describe.each(['ends', 'terminated'])('a worker that %s', (how) => {
+  it.each(['naturally', 'exit'])(
+    'leaves its native threads running, also when the process ends (%s)',
+    async (end) => {
+      const ended = await runScript('native-outlives-worker', [how, end]);
+      expect(ended).toMatchObject({ code: 5, signal: null, stderr: '' });
+      const { results } = saidOf(ended, 'results');
+      expect(results).toEqual({ requester: '0', poller: 'stopped', waiter: 'stopped' });
+    },
+  );
+});
+
+describe('a process ends while native threads poll, wait and hammer', () => {
+  it.each(['exit', 'naturally', 'worker'])('%s: with its exit code', async (mode) => {
+    for (let round = 0; round < ROUNDS; ++round) {
+      const ended = await runScript('native-threads-at-exit', [mode]);
+      expect(ended, `round ${round}`).toMatchObject({ code: 9, signal: null, stderr: '' });
+    }
+  });
+});

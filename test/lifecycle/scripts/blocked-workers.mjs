@@ -1,0 +1,45 @@
+// Workers that are blocked in waitForStopSync(): what ends them, and how fast.
+// argv: terminate | exit | stop | clear, and how many workers.
+import { once } from 'node:events';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { Coordinator } from 'allstop';
+import { say } from './say.mjs';
+
+// What it takes if the wait does not give way.
+const FAILURE_MS = 8_000;
+
+if (isMainThread) await main(process.argv[2], Number(process.argv[3] ?? 1));
+else block();
+
+function block() {
+  const coord = Coordinator.attach(workerData);
+  parentPort.postMessage('blocking');
+  const stopped = coord.waitForStopSync(FAILURE_MS);
+  parentPort.postMessage(stopped);
+}
+
+async function main(mode, count) {
+  const coord = new Coordinator();
+  const workers = Array.from(
+    { length: count },
+    () => new Worker(new URL(import.meta.url), { workerData: coord.handle }),
+  );
+  await Promise.all(workers.map((worker) => once(worker, 'message')));
+  // For some slices, so that all of them are in the middle of theirs.
+  coord.waitForStopSync(120);
+  const startedAt = performance.now();
+  if (mode === 'exit') {
+    process.on('exit', () => say('exiting', { at: Date.now() }));
+    process.exit(7);
+  }
+  if (mode === 'terminate') {
+    const codes = await Promise.all(workers.map((worker) => worker.terminate()));
+    say('terminated', { ms: Math.round(performance.now() - startedAt), codes });
+    return;
+  }
+  const answers = workers.map((worker) => once(worker, 'message'));
+  coord.requestStop();
+  if (mode === 'clear') coord.clearStop();
+  const stopped = (await Promise.all(answers)).map(([answer]) => answer);
+  say('woken', { ms: Math.round(performance.now() - startedAt), stopped });
+}

@@ -1,0 +1,43 @@
+// Coordinators are collected while native threads request stops on them.
+// argv: how many. With --expose-gc.
+import { setImmediate } from 'node:timers/promises';
+import { Coordinator } from 'allstop';
+import { growth, memoryInUse } from './memory.mjs';
+import { say } from './say.mjs';
+import { addon } from './test-addon.mjs';
+
+const rounds = Number(process.argv[2]);
+const WARM_UP = 1_000;
+
+let collected = 0;
+const registry = new FinalizationRegistry(() => ++collected);
+let heard = 0;
+
+// What a Coordinator may leave behind in its thread.
+const habits = [
+  () => {},
+  (coord) => coord.signal,
+  (coord) => coord.signal.addEventListener('abort', () => ++heard),
+  (coord) => void coord.waitForStop(),
+  (coord) => coord.stopAfter(10_000),
+  (coord) => coord.child().signal,
+  (coord) => coord.requestStop(new Error('kept with the record')),
+  (coord) => void coord.join([Promise.resolve()]),
+];
+
+async function collectWhileStopping(count) {
+  for (let round = 0; round < count; ++round) {
+    const coord = new Coordinator();
+    registry.register(coord);
+    habits[round % habits.length](coord);
+    addon.hammer(coord, 'hammer', 1, 4);
+    globalThis.gc(round % 20 === 0 ? undefined : { type: 'minor' });
+    if (round % 10 === 0) await setImmediate();
+  }
+}
+
+await collectWhileStopping(WARM_UP);
+const before = await memoryInUse();
+await collectWhileStopping(rounds);
+const after = await memoryInUse();
+say('collected', { rounds, ...growth(before, after), left: rounds + WARM_UP - collected, heard });

@@ -1,0 +1,28 @@
+// A server that starts tasks for ever, on one coordinator. argv: how many.
+// With --expose-gc.
+import { Coordinator } from 'allstop';
+import { growth, memoryInUse } from './memory.mjs';
+import { say } from './say.mjs';
+
+const coord = new Coordinator();
+
+async function startTasks(count) {
+  const BATCH = 500;
+  for (let started = 0; started < count; started += BATCH) {
+    const batch = Array.from({ length: BATCH }, (_, i) =>
+      coord.start(async () => i, { name: `task ${i}` }),
+    );
+    await Promise.all(batch);
+  }
+}
+
+await startTasks(10_000);
+const before = await memoryInUse();
+await startTasks(Number(process.argv[2]));
+const after = await memoryInUse();
+say('ran', {
+  ...growth(before, after),
+  threads: coord.threads.length,
+  recentlyEnded: coord.explain().recentlyEnded.length,
+  stopped: coord.shouldStop(),
+});

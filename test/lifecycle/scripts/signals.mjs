@@ -1,0 +1,132 @@
+// stopOnSignals() in a process of its own; the test sends the signals.
+// argv: a story below, and more for it.
+import { once } from 'node:events';
+import { isMainThread, Worker } from 'node:worker_threads';
+import { Coordinator } from 'allstop';
+import { say } from './say.mjs';
+
+const FAILURE_MS = 20_000;
+
+/** Keeps the process alive, and ends it if nothing else does. */
+function lifeline() {
+  return setTimeout(() => {
+    say('nothing happened');
+    process.exit(99);
+  }, FAILURE_MS);
+}
+
+const ways = {
+  idle: (coord) => coord.waitForStop(),
+  blocked: (coord) => coord.waitForStopSync(FAILURE_MS),
+  busy(coord) {
+    const deadline = performance.now() + FAILURE_MS;
+    while (!coord.shouldStop() && performance.now() < deadline);
+    return coord.shouldStop();
+  },
+};
+
+const stories = {
+  /** Stops in an orderly way, by its own exit code. */
+  async first(way) {
+    const coord = new Coordinator();
+    coord.stopOnSignals();
+    const others = ['SIGINT', 'SIGTERM'].map((signal) => once(process, signal));
+    say('ready');
+    const stopped = await ways[way](coord);
+    const { kind, requester } = coord.stopRecord ?? {};
+    say('stopped', { stopped, kind, via: requester?.via, signal: requester?.signal });
+    const timer = lifeline();
+    const [heard] = await Promise.race(others);
+    say('heard by another listener', { signal: heard });
+    clearTimeout(timer);
+    process.exitCode = 3;
+  },
+
+  /** Does not end by itself; what ends it is the second signal, though others listen. */
+  async second(way) {
+    const coord = new Coordinator();
+    coord.stopOnSignals();
+    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
+    lifeline();
+    say('ready');
+    await coord.waitForStop();
+    say('stopped');
+    if (way === 'idle') return;
+    if (way === 'blocked') new Coordinator().waitForStopSync(FAILURE_MS);
+    for (const end = performance.now() + FAILURE_MS; performance.now() < end; );
+  },
+
+  /** A signal after clearStop() is a first one. */
+  async cleared() {
+    const coord = new Coordinator();
+    coord.stopOnSignals();
+    say('ready');
+    for (const time of ['first', 'second', 'third']) {
+      await coord.waitForStop();
+      const { signal } = coord.stopRecord.requester;
+      coord.clearStop();
+      say(`${time} stop`, { signal });
+    }
+    process.exitCode = 4;
+  },
+
+  /** Without the link, signals do what they did before. */
+  async disposed() {
+    const coord = new Coordinator();
+    coord.stopOnSignals()[Symbol.dispose]();
+    lifeline();
+    say('ready', { listeners: process.listenerCount('SIGINT') });
+  },
+
+  /** A listener that was there before is called as before when the link is gone. */
+  async restored() {
+    const coord = new Coordinator();
+    process.on('SIGINT', () => {
+      say('heard', { stopped: coord.shouldStop() });
+      process.exit(5);
+    });
+    coord.stopOnSignals()[Symbol.dispose]();
+    lifeline();
+    say('ready');
+  },
+
+  /** One of two links is disposed of: the other one goes on. */
+  async two() {
+    const coords = [new Coordinator(), new Coordinator()];
+    const links = coords.map((coord) => coord.stopOnSignals(['SIGINT']));
+    links[0][Symbol.dispose]();
+    say('ready');
+    await coords[1].waitForStop();
+    say('stopped', { which: coords.map((coord) => coord.shouldStop()) });
+  },
+
+  async run() {
+    const value = await Coordinator.run(
+      async (coord) => {
+        const task = coord.start(() => coord.waitForStop());
+        say('ready');
+        await task;
+        return coord.stopRecord.requester.signal;
+      },
+      { stopOnSignals: ['SIGINT'] },
+    );
+    say('ran', { value, listeners: process.listenerCount('SIGINT') });
+    process.exitCode = 6;
+  },
+
+  async worker() {
+    const worker = new Worker(new URL(import.meta.url), { argv: ['worker'] });
+    await once(worker, 'exit');
+  },
+};
+
+if (isMainThread) {
+  await stories[process.argv[2]](process.argv[3]);
+} else {
+  const coord = new Coordinator();
+  try {
+    coord.stopOnSignals();
+  } catch ({ name, code }) {
+    say('refused', { name, code, links: coord.explain().links });
+  }
+}

@@ -1,0 +1,103 @@
+// Real signals to real processes.
+
+import { describe, expect, it } from 'vitest';
+import { runScript, saidOf, startScript } from '../support/run-script.ts';
+
+// Where the failure is to wait for 20 s.
+const PROMPT_MS = 10_000;
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+describe.runIf(process.platform !== 'win32').each(SIGNALS)('%s', (signal) => {
+  it.each(['idle', 'blocked', 'busy'])('stops a main thread that is %s', async (way) => {
+    const script = startScript('signals', ['first', way]);
+    await script.says('ready');
+    script.kill(signal);
+    const ended = await script.ended;
+    expect(ended).toMatchObject({ code: 3, signal: null, stderr: '' });
+    const stop = { stopped: true, kind: 'plain', via: 'signal', signal };
+    expect(saidOf(ended, 'stopped')).toMatchObject(stop);
+    expect(saidOf(ended, 'heard by another listener')).toMatchObject({ signal });
+    expect(ended.durationMs).toBeLessThan(PROMPT_MS);
+  });
+
+  it.each(SIGNALS)('and then %s end the process at once, whoever listens', async (second) => {
+    for (const way of ['idle', 'blocked', 'busy']) {
+      const script = startScript('signals', ['second', way]);
+      await script.says('ready');
+      script.kill(signal);
+      await script.says('stopped');
+      script.kill(second);
+      const ended = await script.ended;
+      expect(ended, way).toMatchObject({ code: null, signal: second, stderr: '' });
+      expect(ended.durationMs).toBeLessThan(PROMPT_MS);
+    }
+  });
+
+  it('is a first one again after clearStop()', async () => {
+    const script = startScript('signals', ['cleared']);
+    await script.says('ready');
+    for (const time of ['first', 'second', 'third']) {
+      script.kill(signal);
+      expect(await script.says(`${time} stop`)).toMatchObject({ signal });
+    }
+    expect(await script.ended).toMatchObject({ code: 4, signal: null, stderr: '' });
+  });
+
+  it('kills, as it does by default, when the link is disposed of', async () => {
+    const script = startScript('signals', ['disposed']);
+    expect(await script.says('ready')).toMatchObject({ listeners: 0 });
+    script.kill(signal);
+    expect(await script.ended).toMatchObject({ code: null, signal, stderr: '' });
+  });
+});
+
+describe.runIf(process.platform !== 'win32')('a link to signals', () => {
+  it('leaves a listener that was there before as it was', async () => {
+    const script = startScript('signals', ['restored']);
+    await script.says('ready');
+    script.kill('SIGINT');
+    const ended = await script.ended;
+    expect(ended).toMatchObject({ code: 5, signal: null, stderr: '' });
+    expect(saidOf(ended, 'heard')).toMatchObject({ stopped: false });
+  });
+
+  it('goes on when that of another coordinator is disposed of', async () => {
+    const script = startScript('signals', ['two']);
+    await script.says('ready');
+    script.kill('SIGINT');
+    const ended = await script.ended;
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'stopped')).toMatchObject({ which: [false, true] });
+  });
+
+  it('lasts as long as Coordinator.run()', async () => {
+    const script = startScript('signals', ['run']);
+    await script.says('ready');
+    script.kill('SIGINT');
+    const ended = await script.ended;
+    expect(ended).toMatchObject({ code: 6, signal: null, stderr: '' });
+    expect(saidOf(ended, 'ran')).toMatchObject({ value: 'SIGINT', listeners: 0 });
+  });
+
+  it('is refused in a worker, and changes nothing', async () => {
+    const ended = await runScript('signals', ['worker']);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const refused = { name: 'FailedPreconditionError', code: 'ERR_ALLSTOP_FAILED_PRECONDITION' };
+    expect(saidOf(ended, 'refused')).toMatchObject({ ...refused, links: [] });
+  });
+});
+
+describe('nothing happens to the process', () => {
+  it.each([
+    ['import', 'by import'],
+    ['use', 'by a Coordinator with a deadline and threads'],
+    ['signal', 'by an abort signal that nobody aborts'],
+  ])('%s: %s', async (mode) => {
+    const ended = await runScript('import-only', [mode]);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const { before, after } = saidOf(ended, 'imported');
+    expect(after).toEqual(before);
+    const { ms } = saidOf(ended, 'exit');
+    expect(ms).toBeLessThan(PROMPT_MS);
+  });
+});
