@@ -384,8 +384,9 @@ export class Coordinator implements AsyncDisposable {
   stopOnException<T>(fn: () => T): T | undefined;
   stopOnException(fn: () => unknown): unknown {
     checkFunction('fn', fn);
+    const attachment = this.#attachment; // before `fn` runs: without it, nobody would be told
     const report = (error: unknown): undefined => {
-      if (this.#attachment.report(error, { via: 'exception' }) === 'refused') throw error;
+      if (attachment.report(error, { via: 'exception' }) === 'refused') throw error;
     };
     try {
       const result = fn();
