@@ -1,0 +1,22 @@
+// Random arguments to random methods, in a process of its own, which must survive them. To replay:
+// node test/fixtures/fuzz-arguments.mjs SEED RUNS
+
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+
+const script = fileURLToPath(new URL('../fixtures/fuzz-arguments.mjs', import.meta.url));
+const fresh = Date.now() % 2 ** 31;
+
+it.each([[1], [2], [fresh]])('random arguments break nothing, with seed %d', async (seed) => {
+  const runs = 200;
+  const run = promisify(execFile)(process.execPath, [script, `${seed}`, `${runs}`]);
+  const { stdout } = await run.catch((error: unknown) => {
+    // The signal of a crash, or the counterexample.
+    throw new Error(`seed ${seed}, ${runs} runs`, { cause: error });
+  });
+  const { calls, refused } = JSON.parse(stdout) as { calls: number; refused: number };
+  expect(calls).toBeGreaterThan(1000);
+  expect(refused).toBeGreaterThan(300);
+});
