@@ -1,0 +1,64 @@
+#!/bin/sh
+# Builds and runs the native tests: test-native.sh [plain] [thread] [address] [undefined]
+# Without arguments all of them. Each keeps a build folder, so a second run is quick.
+# Needs cmake, a C++17 compiler and GoogleTest (Debian: libgtest-dev).
+set -u
+cd "$(dirname "$0")/.."
+
+jobs=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+generator="Unix Makefiles"
+command -v ninja >/dev/null && generator=Ninja
+
+# ThreadSanitizer's runtime of today's stable distributions aborts at start where
+# the kernel randomizes addresses widely (vm.mmap_rnd_bits > 28).
+unrandomized=
+setarch "$(uname -m)" -R true 2>/dev/null && unrandomized="setarch $(uname -m) -R"
+
+export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 ${TSAN_OPTIONS:-}"
+export ASAN_OPTIONS="detect_leaks=1 detect_stack_use_after_return=1 strict_string_checks=1 ${ASAN_OPTIONS:-}"
+export UBSAN_OPTIONS="print_stacktrace=1 ${UBSAN_OPTIONS:-}"
+
+quietly() { # Shows what a command says only if it fails.
+  said=$("$@" 2>&1) || { status=$?; printf '%s\n' "$said"; return "$status"; }
+}
+
+run_variant() {
+  folder=build-native/$1
+  sanitizer=$1
+  [ "$sanitizer" = plain ] && sanitizer=
+  wrapper=
+  [ "$1" = thread ] && wrapper=$unrandomized
+  # A folder that another generator has configured cannot be used.
+  if [ -f "$folder/CMakeCache.txt" ] &&
+    ! grep -q "^CMAKE_GENERATOR:INTERNAL=$generator\$" "$folder/CMakeCache.txt"; then
+    rm -rf "$folder"
+  fi
+  rm -f "$folder/ctest.log"
+  # Under the wrapper, as the build asks the test programs for their tests.
+  quietly cmake -S . -B "$folder" -G "$generator" \
+    -DALLSTOP_TESTS=ON -DALLSTOP_SANITIZER="$sanitizer" &&
+    quietly $wrapper cmake --build "$folder" -j "$jobs" &&
+    $wrapper ctest --test-dir "$folder" -j "$jobs" --output-on-failure >"$folder/ctest.log" 2>&1
+}
+
+failed=
+for variant in ${*:-plain thread address undefined}; do
+  case $variant in
+    plain | thread | address | undefined) ;;
+    *) echo "unknown variant: $variant (plain, thread, address, undefined)" >&2; exit 2 ;;
+  esac
+  started=$(date +%s)
+  if run_variant "$variant"; then
+    result=$(grep "tests passed" "build-native/$variant/ctest.log")
+  else
+    result=FAILED
+    failed="$failed $variant"
+    log=build-native/$variant/ctest.log # none if it did not come to the tests
+    [ -f "$log" ] && grep -vE "^ +Start |Passed +[0-9]" "$log"
+  fi
+  echo "$variant: $result ($(($(date +%s) - started)) s)"
+done
+if [ -n "$failed" ]; then
+  echo "failed:$failed" >&2
+  exit 1
+fi

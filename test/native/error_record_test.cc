@@ -1,0 +1,170 @@
+#include "core/error_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "seed.h"
+
+namespace allstop::core {
+namespace {
+
+using namespace std::string_literals;
+
+std::string Field(std::uint8_t tag, const std::string& value) {
+  std::string bytes(1, static_cast<char>(tag));
+  for (int shift = 0; shift < 32; shift += 8) {
+    bytes.push_back(static_cast<char>(static_cast<std::uint32_t>(value.size()) >> shift));
+  }
+  return bytes + value;
+}
+
+const std::string kHeader = "ASE\x01"s;
+
+ErrorFields Full() {
+  ErrorFields fields;
+  fields.id = "world.7";
+  fields.name = "TypeError";
+  fields.message = "na\xc3\xafve \xf0\x9f\x9b\x91"s;
+  fields.code = "ERR_X";
+  fields.stack = "TypeError\n  at f\n  at g";
+  fields.native_type = "std::invalid_argument";
+  fields.chain = {"MyError", "TypeError", "Error"};
+  return fields;
+}
+
+void ExpectSame(const ErrorFields& a, const ErrorFields& b) {
+  EXPECT_EQ(a.id, b.id);
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.message, b.message);
+  EXPECT_EQ(a.code, b.code);
+  EXPECT_EQ(a.stack, b.stack);
+  EXPECT_EQ(a.native_type, b.native_type);
+  EXPECT_EQ(a.chain, b.chain);
+}
+
+TEST(ErrorRecordTest, WhatWasWrittenIsRead) {
+  const auto written = ErrorRecord::Encode(Full());
+  ExpectSame(written->fields(), Full());
+  const auto read = ErrorRecord::Decode(written->bytes());
+  ASSERT_NE(read, nullptr);
+  ExpectSame(read->fields(), Full());
+  EXPECT_EQ(read->bytes(), written->bytes());
+}
+
+TEST(ErrorRecordTest, StringsMayHoldAnything) {
+  ErrorFields fields;
+  fields.id = "world.1";
+  fields.message = "\0 nul, \xff not UTF-8, ASE\x01"s;
+  fields.stack = std::string(1 << 20, 'x');
+  fields.chain = {"", "a\0b"s};
+  const auto read = ErrorRecord::Decode(ErrorRecord::Encode(fields)->bytes());
+  ASSERT_NE(read, nullptr);
+  ExpectSame(read->fields(), fields);
+}
+
+TEST(ErrorRecordTest, AnErrorOfWhichNothingIsKnownIsStillOne) {
+  const auto first = ErrorRecord::Encode({});
+  const auto second = ErrorRecord::Encode({});
+  EXPECT_FALSE(first->fields().id.empty());
+  EXPECT_NE(first->fields().id, second->fields().id) << "each error has an identity";
+  ASSERT_NE(ErrorRecord::Decode(first->bytes()), nullptr);
+}
+
+// The bytes are shared with lib/error-record.ts and with other versions.
+TEST(ErrorRecordTest, TheEncodingIsFixed) {
+  ErrorFields fields;
+  fields.id = "w.1";
+  fields.name = "E";
+  fields.message = "m";
+  fields.chain = {"E"};
+  EXPECT_EQ(ErrorRecord::Encode(fields)->bytes(),
+            "ASE\x01"
+            "\x01\x03\x00\x00\x00w.1"
+            "\x02\x01\x00\x00\x00"
+            "E"
+            "\x03\x01\x00\x00\x00m"
+            "\x06\x01\x00\x00\x00"
+            "E"s);
+}
+
+TEST(ErrorRecordTest, WhatANewerWriterAddsIsSkippedAndKept) {
+  const std::string bytes = kHeader + Field(200, "unknown") + Field(ErrorRecord::kId, "w.1") +
+                            Field(ErrorRecord::kJavaScript, "opaque") + Field(0, "") +
+                            Field(ErrorRecord::kName, "TypeError");
+  const auto read = ErrorRecord::Decode(bytes);
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->fields().id, "w.1");
+  EXPECT_EQ(read->fields().name, "TypeError");
+  EXPECT_EQ(read->bytes(), bytes) << "for those who understand them";
+}
+
+TEST(ErrorRecordTest, WhatIsNoRecordIsRefused) {
+  EXPECT_EQ(ErrorRecord::Decode(""), nullptr);
+  EXPECT_EQ(ErrorRecord::Decode("ASE"), nullptr);
+  EXPECT_EQ(ErrorRecord::Decode(kHeader), nullptr) << "no identity";
+  EXPECT_EQ(ErrorRecord::Decode(kHeader + Field(ErrorRecord::kId, "")), nullptr);
+  EXPECT_EQ(ErrorRecord::Decode("XSE\x01"s + Field(ErrorRecord::kId, "w.1")), nullptr);
+  EXPECT_EQ(ErrorRecord::Decode("ASE\x02"s + Field(ErrorRecord::kId, "w.1")), nullptr);
+  EXPECT_EQ(ErrorRecord::Decode("ASE\x00"s + Field(ErrorRecord::kId, "w.1")), nullptr);
+}
+
+TEST(ErrorRecordTest, ALengthThatLiesIsRefused) {
+  const std::string id = Field(ErrorRecord::kId, "w.1");
+  for (const char* length : {"\xff\xff\xff\xff", "\xff\xff\xff\x7f", "\x05\x00\x00\x00"}) {
+    EXPECT_EQ(ErrorRecord::Decode(kHeader + id + "\x02"s + std::string(length, 4) + "four"),
+              nullptr);
+  }
+}
+
+TEST(ErrorRecordTest, ATruncatedRecordIsReadUpToAFieldsEndOrRefused) {
+  const std::string bytes = ErrorRecord::Encode(Full())->bytes();
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    // A copy of exactly that size, so that a read past it is caught.
+    const auto read = ErrorRecord::Decode(std::string(bytes.data(), size));
+    if (read) {
+      EXPECT_EQ(read->fields().id, "world.7");
+    }
+  }
+}
+
+TEST(ErrorRecordTest, AnyBytesAreReadOrRefusedButNeverCrash) {
+  std::mt19937 random(test::Seed());
+  const std::string good = ErrorRecord::Encode(Full())->bytes();
+  for (int round = 0; round < 20'000; ++round) {
+    std::string bytes = good;
+    if (round % 2 == 0) {  // some bytes are wrong
+      for (int changes = static_cast<int>(random() % 8); changes >= 0; --changes) {
+        bytes[random() % bytes.size()] = static_cast<char>(random());
+      }
+      bytes.resize(random() % (bytes.size() + 1));
+    } else {  // all are
+      bytes = round % 4 == 1 ? kHeader : "";
+      for (std::size_t size = random() % 100; size > 0; --size) {
+        bytes.push_back(static_cast<char>(random() % 16 == 0 ? random() : random() % 12));
+      }
+    }
+    if (const auto read = ErrorRecord::Decode(bytes)) {
+      ASSERT_FALSE(read->fields().id.empty());
+      ASSERT_EQ(read->bytes(), bytes);
+      ASSERT_NE(ErrorRecord::Encode(read->fields()), nullptr);
+    }
+  }
+}
+
+TEST(ErrorRecordTest, IsOfTheTypesThatItsNamesSay) {
+  const auto record = ErrorRecord::Encode(Full());
+  for (const char* type : {"MyError", "TypeError", "Error", "ERR_X", "std::invalid_argument"}) {
+    EXPECT_TRUE(record->IsOfType(type)) << type;
+  }
+  for (const char* type : {"", "RangeError", "My", "error", "std::exception"}) {
+    EXPECT_FALSE(record->IsOfType(type)) << type;
+  }
+  EXPECT_FALSE(ErrorRecord::Encode({})->IsOfType("")) << "absent is not a type";
+}
+
+}  // namespace
+}  // namespace allstop::core
