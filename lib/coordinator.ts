@@ -31,7 +31,7 @@ import {
   stopOnClose,
   stopOnSignals,
 } from './links.ts';
-import { binding, type NativeThread, STOP_KINDS } from './native.ts';
+import { binding, firstSlab, type NativeThread, STOP_KINDS } from './native.ts';
 import {
   checkThread,
   enclosingTasks,
@@ -136,6 +136,14 @@ function toStraggler(native: NativeThread, stopAgeMs: number): Straggler {
   return straggler;
 }
 
+// An import is a variable to the compiler, a constant of this module is not.
+const nearWords = firstSlab;
+
+function indexOfNearWord({ words, slot }: Attachment): number {
+  if (words.buffer !== nearWords.buffer) return 0;
+  return slot + words.byteOffset / words.BYTES_PER_ELEMENT;
+}
+
 /** Set while a Coordinator is made for an attachment that exists already. */
 let adopted: Attachment | undefined;
 
@@ -156,9 +164,7 @@ let unnamed = 0;
  */
 export class Coordinator implements AsyncDisposable {
   readonly #attachment: Attachment;
-  // Here, not behind #attachment: a check in a loop is two loads.
-  readonly #words: Int32Array;
-  readonly #slot: number;
+  readonly #nearWord: number; // the index of its word in nearWords, else 0
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`)
@@ -175,8 +181,7 @@ export class Coordinator implements AsyncDisposable {
       this.#attachment.stopGracePeriodMs = graceMs ?? DEFAULT_GRACE_PERIOD_MS;
     }
     const attachment = this.#attachment;
-    this.#words = attachment.words;
-    this.#slot = attachment.slot;
+    this.#nearWord = indexOfNearWord(attachment);
     attachment.facade = this;
     attachment.native.bindCapsule(this);
     collected.register(this, attachment);
@@ -334,7 +339,7 @@ export class Coordinator implements AsyncDisposable {
 
   /** Whether a stop is requested: a plain read of one word while it is not. */
   shouldStop(): boolean {
-    return this.#words[this.#slot] !== 0 && Atomics.load(this.#words, this.#slot) !== 0;
+    return nearWords[this.#nearWord] !== 0 && this.#attachment.shouldStop();
   }
 
   /**
