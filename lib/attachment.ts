@@ -87,12 +87,16 @@ const collected = new FinalizationRegistry<string>((id) => {
   if (byCoordinator.get(id)?.deref() === undefined) byCoordinator.delete(id);
 });
 
+function deliver(): void {
+  for (const token of binding().takeDirty()) watching.get(token)?.check();
+}
+
 /**
  * Delivers the news that there is. After any call that may have changed state.
  * Abort listeners run in here, and may call in again.
  */
 export function drain(): void {
-  for (const token of binding().takeDirty()) watching.get(token)?.check();
+  if (watching.size > 0) deliver(); // else it would be in the way of a blocked worker that wakes
 }
 
 let sweeping = false;
@@ -122,7 +126,7 @@ function release(): void {
 export const onFirstUse: (() => void)[] = [];
 
 onNative({
-  ring: drain,
+  ring: deliver,
   ready: () => {
     for (const prepare of onFirstUse) prepare();
   },
@@ -306,9 +310,12 @@ export class Attachment {
     const generation = this.native.generation();
     if (generation !== this.#seen) {
       this.#seen = generation;
-      const stop = this.native.takeUnseen() ?? this.native.record();
       for (const settle of this.#waits) settle();
-      if (stop !== null) this.#abort(stop);
+      if (this.#signalling) {
+        // For the signal only, as a record takes longer to fetch than all the rest.
+        const stop = this.native.takeUnseen() ?? this.native.record();
+        if (stop !== null) this.#abort(stop);
+      }
     }
     for (const progress of this.#joins) progress();
     this.#unwatch();
@@ -319,6 +326,7 @@ export class Attachment {
   get signal(): AbortSignal {
     this.check();
     this.#watch(); // first, so that a stop from now on is news, if it is not in the record
+    if (!this.#signalling) this.native.takeUnseen(); // of an earlier stop, which nobody fetched
     const stop = this.native.record();
     const old = this.#controller?.signal;
     if (old === undefined || (old.aborted && stop?.generation !== this.#abortedAt)) {
@@ -366,6 +374,7 @@ export class Attachment {
   letGo(): boolean {
     if (!this.#signalling) return true;
     if (this.#waits.size > 0 || this.#joins.size > 0 || this.native.hasOtherOwners()) return false;
+    this.check(); // the last of them may have stopped it before: that news is on its way
     watching.delete(this.native.token);
     return true;
   }
