@@ -27,8 +27,12 @@
 //
 // Nothing deadlocks. Locks are taken in the order registry, parent, child, and
 // whatever observers use comes last; nothing is called out to while one is held
-// (Effects run when all are released). RemoveStopCallback waits for a callback
+// (Effects come when all are released). RemoveStopCallback waits for a callback
 // that runs on another thread, and callbacks may not block, so it ends.
+//
+// Memory. What can run out of it comes before what changes something, so a call
+// that throws has changed nothing but, when a stop descends, some children; the
+// effects of those still come. The end of a thread needs none.
 //
 // Lifetime. Effects hold references to all that they touch. A child is listed by
 // bare pointer; its destructor takes the parent's mutex to leave the list, so a
@@ -44,28 +48,43 @@
 
 namespace allstop::core {
 
-// What is left to do once no lock is held.
-struct Coordinator::Effects {
-  std::vector<std::shared_ptr<Coordinator>> stopped;
-  std::vector<std::pair<std::shared_ptr<Coordinator>, std::shared_ptr<StopCallback>>> callbacks;
-  std::vector<std::shared_ptr<Observer>> on_stop;
-  std::vector<std::shared_ptr<Observer>> on_clear;
-  std::vector<std::shared_ptr<Observer>> on_join_progress;
-  bool joins_changed = false;
+// What is left to do once no lock is held: declared before the lock, so that it
+// comes when the lock is gone, also if memory runs out half-way.
+class Coordinator::Effects {
+ public:
+  explicit Effects(Coordinator& self) : self_(self) {}
+  Effects(const Effects&) = delete;
+  Effects& operator=(const Effects&) = delete;
 
   // Threads first, since they have the shortest way.
-  void Run(Coordinator& self) {
-    for (const auto& coordinator : stopped) {
-      coordinator->stop_changed_.notify_all();
-      coordinator->join_changed_.notify_all();
+  ~Effects() {
+    for (const Stopped& each : stopped) {
+      if (!each.coordinator) continue;
+      each.coordinator->stop_changed_.notify_all();
+      each.coordinator->join_changed_.notify_all();
     }
-    if (joins_changed) self.join_changed_.notify_all();
+    if (joins_changed) self_.join_changed_.notify_all();
     for (const auto& observer : on_stop) observer->OnStop();
     for (const auto& observer : on_clear) observer->OnClear();
-    for (const auto& observer : on_join_progress) observer->OnJoinProgress();
-    for (const auto& [coordinator, callback] : callbacks) RunCallback(*coordinator, *callback);
+    for (const auto& waiter : on_join_progress) {
+      if (waiter) waiter->OnJoinProgress();
+    }
+    for (const Stopped& each : stopped) {
+      for (const auto& callback : each.callbacks) RunCallback(*each.coordinator, *callback);
+    }
   }
 
+  struct Stopped {
+    std::shared_ptr<Coordinator> coordinator;  // may be null
+    std::vector<std::shared_ptr<StopCallback>> callbacks;
+  };
+  std::vector<Stopped> stopped;
+  std::vector<std::shared_ptr<Observer>> on_stop;
+  std::vector<std::shared_ptr<Observer>> on_clear;
+  std::list<std::shared_ptr<Observer>> on_join_progress;  // may be null
+  bool joins_changed = false;
+
+ private:
   static void RunCallback(Coordinator& coordinator, StopCallback& callback) {
     {
       const std::lock_guard<std::mutex> lock(coordinator.mutex_);
@@ -80,6 +99,8 @@ struct Coordinator::Effects {
     }
     coordinator.callback_done_.notify_all();
   }
+
+  Coordinator& self_;
 };
 
 Coordinator::Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth)
@@ -99,12 +120,12 @@ std::shared_ptr<Coordinator> Coordinator::CreateChild(Options options) {
   std::shared_ptr<Coordinator> child(
       new Coordinator(std::move(options), shared_from_this(), depth_ + 1));
   {
+    Effects effects(*child);  // on nobody, as nobody knows it yet
     const std::lock_guard<std::mutex> lock(mutex_);
     children_.insert(child.get());
-    if (record_) {      // invariant 3
-      Effects nothing;  // nobody knows the child yet
+    if (record_) {  // invariant 3
       const std::lock_guard<std::mutex> child_lock(child->mutex_);
-      child->LatchFromParent(*record_, nothing);
+      child->LatchFromParent(*record_, effects);
     }
   }
   Registry::Get().Add(child->id_, child);
@@ -120,14 +141,9 @@ Coordinator::~Coordinator() {
 }
 
 StopOutcome Coordinator::RequestStop(const StopRequest& request) {
-  Effects effects;
-  StopOutcome outcome;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    outcome = Decide(request, effects);
-  }
-  effects.Run(*this);
-  return outcome;
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return Decide(request, effects);
 }
 
 StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
@@ -152,30 +168,35 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
 }
 
 void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Effects& effects) {
+  // Whatever needs memory, before anything changes here. If it runs out, some are
+  // told in vain, and some children stay stopped, as they may be by themselves.
+  const std::size_t own = effects.stopped.size();
+  effects.stopped.emplace_back();
+  effects.stopped[own].coordinator = weak_from_this().lock();  // null if it is dying
+  for (const auto& observer : observers_) {
+    if (observer->interested_) effects.on_stop.push_back(observer);
+  }
+  for (Join* join : joins_) {
+    if (join->stop_) continue;
+    effects.on_join_progress.emplace_back();
+    effects.on_join_progress.back() = join->waiter_.lock();
+  }
+  for (Coordinator* child : children_) {
+    const std::lock_guard<std::mutex> lock(child->mutex_);
+    if (!child->record_) child->LatchFromParent(*record, effects);
+  }
+
   record_ = std::move(record);
   ++generation_;
   stop_word_.store(1, std::memory_order_release);
   for (const auto& observer : observers_) {
     if (observer->mirror_) observer->mirror_->store(1, std::memory_order_release);
-    if (!observer->interested_) continue;
-    if (!observer->unseen_) observer->unseen_ = record_;
-    effects.on_stop.push_back(observer);
+    if (observer->interested_ && !observer->unseen_) observer->unseen_ = record_;
   }
   for (Join* join : joins_) {
-    if (join->stop_) continue;
-    join->stop_ = record_;
-    if (auto waiter = join->waiter_.lock()) effects.on_join_progress.push_back(std::move(waiter));
+    if (!join->stop_) join->stop_ = record_;
   }
-  const std::shared_ptr<Coordinator> self = weak_from_this().lock();
-  if (self) {  // else it is dying, or not yet known to anybody
-    effects.stopped.push_back(self);
-    for (auto& callback : callbacks_) effects.callbacks.emplace_back(self, std::move(callback));
-    callbacks_.clear();
-  }
-  for (Coordinator* child : children_) {
-    const std::lock_guard<std::mutex> lock(child->mutex_);
-    if (!child->record_) child->LatchFromParent(*record_, effects);
-  }
+  if (effects.stopped[own].coordinator) effects.stopped[own].callbacks.swap(callbacks_);
 }
 
 void Coordinator::LatchFromParent(const StopRecord& record, Effects& effects) {
@@ -189,10 +210,10 @@ void Coordinator::LatchFromParent(const StopRecord& record, Effects& effects) {
 }
 
 StopOutcome Coordinator::Suppress(const StopRequest& request) {
+  const bool kept = suppressed_.size() < kMaxSuppressed;
+  if (kept) suppressed_.push_back({request.error, request.requester, WallClockMs()});
   ++suppressed_count_;
-  if (suppressed_.size() == kMaxSuppressed) return StopOutcome::kCounted;
-  suppressed_.push_back({request.error, request.requester, WallClockMs()});
-  return StopOutcome::kSuppressed;
+  return kept ? StopOutcome::kSuppressed : StopOutcome::kCounted;
 }
 
 bool Coordinator::IsClean(const ErrorRecord& error) const {
@@ -223,29 +244,28 @@ bool Coordinator::WaitForStop(std::uint64_t generation, const Deadline& deadline
 
 Status Coordinator::ClearStop() {
   constexpr std::size_t kMaxPastIds = 64;
-  Effects effects;
-  {
-    std::unique_lock<std::mutex> parent_lock;
-    if (parent_) {
-      parent_lock = std::unique_lock<std::mutex>(parent_->mutex_);
-      if (parent_->record_) return Status::kFailedPrecondition;  // invariant 3
-    }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (record_) {
-      if (past_ids_.size() == kMaxPastIds) past_ids_.pop_front();
-      past_ids_.push_back(record_->id);
-    }
-    joined_ = false;
-    record_ = nullptr;
-    suppressed_.clear();
-    suppressed_count_ = 0;
-    stop_word_.store(0, std::memory_order_release);
-    for (const auto& observer : observers_) {
-      if (observer->mirror_) observer->mirror_->store(0, std::memory_order_release);
-      if (observer->interested_) effects.on_clear.push_back(observer);
-    }
+  Effects effects(*this);
+  std::unique_lock<std::mutex> parent_lock;
+  if (parent_) {
+    parent_lock = std::unique_lock<std::mutex>(parent_->mutex_);
+    if (parent_->record_) return Status::kFailedPrecondition;  // invariant 3
   }
-  effects.Run(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& observer : observers_) {
+    if (observer->interested_) effects.on_clear.push_back(observer);
+  }
+  if (record_) {
+    past_ids_.push_back(record_->id);
+    if (past_ids_.size() > kMaxPastIds) past_ids_.pop_front();
+  }
+  joined_ = false;
+  record_ = nullptr;
+  suppressed_.clear();
+  suppressed_count_ = 0;
+  stop_word_.store(0, std::memory_order_release);
+  for (const auto& observer : observers_) {
+    if (observer->mirror_) observer->mirror_->store(0, std::memory_order_release);
+  }
   return Status::kOk;
 }
 
@@ -270,6 +290,9 @@ void Coordinator::EnterThread(std::uint64_t id) {
   const auto entry = threads_.Find(id);
   if (!entry) return;
   const bool was_alive = entry->info.alive;
+  for (Join* join : entry->joins) {
+    if (join->reserve_.empty()) join->reserve_.emplace_back();  // for another end
+  }
   threads_.Enter(*entry, os_thread_id);
   if (!was_alive) {
     for (Join* join : entry->joins) ++join->alive_;  // invariant 4
@@ -282,43 +305,38 @@ bool Coordinator::ReadmitThread(std::uint64_t id) {
 }
 
 void Coordinator::EndThread(std::uint64_t id) {
-  Effects effects;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto entry = threads_.Find(id);
-    if (!entry) return;
-    const bool was_alive = entry->info.alive;
-    threads_.End(id, /*unobserved=*/false);
-    if (was_alive) Ended(*entry, effects);
-  }
-  effects.Run(*this);
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entry = threads_.Find(id);
+  if (!entry) return;
+  const bool was_alive = entry->info.alive;
+  threads_.End(id, /*unobserved=*/false);
+  if (was_alive) Ended(*entry, effects);
 }
 
 void Coordinator::Ended(ThreadRegistry::Entry& entry, Effects& effects) {
   for (Join* join : entry.joins) {
     if (--join->alive_ > 0) continue;
     effects.joins_changed = true;
-    if (auto waiter = join->waiter_.lock()) effects.on_join_progress.push_back(std::move(waiter));
+    effects.on_join_progress.splice(effects.on_join_progress.end(), join->reserve_);
+    effects.on_join_progress.back() = join->waiter_.lock();
   }
 }
 
 void Coordinator::EndThreadsOwnedBy(std::uint64_t owner, const StopRequest& request) {
-  Effects effects;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto entries = threads_.OwnedBy(owner);
-    const bool any_alive = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
-      return entry->info.alive && !entry->forgotten;
-    });
-    // Before they end, so that a join which waits for them sees why.
-    if (any_alive && !record_) Decide(request, effects);
-    for (const auto& entry : entries) {
-      const bool was_alive = entry->info.alive;
-      threads_.End(entry->info.id, /*unobserved=*/true);
-      if (was_alive) Ended(*entry, effects);
-    }
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entries = threads_.OwnedBy(owner);
+  const bool any_alive = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
+    return entry->info.alive && !entry->forgotten;
+  });
+  // Before they end, so that a join which waits for them sees why.
+  if (any_alive && !record_) Decide(request, effects);
+  for (const auto& entry : entries) {
+    const bool was_alive = entry->info.alive;
+    threads_.End(entry->info.id, /*unobserved=*/true);
+    if (was_alive) Ended(*entry, effects);
   }
-  effects.Run(*this);
 }
 
 std::vector<ThreadInfo> Coordinator::LiveThreads() const {
@@ -361,13 +379,15 @@ std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
   for (const auto& entry : join->snapshot_) {
     if (is_caller(entry->info)) return nullptr;
   }
+  // Memory first, so that a join which does not begin is listed nowhere.
+  for (const auto& entry : join->snapshot_) entry->joins.reserve(entry->joins.size() + 1);
+  joins_.insert(join.get());
   for (const auto& entry : join->snapshot_) {  // invariant 4
     entry->joins.push_back(join.get());
     if (entry->info.alive) ++join->alive_;
   }
   join->stop_ = record_;
   join->waiter_ = std::move(waiter);
-  joins_.insert(join.get());
   return join;
 }
 
@@ -388,12 +408,12 @@ JoinResult Coordinator::FinishJoin(Join& join) {
   const std::lock_guard<std::mutex> lock(mutex_);
   JoinResult result;
   if (!join.in_progress_) return result;
-  Detach(join);
   result.stop = join.stop_;
   for (const auto& entry : join.snapshot_) {
     if (entry->info.alive) result.stragglers.push_back(entry->info);
-    threads_.Forget(*entry);
   }
+  Detach(join);
+  for (const auto& entry : join.snapshot_) threads_.Forget(*entry);
   result.record = record_;
   joined_ = true;
   return result;
@@ -423,7 +443,13 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
       });
     }
   }
-  const JoinResult result = FinishJoin(*join);
+  JoinResult result;
+  try {
+    result = FinishJoin(*join);
+  } catch (...) {
+    AbandonJoin(*join);
+    throw;
+  }
   if (result.record && result.record->kind == StopKind::kError) return Status::kStoppedByError;
   if (!result.stragglers.empty() && !ignore_live_threads) return Status::kStragglers;
   return Status::kOk;
@@ -458,9 +484,9 @@ void Coordinator::RemoveStopCallback(StopCallback& callback) {
 void Coordinator::AddObserver(std::shared_ptr<Observer> observer,
                               std::atomic<std::int32_t>* mirror) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  observer->mirror_ = mirror;
-  if (mirror) mirror->store(record_ ? 1 : 0, std::memory_order_release);
   observers_.push_back(std::move(observer));
+  observers_.back()->mirror_ = mirror;
+  if (mirror) mirror->store(record_ ? 1 : 0, std::memory_order_release);
 }
 
 void Coordinator::RemoveObserver(Observer& observer) {

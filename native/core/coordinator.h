@@ -22,7 +22,8 @@
 namespace allstop::core {
 
 // Somebody outside the core who wants to be told, with no lock held, on whatever
-// thread made the change. It must not block and must not wait for JavaScript.
+// thread made the change. It must not block, must not throw, and must not wait for
+// JavaScript. It may be told in vain (when memory ran out half-way).
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -51,6 +52,8 @@ class Join {
   Clock::time_point began_ = Clock::now();
   bool in_progress_ = true;
   std::weak_ptr<Observer> waiter_;  // empty for a blocking join
+  // The memory for telling the waiter that all have ended.
+  std::list<std::shared_ptr<Observer>> reserve_ = std::list<std::shared_ptr<Observer>>(1);
 };
 
 // Who calls join: to tell whether a thread would wait for itself.
@@ -130,7 +133,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   double JoinRemainingMs(const Join& join, double grace_period_ms) const;
   // Whether all threads have ended that it waits for.
   bool JoinHasEnded(const Join& join) const;
-  // Marks the coordinator joined and forgets the joined threads.
+  // Marks the coordinator joined and forgets the joined threads. If it throws, the
+  // join is still in progress.
   JoinResult FinishJoin(Join& join);
   void AbandonJoin(Join& join);
   // All three in one. Blocks. kOk, kStoppedByError, kStragglers, kSelfJoin.
@@ -161,7 +165,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   void Release();
 
  private:
-  struct Effects;
+  class Effects;
 
   Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth);
 

@@ -27,7 +27,12 @@ class StopTimer {
     }
     const std::uint64_t id = next_id_++;
     const auto position = queue_.emplace(at, Item{id, std::move(coordinator), std::move(request)});
-    positions_.emplace(id, position);
+    try {
+      positions_.emplace(id, position);
+    } catch (...) {  // else it would come, and nobody could cancel it
+      queue_.erase(position);
+      throw;
+    }
     if (position == queue_.begin()) nearest_changed_.notify_one();
     return id;
   }

@@ -35,7 +35,8 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::End(std::uint64_t id, boo
   entry->info.unobserved = unobserved;
   entry->info.ended_at_ms = WallClockMs();
   if (ended_.size() == kMaxEnded) ended_.pop_front();
-  ended_.push_back(entry->info);
+  entry->place_among_ended.front() = std::move(entry->info);  // all but the name stays
+  ended_.splice(ended_.end(), entry->place_among_ended);
   return entry;
 }
 
@@ -64,11 +65,11 @@ void ThreadRegistry::Erase(std::uint64_t id) {
 
 void ThreadRegistry::Enter(Entry& entry, std::uint64_t os_thread_id) {
   Unindex(entry);
+  by_os_thread_[os_thread_id] = entry.info.id;  // needs memory, so before the rest
   entry.info.has_thread_id = true;
   entry.info.thread_id = os_thread_id;
   if (!entry.info.alive) entry.info.started_at_ms = WallClockMs();
   entry.info.alive = true;
-  by_os_thread_[os_thread_id] = entry.info.id;
 }
 
 std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::OnOsThread(

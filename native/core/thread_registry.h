@@ -47,6 +47,9 @@ class ThreadRegistry {
     std::uint64_t owner = 0;
     bool forgotten = false;    // kept only for the joins that wait for it yet
     std::vector<Join*> joins;  // those in progress that wait for it
+    // Its place in ended_, taken in advance: the end of a thread must not need
+    // memory, as nobody could make up for an end that was not noted.
+    std::list<ThreadInfo> place_among_ended = std::list<ThreadInfo>(1);
   };
 
   static constexpr std::size_t kMaxEnded = 64;

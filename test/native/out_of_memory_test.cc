@@ -1,0 +1,385 @@
+// Every allocation fails once. What is refused for want of memory must not have
+// been done by half, or somebody waits for ever.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+
+#include "abi/table.h"
+#include "core/coordinator.h"
+#include "core/stop_timer.h"
+#include "gate.h"
+#include "requests.h"
+
+namespace {
+
+// How many allocations of this thread still succeed; negative: all.
+thread_local int allocations_left = -1;
+thread_local bool one_failure_only = false;
+thread_local std::size_t bytes_allocated = 0;
+
+void* Allocate(std::size_t size) {
+  if (allocations_left == 0) {
+    if (one_failure_only) allocations_left = -1;
+    throw std::bad_alloc();
+  }
+  if (allocations_left > 0) --allocations_left;
+  bytes_allocated += size;
+  if (void* const memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return Allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace allstop::core {
+namespace {
+
+using test::Failure;
+using test::MakeCoordinator;
+using test::Named;
+using test::Plain;
+
+// Runs `action` with the first, the second ... allocation failing, until none
+// fails. `make` brings the world anew, `check` looks at it and is told whether
+// the action threw.
+void FailEachAllocation(const std::function<void()>& make, const std::function<void()>& action,
+                        const std::function<void(bool threw)>& check) {
+  for (int allowed = 0;; ++allowed) {
+    ASSERT_LT(allowed, 1'000) << "it never succeeds";
+    make();
+    bool threw = false;
+    allocations_left = allowed;
+    try {
+      action();
+    } catch (const std::bad_alloc&) {
+      threw = true;
+    }
+    allocations_left = -1;
+    SCOPED_TRACE("allocations before the failure: " + std::to_string(allowed));
+    check(threw);
+    if (!threw) return;
+  }
+}
+
+class Listener : public Observer {
+ public:
+  void OnStop() override { ++stops; }
+  void OnClear() override {}
+  void OnJoinProgress() override { ++progress; }
+  int stops = 0;
+  int progress = 0;
+};
+
+// A stop that has everybody to tell: children, callbacks, observers, joins.
+struct Audience {
+  std::shared_ptr<Coordinator> coordinator = MakeCoordinator();
+  std::shared_ptr<Coordinator> child = coordinator->CreateChild(Named());
+  std::shared_ptr<Coordinator> grandchild = child->CreateChild(Named());
+  std::shared_ptr<Listener> listener = std::make_shared<Listener>();
+  std::shared_ptr<Listener> listener_of_child = std::make_shared<Listener>();
+  std::uint64_t thread = coordinator->RegisterThread(test::Thread("worker"));
+  std::uint64_t thread_of_child = child->RegisterThread(test::Thread("worker"));
+  std::shared_ptr<Join> join = coordinator->BeginJoin({}, listener);
+  std::shared_ptr<Join> join_of_child = child->BeginJoin({}, listener_of_child);
+  int callbacks = 0;
+  int callbacks_below = 0;  // of child and grandchild
+
+  Audience() {
+    coordinator->AddObserver(listener, nullptr);
+    coordinator->SetInterested(*listener, true);
+    child->AddObserver(listener_of_child, nullptr);
+    child->SetInterested(*listener_of_child, true);
+    const auto count = [](void* context) { ++*static_cast<int*>(context); };
+    coordinator->OnStop(count, &callbacks);
+    child->OnStop(count, &callbacks_below);
+    grandchild->OnStop(count, &callbacks_below);
+  }
+  ~Audience() {
+    coordinator->AbandonJoin(*join);
+    child->AbandonJoin(*join_of_child);
+  }
+
+  // The children may have been stopped before memory ran out, but whoever is
+  // stopped is so wholly, and those below it, too.
+  void ExpectNotStopped() const {
+    EXPECT_FALSE(coordinator->ShouldStop());
+    EXPECT_EQ(coordinator->View().record, nullptr);
+    EXPECT_EQ(coordinator->generation(), 0u);
+    EXPECT_EQ(coordinator->TakeUnseen(*listener), nullptr);
+    EXPECT_EQ(callbacks, 0);
+    const bool child_stopped = child->ShouldStop();
+    const bool grandchild_stopped = grandchild->ShouldStop();
+    EXPECT_TRUE(!child_stopped || grandchild_stopped);
+    EXPECT_EQ(callbacks_below, (child_stopped ? 1 : 0) + (grandchild_stopped ? 1 : 0));
+    EXPECT_EQ(child->JoinRemainingMs(*join_of_child, 0) == 0, child_stopped);
+    if (child_stopped) {
+      EXPECT_GT(listener_of_child->stops, 0);
+      EXPECT_GT(listener_of_child->progress, 0);
+    }
+  }
+
+  void ExpectStopped() const {
+    for (const auto& each : {coordinator, child, grandchild}) {
+      EXPECT_TRUE(each->ShouldStop());
+      EXPECT_NE(each->View().record, nullptr);
+      EXPECT_EQ(each->generation(), 1u);
+    }
+    EXPECT_EQ(callbacks, 1);
+    EXPECT_EQ(callbacks_below, 2);
+    for (const auto& each : {listener, listener_of_child}) {
+      EXPECT_GT(each->stops, 0);
+      EXPECT_GT(each->progress, 0);
+    }
+  }
+};
+
+TEST(OutOfMemoryTest, AStopIsDoneOrNotBegun) {
+  std::unique_ptr<Audience> audience;
+  const StopRequest request = Failure();
+  FailEachAllocation([&] { audience = std::make_unique<Audience>(); },
+                     [&] { audience->coordinator->RequestStop(request); },
+                     [&](bool threw) {
+                       if (!threw) return audience->ExpectStopped();
+                       audience->ExpectNotStopped();
+                       audience->coordinator->RequestStop(request);  // it still works
+                       audience->ExpectStopped();
+                     });
+}
+
+TEST(OutOfMemoryTest, ASuppressedErrorIsKeptAndCountedOrNeither) {
+  std::shared_ptr<Coordinator> coordinator;
+  const StopRequest request = Failure();
+  FailEachAllocation(
+      [&] {
+        coordinator = MakeCoordinator();
+        coordinator->RequestStop(Plain());
+      },
+      [&] { coordinator->RequestStop(request); },
+      [&](bool threw) {
+        EXPECT_EQ(coordinator->View().suppressed_count, threw ? 0u : 1u);
+        EXPECT_EQ(coordinator->View().suppressed.size(), threw ? 0u : 1u);
+      });
+}
+
+// Nobody can do anything about a thread whose end could not be noted.
+TEST(OutOfMemoryTest, TheEndOfAThreadNeedsNoMemory) {
+  std::unique_ptr<Audience> audience;
+  FailEachAllocation([&] { audience = std::make_unique<Audience>(); },
+                     [&] { audience->coordinator->EndThread(audience->thread); },
+                     [&](bool threw) {
+                       EXPECT_FALSE(threw);
+                       EXPECT_TRUE(audience->coordinator->LiveThreads().empty());
+                       EXPECT_EQ(audience->coordinator->JoinRemainingMs(*audience->join, 0), 0);
+                       EXPECT_EQ(audience->listener->progress, 1);
+                     });
+}
+
+TEST(OutOfMemoryTest, AClearIsDoneOrNotBegun) {
+  std::unique_ptr<Audience> audience;
+  FailEachAllocation(
+      [&] {
+        audience = std::make_unique<Audience>();
+        audience->coordinator->RequestStop(Plain());
+      },
+      [&] { audience->coordinator->ClearStop(); },
+      [&](bool threw) { EXPECT_EQ(audience->coordinator->ShouldStop(), threw); });
+}
+
+TEST(OutOfMemoryTest, AJoinThatDidNotBeginLeavesNoTrace) {
+  std::unique_ptr<Audience> audience;
+  std::shared_ptr<Join> join;
+  FailEachAllocation(
+      [&] {
+        join.reset();
+        audience = std::make_unique<Audience>();
+        audience->coordinator->RegisterThread(test::Thread("another"));
+      },
+      [&] { join = audience->coordinator->BeginJoin({}); },
+      [&](bool threw) {
+        // Would touch whatever the failed one has left behind.
+        audience->coordinator->EndThread(audience->thread);
+        audience->coordinator->RequestStop(Plain());
+        if (threw) return;
+        EXPECT_EQ(audience->coordinator->FinishJoin(*join).stragglers.size(), 1u);
+      });
+}
+
+TEST(OutOfMemoryTest, AJoinIsFinishedOrStillInProgress) {
+  std::unique_ptr<Audience> audience;
+  JoinResult result;
+  FailEachAllocation([&] { audience = std::make_unique<Audience>(); },
+                     [&] { result = audience->coordinator->FinishJoin(*audience->join); },
+                     [&](bool threw) {
+                       EXPECT_EQ(audience->coordinator->joined(), !threw);
+                       EXPECT_EQ(audience->coordinator->LiveThreads().size(), threw ? 1u : 0u);
+                       EXPECT_EQ(result.stragglers.size(), threw ? 0u : 1u);
+                     });
+}
+
+TEST(OutOfMemoryTest, ABlockingJoinThatFailsLeavesNoTrace) {
+  std::unique_ptr<Audience> audience;
+  FailEachAllocation(
+      [&] {
+        audience = std::make_unique<Audience>();
+        audience->coordinator->RequestStop(Plain());
+      },
+      [&] { audience->coordinator->BlockingJoin(0, false); },
+      [&](bool threw) {
+        EXPECT_EQ(audience->coordinator->joined(), !threw);
+        audience->coordinator->EndThread(audience->thread);  // would touch what is left
+        EXPECT_EQ(audience->coordinator->JoinRemainingMs(*audience->join, 1e9), 0);
+      });
+}
+
+TEST(OutOfMemoryTest, AThreadEntersOrNot) {
+  std::shared_ptr<Coordinator> coordinator;
+  std::shared_ptr<Join> join;
+  std::uint64_t id = 0;
+  FailEachAllocation(
+      [&] {
+        coordinator = MakeCoordinator();
+        id = coordinator->RegisterThread(test::UnstartedThread("worker"));
+        // One end before has used up what the join had put by.
+        const std::uint64_t other = coordinator->RegisterThread(test::Thread("other"));
+        join = coordinator->BeginJoin({});
+        coordinator->EndThread(other);
+      },
+      [&] { coordinator->EnterThread(id); },
+      [&](bool threw) {
+        EXPECT_EQ(coordinator->LiveThreads()[0].alive, !threw);
+        EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0) == 0, threw);
+        coordinator->EndThread(id);
+        EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), 0);
+        coordinator->FinishJoin(*join);
+      });
+}
+
+TEST(OutOfMemoryTest, AnObserverIsAddedOrNot) {
+  std::shared_ptr<Coordinator> coordinator;
+  std::shared_ptr<Listener> listener;
+  std::atomic<std::int32_t> mirror{0};
+  FailEachAllocation(
+      [&] {
+        coordinator = MakeCoordinator();
+        listener = std::make_shared<Listener>();
+        mirror = 0;
+      },
+      [&] { coordinator->AddObserver(listener, &mirror); },
+      [&](bool threw) {
+        coordinator->RequestStop(Plain());
+        EXPECT_EQ(mirror, threw ? 0 : 1);
+      });
+}
+
+TEST(OutOfMemoryTest, ATimerIsSetOrNot) {
+  ScheduleStop(MakeCoordinator(), Deadline::After(0), Plain());  // starts the thread
+  std::shared_ptr<Coordinator> coordinator;
+  std::uint64_t id = 0;
+  const StopRequest request = Failure();
+  FailEachAllocation([&] { coordinator = MakeCoordinator(); },
+                     [&] { id = ScheduleStop(coordinator, Deadline::After(1e9), request); },
+                     [&](bool threw) { EXPECT_EQ(coordinator.use_count(), threw ? 1 : 2); });
+  EXPECT_TRUE(CancelScheduledStop(id));
+}
+
+TEST(OutOfMemoryTest, AThreadIsRegisteredOrNot) {
+  std::shared_ptr<Coordinator> coordinator;
+  FailEachAllocation(
+      [&] { coordinator = MakeCoordinator(); },
+      [&] { coordinator->RegisterThread(test::UnstartedThread("worker")); },
+      [&](bool threw) { EXPECT_EQ(coordinator->LiveThreads().size(), threw ? 0u : 1u); });
+}
+
+TEST(OutOfMemoryTest, AChildIsBornOrNot) {
+  std::shared_ptr<Coordinator> parent;
+  for (const bool stopped : {false, true}) {
+    std::shared_ptr<Coordinator> child;
+    FailEachAllocation(
+        [&] {
+          parent = MakeCoordinator();
+          if (stopped) parent->RequestStop(Plain());
+        },
+        [&] { child = parent->CreateChild(Named()); },
+        [&](bool threw) {
+          // Would touch a child that was listed and has died.
+          parent->ClearStop();
+          parent->RequestStop(Plain());
+          EXPECT_TRUE(threw || child->ShouldStop());
+        });
+  }
+}
+
+TEST(OutOfMemoryTest, TheTableSaysSoAndThrowsNothing) {
+  std::shared_ptr<Coordinator> coordinator;
+  allstop_error error = {};
+  error.size = sizeof(error);
+  error.message = allstop_str("a message that is too long to be held without an allocation");
+  allstop_coordinator handle = {};
+  for (int allowed = 0;; ++allowed) {
+    coordinator = MakeCoordinator();
+    handle = {&abi::Table(), abi::ToState(coordinator.get()), nullptr};
+    allocations_left = allowed;
+    const allstop_status status = allstop_request_stop(&handle, &error);
+    allocations_left = -1;
+    if (status == ALLSTOP_OK) break;
+    EXPECT_EQ(status, ALLSTOP_RESOURCE_EXHAUSTED);
+    EXPECT_FALSE(coordinator->ShouldStop());
+  }
+  EXPECT_TRUE(coordinator->ShouldStop());
+}
+
+// Ends a registered thread with an error while memory is short. Says how the
+// coordinator was stopped, or "" if it was not.
+std::string StopOfAThreadThatFails(int allocations_before_failure) {
+  const auto coordinator = MakeCoordinator();
+  const allstop_coordinator handle = {&abi::Table(), abi::ToState(coordinator.get()), nullptr};
+  allstop_error error = {};
+  error.size = sizeof(error);
+  error.message = allstop_str("a message that is too long to be held without an allocation");
+  error.native_type = allstop_str("a type of which the same is true, so that more can fail");
+  allstop_thread* token = nullptr;
+  EXPECT_EQ(allstop_thread_register(&handle, "worker", 0, &token), ALLSTOP_OK);
+  allocations_left = allocations_before_failure;
+  allstop_thread_done(&handle, token, &error);
+  allocations_left = -1;
+  EXPECT_TRUE(coordinator->LiveThreads().empty()) << "done it is, whatever failed";
+  const auto record = coordinator->View().record;
+  EXPECT_EQ(coordinator->ShouldStop(), record != nullptr);
+  return record ? record->error->fields().native_type : "";
+}
+
+TEST(OutOfMemoryTest, AThreadThatFailsIsDoneEvenIfNothingCanBeRecorded) {
+  one_failure_only = false;
+  EXPECT_EQ(StopOfAThreadThatFails(0), "");
+  for (int allowed = 1; allowed < 50; ++allowed) StopOfAThreadThatFails(allowed);
+}
+
+TEST(OutOfMemoryTest, AThreadWhoseErrorCannotBeDescribedStopsTheOthersAllTheSame) {
+  one_failure_only = true;
+  EXPECT_EQ(StopOfAThreadThatFails(0), "std::bad_alloc");
+  for (int allowed = 1; allowed < 50; ++allowed) EXPECT_NE(StopOfAThreadThatFails(allowed), "");
+  one_failure_only = false;
+}
+
+TEST(SizeTest, ACoordinatorTakesLessThanAKilobyteOfMemory) {
+  const auto first = MakeCoordinator();  // what the process needs once
+  const std::size_t before = bytes_allocated;
+  const auto coordinator = MakeCoordinator();
+  const std::size_t bytes = bytes_allocated - before;
+  std::printf("a coordinator takes %zu bytes\n", bytes);
+  RecordProperty("bytes", static_cast<int>(bytes));
+  EXPECT_LT(bytes, 1024u);
+}
+
+}  // namespace
+}  // namespace allstop::core
