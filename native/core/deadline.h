@@ -16,11 +16,12 @@ class Deadline {
  public:
   static Deadline Never() { return Deadline(std::nullopt); }
 
-  // `timeout_ms` from `start`; not negative, not NaN. Infinity, and anything
-  // that the clock cannot hold (292 years), is never.
+  // `timeout_ms` from `start`; not negative, not NaN. Infinity is never, and so is
+  // a century: the clocks hold three, counted from 1970 or from the last boot, and
+  // some C++ libraries wait on the former underneath.
   static Deadline After(double timeout_ms, Clock::time_point start = Clock::now()) {
-    constexpr double kRepresentableMs = 9.0e12;  // a bit below 2^63 nanoseconds
-    if (!(timeout_ms < kRepresentableMs)) return Never();
+    constexpr double kCenturyMs = 3.15e12;
+    if (!(timeout_ms < kCenturyMs)) return Never();
     const auto span = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double, std::milli>(timeout_ms));
     if (span > Clock::time_point::max() - start) return Never();

@@ -35,6 +35,18 @@ TEST(DeadlineTest, TimersOfNodeOverflowAt31BitsThisDoesNot) {
   EXPECT_LE(deadline.RemainingMs(), weeks);
 }
 
+// Some C++ libraries wait on the wall clock underneath: now + what is left.
+TEST(DeadlineTest, EveryDeadlineFitsTheWallClockToo) {
+  const auto wall_ms = std::chrono::duration<double, std::milli>(
+      std::chrono::system_clock::now().time_since_epoch());
+  const auto most_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::system_clock::duration::max());
+  for (double ms = 1; ms < 1e14; ms *= 1.1) {
+    if (Deadline::After(ms).IsNever()) continue;
+    EXPECT_LT(wall_ms.count() + ms, most_ms.count()) << ms;
+  }
+}
+
 TEST(DeadlineTest, ZeroHasPassed) {
   EXPECT_TRUE(Deadline::After(0).HasPassed());
   EXPECT_EQ(Deadline::After(0).RemainingMs(), 0);
