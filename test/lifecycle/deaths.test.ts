@@ -1,0 +1,207 @@
+// Workers, processes and promises that fail, each in its way: nothing fails silently, and
+// what is expected after a stop is no failure.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Worker } from 'node:worker_threads';
+import { Coordinator, OutOfRangeError, UnavailableError } from 'allstop';
+import { describe, expect, it } from 'vitest';
+
+const script = (name: string): URL => new URL(`./scripts/${name}.mjs`, import.meta.url);
+
+/** What `join()` throws. */
+async function joinError(coord: Coordinator): Promise<unknown> {
+  try {
+    await coord.join();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('join() did not throw');
+}
+
+function spawnWorker(coord: Coordinator, way: string): Worker {
+  return coord.spawn(script('dies'), { workerData: way, name: 'mortal' });
+}
+
+function spawnProcess(way: string): ChildProcess {
+  return spawn(process.execPath, [script('dies').pathname, way], { stdio: 'ignore' });
+}
+
+describe('a worker', () => {
+  it.each(['throws', 'throws later', 'rejects'])('that %s: the error, intact', async (way) => {
+    const coord = new Coordinator();
+    spawnWorker(coord, way);
+    const error = (await joinError(coord)) as RangeError & Record<string, unknown>;
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toMatchObject({ name: 'QuotaError', message: 'over quota', code: 'E_QUOTA' });
+    expect(error['used']).toBe(12n);
+    expect(error['by']).toEqual(new Map([['a', new Set([1])]]));
+    expect(error['self']).toBe(error);
+    expect(error.cause).toBeInstanceOf(TypeError);
+    expect(error.cause).toMatchObject({ message: 'the cause', cause: 7 });
+    expect(error.stack).toContain('dies.mjs');
+    const requester = { via: 'worker-exit', threadName: 'mortal' };
+    expect(coord.stopRecord).toMatchObject({ kind: 'error', requester });
+    expect(await joinError(coord)).toBe(error);
+  });
+
+  it('that rejects with undefined: an error all the same', async () => {
+    const coord = new Coordinator();
+    spawnWorker(coord, 'rejects with undefined');
+    expect(await joinError(coord)).toMatchObject({ code: 'ERR_UNHANDLED_REJECTION' });
+  });
+
+  it('that throws a clean error: a clean stop', async () => {
+    const coord = new Coordinator();
+    spawnWorker(coord, 'throws a clean error');
+    await coord.join();
+    const { kind, error } = coord.stopRecord ?? {};
+    expect(kind).toBe('clean');
+    expect(error).toBeInstanceOf(OutOfRangeError);
+  });
+
+  it('that handles its error and ends well: no stop', async () => {
+    const coord = new Coordinator();
+    spawnWorker(coord, 'handles its error');
+    await coord.join();
+    expect(coord.shouldStop()).toBe(false);
+  });
+
+  it('that knows nothing of us: class, code, fields and cause', async () => {
+    const coord = new Coordinator();
+    coord.spawn(script('dies-alone'));
+    const error = (await joinError(coord)) as RangeError;
+    expect(error).toBeInstanceOf(RangeError);
+    const fields = { message: 'unknown to us', code: 'E_ALONE', field: [1], cause: 'a string' };
+    expect(error).toMatchObject(fields);
+  });
+
+  it.each([
+    ['exits', 3],
+    ['exits with 1', 1],
+  ])('that %s: the code', async (way, exitCode) => {
+    const coord = new Coordinator();
+    spawnWorker(coord, way);
+    const error = await joinError(coord);
+    expect(error).toBeInstanceOf(UnavailableError);
+    expect(error).toMatchObject({
+      exitCode,
+      message: `Worker 'mortal' exited with code ${exitCode}`,
+    });
+  });
+
+  it('that is terminated before a stop: an error', async () => {
+    const coord = new Coordinator();
+    const worker = spawnWorker(coord, 'stays');
+    await once(worker, 'message');
+    await worker.terminate();
+    expect(await joinError(coord)).toMatchObject({ code: 'ERR_ALLSTOP_UNAVAILABLE', exitCode: 1 });
+  });
+
+  it.each(['a stop', 'a stop that was cleared'])(
+    'that is terminated after %s: no error',
+    async (what) => {
+      const coord = new Coordinator();
+      const worker = spawnWorker(coord, 'stays');
+      await once(worker, 'message');
+      coord.requestStop();
+      if (what !== 'a stop') coord.clearStop();
+      await worker.terminate();
+      await coord.join();
+      expect(coord.stopRecord?.kind).toBe(what === 'a stop' ? 'plain' : undefined);
+      expect(coord.stopRecord?.suppressedCount ?? 0).toBe(0);
+    },
+  );
+
+  it('that dies of an error after a stop: suppressed', async () => {
+    const coord = new Coordinator();
+    coord.requestStop();
+    spawnWorker(coord, 'throws');
+    await coord.join();
+    expect(coord.stopRecord).toMatchObject({
+      kind: 'plain',
+      suppressed: [{ error: { name: 'QuotaError' }, requester: { threadName: 'mortal' } }],
+    });
+  });
+});
+
+describe('a process', () => {
+  it('that exits with a code: an error that says so', async () => {
+    const coord = new Coordinator();
+    const child = spawnProcess('exits');
+    coord.registerThread(child, { name: 'mortal' });
+    const error = await joinError(coord);
+    expect(error).toBeInstanceOf(UnavailableError);
+    expect(error).toMatchObject({ exitCode: 3, message: "Process 'mortal' exited with code 3" });
+    const { requester } = coord.stopRecord ?? {};
+    expect(requester).toMatchObject({ via: 'worker-exit', pid: child.pid, threadName: 'mortal' });
+  });
+
+  it('that had exited when it was registered: the same', async () => {
+    const coord = new Coordinator();
+    const child = spawnProcess('exits');
+    await once(child, 'exit');
+    coord.registerThread(child);
+    expect(coord.threads).toEqual([]);
+    expect(await joinError(coord)).toMatchObject({ exitCode: 3 });
+  });
+
+  it('that is killed before a stop: an error that names the signal', async () => {
+    const coord = new Coordinator();
+    const child = spawnProcess('stays');
+    coord.registerThread(child, { name: 'mortal' });
+    await once(child, 'spawn');
+    child.kill('SIGKILL');
+    const error = await joinError(coord);
+    expect(error).toMatchObject({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      exitSignal: 'SIGKILL',
+      message: "Process 'mortal' was killed by SIGKILL",
+    });
+    expect(coord.stopRecord?.requester).toMatchObject({ signal: 'SIGKILL', via: 'worker-exit' });
+  });
+
+  it('that is killed after a stop: no error', async () => {
+    const coord = new Coordinator();
+    const child = spawnProcess('stays');
+    coord.registerThread(child);
+    await once(child, 'spawn');
+    coord.requestStop();
+    child.kill('SIGTERM');
+    await coord.join();
+    expect(coord.stopRecord).toMatchObject({ kind: 'plain', suppressedCount: 0 });
+  });
+
+  it('that exits with a code after a stop: an error, suppressed', async () => {
+    const coord = new Coordinator();
+    const child = spawnProcess('exits');
+    coord.registerThread(child);
+    coord.requestStop();
+    await coord.join();
+    expect(coord.stopRecord).toMatchObject({
+      kind: 'plain',
+      suppressed: [{ error: { exitCode: 3 } }],
+    });
+  });
+
+  it('that cannot be started: why', async () => {
+    const coord = new Coordinator();
+    coord.registerThread(spawn('/no/such/program'), { name: 'unborn' });
+    expect(await joinError(coord)).toMatchObject({ code: 'ENOENT', path: '/no/such/program' });
+    expect(coord.threads).toEqual([]);
+  });
+});
+
+describe('a promise', () => {
+  it.each([undefined, null, 0, '', new OutOfRangeError('not clean here')])(
+    'that rejects with %s: that value, identically',
+    async (reason) => {
+      const coord = new Coordinator({ cleanStopErrors: [] });
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors
+      coord.registerThread(Promise.reject(reason));
+      await coord.waitForStop();
+      expect(coord.stopRecord?.kind).toBe('error');
+      expect(await joinError(coord)).toBe(reason);
+    },
+  );
+});

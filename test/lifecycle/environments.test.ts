@@ -1,0 +1,149 @@
+// JavaScript threads come and go; what they knew and watched does not hang on them.
+
+import { once } from 'node:events';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { Coordinator, UnavailableError } from 'allstop';
+import { afterEach, describe, expect, it } from 'vitest';
+
+const script = (name: string): URL => new URL(`./scripts/${name}.mjs`, import.meta.url);
+const started: Worker[] = [];
+
+function start(name: string, workerData?: unknown): Worker {
+  const worker = new Worker(script(name), { workerData });
+  started.push(worker);
+  return worker;
+}
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((worker) => worker.terminate()));
+});
+
+describe('a worker that ends before what it has registered', () => {
+  const names = ['a promise', 'a custom thread', 'a task'];
+
+  it.each(['ends', 'is terminated'])('%s: a stop says so, and nobody hangs', async (how) => {
+    const coord = new Coordinator();
+    const worker = start('registers-and-ends', { handle: coord.handle });
+    await once(worker, 'message');
+    expect(coord.threads.map(({ name }) => name)).toEqual(names);
+
+    const joined = expect(coord.join()).rejects.toThrow(UnavailableError);
+    const exited = once(worker, 'exit');
+    if (how === 'ends') worker.postMessage('end');
+    else await worker.terminate();
+    await joined;
+    await exited;
+    const { record, threads, recentlyEnded } = coord.explain();
+    expect(record).toMatchObject({ kind: 'error', requester: { via: 'worker-exit' } });
+    expect(threads).toEqual([]);
+    expect(recentlyEnded.map(({ name }) => name)).toEqual(names);
+    expect(recentlyEnded.every(({ unobserved }) => unobserved)).toBe(true);
+  });
+
+  it('adds nothing to a stop that was there', async () => {
+    const coord = new Coordinator();
+    const worker = start('registers-and-ends', { handle: coord.handle });
+    await once(worker, 'message');
+    coord.requestStop();
+    const joined = coord.join();
+    await worker.terminate();
+    await joined; // all have ended, though nobody saw it
+    expect(coord.stopRecord).toMatchObject({ kind: 'plain', suppressedCount: 0 });
+    expect(coord.explain().recentlyEnded.every(({ unobserved }) => unobserved)).toBe(true);
+  });
+});
+
+describe('a handle', () => {
+  const stale = expect.objectContaining({ code: 'ERR_ALLSTOP_INVALID_HANDLE' }) as Error;
+
+  it('keeps its state until the thread that read it ends with nobody attached', async () => {
+    const worker = start('owns-coordinators');
+    const [handles] = await once(worker, 'message');
+    // Collected there, and there for us all the same.
+    const attached = Coordinator.attach(handles.attached);
+    expect(attached.name).toBe('attached');
+    const exited = once(worker, 'exit');
+    worker.postMessage('end');
+    await exited;
+    expect(() => Coordinator.attach(handles.alone)).toThrow(stale);
+    expect(Coordinator.attach(handles.attached)).toBe(attached);
+    expect(attached.shouldStop()).toBe(false);
+  });
+
+  it('is stale once the coordinator is disposed of, in any thread', async () => {
+    const worker = start('owns-coordinators');
+    const [handles] = await once(worker, 'message');
+    const attached = Coordinator.attach(handles.disposable);
+    worker.postMessage('dispose');
+    await once(worker, 'message');
+    expect(attached.shouldStop()).toBe(true);
+    expect(() => Coordinator.attach(handles.disposable)).toThrow(stale);
+  });
+
+  it('is stale after Coordinator.run()', async () => {
+    const handle = await Coordinator.run((coord) => coord.handle);
+    expect(() => Coordinator.attach(handle)).toThrow(stale);
+  });
+});
+
+describe('Coordinator.current()', () => {
+  it('is undefined in the main thread', () => {
+    expect(Coordinator.current()).toBeUndefined();
+  });
+
+  it('is the coordinator that spawned the worker, and not its children', async () => {
+    const coord = new Coordinator({ name: 'the parent' });
+    const worker = coord.spawn(script('who-am-i'));
+    const [answer] = await once(worker, 'message');
+    expect(answer).toEqual({
+      name: 'the parent',
+      same: true,
+      attached: true,
+      grandchild: undefined,
+    });
+    await coord.join();
+  });
+
+  it('is undefined in a worker that nobody spawned', async () => {
+    const worker = start('who-am-i');
+    const [answer] = await once(worker, 'message');
+    expect(answer).toMatchObject({ name: undefined });
+  });
+
+  it('waits for a parent that is slower than its worker', async () => {
+    const coord = new Coordinator();
+    const words = new Int32Array(new SharedArrayBuffer(4));
+    let heldUp = false;
+    const options: WorkerOptions = {
+      workerData: words,
+      // Read by the Worker's constructor, then by spawn(): held up there, until the worker
+      // is about to ask, and for as long again as it would take to answer wrongly.
+      get name() {
+        const caller = new Error('where').stack?.split('\n')[2] ?? '';
+        if (!heldUp && !caller.includes('node:internal')) {
+          heldUp = true;
+          expect(Atomics.wait(words, 0, 0, 20_000)).not.toBe('timed-out');
+          coord.waitForStopSync(200);
+        }
+        return 'quick';
+      },
+    };
+    const worker = coord.spawn(script('quick'), options);
+    const [code] = await once(worker, 'exit');
+    expect(heldUp).toBe(true);
+    expect(code).toBe(0);
+    await coord.join();
+    expect(coord.shouldStop()).toBe(false);
+  });
+
+  it('is right in each of 200 workers', async () => {
+    const coord = new Coordinator();
+    const BATCH = 10;
+    for (let spawned = 0; spawned < 200 && !coord.shouldStop(); spawned += BATCH) {
+      for (let i = 0; i < BATCH; ++i) coord.spawn(script('quick'));
+      await coord.join();
+    }
+    expect(coord.threads).toEqual([]);
+    expect(coord.stopRecord).toBeUndefined();
+  }, 180_000);
+});

@@ -1,0 +1,31 @@
+// A pending wait keeps its event loop alive, as pending I/O does; nothing else of ours does.
+
+import { describe, expect, it } from 'vitest';
+import { runScript, saidOf } from '../support/run-script.ts';
+
+// Where the failure is a minute, or for ever.
+const PROMPT_MS = 20_000;
+
+describe.each(['main thread', 'worker'])('the event loop of a %s', (where) => {
+  it.each([
+    ['pending wait', { stopped: true }],
+    ['pending join', { error: 'DeadlineExceededError' }],
+    ['endless pending wait with a signal', { stopped: true }],
+  ])('is kept alive by a %s', async (story, said) => {
+    const ended = await runScript('event-loop', [story, where]);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'ended')).toMatchObject(said);
+  });
+
+  it.each([
+    ['settled wait', { stopped: true }],
+    ['timed-out wait', { stopped: false }],
+    ['aborted waits', { outcomes: ['rejected', 'rejected', 'rejected'] }],
+    ['abandoned signal', {}],
+  ])('is not kept alive by a %s', async (story, said) => {
+    const ended = await runScript('event-loop', [story, where]);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'ended')).toMatchObject(said);
+    expect(ended.durationMs).toBeLessThan(PROMPT_MS);
+  });
+});

@@ -1,0 +1,13 @@
+// A worker that registers what it alone can watch, and ends when it is told to.
+// workerData: { handle }. Messages in: 'end'; out: 'registered'.
+import { once } from 'node:events';
+import { parentPort, workerData } from 'node:worker_threads';
+import { Coordinator } from 'allstop';
+
+const never = new Promise(() => {});
+const coord = Coordinator.attach(workerData.handle);
+coord.registerThread(never, { name: 'a promise' });
+coord.registerThread({ name: 'a custom thread', join: () => never });
+void coord.start(() => never, { name: 'a task' });
+parentPort.postMessage('registered');
+await once(parentPort, 'message');

@@ -1,0 +1,8 @@
+// A worker that attaches, and requests a stop when it gets a message.
+import { once } from 'node:events';
+import { parentPort, workerData } from 'node:worker_threads';
+import { Coordinator } from 'allstop';
+
+const coord = Coordinator.attach(workerData);
+await once(parentPort, 'message');
+coord.requestStop();

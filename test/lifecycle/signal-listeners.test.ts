@@ -1,0 +1,154 @@
+// A listener on `coord.signal` is owed the abort, whatever else has been collected.
+
+import { getEventListeners } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { Coordinator } from 'allstop';
+import { describe, expect, it } from 'vitest';
+import { collectUntil } from '../support/collect.ts';
+import { gate, turn } from '../support/gate.ts';
+import { addon } from '../support/test-addon.ts';
+
+/** A function of its own, as the listener keeps whatever is in its scope. */
+function reasonOf(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', ({ target }) => resolve((target as AbortSignal).reason));
+  });
+}
+
+type Left = { heard: Promise<unknown> };
+
+/**
+ * Makes a coordinator of which only a listener is left; `use` may hand it on. Resolves some
+ * turns after that; what was heard is the reason.
+ */
+async function leaveOnlyAListener(
+  use: (coord: Coordinator) => void,
+  turns = 2,
+  make: () => Coordinator = () => new Coordinator(),
+): Promise<Left> {
+  let collected = false;
+  const registry = new FinalizationRegistry(() => {
+    collected = true;
+  });
+  const left = ((): Left => {
+    const coord = make();
+    registry.register(coord, undefined);
+    const heard = reasonOf(coord.signal);
+    use(coord);
+    return { heard };
+  })();
+  await collectUntil(() => collected);
+  for (let i = 0; i < turns; ++i) await turn();
+  return left;
+}
+
+describe('a listener that is all that is left', () => {
+  it('hears of a stop by a native thread', async () => {
+    const { heard } = await leaveOnlyAListener((coord) => {
+      addon.startUnregistered(coord, 'request-error', 'late', 'RangeError|from C++|E_LATE');
+    });
+    addon.openGate('late');
+    expect(await heard).toMatchObject({ message: 'from C++', code: 'E_LATE' });
+  });
+
+  it('hears of a stop by a native thread that has let go since', async () => {
+    // The news of the stop and the question who else could request one come in turns of
+    // the event loop; the stop comes a little earlier or later in each round.
+    const pause = new Coordinator();
+    for (let round = 0; round < 24; ++round) {
+      const name = `a little later ${round}`;
+      const { heard } = await leaveOnlyAListener((coord) => {
+        addon.startUnregistered(coord, 'request', name);
+      }, round % 4);
+      addon.openGate(name);
+      addon.result(name);
+      pause.waitForStopSync(5); // by then the thread has most likely ended
+      expect(await heard, name).toMatchObject({ name: 'AbortError' });
+    }
+  });
+
+  it('hears of a stop by a worker', async () => {
+    const url = new URL('./scripts/stops-when-told.mjs', import.meta.url);
+    let worker: Worker | undefined;
+    const { heard } = await leaveOnlyAListener((coord) => {
+      worker = new Worker(url, { workerData: coord.handle });
+    });
+    worker?.postMessage('stop');
+    expect(await heard).toMatchObject({ name: 'AbortError' });
+  });
+
+  it('hears of a stop by an abort that it is linked to', async () => {
+    const controller = new AbortController();
+    const { heard } = await leaveOnlyAListener((coord) => coord.stopOnAbort(controller.signal));
+    const reason = new Error('the reason');
+    controller.abort(reason);
+    expect(await heard).toBe(reason);
+  });
+
+  it('hears of the failure of a promise that was registered', async () => {
+    const work = gate();
+    const { heard } = await leaveOnlyAListener((coord) => coord.registerThread(work.opened));
+    const failure = new Error('it failed');
+    work.fail(failure);
+    expect(await heard).toBe(failure);
+  });
+
+  it('hears of a deadline', async () => {
+    const { heard } = await leaveOnlyAListener((coord) => coord.stopAfter(100));
+    expect(await heard).toMatchObject({ name: 'DeadlineExceededError' });
+  });
+
+  it("hears of a parent's stop", async () => {
+    const parent = new Coordinator();
+    const nothing = (): void => {};
+    const { heard } = await leaveOnlyAListener(nothing, 2, () => parent.child());
+    parent.requestStop();
+    expect(await heard).toMatchObject({ name: 'AbortError' });
+  });
+});
+
+describe('any number of listeners', () => {
+  it('hangs on a signal, without a warning', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): number => warnings.push(warning);
+    process.on('warning', note);
+    const coord = new Coordinator();
+    const user = new AbortController();
+    let heard = 0;
+    for (let i = 0; i < 50; ++i) {
+      coord.signal.addEventListener('abort', () => {
+        ++heard;
+      });
+    }
+    const { signal } = user;
+    const forever = new Promise(() => {});
+    const waits = Array.from({ length: 50 }, () => coord.waitForStop(60_000, { signal }));
+    const joins = Array.from({ length: 50 }, () => coord.join([forever], { signal }));
+    const ended = Promise.allSettled([...waits, ...joins]);
+    expect(getEventListeners(signal, 'abort').length).toBeLessThan(11);
+
+    const reason = new Error('enough');
+    user.abort(reason);
+    for (const outcome of await ended) expect(outcome).toEqual({ status: 'rejected', reason });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    coord.requestStop();
+    expect(heard).toBe(50);
+    await new Promise(setImmediate); // a warning is emitted in a turn of its own
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+  });
+
+  it('is taken off again by waits that end otherwise', async () => {
+    const coord = new Coordinator();
+    const { signal } = new AbortController();
+    const waits = Array.from({ length: 20 }, (_, i) => coord.waitForStop(i, { signal }));
+    const stopped = coord.waitForStop(60_000, { signal });
+    await Promise.all(waits);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    coord.requestStop();
+    await stopped;
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    await coord.join({ signal });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+});
