@@ -381,9 +381,15 @@ export class Attachment {
 
   // ------------------------------------------------------------ waits
 
+  /** Whoever is told of a stop finds the signal aborted, too. */
+  #isStopped(): true {
+    this.check();
+    return true;
+  }
+
   async waitForStop(timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
     if (signal?.aborted) throw signal.reason;
-    if (this.shouldStop()) return true;
+    if (this.shouldStop()) return this.#isStopped();
     if (timeoutMs === 0) return false;
     this.check(); // what happened before this wait began is none of its news
     hold();
@@ -420,7 +426,7 @@ export class Attachment {
   waitForStopSync(timeoutMs: number): boolean {
     const { native } = this;
     const generation = native.generation();
-    if (this.shouldStop()) return true;
+    if (this.shouldStop()) return this.#isStopped();
     const deadline = performance.now() + timeoutMs;
     // Between slices V8 looks whether the worker is to be terminated.
     for (let left = timeoutMs; left > 0; left = deadline - performance.now()) {
