@@ -164,8 +164,11 @@ type Node = {
   own: { key: string; enumerable: boolean; value: unknown }[];
 };
 
-/** `references[i]` is the placeholder for `nodes[i]`. */
-type Graph = { references: object[]; root: unknown; nodes: Node[] };
+/**
+ * `references[i]` is the placeholder for `nodes[i]`; `thrown`: other objects that have an
+ * identity, with their ids.
+ */
+type Graph = { references: object[]; root: unknown; nodes: Node[]; thrown: [object, string][] };
 
 function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
@@ -257,7 +260,7 @@ const MAX_DEPTH = 500;
 class Packer {
   // `root` before `nodes`: serialized in the order in which values were copied, it
   // recurses no deeper than the copying did.
-  readonly #graph: Graph = { references: [], root: undefined, nodes: [] };
+  readonly #graph: Graph = { references: [], root: undefined, nodes: [], thrown: [] };
   readonly #seen = new Map<object, unknown>();
   readonly #unfinished: [Error, Node][] = []; // their fields are still to be copied
   readonly #careful: boolean; // tries what only the serializer can tell, one by one
@@ -294,7 +297,10 @@ class Packer {
     try {
       if (isError(value)) return this.#error(value);
       if (this.#depth > MAX_DEPTH) return marker(value, TOO_DEEP);
-      return this.#copy(value);
+      const copy = this.#copy(value);
+      const id = byObject.get(value)?.id;
+      if (id !== undefined && isObject(copy)) this.#graph.thrown.push([copy, id]);
+      return copy;
     } catch (why) {
       return this.#remember(value, marker(value, why));
     } finally {
@@ -424,7 +430,7 @@ export function encode(value: unknown): { carried: Carried; bytes: Uint8Array } 
   } catch (why) {
     // A hostile proxy, or a value that is larger than memory.
     const root = attempt(() => marker(value, why)) ?? marker('a value');
-    graph = v8.serialize({ references: [], root, nodes: [] } satisfies Graph);
+    graph = v8.serialize({ references: [], root, nodes: [], thrown: [] } satisfies Graph);
   }
   return { carried, bytes: writeFields(headerOf(carried.id, value), graph) };
 }
@@ -474,7 +480,8 @@ function ownMemory(view: NodeJS.ArrayBufferView): NodeJS.ArrayBufferView {
 
 class Unpacker {
   readonly #graph: Graph;
-  readonly #replaced = new Map<object, unknown>(); // errors by placeholder, views by themselves
+  // Errors by placeholder; views, and objects that this thread knows, by themselves.
+  readonly #replaced = new Map<object, unknown>();
   readonly #seen = new Set<object>();
 
   constructor(graph: Graph) {
@@ -482,7 +489,7 @@ class Unpacker {
   }
 
   unpack(): unknown {
-    const { references, nodes, root } = this.#graph;
+    const { references, nodes, root, thrown } = this.#graph;
     const made: [Error, Node][] = [];
     nodes.forEach((node, i) => {
       const known = byId.get(node.id)?.deref();
@@ -499,12 +506,19 @@ class Unpacker {
       );
       made.push([error, node]);
     });
+    for (const [object, id] of thrown) {
+      const known = byId.get(id)?.deref();
+      if (known !== undefined) this.#replaced.set(object, known.value);
+    }
     const restored = this.#value(root); // first, as it was copied first
     for (const [error, node] of made) {
       set(error, 'stack', false, node.stack);
       for (const { key, enumerable, value } of node.own) {
         set(error, key, enumerable, this.#value(value));
       }
+    }
+    for (const [object, id] of thrown) {
+      if (byId.get(id)?.deref() === undefined) remember({ id, value: this.#value(object) });
     }
     return restored;
   }
