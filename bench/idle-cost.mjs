@@ -1,0 +1,77 @@
+/**
+ * What pending waits, joins and signals cost while nothing happens: wake-ups of
+ * any thread of the process, beside a process that has nothing but an idle timer,
+ * and threads of libuv's pool. Linux: the kernel counts.
+ */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { quick, report, sleep } from './rounds.mjs';
+
+const ROUNDS = quick ? 1 : 5;
+const SETTLE_MS = quick ? 500 : 3000; // compilers and collectors come to rest
+const WATCH_MS = quick ? 300 : 2000;
+
+/** Of all threads, and how many there are. Voluntary: it slept and was woken. */
+function switches(pid) {
+  let count = 0;
+  const threads = readdirSync(`/proc/${pid}/task`);
+  for (const thread of threads) {
+    const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'latin1');
+    count += Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]);
+  }
+  return { count, threads: threads.length };
+}
+
+async function start(what) {
+  const file = fileURLToPath(new URL('./idle-cost-process.mjs', import.meta.url));
+  // One pool thread: if a wait held it, the process could not say that it is ready.
+  const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
+  const child = spawn(process.execPath, [file, what], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  return child;
+}
+
+async function measure() {
+  const values = { ours: [], peer: [], ourThreads: [], peerThreads: [] };
+  for (let round = 0; round < ROUNDS; round++) {
+    const children = { ours: await start('ours'), peer: await start('peer') };
+    await sleep(SETTLE_MS);
+    const before = { ours: switches(children.ours.pid), peer: switches(children.peer.pid) };
+    await sleep(WATCH_MS);
+    for (const [name, child] of Object.entries(children)) {
+      const after = switches(child.pid);
+      values[name].push(((after.count - before[name].count) * 1000) / WATCH_MS);
+      values[`${name === 'ours' ? 'our' : 'peer'}Threads`].push(after.threads);
+      child.kill('SIGKILL');
+    }
+  }
+  return values;
+}
+
+if (!existsSync('/proc/self/task')) {
+  report([]);
+} else {
+  const { ours, peer, ourThreads, peerThreads } = await measure();
+  report([
+    {
+      what: 'idle: wake-ups with 100 pending waits, joins and signals',
+      peerName: 'a bare Node process',
+      unit: '/s',
+      ours,
+      peer,
+      goal: { atMost: 0 },
+    },
+    {
+      what: 'idle: threads more than a bare Node process (libuv’s pool has 1, and it is free)',
+      unit: '',
+      ours: ourThreads.map((count, round) => count - peerThreads[round]),
+      goal: { atMost: 0 },
+    },
+  ]);
+}

@@ -1,0 +1,132 @@
+/**
+ * One check in a hot JavaScript loop.
+ *
+ * Both are read through a field, as a class that does the work holds them, and
+ * the body calls out to work that the compiler cannot see through.
+ *
+ * In several processes: where the compiled loops come to lie in memory is a matter
+ * of luck, differs from one process to the next, and is worth some percent.
+ */
+
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { Bench } from 'tinybench';
+import { Coordinator } from '../dist/index.js';
+import { quick, report } from './rounds.mjs';
+
+// Short, so that most samples fall between two other processes' turns, and long
+// enough for the clock.
+const CHECKS = 20_000;
+const PROCESSES = quick ? 2 : 15;
+const ROUNDS = quick ? 1 : 5; // of each
+const SAMPLES = quick ? 20 : 200;
+
+// Eight functions called in turn are more than the compiler inlines: a body that it
+// sees through lets it read `aborted` once, before the loop, since nothing in such a
+// body could change it.
+const steps = [
+  (hash, i) => Math.imul(hash ^ i, 0x9e3779b1),
+  (hash, i) => Math.imul(hash ^ i, 0x85ebca6b),
+  (hash, i) => Math.imul(hash + i, 0xc2b2ae35),
+  (hash, i) => Math.imul(hash - i, 0x27d4eb2f),
+  (hash, i) => Math.imul(hash | i, 0x165667b1),
+  (hash, i) => Math.imul(hash & ~i, 0x9e3779b9),
+  (hash, i) => Math.imul(hash ^ ~i, 0x7feb352d),
+  (hash, i) => Math.imul(hash + ~i, 0x846ca68b),
+];
+
+class Ours {
+  constructor(coordinator) {
+    this.coordinator = coordinator;
+  }
+
+  run() {
+    let hash = 1;
+    for (let i = 0; i < CHECKS; i++) {
+      if (this.coordinator.shouldStop()) break;
+      hash = steps[i & 7](hash, i);
+    }
+    return hash;
+  }
+}
+
+class Peer {
+  constructor(signal) {
+    this.signal = signal;
+  }
+
+  run() {
+    let hash = 1;
+    for (let i = 0; i < CHECKS; i++) {
+      if (this.signal.aborted) break;
+      hash = steps[i & 7](hash, i);
+    }
+    return hash;
+  }
+}
+
+/** The same loop without a check: what is left of the others is the check. */
+class Unchecked {
+  constructor(end) {
+    this.end = end;
+  }
+
+  run() {
+    let hash = 1;
+    for (let i = 0; i < this.end; i++) hash = steps[i & 7](hash, i);
+    return hash;
+  }
+}
+
+/** Nanoseconds an iteration, a number a round. */
+function measure() {
+  const subjects = {
+    ours: new Ours(new Coordinator()),
+    peer: new Peer(new AbortController().signal),
+    unchecked: new Unchecked(CHECKS),
+  };
+  const values = { ours: [], peer: [], unchecked: [] };
+  let sink = 0; // somebody must want the results
+  for (let round = -1; round < ROUNDS; round++) {
+    const bench = new Bench({ iterations: SAMPLES, time: 0, warmup: false });
+    for (const [name, subject] of Object.entries(subjects)) {
+      bench.add(name, () => {
+        sink ^= subject.run();
+      });
+    }
+    bench.runSync();
+    if (round < 0) continue; // it compiled them
+    for (const { name, result } of bench.tasks) {
+      values[name].push((result.latency.p50 * 1e6) / CHECKS);
+    }
+  }
+  if (sink === 0.5) throw new Error('unreachable');
+  return values;
+}
+
+function measureInProcesses() {
+  const all = { ours: [], peer: [], unchecked: [] };
+  const args = [fileURLToPath(import.meta.url), '--one', ...(quick ? ['--quick'] : [])];
+  for (let i = 0; i < PROCESSES; i++) {
+    const one = JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
+    for (const name of Object.keys(all)) all[name].push(...one[name]);
+  }
+  return all;
+}
+
+if (process.argv.includes('--one')) {
+  report(measure());
+} else {
+  const { ours, peer, unchecked } = measureInProcesses();
+  report([
+    {
+      what: 'JS `shouldStop()`: an iteration of a loop that checks',
+      peerName: '`AbortSignal.aborted`',
+      unit: 'ns',
+      ours,
+      peer,
+      goal: { ratio: 1 },
+    },
+    { what: 'the same loop without a check', unit: 'ns', ours: unchecked },
+  ]);
+}
