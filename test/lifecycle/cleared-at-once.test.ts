@@ -20,9 +20,9 @@ describe('a stop that is cleared at once', () => {
       const ended = await runScript('cleared-at-once', args);
       expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
       const { rounds } = saidOf(ended, 'seen');
-      // 3,000 and more where two processors are free.
-      expect(rounds).toBeGreaterThan(200);
+      expect(rounds).toBeGreaterThanOrEqual(50); // 3,000 and more on idle processors
       console.log('rounds:', rounds);
     },
+    180_000,
   );
 });

@@ -17,7 +17,7 @@ describe('memory stays flat', () => {
     const { heapMb, rssMb, left, heard } = saidOf(ended, 'collected');
     expect(heapMb).toBeLessThan(FLAT_HEAP_MB);
     expect(rssMb).toBeLessThan(FLAT_RSS_MB);
-    expect(left).toBeLessThan(100); // some await the next collection
+    expect(left).toBeLessThan(200); // some await the next collection
     expect(heard).toBeGreaterThan(0);
   });
 

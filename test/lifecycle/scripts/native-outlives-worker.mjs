@@ -11,8 +11,8 @@ else await own(workerData);
 
 async function main(how, end) {
   const owner = new Worker(new URL(import.meta.url), { workerData: how });
+  const exited = once(owner, 'exit'); // may come together with the message
   await once(owner, 'message');
-  const exited = once(owner, 'exit');
   if (how === 'terminated') await owner.terminate();
   await exited;
   const later = new Worker(new URL(import.meta.url), { workerData: 'later' });

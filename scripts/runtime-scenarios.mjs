@@ -1,0 +1,117 @@
+// What scripts/test-runtimes.mjs runs under each runtime: the lifecycle scripts, and what
+// each must come to. A story returns what to print beside "ok" and throws otherwise.
+import assert from 'node:assert/strict';
+
+/** The fields of the line that it said; the outcome of the process must be this one. */
+function told(ended, event, { code = 0, signal = null } = {}) {
+  assert.deepEqual({ code: ended.code, signal: ended.signal }, { code, signal });
+  if (event === undefined) return {};
+  const found = ended.said.find((said) => said.event === event);
+  assert.ok(found, `it never said '${event}'`);
+  return found;
+}
+
+/** Bounds that only a failure exceeds: it would take 8 s. */
+const PROMPT_MS = 4_000;
+
+async function terminate(start) {
+  const { ms } = told(await start('blocked-workers', ['terminate', '2']).ended, 'terminated');
+  assert.ok(ms < PROMPT_MS, `terminate() took ${ms} ms`);
+  return `${ms} ms`;
+}
+
+async function exit(start) {
+  const ended = await start('blocked-workers', ['exit', '2']).ended;
+  const ms = ended.at - told(ended, 'exiting', { code: 7 }).at;
+  assert.ok(ms < PROMPT_MS, `process.exit() took ${ms} ms`);
+  return `${ms} ms`;
+}
+
+async function nativeOutlivesWorker(start) {
+  for (const args of [
+    ['ends', 'naturally'],
+    ['terminated', 'naturally'],
+  ]) {
+    const ended = await start('native-outlives-worker', args).ended;
+    const { results } = told(ended, 'results', { code: 5 });
+    assert.deepEqual(results, { requester: '0', poller: 'stopped', waiter: 'stopped' });
+  }
+}
+
+async function workerOnlyAddonAtExit(start) {
+  for (const how of ['ends', 'terminated']) {
+    told(await start('native-outlives-worker', [how, 'exit']).ended, 'results', { code: 5 });
+  }
+}
+
+async function nativeThreadsAtExit(start) {
+  for (const mode of ['exit', 'exit', 'exit', 'naturally']) {
+    told(await start('native-threads-at-exit', [mode]).ended, undefined, { code: 9 });
+  }
+}
+
+async function hotLoop(start) {
+  const { ms, looks } = told(await start('hot-loop').ended, 'seen');
+  assert.ok(Math.min(...looks) > 1_000, 'the loop was not hot');
+  return `${ms} ms`;
+}
+
+async function errors(start) {
+  const ended = await start('errors').ended;
+  const found = ended.said.find(({ event }) => event === 'told');
+  assert.ok(found, 'it ended before it had told');
+  assert.deepEqual(found.wrong, []);
+  told(ended, 'told');
+}
+
+async function collected(start) {
+  const { heapMb } = told(await start('collected-coordinators', ['1000']).ended, 'collected');
+  assert.ok(heapMb < 1.5, `the heap grew by ${heapMb} MB`);
+  return `${heapMb} MB`;
+}
+
+async function cleared(start) {
+  told(await start('cleared-at-once', ['same-thread', '1000']).ended, 'seen');
+}
+
+async function eventLoop(start) {
+  for (const story of ['pending wait', 'aborted waits', 'abandoned signal']) {
+    told(await start('event-loop', [story]).ended, 'ended');
+  }
+}
+
+async function firstSignal(start) {
+  for (const way of ['idle', 'blocked', 'busy']) {
+    const script = start('signals', ['first', way]);
+    await script.says('ready');
+    script.kill('SIGINT');
+    const { signal } = told(await script.ended, 'stopped', { code: 3 });
+    assert.equal(signal, 'SIGINT');
+  }
+}
+
+async function secondSignal(start) {
+  for (const way of ['idle', 'busy']) {
+    const script = start('signals', ['second', way]);
+    await script.says('ready');
+    script.kill('SIGINT');
+    await script.says('stopped');
+    script.kill('SIGTERM');
+    told(await script.ended, 'stopped', { code: null, signal: 'SIGTERM' });
+  }
+}
+
+export const scenarios = {
+  'terminate()': terminate,
+  'process.exit()': exit,
+  'native outlives worker': nativeOutlivesWorker,
+  'worker-only addon at exit': workerOnlyAddonAtExit,
+  'native threads at exit': nativeThreadsAtExit,
+  'hot loop': hotLoop,
+  errors,
+  'GC, 1,000 rounds': collected,
+  'cleared at once': cleared,
+  'event loop': eventLoop,
+  'first signal': firstSignal,
+  'second signal': secondSignal,
+};
