@@ -79,7 +79,6 @@ export function checkBoolean(name: string, value: unknown): asserts value is boo
   if (typeof value !== 'boolean') throw invalidType(name, 'of type boolean', value);
 }
 
-// biome-ignore lint/complexity/noBannedTypes: any callable will do
 export function checkFunction(name: string, value: unknown): asserts value is Function {
   if (typeof value !== 'function') throw invalidType(name, 'of type function', value);
 }

@@ -75,6 +75,10 @@ export type RequestOptions = {
   hasCaller?: boolean;
 };
 
+// As they were on import: whoever fakes them later does not mean us.
+const Controller = globalThis.AbortController;
+const now = performance.now.bind(performance);
+
 const SLICE_MS = 50;
 const MAX_HELD = 64;
 
@@ -150,8 +154,8 @@ export class Attachment {
   readonly words: Int32Array;
   readonly slot: number;
 
-  /** The default of `join` and disposal in this thread, in milliseconds. */
-  stopGracePeriodMs = 120_000;
+  /** The links that this thread has made and that stand. */
+  readonly links: Set<Disposable> = new Set();
   #facade: WeakRef<object> | undefined;
   #interested = false; // whether news is asked for
   #seen = 0; // the generation up to which news has been delivered
@@ -170,8 +174,8 @@ export class Attachment {
   }
 
   /** The attachment of a coordinator that was just created. */
-  static create(name: string, cleanStopTypes: string[]): Attachment {
-    return new Attachment(binding().createCoordinator(name, cleanStopTypes));
+  static create(name: string, cleanStopTypes: string[], stopGracePeriodMs: number): Attachment {
+    return new Attachment(binding().createCoordinator(name, cleanStopTypes, stopGracePeriodMs));
   }
 
   static of(native: NativeAttachment): Attachment {
@@ -330,7 +334,7 @@ export class Attachment {
     const stop = this.native.record();
     const old = this.#controller?.signal;
     if (old === undefined || (old.aborted && stop?.generation !== this.#abortedAt)) {
-      this.#controller = new AbortController();
+      this.#controller = new Controller();
       setMaxListeners(0, this.#controller.signal);
     }
     if (stop !== null) this.#abort(stop);
@@ -348,8 +352,7 @@ export class Attachment {
       return;
     }
     const message = `The coordinator '${this.native.name}' was asked to stop`;
-    const cause = error instanceof Error ? error : undefined;
-    controller.abort(abortReason(message, stop.id, cause));
+    controller.abort(abortReason(message, stop.id, error));
   }
 
   /** Whether there is a signal that could still abort. */
@@ -427,15 +430,21 @@ export class Attachment {
     const { native } = this;
     const generation = native.generation();
     if (this.shouldStop()) return this.#isStopped();
-    const deadline = performance.now() + timeoutMs;
+    const deadline = now() + timeoutMs;
     // Between slices V8 looks whether the worker is to be terminated.
-    for (let left = timeoutMs; left > 0; left = deadline - performance.now()) {
+    for (let left = timeoutMs; left > 0; left = deadline - now()) {
       if (native.waitSlice(generation, Math.min(left, SLICE_MS))) {
         drain();
         return true;
       }
     }
     return native.waitSlice(generation, 0);
+  }
+
+  /** @throws SelfJoinError */
+  refuseSelfJoin(tasks: number[]): void {
+    if (!this.native.wouldJoinItself(tasks)) return;
+    throw new SelfJoinError('A thread cannot join itself: it would wait for its own end');
   }
 
   /** Runs a join to its end. `tasks`: the registered tasks that the caller runs in. */
@@ -447,9 +456,7 @@ export class Attachment {
     if (signal?.aborted) throw signal.reason;
     const { native } = this;
     const join = native.beginJoin(tasks);
-    if (join === null) {
-      throw new SelfJoinError('A thread cannot join itself: it would wait for its own end');
-    }
+    if (join === null) throw new SelfJoinError('A thread cannot join itself');
     this.#watch();
     hold();
     try {

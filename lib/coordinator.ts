@@ -14,7 +14,7 @@ import {
   isIterable,
   nameOf,
 } from './arguments.ts';
-import { Attachment, drain, type StopRecord } from './attachment.ts';
+import { Attachment, type StopRecord } from './attachment.ts';
 import {
   FailedPreconditionError,
   InvalidHandleError,
@@ -45,29 +45,28 @@ import {
 } from './threads.ts';
 
 /** A class of errors, as it stands in a `catch`. */
-// biome-ignore lint/suspicious/noExplicitAny: any constructor will do
 export type ErrorClass = abstract new (...args: any[]) => Error;
 
 export type CoordinatorOptions = {
   /** For `explain()` and messages; by default "coordinator-N". */
-  name?: string;
+  name?: string | undefined;
   /**
    * Errors that count as a normal end, by class or by a string that is matched
    * with the error's chain of constructor names, its `name` and its `code`.
    * Default: `[OutOfRangeError]`. `[]`: none is clean. (TensorFlow's.)
    */
-  cleanStopErrors?: Iterable<ErrorClass | string>;
+  cleanStopErrors?: Iterable<ErrorClass | string> | undefined;
   /** The default for `join()` and disposal, in milliseconds: 120,000. */
-  stopGracePeriodMs?: number;
+  stopGracePeriodMs?: number | undefined;
 };
 
 export type JoinOptions = {
   /** How long threads may go on after the stop, in milliseconds. */
-  stopGracePeriodMs?: number;
+  stopGracePeriodMs?: number | undefined;
   /** Whether threads that are alive after that are no error. Default false. */
-  ignoreLiveThreads?: boolean;
+  ignoreLiveThreads?: boolean | undefined;
   /** Gives up the join, and changes nothing else. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 };
 
 /**
@@ -147,7 +146,9 @@ function indexOfNearWord({ words, slot }: Attachment): number {
 /** Set while a Coordinator is made for an attachment that exists already. */
 let adopted: Attachment | undefined;
 
-const collected = new FinalizationRegistry<Attachment>((attachment) => attachment.abandon());
+// Weakly: an attachment can lead back to its public object, through the stack of an
+// abort reason or a listener, and would keep it for ever.
+const collected = new FinalizationRegistry<WeakRef<Attachment>>((ref) => ref.deref()?.abandon());
 
 let unnamed = 0;
 
@@ -177,14 +178,14 @@ export class Coordinator implements AsyncDisposable {
       this.#attachment = Attachment.create(
         name ?? `coordinator-${++unnamed}`,
         types ?? DEFAULT_CLEAN_STOP_ERRORS,
+        graceMs ?? DEFAULT_GRACE_PERIOD_MS,
       );
-      this.#attachment.stopGracePeriodMs = graceMs ?? DEFAULT_GRACE_PERIOD_MS;
     }
     const attachment = this.#attachment;
     this.#nearWord = indexOfNearWord(attachment);
     attachment.facade = this;
     attachment.native.bindCapsule(this);
-    collected.register(this, attachment);
+    collected.register(this, new WeakRef(attachment));
   }
 
   static #adopt(attachment: Attachment): Coordinator {
@@ -253,13 +254,13 @@ export class Coordinator implements AsyncDisposable {
    */
   static async run<T>(
     body: (coord: Coordinator) => T | PromiseLike<T>,
-    options?: CoordinatorOptions & { stopOnSignals?: NodeJS.Signals[] },
+    options?: CoordinatorOptions & { stopOnSignals?: readonly NodeJS.Signals[] | undefined },
   ): Promise<T> {
     checkFunction('body', body);
     const { stopOnSignals: signals, ...rest } = checkOptions('options', options);
     if (signals !== undefined) checkSignals(signals);
     const coord = new Coordinator(rest);
-    const link = signals === undefined ? undefined : coord.stopOnSignals(signals);
+    if (signals !== undefined) coord.stopOnSignals(signals);
     try {
       let value: T;
       try {
@@ -275,8 +276,7 @@ export class Coordinator implements AsyncDisposable {
       await coord.join();
       return value;
     } finally {
-      link?.[Symbol.dispose]();
-      coord.#attachment.native.revoke();
+      coord.#end();
     }
   }
 
@@ -350,7 +350,7 @@ export class Coordinator implements AsyncDisposable {
    */
   async waitForStop(
     timeoutMs: number = Number.POSITIVE_INFINITY,
-    options?: { signal?: AbortSignal },
+    options?: { signal?: AbortSignal | undefined },
   ): Promise<boolean> {
     checkDuration('timeoutMs', timeoutMs);
     const { signal } = checkOptions('options', options);
@@ -417,7 +417,7 @@ export class Coordinator implements AsyncDisposable {
    * set: twice is harmless. This JavaScript thread watches it; an object's `join()`
    * is called once, here and now.
    */
-  registerThread(thread: JoinableThread, options?: { name?: string }): void {
+  registerThread(thread: JoinableThread, options?: { name?: string | undefined }): void {
     checkThread('thread', thread);
     const { name } = checkOptions('options', options);
     if (name !== undefined) checkString('options.name', name);
@@ -428,7 +428,10 @@ export class Coordinator implements AsyncDisposable {
    * Runs `fn` now as a registered asynchronous task of this JavaScript thread. The
    * promise tells when it has ended and never rejects: errors go to the coordinator.
    */
-  start(fn: (coord: Coordinator) => unknown, options?: { name?: string }): Promise<void> {
+  start(
+    fn: (coord: Coordinator) => unknown,
+    options?: { name?: string | undefined },
+  ): Promise<void> {
     checkFunction('fn', fn);
     const { name } = checkOptions('options', options);
     if (name !== undefined) checkString('options.name', name);
@@ -462,7 +465,7 @@ export class Coordinator implements AsyncDisposable {
       throw invalidType('threads', 'an iterable of threads', first);
     }
     const options = checkOptions('options', passed ? second : (second ?? (first as JoinOptions)));
-    const { stopGracePeriodMs = this.#attachment.stopGracePeriodMs } = options;
+    const { stopGracePeriodMs = this.#attachment.native.stopGracePeriodMs } = options;
     const { ignoreLiveThreads = false, signal } = options;
     checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
     checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
@@ -470,9 +473,10 @@ export class Coordinator implements AsyncDisposable {
     const threads = passed ? [...first] : [];
     for (const thread of threads) checkThread('threads[]', thread);
     if (signal?.aborted) throw signal.reason;
+    const tasks = enclosingTasks(this.#attachment);
+    this.#attachment.refuseSelfJoin(tasks); // before anything is registered
     for (const thread of threads) register(this.#attachment, thread);
 
-    const tasks = enclosingTasks(this.#attachment);
     const result = await this.#attachment.join(stopGracePeriodMs, tasks, signal);
     const { stop, record, stragglers } = result;
     if (record !== null && record.error !== null && STOP_KINDS[record.kind] === 'error') {
@@ -498,14 +502,13 @@ export class Coordinator implements AsyncDisposable {
     const native = own.native.child(
       name ?? `${own.native.name}/${++unnamed}`,
       types ?? own.native.cleanStopTypes(),
+      graceMs ?? own.native.stopGracePeriodMs,
     );
     if (native === null) {
       const error = new RangeError('Coordinators nest 256 levels deep at most');
       throw Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
     }
-    const attachment = Attachment.of(native);
-    attachment.stopGracePeriodMs = graceMs ?? own.stopGracePeriodMs;
-    return Coordinator.#adopt(attachment);
+    return Coordinator.#adopt(Attachment.of(native));
   }
 
   /** Stops when `signal` aborts, now if it has: plainly for an AbortError, else with its reason. */
@@ -520,7 +523,7 @@ export class Coordinator implements AsyncDisposable {
    */
   stopOnClose(
     resource: NodeJS.EventEmitter | EventTarget,
-    options?: { events?: string[]; as?: 'plain' | 'error' },
+    options?: { events?: readonly string[] | undefined; as?: 'plain' | 'error' | undefined },
   ): Disposable {
     checkSource(resource);
     const { events = ['close'], as = 'plain' } = checkOptions('options', options);
@@ -540,7 +543,7 @@ export class Coordinator implements AsyncDisposable {
    *
    * @throws FailedPreconditionError: in a worker
    */
-  stopOnSignals(signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']): Disposable {
+  stopOnSignals(signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM']): Disposable {
     checkSignals(signals);
     return stopOnSignals(this.#attachment, signals, callSite(this.stopOnSignals));
   }
@@ -558,14 +561,19 @@ export class Coordinator implements AsyncDisposable {
     return explain(this.#attachment);
   }
 
-  /** `requestStop()`, then `join()`. Then its handle is stale. */
+  /** `requestStop()`, then `join()`. Then its handle is stale and its links are undone. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       this.requestStop();
       await this.join();
     } finally {
-      this.#attachment.native.revoke();
-      drain();
+      this.#end();
     }
+  }
+
+  /** Its handle is stale from now on, and this thread's links to it are undone. */
+  #end(): void {
+    this.#attachment.native.revoke();
+    for (const link of this.#attachment.links) link[Symbol.dispose]();
   }
 }

@@ -46,10 +46,16 @@ export function carry(value: unknown): Carried {
 }
 
 /** A new AbortError, which is known as the echo of the stop with this id. */
-export function abortReason(message: string, stopId: string, cause?: Error): AbortError {
+export function abortReason(message: string, stopId: string, cause?: unknown): AbortError {
   const reason = new AbortError(message, cause === undefined ? undefined : { cause });
   remember({ id: binding().nextIdentity(), value: reason, echoOf: stopId });
   return reason;
+}
+
+/** From now on `value`, if it has an identity, is known as the echo of that stop. */
+export function markEcho(value: unknown, stopId: string): void {
+  if (!isObject(value) || byObject.has(value)) return;
+  remember({ id: binding().nextIdentity(), value, echoOf: stopId });
 }
 
 /**
@@ -161,6 +167,8 @@ type Node = {
   name: string;
   message: string | undefined;
   stack: string | undefined;
+  /** Wherever it comes from: own, inherited, or from a getter. */
+  code: string | number | undefined;
   own: { key: string; enumerable: boolean; value: unknown }[];
 };
 
@@ -191,11 +199,21 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+function codeOf(value: object): string | number | undefined {
+  const code = attempt(() => (value as { code?: unknown }).code);
+  return typeof code === 'string' || typeof code === 'number' ? code : undefined;
+}
+
+/** Of errors that came from elsewhere: the chain that they had there. */
+const chains = new WeakMap<object, string[]>();
+
 /** The names of the constructors of an object, the most derived first. */
 function chainOf(value: object): string[] {
+  const original = chains.get(value);
+  if (original !== undefined) return original;
   const chain: string[] = [];
   let prototype: object | null = attempt(() => Object.getPrototypeOf(value)) ?? null;
-  for (; prototype !== null && chain.length < 64; ) {
+  for (let steps = 0; prototype !== null && steps < 64; steps++) {
     const current: object = prototype;
     const made = attempt(
       () => Object.getOwnPropertyDescriptor(current, 'constructor')?.value?.name,
@@ -364,6 +382,7 @@ class Packer {
       name: textOf(attempt(() => error.name)) ?? chain[0] ?? 'Error',
       message: textOf(attempt(() => error.message)),
       stack: textOf(attempt(() => error.stack)),
+      code: codeOf(error),
       own: [],
     };
     this.#graph.references.push(placeholder);
@@ -416,8 +435,7 @@ function headerOf(id: string, value: unknown): Header {
   header.message = textOf(attempt(() => (value as Error).message)) ?? header.message;
   header.stack = textOf(attempt(() => (value as Error).stack)) ?? '';
   header.nativeType = textOf(attempt(() => (value as NativeError).nativeType)) ?? '';
-  const code = attempt(() => (value as { code?: unknown }).code);
-  if (typeof code === 'string' || typeof code === 'number') header.code = String(code);
+  header.code = String(codeOf(value) ?? '');
   return header;
 }
 
@@ -437,7 +455,14 @@ export function encode(value: unknown): { carried: Carried; bytes: Uint8Array } 
 
 // ---------------------------------------------------------------- decoding
 
-const builtinClasses = new Map<string, abstract new (...args: never[]) => Error>(
+type AnyErrorClass = abstract new (...args: never[]) => Error;
+
+function isErrorClass(value: unknown): value is AnyErrorClass {
+  return value === Error || (typeof value === 'function' && value.prototype instanceof Error);
+}
+
+/** JavaScript's, as far as this runtime has them. */
+const builtinClasses = new Map<string, AnyErrorClass>(
   [
     Error,
     TypeError,
@@ -448,11 +473,17 @@ const builtinClasses = new Map<string, abstract new (...args: never[]) => Error>
     URIError,
     AggregateError,
     DOMException,
-  ].map((errorClass) => [errorClass.name, errorClass]),
+    (globalThis as { SuppressedError?: unknown }).SuppressedError, // Node 24
+    ...['CompileError', 'LinkError', 'RuntimeError'].map(
+      (name) => (globalThis as { WebAssembly?: Record<string, unknown> }).WebAssembly?.[name],
+    ),
+  ]
+    .filter(isErrorClass)
+    .map((errorClass) => [errorClass.name, errorClass]),
 );
 
 /** The first class of the chain that every thread knows. */
-function classOf(chain: string[]): abstract new (...args: never[]) => Error {
+function classOf(chain: string[]): AnyErrorClass {
   for (const name of chain) {
     const known = errorClasses.get(name) ?? builtinClasses.get(name);
     if (known !== undefined) return known;
@@ -461,7 +492,7 @@ function classOf(chain: string[]): abstract new (...args: never[]) => Error {
 }
 
 /** An error of that class, without what its constructor would add. */
-function makeError(node: Node): Error {
+function makeError(node: Pick<Node, 'name' | 'message' | 'chain'>): Error {
   const errorClass = classOf(node.chain);
   if (errorClass === DOMException) return new DOMException(node.message, node.name);
   const error = new Error(node.message); // a real one: it has V8's error slot
@@ -516,6 +547,9 @@ class Unpacker {
       for (const { key, enumerable, value } of node.own) {
         set(error, key, enumerable, this.#value(value));
       }
+      const inherited = node.code !== undefined && codeOf(error) !== node.code;
+      if (inherited) set(error, 'code', true, node.code);
+      chains.set(error, node.chain);
     }
     for (const [object, id] of thrown) {
       if (byId.get(id)?.deref() === undefined) remember({ id, value: this.#value(object) });
@@ -555,24 +589,19 @@ class Unpacker {
 
 /** The error of a native thread, which has no graph. */
 function nativeError(header: Header): Error {
-  const chosen = errorClasses.get(header.name) ?? builtinClasses.get(header.name) ?? NativeError;
-  const node: Node = {
-    id: header.id,
-    echoOf: undefined,
-    chain: [chosen.name],
-    name: header.name,
-    message: header.message,
-    stack: undefined,
-    own: [],
-  };
-  const error = makeError(node);
-  if (chosen !== DOMException && header.code !== '') set(error, 'code', true, header.code);
-  if (chosen === NativeError || header.nativeType !== '') {
-    set(error, 'nativeType', true, header.nativeType);
-  }
-  const title = header.nativeType === '' ? header.name : `${header.name} [${header.nativeType}]`;
+  const { name, message, code, nativeType } = header;
+  const ours = errorClasses.get(name) ?? (builtinClasses.has(name) ? undefined : NativeError);
+  const error: Error =
+    ours === undefined
+      ? makeError({ name, message, chain: [name] })
+      : Reflect.construct(ours, [message]);
+  if (error.name !== name) set(error, 'name', false, name);
+  if (code !== '' && codeOf(error) !== code) set(error, 'code', true, code);
+  if (nativeType !== '') set(error, 'nativeType', true, nativeType);
+  const title = nativeType === '' ? name : `${name} [${nativeType}]`;
   const frames = header.stack === '' ? '    at a native thread' : header.stack;
-  set(error, 'stack', false, `${title}: ${header.message}\n${frames}`);
+  set(error, 'stack', false, `${title}: ${message}\n${frames}`);
+  chains.set(error, header.chain);
   return error;
 }
 

@@ -2,15 +2,17 @@
  * Explicit links from elsewhere to a stop: abort signals, closing resources,
  * process signals, deadlines. Nothing else ever stops a coordinator by itself.
  *
- * A link lives until it is disposed of or the JavaScript thread that made it
- * ends. It holds the coordinator.
+ * A link lives until it is disposed of, or the coordinator is, or the JavaScript
+ * thread that made it ends; a deadline outlives that thread. It holds the coordinator.
  */
 
 import { constants } from 'node:os';
+import { types } from 'node:util';
 import { isMainThread } from 'node:worker_threads';
+import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
 import { checkDuration, checkString, holds, invalidType, outOfRange } from './arguments.ts';
 import type { Attachment } from './attachment.ts';
-import { encode } from './error-record.ts';
+import { encode, markEcho } from './error-record.ts';
 import { DeadlineExceededError, FailedPreconditionError, UnavailableError } from './errors.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
@@ -29,11 +31,14 @@ function disposable(dispose: () => void): Disposable {
 
 /** A link that exists for `explain()` as long as it is not undone. */
 function describedLink(attachment: Attachment, description: string, undo: () => void): Disposable {
-  const link = attachment.native.addLink(description);
-  return disposable(() => {
-    attachment.native.removeLink(link);
+  const id = attachment.native.addLink(description);
+  const link = disposable(() => {
+    attachment.links.delete(link);
+    attachment.native.removeLink(id);
     undo();
   });
+  attachment.links.add(link);
+  return link;
 }
 
 /** Listens, or undoes the link: a call that throws has changed nothing. */
@@ -47,15 +52,26 @@ function listening(link: Disposable, listen: () => void): Disposable {
   return link;
 }
 
-/** The stack of whoever called `caller`, without the line of the error itself. */
+/** The stack of whoever called `caller`, if the runtime and the program let us have it. */
 export function callSite(caller: (...args: never[]) => unknown): string {
-  const holder: { stack?: string } = {};
-  Error.captureStackTrace(holder, caller);
-  return (holder.stack ?? '').split('\n').slice(1).join('\n');
+  try {
+    const holder: { stack?: unknown } = {};
+    Error.captureStackTrace(holder, caller);
+    // Without the line of the error; a program may have made it anything.
+    const { stack } = holder;
+    return typeof stack === 'string' ? stack.split('\n').slice(1).join('\n') : '';
+  } catch {
+    return '';
+  }
 }
 
+/** By name, as there are several classes of it, and other realms. */
 function isAbortError(reason: unknown): boolean {
-  return reason instanceof Error && reason.name === 'AbortError';
+  return holds(() => (reason as Error).name === 'AbortError');
+}
+
+function isError(value: unknown): boolean {
+  return types.isNativeError(value) || value instanceof Error;
 }
 
 export function stopOnAbort(
@@ -66,21 +82,27 @@ export function stopOnAbort(
   const stop = (): void => {
     const { reason } = signal;
     const options = { via: 'abort', stack, hasCaller: false } as const;
-    if (isAbortError(reason)) attachment.requestPlainStop(options);
-    else attachment.report(reason, options);
+    if (!isAbortError(reason)) {
+      attachment.report(reason, options);
+      return;
+    }
+    attachment.requestPlainStop(options);
+    // Those who listen to the same signal will come with the same reason.
+    const record = attachment.native.record();
+    if (record !== null) markEcho(reason, record.id);
   };
   if (signal.aborted) {
     stop();
     return disposable(() => {});
   }
   const link = describedLink(attachment, 'an AbortSignal (stopOnAbort)', () => {
-    signal.removeEventListener('abort', onAbort);
+    removeAbortListener(signal, onAbort);
   });
   const onAbort = (): void => {
     link[Symbol.dispose]();
     stop();
   };
-  return listening(link, () => signal.addEventListener('abort', onAbort));
+  return listening(link, () => addAbortListener(signal, onAbort));
 }
 
 function isEmitter(resource: Source): resource is NodeJS.EventEmitter {
@@ -127,7 +149,7 @@ function describeSource(resource: Closing): string {
 export function stopOnClose(
   attachment: Attachment,
   resource: Source,
-  events: string[],
+  events: readonly string[],
   as: 'plain' | 'error',
   stack: string,
 ): Disposable {
@@ -150,9 +172,10 @@ export function stopOnClose(
   const listeners = events.map((event) => ({
     event,
     listen: (argument: unknown): void => {
-      const carried =
-        argument instanceof Error ? argument : (argument as { error?: unknown } | null)?.error;
-      if (carried instanceof Error) own = carried;
+      const carried = isError(argument)
+        ? argument
+        : (argument as { error?: unknown } | null)?.error;
+      if (isError(carried)) own = carried;
       link[Symbol.dispose]();
       stop(event);
     },
@@ -183,7 +206,7 @@ const UNLINKABLE = new Set([
   'SIGIOT', // SIGABRT by another name
 ]);
 
-export function checkSignals(signals: unknown): asserts signals is NodeJS.Signals[] {
+export function checkSignals(signals: unknown): asserts signals is readonly NodeJS.Signals[] {
   const isArray = holds(() => Array.isArray(signals));
   if (!isArray) throw invalidType('signals', 'an array of signal names', signals);
   for (const signal of signals as unknown[]) {
@@ -194,9 +217,29 @@ export function checkSignals(signals: unknown): asserts signals is NodeJS.Signal
   }
 }
 
+type SignalListener = (signal: NodeJS.Signals) => void;
+
+const signalListeners = new Map<NodeJS.Signals, Set<SignalListener>>();
+
+function dispatch(signal: NodeJS.Signals): void {
+  for (const listener of signalListeners.get(signal) ?? []) listener(signal);
+}
+
+/** One listener of the process's for all of ours: the eleventh would warn of a leak. */
+function addSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
+  const all = signalListeners.get(signal) ?? new Set();
+  signalListeners.set(signal, all.add(listener));
+  if (!process.listeners(signal).includes(dispatch)) process.on(signal, dispatch);
+}
+
+function removeSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
+  const all = signalListeners.get(signal);
+  if (all?.delete(listener) && all.size === 0) process.off(signal, dispatch);
+}
+
 export function stopOnSignals(
   attachment: Attachment,
-  signals: NodeJS.Signals[],
+  signals: readonly NodeJS.Signals[],
   stack: string,
 ): Disposable {
   if (!isMainThread) {
@@ -211,20 +254,21 @@ export function stopOnSignals(
   // comes from native code, as this thread may be busy.
   const listen = (signal: NodeJS.Signals): void => {
     if (native !== 0) return;
-    for (const name of names) process.off(name, listen); // a second one: the default
+    link[Symbol.dispose](); // a second one: the default
     attachment.requestPlainStop({ via: 'signal', signal, stack, hasCaller: false });
   };
-  for (const name of names) process.on(name, listen);
+  for (const name of names) addSignalListener(name, listen);
   const numbers = names.map((name) => constants.signals[name]);
   const native = attachment.native.linkSignals(names, numbers, stack);
-  return describedLink(
+  const link = describedLink(
     attachment,
     `the process signals ${names.join(', ')} (stopOnSignals)`,
     () => {
       attachment.native.unlinkSignals(native);
-      for (const name of names) process.off(name, listen);
+      for (const name of names) removeSignalListener(name, listen);
     },
   );
+  return link;
 }
 
 export function stopAfter(attachment: Attachment, ms: number, stack: string): Disposable {
@@ -232,8 +276,16 @@ export function stopAfter(attachment: Attachment, ms: number, stack: string): Di
   const error = new DeadlineExceededError(
     `The coordinator '${attachment.native.name}' was given ${ms} ms, which are over`,
   );
-  const timer = attachment.native.stopAfter(ms, encode(error).bytes, stack);
-  return describedLink(attachment, `a deadline of ${ms} ms (stopAfter)`, () => {
+  const timer = attachment.native.stopAfter(
+    ms,
+    encode(error).bytes,
+    stack,
+    `a deadline of ${ms} ms (stopAfter)`,
+  );
+  const link = disposable(() => {
+    attachment.links.delete(link);
     attachment.native.cancelStopAfter(timer);
   });
+  attachment.links.add(link);
+  return link;
 }

@@ -92,6 +92,7 @@ export interface NativeAttachment {
   /** Of the coordinator, never used twice in a process. */
   readonly id: string;
   readonly name: string;
+  readonly stopGracePeriodMs: number;
 
   requestStop(
     error: Uint8Array | null,
@@ -121,7 +122,9 @@ export interface NativeAttachment {
   threads(): NativeThread[];
   endedThreads(): NativeThread[];
 
-  /** Null: the caller is one of the threads, or runs in one of `tasks`. */
+  /** Whether the caller is one of the threads, or runs in one of `tasks`. */
+  wouldJoinItself(tasks: number[]): boolean;
+  /** Null: it would join itself. */
   beginJoin(tasks: number[]): number | null;
   joinRemainingMs(join: number, gracePeriodMs: number): number;
   joinHasEnded(join: number): boolean;
@@ -129,7 +132,7 @@ export interface NativeAttachment {
   abandonJoin(join: number): void;
 
   /** Null: nested too deeply. */
-  child(name: string, cleanStopTypes: string[]): NativeAttachment | null;
+  child(name: string, cleanStopTypes: string[], stopGracePeriodMs: number): NativeAttachment | null;
   /** Whether anybody but this object could request a stop. */
   hasOtherOwners(): boolean;
   publish(): void;
@@ -137,7 +140,8 @@ export interface NativeAttachment {
   addLink(description: string): number;
   removeLink(link: number): void;
   links(): string[];
-  stopAfter(ms: number, error: Uint8Array, stack: string): number;
+  /** Described as a link until it has fired or is cancelled. */
+  stopAfter(ms: number, error: Uint8Array, stack: string, description: string): number;
   cancelStopAfter(timer: number): void;
   /** 0: the platform has no such signals. */
   linkSignals(names: string[], numbers: number[], stack: string): number;
@@ -149,14 +153,11 @@ export interface NativeAttachment {
 export interface NativeBinding {
   /** Names this process and this copy of the package. */
   readonly world: string;
-  setup(options: {
-    threadId: number;
-    threadName: string;
-    isWorker: boolean;
-    allocateSlab: () => Int32Array;
-    onRing: () => void;
-  }): void;
-  createCoordinator(name: string, cleanStopTypes: string[]): NativeAttachment;
+  createCoordinator(
+    name: string,
+    cleanStopTypes: string[],
+    stopGracePeriodMs: number,
+  ): NativeAttachment;
   hasCoordinator(id: number): boolean;
   attachCoordinator(id: number): NativeAttachment | null;
   /** The coordinator that spawned this worker. */
@@ -164,13 +165,26 @@ export interface NativeBinding {
   /** Tokens of the attachments that have news. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;
-  beginSpawn(): void;
-  endSpawn(attachment?: NativeAttachment, threadId?: number, name?: string): void;
+  /** Returns a ticket. Workers that look for their coordinator wait for its end. */
+  beginSpawn(): number;
+  setSpawned(attachment: NativeAttachment, threadId: number, name: string): void;
+  endSpawn(ticket: number): void;
   forgetSpawned(threadId: number): void;
   noteUncaught(error: Uint8Array): void;
   takeUncaught(threadId: number): Uint8Array | null;
   nextIdentity(): string;
 }
+
+/** What the addon exports: a binding for each evaluation of this file. */
+type Addon = {
+  setup(options: {
+    threadId: number;
+    threadName: string;
+    isWorker: boolean;
+    allocateSlab: () => Int32Array;
+    onRing: () => void;
+  }): NativeBinding;
+};
 
 const SLAB_BYTES = 4096;
 const FIRST_SLAB_BYTES = 16_384;
@@ -199,7 +213,7 @@ export function threadName(): string {
   return given || `worker-${workerThreads.threadId}`;
 }
 
-function load(): NativeBinding {
+function load(): Addon {
   const require = createRequire(import.meta.url);
   const root = join(dirname(fileURLToPath(import.meta.url)), '..');
   const platform = `${process.platform}-${process.arch}`;
@@ -238,15 +252,13 @@ export function onNative(hooks: { ring: () => void; ready: () => void }): void {
 /** The addon, loaded and set up for this thread on first use: nothing happens on import. */
 export function binding(): NativeBinding {
   if (loaded !== undefined) return loaded;
-  const addon = load();
-  addon.setup({
+  loaded = load().setup({
     threadId: workerThreads.threadId,
     threadName: threadName(),
     isWorker: !workerThreads.isMainThread,
     allocateSlab,
     onRing: () => ring(),
   });
-  loaded = addon;
   ready();
-  return addon;
+  return loaded;
 }

@@ -151,17 +151,20 @@ function isCustom(thread: object): thread is { join(): PromiseLike<unknown> } {
 function watch(attachment: Attachment, thread: JoinableThread, name?: string): Watch {
   if (isWorker(thread)) return watchWorker(attachment, thread, name);
   if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name);
-  if (isCustom(thread)) {
-    const made = new Watch(attachment, 'custom', name ?? nameOf(thread) ?? 'thread');
-    let joined: PromiseLike<unknown>;
-    try {
-      joined = thread.join();
-    } catch (error) {
-      joined = Promise.reject(error);
-    }
-    return watchPromise(made, joined);
+  // First, as a promise that can also be joined is a promise.
+  if (holds(() => isPromiseLike(thread))) {
+    const promise = thread as PromiseLike<unknown>;
+    return watchPromise(new Watch(attachment, 'task', name ?? 'promise'), promise);
   }
-  return watchPromise(new Watch(attachment, 'task', name ?? 'promise'), thread);
+  const custom = thread as { join(): PromiseLike<unknown> };
+  const made = new Watch(attachment, 'custom', name ?? nameOf(custom) ?? 'thread');
+  let joined: PromiseLike<unknown>;
+  try {
+    joined = custom.join();
+  } catch (error) {
+    joined = Promise.reject(error);
+  }
+  return watchPromise(made, joined);
 }
 
 function watchPromise(made: Watch, promise: PromiseLike<unknown>): Watch {
@@ -178,24 +181,39 @@ function watchPromise(made: Watch, promise: PromiseLike<unknown>): Watch {
 
 /** What `terminate()` makes a worker exit with. */
 const TERMINATED = 1;
+/** The threadId of a Worker that has exited. */
+const EXITED = -1;
+
+/** What workers died of, for all who watch them, until they have exited. */
+const uncaught = new Map<number, { value: unknown }>();
+
+/** Its own thread has encoded the error if it could: class and fields intact. */
+function uncaughtIn(threadId: number, received: unknown): unknown {
+  let known = uncaught.get(threadId);
+  if (known === undefined) {
+    const bytes = binding().takeUncaught(threadId);
+    known = { value: bytes === null ? restoreClass(received) : decode(bytes).value };
+    uncaught.set(threadId, known);
+  }
+  return known.value;
+}
 
 function watchWorker(attachment: Attachment, worker: Worker, name?: string): Watch {
-  const { threadId } = worker; // -1 once it has exited
-  const made = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, threadId);
-  if (threadId === -1) {
-    made.end();
-    return made;
+  const { threadId } = worker;
+  if (threadId === EXITED) {
+    const ended = new Watch(attachment, 'worker', name ?? 'worker');
+    ended.end();
+    return ended;
   }
+  const made = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, threadId);
   let failed = false;
   worker.on('error', (error: unknown) => {
     failed = true;
-    // Its own thread has encoded the error if it could: class and fields intact.
-    const bytes = binding().takeUncaught(threadId);
-    const intact = bytes === null ? restoreClass(error) : decode(bytes).value;
-    made.fail(intact, { via: 'worker-exit', threadId });
+    made.fail(uncaughtIn(threadId, error), { via: 'worker-exit', threadId });
   });
   worker.on('exit', (code) => {
     binding().forgetSpawned(threadId);
+    uncaught.delete(threadId);
     const expected = code === 0 || (code === TERMINATED && made.stopWasRequested);
     if (!failed && !expected) {
       const error = new UnavailableError(`Worker '${made.name}' exited with code ${code}`);
@@ -275,15 +293,15 @@ export function spawn(
   options: WorkerOptions | undefined,
 ): Worker {
   const native = binding();
-  native.beginSpawn();
+  const ticket = native.beginSpawn();
   try {
     const worker = new Worker(url, options);
     const name = nameOf(options ?? {}) ?? `worker-${worker.threadId}`;
-    native.endSpawn(attachment.native, worker.threadId, name);
+    native.setSpawned(attachment.native, worker.threadId, name);
     register(attachment, worker, name);
     return worker;
   } finally {
-    native.endSpawn();
+    native.endSpawn(ticket);
   }
 }
 

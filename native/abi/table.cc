@@ -84,11 +84,7 @@ std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given) {
   fields.code = ToString(error.code);
   fields.stack = ToString(error.stack);
   fields.native_type = ToString(error.native_type);
-  if (fields.name.empty()) fields.name = "NativeError";
-  if (fields.code.empty() && fields.name == "NativeError") fields.code = "ERR_ALLSTOP_NATIVE";
-  for (const std::string* type : {&fields.native_type, &fields.name}) {
-    if (!type->empty()) fields.chain.push_back(*type);
-  }
+  core::ErrorRecord::Complete(fields);
   return core::ErrorRecord::Encode(std::move(fields));
 }
 
@@ -198,11 +194,9 @@ allstop_status ThreadEnter(allstop_thread* thread) {
 const std::shared_ptr<const core::ErrorRecord>& OutOfMemory() {
   static const auto* const record = new std::shared_ptr<const core::ErrorRecord>([] {
     core::ErrorFields fields;
-    fields.name = "NativeError";
     fields.message = "A thread failed, and there was no memory to record its error";
-    fields.code = "ERR_ALLSTOP_NATIVE";
     fields.native_type = "std::bad_alloc";
-    fields.chain = {fields.native_type, fields.name};
+    core::ErrorRecord::Complete(fields);
     return core::ErrorRecord::Encode(std::move(fields));
   }());
   return *record;

@@ -31,16 +31,12 @@ Napi::Value Checked(const Info& info) {
   }
 }
 
-Napi::Value Setup(const Info& info) {
-  Environment::Setup(info.Env(), ObjectArgument(info, 0));
-  return info.Env().Undefined();
-}
-
 Napi::Value CreateCoordinator(const Info& info) {
   core::Coordinator::Options options;
   options.name = StringArgument(info, 0);
   options.clean_stop_types = StringsArgument(info, 1);
-  return Attachment::Make(info.Env(), core::Coordinator::Create(std::move(options)));
+  options.stop_grace_period_ms = NumberArgument(info, 2);
+  return Attachment::Make(*Environment::Of(info), core::Coordinator::Create(std::move(options)));
 }
 
 Napi::Value HasCoordinator(const Info& info) {
@@ -50,11 +46,11 @@ Napi::Value HasCoordinator(const Info& info) {
 
 Napi::Value AttachCoordinator(const Info& info) {
   const auto coordinator = core::Registry::Get().Find(IdArgument(info, 0));
-  return coordinator ? Attachment::Make(info.Env(), coordinator) : info.Env().Null();
+  return coordinator ? Attachment::Make(*Environment::Of(info), coordinator) : info.Env().Null();
 }
 
 Napi::Value TakeDirty(const Info& info) {
-  const auto tokens = Environment::Of(info.Env())->doorbell()->TakeDirty();
+  const auto tokens = Environment::Of(info)->doorbell()->TakeDirty();
   Napi::Array array = Napi::Array::New(info.Env(), tokens.size());
   std::uint32_t index = 0;
   for (const std::uint32_t token : tokens) array.Set(index++, token);
@@ -62,24 +58,28 @@ Napi::Value TakeDirty(const Info& info) {
 }
 
 Napi::Value SetDoorbellReferenced(const Info& info) {
-  Environment::Of(info.Env())->doorbell()->SetReferenced(info.Env(), BooleanArgument(info, 0));
+  Environment::Of(info)->doorbell()->SetReferenced(info.Env(), BooleanArgument(info, 0));
   return info.Env().Undefined();
 }
 
+// Returns a ticket for EndSpawn.
 Napi::Value BeginSpawn(const Info& info) {
-  Environment::Of(info.Env())->spawn_ticket = SpawnedWorkers::Get().Begin();
+  const std::uint64_t ticket = SpawnedWorkers::Get().Begin();
+  Environment::Of(info)->spawn_tickets.insert(ticket);
+  return Napi::Number::New(info.Env(), static_cast<double>(ticket));
+}
+
+Napi::Value SetSpawned(const Info& info) {
+  const auto* attachment = Attachment::Unwrap(ObjectArgument(info, 0));
+  SpawnedWorkers::Get().Add(static_cast<std::uint32_t>(IdArgument(info, 1)),
+                            {attachment->coordinator(), StringArgument(info, 2)});
   return info.Env().Undefined();
 }
 
 Napi::Value EndSpawn(const Info& info) {
-  const auto environment = Environment::Of(info.Env());
-  if (info[0].IsObject()) {
-    const auto* attachment = Attachment::Unwrap(info[0].As<Napi::Object>());
-    SpawnedWorkers::Get().Add(static_cast<std::uint32_t>(IdArgument(info, 1)),
-                              {attachment->coordinator(), StringArgument(info, 2)});
-  }
-  if (environment->spawn_ticket) SpawnedWorkers::Get().End(*environment->spawn_ticket);
-  environment->spawn_ticket.reset();
+  const std::uint64_t ticket = IdArgument(info, 0);
+  SpawnedWorkers::Get().End(ticket);
+  Environment::Of(info)->spawn_tickets.erase(ticket);
   return info.Env().Undefined();
 }
 
@@ -89,16 +89,15 @@ Napi::Value ForgetSpawned(const Info& info) {
 }
 
 Napi::Value CurrentCoordinator(const Info& info) {
-  const auto environment = Environment::Of(info.Env());
+  const auto environment = Environment::Of(info);
   auto spawned = SpawnedWorkers::Get().Find(environment->thread_id());
   if (!spawned) return info.Env().Null();
   environment->thread_name = spawned->name;
-  return Attachment::Make(info.Env(), std::move(spawned->coordinator));
+  return Attachment::Make(*environment, std::move(spawned->coordinator));
 }
 
 Napi::Value NoteUncaught(const Info& info) {
-  SpawnedWorkers::Get().NoteUncaught(Environment::Of(info.Env())->thread_id(),
-                                     BytesArgument(info, 0));
+  SpawnedWorkers::Get().NoteUncaught(Environment::Of(info)->thread_id(), BytesArgument(info, 0));
   return info.Env().Undefined();
 }
 
@@ -113,26 +112,35 @@ Napi::Value NextIdentity(const Info& info) {
   return Napi::String::New(info.Env(), core::NextIdentity());
 }
 
-Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  // Native threads may run this code when the last environment has ended.
-  allstop_pin_module();
+// setup(options): the addon's functions, for one evaluation of our JavaScript.
+Napi::Value Setup(const Info& info) {
+  const Napi::Env env = info.Env();
+  const auto environment = Environment::Setup(env, ObjectArgument(info, 0));
+  Napi::Object functions = Napi::Object::New(env);
   const auto set = [&](const char* name, Napi::Value (*function)(const Info&)) {
-    exports.Set(name, Napi::Function::New(env, function, name));
+    functions.Set(name, Napi::Function::New(env, function, name, environment.get()));
   };
-  set("setup", Checked<Setup>);
   set("createCoordinator", Checked<CreateCoordinator>);
   set("hasCoordinator", Checked<HasCoordinator>);
   set("attachCoordinator", Checked<AttachCoordinator>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);
+  set("setSpawned", Checked<SetSpawned>);
   set("endSpawn", Checked<EndSpawn>);
   set("forgetSpawned", Checked<ForgetSpawned>);
   set("currentCoordinator", Checked<CurrentCoordinator>);
   set("noteUncaught", Checked<NoteUncaught>);
   set("takeUncaught", Checked<TakeUncaught>);
   set("nextIdentity", Checked<NextIdentity>);
-  exports.Set("world", core::World());
+  functions.Set("world", core::World());
+  return functions;
+}
+
+Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  // Native threads may run this code when the last environment has ended.
+  allstop_pin_module();
+  exports.Set("setup", Napi::Function::New(env, Checked<Setup>, "setup"));
   return exports;
 }
 

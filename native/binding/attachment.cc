@@ -54,7 +54,7 @@ Napi::Value Attachment::Checked(const Info& info) {
   }
 }
 
-Napi::Function Attachment::Class(Napi::Env env) {
+Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {
 #define ALLSTOP_METHOD(name, method) InstanceMethod<&Attachment::Checked<&Attachment::method>>(name)
   return DefineClass(env, "NativeAttachment",
                      {
@@ -74,6 +74,7 @@ Napi::Function Attachment::Class(Napi::Env env) {
                          ALLSTOP_METHOD("endThread", EndThread),
                          ALLSTOP_METHOD("threads", Threads),
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
+                         ALLSTOP_METHOD("wouldJoinItself", WouldJoinItself),
                          ALLSTOP_METHOD("beginJoin", BeginJoin),
                          ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
                          ALLSTOP_METHOD("joinHasEnded", JoinHasEnded),
@@ -91,17 +92,19 @@ Napi::Function Attachment::Class(Napi::Env env) {
                          ALLSTOP_METHOD("linkSignals", LinkSignals),
                          ALLSTOP_METHOD("unlinkSignals", UnlinkSignals),
                          ALLSTOP_METHOD("bindCapsule", BindCapsule),
-                     });
+                     },
+                     &environment);
 #undef ALLSTOP_METHOD
 }
 
-Napi::Value Attachment::Make(Napi::Env env, std::shared_ptr<core::Coordinator> coordinator) {
-  const auto external = CoordinatorExternal::New(env, &coordinator);
-  return Environment::Of(env)->attachment_class.New({external});
+Napi::Value Attachment::Make(const Environment& environment,
+                             std::shared_ptr<core::Coordinator> coordinator) {
+  const auto external = CoordinatorExternal::New(environment.attachment_class.Env(), &coordinator);
+  return environment.attachment_class.New({external});
 }
 
 Attachment::Attachment(const Info& info)
-    : Napi::ObjectWrap<Attachment>(info), environment_(Environment::Of(info.Env())) {
+    : Napi::ObjectWrap<Attachment>(info), environment_(Environment::Of(info)) {
   if (!info[0].IsExternal()) throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor");
   coordinator_ = *info[0].As<CoordinatorExternal>().Data();
   slot_ = environment_->AcquireSlot(info.Env());
@@ -114,6 +117,7 @@ Attachment::Attachment(const Info& info)
   self.Set("token", token_);
   self.Set("id", std::to_string(coordinator_->id()));
   self.Set("name", coordinator_->name());
+  self.Set("stopGracePeriodMs", coordinator_->options().stop_grace_period_ms);
 }
 
 Attachment::~Attachment() {
@@ -122,10 +126,8 @@ Attachment::~Attachment() {
   Detach();
 }
 
-void Attachment::Close(const core::StopRequest& unobserved) {
-  if (!observer_) return;
-  coordinator_->EndThreadsOwnedBy(environment_->id(), unobserved);
-  Detach();
+void Attachment::Close() {
+  if (observer_) Detach();
 }
 
 void Attachment::Detach() {
@@ -134,7 +136,6 @@ void Attachment::Detach() {
   observer_ = nullptr;
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
-  for (const std::uint64_t timer : timers_) core::CancelScheduledStop(timer);
   for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
 }
 
@@ -219,6 +220,7 @@ Napi::Value Attachment::RegisterThread(const Info& info) {
     thread.thread_id = IdArgument(info, 2);
   }
   thread.owner = environment_->id();
+  environment_->Watch(coordinator_);
   const std::uint64_t id = coordinator_->RegisterThread(std::move(thread));
   return Napi::Number::New(info.Env(), static_cast<double>(id));
 }
@@ -240,16 +242,24 @@ Napi::Value Attachment::EndedThreads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->EndedThreads());
 }
 
-Napi::Value Attachment::BeginJoin(const Info& info) {
+core::JoinCaller Attachment::Caller(const Napi::Value& tasks) const {
   core::JoinCaller caller;
   caller.is_worker = environment_->is_worker();
   caller.worker_thread_id = environment_->thread_id();
-  const auto tasks = info[0].As<Napi::Array>();
-  for (std::uint32_t i = 0; i < tasks.Length(); ++i) {
-    const auto task = tasks.Get(i).As<Napi::Number>().Int64Value();
-    caller.tasks.push_back(static_cast<std::uint64_t>(task));
+  const auto ids = tasks.As<Napi::Array>();
+  for (std::uint32_t i = 0; i < ids.Length(); ++i) {
+    const auto id = ids.Get(i).As<Napi::Number>().Int64Value();
+    caller.tasks.push_back(static_cast<std::uint64_t>(id));
   }
-  auto join = coordinator_->BeginJoin(caller, observer_);
+  return caller;
+}
+
+Napi::Value Attachment::WouldJoinItself(const Info& info) {
+  return Napi::Boolean::New(info.Env(), coordinator_->WouldJoinItself(Caller(info[0])));
+}
+
+Napi::Value Attachment::BeginJoin(const Info& info) {
+  auto join = coordinator_->BeginJoin(Caller(info[0]), observer_);
   if (!join) return info.Env().Null();
   joins_.emplace(next_join_, std::move(join));
   return Napi::Number::New(info.Env(), next_join_++);
@@ -293,9 +303,10 @@ Napi::Value Attachment::Child(const Info& info) {
   core::Coordinator::Options options;
   options.name = StringArgument(info, 0);
   options.clean_stop_types = StringsArgument(info, 1);
+  options.stop_grace_period_ms = NumberArgument(info, 2);
   auto child = coordinator_->CreateChild(std::move(options));
   if (!child) return info.Env().Null();
-  return Make(info.Env(), std::move(child));
+  return Make(*environment_, std::move(child));
 }
 
 Napi::Value Attachment::HasOtherOwners(const Info& info) {
@@ -345,14 +356,14 @@ Napi::Value Attachment::StopAfter(const Info& info) {
   request.error = ErrorArgument(info, 1);
   request.requester.stack = StringArgument(info, 2);
   request.has_caller = false;
-  const std::uint64_t timer = core::ScheduleStop(coordinator_, deadline, std::move(request));
-  timers_.insert(timer);
+  // The coordinator's, not ours: it stands when this object and its thread are gone.
+  const std::uint64_t timer =
+      core::ScheduleStop(coordinator_, deadline, std::move(request), StringArgument(info, 3));
   return Napi::Number::New(info.Env(), static_cast<double>(timer));
 }
 
 Napi::Value Attachment::CancelStopAfter(const Info& info) {
-  const std::uint64_t timer = IdArgument(info, 0);
-  if (timers_.erase(timer) != 0) core::CancelScheduledStop(timer);
+  core::CancelScheduledStop(IdArgument(info, 0));
   return info.Env().Undefined();
 }
 

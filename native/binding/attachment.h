@@ -21,14 +21,15 @@ namespace allstop::binding {
 // first; then Close takes its observer, its joins and its links out of the core.
 class Attachment final : public Napi::ObjectWrap<Attachment> {
  public:
-  static Napi::Function Class(Napi::Env env);
-  static Napi::Value Make(Napi::Env env, std::shared_ptr<core::Coordinator> coordinator);
+  static Napi::Function Class(Napi::Env env, Environment& environment);
+  static Napi::Value Make(const Environment& environment,
+                          std::shared_ptr<core::Coordinator> coordinator);
 
   explicit Attachment(const Napi::CallbackInfo& info);
   ~Attachment() override;
 
-  // The environment ends: threads that it watched are `unobserved`.
-  void Close(const core::StopRequest& unobserved);
+  // The environment ends.
+  void Close();
 
   const std::shared_ptr<core::Coordinator>& coordinator() const { return coordinator_; }
 
@@ -57,6 +58,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment> {
   Napi::Value Threads(const Info& info);
   Napi::Value EndedThreads(const Info& info);
 
+  Napi::Value WouldJoinItself(const Info& info);
   Napi::Value BeginJoin(const Info& info);
   Napi::Value JoinRemainingMs(const Info& info);
   Napi::Value JoinHasEnded(const Info& info);
@@ -77,6 +79,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment> {
   Napi::Value BindCapsule(const Info& info);
 
   core::StopRequest Request(core::Via via) const;
+  core::JoinCaller Caller(const Napi::Value& tasks) const;
   void Detach();
 
   std::shared_ptr<Environment> environment_;
@@ -87,7 +90,6 @@ class Attachment final : public Napi::ObjectWrap<Attachment> {
   std::uint32_t next_join_ = 1;
   std::map<std::uint32_t, std::shared_ptr<core::Join>> joins_;
   std::set<std::uint64_t> links_;
-  std::set<std::uint64_t> timers_;
   std::set<std::uint64_t> signals_;
 };
 

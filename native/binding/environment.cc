@@ -1,5 +1,7 @@
 #include "environment.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "../core/identity.h"
@@ -15,23 +17,16 @@ constexpr std::uint32_t kWordsPerSlot = 16;  // 64 bytes: a cache line
 std::shared_ptr<const core::ErrorRecord> UnobservedError(const std::string& observer) {
   core::ErrorFields fields;
   fields.name = "UnavailableError";
-  fields.code = "ERR_ALLSTOP_UNAVAILABLE";
   fields.message =
       "Registered threads are no longer observed: the JavaScript thread that registered them (" +
       observer + ") has ended";
-  fields.chain = {"UnavailableError", "AllstopError", "Error"};
+  core::ErrorRecord::Complete(fields);
   return core::ErrorRecord::Encode(std::move(fields));
 }
 
 }  // namespace
 
-std::shared_ptr<Environment> Environment::Of(Napi::Env env) {
-  auto* const environment = env.GetInstanceData<std::shared_ptr<Environment>>();
-  if (environment == nullptr) throw Napi::Error::New(env, "allstop: setup has not been called");
-  return *environment;
-}
-
-void Environment::Setup(Napi::Env env, Napi::Object options) {
+std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object options) {
   static std::atomic<std::uint64_t> next_id{1};
   auto environment = std::make_shared<Environment>();
   environment->id_ = next_id.fetch_add(1);
@@ -39,12 +34,14 @@ void Environment::Setup(Napi::Env env, Napi::Object options) {
   environment->thread_name = options.Get("threadName").As<Napi::String>().Utf8Value();
   environment->is_worker_ = options.Get("isWorker").As<Napi::Boolean>().Value();
   environment->allocate_slab_ = Napi::Persistent(options.Get("allocateSlab").As<Napi::Function>());
-  environment->attachment_class = Napi::Persistent(Attachment::Class(env));
+  environment->attachment_class = Napi::Persistent(Attachment::Class(env, *environment));
   environment->doorbell_ = Doorbell::Create(env, options.Get("onRing"));
   if (!environment->doorbell_) throw Napi::Error::New(env, "allstop: no thread-safe function");
-  auto* const held = new std::shared_ptr<Environment>(environment);
-  env.SetInstanceData(held);
+  using All = std::vector<std::shared_ptr<Environment>>;
+  if (env.GetInstanceData<All>() == nullptr) env.SetInstanceData(new All);
+  env.GetInstanceData<All>()->push_back(environment);
   napi_add_env_cleanup_hook(env, CloseHook, environment.get());
+  return environment;
 }
 
 void Environment::CloseHook(void* environment) { static_cast<Environment*>(environment)->Close(); }
@@ -55,10 +52,23 @@ void Environment::Close() {
   unobserved.requester = ThisThread(core::Via::kWorkerExit);
   unobserved.error = UnobservedError(thread_name);
   unobserved.has_caller = false;
-  for (const auto& [token, attachment] : attachments_) attachment->Close(unobserved);
+  for (const auto& [id, watched] : watched_) {
+    if (const auto coordinator = watched.lock()) coordinator->EndThreadsOwnedBy(id_, unobserved);
+  }
+  for (const auto& [token, attachment] : attachments_) attachment->Close();
   attachments_.clear();
   published_.clear();
-  if (spawn_ticket) SpawnedWorkers::Get().End(*spawn_ticket);
+  for (const std::uint64_t ticket : spawn_tickets) SpawnedWorkers::Get().End(ticket);
+}
+
+void Environment::Watch(const std::shared_ptr<core::Coordinator>& coordinator) {
+  if (watched_.size() >= watched_limit_) {
+    for (auto each = watched_.begin(); each != watched_.end();) {
+      each = each->second.expired() ? watched_.erase(each) : std::next(each);
+    }
+    watched_limit_ = std::max<std::size_t>(64, 2 * watched_.size());
+  }
+  watched_.emplace(coordinator->id(), coordinator);
 }
 
 Slot Environment::AcquireSlot(Napi::Env env) {

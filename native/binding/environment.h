@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,11 +33,15 @@ struct Slot {
 // after the doorbell's thread-safe function, hence before that is finalized.
 // Attachments keep the object itself alive beyond that, as Node may run their
 // finalizers later.
-class Environment {
+class Environment : public std::enable_shared_from_this<Environment> {
  public:
-  // The environment of `env`; throws a Napi::Error before Setup.
-  static std::shared_ptr<Environment> Of(Napi::Env env);
-  static void Setup(Napi::Env env, Napi::Object options);
+  // One for each evaluation of our JavaScript: a bundle, or a test runner, may hold
+  // two copies of it over one addon. Each has a doorbell of its own.
+  static std::shared_ptr<Environment> Setup(Napi::Env env, Napi::Object options);
+  // The environment that a function or a class was made for.
+  static std::shared_ptr<Environment> Of(const Napi::CallbackInfo& info) {
+    return static_cast<Environment*>(info.Data())->shared_from_this();
+  }
 
   Napi::FunctionReference attachment_class;
 
@@ -60,8 +63,12 @@ class Environment {
   void Publish(std::shared_ptr<core::Coordinator> coordinator);
   void Unpublish(std::uint64_t id) { published_.erase(id); }
 
-  // The spawn that this environment is in the middle of, if it is.
-  std::optional<std::uint64_t> spawn_ticket;
+  // Threads are registered there: they end as unobserved when this ends, even if
+  // their attachment has been collected before.
+  void Watch(const std::shared_ptr<core::Coordinator>& coordinator);
+
+  // The spawns that this environment is in the middle of.
+  std::set<std::uint64_t> spawn_tickets;
 
   // The requester of a call made by this environment's JavaScript.
   core::Requester ThisThread(core::Via via) const;
@@ -85,6 +92,8 @@ class Environment {
   std::uint32_t next_token_ = 1;
   std::map<std::uint32_t, Attachment*> attachments_;
   std::map<std::uint64_t, std::shared_ptr<core::Coordinator>> published_;
+  std::map<std::uint64_t, std::weak_ptr<core::Coordinator>> watched_;
+  std::size_t watched_limit_ = 64;  // when to look for those that are gone
 };
 
 }  // namespace allstop::binding

@@ -32,15 +32,36 @@ void UnlinkSignals(std::uint64_t) {}
 namespace allstop::binding {
 namespace {
 
-// What the signal handler touches: lock-free, allocated statically, trivially
-// destroyed.
-std::atomic<bool> delivered{false};  // a first signal has come
+// What the signal handler touches: lock-free, allocated statically or never freed.
+
+// One link, as the handler sees it. Used again when the link is gone.
+struct Slot {
+  std::atomic<std::uint64_t> signals{0};  // bit N-1: signal N is linked
+  std::atomic<bool> delivered{false};     // a first signal has come
+  Slot* next = nullptr;                   // written before the slot is published
+};
+
+std::atomic<Slot*> slots{nullptr};  // grows at the front and never shrinks
 std::atomic<int> pipe_in{-1};
 struct sigaction previous[NSIG];  // written before the handler is installed
 
+std::uint64_t BitOf(int signal) { return std::uint64_t{1} << (signal - 1); }
+
+// Whether any link of this signal has not had its first one yet; marks them all.
+bool TakeFirst(int signal) {
+  bool linked = false;
+  bool first = false;
+  for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {
+    if ((slot->signals.load() & BitOf(signal)) == 0) continue;
+    linked = true;
+    if (!slot->delivered.exchange(true)) first = true;
+  }
+  return first || !linked;  // not linked any more: leave it to whoever was before us
+}
+
 void Handle(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  if (delivered.exchange(true)) {
+  if (!TakeFirst(signal)) {
     struct sigaction action = {};
     action.sa_handler = SIG_DFL;
     sigaction(signal, &action, nullptr);
@@ -49,7 +70,7 @@ void Handle(int signal, siginfo_t* info, void* context) {
     return;
   }
   const auto byte = static_cast<unsigned char>(signal);
-  // The pipe is empty at this point, so it cannot be full.
+  // Every link writes once until it is cleared, so the pipe cannot be full.
   [[maybe_unused]] const ssize_t written = write(pipe_in.load(), &byte, 1);
   const struct sigaction& next = previous[signal];
   if ((next.sa_flags & SA_SIGINFO) != 0) {
@@ -63,9 +84,13 @@ void Handle(int signal, siginfo_t* info, void* context) {
 // After the stop was cleared, the next signal is a first one again.
 class Rearm final : public core::Observer {
  public:
+  explicit Rearm(Slot& slot) : slot_(slot) {}
   void OnStop() override {}
-  void OnClear() override { delivered.store(false); }
+  void OnClear() override { slot_.delivered.store(false); }
   void OnJoinProgress() override {}
+
+ private:
+  Slot& slot_;
 };
 
 class SignalHub {
@@ -78,20 +103,22 @@ class SignalHub {
 
   std::uint64_t Add(std::shared_ptr<core::Coordinator> coordinator,
                     std::vector<std::pair<int, std::string>> signals, std::string stack) {
-    auto rearm = std::make_shared<Rearm>();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!Start()) return 0;
+    Slot& slot = FreeSlot();
+    auto rearm = std::make_shared<Rearm>(slot);
     coordinator->AddObserver(rearm, nullptr);
     coordinator->SetInterested(*rearm, true);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!Start()) {
-      coordinator->RemoveObserver(*rearm);
-      return 0;
-    }
-    delivered.store(false);
+    std::uint64_t bits = 0;
     for (const auto& [signal, name] : signals) {
-      if (users_[signal]++ == 0) Install(signal);
+      bits |= BitOf(signal);
+      ++users_[signal];
+      Install(signal);
     }
+    slot.delivered.store(false);
+    slot.signals.store(bits);
     links_.emplace(next_id_, Link{std::move(coordinator), std::move(rearm), std::move(signals),
-                                  std::move(stack)});
+                                  std::move(stack), &slot});
     return next_id_++;
   }
 
@@ -103,11 +130,14 @@ class SignalHub {
       if (found == links_.end()) return;
       removed = std::move(found->second);
       links_.erase(found);
+      removed.slot->signals.store(0);
       for (const auto& [signal, name] : removed.signals) {
         if (--users_[signal] == 0) Restore(signal);
       }
     }
     removed.coordinator->RemoveObserver(*removed.rearm);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_slots_.push_back(removed.slot);  // now that nothing rearms it any more
   }
 
  private:
@@ -116,7 +146,20 @@ class SignalHub {
     std::shared_ptr<Rearm> rearm;
     std::vector<std::pair<int, std::string>> signals;
     std::string stack;
+    Slot* slot = nullptr;
   };
+
+  Slot& FreeSlot() {
+    if (!free_slots_.empty()) {
+      Slot& slot = *free_slots_.back();
+      free_slots_.pop_back();
+      return slot;
+    }
+    auto* const slot = new Slot;
+    slot->next = slots.load();
+    slots.store(slot);
+    return *slot;
+  }
 
   bool Start() {
     if (pipe_in.load() != -1) return true;
@@ -128,20 +171,28 @@ class SignalHub {
     return true;
   }
 
+  static bool IsOurs(const struct sigaction& action) {
+    return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == Handle;
+  }
+
+  // Also if we were installed before: the runtime takes the signal back when
+  // JavaScript has removed all its listeners.
   void Install(int signal) {
+    struct sigaction current = {};
+    sigaction(signal, nullptr, &current);
+    if (IsOurs(current)) return;
+    previous[signal] = current;
     struct sigaction action = {};
     action.sa_sigaction = Handle;
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     sigfillset(&action.sa_mask);
-    sigaction(signal, nullptr, &previous[signal]);
     sigaction(signal, &action, nullptr);
   }
 
   void Restore(int signal) {
     struct sigaction current = {};
     sigaction(signal, nullptr, &current);
-    const bool ours = (current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == Handle;
-    if (ours) sigaction(signal, &previous[signal], nullptr);
+    if (IsOurs(current)) sigaction(signal, &previous[signal], nullptr);
   }
 
   void Run(int out) {
@@ -180,6 +231,7 @@ class SignalHub {
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Link> links_;
   std::map<int, int> users_;  // links by signal
+  std::vector<Slot*> free_slots_;
 };
 
 }  // namespace

@@ -360,10 +360,16 @@ Requester Coordinator::ThisThread(Via via) const {
   return requester;
 }
 
-std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
-                                             std::weak_ptr<Observer> waiter) {
+bool Coordinator::WouldJoinItself(const JoinCaller& caller) const {
   const std::uint64_t os_thread_id = OsThreadId();
-  const auto is_caller = [&](const ThreadInfo& info) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return IsAmongThreads(caller, os_thread_id);
+}
+
+bool Coordinator::IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const {
+  const auto entries = threads_.Live();
+  return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+    const ThreadInfo& info = entry->info;
     if (!info.alive) return false;
     if (info.kind == ThreadKind::kNative) {
       return info.has_thread_id && info.thread_id == os_thread_id;
@@ -372,15 +378,21 @@ std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
       return caller.is_worker && info.thread_id == caller.worker_thread_id;
     }
     return std::find(caller.tasks.begin(), caller.tasks.end(), info.id) != caller.tasks.end();
-  };
+  });
+}
+
+std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
+                                             std::weak_ptr<Observer> waiter) {
+  const std::uint64_t os_thread_id = OsThreadId();
   auto join = std::make_shared<Join>();
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (IsAmongThreads(caller, os_thread_id)) return nullptr;
   join->snapshot_ = threads_.Live();
-  for (const auto& entry : join->snapshot_) {
-    if (is_caller(entry->info)) return nullptr;
-  }
   // Memory first, so that a join which does not begin is listed nowhere.
-  for (const auto& entry : join->snapshot_) entry->joins.reserve(entry->joins.size() + 1);
+  for (const auto& entry : join->snapshot_) {
+    auto& joins = entry->joins;
+    if (joins.size() == joins.capacity()) joins.reserve(2 * joins.size() + 1);
+  }
   joins_.insert(join.get());
   for (const auto& entry : join->snapshot_) {  // invariant 4
     entry->joins.push_back(join.get());

@@ -77,6 +77,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   struct Options {
     std::string name;
     std::vector<std::string> clean_stop_types;  // see ErrorRecord::IsOfType
+    double stop_grace_period_ms = 120'000;      // a default, for who joins
   };
 
   static std::shared_ptr<Coordinator> Create(Options options);
@@ -124,7 +125,9 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   // The requester of the calling thread, by its registered name if it has one.
   Requester ThisThread(Via via) const;
 
-  // Null: the caller is among the threads that it would wait for. `waiter` is
+  // Whether the caller is among the threads that a join would wait for.
+  bool WouldJoinItself(const JoinCaller& caller) const;
+  // Null if it would join itself. `waiter` is
   // told when the join may have got further; without one, use BlockingJoin.
   std::shared_ptr<Join> BeginJoin(const JoinCaller& caller, std::weak_ptr<Observer> waiter = {});
   // How long the join may still take: 0 if it is over, infinity if neither all
@@ -176,6 +179,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   StopOutcome Suppress(const StopRequest& request);
   bool IsClean(const ErrorRecord& error) const;
   bool IsEcho(const StopRequest& request) const;
+  bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
   void Detach(Join& join);
 

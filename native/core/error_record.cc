@@ -1,6 +1,7 @@
 #include "error_record.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -77,6 +78,42 @@ std::shared_ptr<const ErrorRecord> ErrorRecord::Encode(ErrorFields fields) {
   for (const std::string& type : fields.chain) Append(bytes, kChain, type);
   if (!fields.native_type.empty()) Append(bytes, kNativeType, fields.native_type);
   return std::shared_ptr<const ErrorRecord>(new ErrorRecord(std::move(fields), std::move(bytes)));
+}
+
+void ErrorRecord::Complete(ErrorFields& fields) {
+  // lib/errors.ts has the same pairs; a test holds the two together.
+  static constexpr std::pair<std::string_view, std::string_view> kOurs[] = {
+      {"OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"},
+      {"CancelledError", "ERR_ALLSTOP_CANCELLED"},
+      {"DeadlineExceededError", "ERR_ALLSTOP_DEADLINE_EXCEEDED"},
+      {"FailedPreconditionError", "ERR_ALLSTOP_FAILED_PRECONDITION"},
+      {"InvalidArgumentError", "ERR_ALLSTOP_INVALID_ARGUMENT"},
+      {"UnavailableError", "ERR_ALLSTOP_UNAVAILABLE"},
+      {"InvalidHandleError", "ERR_ALLSTOP_INVALID_HANDLE"},
+      {"SelfJoinError", "ERR_ALLSTOP_SELF_JOIN"},
+      {"StragglersError", "ERR_ALLSTOP_STRAGGLERS"},
+      {"ClosureInputError", "ERR_ALLSTOP_CLOSURE_INPUT"},
+      {"ClusterNotReadyError", "ERR_ALLSTOP_CLUSTER_NOT_READY"},
+      {"NativeError", "ERR_ALLSTOP_NATIVE"},
+  };
+  static constexpr std::string_view kBuiltIn[] = {"TypeError",      "RangeError",   "SyntaxError",
+                                                  "ReferenceError", "EvalError",    "URIError",
+                                                  "AggregateError", "DOMException", "AbortError"};
+
+  if (fields.name.empty()) fields.name = "NativeError";
+  if (!fields.native_type.empty()) fields.chain.push_back(fields.native_type);
+  if (fields.name != "Error") fields.chain.push_back(fields.name);
+  const auto* const ours = std::find_if(std::begin(kOurs), std::end(kOurs), [&](const auto& pair) {
+    return pair.first == fields.name;
+  });
+  if (ours != std::end(kOurs)) {
+    if (fields.code.empty()) fields.code = ours->second;
+    fields.chain.emplace_back("AllstopError");
+  } else if (fields.name != "Error" && std::find(std::begin(kBuiltIn), std::end(kBuiltIn),
+                                                 fields.name) == std::end(kBuiltIn)) {
+    fields.chain.insert(fields.chain.end(), {"NativeError", "AllstopError"});
+  }
+  fields.chain.emplace_back("Error");
 }
 
 bool ErrorRecord::IsOfType(std::string_view type) const {

@@ -54,6 +54,11 @@ class ErrorRecord {
   const ErrorFields& fields() const { return fields_; }
   const std::string& bytes() const { return bytes_; }
 
+  // Of a native error, of which only name and type are known: what JavaScript's
+  // constructors would have given it. Names that are no class of JavaScript's or
+  // of ours become NativeError there.
+  static void Complete(ErrorFields& fields);
+
   // Whether `type` is the error's name, its code, or one of its constructors.
   bool IsOfType(std::string_view type) const;
 

@@ -44,7 +44,7 @@ enum class StopKind : std::uint8_t { kPlain = 0, kClean = 1, kError = 2 };
 // One stop. Immutable and shared, so that a wait which began before the stop was
 // cleared can still say what it saw.
 struct StopRecord {
-  std::string id;  // the error's id if there is one, else fresh
+  std::string id;                // the error's id if there is one, else fresh
   std::uint64_t generation = 0;  // which stop of its coordinator it is, from 1
   StopKind kind = StopKind::kPlain;
   std::shared_ptr<const ErrorRecord> error;  // null for kPlain

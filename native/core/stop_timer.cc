@@ -19,14 +19,17 @@ class StopTimer {
   }
 
   std::uint64_t Add(std::shared_ptr<Coordinator> coordinator, Clock::time_point at,
-                    StopRequest request) {
+                    StopRequest request, std::string description) {
+    const std::uint64_t link =
+        description.empty() ? 0 : coordinator->AddLink(std::move(description));
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!running_) {
       std::thread([this] { Run(); }).detach();
       running_ = true;
     }
     const std::uint64_t id = next_id_++;
-    const auto position = queue_.emplace(at, Item{id, std::move(coordinator), std::move(request)});
+    const auto position =
+        queue_.emplace(at, Item{id, link, std::move(coordinator), std::move(request)});
     try {
       positions_.emplace(id, position);
     } catch (...) {  // else it would come, and nobody could cancel it
@@ -39,18 +42,22 @@ class StopTimer {
 
   bool Remove(std::uint64_t id) {
     Item removed;  // its coordinator may die with it, so after the lock
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = positions_.find(id);
-    if (found == positions_.end()) return false;
-    removed = std::move(found->second->second);
-    queue_.erase(found->second);
-    positions_.erase(found);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto found = positions_.find(id);
+      if (found == positions_.end()) return false;
+      removed = std::move(found->second->second);
+      queue_.erase(found->second);
+      positions_.erase(found);
+    }
+    removed.coordinator->RemoveLink(removed.link);
     return true;
   }
 
  private:
   struct Item {
     std::uint64_t id = 0;
+    std::uint64_t link = 0;  // 0: none
     std::shared_ptr<Coordinator> coordinator;
     StopRequest request;
   };
@@ -72,6 +79,7 @@ class StopTimer {
       positions_.erase(due.id);
       queue_.erase(queue_.begin());
       lock.unlock();
+      due.coordinator->RemoveLink(due.link);
       due.coordinator->RequestStop(due.request);
       due.coordinator.reset();
       lock.lock();
@@ -89,9 +97,10 @@ class StopTimer {
 }  // namespace
 
 std::uint64_t ScheduleStop(std::shared_ptr<Coordinator> coordinator, Deadline deadline,
-                           StopRequest request) {
+                           StopRequest request, std::string description) {
   if (deadline.IsNever()) return 0;
-  return StopTimer::Get().Add(std::move(coordinator), *deadline.at(), std::move(request));
+  return StopTimer::Get().Add(std::move(coordinator), *deadline.at(), std::move(request),
+                              std::move(description));
 }
 
 bool CancelScheduledStop(std::uint64_t id) { return id != 0 && StopTimer::Get().Remove(id); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "coordinator.h"
 
@@ -11,9 +12,10 @@ namespace allstop::core {
 
 // Requests the stop when the deadline passes. The coordinator is kept alive until
 // then. One thread serves the process; it is started by the first call, sleeps
-// until the nearest deadline, and never ends. Any thread.
+// until the nearest deadline, and never ends. Any thread. With a description it is
+// a link of the coordinator's as long as it stands (Coordinator::AddLink).
 std::uint64_t ScheduleStop(std::shared_ptr<Coordinator> coordinator, Deadline deadline,
-                           StopRequest request);
+                           StopRequest request, std::string description = {});
 
 // False if the stop has been requested, or is about to be. Any thread.
 bool CancelScheduledStop(std::uint64_t id);

@@ -201,7 +201,7 @@ describe('what join throws', () => {
   it('completes as stopped, though the stop was cleared at once', async () => {
     const coord = new Coordinator();
     task(coord, 'held');
-    const joined = coord.join({ stopGracePeriodMs: 1 });
+    const joined = coord.join({ stopGracePeriodMs: 300 });
     coord.requestStop(new RangeError('cleared'));
     coord.clearStop();
     // The grace period runs; the error is no longer recorded, so it is not thrown.
