@@ -15,7 +15,11 @@ export type Ended = {
   durationMs: number;
 };
 
-export type RunOptions = { execPath?: string; execArgv?: string[] };
+export type RunOptions = {
+  execPath?: string;
+  execArgv?: string[];
+  env?: Record<string, string>;
+};
 
 /** A script that runs: wait for what it says, send signals to it, await its end. */
 export class Running {
@@ -30,7 +34,7 @@ export class Running {
     const script = fileURLToPath(new URL(`../lifecycle/scripts/${name}.mjs`, import.meta.url));
     const startedAt = performance.now();
     // Not the options of the test runner's own process.
-    const env = { ...process.env };
+    const env = { ...process.env, ...options.env };
     delete env['NODE_OPTIONS'];
     this.child = spawn(execPath, [...execArgv, script, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],

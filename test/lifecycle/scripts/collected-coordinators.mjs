@@ -19,14 +19,25 @@ const habits = [
   (coord) => coord.signal,
   (coord) => coord.signal.addEventListener('abort', () => ++heard),
   (coord) => void coord.waitForStop(),
-  (coord) => coord.stopAfter(10_000),
+  (coord) => coord.stopAfter(500),
   (coord) => coord.child().signal,
   (coord) => coord.requestStop(new Error('kept with the record')),
   (coord) => void coord.join([Promise.resolve()]),
 ];
 
+// Nobody stops these: the words that they poll may have been others' before.
+const quiet = [];
+
+function checkQuiet(round) {
+  quiet[round % 32] = new Coordinator();
+  if (!quiet.some((coord) => coord.shouldStop())) return;
+  say('stopped by nobody', { round });
+  process.exit(1);
+}
+
 async function collectWhileStopping(count) {
   for (let round = 0; round < count; ++round) {
+    checkQuiet(round);
     const coord = new Coordinator();
     registry.register(coord);
     habits[round % habits.length](coord);
