@@ -230,6 +230,40 @@ describe('what join throws', () => {
   });
 });
 
+describe('odd threads', () => {
+  it('has nothing to wait for in a worker that has exited', async () => {
+    const coord = new Coordinator();
+    const worker = new Worker('', { eval: true });
+    await new Promise((resolve) => worker.once('exit', resolve));
+    coord.registerThread(worker);
+    await coord.join([worker]);
+    expect(coord.shouldStop()).toBe(false);
+  });
+
+  it('takes a promise that can also be joined for a promise', async () => {
+    const coord = new Coordinator();
+    const held = gate();
+    const query = Object.assign(held.opened, {
+      join: () => expect.unreachable('a query has a join() of its own'),
+    });
+    const joined = coord.join([query]);
+    expect(coord.threads).toMatchObject([{ kind: 'task' }]);
+    held.open();
+    await joined;
+  });
+
+  it('waits in another thread for as long as the coordinator says by default', async () => {
+    const coord = new Coordinator({ stopGracePeriodMs: 1 });
+    task(coord, 'slow');
+    coord.requestStop();
+    const worker = new Worker(new URL('../fixtures/join-worker.mjs', import.meta.url), {
+      workerData: coord.handle,
+    });
+    const error = await new Promise<Error>((resolve) => worker.on('error', resolve));
+    expect(error.name).toBe('StragglersError');
+  });
+});
+
 describe('giving up', () => {
   it('rejects with the reason of the signal, and changes nothing', async () => {
     const coord = new Coordinator();
@@ -258,6 +292,19 @@ describe('joining oneself', () => {
     await coord.start((same) => same.join());
     expect(coord.stopRecord?.error).toBeInstanceOf(SelfJoinError);
     expect(coord.stopRecord?.error).toMatchObject({ code: 'ERR_ALLSTOP_SELF_JOIN' });
+  });
+
+  it('registers nothing of what was passed', async () => {
+    const coord = new Coordinator({ cleanStopErrors: ['SelfJoinError'] });
+    let names: string[] = [];
+    await coord.start(
+      async (same) => {
+        await same.join([new Promise(() => {})]).catch(() => {});
+        names = same.threads.map(({ name }) => name);
+      },
+      { name: 'self' },
+    );
+    expect(names).toEqual(['self']);
   });
 
   it('is an error in a task of a task', async () => {

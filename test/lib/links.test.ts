@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { Coordinator, DeadlineExceededError, UnavailableError } from 'allstop';
 import { describe, expect, it } from 'vitest';
+import { collectUntil } from '../support/collect.ts';
 
 describe('stopOnAbort', () => {
   it('stops plainly for an AbortError', () => {
@@ -178,5 +179,86 @@ describe('stopAfter', () => {
     later.stopAfter(250);
     await later.waitForStop();
     expect(coord.shouldStop()).toBe(false);
+  });
+});
+
+describe('a link', () => {
+  it('keeps a deadline standing when every object is collected', async () => {
+    const collected: string[] = [];
+    const registry = new FinalizationRegistry<string>((name) => collected.push(name));
+    const handle = (() => {
+      const coord = new Coordinator();
+      registry.register(coord, 'the coordinator');
+      coord.stopAfter(500);
+      return coord.handle;
+    })();
+    await collectUntil(() => collected.length === 1);
+    expect(await Coordinator.attach(handle).waitForStop(20_000)).toBe(true);
+  });
+
+  it('is no link any more once it has fired', async () => {
+    const coord = new Coordinator();
+    coord.stopAfter(1);
+    await coord.waitForStop();
+    coord.clearStop();
+    expect(coord.explain().links).toEqual([]);
+  });
+
+  it('is undone when the coordinator is disposed of, or its run is over', async () => {
+    const controller = new AbortController();
+    const emitter = new EventEmitter();
+    const link = (coord: Coordinator): void => {
+      coord.stopOnAbort(controller.signal);
+      coord.stopOnClose(emitter);
+      coord.stopOnSignals(['SIGUSR2']);
+      coord.stopAfter(60_000);
+    };
+    const coord = new Coordinator();
+    link(coord);
+    await coord[Symbol.asyncDispose]();
+    await Coordinator.run(link);
+    expect(coord.explain().links).toEqual([]);
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+    expect(emitter.eventNames()).toEqual([]);
+    expect(process.listenerCount('SIGUSR2')).toBe(0);
+  });
+
+  it('may be one of many to the same signal, without a warning', () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', onWarning);
+    const controller = new AbortController();
+    const coords = Array.from({ length: 50 }, () => new Coordinator());
+    for (const coord of coords) coord.stopOnAbort(controller.signal);
+    const links = coords.map((coord) => coord.stopOnSignals(['SIGUSR2']));
+    controller.abort();
+    expect(coords.every((coord) => coord.shouldStop())).toBe(true);
+    for (const each of links) each[Symbol.dispose]();
+    process.off('warning', onWarning);
+    expect(warnings).toEqual([]);
+  });
+
+  it('makes an echo of the reason that it stopped for', async () => {
+    const coord = new Coordinator();
+    const controller = new AbortController();
+    coord.stopOnAbort(controller.signal);
+    controller.abort();
+    await coord.start(() => controller.signal.throwIfAborted());
+    expect(coord.stopRecord?.suppressedCount).toBe(0);
+  });
+});
+
+describe('a call site that cannot be had', () => {
+  it('keeps nobody from stopping', async () => {
+    const coord = new Coordinator();
+    const { prepareStackTrace } = Error;
+    Error.prepareStackTrace = (_, sites) => sites;
+    try {
+      coord.requestStop();
+    } finally {
+      if (prepareStackTrace) Error.prepareStackTrace = prepareStackTrace;
+      else Reflect.deleteProperty(Error, 'prepareStackTrace');
+    }
+    expect(coord.stopRecord?.requester).not.toHaveProperty('stack');
   });
 });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { Coordinator, UnavailableError } from 'allstop';
 import { afterEach, describe, expect, it } from 'vitest';
+import { runScript, saidOf } from '../support/run-script.ts';
 
 const script = (name: string): URL => new URL(`./scripts/${name}.mjs`, import.meta.url);
 const started: Worker[] = [];
@@ -19,6 +20,15 @@ afterEach(async () => {
 });
 
 describe('a worker that ends before what it has registered', () => {
+  it('says so though all that knew of it was collected before', async () => {
+    const ended = await runScript('lost-watcher', [], { execArgv: ['--expose-gc'] });
+    expect(saidOf(ended, 'joined')).toEqual({
+      event: 'joined',
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      threads: 0,
+    });
+  });
+
   const names = ['a promise', 'a custom thread', 'a task'];
 
   it.each(['ends', 'is terminated'])('%s: a stop says so, and nobody hangs', async (how) => {

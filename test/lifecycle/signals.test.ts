@@ -102,3 +102,21 @@ describe('nothing happens to the process', () => {
     expect(ms).toBeLessThan(PROMPT_MS);
   });
 });
+
+describe.runIf(process.platform !== 'win32')('signals of several links', () => {
+  it('are taken again from a runtime that took them', async () => {
+    const script = startScript('taken-signals', ['takenBack']);
+    await script.says('ready');
+    script.kill('SIGINT');
+    expect(await script.ended).toMatchObject({ code: 5, signal: null, stderr: '' });
+  });
+
+  it('are counted for each link', async () => {
+    const script = startScript('taken-signals', ['apart']);
+    await script.says('ready');
+    script.kill('SIGUSR2');
+    await script.says('one stopped');
+    script.kill('SIGTERM');
+    expect(await script.ended).toMatchObject({ code: 6, signal: null, stderr: '' });
+  });
+});
