@@ -22,22 +22,12 @@ class StopTimer {
                     StopRequest request, std::string description) {
     const std::uint64_t link =
         description.empty() ? 0 : coordinator->AddLink(std::move(description));
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!running_) {
-      std::thread([this] { Run(); }).detach();
-      running_ = true;
-    }
-    const std::uint64_t id = next_id_++;
-    const auto position =
-        queue_.emplace(at, Item{id, link, std::move(coordinator), std::move(request)});
     try {
-      positions_.emplace(id, position);
-    } catch (...) {  // else it would come, and nobody could cancel it
-      queue_.erase(position);
+      return AddItem(at, Item{0, link, coordinator, std::move(request)});
+    } catch (...) {
+      coordinator->RemoveLink(link);
       throw;
     }
-    if (position == queue_.begin()) nearest_changed_.notify_one();
-    return id;
   }
 
   bool Remove(std::uint64_t id) {
@@ -62,6 +52,24 @@ class StopTimer {
     StopRequest request;
   };
   using Queue = std::multimap<Clock::time_point, Item>;
+
+  std::uint64_t AddItem(Clock::time_point at, Item item) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!running_) {
+      std::thread([this] { Run(); }).detach();
+      running_ = true;
+    }
+    const std::uint64_t id = item.id = next_id_++;
+    const auto position = queue_.emplace(at, std::move(item));
+    try {
+      positions_.emplace(id, position);
+    } catch (...) {  // else it would come, and nobody could cancel it
+      queue_.erase(position);
+      throw;
+    }
+    if (position == queue_.begin()) nearest_changed_.notify_one();
+    return id;
+  }
 
   void Run() {
     std::unique_lock<std::mutex> lock(mutex_);

@@ -286,9 +286,13 @@ TEST(OutOfMemoryTest, ATimerIsSetOrNot) {
   std::shared_ptr<Coordinator> coordinator;
   std::uint64_t id = 0;
   const StopRequest request = Failure();
-  FailEachAllocation([&] { coordinator = MakeCoordinator(); },
-                     [&] { id = ScheduleStop(coordinator, Deadline::After(1e9), request); },
-                     [&](bool threw) { EXPECT_EQ(coordinator.use_count(), threw ? 1 : 2); });
+  FailEachAllocation(
+      [&] { coordinator = MakeCoordinator(); },
+      [&] { id = ScheduleStop(coordinator, Deadline::After(1e9), request, "a link"); },
+      [&](bool threw) {
+        EXPECT_EQ(coordinator.use_count(), threw ? 1 : 2);
+        EXPECT_EQ(coordinator->Links().size(), threw ? 0u : 1u);
+      });
   EXPECT_TRUE(CancelScheduledStop(id));
 }
 

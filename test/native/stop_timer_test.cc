@@ -112,6 +112,21 @@ TEST(StopTimerTest, KeepsTheCoordinatorUntilThenAndNoLonger) {
   EXPECT_TRUE(weak.expired());
 }
 
+TEST(StopTimerTest, IsALinkWhileItStandsIfItIsDescribed) {
+  const auto coordinator = MakeCoordinator();
+  ScheduleStop(coordinator, Deadline::After(kHourMs), DeadlineExceeded());
+  EXPECT_TRUE(coordinator->Links().empty()) << "not described";
+  const std::uint64_t far =
+      ScheduleStop(coordinator, Deadline::After(kHourMs), DeadlineExceeded(), "stopAfter 1 h");
+  EXPECT_EQ(coordinator->Links(), std::vector<std::string>{"stopAfter 1 h"});
+  EXPECT_TRUE(CancelScheduledStop(far));
+  EXPECT_TRUE(coordinator->Links().empty());
+
+  ScheduleStop(coordinator, Deadline::After(0), DeadlineExceeded(), "stopAfter 0 ms");
+  EXPECT_TRUE(StopsByItself(coordinator));
+  EXPECT_TRUE(coordinator->Links().empty()) << "it has done what it stood for";
+}
+
 TEST(StopTimerTest, AStopThatCameFirstWins) {
   const auto coordinator = MakeCoordinator();
   coordinator->RequestStop(Failure("FirstError"));
