@@ -155,6 +155,36 @@ TEST(ErrorRecordTest, AnyBytesAreReadOrRefusedButNeverCrash) {
   }
 }
 
+// What JavaScript's constructors would have given it.
+TEST(ErrorRecordTest, ANativeErrorIsCompletedByItsName) {
+  using Chain = std::vector<std::string>;
+  const auto complete = [](std::string name, std::string code = {}, std::string type = {}) {
+    ErrorFields fields;
+    fields.name = std::move(name);
+    fields.code = std::move(code);
+    fields.native_type = std::move(type);
+    ErrorRecord::Complete(fields);
+    return fields;
+  };
+  const ErrorFields unnamed = complete("", "", "my::Error");
+  EXPECT_EQ(unnamed.name, "NativeError");
+  EXPECT_EQ(unnamed.code, "ERR_ALLSTOP_NATIVE");
+  EXPECT_EQ(unnamed.chain, (Chain{"my::Error", "NativeError", "AllstopError", "Error"}));
+
+  const ErrorFields ours = complete("OutOfRangeError");
+  EXPECT_EQ(ours.code, "ERR_ALLSTOP_OUT_OF_RANGE");
+  EXPECT_EQ(ours.chain, (Chain{"OutOfRangeError", "AllstopError", "Error"}));
+
+  const ErrorFields built_in = complete("TypeError");
+  EXPECT_EQ(built_in.code, "");
+  EXPECT_EQ(built_in.chain, (Chain{"TypeError", "Error"}));
+  EXPECT_EQ(complete("Error").chain, Chain{"Error"});
+
+  const ErrorFields unknown = complete("LoaderError");
+  EXPECT_EQ(unknown.chain, (Chain{"LoaderError", "NativeError", "AllstopError", "Error"}));
+  EXPECT_EQ(complete("OutOfRangeError", "MY_CODE").code, "MY_CODE") << "it knows better";
+}
+
 TEST(ErrorRecordTest, IsOfTheTypesThatItsNamesSay) {
   const auto record = ErrorRecord::Encode(Full());
   for (const char* type : {"MyError", "TypeError", "Error", "ERR_X", "std::invalid_argument"}) {

@@ -119,6 +119,18 @@ TEST(GenerationTest, AJoinReportsTheRecordThatStandsWhenItEnds) {
   EXPECT_EQ(stopped.record, coordinator->View().record);
 }
 
+TEST(GenerationTest, OfTwoStopsAJoinWasEndedByTheFirst) {
+  const auto coordinator = MakeCoordinator();
+  const auto join = coordinator->BeginJoin({});
+  coordinator->RequestStop(Plain());
+  const auto first = coordinator->View().record;
+  coordinator->ClearStop();
+  coordinator->RequestStop(test::Failure());
+  const JoinResult result = coordinator->FinishJoin(*join);
+  EXPECT_EQ(result.stop, first);
+  EXPECT_EQ(result.record, coordinator->View().record);
+}
+
 TEST(GenerationTest, AJoinThatIsOverdueAfterAClearStillJoins) {
   const auto coordinator = MakeCoordinator();
   const auto join = coordinator->BeginJoin({});

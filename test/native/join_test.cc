@@ -196,10 +196,12 @@ TEST(SelfJoinTest, ANativeThreadMayNotJoinItself) {
   const std::uint64_t id = coordinator->RegisterThread(Thread("self", ThreadKind::kNative));
   coordinator->EnterThread(id);
   EXPECT_EQ(coordinator->BlockingJoin(kForever, false), Status::kSelfJoin);
+  EXPECT_TRUE(coordinator->WouldJoinItself({}));
   EXPECT_FALSE(coordinator->joined()) << "a refused call changes nothing";
   EXPECT_EQ(Names(coordinator->LiveThreads()), Strings{"self"});
 
   coordinator->EndThread(id);
+  EXPECT_FALSE(coordinator->WouldJoinItself({}));
   EXPECT_EQ(coordinator->BlockingJoin(kForever, false), Status::kOk);
 }
 
@@ -233,7 +235,9 @@ TEST(SelfJoinTest, ATaskIsKnownByItsRegistration) {
   JoinCaller caller;
   caller.tasks = {task + 1, task};
   EXPECT_EQ(coordinator->BeginJoin(caller), nullptr);
+  EXPECT_TRUE(coordinator->WouldJoinItself(caller));
   caller.tasks = {task + 1};
+  EXPECT_FALSE(coordinator->WouldJoinItself(caller));
   EXPECT_NE(coordinator->BeginJoin(caller), nullptr);
 }
 
