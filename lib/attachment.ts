@@ -413,12 +413,12 @@ export class Attachment {
         };
         const timer = new Timer(timeoutMs, () => {
           end();
-          resolve(this.shouldStop());
+          resolve(this.shouldStop() && this.#isStopped());
         });
         if (signal) addAbortListener(signal, onAbort);
         this.#waits.add(onStop);
         this.#watch();
-        if (this.shouldStop()) onStop(); // it came before we watched
+        if (this.shouldStop() && this.#isStopped()) onStop(); // it came before we watched
       });
     } finally {
       release();
@@ -438,7 +438,7 @@ export class Attachment {
         return true;
       }
     }
-    return native.waitSlice(generation, 0);
+    return native.waitSlice(generation, 0) && this.#isStopped();
   }
 
   /** @throws SelfJoinError */
