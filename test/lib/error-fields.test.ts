@@ -115,6 +115,10 @@ describe('fields that are carried', () => {
     const inner = new RangeError('inner', { cause: error });
     error.inner = inner;
     error.both = [inner, inner];
+    error.map = new Map();
+    error.map.set('self', error.map);
+    error.set = new Set([error.map]);
+    error.set.add(error.set);
     const coord = new Coordinator();
     coord.requestStop(error);
     const checks = await there.see(coord, (copy: Fields) => ({
@@ -124,6 +128,8 @@ describe('fields that are carried', () => {
       key: copy.b.has(copy.a),
       set: copy.b.get(copy.a).has(copy.a) && copy.b.get(copy.a).has(copy),
       view: copy.bytes === copy.again,
+      selfMap: copy.map.get('self') === copy.map,
+      selfSet: copy.set.has(copy.set) && copy.set.has(copy.map),
       inner: copy.inner.cause === copy,
       both: copy.both[0] === copy.inner && copy.both[1] === copy.inner,
     }));
@@ -214,6 +220,8 @@ describe('fields that cannot be carried', () => {
     ['a WeakSet', new WeakSet(), '[object WeakSet]'],
     ['a WeakRef', new WeakRef({}), '[object WeakRef]'],
     ['a promise', Promise.resolve(5), '[object Promise]'],
+    ['a promise with a field', Object.assign(Promise.resolve(), { field: 1 }), '[object Promise]'],
+    ['a WeakMap with a field', Object.assign(new WeakMap(), { field: 1 }), '[object WeakMap]'],
     ['a generator', (function* () {})(), '[object Generator]'],
     ['an iterator', [1][Symbol.iterator](), '[object Array Iterator]'],
     ['a SharedArrayBuffer', new SharedArrayBuffer(8), '[object SharedArrayBuffer]'],

@@ -1,7 +1,8 @@
-// Node's timers fire at once beyond 2^31 ms. Ours wait, however long, and Infinity is allowed.
+// Node's timers fire at once beyond 2^31 ms, with a warning. Ours wait, however long, and Infinity
+// is allowed.
 
 import { Coordinator } from 'allstop';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { turn } from '../support/gate.ts';
 
 const durations = [
@@ -22,6 +23,16 @@ function moment(): Promise<void> {
     setTimeout(resolve, 20);
   });
 }
+
+const warnings: Error[] = [];
+const warn = (warning: Error): number => warnings.push(warning);
+beforeAll(() => {
+  process.on('warning', warn);
+});
+afterAll(() => {
+  process.off('warning', warn);
+  expect(warnings).toEqual([]);
+});
 
 describe.each(durations)('%d ms', (ms) => {
   it('waitForStop waits, and sees the stop', async () => {
