@@ -226,7 +226,9 @@ TEST(SelfJoinTest, AWorkerIsKnownByItsThreadId) {
   const auto join = coordinator->BeginJoin(caller);
   ASSERT_NE(join, nullptr);
   coordinator->AbandonJoin(*join);
-  EXPECT_NE(coordinator->BeginJoin({}), nullptr) << "the main thread is no worker";
+  EXPECT_FALSE(coordinator->WouldJoinItself({}));
+  caller = {/*is_worker=*/false, /*worker_thread_id=*/7, {}};
+  EXPECT_FALSE(coordinator->WouldJoinItself(caller)) << "the main thread is no worker";
 }
 
 TEST(SelfJoinTest, ATaskIsKnownByItsRegistration) {
@@ -239,6 +241,11 @@ TEST(SelfJoinTest, ATaskIsKnownByItsRegistration) {
   caller.tasks = {task + 1};
   EXPECT_FALSE(coordinator->WouldJoinItself(caller));
   EXPECT_NE(coordinator->BeginJoin(caller), nullptr);
+
+  NewThread unstarted = UnstartedThread("looper");
+  unstarted.kind = ThreadKind::kLooper;
+  caller.tasks = {coordinator->RegisterThread(unstarted)};
+  EXPECT_FALSE(coordinator->WouldJoinItself(caller)) << "it would not wait for this one";
 }
 
 TEST(JoinTest, WhatIsRegisteredMeanwhileIsNotWaitedForAndStaysRegistered) {

@@ -77,6 +77,22 @@ TEST(StopCallbackTest, RemovedBeforeTheStopNeverRuns) {
   coordinator->RemoveStopCallback(*kept);
 }
 
+TEST(StopCallbackTest, NothingIsKeptOfARemovedOneNorOfOneThatRan) {
+  const auto coordinator = MakeCoordinator();
+  Story story = [] {};
+  auto removed = OnStop(*coordinator, story);
+  auto run = OnStop(*coordinator, story);
+  const std::weak_ptr<StopCallback> weak_removed = removed;
+  const std::weak_ptr<StopCallback> weak_run = run;
+  coordinator->RemoveStopCallback(*removed);
+  removed.reset();
+  run.reset();
+  EXPECT_TRUE(weak_removed.expired());
+  EXPECT_FALSE(weak_run.expired()) << "its turn has not come";
+  coordinator->RequestStop(Plain());
+  EXPECT_TRUE(weak_run.expired());
+}
+
 TEST(StopCallbackTest, TheyRunInTheOrderOfTheirRegistration) {
   const auto coordinator = MakeCoordinator();
   std::vector<int> order;
