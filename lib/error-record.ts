@@ -249,13 +249,16 @@ function isLeaf(value: object): boolean {
   );
 }
 
+// Deno has no such function.
+const { isExternal }: { isExternal?: (value: object) => boolean } = types;
+
 function isOpaque(value: object): boolean {
   return (
     types.isPromise(value) ||
     types.isWeakMap(value) ||
     types.isWeakSet(value) ||
     types.isGeneratorObject(value) ||
-    types.isExternal(value) ||
+    isExternal?.(value) === true ||
     types.isModuleNamespaceObject(value) ||
     value instanceof WeakRef
   );
