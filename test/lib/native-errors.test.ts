@@ -29,7 +29,7 @@ describe('an error of a native thread', () => {
     'named %s is clean by name, by code, and by its base classes',
     (name, errorClass) => {
       for (const type of [name, new errorClass().code, AllstopError, 'Error']) {
-        expect(reported(name, [type])?.kind, `${String(type)}`).toBe('clean');
+        expect(reported(name, [type])?.kind, String(type)).toBe('clean');
       }
     },
   );

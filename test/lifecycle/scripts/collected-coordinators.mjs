@@ -42,7 +42,7 @@ async function collectWhileStopping(count) {
     registry.register(coord);
     habits[round % habits.length](coord);
     addon.hammer(coord, 'hammer', 1, 4);
-    globalThis.gc(round % 50 === 0 ? undefined : { type: 'minor' });
+    void globalThis.gc(round % 50 === 0 ? undefined : { type: 'minor' });
     if (round % 10 === 0) await setImmediate();
   }
 }
