@@ -100,14 +100,18 @@ function starter({ bin, args }) {
   };
 }
 
-for (const [what, path] of Object.entries({
-  compile: 'build-cmake/Release/allstop.node',
-  'compile:test-addon': 'test/addon/build/Release/test_addon.node',
-})) {
-  if (existsSync(join(root, path))) continue;
-  console.error(`There is no ${path}: npm run ${what}`);
+// As lib/native.ts looks for them: a development build, else the binary as published.
+const addons = [
+  'build-cmake/Release/allstop.node',
+  `prebuilds/${process.platform}-${process.arch}/allstop.node`,
+];
+const addon = addons.find((path) => existsSync(join(root, path)));
+const testAddon = 'test/addon/build/Release/test_addon.node';
+if (addon === undefined || !existsSync(join(root, testAddon))) {
+  console.error('Build it first: npm run compile && npm run compile:test-addon');
   process.exit(1);
 }
+console.log(`The addon: ${addon}`);
 install();
 
 const names = Object.keys(runtimes);
