@@ -71,8 +71,9 @@ Napi::Value BeginSpawn(const Info& info) {
 
 Napi::Value SetSpawned(const Info& info) {
   const auto* attachment = Attachment::Unwrap(ObjectArgument(info, 0));
-  SpawnedWorkers::Get().Add(static_cast<std::uint32_t>(IdArgument(info, 1)),
-                            {attachment->coordinator(), StringArgument(info, 2)});
+  const auto thread_id = static_cast<std::uint32_t>(IdArgument(info, 1));
+  SpawnedWorkers::Get().Add(thread_id, {attachment->coordinator(), StringArgument(info, 2)});
+  Environment::Of(info)->spawned.insert(thread_id);
   return info.Env().Undefined();
 }
 
@@ -84,7 +85,9 @@ Napi::Value EndSpawn(const Info& info) {
 }
 
 Napi::Value ForgetSpawned(const Info& info) {
-  SpawnedWorkers::Get().Remove(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  const auto thread_id = static_cast<std::uint32_t>(IdArgument(info, 0));
+  SpawnedWorkers::Get().Remove(thread_id);
+  Environment::Of(info)->spawned.erase(thread_id);
   return info.Env().Undefined();
 }
 

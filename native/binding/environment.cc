@@ -59,6 +59,7 @@ void Environment::Close() {
   attachments_.clear();
   published_.clear();
   for (const std::uint64_t ticket : spawn_tickets) SpawnedWorkers::Get().End(ticket);
+  for (const std::uint32_t thread_id : spawned) SpawnedWorkers::Get().Remove(thread_id);
 }
 
 void Environment::Watch(const std::shared_ptr<core::Coordinator>& coordinator) {

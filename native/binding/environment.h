@@ -69,6 +69,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   // The spawns that this environment is in the middle of.
   std::set<std::uint64_t> spawn_tickets;
+  // The workers that it has spawned and not seen to end. They end with it.
+  std::set<std::uint32_t> spawned;
 
   // The requester of a call made by this environment's JavaScript.
   core::Requester ThisThread(core::Via via) const;
