@@ -80,6 +80,13 @@ describe('a handle', () => {
     expect(attached.shouldStop()).toBe(false);
   });
 
+  it('is stale, too, when that thread had spawned workers, which end with it', async () => {
+    const worker = start('spawns-and-stays');
+    const [handle] = await once(worker, 'message');
+    await worker.terminate();
+    expect(() => Coordinator.attach(handle)).toThrow(stale);
+  });
+
   it('is stale once the coordinator is disposed of, in any thread', async () => {
     const worker = start('owns-coordinators');
     const [handles] = await once(worker, 'message');
