@@ -69,6 +69,14 @@ class AbiTest : public testing::Test {
     return info;
   }
 
+  std::vector<std::string> SuppressedErrors() const {
+    std::vector<std::string> names;
+    for (const auto& each : weak_.lock()->View().suppressed) {
+      names.push_back(each.error->fields().name);
+    }
+    return names;
+  }
+
   allstop_coordinator coord_ = {};
 
  private:
@@ -282,6 +290,8 @@ TEST_F(AbiTest, AThreadThatIsLateAfterTheJoinThrowsAtNobody) {
   const allstop_error error = MakeError("TypeError", "late");
   allstop_thread_done(&coord_, token, &error);
   EXPECT_FALSE(allstop_should_stop(&coord_));
+  // What the table does not show: JavaScript can still see it.
+  EXPECT_EQ(SuppressedErrors(), std::vector<std::string>{"TypeError"});
 }
 
 TEST_F(AbiTest, AThreadThatForgotTheSizeOfItsErrorIsDoneAllTheSame) {

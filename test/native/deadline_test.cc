@@ -24,7 +24,7 @@ TEST(DeadlineTest, WhatTheClockCannotHoldIsNever) {
   for (const double huge : {9.1e12, 1e13, 9007199254740991.0, 1e300}) {
     EXPECT_TRUE(Deadline::After(huge).IsNever()) << huge;
   }
-  EXPECT_TRUE(Deadline::After(8e12, Clock::time_point::max() - std::chrono::hours(1)).IsNever());
+  EXPECT_TRUE(Deadline::After(1e12, Clock::time_point::max() - std::chrono::hours(1)).IsNever());
 }
 
 TEST(DeadlineTest, TimersOfNodeOverflowAt31BitsThisDoesNot) {
