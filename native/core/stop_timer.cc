@@ -18,7 +18,7 @@ class StopTimer {
     return *timer;
   }
 
-  std::uint64_t Add(std::shared_ptr<Coordinator> coordinator, Clock::time_point at,
+  std::uint64_t Add(const std::shared_ptr<Coordinator>& coordinator, Clock::time_point at,
                     StopRequest request, std::string description) {
     const std::uint64_t link =
         description.empty() ? 0 : coordinator->AddLink(std::move(description));
@@ -104,10 +104,10 @@ class StopTimer {
 
 }  // namespace
 
-std::uint64_t ScheduleStop(std::shared_ptr<Coordinator> coordinator, Deadline deadline,
+std::uint64_t ScheduleStop(const std::shared_ptr<Coordinator>& coordinator, Deadline deadline,
                            StopRequest request, std::string description) {
   if (deadline.IsNever()) return 0;
-  return StopTimer::Get().Add(std::move(coordinator), *deadline.at(), std::move(request),
+  return StopTimer::Get().Add(coordinator, *deadline.at(), std::move(request),
                               std::move(description));
 }
 

@@ -14,7 +14,7 @@ namespace allstop::core {
 // then. One thread serves the process; it is started by the first call, sleeps
 // until the nearest deadline, and never ends. Any thread. With a description it is
 // a link of the coordinator's as long as it stands (Coordinator::AddLink).
-std::uint64_t ScheduleStop(std::shared_ptr<Coordinator> coordinator, Deadline deadline,
+std::uint64_t ScheduleStop(const std::shared_ptr<Coordinator>& coordinator, Deadline deadline,
                            StopRequest request, std::string description = {});
 
 // False if the stop has been requested, or is about to be. Any thread.
