@@ -146,6 +146,12 @@ describe('which errors are clean', () => {
     ['by code', ['ERR_EOF'], new EndOfFile('x'), 'clean'],
     ['by a code that is a number', ['7'], Object.assign(new Error('x'), { code: 7 }), 'clean'],
     ['by code of ours', ['ERR_ALLSTOP_CANCELLED'], new CancelledError('x'), 'clean'],
+    [
+      'by C++ type',
+      ['std::runtime_error'],
+      new NativeError('x', { nativeType: 'std::runtime_error' }),
+      'clean',
+    ],
     ['not by the message', ['x'], new Error('x'), 'error'],
     ['not by part of a name', ['Range'], new RangeError('x'), 'error'],
     ['not by another case', ['rangeerror'], new RangeError('x'), 'error'],
