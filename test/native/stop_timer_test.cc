@@ -51,7 +51,8 @@ TEST(StopTimerTest, ADeadlineThatHasPassedStopsAtOnce) {
 TEST(StopTimerTest, NeverIsNotScheduled) {
   auto coordinator = MakeCoordinator();
   const std::weak_ptr<Coordinator> weak = coordinator;
-  EXPECT_EQ(ScheduleStop(std::move(coordinator), Deadline::Never(), DeadlineExceeded()), 0u);
+  EXPECT_EQ(ScheduleStop(coordinator, Deadline::Never(), DeadlineExceeded()), 0u);
+  coordinator.reset();
   EXPECT_FALSE(CancelScheduledStop(0));
   EXPECT_TRUE(weak.expired());
 }
@@ -105,8 +106,8 @@ TEST(StopTimerTest, ThereMayBeManyAndEachHasItsOwn) {
 TEST(StopTimerTest, KeepsTheCoordinatorUntilThenAndNoLonger) {
   auto coordinator = MakeCoordinator();
   const std::weak_ptr<Coordinator> weak = coordinator;
-  const std::uint64_t id =
-      ScheduleStop(std::move(coordinator), Deadline::After(kHourMs), DeadlineExceeded());
+  const std::uint64_t id = ScheduleStop(coordinator, Deadline::After(kHourMs), DeadlineExceeded());
+  coordinator.reset();
   EXPECT_FALSE(weak.expired());
   EXPECT_TRUE(CancelScheduledStop(id));
   EXPECT_TRUE(weak.expired());
