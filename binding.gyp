@@ -19,6 +19,7 @@
         "native/core/error_record.cc",
         "native/core/identity.cc",
         "native/core/registry.cc",
+        "native/core/requester.cc",
         "native/core/stop_record.cc",
         "native/core/stop_timer.cc",
         "native/core/thread_registry.cc"

@@ -24,8 +24,8 @@ import {
   OUTCOMES,
   type Outcome,
   onNative,
+  type RequesterOptions,
   STOP_KINDS,
-  VIA,
   type Via,
 } from './native.ts';
 import { Timer } from './timer.ts';
@@ -63,17 +63,14 @@ export type StopRecord = {
   suppressedCount: number;
 };
 
-/** How a request came about; what is left out is this JavaScript thread's. */
-export type RequestOptions = {
-  via: Via;
-  threadName?: string;
-  threadId?: number;
-  pid?: number;
-  signal?: string;
-  stack?: string;
+/** How a request came about. */
+export type RequestOptions = RequesterOptions & {
   /** Whether somebody can be thrown at; default true. */
   hasCaller?: boolean;
 };
+
+const NOTHING: string[] = [];
+const settled = Promise.resolve();
 
 // As they were on import: whoever fakes them later does not mean us.
 const Controller = globalThis.AbortController;
@@ -93,6 +90,12 @@ const collected = new FinalizationRegistry<string>((id) => {
 
 function deliver(): void {
   for (const token of binding().takeDirty()) watching.get(token)?.check();
+}
+
+/** `token`: of the only attachment that has news. */
+function answer(token?: number): void {
+  if (token === undefined) deliver();
+  else watching.get(token)?.check();
 }
 
 /**
@@ -130,7 +133,7 @@ function release(): void {
 export const onFirstUse: (() => void)[] = [];
 
 onNative({
-  ring: deliver,
+  ring: answer,
   ready: () => {
     for (const prepare of onFirstUse) prepare();
   },
@@ -139,7 +142,7 @@ onNative({
 export function toRequester(from: NativeRequester): StopRequester {
   const requester: StopRequester = {
     language: from.native ? 'native' : 'js',
-    via: VIA[from.via] ?? 'call',
+    via: from.via,
     threadName: from.threadName,
     threadId: from.threadId,
     pid: from.pid,
@@ -205,7 +208,7 @@ export class Attachment {
 
   /** A request without an error. */
   requestPlainStop(options: RequestOptions): Outcome {
-    return this.#request(null, options, [], []);
+    return this.#request(null, options, NOTHING, NOTHING);
   }
 
   /** A request with an error, which may be any value. */
@@ -231,9 +234,8 @@ export class Attachment {
     echoIds: string[],
     abortEchoIds: string[],
   ): Outcome {
-    const { via, hasCaller = true, ...from } = options;
-    const requester = { ...from, via: VIA.indexOf(via) };
-    const outcome = this.native.requestStop(bytes, requester, echoIds, abortEchoIds, hasCaller);
+    const hasCaller = options.hasCaller !== false;
+    const outcome = this.native.requestStop(bytes, options, echoIds, abortEchoIds, hasCaller);
     drain();
     this.check(); // even if we are called from a listener that an outer drain runs
     return OUTCOMES[outcome] as Outcome;
@@ -274,7 +276,7 @@ export class Attachment {
     const record: StopRecord = {
       id: native.id,
       kind: STOP_KINDS[native.kind] ?? 'plain',
-      requestedAt: new Date(native.requestedAt),
+      requestedAt: new Date(native.requester.at),
       requester: toRequester(native.requester),
       suppressed: this.suppressed(),
       suppressedCount: this.native.suppressedCount(),
@@ -284,10 +286,10 @@ export class Attachment {
   }
 
   suppressed(): SuppressedError[] {
-    return this.native.suppressed().map(({ error, requester, at }) => ({
+    return this.native.suppressed().map(({ error, requester }) => ({
       error: this.errorOf(error).value,
       requester: toRequester(requester),
-      at: new Date(at),
+      at: new Date(requester.at),
     }));
   }
 
@@ -296,7 +298,7 @@ export class Attachment {
   #watch(): void {
     if (this.#interested) return;
     this.#interested = true;
-    this.#seen = this.native.setInterested(true);
+    this.#seen = this.native.setInterested(true) | 0; // as in the mirror
     watching.set(this.native.token, this);
   }
 
@@ -311,7 +313,7 @@ export class Attachment {
   /** Brings waits, joins and the signal up to date with the state. */
   check(): void {
     if (!this.#interested) return;
-    const generation = this.native.generation();
+    const generation = Atomics.load(this.words, this.slot + 1);
     if (generation !== this.#seen) {
       this.#seen = generation;
       for (const settle of this.#waits) settle();
@@ -390,40 +392,46 @@ export class Attachment {
     return true;
   }
 
-  async waitForStop(timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
-    if (signal?.aborted) throw signal.reason;
-    if (this.shouldStop()) return this.#isStopped();
-    if (timeoutMs === 0) return false;
-    this.check(); // what happened before this wait began is none of its news
-    hold();
-    try {
-      return await new Promise<boolean>((resolve, reject) => {
-        const end = (): void => {
-          timer.clear();
-          if (signal) removeAbortListener(signal, onAbort);
-          this.#waits.delete(onStop);
-        };
-        const onStop = (): void => {
-          end();
-          resolve(true);
-        };
-        const onAbort = (): void => {
-          end();
-          reject(signal?.reason);
-        };
-        const timer = new Timer(timeoutMs, () => {
-          end();
-          resolve(this.shouldStop() && this.#isStopped());
-        });
-        if (signal) addAbortListener(signal, onAbort);
-        this.#waits.add(onStop);
-        this.#watch();
-        if (this.shouldStop() && this.#isStopped()) onStop(); // it came before we watched
+  waitForStop(timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason);
+        return;
+      }
+      if (this.shouldStop()) {
+        resolve(this.#isStopped());
+        return;
+      }
+      if (timeoutMs === 0) {
+        resolve(false);
+        return;
+      }
+      this.check(); // what happened before this wait began is none of its news
+      const end = (): void => {
+        if (!this.#waits.delete(onStop)) return; // it has ended before
+        timer.clear();
+        if (signal) removeAbortListener(signal, onAbort);
+        release();
+        this.#unwatch();
+      };
+      const onStop = (): void => {
+        resolve(true);
+        settled.then(end); // when whoever was waiting has gone on, as this takes longer
+      };
+      const onAbort = (): void => {
+        reject(signal?.reason);
+        end();
+      };
+      const timer = new Timer(timeoutMs, () => {
+        resolve(this.shouldStop() && this.#isStopped());
+        end();
       });
-    } finally {
-      release();
-      this.#unwatch();
-    }
+      if (signal) addAbortListener(signal, onAbort);
+      this.#watch();
+      this.#waits.add(onStop);
+      hold();
+      if (this.shouldStop() && this.#isStopped()) onStop(); // it came before we watched
+    });
   }
 
   waitForStopSync(timeoutMs: number): boolean {

@@ -329,7 +329,7 @@ export class Coordinator implements AsyncDisposable {
    * is thrown here, and the flag stays as it was. (TensorFlow's.)
    */
   requestStop(error?: unknown): void {
-    const stack = callSite(this.requestStop);
+    const stack = (): string => callSite(this.requestStop);
     if (error === undefined || error === null) {
       this.#attachment.requestPlainStop({ via: 'call', stack });
     } else if (this.#attachment.report(error, { via: 'call', stack }) === 'refused') {
@@ -348,14 +348,19 @@ export class Coordinator implements AsyncDisposable {
    *
    * @throws (rejects) with the reason of `options.signal`; TypeError, RangeError
    */
-  async waitForStop(
+  waitForStop(
     timeoutMs: number = Number.POSITIVE_INFINITY,
     options?: { signal?: AbortSignal | undefined },
   ): Promise<boolean> {
-    checkDuration('timeoutMs', timeoutMs);
-    const { signal } = checkOptions('options', options);
-    if (signal !== undefined) checkSignal('options.signal', signal);
-    return this.#attachment.waitForStop(timeoutMs, signal);
+    // Not an async function, which would hand the result on three turns later.
+    try {
+      checkDuration('timeoutMs', timeoutMs);
+      const { signal } = checkOptions('options', options);
+      if (signal !== undefined) checkSignal('options.signal', signal);
+      return this.#attachment.waitForStop(timeoutMs, signal);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /**

@@ -5,18 +5,16 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as workerThreads from 'node:worker_threads';
 
-/** How a stop came about; the order is that of core::Via. */
-export const VIA = [
-  'call',
-  'exception',
-  'signal',
-  'abort',
-  'close',
-  'timeout',
-  'parent',
-  'worker-exit',
-] as const;
-export type Via = (typeof VIA)[number];
+/** How a stop came about. The names are those of native/binding/convert.cc. */
+export type Via =
+  | 'call'
+  | 'exception'
+  | 'signal'
+  | 'abort'
+  | 'close'
+  | 'timeout'
+  | 'parent'
+  | 'worker-exit';
 
 /** The kinds of threads; the order is that of core::ThreadKind. */
 export const THREAD_KINDS = ['worker', 'process', 'task', 'looper', 'native', 'custom'] as const;
@@ -38,12 +36,24 @@ export type Outcome = (typeof OUTCOMES)[number];
 
 export type NativeRequester = {
   native: boolean;
-  via: number;
+  via: Via;
   threadName: string;
   threadId: number;
   pid: number;
   stack: string;
   signal: string;
+  at: number;
+};
+
+/** A requester; what is left out is this JavaScript thread's. */
+export type RequesterOptions = {
+  via: Via;
+  threadName?: string;
+  threadId?: number;
+  pid?: number;
+  signal?: string;
+  /** A function is called when everybody has been woken. */
+  stack?: string | (() => string);
 };
 
 /** Times are milliseconds since 1970; `error` is an encoded error (error-record.ts). */
@@ -53,13 +63,12 @@ export type NativeRecord = {
   generation: number;
   kind: number;
   error: Uint8Array | null;
-  requestedAt: number;
   requester: NativeRequester;
   /** Milliseconds since the stop, by the monotonic clock. */
   ageMs: number;
 };
 
-export type NativeSuppressed = { error: Uint8Array; requester: NativeRequester; at: number };
+export type NativeSuppressed = { error: Uint8Array; requester: NativeRequester };
 
 export type NativeThread = {
   name: string;
@@ -83,9 +92,9 @@ export type NativeJoinResult = {
 /** One coordinator in this JavaScript thread. After any call that can change
  * state, take the dirty tokens: the doorbell does not ring for one's own doing. */
 export interface NativeAttachment {
-  /** The stop words of several coordinators of this thread. */
+  /** The mirrors of several coordinators of this thread. */
   readonly words: Int32Array;
-  /** This one's index into `words`: not 0 while a stop is requested. */
+  /** Index into `words` of this one's: not 0 while stopped; then its generation | 0. */
   readonly slot: number;
   /** What `takeDirty` calls it. */
   readonly token: number;
@@ -96,7 +105,7 @@ export interface NativeAttachment {
 
   requestStop(
     error: Uint8Array | null,
-    requester: Partial<Omit<NativeRequester, 'native'>>,
+    requester: RequesterOptions,
     echoIds: string[],
     abortEchoIds: string[],
     hasCaller: boolean,
@@ -182,7 +191,7 @@ type Addon = {
     threadName: string;
     isWorker: boolean;
     allocateSlab: () => Int32Array;
-    onRing: () => void;
+    onRing: (token?: number) => void;
   }): NativeBinding;
 };
 
@@ -237,14 +246,15 @@ function load(): Addon {
 }
 
 let loaded: NativeBinding | undefined;
-let ring: () => void = () => {};
+let ring: (token?: number) => void = () => {};
 let ready: () => void = () => {};
 
 /**
- * What to do when native code rings, and once when the addon has been loaded.
+ * What to do when native code rings (with the token of the attachment that has
+ * news, or without, if there are several), and once when the addon has been loaded.
  * Registered by attachment.ts, so that this file imports nothing of ours.
  */
-export function onNative(hooks: { ring: () => void; ready: () => void }): void {
+export function onNative(hooks: { ring: (token?: number) => void; ready: () => void }): void {
   ring = hooks.ring;
   ready = hooks.ready;
 }
@@ -257,7 +267,7 @@ export function binding(): NativeBinding {
     threadName: threadName(),
     isWorker: !workerThreads.isMainThread,
     allocateSlab,
-    onRing: () => ring(),
+    onRing: ring,
   });
   ready();
   return loaded;

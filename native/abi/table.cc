@@ -101,8 +101,10 @@ allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
   return Guarded([&] {
     core::StopRequest request;
     if (error != nullptr) request.error = ToRecord(*error);
-    request.requester =
-        FromState(state).ThisThread(error != nullptr ? core::Via::kException : core::Via::kCall);
+    request.describe = [&](core::Requester& requester) {
+      requester =
+          FromState(state).ThisThread(error != nullptr ? core::Via::kException : core::Via::kCall);
+    };
     const auto outcome = FromState(state).RequestStop(request);
     return outcome == core::StopOutcome::kRefused ? ALLSTOP_FAILED_PRECONDITION : ALLSTOP_OK;
   });
@@ -120,31 +122,38 @@ allstop_status ClearStop(allstop_state* state) {
   return Guarded([&] { return ToC(FromState(state).ClearStop()); });
 }
 
-using RecordReference = std::shared_ptr<const core::StopRecord>;
+// With its requester, which others must not have to wait for.
+struct HeldRecord {
+  std::shared_ptr<const core::StopRecord> record;
+  core::Requester requester;
+};
 
 allstop_status StopRecord(allstop_state* state, allstop_record** record) {
   *record = nullptr;
   return Guarded([&] {
-    RecordReference current = FromState(state).View().record;
-    if (current) *record = reinterpret_cast<allstop_record*>(new RecordReference(current));
+    const auto current = FromState(state).View().record;
+    if (current) {
+      auto held = std::make_unique<HeldRecord>(HeldRecord{current, current->requester()});
+      *record = reinterpret_cast<allstop_record*>(held.release());
+    }
     return ALLSTOP_OK;
   });
 }
 
 allstop_status RecordInfo(const allstop_record* opaque, allstop_record_info* info) {
   if (info->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
-  const core::StopRecord& record = **reinterpret_cast<const RecordReference*>(opaque);
+  const auto& [record, requester] = *reinterpret_cast<const HeldRecord*>(opaque);
   allstop_record_info full = {};
   full.size = info->size;
-  full.kind = static_cast<std::int32_t>(record.kind);
-  full.language = record.requester.language == core::Language::kNative ? ALLSTOP_LANGUAGE_NATIVE
-                                                                       : ALLSTOP_LANGUAGE_JS;
-  full.requested_at_ms = record.requested_at_ms;
-  full.thread_id = record.requester.thread_id;
-  full.id = View(record.id);
-  full.thread_name = View(record.requester.thread_name);
-  if (record.error) {
-    const core::ErrorFields& fields = record.error->fields();
+  full.kind = static_cast<std::int32_t>(record->kind);
+  full.language =
+      requester.language == core::Language::kNative ? ALLSTOP_LANGUAGE_NATIVE : ALLSTOP_LANGUAGE_JS;
+  full.requested_at_ms = requester.at_ms;
+  full.thread_id = requester.thread_id;
+  full.id = View(record->id);
+  full.thread_name = View(requester.thread_name);
+  if (record->error) {
+    const core::ErrorFields& fields = record->error->fields();
     full.name = View(fields.name);
     full.message = View(fields.message);
     full.code = View(fields.code);
@@ -155,7 +164,7 @@ allstop_status RecordInfo(const allstop_record* opaque, allstop_record_info* inf
   return ALLSTOP_OK;
 }
 
-void RecordRelease(allstop_record* record) { delete reinterpret_cast<RecordReference*>(record); }
+void RecordRelease(allstop_record* record) { delete reinterpret_cast<HeldRecord*>(record); }
 
 struct RegisteredThread {
   std::shared_ptr<Coordinator> coordinator;
@@ -215,7 +224,9 @@ allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error
   };
   const allstop_status status = report([&] {
     request.error = ToRecord(error);
-    request.requester = coordinator.ThisThread(core::Via::kException);
+    request.describe = [&](core::Requester& requester) {
+      requester = coordinator.ThisThread(core::Via::kException);
+    };
   });
   if (status == ALLSTOP_OK) return status;
   return report([&] { request.error = OutOfMemory(); });

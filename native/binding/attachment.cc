@@ -20,15 +20,15 @@ namespace {
 class Ringer final : public core::Observer {
  public:
   Ringer(std::shared_ptr<Doorbell> doorbell, std::uint32_t token)
-      : doorbell_(std::move(doorbell)), token_(token) {}
+      : doorbell_(std::move(doorbell)), button_(std::make_shared<Doorbell::Button>(token)) {}
 
-  void OnStop() override { doorbell_->Ring(token_); }
+  void OnStop() override { doorbell_->Ring(button_); }
   void OnClear() override {}  // a stop is news, its end is not
-  void OnJoinProgress() override { doorbell_->Ring(token_); }
+  void OnJoinProgress() override { doorbell_->Ring(button_); }
 
  private:
   const std::shared_ptr<Doorbell> doorbell_;
-  const std::uint32_t token_;
+  const std::shared_ptr<Doorbell::Button> button_;
 };
 
 using CoordinatorExternal = Napi::External<std::shared_ptr<core::Coordinator>>;
@@ -110,7 +110,7 @@ Attachment::Attachment(const Info& info)
   slot_ = environment_->AcquireSlot(info.Env());
   token_ = environment_->Add(*this);
   observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
-  coordinator_->AddObserver(observer_, slot_.word);
+  coordinator_->AddObserver(observer_, slot_.mirror);
   Napi::Object self = info.This().As<Napi::Object>();
   self.Set("words", environment_->SlabOf(slot_));
   self.Set("slot", slot_.index);
@@ -139,16 +139,17 @@ void Attachment::Detach() {
   for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
 }
 
-core::StopRequest Attachment::Request(core::Via via) const {
-  core::StopRequest request;
-  request.requester = environment_->ThisThread(via);
-  return request;
-}
-
 Napi::Value Attachment::RequestStop(const Info& info) {
-  core::StopRequest request = Request(core::Via::kCall);
+  core::StopRequest request;
   request.error = ErrorArgument(info, 0);
-  ReadRequester(ObjectArgument(info, 1), request.requester);
+  const Napi::Object requester = ObjectArgument(info, 1);
+  request.requester.language = core::Language::kJavaScript;
+  request.requester.thread_name = environment_->thread_name;
+  request.requester.thread_id = environment_->thread_id();
+  request.describe = [&](core::Requester& described) {
+    described = environment_->ThisThread(core::Via::kCall);
+    ReadRequester(requester, described);
+  };
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = BooleanArgument(info, 4);
@@ -351,7 +352,8 @@ Napi::Value Attachment::Links(const Info& info) {
 }
 
 Napi::Value Attachment::StopAfter(const Info& info) {
-  core::StopRequest request = Request(core::Via::kTimeout);
+  core::StopRequest request;
+  request.requester = environment_->ThisThread(core::Via::kTimeout);
   const auto deadline = core::Deadline::After(NumberArgument(info, 0));
   request.error = ErrorArgument(info, 1);
   request.requester.stack = StringArgument(info, 2);

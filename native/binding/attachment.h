@@ -78,7 +78,6 @@ class Attachment final : public Napi::ObjectWrap<Attachment> {
   Napi::Value UnlinkSignals(const Info& info);
   Napi::Value BindCapsule(const Info& info);
 
-  core::StopRequest Request(core::Via via) const;
   core::JoinCaller Caller(const Napi::Value& tasks) const;
   void Detach();
 

@@ -1,5 +1,8 @@
 #include "convert.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace allstop::binding {
 namespace {
 
@@ -13,15 +16,20 @@ Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::ErrorRec
   return Napi::Buffer<char>::Copy(env, error->bytes().data(), error->bytes().size());
 }
 
+// The names of Via in lib/native.ts; the order is that of core::Via.
+constexpr const char* kVia[] = {"call",  "exception", "signal", "abort",
+                                "close", "timeout",   "parent", "worker-exit"};
+
 Napi::Object ToJsRequester(Napi::Env env, const core::Requester& requester) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("native", requester.language == core::Language::kNative);
-  object.Set("via", static_cast<double>(requester.via));
+  object.Set("via", kVia[static_cast<std::size_t>(requester.via)]);
   object.Set("threadName", requester.thread_name);
   object.Set("threadId", static_cast<double>(requester.thread_id));
   object.Set("pid", static_cast<double>(requester.pid));
   object.Set("stack", requester.stack);
   object.Set("signal", requester.signal);
+  object.Set("at", static_cast<double>(requester.at_ms));
   return object;
 }
 
@@ -88,13 +96,10 @@ void ReadRequester(Napi::Object from, core::Requester& requester) {
     const Napi::Value value = from.Get(key);
     if (value.IsString()) field = value.As<Napi::String>().Utf8Value();
   };
-  const Napi::Value via = from.Get("via");
-  if (via.IsNumber()) {
-    const auto number = via.As<Napi::Number>().Uint32Value();
-    if (number <= static_cast<std::uint32_t>(core::Via::kWorkerExit)) {
-      requester.via = static_cast<core::Via>(number);
-    }
-  }
+  std::string via;
+  string("via", via);
+  const auto* const found = std::find(std::begin(kVia), std::end(kVia), via);
+  if (found != std::end(kVia)) requester.via = static_cast<core::Via>(found - std::begin(kVia));
   const Napi::Value thread_id = from.Get("threadId");
   if (thread_id.IsNumber()) {
     requester.thread_id = static_cast<std::uint64_t>(thread_id.As<Napi::Number>().Int64Value());
@@ -102,8 +107,12 @@ void ReadRequester(Napi::Object from, core::Requester& requester) {
   const Napi::Value pid = from.Get("pid");
   if (pid.IsNumber()) requester.pid = pid.As<Napi::Number>().Int64Value();
   string("threadName", requester.thread_name);
-  string("stack", requester.stack);
   string("signal", requester.signal);
+  const Napi::Value stack = from.Get("stack");
+  if (stack.IsString()) requester.stack = stack.As<Napi::String>().Utf8Value();
+  if (!stack.IsFunction()) return;
+  const Napi::Value described = stack.As<Napi::Function>().Call({});
+  if (described.IsString()) requester.stack = described.As<Napi::String>().Utf8Value();
 }
 
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record) {
@@ -112,8 +121,7 @@ Napi::Value ToJs(Napi::Env env, const core::StopRecord& record) {
   object.Set("generation", static_cast<double>(record.generation));
   object.Set("kind", static_cast<double>(record.kind));
   object.Set("error", ErrorBytes(env, record.error));
-  object.Set("requestedAt", static_cast<double>(record.requested_at_ms));
-  object.Set("requester", ToJsRequester(env, record.requester));
+  object.Set("requester", ToJsRequester(env, record.requester()));
   const std::chrono::duration<double, std::milli> age = core::Clock::now() - record.requested_at;
   object.Set("ageMs", age.count());
   return object;
@@ -122,8 +130,7 @@ Napi::Value ToJs(Napi::Env env, const core::StopRecord& record) {
 Napi::Value ToJs(Napi::Env env, const core::SuppressedError& suppressed) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("error", ErrorBytes(env, suppressed.error));
-  object.Set("requester", ToJsRequester(env, suppressed.requester));
-  object.Set("at", static_cast<double>(suppressed.at_ms));
+  object.Set("requester", ToJsRequester(env, suppressed.origin->Get()));
   return object;
 }
 

@@ -26,7 +26,8 @@ std::shared_ptr<const core::ErrorRecord> ErrorArgument(const Napi::CallbackInfo&
                                                        std::size_t index);
 std::string BytesArgument(const Napi::CallbackInfo& info, std::size_t index);
 
-// Overrides what `requester` says with those properties that the object has.
+// Overrides what `requester` says with those properties that the object has. Its
+// `stack` may be a function, which is called.
 void ReadRequester(Napi::Object from, core::Requester& requester);
 
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);

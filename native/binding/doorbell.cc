@@ -22,21 +22,35 @@ std::shared_ptr<Doorbell> Doorbell::Create(napi_env env, napi_value on_ring) {
   return bell;
 }
 
-void Doorbell::Ring(std::uint32_t token) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+void Doorbell::Ring(const std::shared_ptr<Button>& button) {
+  const std::lock_guard<std::mutex> function_lock(function_mutex_);
   if (function_ == nullptr) return;
-  dirty_.insert(token);
-  if (rung_ || Quiet::here_ == this) return;
-  rung_ = napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok;
+  {
+    const std::lock_guard<std::mutex> lock(news_mutex_);
+    if (!button->is_dirty_) dirty_.push_back(button);
+    button->is_dirty_ = true;
+    if (rung_ || Quiet::here_ == this) return;
+    rung_ = true;
+  }
+  if (napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok) return;
+  const std::lock_guard<std::mutex> lock(news_mutex_);
+  rung_ = false;
 }
 
-std::set<std::uint32_t> Doorbell::TakeDirty() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(dirty_, {});
+std::vector<std::uint32_t> Doorbell::TakeDirty() {
+  const std::lock_guard<std::mutex> lock(news_mutex_);
+  std::vector<std::uint32_t> tokens;
+  tokens.reserve(dirty_.size());
+  for (const auto& button : dirty_) {
+    tokens.push_back(button->token_);
+    button->is_dirty_ = false;
+  }
+  dirty_.clear();
+  return tokens;
 }
 
 void Doorbell::SetReferenced(napi_env env, bool referenced) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(function_mutex_);
   if (function_ == nullptr) return;
   if (referenced) {
     napi_ref_threadsafe_function(env, function_);
@@ -46,23 +60,34 @@ void Doorbell::SetReferenced(napi_env env, bool referenced) {
 }
 
 void Doorbell::Close() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(function_mutex_);
   if (function_ == nullptr) return;
   napi_release_threadsafe_function(std::exchange(function_, nullptr), napi_tsfn_abort);
 }
 
 void Doorbell::Answer(napi_env env, napi_value on_ring, void* context, void* /*data*/) {
   if (env == nullptr) return;
-  const std::shared_ptr<Doorbell> bell = *static_cast<std::shared_ptr<Doorbell>*>(context);
+  const auto& bell = *static_cast<std::shared_ptr<Doorbell>*>(context);
+  std::uint32_t token = 0;
+  std::size_t count = 0;
   {
     // Before JavaScript reads the state: a change from now on rings again.
-    const std::lock_guard<std::mutex> lock(bell->mutex_);
+    const std::lock_guard<std::mutex> lock(bell->news_mutex_);
     bell->rung_ = false;
+    if (bell->dirty_.size() == 1) {  // nearly always, and saves it a call
+      bell->dirty_.front()->is_dirty_ = false;
+      token = bell->dirty_.front()->token_;
+      count = 1;
+      bell->dirty_.clear();
+    }
   }
   napi_value receiver;
+  napi_value argument;
   napi_value exception;
   if (napi_get_undefined(env, &receiver) != napi_ok) return;
-  if (napi_call_function(env, receiver, on_ring, 0, nullptr, nullptr) == napi_pending_exception &&
+  if (napi_create_uint32(env, token, &argument) != napi_ok) return;
+  if (napi_call_function(env, receiver, on_ring, count, &argument, nullptr) ==
+          napi_pending_exception &&
       napi_get_and_clear_last_exception(env, &exception) == napi_ok) {
     napi_fatal_exception(env, exception);
   }

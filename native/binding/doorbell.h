@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <vector>
 
 namespace allstop::binding {
 
@@ -16,19 +16,32 @@ namespace allstop::binding {
 // shared_ptr and may outlive the environment.
 //
 // Node 20 and 22 abort when a thread touches a thread-safe function whose worker
-// has ended, so it is only ever touched under mutex_, and never after Close.
+// has ended, so it is only ever touched under a mutex, and never after Close. The
+// answer takes another one: it comes while the ring is still on its way back.
 class Doorbell : public std::enable_shared_from_this<Doorbell> {
  public:
-  // `on_ring` is called on the JavaScript thread, some time after a ring. Null
-  // if the runtime refuses.
+  // `on_ring` is called on the JavaScript thread, some time after a ring: with the
+  // token if it was rung for one only, else without, to call TakeDirty. Null if the
+  // runtime refuses.
   static std::shared_ptr<Doorbell> Create(napi_env env, napi_value on_ring);
 
-  // Notes that the attachment with this token has news, and rings. Any thread;
-  // does not block; the caller holds no lock of the core.
-  void Ring(std::uint32_t token);
+  // Who rings for what.
+  class Button {
+   public:
+    explicit Button(std::uint32_t token) : token_(token) {}
 
-  // The tokens rung for since the last call. JavaScript thread.
-  std::set<std::uint32_t> TakeDirty();
+   private:
+    friend class Doorbell;
+    const std::uint32_t token_;
+    bool is_dirty_ = false;  // guarded by the bell's news_mutex_
+  };
+
+  // Notes that the attachment with the button's token has news, and rings. Any
+  // thread; does not block; the caller holds no lock of the core.
+  void Ring(const std::shared_ptr<Button>& button);
+
+  // The tokens rung for that are not yet taken. JavaScript thread.
+  std::vector<std::uint32_t> TakeDirty();
 
   // Whether the bell keeps the event loop alive. JavaScript thread.
   void SetReferenced(napi_env env, bool referenced);
@@ -57,11 +70,11 @@ class Doorbell : public std::enable_shared_from_this<Doorbell> {
   static void Answer(napi_env env, napi_value on_ring, void* context, void* data);
   static void Finalize(napi_env env, void* data, void* context);
 
-  std::mutex mutex_;                             // last in the lock order; guards what follows
+  std::mutex function_mutex_;                    // guards the function and its calls
   napi_threadsafe_function function_ = nullptr;  // null once closed
-  bool rung_ = false;
-  // A set: while JavaScript is busy, threads may ring without end.
-  std::set<std::uint32_t> dirty_;
+  std::mutex news_mutex_;                        // last in the lock order; guards what follows
+  bool rung_ = false;                            // or just about to be
+  std::vector<std::shared_ptr<Button>> dirty_;   // each once, however often it is pressed
 };
 
 }  // namespace allstop::binding

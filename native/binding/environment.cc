@@ -85,10 +85,10 @@ Slot Environment::AcquireSlot(Napi::Env env) {
     const auto slab = static_cast<std::uint32_t>(slabs_.size());
     slabs_.push_back(
         {Napi::Persistent(words.As<Napi::Int32Array>()), static_cast<std::int32_t*>(data)});
-    static_assert(sizeof(std::atomic<std::int32_t>) == sizeof(std::int32_t));
+    static_assert(sizeof(core::Mirror) == 2 * sizeof(std::int32_t));
     for (std::uint32_t index = 0; index + kWordsPerSlot <= length; index += kWordsPerSlot) {
-      auto* const word = reinterpret_cast<std::atomic<std::int32_t>*>(slabs_[slab].data + index);
-      free_slots_.push_back({slab, index, word});
+      auto* const mirror = reinterpret_cast<core::Mirror*>(slabs_[slab].data + index);
+      free_slots_.push_back({slab, index, mirror});
     }
   }
   const Slot slot = free_slots_.back();

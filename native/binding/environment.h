@@ -20,11 +20,11 @@ namespace allstop::binding {
 
 class Attachment;
 
-// A word that one attachment's JavaScript polls, alone on its cache line.
+// The mirror that one attachment's JavaScript polls, alone on its cache line.
 struct Slot {
   std::uint32_t slab = 0;   // index of the slab
-  std::uint32_t index = 0;  // of the word in the slab's Int32Array
-  std::atomic<std::int32_t>* word = nullptr;
+  std::uint32_t index = 0;  // of its first word in the slab's Int32Array
+  core::Mirror* mirror = nullptr;
 };
 
 // JavaScript thread only, but for what it hands to others (the doorbell).
@@ -53,7 +53,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   Slot AcquireSlot(Napi::Env env);
   Napi::Value SlabOf(const Slot& slot) const { return slabs_[slot.slab].words.Value(); }
-  // Only after the core has let go of the word.
+  // Only after the core has let go of the mirror.
   void ReleaseSlot(const Slot& slot) { free_slots_.push_back(slot); }
 
   std::uint32_t Add(Attachment& attachment);  // returns its token

@@ -1,7 +1,8 @@
 // Invariants, cited below by number. "Stopped" means record_ != nullptr.
 //
 //  1. stop_word_, every registered mirror, and "stopped" agree whenever mutex_ is
-//     free. They change under it only, all together, in Latch and ClearStop.
+//     free, and so do generation_ and the mirrors' copies of it. They change under
+//     it only, all together, in Latch and ClearStop.
 //  2. generation_ grows by one with every stop and never falls.
 //  3. If the parent is stopped, so is the child, whenever the parent's mutex is
 //     free: Latch descends to the children before it lets go of the parent, a
@@ -24,6 +25,11 @@
 // mutex is released, but what they then read (generation, unseen_, alive_) was
 // written under it, and they declare interest under it as well: interest that
 // came too late for OnStop finds the new generation.
+//
+// The record is there with the stop, but who made it is told when all have been woken
+// (Origin), as finding that out takes longer. Readers wait for it, which ends, as
+// the teller holds no lock and waits for nobody; where it calls a program's own code
+// (a formatter of stacks), the readers' patience has an end as well.
 //
 // Nothing deadlocks. Locks are taken in the order registry, parent, child, and
 // whatever observers use comes last; nothing is called out to while one is held
@@ -48,6 +54,12 @@
 
 namespace allstop::core {
 
+struct Coordinator::Stopped {
+  std::shared_ptr<Coordinator> coordinator;  // may be null
+  std::uint32_t waiters = 0;                 // threads that it blocks
+  std::vector<std::shared_ptr<StopCallback>> callbacks;
+};
+
 // What is left to do once no lock is held: declared before the lock, so that it
 // comes when the lock is gone, also if memory runs out half-way.
 class Coordinator::Effects {
@@ -58,33 +70,49 @@ class Coordinator::Effects {
 
   // Threads first, since they have the shortest way.
   ~Effects() {
-    for (const Stopped& each : stopped) {
-      if (!each.coordinator) continue;
-      each.coordinator->stop_changed_.notify_all();
-      each.coordinator->join_changed_.notify_all();
-    }
+    std::uint32_t woken = Wake(own);
+    for (const Stopped& each : descendants) woken += Wake(each);
     if (joins_changed) self_.join_changed_.notify_all();
     for (const auto& observer : on_stop) observer->OnStop();
     for (const auto& observer : on_clear) observer->OnClear();
     for (const auto& waiter : on_join_progress) {
       if (waiter) waiter->OnJoinProgress();
     }
-    for (const Stopped& each : stopped) {
-      for (const auto& callback : each.callbacks) RunCallback(*each.coordinator, *callback);
-    }
+    // As many as that need our processor, too, and what follows takes longer than
+    // their way.
+    static const std::uint32_t processors = std::thread::hardware_concurrency();
+    if (woken >= processors && woken > 0) std::this_thread::yield();
+    if (origin_) origin_->Complete(request_->describe);  // before them: they may read it
+    RunCallbacks(own);
+    for (const Stopped& each : descendants) RunCallbacks(each);
   }
 
-  struct Stopped {
-    std::shared_ptr<Coordinator> coordinator;  // may be null
-    std::vector<std::shared_ptr<StopCallback>> callbacks;
-  };
-  std::vector<Stopped> stopped;
+  // `origin`, just made, is that of `request`, which outlives this.
+  void WillComplete(std::shared_ptr<Origin> origin, const StopRequest& request) {
+    origin->Begin(request.requester);
+    origin_ = std::move(origin);
+    request_ = &request;
+  }
+
+  Stopped own;  // not among the others, as memory takes its time
+  std::list<Stopped> descendants;
   std::vector<std::shared_ptr<Observer>> on_stop;
   std::vector<std::shared_ptr<Observer>> on_clear;
   std::list<std::shared_ptr<Observer>> on_join_progress;  // may be null
   bool joins_changed = false;
 
  private:
+  static std::uint32_t Wake(const Stopped& stopped) {
+    if (!stopped.coordinator || stopped.waiters == 0) return 0;
+    stopped.coordinator->stop_changed_.notify_all();
+    stopped.coordinator->join_changed_.notify_all();
+    return stopped.waiters;
+  }
+
+  static void RunCallbacks(const Stopped& stopped) {
+    for (const auto& callback : stopped.callbacks) RunCallback(*stopped.coordinator, *callback);
+  }
+
   static void RunCallback(Coordinator& coordinator, StopCallback& callback) {
     {
       const std::lock_guard<std::mutex> lock(coordinator.mutex_);
@@ -101,6 +129,8 @@ class Coordinator::Effects {
   }
 
   Coordinator& self_;
+  std::shared_ptr<Origin> origin_;  // of what is recorded; null: nothing
+  const StopRequest* request_ = nullptr;
 };
 
 Coordinator::Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth)
@@ -125,7 +155,7 @@ std::shared_ptr<Coordinator> Coordinator::CreateChild(Options options) {
     children_.insert(child.get());
     if (record_) {  // invariant 3
       const std::lock_guard<std::mutex> child_lock(child->mutex_);
-      child->LatchFromParent(*record_, effects);
+      child->LatchFromParent(record_, effects);
     }
   }
   Registry::Get().Add(child->id_, child);
@@ -152,27 +182,39 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   // Nobody will look at the record again, so the error would vanish.
   if (joined_ && failed && request.has_caller) return StopOutcome::kRefused;
   if (IsEcho(request)) return StopOutcome::kEcho;
-  if (record_) return request.error ? Suppress(request) : StopOutcome::kAlreadyStopped;
-  if (joined_ && failed) return Suppress(request);
+  if (record_ && !request.error) return StopOutcome::kAlreadyStopped;
+  if (record_ || (joined_ && failed)) return Suppress(request, effects);
 
-  auto record = std::make_shared<StopRecord>();
-  record->id = request.error ? request.error->fields().id : NextIdentity();
+  auto record = spare_ ? std::move(spare_) : NewRecord();
+  if (request.error) record->id = request.error->fields().id;
   record->generation = generation_ + 1;
   record->kind = failed ? StopKind::kError : clean ? StopKind::kClean : StopKind::kPlain;
   record->error = request.error;
-  record->requester = request.requester;
-  record->requested_at_ms = WallClockMs();
   record->requested_at = Clock::now();
-  Latch(std::move(record), effects);
+  effects.WillComplete({record, &record->own_origin}, request);
+  Latch(std::move(record), effects.own, effects);
   return StopOutcome::kStopped;
 }
 
-void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Effects& effects) {
+std::shared_ptr<StopRecord> Coordinator::NewRecord() {
+  auto record = std::make_shared<StopRecord>();
+  record->id = NextIdentity();
+  return record;
+}
+
+void Coordinator::PrepareRecord() noexcept {
+  try {
+    if (!record_ && !spare_) spare_ = NewRecord();
+  } catch (...) {  // then the request makes it, or fails
+  }
+}
+
+void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopped,
+                        Effects& effects) {
   // Whatever needs memory, before anything changes here. If it runs out, some are
   // told in vain, and some children stay stopped, as they may be by themselves.
-  const std::size_t own = effects.stopped.size();
-  effects.stopped.emplace_back();
-  effects.stopped[own].coordinator = weak_from_this().lock();  // null if it is dying
+  stopped.coordinator = weak_from_this().lock();  // null if it is dying
+  stopped.waiters = waiters_;
   for (const auto& observer : observers_) {
     if (observer->interested_) effects.on_stop.push_back(observer);
   }
@@ -183,35 +225,43 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Effects& effec
   }
   for (Coordinator* child : children_) {
     const std::lock_guard<std::mutex> lock(child->mutex_);
-    if (!child->record_) child->LatchFromParent(*record, effects);
+    if (!child->record_) child->LatchFromParent(record, effects);
   }
 
   record_ = std::move(record);
   ++generation_;
   stop_word_.store(1, std::memory_order_release);
   for (const auto& observer : observers_) {
-    if (observer->mirror_) observer->mirror_->store(1, std::memory_order_release);
+    if (observer->mirror_) Update(*observer->mirror_);
     if (observer->interested_ && !observer->unseen_) observer->unseen_ = record_;
   }
   for (Join* join : joins_) {
     if (!join->stop_) join->stop_ = record_;
   }
-  if (effects.stopped[own].coordinator) effects.stopped[own].callbacks.swap(callbacks_);
+  if (stopped.coordinator) stopped.callbacks.swap(callbacks_);
 }
 
-void Coordinator::LatchFromParent(const StopRecord& record, Effects& effects) {
-  auto inherited = std::make_shared<StopRecord>(record);  // same id: the same stop
+void Coordinator::LatchFromParent(const std::shared_ptr<const StopRecord>& record,
+                                  Effects& effects) {
+  auto inherited = std::make_shared<StopRecord>();
+  inherited->id = record->id;  // the same stop
   inherited->generation = generation_ + 1;
-  inherited->requester.via = Via::kParent;
-  if (record.error) {
-    inherited->kind = IsClean(*record.error) ? StopKind::kClean : StopKind::kError;
+  inherited->error = record->error;
+  if (record->error) {
+    inherited->kind = IsClean(*record->error) ? StopKind::kClean : StopKind::kError;
   }
-  Latch(std::move(inherited), effects);
+  inherited->inherited_from = record->inherited_from ? record->inherited_from : record;
+  inherited->requested_at = record->requested_at;
+  Latch(std::move(inherited), effects.descendants.emplace_back(), effects);
 }
 
-StopOutcome Coordinator::Suppress(const StopRequest& request) {
+StopOutcome Coordinator::Suppress(const StopRequest& request, Effects& effects) {
   const bool kept = suppressed_.size() < kMaxSuppressed;
-  if (kept) suppressed_.push_back({request.error, request.requester, WallClockMs()});
+  if (kept) {
+    const auto origin = std::make_shared<Origin>();
+    effects.WillComplete(origin, request);
+    suppressed_.push_back({request.error, origin});
+  }
   ++suppressed_count_;
   return kept ? StopOutcome::kSuppressed : StopOutcome::kCounted;
 }
@@ -238,8 +288,12 @@ std::uint64_t Coordinator::generation() const {
 
 bool Coordinator::WaitForStop(std::uint64_t generation, const Deadline& deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return deadline.Wait(stop_changed_, lock,
-                       [&] { return record_ != nullptr || generation_ != generation; });
+  PrepareRecord();
+  ++waiters_;
+  const bool stopped = deadline.Wait(
+      stop_changed_, lock, [&] { return record_ != nullptr || generation_ != generation; });
+  --waiters_;
+  return stopped;
 }
 
 Status Coordinator::ClearStop() {
@@ -264,7 +318,7 @@ Status Coordinator::ClearStop() {
   suppressed_count_ = 0;
   stop_word_.store(0, std::memory_order_release);
   for (const auto& observer : observers_) {
-    if (observer->mirror_) observer->mirror_->store(0, std::memory_order_release);
+    if (observer->mirror_) Update(*observer->mirror_);
   }
   return Status::kOk;
 }
@@ -447,7 +501,9 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
   if (!join) return Status::kSelfJoin;
   {
     std::unique_lock<std::mutex> lock(mutex_);
+    ++waiters_;
     join_changed_.wait(lock, [&] { return join->alive_ == 0 || join->stop_ != nullptr; });
+    --waiters_;
     if (join->stop_) {
       const Clock::time_point from = std::max(join->began_, join->stop_->requested_at);
       Deadline::After(grace_period_ms, from).Wait(join_changed_, lock, [&] {
@@ -493,12 +549,16 @@ void Coordinator::RemoveStopCallback(StopCallback& callback) {
   callback_done_.wait(lock, [&] { return callback.phase_ == StopCallback::Phase::kDone; });
 }
 
-void Coordinator::AddObserver(std::shared_ptr<Observer> observer,
-                              std::atomic<std::int32_t>* mirror) {
+void Coordinator::AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror) {
   const std::lock_guard<std::mutex> lock(mutex_);
   observers_.push_back(std::move(observer));
   observers_.back()->mirror_ = mirror;
-  if (mirror) mirror->store(record_ ? 1 : 0, std::memory_order_release);
+  if (mirror) Update(*mirror);
+}
+
+void Coordinator::Update(Mirror& mirror) const {
+  mirror.generation.store(static_cast<std::int32_t>(generation_), std::memory_order_relaxed);
+  mirror.stopped.store(record_ ? 1 : 0, std::memory_order_release);
 }
 
 void Coordinator::RemoveObserver(Observer& observer) {
@@ -516,6 +576,7 @@ void Coordinator::RemoveObserver(Observer& observer) {
 
 std::uint64_t Coordinator::SetInterested(Observer& observer, bool interested) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (interested) PrepareRecord();
   if (interested != observer.interested_) observer.unseen_ = nullptr;
   observer.interested_ = interested;
   return generation_;

@@ -21,6 +21,13 @@
 
 namespace allstop::core {
 
+// A copy of the state in somebody else's memory, for whoever cannot call us each
+// time. Written under the mutex, the flag last; read without.
+struct Mirror {
+  std::atomic<std::int32_t> stopped;     // 1 or 0
+  std::atomic<std::int32_t> generation;  // its lower 32 bits
+};
+
 // Somebody outside the core who wants to be told, with no lock held, on whatever
 // thread made the change. It must not block, must not throw, and must not wait for
 // JavaScript. It may be told in vain (when memory ran out half-way).
@@ -35,9 +42,9 @@ class Observer {
   friend class Coordinator;
 
   // Guarded by the mutex of the coordinator that it observes.
-  std::atomic<std::int32_t>* mirror_ = nullptr;  // a copy of the flag, or null
-  bool interested_ = false;                      // in stops and clears
-  std::shared_ptr<const StopRecord> unseen_;     // first stop not yet taken
+  Mirror* mirror_ = nullptr;                  // may be null
+  bool interested_ = false;                   // in stops and clears
+  std::shared_ptr<const StopRecord> unseen_;  // first stop not yet taken
 };
 
 // One join in progress. Made by BeginJoin, ended by FinishJoin or AbandonJoin.
@@ -149,9 +156,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   // while it runs on another thread.
   void RemoveStopCallback(StopCallback& callback);
 
-  // `mirror` (may be null) holds 1 while stopped, else 0, from now until
-  // RemoveObserver has returned.
-  void AddObserver(std::shared_ptr<Observer> observer, std::atomic<std::int32_t>* mirror);
+  // `mirror` (may be null) is kept from now until RemoveObserver has returned.
+  void AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror);
   void RemoveObserver(Observer& observer);
   // From now on OnStop and OnClear are called. Returns the generation.
   std::uint64_t SetInterested(Observer& observer, bool interested);
@@ -169,14 +175,18 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
 
  private:
   class Effects;
+  struct Stopped;
 
   Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth);
 
   // All of these: the mutex is held.
   StopOutcome Decide(const StopRequest& request, Effects& effects);
-  void Latch(std::shared_ptr<const StopRecord> record, Effects& effects);
-  void LatchFromParent(const StopRecord& record, Effects& effects);
-  StopOutcome Suppress(const StopRequest& request);
+  void Latch(std::shared_ptr<const StopRecord> record, Stopped& stopped, Effects& effects);
+  static std::shared_ptr<StopRecord> NewRecord();
+  void PrepareRecord() noexcept;
+  void LatchFromParent(const std::shared_ptr<const StopRecord>& record, Effects& effects);
+  StopOutcome Suppress(const StopRequest& request, Effects& effects);
+  void Update(Mirror& mirror) const;
   bool IsClean(const ErrorRecord& error) const;
   bool IsEcho(const StopRequest& request) const;
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
@@ -190,12 +200,14 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
 
   mutable std::mutex mutex_;                 // guards all that follows
   std::condition_variable stop_changed_;     // the stop waiters
-  std::condition_variable join_changed_;     // the blocking joins
-  std::condition_variable callback_done_;    // RemoveStopCallback
   std::atomic<std::uint32_t> stop_word_{0};  // written under it, read without
-  std::uint64_t generation_ = 0;             // stops so far
+  std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
+  std::uint64_t generation_ = 0;              // stops so far
   std::shared_ptr<const StopRecord> record_;  // not null = stopped
+  std::shared_ptr<StopRecord> spare_;         // the next one, if there was time to make it
+  std::condition_variable join_changed_;      // the blocking joins
+  std::condition_variable callback_done_;     // RemoveStopCallback
   std::vector<SuppressedError> suppressed_;
   std::uint32_t suppressed_count_ = 0;
   std::list<std::string> past_ids_;  // of cleared stops, the newest last

@@ -9,61 +9,40 @@
 
 #include "deadline.h"
 #include "error_record.h"
+#include "requester.h"
 
 namespace allstop::core {
 
-enum class Language : std::uint8_t { kJavaScript, kNative };
-
-// How a request came about. The order is that of VIA in lib/native.ts.
-enum class Via : std::uint8_t {
-  kCall,
-  kException,
-  kSignal,
-  kAbort,
-  kClose,
-  kTimeout,
-  kParent,
-  kWorkerExit,
-};
-
-struct Requester {
-  Language language = Language::kNative;
-  Via via = Via::kCall;
-  std::string thread_name;
-  std::uint64_t thread_id = 0;  // JavaScript's threadId, or the OS thread id
-  std::int64_t pid = 0;
-  std::string stack;   // the call site; empty if unknown
-  std::string signal;  // "SIGINT"; empty unless via kSignal or a killed child
-};
-
-// A requester for the calling native thread, named by the OS.
-Requester ThisNativeThread(Via via);
-
 enum class StopKind : std::uint8_t { kPlain = 0, kClean = 1, kError = 2 };
 
-// One stop. Immutable and shared, so that a wait which began before the stop was
-// cleared can still say what it saw.
+// One stop. Immutable (but for the origin, which completes itself) and shared, so
+// that a wait which began before the stop was cleared can still say what it saw.
 struct StopRecord {
   std::string id;                // the error's id if there is one, else fresh
   std::uint64_t generation = 0;  // which stop of its coordinator it is, from 1
   StopKind kind = StopKind::kPlain;
-  std::shared_ptr<const ErrorRecord> error;  // null for kPlain
-  Requester requester;
-  std::int64_t requested_at_ms = 0;     // wall clock, for people
-  Clock::time_point requested_at = {};  // monotonic, for the grace period
+  std::shared_ptr<const ErrorRecord> error;          // null for kPlain
+  Clock::time_point requested_at = {};               // for the grace period
+  std::shared_ptr<const StopRecord> inherited_from;  // the ancestor's record, or null
+  Origin own_origin;                                 // if it is null
+
+  // Who made it, as this coordinator sees it. Waits as Origin::Get does.
+  Requester requester() const;
 };
 
 // An error that came when a stop was there already, or had nobody to go to.
 struct SuppressedError {
   std::shared_ptr<const ErrorRecord> error;
-  Requester requester;
-  std::int64_t at_ms = 0;
+  std::shared_ptr<const Origin> origin;
 };
 
 // What a caller asks for.
 struct StopRequest {
   std::shared_ptr<const ErrorRecord> error;  // null: no error
   Requester requester;
+  // Completes it, if set: on the thread that requests, with no lock held, when the
+  // waiters have been woken, and only if the request is recorded.
+  Describe describe;
   // Ids of errors that are this one: its own and, if it is an AbortError, those
   // of its chain of causes. If the current record's id is among them, this
   // request is an echo of the stop.

@@ -247,18 +247,3 @@ describe('a link', () => {
     expect(coord.stopRecord?.suppressedCount).toBe(0);
   });
 });
-
-describe('a call site that cannot be had', () => {
-  it('keeps nobody from stopping', async () => {
-    const coord = new Coordinator();
-    const { prepareStackTrace } = Error;
-    Error.prepareStackTrace = (_, sites) => sites;
-    try {
-      coord.requestStop();
-    } finally {
-      if (prepareStackTrace) Error.prepareStackTrace = prepareStackTrace;
-      else Reflect.deleteProperty(Error, 'prepareStackTrace');
-    }
-    expect(coord.stopRecord?.requester).not.toHaveProperty('stack');
-  });
-});

@@ -40,10 +40,10 @@ TEST(ChildTest, StopsWhenItsParentDoesAndKnowsThatItWasTheParent) {
     EXPECT_EQ(record->id, original->id) << "it is the same stop";
     EXPECT_EQ(record->error, original->error);
     EXPECT_EQ(record->requested_at, original->requested_at);
-    EXPECT_EQ(record->requester.via, Via::kParent);
-    EXPECT_EQ(record->requester.thread_name, "main");
+    EXPECT_EQ(record->requester().via, Via::kParent);
+    EXPECT_EQ(record->requester().thread_name, "main");
   }
-  EXPECT_EQ(original->requester.via, Via::kException);
+  EXPECT_EQ(original->requester().via, Via::kException);
 }
 
 TEST(ChildTest, JudgesByItsOwnTypesWhatIsClean) {
@@ -74,7 +74,7 @@ TEST(ChildTest, BornUnderAStoppedParentItIsStopped) {
   EXPECT_TRUE(child->ShouldStop());
   EXPECT_TRUE(child->WaitForStop(Deadline::Never()));
   EXPECT_EQ(child->View().record->id, parent->View().record->id);
-  EXPECT_EQ(child->View().record->requester.via, Via::kParent);
+  EXPECT_EQ(child->View().record->requester().via, Via::kParent);
   EXPECT_EQ(child->BlockingJoin(0, false), Status::kStoppedByError);
 }
 

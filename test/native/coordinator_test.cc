@@ -51,13 +51,13 @@ TEST(CoordinatorTest, APlainStopSaysWhoAskedAndWhen) {
   EXPECT_EQ(record->kind, StopKind::kPlain);
   EXPECT_EQ(record->error, nullptr);
   EXPECT_FALSE(record->id.empty());
-  EXPECT_EQ(record->requester.thread_name, "main");
-  EXPECT_EQ(record->requester.signal, "SIGINT");
-  EXPECT_EQ(record->requester.thread_id, OsThreadId());
-  EXPECT_EQ(record->requester.pid, ProcessId());
+  EXPECT_EQ(record->requester().thread_name, "main");
+  EXPECT_EQ(record->requester().signal, "SIGINT");
+  EXPECT_EQ(record->requester().thread_id, OsThreadId());
+  EXPECT_EQ(record->requester().pid, ProcessId());
   EXPECT_GE(record->requested_at, before);
   EXPECT_LE(record->requested_at, Clock::now());
-  EXPECT_LE(record->requested_at_ms, WallClockMs());
+  EXPECT_LE(record->requester().at_ms, WallClockMs());
 }
 
 TEST(CoordinatorTest, AnErrorIsKeptAsItIsAndNamesTheStop) {
@@ -150,8 +150,8 @@ TEST(CoordinatorTest, TheFirstLaterErrorsAreKeptAndAllAreCounted) {
   ASSERT_EQ(view.suppressed.size(), kMaxSuppressed);
   for (std::size_t i = 0; i < kMaxSuppressed; ++i) {
     EXPECT_EQ(view.suppressed[i].error->fields().name, "Error" + std::to_string(i));
-    EXPECT_EQ(view.suppressed[i].requester.thread_name, "thread " + std::to_string(i));
-    EXPECT_GT(view.suppressed[i].at_ms, 0);
+    EXPECT_EQ(view.suppressed[i].origin->Get().thread_name, "thread " + std::to_string(i));
+    EXPECT_GT(view.suppressed[i].origin->Get().at_ms, 0);
   }
 }
 

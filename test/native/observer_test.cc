@@ -19,8 +19,6 @@ using test::MakeCoordinator;
 using test::Named;
 using test::Plain;
 
-using Mirror = std::atomic<std::int32_t>;
-
 // Counts what it is told.
 class Listener : public Observer {
  public:
@@ -36,32 +34,48 @@ class Listener : public Observer {
 TEST(MirrorTest, FollowsTheFlagFromItsAdditionToItsRemoval) {
   const auto coordinator = MakeCoordinator();
   const auto listener = std::make_shared<Listener>();
-  Mirror mirror{-1};
+  Mirror mirror{{-1}, {-1}};
   coordinator->AddObserver(listener, &mirror);
-  EXPECT_EQ(mirror, 0) << "whatever it held before";
+  EXPECT_EQ(mirror.stopped, 0) << "whatever it held before";
   coordinator->RequestStop(Plain());
-  EXPECT_EQ(mirror, 1);
+  EXPECT_EQ(mirror.stopped, 1);
   coordinator->ClearStop();
-  EXPECT_EQ(mirror, 0);
+  EXPECT_EQ(mirror.stopped, 0);
   coordinator->RemoveObserver(*listener);
   coordinator->RequestStop(Plain());
-  EXPECT_EQ(mirror, 0) << "whoever has the word now, it is not ours";
+  EXPECT_EQ(mirror.stopped, 0) << "whoever has the word now, it is not ours";
+}
+
+TEST(MirrorTest, CountsTheStopsAlsoThoseBeforeItsAddition) {
+  const auto coordinator = MakeCoordinator();
+  coordinator->RequestStop(Plain());
+  coordinator->ClearStop();
+  const auto listener = std::make_shared<Listener>();
+  Mirror mirror{{-1}, {-1}};
+  coordinator->AddObserver(listener, &mirror);
+  EXPECT_EQ(mirror.generation, 1);
+  coordinator->RequestStop(Plain());
+  EXPECT_EQ(mirror.generation, 2);
+  coordinator->RequestStop(Plain());
+  coordinator->ClearStop();
+  EXPECT_EQ(mirror.generation, 2) << "neither a second request nor the end of a stop counts";
+  coordinator->RemoveObserver(*listener);
 }
 
 TEST(MirrorTest, AddedDuringAStopItHoldsOne) {
   const auto coordinator = MakeCoordinator();
   coordinator->RequestStop(Plain());
   const auto listener = std::make_shared<Listener>();
-  Mirror mirror{-1};
+  Mirror mirror{{-1}, {-1}};
   coordinator->AddObserver(listener, &mirror);
-  EXPECT_EQ(mirror, 1);
+  EXPECT_EQ(mirror.stopped, 1);
   coordinator->RemoveObserver(*listener);
 }
 
 TEST(MirrorTest, IsSetBeforeAnyCallbackOrObserverRuns) {
   const auto coordinator = MakeCoordinator();
   const auto listener = std::make_shared<Listener>();
-  Mirror mirror{0};
+  Mirror mirror{{0}, {0}};
   coordinator->AddObserver(listener, &mirror);
   struct Seen {
     Mirror* mirror;
@@ -70,7 +84,7 @@ TEST(MirrorTest, IsSetBeforeAnyCallbackOrObserverRuns) {
   coordinator->OnStop(
       [](void* context) {
         auto* const s = static_cast<Seen*>(context);
-        s->value = s->mirror->load();
+        s->value = s->mirror->stopped;
       },
       &seen);
   coordinator->RequestStop(Plain());
@@ -82,11 +96,11 @@ TEST(MirrorTest, AParentsStopIsWrittenToo) {
   const auto parent = MakeCoordinator();
   const auto child = parent->CreateChild(Named());
   const auto listener = std::make_shared<Listener>();
-  Mirror mirror{0};
+  Mirror mirror{{0}, {0}};
   child->AddObserver(listener, &mirror);
   child->SetInterested(*listener, true);
   parent->RequestStop(Plain());
-  EXPECT_EQ(mirror, 1);
+  EXPECT_EQ(mirror.stopped, 1);
   EXPECT_EQ(listener->stops, 1);
   EXPECT_NE(child->TakeUnseen(*listener), nullptr);
   child->RemoveObserver(*listener);
@@ -105,11 +119,11 @@ TEST(MirrorTest, EachObserverHasItsOwnAndRemovalSparesTheOthers) {
   coordinator->RemoveObserver(*listeners[4]);
   coordinator->RemoveObserver(*listeners[4]);
   coordinator->RequestStop(Plain());
-  EXPECT_EQ(mirrors[0], 1);
-  EXPECT_EQ(mirrors[1], 0);
-  EXPECT_EQ(mirrors[2], 1);
-  EXPECT_EQ(mirrors[3], 1);
-  EXPECT_EQ(mirrors[4], 0);
+  EXPECT_EQ(mirrors[0].stopped, 1);
+  EXPECT_EQ(mirrors[1].stopped, 0);
+  EXPECT_EQ(mirrors[2].stopped, 1);
+  EXPECT_EQ(mirrors[3].stopped, 1);
+  EXPECT_EQ(mirrors[4].stopped, 0);
 }
 
 // The word is freed right after the removal: a store after it is a use after free.
@@ -124,9 +138,9 @@ TEST(MirrorTest, IsNotWrittenAfterItsRemovalHoweverTheyRace) {
   });
   for (int round = 0; round < 5'000; ++round) {
     const auto listener = std::make_shared<Listener>();
-    const auto mirror = std::make_unique<Mirror>(-1);
+    const auto mirror = std::make_unique<Mirror>();
     coordinator->AddObserver(listener, mirror.get());
-    const std::int32_t value = *mirror;
+    const std::int32_t value = mirror->stopped;
     ASSERT_TRUE(value == 0 || value == 1);
     coordinator->RemoveObserver(*listener);
   }

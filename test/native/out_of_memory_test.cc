@@ -267,18 +267,25 @@ TEST(OutOfMemoryTest, AThreadEntersOrNot) {
 TEST(OutOfMemoryTest, AnObserverIsAddedOrNot) {
   std::shared_ptr<Coordinator> coordinator;
   std::shared_ptr<Listener> listener;
-  std::atomic<std::int32_t> mirror{0};
+  Mirror mirror{{0}, {0}};
   FailEachAllocation(
       [&] {
         coordinator = MakeCoordinator();
         listener = std::make_shared<Listener>();
-        mirror = 0;
+        mirror.stopped = 0;
       },
       [&] { coordinator->AddObserver(listener, &mirror); },
       [&](bool threw) {
         coordinator->RequestStop(Plain());
-        EXPECT_EQ(mirror, threw ? 0 : 1);
+        EXPECT_EQ(mirror.stopped, threw ? 0 : 1);
       });
+}
+
+TEST(OutOfMemoryTest, AWaitNeedsNone) {
+  std::shared_ptr<Coordinator> coordinator;
+  FailEachAllocation([&] { coordinator = MakeCoordinator(); },
+                     [&] { EXPECT_FALSE(coordinator->WaitForStop(Deadline::After(0))); },
+                     [&](bool threw) { EXPECT_FALSE(threw); });
 }
 
 TEST(OutOfMemoryTest, ATimerIsSetOrNot) {

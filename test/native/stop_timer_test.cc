@@ -39,7 +39,7 @@ TEST(StopTimerTest, StopsAtTheDeadlineWithTheErrorAndNotBefore) {
   EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(20));
   const auto record = coordinator->View().record;
   EXPECT_EQ(record->error->fields().name, "DeadlineExceededError");
-  EXPECT_EQ(record->requester.via, Via::kTimeout);
+  EXPECT_EQ(record->requester().via, Via::kTimeout);
 }
 
 TEST(StopTimerTest, ADeadlineThatHasPassedStopsAtOnce) {

@@ -26,8 +26,6 @@ using test::MakeCoordinator;
 using test::Named;
 using test::Plain;
 
-using Mirror = std::atomic<std::int32_t>;
-
 class Listener : public Observer {
  public:
   explicit Listener(Coordinator& coordinator) : coordinator_(coordinator) {}
@@ -35,7 +33,7 @@ class Listener : public Observer {
   void OnClear() override { coordinator_.generation(); }
   void OnJoinProgress() override { coordinator_.View(); }
 
-  Mirror mirror{0};
+  Mirror mirror{{0}, {0}};
 
  private:
   Coordinator& coordinator_;
@@ -212,11 +210,12 @@ TEST(StressTest, EverythingAtOnce) {
   for (auto& thread : threads) thread.join();
 
   EXPECT_TRUE(shared->LiveThreads().empty());
-  EXPECT_EQ(witness->mirror, shared->ShouldStop() ? 1 : 0);
+  EXPECT_EQ(witness->mirror.stopped, shared->ShouldStop() ? 1 : 0);
+  EXPECT_EQ(witness->mirror.generation, static_cast<std::int32_t>(shared->generation()));
   shared->ClearStop();
-  EXPECT_EQ(witness->mirror, 0);
+  EXPECT_EQ(witness->mirror.stopped, 0);
   parent->RequestStop(Plain());
-  EXPECT_EQ(witness->mirror, 1);
+  EXPECT_EQ(witness->mirror.stopped, 1);
   shared->RemoveObserver(*witness);
 }
 

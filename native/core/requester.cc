@@ -1,0 +1,74 @@
+#include "requester.h"
+
+#include <utility>
+
+#include "deadline.h"
+#include "identity.h"
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
+namespace allstop::core {
+namespace {
+
+std::string OsThreadName(std::uint64_t thread_id) {
+#if !defined(_WIN32)
+  char name[64] = {};
+  if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 && name[0] != '\0') return name;
+#endif
+  return "native-" + std::to_string(thread_id);
+}
+
+}  // namespace
+
+void Origin::Begin(const Requester& known) {
+  teller_ = std::this_thread::get_id();
+  known_ = &known;
+}
+
+void Origin::Complete(const Describe& describe) noexcept {
+  const std::int64_t now_ms = WallClockMs();
+  Requester requester;
+  requester.language = known_->language;
+  requester.via = known_->via;
+  try {
+    requester = *known_;
+    if (describe) describe(requester);
+  } catch (...) {  // no memory for its words
+  }
+  if (requester.at_ms == 0) requester.at_ms = now_ms;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    known_ = nullptr;
+    complete_ = std::move(requester);
+    is_complete_.store(true, std::memory_order_release);
+  }
+  completed_.notify_all();
+}
+
+Requester Origin::Get() const {
+  constexpr double kPatienceMs = 1000;
+  const auto is_complete = [this] { return is_complete_.load(std::memory_order_acquire); };
+  if (is_complete()) return complete_;
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (teller_ != std::this_thread::get_id() &&
+      Deadline::After(kPatienceMs).Wait(completed_, lock, is_complete)) {
+    return complete_;
+  }
+  Requester requester = *known_;
+  if (requester.at_ms == 0) requester.at_ms = WallClockMs();
+  return requester;
+}
+
+Requester ThisNativeThread(Via via) {
+  Requester requester;
+  requester.language = Language::kNative;
+  requester.via = via;
+  requester.thread_id = OsThreadId();
+  requester.thread_name = OsThreadName(requester.thread_id);
+  requester.pid = ProcessId();
+  return requester;
+}
+
+}  // namespace allstop::core

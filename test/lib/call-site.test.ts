@@ -1,0 +1,131 @@
+// Where a stop was asked for is found out when everybody has been woken. Until then readers wait;
+// and a program may put code of its own in there (Error.prepareStackTrace, for source maps).
+
+import { Worker } from 'node:worker_threads';
+import { Coordinator } from 'allstop';
+import { afterEach, describe, expect, it } from 'vitest';
+import { addon } from '../support/test-addon.ts';
+
+const { prepareStackTrace } = Error;
+
+afterEach(() => {
+  if (prepareStackTrace) Error.prepareStackTrace = prepareStackTrace;
+  else Reflect.deleteProperty(Error, 'prepareStackTrace');
+});
+
+/** The stack that the formatter makes, once, while `coord` is asked to stop. */
+function stopWithFormatter(coord: Coordinator, format: () => unknown): void {
+  let formatting = false;
+  Error.prepareStackTrace = (error, sites) => {
+    if (formatting) return `${error}\n    ${sites.join('\n    ')}`;
+    formatting = true;
+    return format();
+  };
+  coord.requestStop();
+}
+
+describe('the call site', () => {
+  it('is the line that asked, and what called it', () => {
+    const coord = new Coordinator();
+    function cancelEverything(): void {
+      coord.requestStop();
+    }
+    cancelEverything();
+    const lines = coord.stopRecord?.requester.stack?.split('\n');
+    expect(lines?.[0]).toMatch(/at cancelEverything \(.*call-site\.test\.ts:\d+:\d+\)/);
+    expect(lines?.[1]).toMatch(/call-site\.test\.ts/);
+  });
+
+  it('is there for a native thread and for a worker that the stop has just woken', async () => {
+    const look = `
+      const { parentPort, workerData } = require('node:worker_threads');
+      import('allstop').then(({ Coordinator }) => {
+        const coord = Coordinator.attach(workerData);
+        parentPort.postMessage('waiting');
+        coord.waitForStopSync();
+        parentPort.postMessage(coord.stopRecord.requester.stack);
+      });`;
+    for (let round = 0; round < 10; round++) {
+      const coord = new Coordinator();
+      const worker = new Worker(look, { eval: true, workerData: coord.handle });
+      const next = (): Promise<unknown> =>
+        new Promise((resolve) => {
+          worker.once('message', resolve);
+        });
+      expect(await next()).toBe('waiting');
+      addon.startUnregistered(coord, 'describe', `reader ${round}`);
+      const stack = next();
+      coord.requestStop();
+      expect(await stack).toMatch(/call-site\.test\.ts/);
+      expect(addon.result(`reader ${round}`)).toMatch(/main/);
+    }
+  });
+});
+
+describe("a program's own formatter of stacks", () => {
+  it('runs when everybody has been woken', () => {
+    const coord = new Coordinator();
+    addon.startUnregistered(coord, 'wait', 'woken before');
+    let woken: string | undefined;
+    stopWithFormatter(coord, () => {
+      woken = addon.result('woken before'); // for ever, if it were not so
+      return 'Error\n    at formatted';
+    });
+    expect(woken).toBe('stopped');
+    expect(coord.stopRecord?.requester.stack).toBe('    at formatted');
+  });
+
+  it('may look at the coordinator: then nobody knows yet from where', () => {
+    const coord = new Coordinator();
+    let early: unknown;
+    stopWithFormatter(coord, () => {
+      early = coord.stopRecord;
+      return 'Error\n    at formatted';
+    });
+    expect(early).toMatchObject({
+      kind: 'plain',
+      requester: { language: 'js', threadName: 'main' },
+    });
+    expect(early).not.toHaveProperty('requester.stack');
+    expect(coord.stopRecord?.requester.stack).toBe('    at formatted');
+  });
+
+  it('may clear the stop, and request another', () => {
+    const coord = new Coordinator();
+    stopWithFormatter(coord, () => {
+      coord.clearStop();
+      coord.requestStop(new TypeError('another'));
+      return 'Error\n    at formatted';
+    });
+    expect(coord.stopRecord?.error).toEqual(new TypeError('another'));
+    expect(coord.stopRecord?.requester.stack).toMatch(/call-site\.test\.ts/);
+  });
+
+  it('may wait for a thread that looks at the record: that one gives up after a second', () => {
+    const coord = new Coordinator();
+    addon.startUnregistered(coord, 'describe', 'impatient');
+    let seen: string | undefined;
+    stopWithFormatter(coord, () => {
+      seen = addon.result('impatient');
+      return 'Error\n    at formatted';
+    });
+    expect(seen).toMatch(/main/);
+    expect(coord.stopRecord?.requester.stack).toBe('    at formatted');
+  });
+
+  it.each([
+    ['makes no text', () => []],
+    [
+      'throws',
+      () => {
+        throw new Error('no source map');
+      },
+    ],
+  ])('keeps nobody from stopping when it %s', (_, format) => {
+    const coord = new Coordinator();
+    stopWithFormatter(coord, format);
+    expect(coord.shouldStop()).toBe(true);
+    expect(coord.stopRecord?.requester).toMatchObject({ threadName: 'main', via: 'call' });
+    expect(coord.stopRecord?.requester).not.toHaveProperty('stack');
+  });
+});
