@@ -13,55 +13,22 @@
 
 import { setMaxListeners } from 'node:events';
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
-import { abortReason, type Carried, decode, echoes, encode } from './error-record.ts';
+import { abortReason, type Carried, echoes } from './error-identity.ts';
+import { decode, encode } from './error-record.ts';
 import { SelfJoinError, type Straggler } from './errors.ts';
 import {
   binding,
   type NativeAttachment,
   type NativeJoinResult,
   type NativeRecord,
-  type NativeRequester,
   OUTCOMES,
   type Outcome,
   onNative,
   type RequesterOptions,
   STOP_KINDS,
-  type Via,
 } from './native.ts';
+import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
 import { Timer } from './timer.ts';
-
-/** Who asked for a stop, and from where. */
-export type StopRequester = {
-  language: 'js' | 'native';
-  via: Via;
-  threadName: string;
-  /** JavaScript's threadId, or the OS thread id for a native thread. */
-  threadId: number;
-  pid: number;
-  host?: string;
-  /** JOB:INDEX in a cluster. */
-  worker?: string;
-  /** The call site. */
-  stack?: string;
-  signal?: NodeJS.Signals;
-};
-
-/** An error that came when a stop was there already, or had nobody to go to. */
-export type SuppressedError = { error: unknown; requester: StopRequester; at: Date };
-
-/** One stop: who, when, why, and what came later. */
-export type StopRecord = {
-  id: string;
-  /** 'clean': an error of a clean-stop type was reported. */
-  kind: 'plain' | 'clean' | 'error';
-  error?: unknown;
-  requestedAt: Date;
-  requester: StopRequester;
-  /** The first 16 later errors. */
-  suppressed: SuppressedError[];
-  /** All of them. */
-  suppressedCount: number;
-};
 
 /** How a request came about. */
 export type RequestOptions = RequesterOptions & {
@@ -138,19 +105,6 @@ onNative({
     for (const prepare of onFirstUse) prepare();
   },
 });
-
-export function toRequester(from: NativeRequester): StopRequester {
-  const requester: StopRequester = {
-    language: from.native ? 'native' : 'js',
-    via: from.via,
-    threadName: from.threadName,
-    threadId: from.threadId,
-    pid: from.pid,
-  };
-  if (from.stack !== '') requester.stack = from.stack;
-  if (from.signal !== '') requester.signal = from.signal as NodeJS.Signals;
-  return requester;
-}
 
 export class Attachment {
   readonly native: NativeAttachment;

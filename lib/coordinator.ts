@@ -1,6 +1,5 @@
 /** The public class: checks what callers pass, and documents what they may rely on. */
 
-import { readFileSync } from 'node:fs';
 import type { Worker, WorkerOptions } from 'node:worker_threads';
 import {
   checkBoolean,
@@ -14,14 +13,17 @@ import {
   isIterable,
   nameOf,
 } from './arguments.ts';
-import { Attachment, type StopRecord } from './attachment.ts';
+import { Attachment } from './attachment.ts';
 import {
-  FailedPreconditionError,
-  InvalidHandleError,
-  type Straggler,
-  StragglersError,
-} from './errors.ts';
+  type CoordinatorOptions,
+  checkCoordinatorOptions,
+  DEFAULT_CLEAN_STOP_ERRORS,
+  DEFAULT_GRACE_PERIOD_MS,
+  type JoinOptions,
+} from './coordinator-options.ts';
+import { FailedPreconditionError, InvalidHandleError, StragglersError } from './errors.ts';
 import { explain, type StopExplanation } from './explain.ts';
+import { type CoordinatorHandle, idOfHandle } from './handle.ts';
 import {
   callSite,
   checkSignals,
@@ -31,7 +33,9 @@ import {
   stopOnClose,
   stopOnSignals,
 } from './links.ts';
-import { binding, firstSlab, type NativeThread, STOP_KINDS } from './native.ts';
+import { binding, firstSlab, STOP_KINDS } from './native.ts';
+import type { StopRecord } from './stop-record.ts';
+import { toStraggler } from './stragglers.ts';
 import {
   checkThread,
   enclosingTasks,
@@ -43,97 +47,6 @@ import {
   type ThreadInfo,
   toThreadInfo,
 } from './threads.ts';
-
-/** A class of errors, as it stands in a `catch`. */
-export type ErrorClass = abstract new (...args: any[]) => Error;
-
-export type CoordinatorOptions = {
-  /** For `explain()` and messages; by default "coordinator-N". */
-  name?: string | undefined;
-  /**
-   * Errors that count as a normal end, by class or by a string that is matched
-   * with the error's chain of constructor names, its `name` and its `code`.
-   * Default: `[OutOfRangeError]`. `[]`: none is clean. (TensorFlow's.)
-   */
-  cleanStopErrors?: Iterable<ErrorClass | string> | undefined;
-  /** The default for `join()` and disposal, in milliseconds: 120,000. */
-  stopGracePeriodMs?: number | undefined;
-};
-
-export type JoinOptions = {
-  /** How long threads may go on after the stop, in milliseconds. */
-  stopGracePeriodMs?: number | undefined;
-  /** Whether threads that are alive after that are no error. Default false. */
-  ignoreLiveThreads?: boolean | undefined;
-  /** Gives up the join, and changes nothing else. */
-  signal?: AbortSignal | undefined;
-};
-
-/**
- * What another JavaScript thread of this process passes to `Coordinator.attach`.
- * Plain data: post it, put it in `workerData`.
- */
-export type CoordinatorHandle = {
-  readonly type: 'allstop.Coordinator';
-  readonly world: string;
-  readonly id: string;
-};
-
-const DEFAULT_CLEAN_STOP_ERRORS = ['OutOfRangeError'];
-const DEFAULT_GRACE_PERIOD_MS = 120_000;
-
-function cleanStopTypes(errors: Iterable<ErrorClass | string>): string[] {
-  const name = 'options.cleanStopErrors';
-  if (!isIterable(errors))
-    throw invalidType(name, 'an iterable of error classes and strings', errors);
-  return Array.from(errors, (error) => {
-    if (typeof error === 'string' && error !== '') return error;
-    const isClass = holds(
-      () =>
-        typeof error === 'function' &&
-        ((error as unknown) === Error || error.prototype instanceof Error),
-    );
-    const className = isClass ? nameOf(error as ErrorClass) : undefined;
-    if (className !== undefined) return className;
-    throw invalidType(`${name}[]`, 'a named error class or a string', error);
-  });
-}
-
-type CheckedOptions = { name: string | undefined; types: string[] | undefined; graceMs?: number };
-
-function checkCoordinatorOptions(options: CoordinatorOptions | undefined): CheckedOptions {
-  const { name, cleanStopErrors, stopGracePeriodMs } = checkOptions('options', options);
-  if (name !== undefined) checkString('options.name', name);
-  if (stopGracePeriodMs !== undefined) {
-    checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
-  }
-  const types = cleanStopErrors === undefined ? undefined : cleanStopTypes(cleanStopErrors);
-  return stopGracePeriodMs === undefined
-    ? { name, types }
-    : { name, types, graceMs: stopGracePeriodMs };
-}
-
-/** What the kernel says a native thread waits in; Linux only. */
-function waitState(osThreadId: number): string | undefined {
-  try {
-    const task = `/proc/self/task/${osThreadId}`;
-    const stat = readFileSync(`${task}/stat`, 'latin1');
-    const state = stat[stat.lastIndexOf(')') + 2] ?? '?';
-    const channel = readFileSync(`${task}/wchan`, 'latin1');
-    return channel === '' || channel === '0' ? state : `${state} (${channel})`;
-  } catch {
-    return undefined;
-  }
-}
-
-function toStraggler(native: NativeThread, stopAgeMs: number): Straggler {
-  const { name, kind, threadId } = toThreadInfo(native);
-  const straggler: Straggler = { name, kind, runningForMs: Math.round(stopAgeMs) };
-  if (threadId !== undefined) straggler.threadId = threadId;
-  const state = kind === 'native' && threadId !== undefined ? waitState(threadId) : undefined;
-  if (state !== undefined) straggler.waitState = state;
-  return straggler;
-}
 
 // An import is a variable to the compiler, a constant of this module is not.
 const nearWords = firstSlab;
@@ -207,30 +120,11 @@ export class Coordinator implements AsyncDisposable {
    *   another process, or of another copy of the package.
    */
   static attach(handle: CoordinatorHandle): Coordinator {
-    if (typeof handle !== 'object' || handle === null) {
-      throw invalidType('handle', 'the handle of a Coordinator', handle);
-    }
-    let world: unknown;
-    let id = '';
-    const wellFormed = holds(() => {
-      ({ world, id } = handle);
-      return (
-        handle.type === 'allstop.Coordinator' &&
-        typeof id === 'string' &&
-        /^[1-9]\d{0,14}$/.test(id)
-      );
-    });
-    const native = binding();
-    if (!wellFormed) throw new InvalidHandleError('The handle is not one of a Coordinator');
-    if (world !== native.world) {
-      throw new InvalidHandleError(
-        'The handle is of another process, or of another copy of the package',
-      );
-    }
-    if (native.hasCoordinator(Number(id))) {
+    const id = idOfHandle('Coordinator', handle);
+    if (binding().hasCoordinator(Number(id))) {
       const known = Attachment.find(id);
       if (known !== undefined) return Coordinator.#adopt(known);
-      const attached = native.attachCoordinator(Number(id));
+      const attached = binding().attachCoordinator(Number(id));
       if (attached !== null) return Coordinator.#adopt(Attachment.of(attached));
     }
     throw new InvalidHandleError('The handle is stale: its Coordinator is disposed of or gone');

@@ -1,6 +1,7 @@
 /** Answers "why is shouldStop() what it is?" in plain words. */
 
-import type { Attachment, StopRecord, StopRequester, SuppressedError } from './attachment.ts';
+import type { Attachment } from './attachment.ts';
+import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
 import { type ThreadInfo, toThreadInfo } from './threads.ts';
 
 /** Why `shouldStop()` is what it is: the fields for programs, `toString()` for people. */

@@ -1,11 +1,5 @@
-export type { StopRecord, StopRequester, SuppressedError } from './attachment.ts';
-export {
-  Coordinator,
-  type CoordinatorHandle,
-  type CoordinatorOptions,
-  type ErrorClass,
-  type JoinOptions,
-} from './coordinator.ts';
+export { Coordinator } from './coordinator.ts';
+export type { CoordinatorOptions, ErrorClass, JoinOptions } from './coordinator-options.ts';
 export {
   AllstopError,
   CancelledError,
@@ -23,4 +17,6 @@ export {
   UnavailableError,
 } from './errors.ts';
 export type { StopExplanation } from './explain.ts';
+export type { CoordinatorHandle } from './handle.ts';
+export type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
 export type { JoinableThread, ThreadInfo } from './threads.ts';

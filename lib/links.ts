@@ -12,7 +12,8 @@ import { isMainThread } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
 import { checkDuration, checkString, holds, invalidType, outOfRange } from './arguments.ts';
 import type { Attachment } from './attachment.ts';
-import { encode, markEcho } from './error-record.ts';
+import { markEcho } from './error-identity.ts';
+import { encode } from './error-record.ts';
 import { DeadlineExceededError, FailedPreconditionError, UnavailableError } from './errors.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;

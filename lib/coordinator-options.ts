@@ -1,0 +1,74 @@
+/** The options of a Coordinator and of its join: their types, defaults and checks. */
+
+import {
+  checkDuration,
+  checkOptions,
+  checkString,
+  holds,
+  invalidType,
+  isIterable,
+  nameOf,
+} from './arguments.ts';
+
+/** A class of errors, as it stands in a `catch`. */
+export type ErrorClass = abstract new (...args: any[]) => Error;
+
+export type CoordinatorOptions = {
+  /** For `explain()` and messages; by default "coordinator-N". */
+  name?: string | undefined;
+  /**
+   * Errors that count as a normal end, by class or by a string that is matched
+   * with the error's chain of constructor names, its `name` and its `code`.
+   * Default: `[OutOfRangeError]`. `[]`: none is clean. (TensorFlow's.)
+   */
+  cleanStopErrors?: Iterable<ErrorClass | string> | undefined;
+  /** The default for `join()` and disposal, in milliseconds: 120,000. */
+  stopGracePeriodMs?: number | undefined;
+};
+
+export type JoinOptions = {
+  /** How long threads may go on after the stop, in milliseconds. */
+  stopGracePeriodMs?: number | undefined;
+  /** Whether threads that are alive after that are no error. Default false. */
+  ignoreLiveThreads?: boolean | undefined;
+  /** Gives up the join, and changes nothing else. */
+  signal?: AbortSignal | undefined;
+};
+
+export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
+export const DEFAULT_GRACE_PERIOD_MS = 120_000;
+
+function cleanStopTypes(errors: Iterable<ErrorClass | string>): string[] {
+  const name = 'options.cleanStopErrors';
+  if (!isIterable(errors))
+    throw invalidType(name, 'an iterable of error classes and strings', errors);
+  return Array.from(errors, (error) => {
+    if (typeof error === 'string' && error !== '') return error;
+    const isClass = holds(
+      () =>
+        typeof error === 'function' &&
+        ((error as unknown) === Error || error.prototype instanceof Error),
+    );
+    const className = isClass ? nameOf(error as ErrorClass) : undefined;
+    if (className !== undefined) return className;
+    throw invalidType(`${name}[]`, 'a named error class or a string', error);
+  });
+}
+
+export type CheckedOptions = {
+  name: string | undefined;
+  types: string[] | undefined;
+  graceMs?: number;
+};
+
+export function checkCoordinatorOptions(options: CoordinatorOptions | undefined): CheckedOptions {
+  const { name, cleanStopErrors, stopGracePeriodMs } = checkOptions('options', options);
+  if (name !== undefined) checkString('options.name', name);
+  if (stopGracePeriodMs !== undefined) {
+    checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
+  }
+  const types = cleanStopErrors === undefined ? undefined : cleanStopTypes(cleanStopErrors);
+  return stopGracePeriodMs === undefined
+    ? { name, types }
+    : { name, types, graceMs: stopGracePeriodMs };
+}

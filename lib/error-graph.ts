@@ -1,0 +1,373 @@
+/**
+ * A thrown value and all that hangs on it, as `v8.serialize` takes it: every error
+ * (the thrown one, causes, aggregated errors, errors in fields) is a node with its own
+ * fields, and a reference to an error is a placeholder object, told by its identity.
+ * A value that cannot be carried becomes a marker, a string that says so.
+ */
+
+import { types } from 'node:util';
+import * as v8 from 'node:v8';
+import { carry, idOf, known, remember } from './error-identity.ts';
+import { errorClasses } from './errors.ts';
+import {
+  attempt,
+  chainOf,
+  chains,
+  codeOf,
+  describe,
+  isError,
+  isObject,
+  marker,
+  textOf,
+} from './thrown-value.ts';
+
+/** One error of the graph. Values hold placeholders where there were errors. */
+type Node = {
+  id: string;
+  echoOf: string | undefined;
+  chain: string[];
+  name: string;
+  message: string | undefined;
+  stack: string | undefined;
+  /** Wherever it comes from: own, inherited, or from a getter. */
+  code: string | number | undefined;
+  own: { key: string; enumerable: boolean; value: unknown }[];
+};
+
+/**
+ * `references[i]` is the placeholder for `nodes[i]`; `thrown`: other objects that have an
+ * identity, with their ids.
+ */
+type Graph = { references: object[]; root: unknown; nodes: Node[]; thrown: [object, string][] };
+
+const TOO_DEEP = new Error('it is nested too deeply');
+
+function isLeaf(value: object): boolean {
+  return (
+    types.isDate(value) ||
+    types.isRegExp(value) ||
+    types.isAnyArrayBuffer(value) ||
+    types.isArrayBufferView(value) ||
+    types.isBoxedPrimitive(value)
+  );
+}
+
+// Deno has no such function.
+const { isExternal }: { isExternal?: (value: object) => boolean } = types;
+
+function isOpaque(value: object): boolean {
+  return (
+    types.isPromise(value) ||
+    types.isWeakMap(value) ||
+    types.isWeakSet(value) ||
+    types.isGeneratorObject(value) ||
+    isExternal?.(value) === true ||
+    types.isModuleNamespaceObject(value) ||
+    value instanceof WeakRef
+  );
+}
+
+/** An instance without a property, which yet has something to say: a URL, a Blob, an iterator. */
+function hidesState(value: object): boolean {
+  const prototype: object | null = Object.getPrototypeOf(value);
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
+  return !isPlain && Object.keys(value).length === 0 && describe(value) !== '[object Object]';
+}
+
+/**
+ * Deeper values become markers. Every thread must be able to read the record, and
+ * the main thread's stack is a quarter of a worker's.
+ */
+const MAX_DEPTH = 500;
+
+/** Copies values into a form that `v8.serialize` takes, errors becoming nodes. */
+class Packer {
+  // `root` before `nodes`: serialized in the order in which values were copied, it
+  // recurses no deeper than the copying did.
+  readonly #graph: Graph = { references: [], root: undefined, nodes: [], thrown: [] };
+  readonly #seen = new Map<object, unknown>();
+  readonly #unfinished: [Error, Node][] = []; // their fields are still to be copied
+  readonly #careful: boolean; // tries what only the serializer can tell, one by one
+  #depth = 0;
+
+  constructor(careful: boolean) {
+    this.#careful = careful;
+  }
+
+  pack(root: unknown): Uint8Array {
+    const graph = this.#graph;
+    graph.root = this.#value(root);
+    // A queue that grows as it is walked: a chain of causes may be of any length.
+    for (const [error, node] of this.#unfinished) this.#fields(error, node);
+    try {
+      return v8.serialize(graph);
+    } catch {
+      if (!this.#careful) return new Packer(true).pack(root);
+      for (const node of graph.nodes) {
+        for (const field of node.own) field.value = serializable(field.value);
+      }
+      graph.root = serializable(graph.root);
+      return v8.serialize(graph);
+    }
+  }
+
+  /** Never throws: a value that cannot be read is one that cannot be carried. */
+  #value(value: unknown): unknown {
+    if (typeof value === 'function' || typeof value === 'symbol') return marker(value);
+    if (!isObject(value)) return value;
+    const seen = this.#seen.get(value);
+    if (seen !== undefined) return seen;
+    this.#depth++;
+    try {
+      if (isError(value)) return this.#error(value);
+      if (this.#depth > MAX_DEPTH) return marker(value, TOO_DEEP);
+      const copy = this.#copy(value);
+      const id = idOf(value);
+      if (id !== undefined && isObject(copy)) this.#graph.thrown.push([copy, id]);
+      return copy;
+    } catch (why) {
+      return this.#remember(value, marker(value, why));
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  #copy(value: object): unknown {
+    if (isLeaf(value)) return this.#remember(value, this.#careful ? serializable(value) : value);
+    if (isOpaque(value)) return this.#remember(value, marker(value));
+    if (types.isMap(value)) {
+      const copy = this.#remember(value, new Map());
+      for (const [key, item] of value) copy.set(this.#value(key), this.#value(item));
+      return copy;
+    }
+    if (types.isSet(value)) {
+      const copy = this.#remember(value, new Set());
+      for (const item of value) copy.add(this.#value(item));
+      return copy;
+    }
+    if (Array.isArray(value)) {
+      const copy: unknown[] = this.#remember(value, []);
+      // By key: an array of length 2^32 - 1 may have three items.
+      for (const key of Object.keys(value)) {
+        if (key === `${copy.length}`) copy.push(this.#property(value, key));
+        else set(copy, key, true, this.#property(value, key));
+      }
+      copy.length = value.length;
+      return copy;
+    }
+    if (hidesState(value)) return this.#remember(value, marker(value));
+    const copy: object = this.#remember(value, {});
+    for (const key of Object.keys(value)) set(copy, key, true, this.#property(value, key));
+    return copy;
+  }
+
+  #remember<T>(value: object, copy: T): T {
+    this.#seen.set(value, copy);
+    return copy;
+  }
+
+  /** A property, or the marker that says why not: a getter may throw. */
+  #property(of: object, key: string): unknown {
+    let value: unknown;
+    try {
+      value = (of as Record<string, unknown>)[key];
+    } catch (why) {
+      return marker(`property ${key}`, why);
+    }
+    return this.#value(value);
+  }
+
+  #error(error: Error): object {
+    const placeholder = this.#remember(error, {});
+    const carried = carry(error);
+    const chain = chainOf(error);
+    const node: Node = {
+      id: carried.id,
+      echoOf: carried.echoOf,
+      chain,
+      name: textOf(attempt(() => error.name)) ?? chain[0] ?? 'Error',
+      message: textOf(attempt(() => error.message)),
+      stack: textOf(attempt(() => error.stack)),
+      code: codeOf(error),
+      own: [],
+    };
+    this.#graph.references.push(placeholder);
+    this.#graph.nodes.push(node);
+    this.#unfinished.push([error, node]);
+    return placeholder;
+  }
+
+  #fields(error: Error, node: Node): void {
+    for (const key of attempt(() => Object.getOwnPropertyNames(error)) ?? []) {
+      if ((key === 'stack' || key === 'message') && node[key] !== undefined) continue;
+      const descriptor = attempt(() => Object.getOwnPropertyDescriptor(error, key));
+      node.own.push({
+        key,
+        enumerable: descriptor?.enumerable ?? true,
+        value: this.#property(error, key),
+      });
+    }
+  }
+}
+
+function serializable(value: unknown): unknown {
+  try {
+    v8.serialize(value);
+    return value;
+  } catch (why) {
+    return marker(value, why);
+  }
+}
+
+/** Defines, so that a key such as `__proto__` is nothing special. */
+export function set(on: object, key: string, enumerable: boolean, value: unknown): void {
+  Object.defineProperty(on, key, { value, enumerable, writable: true, configurable: true });
+}
+
+/** Never throws. */
+export function pack(value: unknown): Uint8Array {
+  try {
+    return new Packer(false).pack(value);
+  } catch (why) {
+    // A hostile proxy, or a value that is larger than memory.
+    const root = attempt(() => marker(value, why)) ?? marker('a value');
+    return v8.serialize({ references: [], root, nodes: [], thrown: [] } satisfies Graph);
+  }
+}
+
+type AnyErrorClass = abstract new (...args: never[]) => Error;
+
+function isErrorClass(value: unknown): value is AnyErrorClass {
+  return value === Error || (typeof value === 'function' && value.prototype instanceof Error);
+}
+
+/** JavaScript's, as far as this runtime has them. */
+export const builtinClasses: ReadonlyMap<string, AnyErrorClass> = new Map<string, AnyErrorClass>(
+  [
+    Error,
+    TypeError,
+    RangeError,
+    SyntaxError,
+    ReferenceError,
+    EvalError,
+    URIError,
+    AggregateError,
+    DOMException,
+    (globalThis as { SuppressedError?: unknown }).SuppressedError, // Node 24
+    ...['CompileError', 'LinkError', 'RuntimeError'].map(
+      (name) => (globalThis as { WebAssembly?: Record<string, unknown> }).WebAssembly?.[name],
+    ),
+  ]
+    .filter(isErrorClass)
+    .map((errorClass) => [errorClass.name, errorClass]),
+);
+
+/** The first class of the chain that every thread knows. */
+function classOf(chain: string[]): AnyErrorClass {
+  for (const name of chain) {
+    const errorClass = errorClasses.get(name) ?? builtinClasses.get(name);
+    if (errorClass !== undefined) return errorClass;
+  }
+  return Error;
+}
+
+/** An error of that class, without what its constructor would add. */
+export function makeError(node: Pick<Node, 'name' | 'message' | 'chain'>): Error {
+  const errorClass = classOf(node.chain);
+  if (errorClass === DOMException) return new DOMException(node.message, node.name);
+  const error = new Error(node.message); // a real one: it has V8's error slot
+  Object.setPrototypeOf(error, errorClass.prototype);
+  if (error.name !== node.name) set(error, 'name', false, node.name);
+  return error;
+}
+
+/** The same view, on a buffer of its own: v8 makes views on the bytes of the record. */
+function ownMemory(view: NodeJS.ArrayBufferView): NodeJS.ArrayBufferView {
+  const { buffer, byteOffset, byteLength } = view;
+  const memory = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+  if (Buffer.isBuffer(view)) return Buffer.from(memory);
+  return new (view.constructor as new (memory: ArrayBuffer) => NodeJS.ArrayBufferView)(memory);
+}
+
+class Unpacker {
+  readonly #graph: Graph;
+  // Errors by placeholder; views, and objects that this thread knows, by themselves.
+  readonly #replaced = new Map<object, unknown>();
+  readonly #seen = new Set<object>();
+
+  constructor(graph: Graph) {
+    this.#graph = graph;
+  }
+
+  unpack(): unknown {
+    const { references, nodes, root, thrown } = this.#graph;
+    const made: [Error, Node][] = [];
+    nodes.forEach((node, i) => {
+      const original = known(node.id);
+      if (original !== undefined) {
+        this.#replaced.set(references[i] as object, original.value);
+        return;
+      }
+      const error = makeError(node);
+      this.#replaced.set(references[i] as object, error);
+      remember(
+        node.echoOf === undefined
+          ? { id: node.id, value: error }
+          : { id: node.id, value: error, echoOf: node.echoOf },
+      );
+      made.push([error, node]);
+    });
+    for (const [object, id] of thrown) {
+      const original = known(id);
+      if (original !== undefined) this.#replaced.set(object, original.value);
+    }
+    const restored = this.#value(root); // first, as it was copied first
+    for (const [error, node] of made) {
+      set(error, 'stack', false, node.stack);
+      for (const { key, enumerable, value } of node.own) {
+        set(error, key, enumerable, this.#value(value));
+      }
+      const inherited = node.code !== undefined && codeOf(error) !== node.code;
+      if (inherited) set(error, 'code', true, node.code);
+      chains.set(error, node.chain);
+    }
+    for (const [object, id] of thrown) {
+      if (known(id) === undefined) remember({ id, value: this.#value(object) });
+    }
+    return restored;
+  }
+
+  /** Puts the errors back in the place of their placeholders, in place. */
+  #value(value: unknown): unknown {
+    if (!isObject(value)) return value;
+    if (this.#replaced.has(value)) return this.#replaced.get(value);
+    if (types.isArrayBufferView(value)) {
+      const view = ownMemory(value);
+      this.#replaced.set(value, view);
+      return view;
+    }
+    if (this.#seen.has(value) || isLeaf(value)) return value;
+    this.#seen.add(value);
+    if (types.isMap(value)) {
+      const entries = [...value];
+      value.clear();
+      for (const [key, item] of entries) value.set(this.#value(key), this.#value(item));
+    } else if (types.isSet(value)) {
+      const items = [...value];
+      value.clear();
+      for (const item of items) value.add(this.#value(item));
+    } else {
+      for (const key of Object.keys(value)) {
+        const item = (value as Record<string, unknown>)[key];
+        const restored = this.#value(item);
+        if (restored !== item) set(value, key, true, restored);
+      }
+    }
+    return value;
+  }
+}
+
+/** The value, with the errors that this thread knows in the place of their copies. */
+export function unpack(graph: Uint8Array): unknown {
+  return new Unpacker(v8.deserialize(graph)).unpack();
+}

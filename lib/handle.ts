@@ -1,0 +1,43 @@
+/** Handles: plain data that names an object of native code, for another JavaScript thread. */
+
+import { holds, invalidType } from './arguments.ts';
+import { InvalidHandleError } from './errors.ts';
+import { binding } from './native.ts';
+
+/**
+ * What another JavaScript thread of this process passes to `Coordinator.attach`.
+ * Plain data: post it, put it in `workerData`.
+ */
+export type CoordinatorHandle = {
+  readonly type: 'allstop.Coordinator';
+  readonly world: string;
+  readonly id: string;
+};
+
+/**
+ * The id that the handle of a `kind` carries.
+ *
+ * @throws TypeError; InvalidHandleError: it is no such handle, or of another process or
+ *   copy of the package
+ */
+export function idOfHandle(kind: string, handle: unknown): string {
+  if (typeof handle !== 'object' || handle === null) {
+    throw invalidType('handle', `the handle of a ${kind}`, handle);
+  }
+  let type: unknown;
+  let world: unknown;
+  let id: unknown;
+  holds(() => {
+    ({ type, world, id } = handle as { type: unknown; world: unknown; id: unknown });
+    return true;
+  });
+  if (type !== `allstop.${kind}` || typeof id !== 'string' || !/^[1-9]\d{0,14}$/.test(id)) {
+    throw new InvalidHandleError(`The handle is not one of a ${kind}`);
+  }
+  if (world !== binding().world) {
+    throw new InvalidHandleError(
+      'The handle is of another process, or of another copy of the package',
+    );
+  }
+  return id;
+}

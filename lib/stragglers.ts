@@ -1,0 +1,28 @@
+/** The threads that a join has not seen to end, and what they are doing. */
+
+import { readFileSync } from 'node:fs';
+import type { Straggler } from './errors.ts';
+import type { NativeThread } from './native.ts';
+import { toThreadInfo } from './threads.ts';
+
+/** What the kernel says a native thread waits in; Linux only. */
+function waitState(osThreadId: number): string | undefined {
+  try {
+    const task = `/proc/self/task/${osThreadId}`;
+    const stat = readFileSync(`${task}/stat`, 'latin1');
+    const state = stat[stat.lastIndexOf(')') + 2] ?? '?';
+    const channel = readFileSync(`${task}/wchan`, 'latin1');
+    return channel === '' || channel === '0' ? state : `${state} (${channel})`;
+  } catch {
+    return undefined;
+  }
+}
+
+export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler {
+  const { name, kind, threadId } = toThreadInfo(native);
+  const straggler: Straggler = { name, kind, runningForMs: Math.round(stopAgeMs) };
+  if (threadId !== undefined) straggler.threadId = threadId;
+  const state = kind === 'native' && threadId !== undefined ? waitState(threadId) : undefined;
+  if (state !== undefined) straggler.waitState = state;
+  return straggler;
+}
