@@ -15,6 +15,7 @@
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",
         "native/core/coordinator.cc",
+        "native/core/coordinator_threads.cc",
         "native/core/deadline.cc",
         "native/core/error_record.cc",
         "native/core/identity.cc",

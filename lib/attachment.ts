@@ -370,7 +370,7 @@ export class Attachment {
       };
       const onStop = (): void => {
         resolve(true);
-        settled.then(end); // when whoever was waiting has gone on, as this takes longer
+        void settled.then(end); // when whoever was waiting has gone on, as this takes longer
       };
       const onAbort = (): void => {
         reject(signal?.reason);

@@ -22,18 +22,18 @@ std::string OsThreadName(std::uint64_t thread_id) {
 
 }  // namespace
 
-void Origin::Begin(const Requester& known) {
-  teller_ = std::this_thread::get_id();
-  known_ = &known;
-}
-
-void Origin::Complete(const Describe& describe) noexcept {
+void Origin::Complete(const Requester& known, const Describe& describe) noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    teller_ = std::this_thread::get_id();
+    known_ = &known;
+  }
   const std::int64_t now_ms = WallClockMs();
   Requester requester;
-  requester.language = known_->language;
-  requester.via = known_->via;
+  requester.language = known.language;
+  requester.via = known.via;
   try {
-    requester = *known_;
+    requester = known;
     if (describe) describe(requester);
   } catch (...) {  // no memory for its words
   }
@@ -52,11 +52,11 @@ Requester Origin::Get() const {
   const auto is_complete = [this] { return is_complete_.load(std::memory_order_acquire); };
   if (is_complete()) return complete_;
   std::unique_lock<std::mutex> lock(mutex_);
-  if (teller_ != std::this_thread::get_id() &&
-      Deadline::After(kPatienceMs).Wait(completed_, lock, is_complete)) {
-    return complete_;
+  if (teller_ != std::this_thread::get_id()) {
+    Deadline::After(kPatienceMs).Wait(completed_, lock, is_complete);
+    if (is_complete()) return complete_;
   }
-  Requester requester = *known_;
+  Requester requester = known_ ? *known_ : Requester();
   if (requester.at_ms == 0) requester.at_ms = WallClockMs();
   return requester;
 }

@@ -48,11 +48,8 @@ using Describe = std::function<void(Requester&)>;
 // rest.
 class Origin {
  public:
-  // Before anybody else sees this, on the thread that will call Complete. `known`
-  // is what can be told at once, and lives until then.
-  void Begin(const Requester& known);
-  // Once. `describe` may be empty.
-  void Complete(const Describe& describe) noexcept;
+  // Once. `known` is what can be told at once; `describe` may be empty.
+  void Complete(const Requester& known, const Describe& describe) noexcept;
 
   // Any thread. Waits until it is complete, unless that is for the calling thread to
   // do: then, as after a second of waiting, it is what was known at once. (`describe`
@@ -60,11 +57,11 @@ class Origin {
   Requester Get() const;
 
  private:
-  std::thread::id teller_;
   std::atomic<bool> is_complete_{false};
   mutable std::mutex mutex_;  // last in the lock order; guards what follows
   mutable std::condition_variable completed_;
-  const Requester* known_ = nullptr;  // not null: to be completed
+  std::thread::id teller_;            // of the thread that completes it, if one does
+  const Requester* known_ = nullptr;  // while it does
   Requester complete_;                // constant once is_complete_
 };
 

@@ -17,7 +17,7 @@ afterEach(() => {
 function stopWithFormatter(coord: Coordinator, format: () => unknown): void {
   let formatting = false;
   Error.prepareStackTrace = (error, sites) => {
-    if (formatting) return `${error}\n    ${sites.join('\n    ')}`;
+    if (formatting) return `${error}\n    ${sites.map(String).join('\n    ')}`;
     formatting = true;
     return format();
   };

@@ -1,0 +1,99 @@
+// What a change of a coordinator brings about, once no lock is held. Private to the
+// coordinator; the argument is at the top of coordinator.cc.
+#ifndef ALLSTOP_CORE_COORDINATOR_EFFECTS_H_
+#define ALLSTOP_CORE_COORDINATOR_EFFECTS_H_
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "coordinator.h"
+
+namespace allstop::core {
+
+struct Coordinator::Stopped {
+  std::shared_ptr<Coordinator> coordinator;  // may be null
+  std::uint32_t waiters = 0;                 // threads that it blocks
+  std::vector<std::shared_ptr<StopCallback>> callbacks;
+};
+
+// Declared before the lock, so that its destructor does it when the lock is gone,
+// also if memory runs out half-way.
+class Coordinator::Effects {
+ public:
+  explicit Effects(Coordinator& self) : self_(self) {}
+  Effects(const Effects&) = delete;
+  Effects& operator=(const Effects&) = delete;
+
+  // Threads first, since they have the shortest way.
+  ~Effects() {
+    std::uint32_t woken = Wake(own);
+    for (const Stopped& each : descendants) woken += Wake(each);
+    if (joins_changed) self_.join_changed_.notify_all();
+    for (const auto& observer : on_stop) observer->OnStop();
+    for (const auto& observer : on_clear) observer->OnClear();
+    for (const auto& waiter : on_join_progress) {
+      if (waiter) waiter->OnJoinProgress();
+    }
+    // As many as that need our processor, too, and what follows takes longer than
+    // their way.
+    static const std::uint32_t processors = std::thread::hardware_concurrency();
+    if (woken >= processors && woken > 0) std::this_thread::yield();
+    if (origin_)
+      origin_->Complete(request_->requester, request_->describe);  // before them: they may read it
+    RunCallbacks(own);
+    for (const Stopped& each : descendants) RunCallbacks(each);
+  }
+
+  // `origin` is that of `request`, which outlives this.
+  void WillComplete(std::shared_ptr<Origin> origin, const StopRequest& request) {
+    origin_ = std::move(origin);
+    request_ = &request;
+  }
+
+  Stopped own;  // not among the others, as memory takes its time
+  std::list<Stopped> descendants;
+  std::vector<std::shared_ptr<Observer>> on_stop;
+  std::vector<std::shared_ptr<Observer>> on_clear;
+  std::list<std::shared_ptr<Observer>> on_join_progress;  // may be null
+  bool joins_changed = false;
+
+ private:
+  static std::uint32_t Wake(const Stopped& stopped) {
+    if (!stopped.coordinator || stopped.waiters == 0) return 0;
+    stopped.coordinator->stop_changed_.notify_all();
+    stopped.coordinator->join_changed_.notify_all();
+    return stopped.waiters;
+  }
+
+  static void RunCallbacks(const Stopped& stopped) {
+    for (const auto& callback : stopped.callbacks) RunCallback(*stopped.coordinator, *callback);
+  }
+
+  static void RunCallback(Coordinator& coordinator, StopCallback& callback) {
+    {
+      const std::lock_guard<std::mutex> lock(coordinator.mutex_);
+      if (callback.phase_ == StopCallback::Phase::kDone) return;  // removed meanwhile
+      callback.phase_ = StopCallback::Phase::kRunning;
+      callback.runner_ = std::this_thread::get_id();
+    }
+    callback.function_(callback.context_);
+    {
+      const std::lock_guard<std::mutex> lock(coordinator.mutex_);
+      callback.phase_ = StopCallback::Phase::kDone;
+    }
+    coordinator.callback_done_.notify_all();
+  }
+
+  Coordinator& self_;
+  std::shared_ptr<Origin> origin_;  // of what is recorded; null: nothing
+  const StopRequest* request_ = nullptr;
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_COORDINATOR_EFFECTS_H_

@@ -1,0 +1,203 @@
+// The threads of a coordinator, and the joins that wait for them. The invariants that
+// are cited here stand at the top of coordinator.cc.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "coordinator.h"
+#include "coordinator_effects.h"
+#include "identity.h"
+
+namespace allstop::core {
+
+std::uint64_t Coordinator::RegisterThread(NewThread thread) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return threads_.Add(std::move(thread))->info.id;
+}
+
+void Coordinator::EnterThread(std::uint64_t id) {
+  const std::uint64_t os_thread_id = OsThreadId();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entry = threads_.Find(id);
+  if (!entry) return;
+  const bool was_alive = entry->info.alive;
+  for (Join* join : entry->joins) {
+    if (join->reserve_.empty()) join->reserve_.emplace_back();  // for another end
+  }
+  threads_.Enter(*entry, os_thread_id);
+  if (!was_alive) {
+    for (Join* join : entry->joins) ++join->alive_;  // invariant 4
+  }
+}
+
+bool Coordinator::ReadmitThread(std::uint64_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return threads_.Readmit(id);
+}
+
+void Coordinator::EndThread(std::uint64_t id) {
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entry = threads_.Find(id);
+  if (!entry) return;
+  const bool was_alive = entry->info.alive;
+  threads_.End(id, /*unobserved=*/false);
+  if (was_alive) Ended(*entry, effects);
+}
+
+void Coordinator::Ended(ThreadRegistry::Entry& entry, Effects& effects) {
+  for (Join* join : entry.joins) {
+    if (--join->alive_ > 0) continue;
+    effects.joins_changed = true;
+    effects.on_join_progress.splice(effects.on_join_progress.end(), join->reserve_);
+    effects.on_join_progress.back() = join->waiter_.lock();
+  }
+}
+
+void Coordinator::EndThreadsOwnedBy(std::uint64_t owner, const StopRequest& request) {
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entries = threads_.OwnedBy(owner);
+  const bool any_alive = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
+    return entry->info.alive && !entry->forgotten;
+  });
+  // Before they end, so that a join which waits for them sees why.
+  if (any_alive && !record_) Decide(request, effects);
+  for (const auto& entry : entries) {
+    const bool was_alive = entry->info.alive;
+    threads_.End(entry->info.id, /*unobserved=*/true);
+    if (was_alive) Ended(*entry, effects);
+  }
+}
+
+std::vector<ThreadInfo> Coordinator::LiveThreads() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<ThreadInfo> infos;
+  for (const auto& entry : threads_.Live()) infos.push_back(entry->info);
+  return infos;
+}
+
+std::vector<ThreadInfo> Coordinator::EndedThreads() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {threads_.ended().begin(), threads_.ended().end()};
+}
+
+Requester Coordinator::ThisThread(Via via) const {
+  Requester requester = ThisNativeThread(via);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto entry = threads_.OnOsThread(requester.thread_id)) {
+    requester.thread_name = entry->info.name;
+  }
+  return requester;
+}
+
+bool Coordinator::WouldJoinItself(const JoinCaller& caller) const {
+  const std::uint64_t os_thread_id = OsThreadId();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return IsAmongThreads(caller, os_thread_id);
+}
+
+bool Coordinator::IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const {
+  const auto entries = threads_.Live();
+  return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+    const ThreadInfo& info = entry->info;
+    if (!info.alive) return false;
+    if (info.kind == ThreadKind::kNative) {
+      return info.has_thread_id && info.thread_id == os_thread_id;
+    }
+    if (info.kind == ThreadKind::kWorker) {
+      return caller.is_worker && info.thread_id == caller.worker_thread_id;
+    }
+    return std::find(caller.tasks.begin(), caller.tasks.end(), info.id) != caller.tasks.end();
+  });
+}
+
+std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
+                                             std::weak_ptr<Observer> waiter) {
+  const std::uint64_t os_thread_id = OsThreadId();
+  auto join = std::make_shared<Join>();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (IsAmongThreads(caller, os_thread_id)) return nullptr;
+  join->snapshot_ = threads_.Live();
+  // Memory first, so that a join which does not begin is listed nowhere.
+  for (const auto& entry : join->snapshot_) {
+    auto& joins = entry->joins;
+    if (joins.size() == joins.capacity()) joins.reserve(2 * joins.size() + 1);
+  }
+  joins_.insert(join.get());
+  for (const auto& entry : join->snapshot_) {  // invariant 4
+    entry->joins.push_back(join.get());
+    if (entry->info.alive) ++join->alive_;
+  }
+  join->stop_ = record_;
+  join->waiter_ = std::move(waiter);
+  return join;
+}
+
+double Coordinator::JoinRemainingMs(const Join& join, double grace_period_ms) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (join.alive_ == 0) return 0;
+  if (!join.stop_) return std::numeric_limits<double>::infinity();
+  const Clock::time_point from = std::max(join.began_, join.stop_->requested_at);
+  return Deadline::After(grace_period_ms, from).RemainingMs();
+}
+
+bool Coordinator::JoinHasEnded(const Join& join) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return join.alive_ == 0;
+}
+
+JoinResult Coordinator::FinishJoin(Join& join) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  JoinResult result;
+  if (!join.in_progress_) return result;
+  result.stop = join.stop_;
+  for (const auto& entry : join.snapshot_) {
+    if (entry->info.alive) result.stragglers.push_back(entry->info);
+  }
+  Detach(join);
+  for (const auto& entry : join.snapshot_) threads_.Forget(*entry);
+  result.record = record_;
+  joined_ = true;
+  return result;
+}
+
+void Coordinator::AbandonJoin(Join& join) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (join.in_progress_) Detach(join);
+}
+
+void Coordinator::Detach(Join& join) {
+  join.in_progress_ = false;
+  joins_.erase(&join);
+  for (const auto& entry : join.snapshot_) threads_.Unlist(*entry, &join);
+}
+
+Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_threads) {
+  const std::shared_ptr<Join> join = BeginJoin({});
+  if (!join) return Status::kSelfJoin;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++waiters_;
+    join_changed_.wait(lock, [&] { return join->alive_ == 0 || join->stop_ != nullptr; });
+    --waiters_;
+    if (join->stop_) {
+      const Clock::time_point from = std::max(join->began_, join->stop_->requested_at);
+      Deadline::After(grace_period_ms, from).Wait(join_changed_, lock, [&] {
+        return join->alive_ == 0;
+      });
+    }
+  }
+  JoinResult result;
+  try {
+    result = FinishJoin(*join);
+  } catch (...) {
+    AbandonJoin(*join);
+    throw;
+  }
+  if (result.record && result.record->kind == StopKind::kError) return Status::kStoppedByError;
+  if (!result.stragglers.empty() && !ignore_live_threads) return Status::kStragglers;
+  return Status::kOk;
+}
+
+}  // namespace allstop::core
