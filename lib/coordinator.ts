@@ -377,10 +377,8 @@ export class Coordinator implements AsyncDisposable {
     for (const thread of threads) register(this.#attachment, thread);
 
     const result = await this.#attachment.join(stopGracePeriodMs, tasks, signal);
-    const { stop, record, stragglers } = result;
-    if (record !== null && record.error !== null && STOP_KINDS[record.kind] === 'error') {
-      throw this.#attachment.errorOf(record.error).value;
-    }
+    const { stop, error, stragglers } = result;
+    if (error !== null) throw this.#attachment.errorOf(error).value;
     if (stragglers.length === 0 || ignoreLiveThreads) return;
     const names = stragglers.map(({ name }) => name).join(' ');
     throw new StragglersError(`Coordinator stopped with threads still running: ${names}`, {

@@ -20,7 +20,17 @@ import {
 } from './thrown-value.ts';
 
 const MAGIC = Buffer.from('ASE\x01', 'latin1');
-const TAG = { id: 1, name: 2, message: 3, code: 4, stack: 5, chain: 6, nativeType: 7, js: 8 };
+const TAG = {
+  id: 1,
+  name: 2,
+  message: 3,
+  code: 4,
+  stack: 5,
+  chain: 6,
+  nativeType: 7,
+  js: 8,
+  cause: 9,
+};
 
 type Header = {
   id: string;
@@ -30,6 +40,8 @@ type Header = {
   stack: string;
   nativeType: string;
   chain: string[];
+  /** Of a native error: the record of its cause. JavaScript's are in the graph. */
+  cause?: Uint8Array;
 };
 
 function writeFields(header: Header, graph: Uint8Array): Uint8Array {
@@ -78,6 +90,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     else if (tag === TAG.chain) header.chain.push(value.toString('utf8'));
     else if (tag === TAG.nativeType) header.nativeType = value.toString('utf8');
     else if (tag === TAG.js) graph = value;
+    else if (tag === TAG.cause) header.cause = value;
   }
   return { header, graph };
 }
@@ -124,6 +137,7 @@ function nativeError(header: Header): Error {
   const title = nativeType === '' ? name : `${name} [${nativeType}]`;
   const frames = header.stack === '' ? '    at a native thread' : header.stack;
   set(error, 'stack', false, `${title}: ${message}\n${frames}`);
+  if (header.cause !== undefined) set(error, 'cause', false, decode(header.cause).value);
   chains.set(error, header.chain);
   return error;
 }

@@ -108,6 +108,8 @@ export function explain(attachment: Attachment): StopExplanation {
   const record = attachment.record();
   const suppressed = attachment.suppressed();
   const suppressedCount = native.suppressedCount();
+  const status = record?.kind === 'error' ? null : native.status();
+  const reported = status === null ? undefined : attachment.errorOf(status);
   const joined = native.joined();
   const explanation: StopExplanation = {
     stopped: record !== undefined,
@@ -121,6 +123,9 @@ export function explain(attachment: Attachment): StopExplanation {
         record === undefined
           ? [`The coordinator '${native.name}' is not stopped: nobody has asked.`]
           : recordLines(native.name, record, now);
+      if (reported !== undefined) {
+        lines.push(`Reported without a stop: ${oneLine(reported.value)}. A join() throws it.`);
+      }
       lines.push(...suppressedLines(suppressed, suppressedCount));
       if (joined)
         lines.push('It has been joined: an error reported now is thrown at its reporter.');

@@ -84,8 +84,8 @@ export type NativeThread = {
 export type NativeJoinResult = {
   /** The first stop that the join saw. */
   stop: NativeRecord | null;
-  /** The one that stands now. */
-  record: NativeRecord | null;
+  /** What the join comes to: the recorded error, or a reported one. */
+  error: Uint8Array | null;
   stragglers: NativeThread[];
 };
 
@@ -122,6 +122,8 @@ export interface NativeAttachment {
   record(): NativeRecord | null;
   suppressed(): NativeSuppressed[];
   suppressedCount(): number;
+  /** The error that a join of a stopped coordinator would come to now. */
+  status(): Uint8Array | null;
   joined(): boolean;
   cleanStopTypes(): string[];
 

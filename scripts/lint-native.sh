@@ -12,12 +12,12 @@ headers=native/include
 node_headers=$(node -p "require('node-api-headers').include_dir")
 strict=(-Wall -Wextra -pedantic -Werror -fsyntax-only -I "$headers" -isystem "$node_headers")
 for compiler in gcc clang; do
-  for header in allstop.h allstop_node.h; do
+  for header in allstop.h allstop_poll.h allstop_node.h; do
     "$compiler" -std=c11 "${strict[@]}" -include "allstop/$header" -x c /dev/null
   done
 done
 for compiler in g++ clang++; do
-  for header in allstop.h allstop_node.h allstop.hpp; do
+  for header in allstop.h allstop_poll.h allstop_node.h allstop.hpp allstop_bridges.hpp allstop_tensorflow.hpp; do
     "$compiler" -std=c++17 "${strict[@]}" -include "allstop/$header" -x c++ /dev/null
   done
   "$compiler" -std=c++17 -fno-exceptions -fno-rtti "${strict[@]}" -include allstop/allstop.hpp \

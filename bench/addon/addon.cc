@@ -97,7 +97,7 @@ napi_value RunThread(napi_env env, napi_callback_info info) {
   allstop::Coordinator coord;
   if (!Take(env, info, coord)) return nullptr;
   allstop_thread* thread = nullptr;
-  allstop_thread_register(coord.handle(), "late", 0, &thread);
+  allstop_thread_register(coord.handle(), allstop_str("late"), 0, &thread);
   LateThread::Get().Call([coord = std::move(coord), thread] {
     allstop_thread_enter(coord.handle(), thread);
     LateThread::Get().NoteStart();

@@ -73,7 +73,8 @@ void Threads(int count, Costs& costs) {
   const allstop_coordinator handle = allstop::bench::HandleOf(coordinator);
   std::vector<allstop_thread*> all(static_cast<std::size_t>(count));
   const double start = ProcessorNs();
-  for (allstop_thread*& thread : all) allstop_thread_register(&handle, "bench", 0, &thread);
+  for (allstop_thread*& thread : all)
+    allstop_thread_register(&handle, allstop_str("bench"), 0, &thread);
   const auto join = coordinator->BeginJoin({});
   for (allstop_thread* thread : all) allstop_thread_done(&handle, thread, nullptr);
   coordinator->FinishJoin(*join);

@@ -16,12 +16,16 @@
 // The layout is a promise: within a major version none of these may change.
 static_assert(sizeof(allstop_string) == 2 * sizeof(void*));
 static_assert(offsetof(allstop_error, name) == 8);
-static_assert(sizeof(allstop_error) == 8 + 5 * sizeof(allstop_string));
+static_assert(offsetof(allstop_error, id) == 8 + 5 * sizeof(allstop_string));
+static_assert(sizeof(allstop_error) == offsetof(allstop_error, id) + 3 * sizeof(void*));
+static_assert(offsetof(allstop_options, name) == 8);
+static_assert(sizeof(allstop_options) == 8 + 4 * sizeof(void*));
 static_assert(offsetof(allstop_record_info, requested_at_ms) == 16);
 static_assert(offsetof(allstop_record_info, id) == 32);
 static_assert(sizeof(allstop_record_info) == 32 + 7 * sizeof(allstop_string));
 static_assert(offsetof(allstop_table, retain) == 16);
-static_assert(sizeof(allstop_table) == 16 + 15 * sizeof(void*));
+static_assert(offsetof(allstop_table, create) == 16 + 15 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 20 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 
 // Third parties load the word by themselves.
@@ -75,15 +79,26 @@ allstop_status Guarded(Body body) noexcept {
 // we cannot understand at all is refused. 8: up to the first string.
 constexpr std::uint32_t kSmallestStruct = 8;
 
-std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given) {
-  allstop_error error = {};
-  std::memcpy(&error, &given, std::min<std::size_t>(given.size, sizeof(error)));
+template <typename Struct>
+Struct Read(const Struct& given) {
+  Struct read = {};
+  std::memcpy(&read, &given, std::min<std::size_t>(given.size, sizeof(read)));
+  return read;
+}
+
+std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given,
+                                                  int max_causes = core::ErrorRecord::kMaxCauses) {
+  const allstop_error error = Read(given);
   core::ErrorFields fields;
+  fields.id = ToString(error.id);
   fields.name = ToString(error.name);
   fields.message = ToString(error.message);
   fields.code = ToString(error.code);
   fields.stack = ToString(error.stack);
   fields.native_type = ToString(error.native_type);
+  if (error.cause != nullptr && error.cause->size >= kSmallestStruct && max_causes > 0) {
+    fields.cause = ToRecord(*error.cause, max_causes - 1);
+  }
   core::ErrorRecord::Complete(fields);
   return core::ErrorRecord::Encode(std::move(fields));
 }
@@ -277,6 +292,93 @@ void CallbackRelease(allstop_callback* callback) {
   registered->coordinator->RemoveStopCallback(*registered->callback);
 }
 
+// What `options` leaves out is as in `defaults`.
+Coordinator::Options ToOptions(const allstop_options* given, Coordinator::Options defaults) {
+  if (given == nullptr) return defaults;
+  const allstop_options options = Read(*given);
+  if (options.name.data != nullptr) defaults.name = ToString(options.name);
+  if (options.clean_stop_types != nullptr) {
+    defaults.clean_stop_types.clear();
+    for (std::size_t i = 0; i < options.clean_stop_type_count; ++i) {
+      defaults.clean_stop_types.push_back(ToString(options.clean_stop_types[i]));
+    }
+  }
+  return defaults;
+}
+
+bool IsKnown(const allstop_options* options) {
+  return options == nullptr || options->size >= kSmallestStruct;
+}
+
+// The caller's reference.
+allstop_state* Retained(Coordinator& coordinator) {
+  coordinator.Retain();
+  return ToState(&coordinator);
+}
+
+allstop_status Create(const allstop_options* options, allstop_state** state) {
+  if (!IsKnown(options)) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    *state = Retained(*Coordinator::Create(ToOptions(options, {"native", {"OutOfRangeError"}})));
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status Child(allstop_state* state, const allstop_options* options,
+                     allstop_state** child_state) {
+  if (!IsKnown(options)) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    const auto child = FromState(state).CreateChild(ToOptions(options, FromState(state).options()));
+    if (!child) return ALLSTOP_FAILED_PRECONDITION;
+    *child_state = Retained(*child);
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status ReportError(allstop_state* state, const allstop_error* error) {
+  if (error == nullptr || error->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    core::StopRequest request;
+    request.error = ToRecord(*error);
+    request.describe = [&](core::Requester& requester) {
+      requester = FromState(state).ThisThread(core::Via::kException);
+    };
+    FromState(state).Report(request);
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status FirstError(allstop_state* state, allstop_record** record) {
+  *record = nullptr;
+  return Guarded([&] {
+    const auto error = FromState(state).status();
+    if (!error) return ALLSTOP_OK;
+    const auto stop = FromState(state).View().record;
+    auto held = std::make_unique<HeldRecord>();
+    if (stop && stop->error == error) {
+      *held = {stop, stop->requester()};
+    } else {
+      auto reported = std::make_shared<core::StopRecord>();
+      reported->id = error->fields().id;
+      reported->kind = core::StopKind::kError;
+      reported->error = error;
+      held->record = std::move(reported);
+    }
+    *record = reinterpret_cast<allstop_record*>(held.release());
+    return ALLSTOP_OK;
+  });
+}
+
+std::size_t NewId(char* buffer, std::size_t capacity) {
+  std::size_t size = 0;
+  Guarded([&] {
+    const std::string id = core::NextIdentity();
+    if (id.size() <= capacity) size = id.copy(buffer, capacity);
+    return ALLSTOP_OK;
+  });
+  return size;
+}
+
 }  // namespace
 
 const allstop_table& Table() {
@@ -301,8 +403,15 @@ const allstop_table& Table() {
       Join,
       OnStop,
       CallbackRelease,
+      Create,
+      Child,
+      ReportError,
+      FirstError,
+      NewId,
   };
   return table;
 }
 
 }  // namespace allstop::abi
+
+extern "C" const allstop_table* allstop_library_table(void) { return &allstop::abi::Table(); }

@@ -67,6 +67,7 @@ Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {
                          ALLSTOP_METHOD("record", Record),
                          ALLSTOP_METHOD("suppressed", Suppressed),
                          ALLSTOP_METHOD("suppressedCount", SuppressedCount),
+                         ALLSTOP_METHOD("status", Status),
                          ALLSTOP_METHOD("joined", Joined),
                          ALLSTOP_METHOD("cleanStopTypes", CleanStopTypes),
                          ALLSTOP_METHOD("registerThread", RegisterThread),
@@ -197,6 +198,10 @@ Napi::Value Attachment::SuppressedCount(const Info& info) {
   return Napi::Number::New(info.Env(), coordinator_->View().suppressed_count);
 }
 
+Napi::Value Attachment::Status(const Info& info) {
+  return ErrorBytes(info.Env(), coordinator_->status());
+}
+
 Napi::Value Attachment::Joined(const Info& info) {
   return Napi::Boolean::New(info.Env(), coordinator_->joined());
 }
@@ -286,7 +291,7 @@ Napi::Value Attachment::FinishJoin(const Info& info) {
   joins_.erase(found);
   Napi::Object object = Napi::Object::New(info.Env());
   object.Set("stop", result.stop ? ToJs(info.Env(), *result.stop) : info.Env().Null());
-  object.Set("record", result.record ? ToJs(info.Env(), *result.record) : info.Env().Null());
+  object.Set("error", ErrorBytes(info.Env(), result.error));
   object.Set("stragglers", ToJsArray(info.Env(), result.stragglers));
   return object;
 }

@@ -49,6 +49,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment> {
   Napi::Value Record(const Info& info);
   Napi::Value Suppressed(const Info& info);
   Napi::Value SuppressedCount(const Info& info);
+  Napi::Value Status(const Info& info);
   Napi::Value Joined(const Info& info);
   Napi::Value CleanStopTypes(const Info& info);
 

@@ -11,11 +11,6 @@ namespace {
                              "allstop: argument " + std::to_string(index) + " must be " + expected);
 }
 
-Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::ErrorRecord>& error) {
-  if (!error) return env.Null();
-  return Napi::Buffer<char>::Copy(env, error->bytes().data(), error->bytes().size());
-}
-
 // The names of Via in lib/native.ts; the order is that of core::Via.
 constexpr const char* kVia[] = {"call",  "exception", "signal", "abort",
                                 "close", "timeout",   "parent", "worker-exit"};
@@ -89,6 +84,11 @@ std::shared_ptr<const core::ErrorRecord> ErrorArgument(const Napi::CallbackInfo&
   auto record = core::ErrorRecord::Decode(BytesArgument(info, index));
   if (!record) Refuse(info, index, "an encoded error");
   return record;
+}
+
+Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::ErrorRecord>& error) {
+  if (!error) return env.Null();
+  return Napi::Buffer<char>::Copy(env, error->bytes().data(), error->bytes().size());
 }
 
 void ReadRequester(Napi::Object from, core::Requester& requester) {

@@ -26,6 +26,9 @@ std::shared_ptr<const core::ErrorRecord> ErrorArgument(const Napi::CallbackInfo&
                                                        std::size_t index);
 std::string BytesArgument(const Napi::CallbackInfo& info, std::size_t index);
 
+// The encoding of an error, or null.
+Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::ErrorRecord>& error);
+
 // Overrides what `requester` says with those properties that the object has. Its
 // `stack` may be a function, which is called.
 void ReadRequester(Napi::Object from, core::Requester& requester);

@@ -97,6 +97,25 @@ StopOutcome Coordinator::RequestStop(const StopRequest& request) {
   return Decide(request, effects);
 }
 
+StopOutcome Coordinator::Report(const StopRequest& request) {
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (IsEcho(request)) return StopOutcome::kEcho;
+  if (IsClean(*request.error)) return StopOutcome::kAlreadyStopped;
+  if (FirstError()) return Suppress(request, effects);
+  reported_ = request.error;
+  return StopOutcome::kStopped;
+}
+
+std::shared_ptr<const ErrorRecord> Coordinator::FirstError() const {
+  return record_ && record_->kind == StopKind::kError ? record_->error : reported_;
+}
+
+std::shared_ptr<const ErrorRecord> Coordinator::status() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return FirstError();
+}
+
 StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   const bool clean = request.error && IsClean(*request.error);
   const bool failed = request.error && !clean;
@@ -235,6 +254,7 @@ Status Coordinator::ClearStop() {
   }
   joined_ = false;
   record_ = nullptr;
+  reported_ = nullptr;
   suppressed_.clear();
   suppressed_count_ = 0;
   stop_word_.store(0, std::memory_order_release);

@@ -73,6 +73,7 @@ struct JoinCaller {
 struct JoinResult {
   std::shared_ptr<const StopRecord> stop;    // the first stop that it saw, or null
   std::shared_ptr<const StopRecord> record;  // the one that stands now, or null
+  std::shared_ptr<const ErrorRecord> error;  // to be thrown, or null
   std::vector<ThreadInfo> stragglers;
 };
 
@@ -104,6 +105,14 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const std::shared_ptr<Coordinator>& parent() const { return parent_; }
 
   StopOutcome RequestStop(const StopRequest& request);
+  // TensorFlow's ReportStatus: keeps the first error that is not of a clean-stop type,
+  // beside the record, and requests no stop. A join that ends stopped without an error
+  // comes to it. kSuppressed, kCounted: an error was there before; kAlreadyStopped: it
+  // is of a clean-stop type, so there is nothing to keep.
+  StopOutcome Report(const StopRequest& request);
+  // The error that a join of a stopped coordinator would come to now: the record's,
+  // else the reported one, else null.
+  std::shared_ptr<const ErrorRecord> status() const;
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
   const std::atomic<std::uint32_t>& stop_word() const { return stop_word_; }
   // Counts the stops. A wait that began at `generation` is over once a stop is
@@ -187,6 +196,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   void LatchFromParent(const std::shared_ptr<const StopRecord>& record, Effects& effects);
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
   void Update(Mirror& mirror) const;
+  std::shared_ptr<const ErrorRecord> FirstError() const;
   bool IsClean(const ErrorRecord& error) const;
   bool IsEcho(const StopRequest& request) const;
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
@@ -203,11 +213,12 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   std::atomic<std::uint32_t> stop_word_{0};  // written under it, read without
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
-  std::uint64_t generation_ = 0;              // stops so far
-  std::shared_ptr<const StopRecord> record_;  // not null = stopped
-  std::shared_ptr<StopRecord> spare_;         // the next one, if there was time to make it
-  std::condition_variable join_changed_;      // the blocking joins
-  std::condition_variable callback_done_;     // RemoveStopCallback
+  std::uint64_t generation_ = 0;                 // stops so far
+  std::shared_ptr<const StopRecord> record_;     // not null = stopped
+  std::shared_ptr<StopRecord> spare_;            // the next one, if there was time to make it
+  std::condition_variable join_changed_;         // the blocking joins
+  std::condition_variable callback_done_;        // RemoveStopCallback
+  std::shared_ptr<const ErrorRecord> reported_;  // without a stop
   std::vector<SuppressedError> suppressed_;
   std::uint32_t suppressed_count_ = 0;
   std::list<std::string> past_ids_;  // of cleared stops, the newest last

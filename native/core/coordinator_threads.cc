@@ -158,6 +158,7 @@ JoinResult Coordinator::FinishJoin(Join& join) {
   Detach(join);
   for (const auto& entry : join.snapshot_) threads_.Forget(*entry);
   result.record = record_;
+  if (record_) result.error = FirstError();
   joined_ = true;
   return result;
 }
@@ -195,7 +196,7 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
     AbandonJoin(*join);
     throw;
   }
-  if (result.record && result.record->kind == StopKind::kError) return Status::kStoppedByError;
+  if (result.error) return Status::kStoppedByError;
   if (!result.stragglers.empty() && !ignore_live_threads) return Status::kStragglers;
   return Status::kOk;
 }

@@ -30,22 +30,26 @@ std::uint32_t ReadLength(std::string_view bytes) {
   return length;
 }
 
-void Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value) {
+}  // namespace
+
+void ErrorRecord::Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value,
+                         int max_causes) {
   switch (tag) {
-    case ErrorRecord::kId: fields.id = value; break;
-    case ErrorRecord::kName: fields.name = value; break;
-    case ErrorRecord::kMessage: fields.message = value; break;
-    case ErrorRecord::kCode: fields.code = value; break;
-    case ErrorRecord::kStack: fields.stack = value; break;
-    case ErrorRecord::kChain: fields.chain.emplace_back(value); break;
-    case ErrorRecord::kNativeType: fields.native_type = value; break;
+    case kId: fields.id = value; break;
+    case kName: fields.name = value; break;
+    case kMessage: fields.message = value; break;
+    case kCode: fields.code = value; break;
+    case kStack: fields.stack = value; break;
+    case kChain: fields.chain.emplace_back(value); break;
+    case kNativeType: fields.native_type = value; break;
+    case kCause:
+      if (max_causes > 0) fields.cause = Decode(std::string(value), max_causes - 1);
+      break;
     default: break;  // JavaScript's own, or of a newer writer
   }
 }
 
-}  // namespace
-
-std::shared_ptr<const ErrorRecord> ErrorRecord::Decode(std::string bytes) {
+std::shared_ptr<const ErrorRecord> ErrorRecord::Decode(std::string bytes, int max_causes) {
   std::string_view rest = bytes;
   if (rest.size() < kHeaderSize || rest.substr(0, kMagic.size()) != kMagic ||
       static_cast<std::uint8_t>(rest[kMagic.size()]) != kVersion) {
@@ -59,7 +63,7 @@ std::shared_ptr<const ErrorRecord> ErrorRecord::Decode(std::string bytes) {
     const std::uint32_t length = ReadLength(rest.substr(1));
     rest.remove_prefix(1 + kLengthSize);
     if (rest.size() < length) return nullptr;
-    Assign(fields, tag, rest.substr(0, length));
+    Assign(fields, tag, rest.substr(0, length), max_causes);
     rest.remove_prefix(length);
   }
   if (fields.id.empty()) return nullptr;
@@ -77,6 +81,7 @@ std::shared_ptr<const ErrorRecord> ErrorRecord::Encode(ErrorFields fields) {
   if (!fields.stack.empty()) Append(bytes, kStack, fields.stack);
   for (const std::string& type : fields.chain) Append(bytes, kChain, type);
   if (!fields.native_type.empty()) Append(bytes, kNativeType, fields.native_type);
+  if (fields.cause) Append(bytes, kCause, fields.cause->bytes());
   return std::shared_ptr<const ErrorRecord>(new ErrorRecord(std::move(fields), std::move(bytes)));
 }
 

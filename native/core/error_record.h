@@ -16,9 +16,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace allstop::core {
+
+class ErrorRecord;
 
 // The header. Strings are UTF-8; empty means absent.
 struct ErrorFields {
@@ -27,8 +30,9 @@ struct ErrorFields {
   std::string message;  // JavaScript's `message`, what() in C++
   std::string code;     // JavaScript's `code`, as text
   std::string stack;
-  std::string native_type;         // demangled, for an error that was thrown in C++
-  std::vector<std::string> chain;  // constructor names, the most derived first
+  std::string native_type;                   // demangled, for an error that was thrown in C++
+  std::vector<std::string> chain;            // constructor names, the most derived first
+  std::shared_ptr<const ErrorRecord> cause;  // a native error's; JavaScript has its own way
 };
 
 // Immutable, so any thread may read it without a lock.
@@ -43,11 +47,15 @@ class ErrorRecord {
     kChain = 6,  // repeated
     kNativeType = 7,
     kJavaScript = 8,
+    kCause = 9,  // a whole record
   };
   static constexpr std::uint8_t kVersion = 1;
+  static constexpr int kMaxCauses = 32;  // below one another; what is deeper is left out
 
   // Null if the bytes are not a record of a version that we know.
-  static std::shared_ptr<const ErrorRecord> Decode(std::string bytes);
+  static std::shared_ptr<const ErrorRecord> Decode(std::string bytes) {
+    return Decode(std::move(bytes), kMaxCauses);
+  }
   // Always succeeds. An empty id gets a fresh one.
   static std::shared_ptr<const ErrorRecord> Encode(ErrorFields fields);
 
@@ -63,6 +71,9 @@ class ErrorRecord {
   bool IsOfType(std::string_view type) const;
 
  private:
+  static std::shared_ptr<const ErrorRecord> Decode(std::string bytes, int max_causes);
+  static void Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value, int max_causes);
+
   ErrorRecord(ErrorFields fields, std::string bytes)
       : fields_(std::move(fields)), bytes_(std::move(bytes)) {}
 

@@ -174,8 +174,8 @@ napi_value RegisterUnstarted(napi_env env, napi_callback_info info) {
   allstop::Coordinator coord;
   if (!Take(arguments, coord)) return nullptr;
   allstop_thread* thread = nullptr;
-  allstop_thread_register(coord.handle(), arguments.text(1).c_str(), ALLSTOP_THREAD_UNSTARTED,
-                          &thread);
+  allstop_thread_register(coord.handle(), allstop_str(arguments.text(1).c_str()),
+                          ALLSTOP_THREAD_UNSTARTED, &thread);
   static std::vector<allstop_thread*>* const kept = new std::vector<allstop_thread*>;
   kept->push_back(thread);
   return Undefined(env);

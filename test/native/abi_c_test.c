@@ -27,7 +27,7 @@ typedef struct Worker {
 
 static void *Work(void *context) {
   const Worker *worker = context;
-  allstop_error error = {sizeof(error), 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
+  allstop_error error = {.size = sizeof(error)};
   allstop_thread_enter(worker->coord, worker->token);
   while (!allstop_should_stop(worker->coord)) {
     if (allstop_wait_for_stop(worker->coord, 10) == ALLSTOP_OK) break;
@@ -94,7 +94,7 @@ static const char *Joins(const allstop_coordinator *coord) {
   Worker worker = {coord, NULL};
   pthread_t thread;
   allstop_status status;
-  EXPECT(allstop_thread_register(coord, "worker", 0, &worker.token) == ALLSTOP_OK);
+  EXPECT(allstop_thread_register(coord, allstop_str("worker"), 0, &worker.token) == ALLSTOP_OK);
   if (pthread_create(&thread, NULL, Work, &worker) != 0) return "pthread_create";
   EXPECT(allstop_request_stop(coord, NULL) == ALLSTOP_OK);
   status = allstop_join(coord, (double)INFINITY, 0);

@@ -251,7 +251,8 @@ TEST_F(AbiTest, DurationsThatAreNoneAreRefused) {
 
 TEST_F(AbiTest, UnknownFlagsAreRefused) {
   allstop_thread* thread = nullptr;
-  EXPECT_EQ(allstop_thread_register(&coord_, "t", 2, &thread), ALLSTOP_INVALID_ARGUMENT);
+  EXPECT_EQ(allstop_thread_register(&coord_, allstop_str("t"), 2, &thread),
+            ALLSTOP_INVALID_ARGUMENT);
   EXPECT_EQ(allstop_join(&coord_, 0, 2), ALLSTOP_INVALID_ARGUMENT);
   allstop_callback* callback = nullptr;
   EXPECT_EQ(allstop_on_stop(&coord_, nullptr, nullptr, &callback), ALLSTOP_INVALID_ARGUMENT);
@@ -268,7 +269,7 @@ TEST_F(AbiTest, AfterAJoinTheErrorIsTheCallersOwn) {
 
 TEST_F(AbiTest, ARegisteredThreadIsJoinedAndItsErrorIsTheStop) {
   allstop_thread* token = nullptr;
-  ASSERT_EQ(allstop_thread_register(&coord_, "loader", 0, &token), ALLSTOP_OK);
+  ASSERT_EQ(allstop_thread_register(&coord_, allstop_str("loader"), 0, &token), ALLSTOP_OK);
   std::thread thread([this, token] {
     EXPECT_EQ(allstop_thread_enter(&coord_, token), ALLSTOP_OK);
     const allstop_error error = MakeError("TypeError", "thrown in the thread");
@@ -282,7 +283,7 @@ TEST_F(AbiTest, ARegisteredThreadIsJoinedAndItsErrorIsTheStop) {
 
 TEST_F(AbiTest, AThreadThatIsLateAfterTheJoinThrowsAtNobody) {
   allstop_thread* token = nullptr;
-  ASSERT_EQ(allstop_thread_register(&coord_, nullptr, 0, &token), ALLSTOP_OK);
+  ASSERT_EQ(allstop_thread_register(&coord_, {}, 0, &token), ALLSTOP_OK);
   allstop_request_stop(&coord_, nullptr);
   EXPECT_EQ(allstop_join(&coord_, 0, 0), ALLSTOP_STRAGGLERS);
   EXPECT_EQ(allstop_clear_stop(&coord_), ALLSTOP_OK);
@@ -296,7 +297,7 @@ TEST_F(AbiTest, AThreadThatIsLateAfterTheJoinThrowsAtNobody) {
 
 TEST_F(AbiTest, AThreadThatForgotTheSizeOfItsErrorIsDoneAllTheSame) {
   allstop_thread* token = nullptr;
-  ASSERT_EQ(allstop_thread_register(&coord_, "worker", 0, &token), ALLSTOP_OK);
+  ASSERT_EQ(allstop_thread_register(&coord_, allstop_str("worker"), 0, &token), ALLSTOP_OK);
   allstop_error error = MakeError("TypeError", "m");
   error.size = 0;
   allstop_thread_done(&coord_, token, &error);
@@ -305,7 +306,7 @@ TEST_F(AbiTest, AThreadThatForgotTheSizeOfItsErrorIsDoneAllTheSame) {
 
 TEST_F(AbiTest, StragglersMayBeIgnored) {
   allstop_thread* token = nullptr;
-  ASSERT_EQ(allstop_thread_register(&coord_, "slow", 0, &token), ALLSTOP_OK);
+  ASSERT_EQ(allstop_thread_register(&coord_, allstop_str("slow"), 0, &token), ALLSTOP_OK);
   allstop_request_stop(&coord_, nullptr);
   EXPECT_EQ(allstop_join(&coord_, 0, ALLSTOP_JOIN_IGNORE_LIVE_THREADS), ALLSTOP_OK);
   allstop_thread_done(&coord_, token, nullptr);
@@ -313,8 +314,9 @@ TEST_F(AbiTest, StragglersMayBeIgnored) {
 
 TEST_F(AbiTest, AnUnstartedThreadDoesNotHoldUpAJoin) {
   allstop_thread* token = nullptr;
-  ASSERT_EQ(allstop_thread_register(&coord_, "later", ALLSTOP_THREAD_UNSTARTED, &token),
-            ALLSTOP_OK);
+  ASSERT_EQ(
+      allstop_thread_register(&coord_, allstop_str("later"), ALLSTOP_THREAD_UNSTARTED, &token),
+      ALLSTOP_OK);
   EXPECT_EQ(allstop_join(&coord_, kForever, 0), ALLSTOP_OK);
   EXPECT_EQ(allstop_thread_enter(&coord_, token), ALLSTOP_OK) << "forgotten, but harmless";
   allstop_thread_done(&coord_, token, nullptr);
@@ -322,7 +324,7 @@ TEST_F(AbiTest, AnUnstartedThreadDoesNotHoldUpAJoin) {
 
 TEST_F(AbiTest, AThreadMayNotJoinItself) {
   allstop_thread* token = nullptr;
-  ASSERT_EQ(allstop_thread_register(&coord_, "self", 0, &token), ALLSTOP_OK);
+  ASSERT_EQ(allstop_thread_register(&coord_, allstop_str("self"), 0, &token), ALLSTOP_OK);
   EXPECT_EQ(allstop_thread_enter(&coord_, token), ALLSTOP_OK);
   EXPECT_EQ(allstop_join(&coord_, kForever, 0), ALLSTOP_SELF_JOIN);
   allstop_thread_done(&coord_, token, nullptr);
@@ -330,7 +332,7 @@ TEST_F(AbiTest, AThreadMayNotJoinItself) {
 
 TEST_F(AbiTest, TheTokenOfAThreadHoldsTheState) {
   allstop_thread* token = nullptr;
-  ASSERT_EQ(allstop_thread_register(&coord_, "worker", 0, &token), ALLSTOP_OK);
+  ASSERT_EQ(allstop_thread_register(&coord_, allstop_str("worker"), 0, &token), ALLSTOP_OK);
   allstop_callback* callback = nullptr;
   ASSERT_EQ(allstop_on_stop(
                 &coord_, [](void*) {}, nullptr, &callback),
@@ -447,7 +449,7 @@ TEST_F(AbiTest, ThreadsThatPollAreStoppedByTheOneThatFails) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     allstop_thread* token = nullptr;
-    ASSERT_EQ(allstop_thread_register(&coord_, "poller", 0, &token), ALLSTOP_OK);
+    ASSERT_EQ(allstop_thread_register(&coord_, allstop_str("poller"), 0, &token), ALLSTOP_OK);
     threads.emplace_back([this, token, i] {
       allstop_thread_enter(&coord_, token);
       if (i == 0) {

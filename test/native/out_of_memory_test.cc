@@ -359,7 +359,7 @@ std::string StopOfAThreadThatFails(int allocations_before_failure) {
   error.message = allstop_str("a message that is too long to be held without an allocation");
   error.native_type = allstop_str("a type of which the same is true, so that more can fail");
   allstop_thread* token = nullptr;
-  EXPECT_EQ(allstop_thread_register(&handle, "worker", 0, &token), ALLSTOP_OK);
+  EXPECT_EQ(allstop_thread_register(&handle, allstop_str("worker"), 0, &token), ALLSTOP_OK);
   allocations_left = allocations_before_failure;
   allstop_thread_done(&handle, token, &error);
   allocations_left = -1;

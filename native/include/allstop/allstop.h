@@ -24,8 +24,9 @@
  * cooperative.
  *
  * Versions: `size`, `major` and `minor` come first in the table. Within one
- * major version functions are only appended; a caller that was compiled against
- * a newer header checks `ALLSTOP_HAS(table, function)` before it calls one.
+ * major version functions are only appended to it, and fields to the structs.
+ * Where the package that is installed is older than this header, the functions
+ * that it lacks return ALLSTOP_UNAVAILABLE. docs/abi.md has the rules.
  */
 #ifndef ALLSTOP_ALLSTOP_H_
 #define ALLSTOP_ALLSTOP_H_
@@ -42,7 +43,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 0u
+#define ALLSTOP_ABI_MINOR 1u
 
 /* Whether `table` is new enough to have `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -92,7 +93,24 @@ typedef struct allstop_error {
   allstop_string code;        /* JavaScript's `code` */
   allstop_string stack;       /* free text, one frame a line */
   allstop_string native_type; /* demangled C++ type, "std::runtime_error" */
+  /* Since 1.1 */
+  allstop_string id;                 /* from allstop_new_id, or none: a fresh one */
+  const struct allstop_error *cause; /* JavaScript's `cause`, or NULL; 32 deep at most */
 } allstop_error;
+
+/*
+ * What a new coordinator is like. Set `size` to sizeof(allstop_options); what is
+ * left 0 is the default (of a child: its parent's).
+ */
+typedef struct allstop_options {
+  uint32_t size;
+  uint32_t reserved;   /* 0 */
+  allstop_string name; /* for people */
+  /* Errors that count as a normal end, each a class name, `name` or `code`; NULL:
+   * OutOfRangeError. Not NULL with a count of 0: none. (TensorFlow's.) */
+  const allstop_string *clean_stop_types;
+  size_t clean_stop_type_count;
+} allstop_options;
 
 #define ALLSTOP_STOP_PLAIN 0 /* nobody reported an error */
 #define ALLSTOP_STOP_CLEAN 1 /* an error of a clean-stop type was reported */
@@ -156,6 +174,13 @@ typedef struct allstop_table {
   allstop_status (*on_stop)(allstop_state *state, allstop_stop_fn fn, void *context,
                             allstop_callback **callback);
   void (*callback_release)(allstop_callback *callback);
+  /* Since 1.1 */
+  allstop_status (*create)(const allstop_options *options, allstop_state **state);
+  allstop_status (*child)(allstop_state *state, const allstop_options *options,
+                          allstop_state **child);
+  allstop_status (*report_error)(allstop_state *state, const allstop_error *error);
+  allstop_status (*first_error)(allstop_state *state, allstop_record **record);
+  size_t (*new_id)(char *buffer, size_t capacity);
 } allstop_table;
 
 /* A handle: a borrowed reference to the state, its table, and the word that is
@@ -237,7 +262,8 @@ static inline allstop_status allstop_clear_stop(const allstop_coordinator *coord
 }
 
 /* The record of the stop, to be released with allstop_record_release, or NULL
- * when no stop is requested. Any thread; does not block. */
+ * when no stop is requested. Any thread. Waits until the requester has said who it
+ * is, which it does right after it has woken everybody; a second at most. */
 static inline allstop_status allstop_stop_record(const allstop_coordinator *coord,
                                                  allstop_record **record) {
   return coord->table->stop_record(coord->state, record);
@@ -263,9 +289,9 @@ static inline void allstop_record_release(const allstop_coordinator *coord,
  * exactly once, by allstop_thread_done.
  */
 static inline allstop_status allstop_thread_register(const allstop_coordinator *coord,
-                                                     const char *name, uint32_t flags,
+                                                     allstop_string name, uint32_t flags,
                                                      allstop_thread **thread) {
-  return coord->table->thread_register(coord->state, allstop_str(name), flags, thread);
+  return coord->table->thread_register(coord->state, name, flags, thread);
 }
 
 /* To be called first on the registered thread itself: notes its OS thread id,
@@ -318,6 +344,83 @@ static inline void allstop_callback_release(const allstop_coordinator *coord,
                                             allstop_callback *callback) {
   coord->table->callback_release(callback);
 }
+
+/*
+ * A coordinator of its own, in the same world as `coord`; `options` may be NULL.
+ * The new handle owns one reference. Any thread; does not block.
+ * ALLSTOP_INVALID_ARGUMENT: a size that we do not know; ALLSTOP_UNAVAILABLE;
+ * ALLSTOP_RESOURCE_EXHAUSTED. Since 1.1.
+ */
+static inline allstop_status allstop_create(const allstop_table *table,
+                                            const allstop_options *options,
+                                            allstop_coordinator *created) {
+  allstop_state *state = NULL;
+  allstop_status status;
+  if (!ALLSTOP_HAS(table, create)) return ALLSTOP_UNAVAILABLE;
+  status = table->create(options, &state);
+  if (status != ALLSTOP_OK) return status;
+  created->table = table;
+  created->state = state;
+  created->stop_word = table->stop_word(state);
+  return ALLSTOP_OK;
+}
+
+/*
+ * A coordinator that stops when `coord` does, now if it is stopped; its own stop
+ * stays its own. As allstop_create otherwise, and ALLSTOP_FAILED_PRECONDITION:
+ * they nest 256 levels deep at most. Since 1.1.
+ */
+static inline allstop_status allstop_child(const allstop_coordinator *coord,
+                                           const allstop_options *options,
+                                           allstop_coordinator *child) {
+  allstop_state *state = NULL;
+  allstop_status status;
+  if (!ALLSTOP_HAS(coord->table, child)) return ALLSTOP_UNAVAILABLE;
+  status = coord->table->child(coord->state, options, &state);
+  if (status != ALLSTOP_OK) return status;
+  child->table = coord->table;
+  child->state = state;
+  child->stop_word = coord->table->stop_word(state);
+  return ALLSTOP_OK;
+}
+
+/*
+ * Keeps the first error that is of no clean-stop type, and requests no stop: a
+ * join that ends stopped, and without an error of the stop's own, comes to it
+ * (TensorFlow's ReportStatus). Later errors are kept as suppressed. Any thread;
+ * does not block. ALLSTOP_OK; ALLSTOP_INVALID_ARGUMENT: no error, or of a size
+ * that we do not know; ALLSTOP_UNAVAILABLE; ALLSTOP_RESOURCE_EXHAUSTED. Since 1.1.
+ */
+static inline allstop_status allstop_report_error(const allstop_coordinator *coord,
+                                                  const allstop_error *error) {
+  if (!ALLSTOP_HAS(coord->table, report_error)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->report_error(coord->state, error);
+}
+
+/* The error that a join of a stopped coordinator would come to now, as a record to
+ * be released: the stop's, else the reported one; NULL if there is neither. Of a
+ * reported error nobody is noted as its requester. Any thread, as
+ * allstop_stop_record. Since 1.1. */
+static inline allstop_status allstop_first_error(const allstop_coordinator *coord,
+                                                 allstop_record **record) {
+  *record = NULL;
+  if (!ALLSTOP_HAS(coord->table, first_error)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->first_error(coord->state, record);
+}
+
+/* An id for an error, never given twice, so that whoever reports it can tell it
+ * again: writes up to `capacity` bytes (64 are enough), no NUL, and returns how
+ * many; 0: it did not fit, or is unavailable. Any thread. Since 1.1. */
+static inline size_t allstop_new_id(const allstop_coordinator *coord, char *buffer,
+                                    size_t capacity) {
+  return ALLSTOP_HAS(coord->table, new_id) ? coord->table->new_id(buffer, capacity) : 0;
+}
+
+#if defined(ALLSTOP_LINKED)
+/* The table of the library, in a program that links it (find_package(allstop))
+ * instead of getting a handle from JavaScript. */
+const allstop_table *allstop_library_table(void);
+#endif
 
 /*
  * What a JavaScript `Coordinator` object carries for allstop_node.h. `size`,

@@ -17,18 +17,24 @@
 #define ALLSTOP_ALLSTOP_HPP_
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 
 #if __has_include(<cxxabi.h>)
 #include <cxxabi.h>
@@ -46,7 +52,67 @@ struct Error {
   std::string code = {};
   std::string stack = {};
   std::string native_type = {};
+  std::shared_ptr<const Error> cause = {};
 };
+
+// What a new coordinator is like; what is left out is the default, or the parent's.
+struct Options {
+  std::string name = {};
+  // Errors that count as a normal end, by class name, `name` or `code`. Default:
+  // OutOfRangeError; empty: none.
+  std::optional<std::vector<std::string>> clean_stop_types = {};
+};
+
+namespace view {
+
+inline allstop_string Of(const std::string& text) {
+  return text.empty() ? allstop_string{nullptr, 0} : allstop_string{text.data(), text.size()};
+}
+inline std::string ToString(allstop_string text) {
+  return text.data ? std::string(text.data, text.size) : std::string();
+}
+
+// An error and its causes as allstop.h has them; good as long as the error.
+class ErrorView {
+ public:
+  explicit ErrorView(const Error& error) noexcept {
+    std::size_t size = 0;
+    for (const Error* each = &error; each && size < chain_.size(); each = each->cause.get()) {
+      chain_[size++] = {sizeof(allstop_error),
+                        0,
+                        Of(each->name),
+                        Of(each->message),
+                        Of(each->code),
+                        Of(each->stack),
+                        Of(each->native_type),
+                        {nullptr, 0},
+                        nullptr};
+      if (size > 1) chain_[size - 2].cause = &chain_[size - 1];
+    }
+  }
+  const allstop_error* get() const noexcept { return chain_.data(); }
+
+ private:
+  std::array<allstop_error, 33> chain_ = {};  // one, and as many causes as are kept
+};
+
+// Calls `use(const allstop_options*)`, whose pointers are good until it returns.
+template <typename Use>
+void WithOptions(const Options& options, Use use) {
+  static constexpr allstop_string kNothing = {nullptr, 0};
+  std::vector<allstop_string> types;
+  allstop_options given = {};
+  given.size = sizeof(given);
+  given.name = Of(options.name);
+  if (options.clean_stop_types) {
+    for (const std::string& type : *options.clean_stop_types) types.push_back(Of(type));
+    given.clean_stop_types = types.empty() ? &kNothing : types.data();
+    given.clean_stop_type_count = types.size();
+  }
+  use(&given);
+}
+
+}  // namespace view
 
 // Takes any std::chrono duration. Infinity is no limit.
 using Milliseconds = std::chrono::duration<double, std::milli>;
@@ -87,14 +153,12 @@ class Coordinator {
   // Stop callbacks run before it returns, on this thread.
   allstop_status RequestStop() const noexcept { return allstop_request_stop(&handle_, nullptr); }
   allstop_status RequestStop(const Error& error) const noexcept {
-    const auto view = [](const std::string& text) {
-      return allstop_string{text.data(), text.size()};
-    };
-    const allstop_error reported = {sizeof(allstop_error),  0,
-                                    view(error.name),       view(error.message),
-                                    view(error.code),       view(error.stack),
-                                    view(error.native_type)};
-    return allstop_request_stop(&handle_, &reported);
+    return allstop_request_stop(&handle_, view::ErrorView(error).get());
+  }
+  // Keeps the error for a join that ends stopped without one, and stops nobody; see
+  // allstop_report_error.
+  allstop_status ReportError(const Error& error) const noexcept {
+    return allstop_report_error(&handle_, view::ErrorView(error).get());
   }
 
   // Blocks. True: a stop was requested, even if it is cleared again already.
@@ -102,6 +166,27 @@ class Coordinator {
   bool WaitForStop(Milliseconds timeout = kForever) const noexcept {
     return allstop_wait_for_stop(&handle_, std::max(0.0, timeout.count())) == ALLSTOP_OK;
   }
+
+  // A coordinator that stops when this one does; its own stop stays its own. Holds
+  // nothing if there is no memory, they are nested 256 levels deep, or the package
+  // that is installed is older than 1.1 of allstop.h.
+  Coordinator Child(const Options& options = {}) const {
+    allstop_coordinator child = {};
+    view::WithOptions(
+        options, [&](const allstop_options* given) { allstop_child(&handle_, given, &child); });
+    return Coordinator(child);
+  }
+
+#if defined(ALLSTOP_LINKED)
+  // One of its own, in a program that links the library: find_package(allstop).
+  static Coordinator Create(const Options& options = {}) {
+    allstop_coordinator created = {};
+    view::WithOptions(options, [&](const allstop_options* given) {
+      allstop_create(allstop_library_table(), given, &created);
+    });
+    return Coordinator(created);
+  }
+#endif
 
   // ALLSTOP_FAILED_PRECONDITION: the child of a parent that is stopped.
   allstop_status ClearStop() const noexcept { return allstop_clear_stop(&handle_); }
@@ -152,31 +237,95 @@ using ThreadToken = std::unique_ptr<allstop_thread, ThreadDone>;
 
 inline ThreadToken Register(const Coordinator& coord, const std::string& name) {
   allstop_thread* thread = nullptr;
-  if (allstop_thread_register(coord.handle(), name.c_str(), 0, &thread) != ALLSTOP_OK) {
+  if (allstop_thread_register(coord.handle(), view::Of(name), 0, &thread) != ALLSTOP_OK) {
     OutOfMemory();
   }
   return ThreadToken(thread, ThreadDone{coord});
 }
 
 #if ALLSTOP_HPP_CATCHES
-// In a catch block. Allocates nothing that it could not do without: the error may
-// be that there is no memory.
-inline void ReportCaught(ThreadToken token, std::string_view message) {
-  std::string_view type;
+// The exceptions that this module has reported, by the id of their record: the latest
+// 64. Here and not in the record, since no other module can throw them.
+class KeptExceptions {
+ public:
+  // Allocated once and never destroyed, as threads outlive static destructors.
+  static KeptExceptions& Get() {
+    static KeptExceptions* const kept = new KeptExceptions;
+    return *kept;
+  }
+  void Keep(std::string_view id, std::exception_ptr exception) {
+    constexpr std::size_t kMost = 64;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    exceptions_.emplace_back(id, std::move(exception));
+    if (exceptions_.size() > kMost) exceptions_.pop_front();
+  }
+  std::exception_ptr Find(std::string_view id) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [known, exception] : exceptions_) {
+      if (known == id) return exception;
+    }
+    return nullptr;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<std::pair<std::string, std::exception_ptr>> exceptions_;
+};
+
+using Report = void (*)(void* context, const allstop_error& error);
+
+// In a catch block: calls `report` with `outermost`, which becomes the exception, and
+// those that are nested in it as its causes. Allocates nothing that it could not do
+// without: the error may be that there is no memory.
+inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int max_causes,
+                           Report report, void* context) {
+  allstop_error inner = {};
+  allstop_error& error = outer ? inner : outermost;
+  error.size = sizeof(error);
+  if (outer) outer->cause = &error;
 #if __has_include(<cxxabi.h>)
   // Not typeid: this works without RTTI, and for what is no std::exception.
-  const std::type_info* const caught = abi::__cxa_current_exception_type();
+  const std::type_info* const type = abi::__cxa_current_exception_type();
   const std::unique_ptr<char, decltype(&std::free)> demangled(
-      caught ? abi::__cxa_demangle(caught->name(), nullptr, nullptr, nullptr) : nullptr,
-      &std::free);
-  if (caught) type = demangled ? demangled.get() : caught->name();
+      type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr) : nullptr, &std::free);
+  if (type) error.native_type = allstop_str(demangled ? demangled.get() : type->name());
 #endif
+  try {
+    throw;
+  } catch (const std::exception& caught) {
+    error.message = allstop_str(caught.what());
+  } catch (...) {
+    error.message = allstop_str("not a std::exception");
+  }
+  std::exception_ptr cause;
+  try {
+    throw;
+  } catch (const std::nested_exception& nested) {
+    cause = nested.nested_ptr();
+  } catch (...) {
+  }
+  if (!cause || max_causes == 0) {
+    report(context, outermost);
+    return;
+  }
+  try {
+    std::rethrow_exception(std::move(cause));
+  } catch (...) {
+    DescribeCaught(outermost, &error, max_causes - 1, report, context);
+  }
+}
+
+// In a catch block. The exception is found again by RaiseRequestedException.
+inline void ReportCaught(const Coordinator& coord, Report report, void* context) {
+  char id[64];
   allstop_error error = {};
-  error.size = sizeof(error);
-  error.message = {message.data(), message.size()};
-  error.native_type = {type.data(), type.size()};
-  const Coordinator coord = token.get_deleter().coord;
-  allstop_thread_done(coord.handle(), token.release(), &error);
+  error.id = {id, allstop_new_id(coord.handle(), id, sizeof(id))};
+  try {
+    if (error.id.size > 0)
+      KeptExceptions::Get().Keep({id, error.id.size}, std::current_exception());
+  } catch (const std::bad_alloc&) {  // then it is raised as a StopError
+  }
+  DescribeCaught(error, nullptr, 32, report, context);
 }
 #endif
 
@@ -187,7 +336,8 @@ inline void ReportCaught(ThreadToken token, std::string_view message) {
 //
 //   - Registered before it starts, so a join that begins next waits for it.
 //   - What its function throws, be it a std::exception or not, becomes the error
-//     of the coordinator, with what() and the demangled type: all threads stop.
+//     of the coordinator, with what() and the demangled type, and those that are
+//     nested in it as its causes: all threads stop.
 //   - The function and what it captured are destroyed before the thread counts as
 //     ended. A thread_local is destroyed after that: await it with Join().
 //
@@ -241,12 +391,16 @@ class Thread {
       function.reset();
       throw;  // pthread_exit and pthread_cancel: glibc aborts who keeps it
 #endif
-    } catch (const std::exception& error) {
-      function.reset();
-      internal::ReportCaught(std::move(token), error.what());
     } catch (...) {
       function.reset();
-      internal::ReportCaught(std::move(token), "not a std::exception");
+      internal::ReportCaught(
+          coord,
+          [](void* ended, const allstop_error& error) {
+            auto& own = *static_cast<internal::ThreadToken*>(ended);
+            const Coordinator joined = own.get_deleter().coord;
+            allstop_thread_done(joined.handle(), own.release(), &error);
+          },
+          &token);
     }
 #else
     Call(*function, coord);
@@ -295,9 +449,65 @@ class StopCallback {
 template <typename Function>
 StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 
+#if ALLSTOP_HPP_CATCHES
+// A recorded error that this module has not thrown itself: JavaScript's, or that of
+// another addon.
+class StopError : public std::runtime_error {
+ public:
+  explicit StopError(Error error)
+      : std::runtime_error(error.name + ": " + error.message), error_(std::move(error)) {}
+  const Error& error() const noexcept { return error_; }
+
+ private:
+  Error error_;
+};
+
+// Calls `function()`. What it throws requests a stop, as it would in a Thread, and is
+// swallowed; false then. On any thread.
+template <typename Function>
+bool StopOnException(const Coordinator& coord, Function&& function) {
+  try {
+    std::forward<Function>(function)();
+    return true;
+#if defined(__GLIBCXX__)
+  } catch (const abi::__forced_unwind&) {
+    throw;
+#endif
+  } catch (...) {
+    internal::ReportCaught(
+        coord,
+        [](void* context, const allstop_error& error) {
+          allstop_request_stop(static_cast<const Coordinator*>(context)->handle(), &error);
+        },
+        const_cast<Coordinator*>(&coord));
+    return false;
+  }
+}
+
+// Throws the error of the stop, or the one that was reported, if there is one: the
+// exception itself if it was thrown in this module (and is among its latest 64), else
+// a StopError. Does not clear it. Any thread.
+inline void RaiseRequestedException(const Coordinator& coord) {
+  allstop_record* record = nullptr;
+  if (allstop_first_error(coord.handle(), &record) != ALLSTOP_OK || !record) return;
+  allstop_record_info info = {};
+  info.size = sizeof(info);
+  allstop_record_read(coord.handle(), record, &info);
+  const std::exception_ptr own = internal::KeptExceptions::Get().Find(view::ToString(info.id));
+  Error error = {view::ToString(info.name), view::ToString(info.message), view::ToString(info.code),
+                 view::ToString(info.stack), view::ToString(info.native_type)};
+  allstop_record_release(coord.handle(), record);
+  if (own) std::rethrow_exception(own);
+  throw StopError(std::move(error));
+}
+#endif
+
 }  // inline namespace catching or not_catching
 }  // namespace allstop
 
 #undef ALLSTOP_HPP_CATCHES
+
+#include "allstop_bridges.hpp"
+#include "allstop_tensorflow.hpp"
 
 #endif  // ALLSTOP_ALLSTOP_HPP_

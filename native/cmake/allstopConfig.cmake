@@ -1,0 +1,33 @@
+# find_package(allstop): what `npx allstop cmake` prints is its folder, so
+#
+#   execute_process(COMMAND npx allstop cmake
+#     OUTPUT_VARIABLE allstop_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
+#   find_package(allstop CONFIG REQUIRED)
+#
+# allstop::headers  the headers, for a Node addon, which gets its handles from
+#                   JavaScript and links nothing
+# allstop::allstop  the core as a static library, compiled by whoever uses it, for a
+#                   C++17 program without JavaScript; ALLSTOP_LINKED is defined
+get_filename_component(_allstop_native "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+
+if(NOT TARGET allstop::headers)
+  add_library(allstop_headers INTERFACE)
+  target_include_directories(allstop_headers INTERFACE "${_allstop_native}/include")
+  add_library(allstop::headers ALIAS allstop_headers)
+endif()
+
+if(NOT TARGET allstop::allstop)
+  include("${CMAKE_CURRENT_LIST_DIR}/sources.cmake")
+  list(TRANSFORM ALLSTOP_CORE_SOURCES PREPEND "${_allstop_native}/")
+  find_package(Threads REQUIRED)
+  # Not built unless it is linked.
+  add_library(allstop_library STATIC EXCLUDE_FROM_ALL ${ALLSTOP_CORE_SOURCES})
+  set_target_properties(allstop_library PROPERTIES
+    OUTPUT_NAME allstop
+    CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(allstop_library INTERFACE ALLSTOP_LINKED)
+  target_link_libraries(allstop_library PUBLIC allstop_headers Threads::Threads)
+  add_library(allstop::allstop ALIAS allstop_library)
+endif()

@@ -1,0 +1,13 @@
+# The core and its table, from native/. No Node header is on the path of these.
+set(ALLSTOP_CORE_SOURCES
+  core/coordinator.cc
+  core/coordinator_threads.cc
+  core/deadline.cc
+  core/error_record.cc
+  core/identity.cc
+  core/registry.cc
+  core/requester.cc
+  core/stop_record.cc
+  core/stop_timer.cc
+  core/thread_registry.cc
+  abi/table.cc)

@@ -1,0 +1,189 @@
+// allstop_tensorflow.hpp - TensorFlow's C++ Coordinator, by name, on a shared one.
+// Part of allstop.hpp, which includes it.
+//
+// The names, the Status codes and what each call comes to are those of
+// tensorflow/cc/training/coordinator.h; the stop is that of an
+// allstop::Coordinator, so it also comes from JavaScript and from other addons.
+#ifndef ALLSTOP_ALLSTOP_TENSORFLOW_HPP_
+#define ALLSTOP_ALLSTOP_TENSORFLOW_HPP_
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "allstop.hpp"
+
+namespace allstop {
+
+// What a call came to: a code, and for people a message. An empty one is OK.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(allstop_status code, std::string message)
+      : code_(code), message_(code == ALLSTOP_OK ? std::string() : std::move(message)) {}
+
+  bool ok() const noexcept { return code_ == ALLSTOP_OK; }
+  allstop_status code() const noexcept { return code_; }
+  const std::string& message() const noexcept { return message_; }
+  // Says that it does not matter.
+  void IgnoreError() const noexcept {}
+
+  friend bool operator==(const Status& one, const Status& other) {
+    return one.code_ == other.code_ && one.message_ == other.message_;
+  }
+  friend bool operator!=(const Status& one, const Status& other) { return !(one == other); }
+
+ private:
+  allstop_status code_ = ALLSTOP_OK;
+  std::string message_;
+};
+
+// What a coordinator can wait for: TensorFlow's RunnerInterface.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  // Blocks until it has ended. How it did.
+  virtual Status Join() = 0;
+  virtual bool IsRunning() const = 0;
+};
+
+namespace view {
+
+// The classes of JavaScript's that have a code of ours.
+struct NamedStatus {
+  allstop_status code;
+  const char* name;
+  const char* js_code;
+};
+inline constexpr NamedStatus kStatuses[] = {
+    {ALLSTOP_CANCELLED, "CancelledError", "ERR_ALLSTOP_CANCELLED"},
+    {ALLSTOP_INVALID_ARGUMENT, "InvalidArgumentError", "ERR_ALLSTOP_INVALID_ARGUMENT"},
+    {ALLSTOP_DEADLINE_EXCEEDED, "DeadlineExceededError", "ERR_ALLSTOP_DEADLINE_EXCEEDED"},
+    {ALLSTOP_FAILED_PRECONDITION, "FailedPreconditionError", "ERR_ALLSTOP_FAILED_PRECONDITION"},
+    {ALLSTOP_OUT_OF_RANGE, "OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"},
+    {ALLSTOP_UNAVAILABLE, "UnavailableError", "ERR_ALLSTOP_UNAVAILABLE"},
+};
+
+}  // namespace view
+
+namespace tensorflow {
+
+using RunnerInterface = Runner;
+
+// One owner of runners, on the stop of `shared`. Every method may be called on any
+// thread, but for the destructor.
+class Coordinator {
+ public:
+  // What counts as a clean stop is an option of `shared` (allstop::Options).
+  explicit Coordinator(allstop::Coordinator shared) : shared_(std::move(shared)) {}
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+  // Requests a stop and joins the runners. Blocks.
+  ~Coordinator() {
+    shared_.RequestStop();
+    Join().IgnoreError();
+  }
+
+  const allstop::Coordinator& shared() const noexcept { return shared_; }
+
+  // From now on Join waits for `runner`. FAILED_PRECONDITION: stopped; the runner is
+  // destroyed then.
+  Status RegisterRunner(std::unique_ptr<Runner> runner) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ShouldStop()) {
+      return Status(ALLSTOP_FAILED_PRECONDITION, "The coordinator has been stopped.");
+    }
+    runners_.push_back(std::move(runner));
+    return Status();
+  }
+
+  // True if there is none. A guess, as any may end or be registered meanwhile.
+  bool AllRunnersStopped() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::none_of(runners_.begin(), runners_.end(),
+                        [](const auto& runner) { return runner->IsRunning(); });
+  }
+
+  // FAILED_PRECONDITION: it is stopped already, by whomever.
+  Status RequestStop() {
+    const std::lock_guard<std::mutex> lock(stop_mutex_);
+    if (ShouldStop()) {
+      return Status(ALLSTOP_FAILED_PRECONDITION, "The Coordinator is not running.");
+    }
+    return Status(shared_.RequestStop(), "The stop could not be requested");
+  }
+
+  bool ShouldStop() const noexcept { return shared_.ShouldStop(); }
+
+  // Blocks until a stop is requested.
+  void WaitForStop() const noexcept { shared_.WaitForStop(); }
+
+  // Keeps the first status that is neither OK nor of a clean-stop type, and stops
+  // nobody. A join() in JavaScript throws it once a stop without an error has come.
+  void ReportStatus(const Status& status) {
+    if (status.ok()) return;
+    Error error;
+    error.message = status.message();
+    for (const auto& [code, name, js_code] : view::kStatuses) {
+      if (code == status.code()) error.name = name;
+    }
+    shared_.ReportError(error);
+  }
+
+  // The first status that was reported, or what stopped it, from whatever thread.
+  // STOPPED_BY_ERROR: an error that is of no class with a code of ours.
+  Status GetStatus() const {
+    allstop_record* record = nullptr;
+    allstop_first_error(shared_.handle(), &record);
+    if (record == nullptr) return Status();
+    allstop_record_info info = {};
+    info.size = sizeof(info);
+    allstop_record_read(shared_.handle(), record, &info);
+    const std::string js_code = view::ToString(info.code);
+    const auto* const known =
+        std::find_if(std::begin(view::kStatuses), std::end(view::kStatuses),
+                     [&](const auto& status) { return status.js_code == js_code; });
+    Status status(known == std::end(view::kStatuses) ? ALLSTOP_STOPPED_BY_ERROR : known->code,
+                  view::ToString(info.message));
+    allstop_record_release(shared_.handle(), record);
+    return status;
+  }
+
+  // FAILED_PRECONDITION before a stop. Joins the runners in the order in which they
+  // were registered, reports what each came to, and lets go of them. Blocks, without
+  // a grace period. What GetStatus says then.
+  Status Join() {
+    if (!ShouldStop()) {
+      return Status(ALLSTOP_FAILED_PRECONDITION, "Joining coordinator without requesting stop.");
+    }
+    const std::lock_guard<std::mutex> joining(join_mutex_);
+    // One after the other, and listed until it has ended, for AllRunnersStopped.
+    while (const std::shared_ptr<Runner> runner = First()) {
+      ReportStatus(runner->Join());
+      const std::lock_guard<std::mutex> lock(mutex_);
+      runners_.pop_front();
+    }
+    return GetStatus();
+  }
+
+ private:
+  std::shared_ptr<Runner> First() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return runners_.empty() ? nullptr : runners_.front();
+  }
+
+  const allstop::Coordinator shared_;
+  std::mutex stop_mutex_;     // so that of two requests here, one is told
+  std::mutex join_mutex_;     // a second join waits for the first, and only one removes
+  mutable std::mutex mutex_;  // taken last; guards what follows
+  std::deque<std::shared_ptr<Runner>> runners_;
+};
+
+}  // namespace tensorflow
+}  // namespace allstop
+
+#endif  // ALLSTOP_ALLSTOP_TENSORFLOW_HPP_

@@ -1,0 +1,159 @@
+// The coordinator in a C++ program: no JavaScript in sight, the public headers only.
+#include <gtest/gtest.h>
+
+#include <allstop/allstop.hpp>
+#include <string>
+#include <thread>
+
+namespace allstop {
+namespace {
+
+struct Record {
+  int kind = -1;
+  std::string name;
+  std::string message;
+  std::string thread;
+};
+
+Record RecordOf(const Coordinator& coord) {
+  allstop_record* record = nullptr;
+  allstop_stop_record(coord.handle(), &record);
+  if (record == nullptr) return {};
+  allstop_record_info info = {};
+  info.size = sizeof(info);
+  allstop_record_read(coord.handle(), record, &info);
+  const auto text = [](allstop_string string) { return std::string(string.data, string.size); };
+  Record read = {info.kind, text(info.name), text(info.message), text(info.thread_name)};
+  allstop_record_release(coord.handle(), record);
+  return read;
+}
+
+Error Named(std::string name, std::string message = "why") {
+  Error error;
+  error.name = std::move(name);
+  error.message = std::move(message);
+  return error;
+}
+
+TEST(LibraryTest, ACoordinatorIsMadeAndStops) {
+  const Coordinator coord = Coordinator::Create();
+  ASSERT_TRUE(coord);
+  EXPECT_FALSE(coord.ShouldStop());
+  EXPECT_EQ(coord.RequestStop(), ALLSTOP_OK);
+  EXPECT_TRUE(coord.ShouldStop());
+  EXPECT_TRUE(coord.WaitForStop());
+  EXPECT_EQ(RecordOf(coord).kind, ALLSTOP_STOP_PLAIN);
+}
+
+TEST(LibraryTest, CopiesShareOneState) {
+  Coordinator one = Coordinator::Create();
+  const Coordinator other = one;
+  one = Coordinator();
+  EXPECT_FALSE(one);
+  std::thread([other] { other.RequestStop(); }).join();
+  EXPECT_TRUE(other.ShouldStop());
+}
+
+TEST(LibraryTest, TheEndOfTheDataIsACleanStopUnlessTheOptionsSayOtherwise) {
+  const Coordinator coord = Coordinator::Create();
+  coord.RequestStop(Named("OutOfRangeError"));
+  EXPECT_EQ(RecordOf(coord).kind, ALLSTOP_STOP_CLEAN);
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+
+  Options none;
+  none.clean_stop_types.emplace();
+  const Coordinator strict = Coordinator::Create(none);
+  strict.RequestStop(Named("OutOfRangeError"));
+  EXPECT_EQ(RecordOf(strict).kind, ALLSTOP_STOP_ERROR);
+  EXPECT_EQ(strict.Join(), ALLSTOP_STOPPED_BY_ERROR);
+
+  Options own;
+  own.clean_stop_types = {"EndOfTape"};
+  const Coordinator tape = Coordinator::Create(own);
+  tape.RequestStop(Named("EndOfTape"));
+  EXPECT_EQ(RecordOf(tape).kind, ALLSTOP_STOP_CLEAN);
+}
+
+TEST(LibraryTest, AChildStopsWithItsParentAndNotTheOtherWayRound) {
+  const Coordinator parent = Coordinator::Create();
+  const Coordinator child = parent.Child();
+  const Coordinator sibling = parent.Child();
+  ASSERT_TRUE(child);
+  child.RequestStop();
+  EXPECT_FALSE(parent.ShouldStop());
+  EXPECT_FALSE(sibling.ShouldStop());
+  parent.RequestStop();
+  EXPECT_TRUE(sibling.ShouldStop());
+  EXPECT_EQ(sibling.ClearStop(), ALLSTOP_FAILED_PRECONDITION);
+  EXPECT_TRUE(parent.Child().ShouldStop());
+}
+
+TEST(LibraryTest, AChildTakesItsParentsCleanStopTypes) {
+  Options options;
+  options.clean_stop_types = {"EndOfTape"};
+  const Coordinator child = Coordinator::Create(options).Child();
+  child.RequestStop(Named("EndOfTape"));
+  EXPECT_EQ(RecordOf(child).kind, ALLSTOP_STOP_CLEAN);
+}
+
+TEST(LibraryTest, ChildrenNestNoDeeperThanIsSafe) {
+  Coordinator coord = Coordinator::Create();
+  int depth = 0;
+  for (Coordinator child = coord.Child(); child; child = coord.Child(), ++depth) coord = child;
+  EXPECT_EQ(depth, 256);
+}
+
+TEST(LibraryTest, AReportedErrorStopsNobodyAndIsWhatAStoppedJoinComesTo) {
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_EQ(coord.ReportError(Named("TypeError", "first")), ALLSTOP_OK);
+  EXPECT_EQ(coord.ReportError(Named("RangeError", "second")), ALLSTOP_OK);
+  EXPECT_FALSE(coord.ShouldStop());
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK) << "nobody has asked for a stop";
+  coord.ClearStop();
+  EXPECT_EQ(coord.ReportError(Named("TypeError", "again")), ALLSTOP_OK);
+  coord.RequestStop();
+  EXPECT_EQ(coord.Join(), ALLSTOP_STOPPED_BY_ERROR);
+  EXPECT_EQ(RecordOf(coord).kind, ALLSTOP_STOP_PLAIN);
+}
+
+TEST(LibraryTest, AReportedErrorIsForgottenWithTheStop) {
+  const Coordinator coord = Coordinator::Create();
+  coord.ReportError(Named("TypeError"));
+  coord.ClearStop();
+  coord.RequestStop();
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+}
+
+TEST(LibraryTest, AReportOfACleanStopTypeIsNone) {
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_EQ(coord.ReportError(Named("OutOfRangeError")), ALLSTOP_OK);
+  coord.RequestStop();
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+}
+
+TEST(LibraryTest, TheErrorOfTheStopGoesBeforeTheReportedOne) {
+  const Coordinator coord = Coordinator::Create();
+  coord.ReportError(Named("TypeError", "reported"));
+  coord.RequestStop(Named("RangeError", "stopped"));
+  allstop_record* record = nullptr;
+  ASSERT_EQ(allstop_first_error(coord.handle(), &record), ALLSTOP_OK);
+  allstop_record_info info = {};
+  info.size = sizeof(info);
+  allstop_record_read(coord.handle(), record, &info);
+  EXPECT_EQ(std::string(info.message.data, info.message.size), "stopped");
+  allstop_record_release(coord.handle(), record);
+}
+
+TEST(LibraryTest, IdsAreNeverGivenTwice) {
+  const Coordinator coord = Coordinator::Create();
+  char one[64];
+  char other[64];
+  const std::string first(one, allstop_new_id(coord.handle(), one, sizeof(one)));
+  const std::string second(other, allstop_new_id(coord.handle(), other, sizeof(other)));
+  EXPECT_FALSE(first.empty());
+  EXPECT_NE(first, second);
+  EXPECT_EQ(allstop_new_id(coord.handle(), one, 3), 0u) << "it does not fit";
+}
+
+}  // namespace
+}  // namespace allstop

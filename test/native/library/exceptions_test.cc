@@ -1,0 +1,131 @@
+// An exception comes back as itself in the module that threw it; its causes go along.
+#include <gtest/gtest.h>
+
+#include <allstop/allstop.hpp>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+namespace allstop {
+namespace {
+
+// A type of this program's, with a field that no record carries.
+struct DiskError : std::runtime_error {
+  explicit DiskError(int sector)
+      : std::runtime_error("bad sector " + std::to_string(sector)), sector(sector) {}
+  int sector;
+};
+
+TEST(RaiseRequestedExceptionTest, ThrowsTheVeryExceptionInTheModuleThatThrewIt) {
+  const Coordinator coord = Coordinator::Create();
+  Thread(coord, "reader", [] { throw DiskError(7); }).Join();
+  try {
+    RaiseRequestedException(coord);
+    FAIL() << "it should have thrown";
+  } catch (const DiskError& error) {
+    EXPECT_EQ(error.sector, 7);
+  }
+  EXPECT_THROW(RaiseRequestedException(coord), DiskError) << "it is not cleared";
+}
+
+TEST(RaiseRequestedExceptionTest, ThrowsAStopErrorForWhatComesFromElsewhere) {
+  const Coordinator coord = Coordinator::Create();
+  Error error;
+  error.name = "TypeError";
+  error.message = "not a function";
+  error.code = "ERR_SOMETHING";
+  coord.RequestStop(error);
+  try {
+    RaiseRequestedException(coord);
+    FAIL() << "it should have thrown";
+  } catch (const StopError& raised) {
+    EXPECT_STREQ(raised.what(), "TypeError: not a function");
+    EXPECT_EQ(raised.error().code, "ERR_SOMETHING");
+  }
+}
+
+TEST(RaiseRequestedExceptionTest, ThrowsNothingWithoutAnError) {
+  const Coordinator coord = Coordinator::Create();
+  RaiseRequestedException(coord);
+  coord.RequestStop();
+  RaiseRequestedException(coord);
+}
+
+TEST(RaiseRequestedExceptionTest, KeepsTheLatestExceptionsOnly) {
+  const Coordinator first = Coordinator::Create();
+  StopOnException(first, [] { throw DiskError(1); });
+  for (int i = 0; i < 64; ++i) {
+    const Coordinator coord = Coordinator::Create();
+    StopOnException(coord, [] { throw DiskError(2); });
+  }
+  EXPECT_THROW(RaiseRequestedException(first), StopError);
+}
+
+void FailDeeply(int depth) {
+  try {
+    if (depth == 0) throw DiskError(7);
+    FailDeeply(depth - 1);
+  } catch (...) {
+    std::throw_with_nested(std::runtime_error("level " + std::to_string(depth)));
+  }
+}
+
+// What `allstop_error` is told, without a coordinator in between.
+std::vector<std::string> Causes(void (*function)()) {
+  std::vector<std::string> messages;
+  try {
+    function();
+  } catch (...) {
+    allstop_error error = {};
+    internal::DescribeCaught(
+        error, nullptr, 32,
+        [](void* context, const allstop_error& described) {
+          auto& own = *static_cast<std::vector<std::string>*>(context);
+          for (const allstop_error* each = &described; each; each = each->cause) {
+            own.push_back(std::string(each->native_type.data, each->native_type.size) + ": " +
+                          std::string(each->message.data, each->message.size));
+          }
+        },
+        &messages);
+  }
+  return messages;
+}
+
+TEST(NestedExceptionTest, TheWholeChainIsReported) {
+  const auto causes = Causes([] { FailDeeply(2); });
+  ASSERT_EQ(causes.size(), 4u);
+  EXPECT_NE(causes[0].find("level 2"), std::string::npos);
+  EXPECT_NE(causes[2].find("level 0"), std::string::npos);
+  EXPECT_NE(causes[3].find("DiskError: bad sector 7"), std::string::npos);
+}
+
+TEST(NestedExceptionTest, ALongChainEndsWhereARecordEnds) {
+  EXPECT_EQ(Causes([] { FailDeeply(100); }).size(), 33u);
+}
+
+TEST(NestedExceptionTest, OneThatIsNoExceptionIsFollowedToo) {
+  struct Odd {};
+  const auto causes = Causes([] {
+    try {
+      throw 42;
+    } catch (...) {
+      std::throw_with_nested(Odd());
+    }
+  });
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_EQ(causes[1], "int: not a std::exception");
+}
+
+TEST(NestedExceptionTest, AnErrorOfOnesOwnHasCausesAsWell) {
+  const Coordinator coord = Coordinator::Create();
+  Error root;
+  root.message = "root";
+  Error error;
+  error.message = "outer";
+  error.cause = std::make_shared<const Error>(root);
+  EXPECT_EQ(coord.RequestStop(error), ALLSTOP_OK);
+  EXPECT_EQ(coord.Join(), ALLSTOP_STOPPED_BY_ERROR);
+}
+
+}  // namespace
+}  // namespace allstop

@@ -1,0 +1,199 @@
+// TensorFlow's tests of its C++ coordinator (coordinator_test.cc), and what its header
+// promises beside them, on ours.
+#include <gtest/gtest.h>
+
+#include <allstop/allstop.hpp>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace allstop {
+namespace {
+
+allstop::Coordinator Shared(std::vector<std::string> clean = {"OutOfRangeError"}) {
+  Options options;
+  options.clean_stop_types = std::move(clean);
+  return allstop::Coordinator::Create(options);
+}
+
+// Ends when it is told to, with a status.
+class MockRunner : public Runner {
+ public:
+  MockRunner(std::vector<int>* order, int number, Status status)
+      : order_(order), number_(number), status_(std::move(status)) {}
+
+  Status Join() override {
+    if (order_) order_->push_back(number_);
+    running_ = false;
+    return status_;
+  }
+  bool IsRunning() const override { return running_; }
+
+ private:
+  std::vector<int>* const order_;
+  const int number_;
+  const Status status_;
+  std::atomic<bool> running_{true};
+};
+
+std::unique_ptr<MockRunner> Ending(Status status, std::vector<int>* order = nullptr,
+                                   int number = 0) {
+  return std::make_unique<MockRunner>(order, number, std::move(status));
+}
+
+TEST(TensorFlowTest, StopAndWaitOnIt) {
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_FALSE(coord.ShouldStop());
+  std::thread waiter([&] { coord.WaitForStop(); });
+  EXPECT_TRUE(coord.RequestStop().ok());
+  waiter.join();
+  EXPECT_TRUE(coord.ShouldStop());
+}
+
+TEST(TensorFlowTest, ASecondRequestIsRefused) {
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_TRUE(coord.RequestStop().ok());
+  EXPECT_EQ(coord.RequestStop().code(), ALLSTOP_FAILED_PRECONDITION);
+}
+
+TEST(TensorFlowTest, OfTwoRequestsAtOnceOneIsRefused) {
+  for (int round = 0; round < 100; ++round) {
+    tensorflow::Coordinator coord(Shared());
+    std::atomic<int> accepted{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        if (coord.RequestStop().ok()) ++accepted;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(accepted, 1);
+  }
+}
+
+TEST(TensorFlowTest, AJoinBeforeTheStopIsRefused) {
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_EQ(coord.Join().code(), ALLSTOP_FAILED_PRECONDITION);
+}
+
+TEST(TensorFlowTest, AJoinJoinsTheRunnersInTheirOrderAndLetsGoOfThem) {
+  tensorflow::Coordinator coord(Shared());
+  std::vector<int> order;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(coord.RegisterRunner(Ending(Status(), &order, i)).ok());
+  }
+  EXPECT_TRUE(coord.RequestStop().ok());
+  EXPECT_TRUE(coord.Join().ok());
+  EXPECT_TRUE(coord.Join().ok());
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(TensorFlowTest, ARunnerIsNotRegisteredAfterTheStop) {
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_TRUE(coord.RequestStop().ok());
+  EXPECT_EQ(coord.RegisterRunner(Ending(Status())).code(), ALLSTOP_FAILED_PRECONDITION);
+}
+
+TEST(TensorFlowTest, AllRunnersStopped) {
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_TRUE(coord.AllRunnersStopped()) << "there is none";
+  EXPECT_TRUE(coord.RegisterRunner(Ending(Status())).ok());
+  EXPECT_FALSE(coord.AllRunnersStopped());
+  EXPECT_TRUE(coord.RequestStop().ok());
+  EXPECT_TRUE(coord.Join().ok());
+  EXPECT_TRUE(coord.AllRunnersStopped());
+}
+
+TEST(TensorFlowTest, AJoinComesToTheFirstFailureOfARunner) {
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_TRUE(coord.RegisterRunner(Ending(Status())).ok());
+  EXPECT_TRUE(coord.RegisterRunner(Ending(Status(ALLSTOP_CANCELLED, "cancelled"))).ok());
+  EXPECT_TRUE(coord.RegisterRunner(Ending(Status(ALLSTOP_INVALID_ARGUMENT, "late"))).ok());
+  EXPECT_TRUE(coord.RequestStop().ok());
+  const Status status = coord.Join();
+  EXPECT_EQ(status.code(), ALLSTOP_CANCELLED);
+  EXPECT_EQ(status.message(), "cancelled");
+}
+
+TEST(TensorFlowTest, ReportsAreStickyAndStopNobody) {
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_TRUE(coord.GetStatus().ok());
+  coord.ReportStatus(Status());
+  EXPECT_TRUE(coord.GetStatus().ok());
+  coord.ReportStatus(Status(ALLSTOP_CANCELLED, "first"));
+  coord.ReportStatus(Status(ALLSTOP_INVALID_ARGUMENT, "second"));
+  EXPECT_EQ(coord.GetStatus(), Status(ALLSTOP_CANCELLED, "first"));
+  EXPECT_FALSE(coord.ShouldStop());
+}
+
+TEST(TensorFlowTest, ACleanStatusIsNone) {
+  tensorflow::Coordinator coord(Shared({"OutOfRangeError", "CancelledError"}));
+  coord.ReportStatus(Status(ALLSTOP_OUT_OF_RANGE, "the end"));
+  coord.ReportStatus(Status(ALLSTOP_CANCELLED, "cancelled"));
+  EXPECT_TRUE(coord.GetStatus().ok());
+  coord.ReportStatus(Status(ALLSTOP_INVALID_ARGUMENT, "wrong"));
+  EXPECT_EQ(coord.GetStatus().code(), ALLSTOP_INVALID_ARGUMENT);
+}
+
+TEST(TensorFlowTest, WithoutAListOutOfRangeIsClean) {
+  tensorflow::Coordinator coord(allstop::Coordinator::Create());
+  coord.ReportStatus(Status(ALLSTOP_OUT_OF_RANGE, "the end"));
+  EXPECT_TRUE(coord.GetStatus().ok());
+}
+
+TEST(TensorFlowTest, TheErrorOfAStopFromElsewhereIsItsStatus) {
+  tensorflow::Coordinator coord(Shared());
+  Error error;
+  error.name = "UnavailableError";
+  error.message = "gone";
+  coord.shared().RequestStop(error);
+  EXPECT_EQ(coord.RequestStop().code(), ALLSTOP_FAILED_PRECONDITION);
+  EXPECT_EQ(coord.Join(), Status(ALLSTOP_UNAVAILABLE, "gone"));
+
+  tensorflow::Coordinator other(Shared());
+  error.name = "TypeError";
+  other.shared().RequestStop(error);
+  EXPECT_EQ(other.GetStatus(), Status(ALLSTOP_STOPPED_BY_ERROR, "gone"));
+}
+
+TEST(TensorFlowTest, ItsEndStopsAndJoins) {
+  const allstop::Coordinator shared = Shared();
+  std::vector<int> order;
+  {
+    tensorflow::Coordinator coord(shared);
+    EXPECT_TRUE(coord.RegisterRunner(Ending(Status(), &order, 7)).ok());
+  }
+  EXPECT_TRUE(shared.ShouldStop());
+  EXPECT_EQ(order, std::vector<int>{7});
+}
+
+// A runner on a thread of its own, as a queue's is.
+TEST(TensorFlowTest, ARunnerThatWaitsForTheStopIsJoined) {
+  class Waiting : public Runner {
+   public:
+    explicit Waiting(const allstop::Coordinator& coord)
+        : thread_(coord, "waiting", [this](const allstop::Coordinator& own) {
+            own.WaitForStop();
+            running_ = false;
+          }) {}
+    Status Join() override {
+      thread_.Join();
+      return Status(ALLSTOP_DEADLINE_EXCEEDED, "late");
+    }
+    bool IsRunning() const override { return running_; }
+
+   private:
+    std::atomic<bool> running_{true};
+    Thread thread_;
+  };
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_TRUE(coord.RegisterRunner(std::make_unique<Waiting>(coord.shared())).ok());
+  EXPECT_TRUE(coord.RequestStop().ok());
+  EXPECT_EQ(coord.Join().code(), ALLSTOP_DEADLINE_EXCEEDED);
+}
+
+}  // namespace
+}  // namespace allstop

@@ -1,0 +1,108 @@
+// allstop::Thread: what its function throws is everybody's error.
+#include <gtest/gtest.h>
+
+#include <allstop/allstop.hpp>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace allstop {
+namespace {
+
+struct Info {
+  std::string name;
+  std::string message;
+  std::string native_type;
+  std::string thread;
+};
+
+Info InfoOf(const Coordinator& coord) {
+  allstop_record* record = nullptr;
+  allstop_stop_record(coord.handle(), &record);
+  if (record == nullptr) return {};
+  allstop_record_info info = {};
+  info.size = sizeof(info);
+  allstop_record_read(coord.handle(), record, &info);
+  const auto text = [](allstop_string string) {
+    return string.data ? std::string(string.data, string.size) : std::string();
+  };
+  Info read = {text(info.name), text(info.message), text(info.native_type), text(info.thread_name)};
+  allstop_record_release(coord.handle(), record);
+  return read;
+}
+
+TEST(ThreadTest, RunsUntilTheStopAndIsJoined) {
+  const Coordinator coord = Coordinator::Create();
+  int turns = 0;
+  Thread worker(coord, "worker", [&](const Coordinator& own) {
+    while (!own.ShouldStop()) turns = 1;
+  });
+  coord.RequestStop();
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+}
+
+TEST(ThreadTest, WhatItThrowsStopsEverybodyAndSaysWhoAndWhat) {
+  const Coordinator coord = Coordinator::Create();
+  Thread reader(coord, "reader", [] { throw std::runtime_error("disk gone"); });
+  Thread other(coord, "other", [](const Coordinator& own) { own.WaitForStop(); });
+  EXPECT_EQ(coord.Join(), ALLSTOP_STOPPED_BY_ERROR);
+  const Info info = InfoOf(coord);
+  EXPECT_EQ(info.name, "NativeError");
+  EXPECT_EQ(info.message, "disk gone");
+  EXPECT_EQ(info.native_type, "std::runtime_error");
+  EXPECT_EQ(info.thread, "reader");
+}
+
+TEST(ThreadTest, CatchesWhatIsNoException) {
+  const Coordinator coord = Coordinator::Create();
+  Thread(coord, "thrower", [] { throw 42; }).Join();
+  EXPECT_EQ(InfoOf(coord).native_type, "int");
+  EXPECT_EQ(InfoOf(coord).message, "not a std::exception");
+}
+
+TEST(ThreadTest, DestroysItsFunctionBeforeItCountsAsEnded) {
+  const Coordinator coord = Coordinator::Create();
+  const auto captured = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = captured;
+  {
+    Thread worker(coord, "worker", [captured = std::move(captured)] {});
+    worker.Detach();
+  }
+  coord.Join();
+  EXPECT_TRUE(watched.expired() || watched.use_count() == 1);
+}
+
+TEST(ThreadTest, AThreadThatFailsAfterTheJoinIsSuppressedAndCrashesNothing) {
+  const Coordinator coord = Coordinator::Create();
+  coord.RequestStop();
+  coord.Join();
+  Thread(coord, "late", [] { throw std::logic_error("too late"); }).Join();
+  EXPECT_EQ(InfoOf(coord).message, "");
+}
+
+TEST(StopOnExceptionTest, ReportsAndSwallows) {
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_TRUE(StopOnException(coord, [] {}));
+  EXPECT_FALSE(coord.ShouldStop());
+  EXPECT_FALSE(StopOnException(coord, [] { throw std::out_of_range("at 7"); }));
+  EXPECT_EQ(InfoOf(coord).native_type, "std::out_of_range");
+}
+
+TEST(StopCallbackTest, RunsOnceAndNotAfterItsEnd) {
+  const Coordinator coord = Coordinator::Create();
+  int calls = 0;
+  {
+    const StopCallback gone(coord, [&] { calls += 100; });
+  }
+  const StopCallback callback(coord, [&] { ++calls; });
+  coord.RequestStop();
+  coord.ClearStop();
+  coord.RequestStop();
+  EXPECT_EQ(calls, 1);
+  const StopCallback late(coord, [&] { ++calls; });
+  EXPECT_EQ(calls, 2) << "at once";
+}
+
+}  // namespace
+}  // namespace allstop

@@ -1,0 +1,74 @@
+// An older header meets a newer table, and the reverse (docs/abi.md).
+#include <gtest/gtest.h>
+
+#include <allstop/allstop.hpp>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+extern "C" {  // addon_1_0.c
+size_t addon_1_0_error_size(void);
+size_t addon_1_0_table_size(void);
+const char* addon_1_0_run(const void* table, void* state);
+}
+
+namespace allstop {
+namespace {
+
+TEST(VersionsTest, AnAddonOfTheFirstVersionRunsOnTodaysTable) {
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_LT(addon_1_0_error_size(), sizeof(allstop_error)) << "else this shows nothing";
+  EXPECT_EQ(addon_1_0_table_size(), offsetof(allstop_table, create));
+  EXPECT_STREQ(addon_1_0_run(coord.handle()->table, coord.handle()->state), "from an old addon");
+}
+
+// The table of a package of 1.0: shorter, and with nothing readable after its end.
+class OldPackageTest : public testing::Test {
+ protected:
+  OldPackageTest() : real_(Coordinator::Create()) {
+    std::memcpy(table_, real_.handle()->table, sizeof(table_));
+    const std::uint32_t size = sizeof(table_);
+    std::memcpy(table_, &size, sizeof(size));
+    allstop_coordinator old = *real_.handle();
+    old.table = reinterpret_cast<const allstop_table*>(table_);
+    allstop_retain(&old);
+    coord_ = Coordinator(old);
+  }
+
+  Coordinator real_;
+  alignas(void*) unsigned char table_[offsetof(allstop_table, create)] = {};
+  Coordinator coord_;
+};
+
+TEST_F(OldPackageTest, WhatItLacksIsUnavailable) {
+  EXPECT_FALSE(coord_.Child());
+  EXPECT_EQ(coord_.ReportError({}), ALLSTOP_UNAVAILABLE);
+  allstop_record* record = nullptr;
+  EXPECT_EQ(allstop_first_error(coord_.handle(), &record), ALLSTOP_UNAVAILABLE);
+  EXPECT_EQ(record, nullptr);
+  char id[64];
+  EXPECT_EQ(allstop_new_id(coord_.handle(), id, sizeof(id)), 0u);
+  allstop_coordinator created = {};
+  EXPECT_EQ(allstop_create(coord_.handle()->table, nullptr, &created), ALLSTOP_UNAVAILABLE);
+}
+
+TEST_F(OldPackageTest, AllElseWorks) {
+  Thread(coord_, "new", [] { throw std::string("thrown"); }).Join();
+  EXPECT_TRUE(real_.ShouldStop());
+  EXPECT_EQ(coord_.Join(), ALLSTOP_STOPPED_BY_ERROR);
+}
+
+TEST(VersionsTest, OptionsAndErrorsOfAnUnknownSizeAreRefused) {
+  const Coordinator coord = Coordinator::Create();
+  allstop_options options = {};
+  allstop_coordinator created = {};
+  EXPECT_EQ(allstop_create(coord.handle()->table, &options, &created), ALLSTOP_INVALID_ARGUMENT);
+  EXPECT_EQ(allstop_child(coord.handle(), &options, &created), ALLSTOP_INVALID_ARGUMENT);
+  EXPECT_EQ(created.state, nullptr);
+  const allstop_error error = {};
+  EXPECT_EQ(allstop_report_error(coord.handle(), &error), ALLSTOP_INVALID_ARGUMENT);
+  EXPECT_EQ(allstop_report_error(coord.handle(), nullptr), ALLSTOP_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace allstop
