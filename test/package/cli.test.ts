@@ -1,0 +1,96 @@
+/** `allstop include` and `allstop cmake`, as child processes. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+function allstop(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const script = join(root, manifest.bin.allstop);
+  return spawnSync(process.execPath, [script, ...args], { encoding: 'utf8', timeout: 20_000 });
+}
+
+describe('allstop', () => {
+  it.each([
+    ['include', 'native/include', 'allstop/allstop.h'],
+    ['cmake', 'native/cmake', 'allstopConfig.cmake'],
+  ])('%s prints a folder, and nothing else', (command, folder, file) => {
+    const { status, stdout, stderr } = allstop(command);
+    expect({ status, stdout, stderr }).toEqual({
+      status: 0,
+      stdout: `${join(root, folder).replaceAll('\\', '/')}\n`,
+      stderr: '',
+    });
+    expect(existsSync(join(stdout.trimEnd(), file))).toBe(true);
+  });
+
+  it.each(['include', 'cmake'])('%s --json prints the same as JSON', (command) => {
+    const { status, stdout } = allstop(command, '--json');
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({ [command]: allstop(command).stdout.trimEnd() });
+  });
+
+  it('--relative prints it as seen from the working directory', () => {
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      [join(root, manifest.bin.allstop), 'include', '--relative'],
+      { cwd: join(root, 'test/package'), encoding: 'utf8', timeout: 20_000 },
+    );
+    expect({ status, stdout }).toEqual({ status: 0, stdout: '../../native/include\n' });
+  });
+
+  it('--version prints that of package.json', () => {
+    expect(allstop('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n` });
+  });
+
+  it.each([['--help'], ['-h'], ['include', '--help']])('%s %s prints the usage', (...args) => {
+    const { status, stdout, stderr } = allstop(...args);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/^Usage: allstop/);
+    expect(stdout).toMatch(/ {2}include .*\n {2}cmake /);
+  });
+
+  it.each([
+    [[], /A command is missing/],
+    [['--json'], /A command is missing/],
+    [['includes'], /There is no command 'includes'/],
+    [['__proto__'], /There is no command '__proto__'/],
+    [['include', 'cmake'], /'include' takes no argument/],
+    [['include', '--xml'], /--xml/],
+    [['include', '--json=yes'], /--json/],
+  ])('refuses %j with exit code 2', (args, why) => {
+    const { status, stdout, stderr } = allstop(...args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(why);
+    expect(stderr).toMatch(/Usage: allstop/);
+  });
+});
+
+describe('the built file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'all stop ')); // a space, as users have
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('begins with a shebang', () => {
+    expect(readFileSync(join(root, manifest.bin.allstop), 'utf8')).toMatch(
+      /^#!\/usr\/bin\/env node\n/,
+    );
+  });
+
+  it('needs neither the addon nor the rest of the library', () => {
+    cpSync(join(root, 'dist/cli'), join(folder, 'dist/cli'), { recursive: true });
+    cpSync(join(root, 'package.json'), join(folder, 'package.json'));
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      [join(folder, manifest.bin.allstop), 'include'],
+      { encoding: 'utf8', timeout: 20_000 },
+    );
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: `${join(folder, 'native/include').replaceAll('\\', '/')}\n`,
+    });
+  });
+});
