@@ -8,37 +8,26 @@ thread_local const Doorbell* Doorbell::Quiet::here_ = nullptr;
 
 std::shared_ptr<Doorbell> Doorbell::Create(napi_env env, napi_value on_ring) {
   std::shared_ptr<Doorbell> bell(new Doorbell);
-  napi_value name;
-  if (napi_create_string_utf8(env, "allstop", NAPI_AUTO_LENGTH, &name) != napi_ok) return nullptr;
-  // The function's finalizer frees this reference, so an answer that is on its
-  // way when the environment ends finds the bell still there.
-  auto* const context = new std::shared_ptr<Doorbell>(bell);
-  if (napi_create_threadsafe_function(env, on_ring, nullptr, name, 0, 1, context, Finalize, context,
-                                      Answer, &bell->function_) != napi_ok) {
-    delete context;
-    return nullptr;
-  }
-  napi_unref_threadsafe_function(env, bell->function_);
-  return bell;
+  bell->function_ = ThreadsafeFunction::Create(env, on_ring, "allstop", Answer, bell);
+  return bell->function_ ? bell : nullptr;
 }
 
 void Doorbell::Ring(const std::shared_ptr<Button>& button) {
-  const std::lock_guard<std::mutex> function_lock(function_mutex_);
-  if (function_ == nullptr) return;
   {
-    const std::lock_guard<std::mutex> lock(news_mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (!button->is_dirty_) dirty_.push_back(button);
     button->is_dirty_ = true;
     if (rung_ || Quiet::here_ == this) return;
     rung_ = true;
   }
-  if (napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok) return;
-  const std::lock_guard<std::mutex> lock(news_mutex_);
+  // Not under the lock, as the answer comes while the ring is still on its way back.
+  if (function_->Call(nullptr)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
   rung_ = false;
 }
 
 std::vector<std::uint32_t> Doorbell::TakeDirty() {
-  const std::lock_guard<std::mutex> lock(news_mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::uint32_t> tokens;
   tokens.reserve(dirty_.size());
   for (const auto& button : dirty_) {
@@ -50,35 +39,25 @@ std::vector<std::uint32_t> Doorbell::TakeDirty() {
 }
 
 void Doorbell::SetReferenced(napi_env env, bool referenced) {
-  const std::lock_guard<std::mutex> lock(function_mutex_);
-  if (function_ == nullptr) return;
-  if (referenced) {
-    napi_ref_threadsafe_function(env, function_);
-  } else {
-    napi_unref_threadsafe_function(env, function_);
-  }
+  function_->SetReferenced(env, referenced);
 }
 
-void Doorbell::Close() {
-  const std::lock_guard<std::mutex> lock(function_mutex_);
-  if (function_ == nullptr) return;
-  napi_release_threadsafe_function(std::exchange(function_, nullptr), napi_tsfn_abort);
-}
+void Doorbell::Close() { function_->Close(); }
 
 void Doorbell::Answer(napi_env env, napi_value on_ring, void* context, void* /*data*/) {
   if (env == nullptr) return;
-  const auto& bell = *static_cast<std::shared_ptr<Doorbell>*>(context);
+  auto& bell = *static_cast<Doorbell*>(context);
   std::uint32_t token = 0;
   std::size_t count = 0;
   {
     // Before JavaScript reads the state: a change from now on rings again.
-    const std::lock_guard<std::mutex> lock(bell->news_mutex_);
-    bell->rung_ = false;
-    if (bell->dirty_.size() == 1) {  // nearly always, and saves it a call
-      bell->dirty_.front()->is_dirty_ = false;
-      token = bell->dirty_.front()->token_;
+    const std::lock_guard<std::mutex> lock(bell.mutex_);
+    bell.rung_ = false;
+    if (bell.dirty_.size() == 1) {  // nearly always, and saves it a call
+      bell.dirty_.front()->is_dirty_ = false;
+      token = bell.dirty_.front()->token_;
       count = 1;
-      bell->dirty_.clear();
+      bell.dirty_.clear();
     }
   }
   napi_value receiver;
@@ -91,10 +70,6 @@ void Doorbell::Answer(napi_env env, napi_value on_ring, void* context, void* /*d
       napi_get_and_clear_last_exception(env, &exception) == napi_ok) {
     napi_fatal_exception(env, exception);
   }
-}
-
-void Doorbell::Finalize(napi_env /*env*/, void* data, void* /*context*/) {
-  delete static_cast<std::shared_ptr<Doorbell>*>(data);
 }
 
 }  // namespace allstop::binding

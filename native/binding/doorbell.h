@@ -9,16 +9,15 @@
 #include <mutex>
 #include <vector>
 
+#include "../include/allstop/allstop_threadsafe_function.hpp"
+
 namespace allstop::binding {
 
 // One thread-safe function per environment, rung at most once until answered, and
 // silent for good once the environment ends. Native threads hold it by
 // shared_ptr and may outlive the environment.
 //
-// Node 20 and 22 abort when a thread touches a thread-safe function whose worker
-// has ended, so it is only ever touched under a mutex, and never after Close. The
-// answer takes another one: it comes while the ring is still on its way back.
-class Doorbell : public std::enable_shared_from_this<Doorbell> {
+class Doorbell {
  public:
   // `on_ring` is called on the JavaScript thread, some time after a ring: with the
   // token if it was rung for one only, else without, to call TakeDirty. Null if the
@@ -33,7 +32,7 @@ class Doorbell : public std::enable_shared_from_this<Doorbell> {
    private:
     friend class Doorbell;
     const std::uint32_t token_;
-    bool is_dirty_ = false;  // guarded by the bell's news_mutex_
+    bool is_dirty_ = false;  // guarded by the bell's mutex_
   };
 
   // Notes that the attachment with the button's token has news, and rings. Any
@@ -67,14 +66,12 @@ class Doorbell : public std::enable_shared_from_this<Doorbell> {
  private:
   Doorbell() = default;
 
-  static void Answer(napi_env env, napi_value on_ring, void* context, void* data);
-  static void Finalize(napi_env env, void* data, void* context);
+  static void Answer(napi_env env, napi_value on_ring, void* bell, void* data);
 
-  std::mutex function_mutex_;                    // guards the function and its calls
-  napi_threadsafe_function function_ = nullptr;  // null once closed
-  std::mutex news_mutex_;                        // last in the lock order; guards what follows
-  bool rung_ = false;                            // or just about to be
-  std::vector<std::shared_ptr<Button>> dirty_;   // each once, however often it is pressed
+  std::shared_ptr<ThreadsafeFunction> function_;  // has a lock of its own, taken alone
+  std::mutex mutex_;                              // last in the lock order; guards what follows
+  bool rung_ = false;                             // or just about to be
+  std::vector<std::shared_ptr<Button>> dirty_;    // each once, however often it is pressed
 };
 
 }  // namespace allstop::binding
