@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Packs the package, installs the tarball in an empty project as a user would,
-# without a compiler on the PATH and without scripts, and uses it.
+# test-package.sh [TARBALL]: installs the packed tarball in an empty project as a user
+# would, without a compiler on the PATH and without scripts, and uses it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-npm pack --silent --pack-destination "$work" >/dev/null
-tarball=$(echo "$work"/allstop-*.tgz)
+tarball=$(realpath "${1:-$(bash scripts/pack.sh "$work")}")
 npx --no-install publint --strict "$tarball"
 npx --no-install attw "$tarball" --profile esm-only
 tar tzf "$tarball" | sed 's/^package\///' >"$work/contents"
@@ -16,6 +15,9 @@ if grep -nE '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)' "$wo
   echo 'the tarball holds what no user needs' >&2
   exit 1
 fi
+for needed in dist/cli/main.js native/cmake/allstopConfig.cmake native/include/allstop/allstop.h; do
+  grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }
+done
 
 # Only Node and a shell: no compiler, no make, no python.
 mkdir "$work/bin" "$work/project"
@@ -29,6 +31,7 @@ for script in import.mjs require.cjs; do
   echo "node $script"
   "$(command -v timeout)" 60 env PATH="$work/bin" node "$script"
 done
+[ "$(PATH="$work/bin" npm exec --silent -- allstop include)" = "$PWD/node_modules/allstop/native/include" ]
 "$root/node_modules/.bin/tsc" --noEmit --strict --module nodenext --target es2022 --skipLibCheck false \
   --lib es2023,esnext.disposable --typeRoots "$root/node_modules/@types" --types node consumer.ts
 size=$(stat -c %s "$tarball")

@@ -1,6 +1,8 @@
 # find_package(allstop): what `npx allstop cmake` prints is its folder, so
 #
-#   execute_process(COMMAND npx allstop cmake
+#   find_program(NPX NAMES npx.cmd npx REQUIRED) # Windows finds it by its full name only
+#   execute_process(COMMAND ${NPX} allstop cmake
+#     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} # else wherever cmake was started
 #     OUTPUT_VARIABLE allstop_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
 #   find_package(allstop CONFIG REQUIRED)
 #

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# test-addons.sh [TARBALL]: builds the addons of examples/ as a third party would,
+# outside of the repository and against the packed tarball, and uses them. Only the
+# build tools are the repository's, so that nothing else is downloaded.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tarball=$(realpath "${1:-$(bash scripts/pack.sh "$work")}")
+
+# node-gyp would download Node's headers; those of the installation are as good.
+prefix=$(node -p 'path.resolve(process.execPath, "../..")')
+if [ -e "$prefix/include/node/node_api.h" ]; then
+  export npm_config_nodedir=${npm_config_nodedir:-$prefix}
+fi
+
+install() { # FOLDER PACKAGE...
+  local folder=$1
+  shift
+  (cd "$folder" && npm install --silent --offline --ignore-scripts --no-audit --no-fund "$@")
+}
+
+project() { # EXAMPLE PACKAGE...
+  local name=$1
+  shift
+  echo "=== $name"
+  mkdir -p "$work/third party/$name" # with a space, as users have
+  cd "$work/third party/$name"
+  git -C "$root" ls-files --cached --others --exclude-standard "examples/$name" |
+    while read -r file; do cp "$root/$file" .; done
+  cp "$root/test/addons/scenarios.mjs" .
+  cp "$root/test/addons/$name.mjs" check.mjs
+  npm pkg delete devDependencies # the repository's, on the PATH
+  install . "$tarball" "$@"
+}
+
+PATH=$root/node_modules/.bin:$PATH
+
+project native-c
+node-gyp rebuild --silent
+timeout 100 node check.mjs
+timeout 20 node main.mjs >/dev/null
+addon=$PWD/build/Release/reader.node
+
+project native-worker "$root/node_modules/node-addon-api"
+cmake-js compile --silent
+timeout 100 node check.mjs
+timeout 60 node main.mjs >/dev/null
+tsc --noEmit --strict --module nodenext --target es2022 --lib es2023,esnext.disposable \
+  --typeRoots "$root/node_modules/@types" --types node index.d.mts
+
+echo '=== two copies'
+cd "$work"
+for copy in a b; do
+  mkdir $copy
+  echo '{ "private": true }' >$copy/package.json
+  install $copy "$tarball"
+done
+cp "$root/test/addons/two-copies.mjs" .
+timeout 30 node two-copies.mjs "$addon"
