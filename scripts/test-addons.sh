@@ -47,6 +47,8 @@ project native-worker "$root/node_modules/node-addon-api"
 cmake-js compile --silent
 timeout 100 node check.mjs
 timeout 60 node main.mjs >/dev/null
+cp "$root/test/addons/two-addons.mjs" .
+timeout 30 node two-addons.mjs "$addon"
 tsc --noEmit --strict --module nodenext --target es2022 --lib es2023,esnext.disposable \
   --typeRoots "$root/node_modules/@types" --types node index.d.mts
 
