@@ -128,7 +128,7 @@ export function explain(attachment: Attachment): StopExplanation {
       }
       lines.push(...suppressedLines(suppressed, suppressedCount));
       if (joined)
-        lines.push('It has been joined: an error reported now is thrown at its reporter.');
+        lines.push('It has been joined: what a call reports now is thrown at its caller.');
       lines.push(...threadLines('Still running', threads, now));
       lines.push(...threadLines('Ended', recentlyEnded, now));
       const could = record === undefined ? 'could stop it' : 'could have stopped it';

@@ -50,6 +50,13 @@ async function nativeThreadsAtExit(start) {
   }
 }
 
+async function posts(start) {
+  for (const how of ['ends', 'terminated']) {
+    told(await start('posts', [how]).ended, 'result');
+  }
+  told(await start('posts', ['exit']).ended, 'called', { code: 5 });
+}
+
 async function hotLoop(start) {
   const { ms, looks } = told(await start('hot-loop').ended, 'seen');
   assert.ok(Math.min(...looks) > 1_000, 'the loop was not hot');
@@ -107,6 +114,7 @@ export const scenarios = {
   'native outlives worker': nativeOutlivesWorker,
   'worker-only addon at exit': workerOnlyAddonAtExit,
   'native threads at exit': nativeThreadsAtExit,
+  'posts from threads': posts,
   'hot loop': hotLoop,
   errors,
   'GC, 1,000 rounds': collected,

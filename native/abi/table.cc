@@ -103,6 +103,12 @@ std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given,
   return core::ErrorRecord::Encode(std::move(fields));
 }
 
+// One that keeps its id is the echo of the stop that it was.
+void SetError(core::StopRequest& request, const allstop_error& error) {
+  request.error = ToRecord(error);
+  request.echo_ids = {request.error->fields().id};
+}
+
 void Retain(allstop_state* state) { FromState(state).Retain(); }
 
 void Release(allstop_state* state) { FromState(state).Release(); }
@@ -115,7 +121,7 @@ allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
   if (error != nullptr && error->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
   return Guarded([&] {
     core::StopRequest request;
-    if (error != nullptr) request.error = ToRecord(*error);
+    if (error != nullptr) SetError(request, *error);
     request.describe = [&](core::Requester& requester) {
       requester =
           FromState(state).ThisThread(error != nullptr ? core::Via::kException : core::Via::kCall);
@@ -238,7 +244,7 @@ allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error
     });
   };
   const allstop_status status = report([&] {
-    request.error = ToRecord(error);
+    SetError(request, error);
     request.describe = [&](core::Requester& requester) {
       requester = coordinator.ThisThread(core::Via::kException);
     };
@@ -247,10 +253,18 @@ allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error
   return report([&] { request.error = OutOfMemory(); });
 }
 
+// For a caller that has forgotten to set it: better that than no error at all.
+constexpr char kUnknownSize[] = "A thread failed, with an allstop_error of an unknown size";
+constexpr allstop_error kErrorOfUnknownSize = {
+    sizeof(allstop_error), 0, {}, {kUnknownSize, sizeof(kUnknownSize) - 1}, {}, {}, {}, {}, {}};
+
 void ThreadDone(allstop_thread* thread, const allstop_error* error) {
   const std::unique_ptr<RegisteredThread> registered(&FromThread(thread));
   Coordinator& coordinator = *registered->coordinator;
-  if (error != nullptr && error->size >= kSmallestStruct) ReportWithoutCaller(coordinator, *error);
+  if (error != nullptr) {
+    const bool is_known = error->size >= kSmallestStruct;
+    ReportWithoutCaller(coordinator, is_known ? *error : kErrorOfUnknownSize);
+  }
   // Last, so that a join which waited for this thread finds its error.
   Guarded([&] {
     coordinator.EndThread(registered->id);
@@ -339,7 +353,7 @@ allstop_status ReportError(allstop_state* state, const allstop_error* error) {
   if (error == nullptr || error->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
   return Guarded([&] {
     core::StopRequest request;
-    request.error = ToRecord(*error);
+    SetError(request, *error);
     request.describe = [&](core::Requester& requester) {
       requester = FromState(state).ThisThread(core::Via::kException);
     };

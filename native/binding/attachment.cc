@@ -31,8 +31,6 @@ class Ringer final : public core::Observer {
   const std::shared_ptr<Doorbell::Button> button_;
 };
 
-using CoordinatorExternal = Napi::External<std::shared_ptr<core::Coordinator>>;
-
 // What a public Coordinator object carries for other addons.
 struct Capsule {
   allstop_capsule abi;
@@ -98,16 +96,17 @@ Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {
 #undef ALLSTOP_METHOD
 }
 
-Napi::Value Attachment::Make(const Environment& environment,
+Napi::Value Attachment::Make(Environment& environment,
                              std::shared_ptr<core::Coordinator> coordinator) {
-  const auto external = CoordinatorExternal::New(environment.attachment_class.Env(), &coordinator);
-  return environment.attachment_class.New({external});
+  environment.to_attach = std::move(coordinator);
+  return environment.attachment_class.New({});
 }
 
 Attachment::Attachment(const Info& info)
-    : Napi::ObjectWrap<Attachment>(info), environment_(Environment::Of(info)) {
-  if (!info[0].IsExternal()) throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor");
-  coordinator_ = *info[0].As<CoordinatorExternal>().Data();
+    : Napi::ObjectWrap<Attachment>(info),
+      environment_(Environment::Of(info)),
+      coordinator_(std::exchange(environment_->to_attach, nullptr)) {
+  if (!coordinator_) throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor");
   slot_ = environment_->AcquireSlot(info.Env());
   token_ = environment_->Add(*this);
   observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);

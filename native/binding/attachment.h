@@ -22,8 +22,7 @@ namespace allstop::binding {
 class Attachment final : public Napi::ObjectWrap<Attachment> {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
-  static Napi::Value Make(const Environment& environment,
-                          std::shared_ptr<core::Coordinator> coordinator);
+  static Napi::Value Make(Environment& environment, std::shared_ptr<core::Coordinator> coordinator);
 
   explicit Attachment(const Napi::CallbackInfo& info);
   ~Attachment() override;

@@ -44,6 +44,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   }
 
   Napi::FunctionReference attachment_class;
+  // What the attachment that is being made is to be attached to. (An external, as an
+  // argument, would leak when the environment ends: Node 20.)
+  std::shared_ptr<core::Coordinator> to_attach;
 
   const std::shared_ptr<Doorbell>& doorbell() const { return doorbell_; }
   std::uint64_t id() const { return id_; }

@@ -14,7 +14,7 @@ get_filename_component(_allstop_native "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
 if(NOT TARGET allstop::headers)
   add_library(allstop_headers INTERFACE)
-  target_include_directories(allstop_headers INTERFACE "${_allstop_native}/include")
+  target_include_directories(allstop_headers SYSTEM INTERFACE "${_allstop_native}/include")
   add_library(allstop::headers ALIAS allstop_headers)
 endif()
 

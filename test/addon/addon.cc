@@ -4,9 +4,12 @@
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
+#include <allstop/allstop_threadsafe_function.hpp>
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -202,6 +205,30 @@ std::string CallOnThread(const allstop::Coordinator& coord, const std::string& o
     if (operation == "join") {
       result = std::to_string(coord.Join(allstop::Milliseconds(std::stod(text))));
     }
+    if (operation == "reportError") {  // TensorFlow's ReportStatus
+      allstop::Error root;
+      root.message = "the root";
+      allstop::Error error;
+      error.message = text;
+      error.cause = std::make_shared<const allstop::Error>(root);
+      result = std::to_string(coord.ReportError(error));
+    }
+    if (operation == "throwNested") {
+      allstop::StopOnException(coord, [&] {
+        try {
+          throw std::out_of_range("sector 7");
+        } catch (...) {
+          std::throw_with_nested(std::runtime_error(text));
+        }
+      });
+    }
+    if (operation == "raise") {
+      try {
+        allstop::RaiseRequestedException(coord);
+      } catch (const std::exception& error) {
+        result = error.what();
+      }
+    }
     if (operation == "describe") result = DescribeStop(coord);
   }).join();
   return result;
@@ -271,6 +298,32 @@ napi_value Hammer(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
+// post(function, name, threads): threads that call `function` with their number, again
+// and again, until its environment has ended. Then the result is "refused".
+napi_value Post(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  const std::string name = arguments.text(1);
+  std::int32_t threads = 0;
+  napi_get_value_int32(env, arguments.values[2], &threads);
+  const auto function = allstop::ThreadsafeFunction::Create(env, arguments.values[0], "post");
+  if (!function) return nullptr;
+  auto running = std::make_shared<std::atomic<int>>(threads);
+  for (int i = 0; i < threads; ++i) {
+    std::thread([=] {
+      const auto call = [i](napi_env own_env, napi_value own_function) {
+        napi_value receiver;
+        napi_value number;
+        napi_get_undefined(own_env, &receiver);
+        napi_create_int32(own_env, i, &number);
+        napi_call_function(own_env, receiver, own_function, 1, &number, nullptr);
+      };
+      while (function->Post(call)) std::this_thread::yield();
+      if (--*running == 0) SetResult(name, "refused");
+    }).detach();
+  }
+  return Undefined(env);
+}
+
 // status(value): what allstop_from_napi makes of any value.
 napi_value StatusOf(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
@@ -315,6 +368,8 @@ napi_value Init(napi_env env, napi_value exports) {
   set("result", Result);
   set("requestStop", RequestStop);
   set("hammer", Hammer);
+  set("post", Post);
+  set("post", Post);
   set("status", StatusOf);
   set("decoy", Decoy);
   set("external", External);

@@ -33,3 +33,17 @@ describe('a process ends while native threads poll, wait and hammer', () => {
     300_000,
   );
 });
+
+describe('threads that post to JavaScript', () => {
+  it.each(['ends', 'terminated'])('are refused once their worker %s', async (how) => {
+    const ended = await runScript('posts', [how]);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'called')).toMatchObject({ threads: [0, 1, 2, 3] });
+    expect(saidOf(ended, 'result')).toMatchObject({ result: 'refused' });
+  });
+
+  it('keep no process from its end', async () => {
+    const ended = await runScript('posts', ['exit']);
+    expect(ended).toMatchObject({ code: 5, signal: null, stderr: '' });
+  });
+});

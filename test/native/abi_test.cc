@@ -295,13 +295,13 @@ TEST_F(AbiTest, AThreadThatIsLateAfterTheJoinThrowsAtNobody) {
   EXPECT_EQ(SuppressedErrors(), std::vector<std::string>{"TypeError"});
 }
 
-TEST_F(AbiTest, AThreadThatForgotTheSizeOfItsErrorIsDoneAllTheSame) {
+TEST_F(AbiTest, AThreadThatForgotTheSizeOfItsErrorHasFailedAllTheSame) {
   allstop_thread* token = nullptr;
   ASSERT_EQ(allstop_thread_register(&coord_, allstop_str("worker"), 0, &token), ALLSTOP_OK);
   allstop_error error = MakeError("TypeError", "m");
   error.size = 0;
   allstop_thread_done(&coord_, token, &error);
-  EXPECT_EQ(allstop_join(&coord_, kForever, 0), ALLSTOP_OK);
+  EXPECT_EQ(allstop_join(&coord_, kForever, 0), ALLSTOP_STOPPED_BY_ERROR);
 }
 
 TEST_F(AbiTest, StragglersMayBeIgnored) {

@@ -23,6 +23,8 @@ export type TestAddon = {
   /** Blocks until the thread of this name has said something. */
   result(name: string): string | undefined;
   requestStop(coord: Coordinator): void;
+  /** Threads that call `fn` with their number until its environment has ended: "refused". */
+  post(fn: (thread: number) => void, name: string, threads: number): void;
   hammer(coord: Coordinator, name: string, threads: number, rounds: number): void;
   status(value: unknown): number;
   decoy(): object;

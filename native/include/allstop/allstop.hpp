@@ -53,6 +53,8 @@ struct Error {
   std::string stack = {};
   std::string native_type = {};
   std::shared_ptr<const Error> cause = {};
+  // Of the record that it was read from: reported again, it is known as that one.
+  std::string id = {};
 };
 
 // What a new coordinator is like; what is left out is the default, or the parent's.
@@ -85,7 +87,7 @@ class ErrorView {
                         Of(each->code),
                         Of(each->stack),
                         Of(each->native_type),
-                        {nullptr, 0},
+                        Of(each->id),
                         nullptr};
       if (size > 1) chain_[size - 2].cause = &chain_[size - 1];
     }
@@ -161,10 +163,32 @@ class Coordinator {
     return allstop_report_error(&handle_, view::ErrorView(error).get());
   }
 
+  // What a join of a stopped coordinator would come to now: the error of the stop,
+  // else the one that was reported; its causes are not read.
+  std::optional<Error> FirstError() const {
+    allstop_record* record = nullptr;
+    if (allstop_first_error(&handle_, &record) == ALLSTOP_UNAVAILABLE) {
+      allstop_stop_record(&handle_, &record);  // of a package that reports none
+    }
+    if (!record) return std::nullopt;
+    allstop_record_info info = {};
+    info.size = sizeof(info);
+    allstop_record_read(&handle_, record, &info);
+    std::optional<Error> error;
+    if (info.kind == ALLSTOP_STOP_ERROR) {
+      error = Error{view::ToString(info.name),        view::ToString(info.message),
+                    view::ToString(info.code),        view::ToString(info.stack),
+                    view::ToString(info.native_type), nullptr,
+                    view::ToString(info.id)};
+    }
+    allstop_record_release(&handle_, record);
+    return error;
+  }
+
   // Blocks. True: a stop was requested, even if it is cleared again already.
   // False: it took longer than `timeout`. 0 and less just ask.
   bool WaitForStop(Milliseconds timeout = kForever) const noexcept {
-    return allstop_wait_for_stop(&handle_, std::max(0.0, timeout.count())) == ALLSTOP_OK;
+    return allstop_wait_for_stop(&handle_, (std::max)(0.0, timeout.count())) == ALLSTOP_OK;
   }
 
   // A coordinator that stops when this one does; its own stop stays its own. Holds
@@ -195,7 +219,7 @@ class Coordinator {
   // for up to `grace_period`. See allstop_join for what it returns.
   allstop_status Join(Milliseconds grace_period = std::chrono::minutes(2),
                       bool ignore_live_threads = false) const noexcept {
-    return allstop_join(&handle_, grace_period.count(),
+    return allstop_join(&handle_, (std::max)(0.0, grace_period.count()),
                         ignore_live_threads ? ALLSTOP_JOIN_IGNORE_LIVE_THREADS : 0);
   }
 
@@ -214,6 +238,20 @@ inline namespace catching {
 #else
 #define ALLSTOP_HPP_CATCHES 0
 inline namespace not_catching {
+#endif
+
+#if ALLSTOP_HPP_CATCHES
+// A recorded error that this module has not thrown itself: JavaScript's, or that of
+// another addon.
+class StopError : public std::runtime_error {
+ public:
+  explicit StopError(Error error)
+      : std::runtime_error(error.name + ": " + error.message), error_(std::move(error)) {}
+  const Error& error() const noexcept { return error_; }
+
+ private:
+  Error error_;
+};
 #endif
 
 namespace internal {
@@ -245,8 +283,13 @@ inline ThreadToken Register(const Coordinator& coord, const std::string& name) {
 
 #if ALLSTOP_HPP_CATCHES
 // The exceptions that this module has reported, by the id of their record: the latest
-// 64. Here and not in the record, since no other module can throw them.
+// 64. Here and not in the record, since no other module can throw them; hidden, or the
+// linker would make one of the tables of all modules.
+#if defined(__GNUC__)
+class __attribute__((visibility("hidden"))) KeptExceptions {
+#else
 class KeptExceptions {
+#endif
  public:
   // Allocated once and never destroyed, as threads outlive static destructors.
   static KeptExceptions& Get() {
@@ -265,6 +308,14 @@ class KeptExceptions {
       if (known == id) return exception;
     }
     return nullptr;
+  }
+  // The id of one that is raised again, or "".
+  std::string IdOf(const std::exception_ptr& exception) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [id, known] : exceptions_) {
+      if (known == exception) return id;
+    }
+    return {};
   }
 
  private:
@@ -292,6 +343,11 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
 #endif
   try {
     throw;
+  } catch (const StopError& caught) {
+    const allstop_string id = error.id;
+    error = *view::ErrorView(caught.error()).get();
+    error.cause = nullptr;
+    if (!outer) error.id = id;
   } catch (const std::exception& caught) {
     error.message = allstop_str(caught.what());
   } catch (...) {
@@ -315,14 +371,27 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
   }
 }
 
-// In a catch block. The exception is found again by RaiseRequestedException.
+// In a catch block. The exception is found again by RaiseRequestedException; one that
+// was raised by that keeps its identity.
 inline void ReportCaught(const Coordinator& coord, Report report, void* context) {
-  char id[64];
   allstop_error error = {};
-  error.id = {id, allstop_new_id(coord.handle(), id, sizeof(id))};
+  char fresh[64];
+  std::string known;
   try {
-    if (error.id.size > 0)
-      KeptExceptions::Get().Keep({id, error.id.size}, std::current_exception());
+    known = KeptExceptions::Get().IdOf(std::current_exception());
+    try {
+      if (known.empty()) throw;
+    } catch (const StopError& stop) {
+      known = stop.error().id;
+    } catch (...) {
+    }
+    error.id = view::Of(known);
+    if (known.empty()) {
+      error.id = {fresh, allstop_new_id(coord.handle(), fresh, sizeof(fresh))};
+      if (error.id.size > 0) {
+        KeptExceptions::Get().Keep({fresh, error.id.size}, std::current_exception());
+      }
+    }
   } catch (const std::bad_alloc&) {  // then it is raised as a StopError
   }
   DescribeCaught(error, nullptr, 32, report, context);
@@ -425,7 +494,9 @@ class Thread {
 // are those of std::stop_callback: once the destructor has returned, the function
 // is not running and never will (so it blocks while another thread runs it).
 //
-// The function must not throw, must not block, and must not wait for JavaScript.
+// The function must not throw, must not block, and must not wait for JavaScript. To
+// wake a condition variable it needs that one's mutex for a moment: then nobody may
+// request a stop while he holds it.
 // A stop that comes after a ClearStop is another one: it is not called again.
 template <typename Function>
 class StopCallback {
@@ -450,18 +521,6 @@ template <typename Function>
 StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 
 #if ALLSTOP_HPP_CATCHES
-// A recorded error that this module has not thrown itself: JavaScript's, or that of
-// another addon.
-class StopError : public std::runtime_error {
- public:
-  explicit StopError(Error error)
-      : std::runtime_error(error.name + ": " + error.message), error_(std::move(error)) {}
-  const Error& error() const noexcept { return error_; }
-
- private:
-  Error error_;
-};
-
 // Calls `function()`. What it throws requests a stop, as it would in a Thread, and is
 // swallowed; false then. On any thread.
 template <typename Function>
@@ -486,19 +545,14 @@ bool StopOnException(const Coordinator& coord, Function&& function) {
 
 // Throws the error of the stop, or the one that was reported, if there is one: the
 // exception itself if it was thrown in this module (and is among its latest 64), else
-// a StopError. Does not clear it. Any thread.
+// a StopError. Does not clear it. Any thread, in a Thread as well: the error that it
+// throws comes back as the stop's own.
 inline void RaiseRequestedException(const Coordinator& coord) {
-  allstop_record* record = nullptr;
-  if (allstop_first_error(coord.handle(), &record) != ALLSTOP_OK || !record) return;
-  allstop_record_info info = {};
-  info.size = sizeof(info);
-  allstop_record_read(coord.handle(), record, &info);
-  const std::exception_ptr own = internal::KeptExceptions::Get().Find(view::ToString(info.id));
-  Error error = {view::ToString(info.name), view::ToString(info.message), view::ToString(info.code),
-                 view::ToString(info.stack), view::ToString(info.native_type)};
-  allstop_record_release(coord.handle(), record);
+  std::optional<Error> error = coord.FirstError();
+  if (!error) return;
+  const std::exception_ptr own = internal::KeptExceptions::Get().Find(error->id);
   if (own) std::rethrow_exception(own);
-  throw StopError(std::move(error));
+  throw StopError(std::move(*error));
 }
 #endif
 

@@ -13,6 +13,12 @@
 #include "allstop.h"
 
 #if defined(_WIN32)
+#ifndef NOMINMAX
+#define NOMINMAX /* min and max as macros break the standard library's */
+#endif
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
 #include <windows.h>
 #else
 #include <dlfcn.h>
@@ -22,8 +28,10 @@
 extern "C" {
 #endif
 
-/* Strict C hides dladdr, which every libc of Linux has. */
-#if defined(__linux__) && !defined(__USE_GNU) && !defined(_GNU_SOURCE) && !defined(_BSD_SOURCE)
+/* Strict C and POSIX hide dladdr, which every libc of Linux and macOS has. */
+#if (defined(__linux__) && !defined(__USE_GNU) && !defined(_GNU_SOURCE) && \
+     !defined(_BSD_SOURCE)) ||                                             \
+    (defined(__APPLE__) && defined(_POSIX_C_SOURCE) && !defined(_DARWIN_C_SOURCE))
 typedef struct allstop_dl_info {
   const char *dli_fname;
   void *dli_fbase;

@@ -6,7 +6,9 @@
  *   allstop_stop_fd stop;
  *   allstop_stop_fd_open(&coord, &stop);
  *   struct pollfd fds[2] = {{socket, POLLIN, 0}, {stop.fd, POLLIN, 0}};
- *   while (poll(fds, 2, -1) >= 0 && fds[1].revents == 0) serve(socket);
+ *   while (fds[1].revents == 0) {
+ *     if (poll(fds, 2, -1) > 0 && fds[0].revents != 0) serve(socket);
+ *   }
  *   allstop_stop_fd_close(&coord, &stop);
  */
 #ifndef ALLSTOP_ALLSTOP_POLL_H_

@@ -8,10 +8,11 @@
 #define ALLSTOP_ALLSTOP_TENSORFLOW_HPP_
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
-#include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -67,6 +68,9 @@ inline constexpr NamedStatus kStatuses[] = {
     {ALLSTOP_OUT_OF_RANGE, "OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"},
     {ALLSTOP_UNAVAILABLE, "UnavailableError", "ERR_ALLSTOP_UNAVAILABLE"},
 };
+
+// Of a status without a class: "STATUS_13".
+inline constexpr const char* kStatusPrefix = "STATUS_";
 
 }  // namespace view
 
@@ -128,8 +132,11 @@ class Coordinator {
     if (status.ok()) return;
     Error error;
     error.message = status.message();
+    error.code = view::kStatusPrefix + std::to_string(status.code());
     for (const auto& [code, name, js_code] : view::kStatuses) {
-      if (code == status.code()) error.name = name;
+      if (code != status.code()) continue;
+      error.name = name;
+      error.code = js_code;
     }
     shared_.ReportError(error);
   }
@@ -137,20 +144,8 @@ class Coordinator {
   // The first status that was reported, or what stopped it, from whatever thread.
   // STOPPED_BY_ERROR: an error that is of no class with a code of ours.
   Status GetStatus() const {
-    allstop_record* record = nullptr;
-    allstop_first_error(shared_.handle(), &record);
-    if (record == nullptr) return Status();
-    allstop_record_info info = {};
-    info.size = sizeof(info);
-    allstop_record_read(shared_.handle(), record, &info);
-    const std::string js_code = view::ToString(info.code);
-    const auto* const known =
-        std::find_if(std::begin(view::kStatuses), std::end(view::kStatuses),
-                     [&](const auto& status) { return status.js_code == js_code; });
-    Status status(known == std::end(view::kStatuses) ? ALLSTOP_STOPPED_BY_ERROR : known->code,
-                  view::ToString(info.message));
-    allstop_record_release(shared_.handle(), record);
-    return status;
+    const std::optional<Error> error = shared_.FirstError();
+    return error ? Status(CodeOf(error->code), error->message) : Status();
   }
 
   // FAILED_PRECONDITION before a stop. Joins the runners in the order in which they
@@ -171,6 +166,15 @@ class Coordinator {
   }
 
  private:
+  static allstop_status CodeOf(const std::string& js_code) {
+    for (const auto& status : view::kStatuses) {
+      if (js_code == status.js_code) return status.code;
+    }
+    const std::string prefix = view::kStatusPrefix;
+    if (js_code.compare(0, prefix.size(), prefix) != 0) return ALLSTOP_STOPPED_BY_ERROR;
+    return static_cast<allstop_status>(std::strtol(js_code.c_str() + prefix.size(), nullptr, 10));
+  }
+
   std::shared_ptr<Runner> First() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return runners_.empty() ? nullptr : runners_.front();

@@ -61,6 +61,43 @@ TEST(RaiseRequestedExceptionTest, KeepsTheLatestExceptionsOnly) {
   EXPECT_THROW(RaiseRequestedException(first), StopError);
 }
 
+TEST(RaiseRequestedExceptionTest, WhatItThrowsInAThreadIsTheStopItself) {
+  const Coordinator coord = Coordinator::Create();
+  Thread(coord, "reader", [] { throw DiskError(7); }).Join();
+  const std::string id = coord.FirstError()->id;
+  coord.ClearStop();
+  // In a new life the same exception is the same error again.
+  Thread(coord, "raiser", [] {}).Join();
+  EXPECT_FALSE(StopOnException(coord, [&] {
+    try {
+      StopOnException(coord, [] { throw DiskError(8); });
+      RaiseRequestedException(coord);
+    } catch (const DiskError& error) {
+      EXPECT_EQ(error.sector, 8);
+      throw;
+    }
+  }));
+  EXPECT_NE(coord.FirstError()->id, id);
+  EXPECT_EQ(coord.FirstError()->message, "bad sector 8");
+}
+
+TEST(RaiseRequestedExceptionTest, AForeignErrorKeepsItsIdentityThroughAnotherCoordinator) {
+  const Coordinator one = Coordinator::Create();
+  const Coordinator other = Coordinator::Create();
+  Error error;
+  error.name = "TypeError";
+  error.message = "not a function";
+  error.code = "E_SOMETHING";
+  one.RequestStop(error);
+  StopOnException(other, [&] { RaiseRequestedException(one); });
+  const std::optional<Error> arrived = other.FirstError();
+  ASSERT_TRUE(arrived);
+  EXPECT_EQ(arrived->id, one.FirstError()->id);
+  EXPECT_EQ(arrived->name, "TypeError");
+  EXPECT_EQ(arrived->message, "not a function");
+  EXPECT_EQ(arrived->code, "E_SOMETHING");
+}
+
 void FailDeeply(int depth) {
   try {
     if (depth == 0) throw DiskError(7);

@@ -159,6 +159,13 @@ TEST(TensorFlowTest, TheErrorOfAStopFromElsewhereIsItsStatus) {
   EXPECT_EQ(other.GetStatus(), Status(ALLSTOP_STOPPED_BY_ERROR, "gone"));
 }
 
+TEST(TensorFlowTest, AStatusWithoutAClassKeepsItsNumber) {
+  constexpr allstop_status kInternal = 13;
+  tensorflow::Coordinator coord(Shared());
+  coord.ReportStatus(Status(kInternal, "a bug"));
+  EXPECT_EQ(coord.GetStatus(), Status(kInternal, "a bug"));
+}
+
 TEST(TensorFlowTest, ItsEndStopsAndJoins) {
   const allstop::Coordinator shared = Shared();
   std::vector<int> order;

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# The addon and a third party's, compiled under a sanitizer and loaded into Node, while
+# threads hammer: test-sanitized.sh [address] [thread]; without arguments both.
+# Needs `npm run compile:ts`. Node itself is not instrumented: what it does alone is left
+# out of the reports, and only leaks that an addon of ours has allocated count.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+failed=0
+
+build() { # SANITIZER FOLDER
+  npx cmake-js compile -O "$2/build-cmake" --CDALLSTOP_ADDON=ON --CDALLSTOP_SANITIZER="$1" &&
+    npx cmake-js compile -d test/addon -O "$2/test/addon/build" --CDALLSTOP_SANITIZER="$1"
+}
+
+run() { # SANITIZER
+  local sanitizer=$1 folder=$root/build-sanitized/$1 library wrapper=()
+  mkdir -p "$folder/test/lifecycle"
+  if ! build "$sanitizer" "$folder" >"$folder/build.log" 2>&1; then
+    cat "$folder/build.log"
+    failed=1
+    return
+  fi
+  # A package of its own, in which the scripts find this build as `allstop`.
+  cp package.json "$folder/"
+  rm -rf "$folder/dist" "$folder/test/lifecycle/scripts"
+  cp -r dist "$folder/"
+  cp -r test/lifecycle/scripts "$folder/test/lifecycle/"
+
+  case $sanitizer in
+    address)
+      library=$(gcc -print-file-name=libasan.so)
+      export ASAN_OPTIONS=detect_leaks=1:exitcode=0
+      ;;
+    thread)
+      library=$(gcc -print-file-name=libtsan.so)
+      export TSAN_OPTIONS=exitcode=0:ignore_noninstrumented_modules=1:report_signal_unsafe=0
+      # Its runtime aborts where the kernel randomizes addresses widely.
+      setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R)
+      ;;
+    *) echo "unknown sanitizer: $sanitizer (address, thread)" >&2; exit 2 ;;
+  esac
+
+  # SCRIPT EXIT-CODE ARGUMENT...: under the sanitizer, no report and that exit code.
+  story() {
+    local script=$1 wanted=$2 status=0 log=$folder/$1-${3:-}.log
+    shift 2
+    LD_PRELOAD=$library timeout 300 "${wrapper[@]}" node --expose-gc \
+      "$folder/test/lifecycle/scripts/$script.mjs" "$@" >"$log" 2>&1 || status=$?
+    if [ "$status" = "$wanted" ] && node scripts/sanitizer-report.mjs "$log"; then
+      echo "$sanitizer: ok: $script $*"
+    else
+      echo "$sanitizer: FAILED: $script $* (exit code $status, $log)"
+      failed=1
+    fi
+  }
+  story four-threads 0 1000
+  story native-outlives-worker 5 ends exit
+  story native-outlives-worker 5 terminated naturally
+  story native-threads-at-exit 9 exit
+  story posts 0 terminated
+  story posts 5 exit
+  story errors 0
+}
+
+for sanitizer in ${*:-address thread}; do run "$sanitizer"; done
+exit "$failed"
