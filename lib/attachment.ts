@@ -4,9 +4,9 @@
  * or a signal is handed out.
  *
  * How news arrives. Native code notes the attachment's token and rings (at most
- * once until answered); `drain` takes the tokens and calls `#check` on each. What
+ * once until answered); `answer` or `drain` takes the tokens and calls `check` on each. What
  * this thread does itself does not ring: it calls `drain` right after, so that
- * its own signal has aborted when the call returns. `#check` compares state, not
+ * its own signal has aborted when the call returns. `check` compares state, not
  * events: every step may be repeated and nothing is lost when several changes
  * arrive as one.
  */
@@ -15,7 +15,7 @@ import { setMaxListeners } from 'node:events';
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
 import { abortReason, type Carried, echoes } from './error-identity.ts';
 import { decode, encode } from './error-record.ts';
-import { SelfJoinError, type Straggler } from './errors.ts';
+import { SelfJoinError } from './errors.ts';
 import {
   binding,
   type NativeAttachment,
@@ -458,5 +458,3 @@ export class Attachment {
     }
   }
 }
-
-export type { Straggler };

@@ -162,7 +162,7 @@ export class Coordinator implements AsyncDisposable {
       } catch (error) {
         coord.#attachment.report(error, { via: 'exception', hasCaller: false });
         await coord.join().catch((joined: unknown) => {
-          if (coord.stopRecord?.kind === 'error') throw joined; // the first error
+          if (coord.#attachment.native.status() !== null) throw joined; // the first error
         });
         throw error;
       }

@@ -124,7 +124,9 @@ export function explain(attachment: Attachment): StopExplanation {
           ? [`The coordinator '${native.name}' is not stopped: nobody has asked.`]
           : recordLines(native.name, record, now);
       if (reported !== undefined) {
-        lines.push(`Reported without a stop: ${oneLine(reported.value)}. A join() throws it.`);
+        lines.push(
+          `Reported without a stop: ${oneLine(reported.value)}. A join() throws it once stopped.`,
+        );
       }
       lines.push(...suppressedLines(suppressed, suppressedCount));
       if (joined)

@@ -109,15 +109,32 @@ Attachment::Attachment(const Info& info)
   if (!coordinator_) throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor");
   slot_ = environment_->AcquireSlot(info.Env());
   token_ = environment_->Add(*this);
-  observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
-  coordinator_->AddObserver(observer_, slot_.mirror);
-  Napi::Object self = info.This().As<Napi::Object>();
-  self.Set("words", environment_->SlabOf(slot_));
-  self.Set("slot", slot_.index);
-  self.Set("token", token_);
-  self.Set("id", std::to_string(coordinator_->id()));
-  self.Set("name", coordinator_->name());
-  self.Set("stopGracePeriodMs", coordinator_->options().stop_grace_period_ms);
+  try {
+    Introduce(info.This().As<Napi::Object>());
+    observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
+    coordinator_->AddObserver(observer_, slot_.mirror);
+  } catch (...) {  // nobody will destroy us
+    environment_->Remove(token_);
+    environment_->ReleaseSlot(slot_);
+    throw;
+  }
+}
+
+// Defines, as the program may have put setters on Object.prototype.
+void Attachment::Introduce(Napi::Object self) {
+  const Napi::Env env = self.Env();
+  const auto property = [](const char* name, Napi::Value value) {
+    return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
+  };
+  self.DefineProperties({
+      property("words", environment_->SlabOf(slot_)),
+      property("slot", Napi::Number::New(env, slot_.index)),
+      property("token", Napi::Number::New(env, token_)),
+      property("id", Napi::String::New(env, std::to_string(coordinator_->id()))),
+      property("name", Napi::String::New(env, coordinator_->name())),
+      property("stopGracePeriodMs",
+               Napi::Number::New(env, coordinator_->options().stop_grace_period_ms)),
+  });
 }
 
 Attachment::~Attachment() {
@@ -150,6 +167,13 @@ Napi::Value Attachment::RequestStop(const Info& info) {
     described = environment_->ThisThread(core::Via::kCall);
     ReadRequester(requester, described);
   };
+  const Napi::Value stack = requester.Get("stack");
+  if (stack.IsFunction()) {
+    request.locate = [stack](core::Requester& located) {
+      const Napi::Value text = stack.As<Napi::Function>().Call({});
+      if (text.IsString()) located.stack = text.As<Napi::String>().Utf8Value();
+    };
+  }
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = BooleanArgument(info, 4);

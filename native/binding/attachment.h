@@ -79,6 +79,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment> {
   Napi::Value BindCapsule(const Info& info);
 
   core::JoinCaller Caller(const Napi::Value& tasks) const;
+  void Introduce(Napi::Object self);
   void Detach();
 
   std::shared_ptr<Environment> environment_;

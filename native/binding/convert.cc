@@ -108,11 +108,7 @@ void ReadRequester(Napi::Object from, core::Requester& requester) {
   if (pid.IsNumber()) requester.pid = pid.As<Napi::Number>().Int64Value();
   string("threadName", requester.thread_name);
   string("signal", requester.signal);
-  const Napi::Value stack = from.Get("stack");
-  if (stack.IsString()) requester.stack = stack.As<Napi::String>().Utf8Value();
-  if (!stack.IsFunction()) return;
-  const Napi::Value described = stack.As<Napi::Function>().Call({});
-  if (described.IsString()) requester.stack = described.As<Napi::String>().Utf8Value();
+  string("stack", requester.stack);
 }
 
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record) {

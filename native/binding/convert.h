@@ -29,8 +29,7 @@ std::string BytesArgument(const Napi::CallbackInfo& info, std::size_t index);
 // The encoding of an error, or null.
 Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::ErrorRecord>& error);
 
-// Overrides what `requester` says with those properties that the object has. Its
-// `stack` may be a function, which is called.
+// Overrides what `requester` says with those properties that the object has.
 void ReadRequester(Napi::Object from, core::Requester& requester);
 
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);

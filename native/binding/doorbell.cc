@@ -1,5 +1,6 @@
 #include "doorbell.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace allstop::binding {
@@ -15,8 +16,10 @@ std::shared_ptr<Doorbell> Doorbell::Create(napi_env env, napi_value on_ring) {
 void Doorbell::Ring(const std::shared_ptr<Button>& button) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!button->is_dirty_) dirty_.push_back(button);
-    button->is_dirty_ = true;
+    if (!button->is_dirty_) {
+      button->is_dirty_ = true;
+      button->next_ = std::exchange(dirty_, button);
+    }
     if (rung_ || Quiet::here_ == this) return;
     rung_ = true;
   }
@@ -29,12 +32,12 @@ void Doorbell::Ring(const std::shared_ptr<Button>& button) {
 std::vector<std::uint32_t> Doorbell::TakeDirty() {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::uint32_t> tokens;
-  tokens.reserve(dirty_.size());
-  for (const auto& button : dirty_) {
-    tokens.push_back(button->token_);
-    button->is_dirty_ = false;
+  while (dirty_) {
+    tokens.push_back(dirty_->token_);
+    dirty_->is_dirty_ = false;
+    dirty_ = std::exchange(dirty_->next_, nullptr);
   }
-  dirty_.clear();
+  std::reverse(tokens.begin(), tokens.end());
   return tokens;
 }
 
@@ -53,11 +56,11 @@ void Doorbell::Answer(napi_env env, napi_value on_ring, void* context, void* /*d
     // Before JavaScript reads the state: a change from now on rings again.
     const std::lock_guard<std::mutex> lock(bell.mutex_);
     bell.rung_ = false;
-    if (bell.dirty_.size() == 1) {  // nearly always, and saves it a call
-      bell.dirty_.front()->is_dirty_ = false;
-      token = bell.dirty_.front()->token_;
+    if (bell.dirty_ && !bell.dirty_->next_) {  // nearly always, and saves it a call
+      bell.dirty_->is_dirty_ = false;
+      token = bell.dirty_->token_;
       count = 1;
-      bell.dirty_.clear();
+      bell.dirty_ = nullptr;
     }
   }
   napi_value receiver;

@@ -32,7 +32,9 @@ class Doorbell {
    private:
     friend class Doorbell;
     const std::uint32_t token_;
-    bool is_dirty_ = false;  // guarded by the bell's mutex_
+    // Guarded by the bell's mutex_. A list of its own, so that a ring needs no memory.
+    bool is_dirty_ = false;
+    std::shared_ptr<Button> next_;
   };
 
   // Notes that the attachment with the button's token has news, and rings. Any
@@ -47,6 +49,7 @@ class Doorbell {
 
   // From the environment's cleanup hook.
   void Close();
+  ~Doorbell() { TakeDirty(); }
 
   // While one lives, the calling thread only notes and does not ring: it is the
   // bell's own JavaScript thread, and takes the dirty tokens when it is done.
@@ -71,7 +74,7 @@ class Doorbell {
   std::shared_ptr<ThreadsafeFunction> function_;  // has a lock of its own, taken alone
   std::mutex mutex_;                              // last in the lock order; guards what follows
   bool rung_ = false;                             // or just about to be
-  std::vector<std::shared_ptr<Button>> dirty_;    // each once, however often it is pressed
+  std::shared_ptr<Button> dirty_;  // each once, however often it is pressed; the latest first
 };
 
 }  // namespace allstop::binding

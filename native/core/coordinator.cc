@@ -27,9 +27,9 @@
 // came too late for OnStop finds the new generation.
 //
 // The record is there with the stop, but who made it is told when all have been woken
-// (Origin), as finding that out takes longer. Readers wait for it, which ends, as
-// the teller holds no lock and waits for nobody; where it calls a program's own code
-// (a formatter of stacks), the readers' patience has an end as well.
+// (Origin), and from where when the callbacks have run, as finding that out takes longer. Readers
+// wait for it, which ends, as the teller holds no lock and waits for nobody; where it calls a
+// program's own code (a formatter of stacks), the readers' patience has an end as well.
 //
 // Nothing deadlocks. Locks are taken in the order registry, parent, child, and
 // whatever observers use comes last; nothing is called out to while one is held
@@ -100,15 +100,17 @@ StopOutcome Coordinator::RequestStop(const StopRequest& request) {
 StopOutcome Coordinator::Report(const StopRequest& request) {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (IsEcho(request)) return StopOutcome::kEcho;
+  if (IsEcho(request) || IsReported(request)) return StopOutcome::kEcho;
   if (IsClean(*request.error)) return StopOutcome::kAlreadyStopped;
   if (FirstError()) return Suppress(request, effects);
-  reported_ = request.error;
+  const auto origin = std::make_shared<Origin>();
+  effects.WillComplete(origin, request);
+  reported_ = {request.error, origin};
   return StopOutcome::kStopped;
 }
 
 std::shared_ptr<const ErrorRecord> Coordinator::FirstError() const {
-  return record_ && record_->kind == StopKind::kError ? record_->error : reported_;
+  return record_ && record_->kind == StopKind::kError ? record_->error : reported_.error;
 }
 
 std::shared_ptr<const ErrorRecord> Coordinator::status() const {
@@ -121,7 +123,7 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   const bool failed = request.error && !clean;
   // Nobody will look at the record again, so the error would vanish.
   if (joined_ && failed && request.has_caller) return StopOutcome::kRefused;
-  if (IsEcho(request)) return StopOutcome::kEcho;
+  if (IsEcho(request) || (record_ && IsReported(request))) return StopOutcome::kEcho;
   if (record_ && !request.error) return StopOutcome::kAlreadyStopped;
   if (record_ || (joined_ && failed)) return Suppress(request, effects);
 
@@ -132,7 +134,12 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   record->error = request.error;
   record->requested_at = Clock::now();
   effects.WillComplete({record, &record->own_origin}, request);
+  if (failed && reported_.error) suppressed_.reserve(suppressed_.size() + 1);
   Latch(std::move(record), effects.own, effects);
+  if (failed && reported_.error) {  // a join throws the other one
+    suppressed_.push_back(std::exchange(reported_, {}));
+    ++suppressed_count_;
+  }
   return StopOutcome::kStopped;
 }
 
@@ -221,6 +228,12 @@ bool Coordinator::IsEcho(const StopRequest& request) const {
                      [&](const std::string& id) { return contains(past_ids_, id); });
 }
 
+bool Coordinator::IsReported(const StopRequest& request) const {
+  const auto& ids = request.echo_ids;
+  return reported_.error &&
+         std::find(ids.begin(), ids.end(), reported_.error->fields().id) != ids.end();
+}
+
 std::uint64_t Coordinator::generation() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return generation_;
@@ -254,7 +267,7 @@ Status Coordinator::ClearStop() {
   }
   joined_ = false;
   record_ = nullptr;
-  reported_ = nullptr;
+  reported_ = {};
   suppressed_.clear();
   suppressed_count_ = 0;
   stop_word_.store(0, std::memory_order_release);

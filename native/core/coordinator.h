@@ -199,6 +199,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   std::shared_ptr<const ErrorRecord> FirstError() const;
   bool IsClean(const ErrorRecord& error) const;
   bool IsEcho(const StopRequest& request) const;
+  bool IsReported(const StopRequest& request) const;
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
   void Detach(Join& join);
@@ -213,20 +214,21 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   std::atomic<std::uint32_t> stop_word_{0};  // written under it, read without
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
-  std::uint64_t generation_ = 0;                 // stops so far
-  std::shared_ptr<const StopRecord> record_;     // not null = stopped
-  std::shared_ptr<StopRecord> spare_;            // the next one, if there was time to make it
-  std::condition_variable join_changed_;         // the blocking joins
-  std::condition_variable callback_done_;        // RemoveStopCallback
-  std::shared_ptr<const ErrorRecord> reported_;  // without a stop
-  std::vector<SuppressedError> suppressed_;
-  std::uint32_t suppressed_count_ = 0;
-  std::list<std::string> past_ids_;  // of cleared stops, the newest last
-  ThreadRegistry threads_;
+  std::uint64_t generation_ = 0;              // stops so far
+  std::shared_ptr<const StopRecord> record_;  // not null = stopped
+  std::shared_ptr<StopRecord> spare_;         // the next one, if there was time to make it
   std::unordered_set<Join*> joins_;
   std::vector<std::shared_ptr<StopCallback>> callbacks_;
   std::vector<std::shared_ptr<Observer>> observers_;
   std::unordered_set<Coordinator*> children_;
+  // Up to here what every request touches: it takes its time to be fetched.
+  std::condition_variable join_changed_;   // the blocking joins
+  std::condition_variable callback_done_;  // RemoveStopCallback
+  SuppressedError reported_;               // without a stop; its error may be null
+  std::vector<SuppressedError> suppressed_;
+  std::uint32_t suppressed_count_ = 0;
+  std::list<std::string> past_ids_;  // of cleared stops, the newest last
+  ThreadRegistry threads_;
   std::map<std::uint64_t, std::string> links_;
   std::uint64_t next_link_ = 1;
   std::uint32_t foreign_references_ = 0;

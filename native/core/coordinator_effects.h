@@ -39,14 +39,17 @@ class Coordinator::Effects {
     for (const auto& waiter : on_join_progress) {
       if (waiter) waiter->OnJoinProgress();
     }
+    if (origin_) origin_->Begin(Described());
+    const bool is_located_last = request_ && request_->locate;
+    if (origin_ && !is_located_last) origin_->Complete({});
+    RunCallbacks(own);
+    for (const Stopped& each : descendants) RunCallbacks(each);
+    if (!origin_ || !is_located_last) return;
     // As many as that need our processor, too, and what follows takes longer than
     // their way.
     static const std::uint32_t processors = std::thread::hardware_concurrency();
     if (woken >= processors && woken > 0) std::this_thread::yield();
-    if (origin_)
-      origin_->Complete(request_->requester, request_->describe);  // before them: they may read it
-    RunCallbacks(own);
-    for (const Stopped& each : descendants) RunCallbacks(each);
+    origin_->Complete(request_->locate);
   }
 
   // `origin` is that of `request`, which outlives this.
@@ -68,6 +71,19 @@ class Coordinator::Effects {
     stopped.coordinator->stop_changed_.notify_all();
     stopped.coordinator->join_changed_.notify_all();
     return stopped.waiters;
+  }
+
+  // As far as there is memory for it.
+  Requester Described() const noexcept {
+    Requester requester;
+    requester.language = request_->requester.language;
+    requester.via = request_->requester.via;
+    try {
+      requester = request_->requester;
+      if (request_->describe) request_->describe(requester);
+    } catch (...) {
+    }
+    return requester;
   }
 
   static void RunCallbacks(const Stopped& stopped) {

@@ -22,26 +22,27 @@ std::string OsThreadName(std::uint64_t thread_id) {
 
 }  // namespace
 
-void Origin::Complete(const Requester& known, const Describe& describe) noexcept {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    teller_ = std::this_thread::get_id();
-    known_ = &known;
-  }
-  const std::int64_t now_ms = WallClockMs();
-  Requester requester;
-  requester.language = known.language;
-  requester.via = known.via;
+void Origin::Begin(Requester known) noexcept {
+  if (known.at_ms == 0) known.at_ms = WallClockMs();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  teller_ = std::this_thread::get_id();
+  requester_ = std::move(known);
+}
+
+void Origin::Complete(const Describe& locate) noexcept {
+  Requester located;
+  bool is_located = false;
   try {
-    requester = known;
-    if (describe) describe(requester);
+    if (locate) {
+      located = requester_;  // nobody else writes it
+      locate(located);
+      is_located = true;
+    }
   } catch (...) {  // no memory for its words
   }
-  if (requester.at_ms == 0) requester.at_ms = now_ms;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    known_ = nullptr;
-    complete_ = std::move(requester);
+    if (is_located) requester_ = std::move(located);
     is_complete_.store(true, std::memory_order_release);
   }
   completed_.notify_all();
@@ -50,15 +51,12 @@ void Origin::Complete(const Requester& known, const Describe& describe) noexcept
 Requester Origin::Get() const {
   constexpr double kPatienceMs = 1000;
   const auto is_complete = [this] { return is_complete_.load(std::memory_order_acquire); };
-  if (is_complete()) return complete_;
+  if (is_complete()) return requester_;
   std::unique_lock<std::mutex> lock(mutex_);
   if (teller_ != std::this_thread::get_id()) {
     Deadline::After(kPatienceMs).Wait(completed_, lock, is_complete);
-    if (is_complete()) return complete_;
   }
-  Requester requester = known_ ? *known_ : Requester();
-  if (requester.at_ms == 0) requester.at_ms = WallClockMs();
-  return requester;
+  return requester_;
 }
 
 Requester ThisNativeThread(Via via) {

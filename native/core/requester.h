@@ -14,7 +14,7 @@ namespace allstop::core {
 
 enum class Language : std::uint8_t { kJavaScript, kNative };
 
-// How a request came about. The order is that of VIA in lib/native.ts.
+// How a request came about. The order is that of kVia in binding/convert.cc.
 enum class Via : std::uint8_t {
   kCall,
   kException,
@@ -34,35 +34,36 @@ struct Requester {
   std::int64_t pid = 0;
   std::string stack;       // the call site; empty if unknown
   std::string signal;      // "SIGINT"; empty unless via kSignal or a killed child
-  std::int64_t at_ms = 0;  // when; wall clock, for people. 0: to be looked at
+  std::int64_t at_ms = 0;  // when; wall clock, for people
 };
 
 // A requester for the calling native thread, named by the OS.
 Requester ThisNativeThread(Via via);
 
-// Completes a requester. May throw, in vain, and may call JavaScript.
+// Adds to a requester what was found out. May throw, in vain.
 using Describe = std::function<void(Requester&)>;
 
 // The requester of what is recorded, as told once the waiters have been woken: to
 // find it out (the name of a thread, the stack of a call) takes longer than all the
-// rest.
+// rest. Two steps, on the thread that has requested: Begin with what is quickly told,
+// then Complete.
 class Origin {
  public:
-  // Once. `known` is what can be told at once; `describe` may be empty.
-  void Complete(const Requester& known, const Describe& describe) noexcept;
+  void Begin(Requester known) noexcept;
+  // Once. `locate` may be empty, and may call JavaScript.
+  void Complete(const Describe& locate) noexcept;
 
   // Any thread. Waits until it is complete, unless that is for the calling thread to
-  // do: then, as after a second of waiting, it is what was known at once. (`describe`
-  // may run a program's own code, and that may wait for the caller in turn.)
+  // do: then, as after a second of waiting, it is what was told so far. (`locate` may
+  // run a program's own code, and that may wait for the caller in turn.)
   Requester Get() const;
 
  private:
   std::atomic<bool> is_complete_{false};
   mutable std::mutex mutex_;  // last in the lock order; guards what follows
   mutable std::condition_variable completed_;
-  std::thread::id teller_;            // of the thread that completes it, if one does
-  const Requester* known_ = nullptr;  // while it does
-  Requester complete_;                // constant once is_complete_
+  std::thread::id teller_;  // the thread that completes it
+  Requester requester_;     // constant once is_complete_
 };
 
 }  // namespace allstop::core

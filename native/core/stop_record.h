@@ -40,9 +40,11 @@ struct SuppressedError {
 struct StopRequest {
   std::shared_ptr<const ErrorRecord> error;  // null: no error
   Requester requester;
-  // Completes it, if set: on the thread that requests, with no lock held, when the
-  // waiters have been woken, and only if the request is recorded.
+  // They complete it, if set: on the thread that requests, with no lock held, when the
+  // waiters have been woken, and only if the request is recorded. `describe` is quick
+  // and comes before the stop callbacks, `locate` may call JavaScript and comes last.
   Describe describe;
+  Describe locate;
   // Ids of errors that are this one: its own and, if it is an AbortError, those
   // of its chain of causes. If the current record's id is among them, this
   // request is an echo of the stop.

@@ -222,6 +222,9 @@ std::string CallOnThread(const allstop::Coordinator& coord, const std::string& o
         }
       });
     }
+    if (operation == "raiseAgain") {
+      allstop::StopOnException(coord, [&] { allstop::RaiseRequestedException(coord); });
+    }
     if (operation == "raise") {
       try {
         allstop::RaiseRequestedException(coord);

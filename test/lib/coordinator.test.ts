@@ -495,3 +495,26 @@ describe('a coordinator as an object', () => {
     expect(mine.answer).toBe(42);
   });
 });
+
+describe('a program that has put setters on Object.prototype', () => {
+  it.each(['token', 'words', 'slot', 'id', 'name'])('%s: still makes coordinators', (key) => {
+    // oxlint-disable-next-line no-extend-native -- that is what the story is about
+    Object.defineProperty(Object.prototype, key, {
+      configurable: true,
+      set() {
+        throw new Error('no such property, please');
+      },
+    });
+    try {
+      const coord = new Coordinator({ name: 'named' });
+      coord.requestStop();
+      expect([coord.shouldStop(), coord.child().shouldStop(), coord.name]).toEqual([
+        true,
+        true,
+        'named',
+      ]);
+    } finally {
+      Reflect.deleteProperty(Object.prototype, key);
+    }
+  });
+});

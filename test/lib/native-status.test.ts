@@ -43,6 +43,30 @@ describe('an error that C++ has reported without a stop', () => {
     const error = new TypeError('worse');
     coord.requestStop(error);
     await expect(coord.join()).rejects.toBe(error);
+    expect(coord.stopRecord).toMatchObject({
+      suppressed: [{ error: { message: 'the disk is slow' }, requester: { language: 'native' } }],
+      suppressedCount: 1,
+    });
+  });
+
+  it('is known when it is raised and reported again', async () => {
+    const coord = reported();
+    coord.requestStop();
+    const error = await coord.join().catch((thrown: unknown) => thrown);
+    coord.clearStop();
+    addon.call(coord, 'reportError', 'another');
+    coord.requestStop();
+    addon.call(coord, 'raiseAgain');
+    expect(coord.stopRecord?.suppressedCount).toBe(0);
+    await expect(coord.join()).rejects.not.toBe(error);
+  });
+
+  it('is what run() comes to, whatever clean stop the body ended with', async () => {
+    const running = Coordinator.run((coord) => {
+      addon.call(coord, 'reportError', 'the disk is slow');
+      throw new OutOfRangeError('the end');
+    });
+    await expect(running).rejects.toThrow('the disk is slow');
   });
 
   it('comes after an error that has stopped it: then it is suppressed', () => {

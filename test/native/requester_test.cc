@@ -24,7 +24,7 @@ using test::Plain;
 StopRequest DescribedBehind(Gate& gate, Gate* reached = nullptr) {
   StopRequest request;
   request.requester.via = Via::kAbort;
-  request.describe = [&gate, reached](Requester& requester) {
+  request.locate = [&gate, reached](Requester& requester) {
     if (reached) reached->Open();
     gate.Wait();
     requester.thread_name = "loader";
@@ -58,31 +58,34 @@ TEST(RequesterTest, WhoeverReadsItEarlyWaitsForIt) {
   reader.join();
 }
 
-TEST(RequesterTest, CallbacksFindItComplete) {
+TEST(RequesterTest, CallbacksRunWhenItIsKnownWhoAskedAndNotYetFromWhere) {
   const auto coordinator = MakeCoordinator();
   struct Context {
     Coordinator* coordinator;
-    std::string name;
+    Requester early;
   } context{coordinator.get(), {}};
   coordinator->OnStop(
       [](void* opaque) {
         auto& own = *static_cast<Context*>(opaque);
-        own.name = own.coordinator->View().record->requester().thread_name;
+        own.early = own.coordinator->View().record->requester();
       },
       &context);
-  Gate open;
-  open.Open();
-  coordinator->RequestStop(DescribedBehind(open));
-  EXPECT_EQ(context.name, "loader");
+  StopRequest request;
+  request.describe = [](Requester& requester) { requester.thread_name = "loader"; };
+  request.locate = [](Requester& requester) { requester.stack = "here"; };
+  coordinator->RequestStop(request);
+  EXPECT_EQ(context.early.thread_name, "loader");
+  EXPECT_EQ(context.early.stack, "");
+  EXPECT_EQ(coordinator->View().record->requester().stack, "here");
 }
 
-TEST(RequesterTest, WhoeverDescribesItReadsWhatWasKnownBefore) {
+TEST(RequesterTest, WhoeverLocatesItReadsWhatWasKnownBefore) {
   const auto coordinator = MakeCoordinator();
   Requester early;
   StopRequest request;
   request.requester.via = Via::kAbort;
   request.requester.thread_name = "known";
-  request.describe = [&](Requester& requester) {
+  request.locate = [&](Requester& requester) {
     early = coordinator->View().record->requester();
     requester.thread_name = "loader";
   };
@@ -154,6 +157,7 @@ TEST(RequesterTest, WhatIsNotRecordedIsNotDescribed) {
   bool described = false;
   StopRequest again;
   again.describe = [&](Requester&) { described = true; };
+  again.locate = again.describe;
   EXPECT_EQ(coordinator->RequestStop(again), StopOutcome::kAlreadyStopped);
   EXPECT_FALSE(described);
 }
@@ -161,7 +165,7 @@ TEST(RequesterTest, WhatIsNotRecordedIsNotDescribed) {
 TEST(RequesterTest, ADescriptionMayUseTheCoordinator) {
   const auto coordinator = MakeCoordinator();
   StopRequest request;
-  request.describe = [&](Requester& requester) {
+  request.locate = [&](Requester& requester) {
     coordinator->ClearStop();
     EXPECT_EQ(coordinator->RequestStop(Plain()), StopOutcome::kStopped);
     requester.thread_name = "loader";

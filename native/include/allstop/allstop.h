@@ -13,7 +13,7 @@
  *     gave you the handle has ended, and after its `Coordinator` object has
  *     been collected.
  *   - No function throws, and none calls into JavaScript.
- *   - Only functions that say "blocks" block. Never call those on a thread that
+ *   - Only functions that say "blocks" or "waits" block. Never call those on a thread that
  *     runs a JavaScript event loop.
  *   - Strings are UTF-8 with a length and need not end in NUL. Those that you
  *     pass are copied before the call returns.
@@ -263,7 +263,7 @@ static inline allstop_status allstop_clear_stop(const allstop_coordinator *coord
 
 /* The record of the stop, to be released with allstop_record_release, or NULL
  * when no stop is requested. Any thread. Waits until the requester has said who it
- * is, which it does right after it has woken everybody; a second at most. */
+ * is, which it does when it has woken everybody; a second at most. */
 static inline allstop_status allstop_stop_record(const allstop_coordinator *coord,
                                                  allstop_record **record) {
   return coord->table->stop_record(coord->state, record);

@@ -164,13 +164,19 @@ class Coordinator {
   }
 
   // What a join of a stopped coordinator would come to now: the error of the stop,
-  // else the one that was reported; its causes are not read.
+  // else the one that was reported; its causes are not read. None if there is no
+  // memory, either. Waits as allstop_stop_record does.
   std::optional<Error> FirstError() const {
     allstop_record* record = nullptr;
     if (allstop_first_error(&handle_, &record) == ALLSTOP_UNAVAILABLE) {
       allstop_stop_record(&handle_, &record);  // of a package that reports none
     }
     if (!record) return std::nullopt;
+    struct Release {
+      const allstop_coordinator* handle;
+      void operator()(allstop_record* held) const { allstop_record_release(handle, held); }
+    };
+    const std::unique_ptr<allstop_record, Release> held(record, Release{&handle_});
     allstop_record_info info = {};
     info.size = sizeof(info);
     allstop_record_read(&handle_, record, &info);
@@ -181,7 +187,6 @@ class Coordinator {
                     view::ToString(info.native_type), nullptr,
                     view::ToString(info.id)};
     }
-    allstop_record_release(&handle_, record);
     return error;
   }
 
@@ -298,9 +303,12 @@ class KeptExceptions {
   }
   void Keep(std::string_view id, std::exception_ptr exception) {
     constexpr std::size_t kMost = 64;
+    std::exception_ptr oldest;  // its destructor may do anything, so not under the lock
     const std::lock_guard<std::mutex> lock(mutex_);
     exceptions_.emplace_back(id, std::move(exception));
-    if (exceptions_.size() > kMost) exceptions_.pop_front();
+    if (exceptions_.size() <= kMost) return;
+    oldest = std::move(exceptions_.front().second);
+    exceptions_.pop_front();
   }
   std::exception_ptr Find(std::string_view id) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -522,7 +530,8 @@ StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 
 #if ALLSTOP_HPP_CATCHES
 // Calls `function()`. What it throws requests a stop, as it would in a Thread, and is
-// swallowed; false then. On any thread.
+// swallowed; false then. It is thrown on if a join has completed, as nobody would ever
+// see it. On any thread.
 template <typename Function>
 bool StopOnException(const Coordinator& coord, Function&& function) {
   try {
@@ -533,12 +542,18 @@ bool StopOnException(const Coordinator& coord, Function&& function) {
     throw;
 #endif
   } catch (...) {
+    struct Context {
+      const Coordinator& coord;
+      allstop_status status;
+    } context{coord, ALLSTOP_OK};
     internal::ReportCaught(
         coord,
-        [](void* context, const allstop_error& error) {
-          allstop_request_stop(static_cast<const Coordinator*>(context)->handle(), &error);
+        [](void* opaque, const allstop_error& error) {
+          auto& own = *static_cast<Context*>(opaque);
+          own.status = allstop_request_stop(own.coord.handle(), &error);
         },
-        const_cast<Coordinator*>(&coord));
+        &context);
+    if (context.status == ALLSTOP_FAILED_PRECONDITION) throw;
     return false;
   }
 }

@@ -30,7 +30,7 @@ extern "C" {
 
 /* Strict C and POSIX hide dladdr, which every libc of Linux and macOS has. */
 #if (defined(__linux__) && !defined(__USE_GNU) && !defined(_GNU_SOURCE) && \
-     !defined(_BSD_SOURCE)) ||                                             \
+     (defined(__GLIBC__) || !defined(_BSD_SOURCE))) ||                     \
     (defined(__APPLE__) && defined(_POSIX_C_SOURCE) && !defined(_DARWIN_C_SOURCE))
 typedef struct allstop_dl_info {
   const char *dli_fname;

@@ -78,6 +78,13 @@ namespace tensorflow {
 
 using RunnerInterface = Runner;
 
+// As in allstop.hpp: another type in a file compiled without exceptions.
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+inline namespace catching {
+#else
+inline namespace not_catching {
+#endif
+
 // One owner of runners, on the stop of `shared`. Every method may be called on any
 // thread, but for the destructor.
 class Coordinator {
@@ -89,7 +96,7 @@ class Coordinator {
   // Requests a stop and joins the runners. Blocks.
   ~Coordinator() {
     shared_.RequestStop();
-    Join().IgnoreError();
+    JoinRunners();  // whoever has cleared the stop meanwhile
   }
 
   const allstop::Coordinator& shared() const noexcept { return shared_; }
@@ -114,11 +121,17 @@ class Coordinator {
 
   // FAILED_PRECONDITION: it is stopped already, by whomever.
   Status RequestStop() {
-    const std::lock_guard<std::mutex> lock(stop_mutex_);
-    if (ShouldStop()) {
-      return Status(ALLSTOP_FAILED_PRECONDITION, "The Coordinator is not running.");
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (requesting_ || ShouldStop()) {
+        return Status(ALLSTOP_FAILED_PRECONDITION, "The Coordinator is not running.");
+      }
+      requesting_ = true;
     }
-    return Status(shared_.RequestStop(), "The stop could not be requested");
+    const allstop_status status = shared_.RequestStop();  // calls out
+    const std::lock_guard<std::mutex> lock(mutex_);
+    requesting_ = false;
+    return Status(status, "The stop could not be requested");
   }
 
   bool ShouldStop() const noexcept { return shared_.ShouldStop(); }
@@ -141,7 +154,8 @@ class Coordinator {
     shared_.ReportError(error);
   }
 
-  // The first status that was reported, or what stopped it, from whatever thread.
+  // The error that stopped it, from whatever thread, else the first status that was
+  // reported. As Coordinator::FirstError, it may wait for a moment.
   // STOPPED_BY_ERROR: an error that is of no class with a code of ours.
   Status GetStatus() const {
     const std::optional<Error> error = shared_.FirstError();
@@ -155,6 +169,26 @@ class Coordinator {
     if (!ShouldStop()) {
       return Status(ALLSTOP_FAILED_PRECONDITION, "Joining coordinator without requesting stop.");
     }
+    JoinRunners();
+    return GetStatus();
+  }
+
+ private:
+  // Of a status without a class, "STATUS_13", the number; of any other error that it is one.
+  static allstop_status CodeOf(const std::string& js_code) {
+    for (const auto& status : view::kStatuses) {
+      if (js_code == status.js_code) return status.code;
+    }
+    const std::string prefix = view::kStatusPrefix;
+    char* end = nullptr;
+    const char* const digits = js_code.c_str() + (std::min)(prefix.size(), js_code.size());
+    const long code = std::strtol(digits, &end, 10);
+    const bool is_status = js_code.compare(0, prefix.size(), prefix) == 0 && end != digits &&
+                           *end == '\0' && code > 0 && code < 1000;
+    return is_status ? static_cast<allstop_status>(code) : ALLSTOP_STOPPED_BY_ERROR;
+  }
+
+  void JoinRunners() {
     const std::lock_guard<std::mutex> joining(join_mutex_);
     // One after the other, and listed until it has ended, for AllRunnersStopped.
     while (const std::shared_ptr<Runner> runner = First()) {
@@ -162,17 +196,6 @@ class Coordinator {
       const std::lock_guard<std::mutex> lock(mutex_);
       runners_.pop_front();
     }
-    return GetStatus();
-  }
-
- private:
-  static allstop_status CodeOf(const std::string& js_code) {
-    for (const auto& status : view::kStatuses) {
-      if (js_code == status.js_code) return status.code;
-    }
-    const std::string prefix = view::kStatusPrefix;
-    if (js_code.compare(0, prefix.size(), prefix) != 0) return ALLSTOP_STOPPED_BY_ERROR;
-    return static_cast<allstop_status>(std::strtol(js_code.c_str() + prefix.size(), nullptr, 10));
   }
 
   std::shared_ptr<Runner> First() const {
@@ -181,12 +204,13 @@ class Coordinator {
   }
 
   const allstop::Coordinator shared_;
-  std::mutex stop_mutex_;     // so that of two requests here, one is told
   std::mutex join_mutex_;     // a second join waits for the first, and only one removes
   mutable std::mutex mutex_;  // taken last; guards what follows
   std::deque<std::shared_ptr<Runner>> runners_;
+  bool requesting_ = false;  // so that of two requests here, one is told
 };
 
+}  // inline namespace catching or not_catching
 }  // namespace tensorflow
 }  // namespace allstop
 

@@ -38,8 +38,8 @@ namespace allstop {
 class ThreadsafeFunction {
  public:
   // On the JavaScript thread, when it has time. `function` is what Create was given.
-  // With a null `env` the environment has ended: free `data`, touch nothing else, not
-  // even `context`, which Node has let go of by then.
+  // With a null `env` it was closed, or the environment has ended: free `data`, touch nothing else,
+  // not even `context`, which Node has let go of by then.
   using CallJs = void (*)(napi_env env, napi_value function, void* context, void* data);
   // An exception that it leaves pending becomes an uncaught one of JavaScript's.
   using Posted = std::function<void(napi_env env, napi_value function)>;
@@ -74,17 +74,17 @@ class ThreadsafeFunction {
   ThreadsafeFunction(const ThreadsafeFunction&) = delete;
   ThreadsafeFunction& operator=(const ThreadsafeFunction&) = delete;
 
-  // Any thread; does not block. False: the environment has ended, and nothing will
-  // come of it; `data` is still the caller's then.
+  // Any thread; does not block. False: it was closed, or the environment has ended, and
+  // nothing will come of it; `data` is still the caller's then.
   bool Call(void* data) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return function_ != nullptr &&
            napi_call_threadsafe_function(function_, data, napi_tsfn_nonblocking) == napi_ok;
   }
 
-  // Any thread; does not block. Of one made without a `call_js`. False: the
-  // environment has ended, and `posted` is gone. One that was posted just before it
-  // ends is destroyed without having been called.
+  // Any thread; does not block. Of one made without a `call_js`. False: it
+  // was closed, or the environment has ended, and `posted` is gone. One that was posted just before
+  // it ends is destroyed without having been called.
   bool Post(Posted posted) {
     auto held = std::make_unique<Posted>(std::move(posted));
     if (!Call(held.get())) return false;

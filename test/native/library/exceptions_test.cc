@@ -3,6 +3,7 @@
 
 #include <allstop/allstop.hpp>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -96,6 +97,26 @@ TEST(RaiseRequestedExceptionTest, AForeignErrorKeepsItsIdentityThroughAnotherCoo
   EXPECT_EQ(arrived->name, "TypeError");
   EXPECT_EQ(arrived->message, "not a function");
   EXPECT_EQ(arrived->code, "E_SOMETHING");
+}
+
+// The destructor of an exception may do anything, such as fail in its turn.
+TEST(RaiseRequestedExceptionTest, AnExceptionThatReportsInItsDestructorIsForgottenSafely) {
+  struct Loud : std::runtime_error {
+    explicit Loud(std::shared_ptr<int> owned)
+        : std::runtime_error("loud"), owned(std::move(owned)) {}
+    std::shared_ptr<int> owned;
+  };
+  std::shared_ptr<int> owned(new int(1), [](const int* number) {
+    delete number;
+    StopOnException(Coordinator::Create(), [] { throw DiskError(3); });
+  });
+  const std::weak_ptr<int> watched = owned;
+  StopOnException(Coordinator::Create(), [&] { throw Loud(std::move(owned)); });
+  EXPECT_FALSE(watched.expired());
+  for (int i = 0; i < 64; ++i) {
+    StopOnException(Coordinator::Create(), [] { throw DiskError(2); });
+  }
+  EXPECT_TRUE(watched.expired());
 }
 
 void FailDeeply(int depth) {

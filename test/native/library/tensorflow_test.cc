@@ -166,6 +166,35 @@ TEST(TensorFlowTest, AStatusWithoutAClassKeepsItsNumber) {
   EXPECT_EQ(coord.GetStatus(), Status(kInternal, "a bug"));
 }
 
+TEST(TensorFlowTest, AnErrorWhoseCodeLooksLikeAStatusIsNone) {
+  for (const char* const code : {"STATUS_PENDING", "STATUS_0", "STATUS_-3", "STATUS_", "STATUS"}) {
+    tensorflow::Coordinator coord(Shared());
+    Error error;
+    error.code = code;
+    coord.shared().RequestStop(error);
+    EXPECT_EQ(coord.GetStatus().code(), ALLSTOP_STOPPED_BY_ERROR) << code;
+  }
+}
+
+TEST(TensorFlowTest, AStopCallbackMayRequestAStopItself) {
+  tensorflow::Coordinator coord(Shared());
+  Status second;
+  const StopCallback callback(coord.shared(), [&] { second = coord.RequestStop(); });
+  EXPECT_TRUE(coord.RequestStop().ok());
+  EXPECT_EQ(second.code(), ALLSTOP_FAILED_PRECONDITION);
+}
+
+TEST(TensorFlowTest, ItsEndJoinsAlsoWhenTheStopIsClearedAtOnce) {
+  const allstop::Coordinator shared = Shared();
+  std::vector<int> order;
+  const StopCallback clearing(shared, [&] { shared.ClearStop(); });
+  {
+    tensorflow::Coordinator coord(shared);
+    EXPECT_TRUE(coord.RegisterRunner(Ending(Status(), &order, 7)).ok());
+  }
+  EXPECT_EQ(order, std::vector<int>{7});
+}
+
 TEST(TensorFlowTest, ItsEndStopsAndJoins) {
   const allstop::Coordinator shared = Shared();
   std::vector<int> order;

@@ -89,6 +89,13 @@ TEST(StopOnExceptionTest, ReportsAndSwallows) {
   EXPECT_EQ(InfoOf(coord).native_type, "std::out_of_range");
 }
 
+TEST(StopOnExceptionTest, ThrowsOnWhatNobodyWouldEverSee) {
+  const Coordinator coord = Coordinator::Create();
+  coord.Join();
+  EXPECT_THROW(StopOnException(coord, [] { throw std::out_of_range("at 7"); }), std::out_of_range);
+  EXPECT_FALSE(coord.ShouldStop());
+}
+
 TEST(StopCallbackTest, RunsOnceAndNotAfterItsEnd) {
   const Coordinator coord = Coordinator::Create();
   int calls = 0;
