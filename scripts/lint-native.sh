@@ -18,7 +18,8 @@ for compiler in gcc clang; do
 done
 for compiler in g++ clang++; do
   for header in allstop.h allstop_poll.h allstop_node.h allstop.hpp allstop_bridges.hpp \
-    allstop_tensorflow.hpp allstop_threadsafe_function.hpp; do
+    allstop_coordinator.hpp allstop_exceptions.hpp allstop_tensorflow.hpp \
+    allstop_threadsafe_function.hpp; do
     "$compiler" -std=c++17 "${strict[@]}" -include "allstop/$header" -x c++ /dev/null
   done
   "$compiler" -std=c++17 -fno-exceptions -fno-rtti "${strict[@]}" -include allstop/allstop.hpp \
