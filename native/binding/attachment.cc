@@ -163,17 +163,14 @@ Napi::Value Attachment::RequestStop(const Info& info) {
   request.requester.language = core::Language::kJavaScript;
   request.requester.thread_name = environment_->thread_name;
   request.requester.thread_id = environment_->thread_id();
-  request.describe = [&](core::Requester& described) {
-    described = environment_->ThisThread(core::Via::kCall);
-    ReadRequester(requester, described);
+  request.locate = [&](core::Requester& located) {  // reading an object takes long, too
+    located = environment_->ThisThread(core::Via::kCall);
+    ReadRequester(requester, located);
+    const Napi::Value stack = requester.Get("stack");
+    if (!stack.IsFunction()) return;
+    const Napi::Value text = stack.As<Napi::Function>().Call({});
+    if (text.IsString()) located.stack = text.As<Napi::String>().Utf8Value();
   };
-  const Napi::Value stack = requester.Get("stack");
-  if (stack.IsFunction()) {
-    request.locate = [stack](core::Requester& located) {
-      const Napi::Value text = stack.As<Napi::Function>().Call({});
-      if (text.IsString()) located.stack = text.As<Napi::String>().Utf8Value();
-    };
-  }
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = BooleanArgument(info, 4);

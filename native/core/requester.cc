@@ -31,18 +31,19 @@ void Origin::Begin(Requester known) noexcept {
 
 void Origin::Complete(const Describe& locate) noexcept {
   Requester located;
-  bool is_located = false;
+  bool is_begun = false;
   try {
     if (locate) {
       located = requester_;  // nobody else writes it
+      is_begun = true;
       locate(located);
-      is_located = true;
     }
-  } catch (...) {  // no memory for its words
+  } catch (...) {  // as far as it came
   }
+  if (located.at_ms == 0) located.at_ms = requester_.at_ms;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (is_located) requester_ = std::move(located);
+    if (is_begun) requester_ = std::move(located);
     is_complete_.store(true, std::memory_order_release);
   }
   completed_.notify_all();

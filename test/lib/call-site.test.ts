@@ -73,6 +73,7 @@ describe("a program's own formatter of stacks", () => {
     });
     expect(woken).toBe('stopped');
     expect(coord.stopRecord?.requester.stack).toBe('    at formatted');
+    expect(Date.now() - Number(coord.stopRecord?.requestedAt)).toBeLessThan(60_000);
   });
 
   it('may look at the coordinator: then nobody knows yet from where', () => {

@@ -124,6 +124,20 @@ TEST(RequesterTest, ADescriptionThatThrowsLeavesWhatItHadFoundOut) {
   EXPECT_GT(requester.at_ms, 0);
 }
 
+TEST(RequesterTest, ALocationThatThrowsLeavesWhatItHadFoundOutAndTheTime) {
+  const auto coordinator = MakeCoordinator();
+  StopRequest request;
+  request.locate = [](Requester& requester) {
+    requester = Requester();
+    requester.thread_name = "loader";
+    throw std::runtime_error("no stack");
+  };
+  EXPECT_EQ(coordinator->RequestStop(request), StopOutcome::kStopped);
+  const Requester requester = coordinator->View().record->requester();
+  EXPECT_EQ(requester.thread_name, "loader");
+  EXPECT_GT(requester.at_ms, 0);
+}
+
 TEST(RequesterTest, ChildrenAreWokenBeforeItAndShareIt) {
   const auto parent = MakeCoordinator();
   const auto grandchild = parent->CreateChild(Named())->CreateChild(Named());
