@@ -4,11 +4,11 @@
  * or a signal is handed out.
  *
  * How news arrives. Native code notes the attachment's token and rings (at most
- * once until answered); `answer` or `drain` takes the tokens and calls `check` on each. What
- * this thread does itself does not ring: it calls `drain` right after, so that
- * its own signal has aborted when the call returns. `check` compares state, not
- * events: every step may be repeated and nothing is lost when several changes
- * arrive as one.
+ * once until answered); `answer` takes the tokens and calls `check` on each. What
+ * this thread does itself does not ring: it calls `drain` right after, which does
+ * the same, so that its own signal has aborted when the call returns. `check`
+ * compares state, not events: every step may be repeated and nothing is lost when
+ * several changes arrive as one.
  */
 
 import { setMaxListeners } from 'node:events';

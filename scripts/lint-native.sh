@@ -26,5 +26,22 @@ for compiler in g++ clang++; do
     -x c++ /dev/null
 done
 
+# Nothing in the headers may be shared by the modules of a process: what one links in
+# must not be what another keeps its own exceptions in.
+module=$(mktemp)
+trap 'rm -f "$module"' EXIT
+for compiler in g++ clang++; do
+  "$compiler" -std=c++17 -fvisibility=default -fPIC -shared -I "$headers" -o "$module" -x c++ - <<'END'
+#include "allstop/allstop.hpp"
+template bool allstop::StopOnException(const allstop::Coordinator&, void (*&&)());
+END
+  inside=$(nm "$module" | grep -c 'KeptExceptions3GetEvE4kept' || true)
+  outside=$(nm -D "$module" | grep -c KeptExceptions || true)
+  if [ "$inside" -eq 0 ] || [ "$outside" -ne 0 ]; then
+    echo "$compiler: the table of kept exceptions must be in each module ($inside) and seen by no other ($outside)" >&2
+    exit 1
+  fi
+done
+
 git ls-files 'native/core/*.cc' 'native/abi/*.cc' |
   xargs -P 2 -n 3 sh -c 'clang-tidy --quiet --warnings-as-errors="*" "$@" -- -std=c++17 2>/dev/null' tidy

@@ -27,6 +27,7 @@ static_assert(offsetof(allstop_table, retain) == 16);
 static_assert(offsetof(allstop_table, create) == 16 + 15 * sizeof(void*));
 static_assert(sizeof(allstop_table) == 16 + 20 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
+static_assert(ALLSTOP_MAX_CAUSES == allstop::core::ErrorRecord::kMaxCauses);
 
 // Third parties load the word by themselves.
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
@@ -109,6 +110,12 @@ void SetError(core::StopRequest& request, const allstop_error& error) {
   request.echo_ids = {request.error->fields().id};
 }
 
+// The calling thread, found out when there is time for it.
+core::Describe Caller(const Coordinator& coordinator, core::Via via) {
+  return
+      [&coordinator, via](core::Requester& requester) { requester = coordinator.ThisThread(via); };
+}
+
 void Retain(allstop_state* state) { FromState(state).Retain(); }
 
 void Release(allstop_state* state) { FromState(state).Release(); }
@@ -122,10 +129,8 @@ allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
   return Guarded([&] {
     core::StopRequest request;
     if (error != nullptr) SetError(request, *error);
-    request.describe = [&](core::Requester& requester) {
-      requester =
-          FromState(state).ThisThread(error != nullptr ? core::Via::kException : core::Via::kCall);
-    };
+    const auto via = error != nullptr ? core::Via::kException : core::Via::kCall;
+    request.describe = Caller(FromState(state), via);
     const auto outcome = FromState(state).RequestStop(request);
     return outcome == core::StopOutcome::kRefused ? ALLSTOP_FAILED_PRECONDITION : ALLSTOP_OK;
   });
@@ -245,9 +250,7 @@ allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error
   };
   const allstop_status status = report([&] {
     SetError(request, error);
-    request.describe = [&](core::Requester& requester) {
-      requester = coordinator.ThisThread(core::Via::kException);
-    };
+    request.describe = Caller(coordinator, core::Via::kException);
   });
   if (status == ALLSTOP_OK) return status;
   return report([&] { request.error = OutOfMemory(); });
@@ -354,9 +357,7 @@ allstop_status ReportError(allstop_state* state, const allstop_error* error) {
   return Guarded([&] {
     core::StopRequest request;
     SetError(request, *error);
-    request.describe = [&](core::Requester& requester) {
-      requester = FromState(state).ThisThread(core::Via::kException);
-    };
+    request.describe = Caller(FromState(state), core::Via::kException);
     FromState(state).Report(request);
     return ALLSTOP_OK;
   });
@@ -365,18 +366,18 @@ allstop_status ReportError(allstop_state* state, const allstop_error* error) {
 allstop_status FirstError(allstop_state* state, allstop_record** record) {
   *record = nullptr;
   return Guarded([&] {
-    const auto error = FromState(state).status();
+    const core::StopView view = FromState(state).View();
+    const auto error = core::FirstError(view.record.get(), view.reported);
     if (!error) return ALLSTOP_OK;
-    const auto stop = FromState(state).View().record;
     auto held = std::make_unique<HeldRecord>();
-    if (stop && stop->error == error) {
-      *held = {stop, stop->requester()};
-    } else {
+    if (view.record && view.record->error == error) {
+      *held = {view.record, view.record->requester()};
+    } else {  // as if it had stopped
       auto reported = std::make_shared<core::StopRecord>();
       reported->id = error->fields().id;
       reported->kind = core::StopKind::kError;
       reported->error = error;
-      held->record = std::move(reported);
+      *held = {std::move(reported), view.reported.origin->Get()};
     }
     *record = reinterpret_cast<allstop_record*>(held.release());
     return ALLSTOP_OK;

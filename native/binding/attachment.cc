@@ -219,7 +219,8 @@ Napi::Value Attachment::SuppressedCount(const Info& info) {
 }
 
 Napi::Value Attachment::Status(const Info& info) {
-  return ErrorBytes(info.Env(), coordinator_->status());
+  const core::StopView view = coordinator_->View();
+  return ErrorBytes(info.Env(), core::FirstError(view.record.get(), view.reported));
 }
 
 Napi::Value Attachment::Joined(const Info& info) {

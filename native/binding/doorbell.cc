@@ -13,6 +13,11 @@ std::shared_ptr<Doorbell> Doorbell::Create(napi_env env, napi_value on_ring) {
   return bell->function_ ? bell : nullptr;
 }
 
+// One by one: a long list that frees itself would recurse.
+Doorbell::~Doorbell() {
+  while (dirty_) dirty_ = std::exchange(dirty_->next_, nullptr);
+}
+
 void Doorbell::Ring(const std::shared_ptr<Button>& button) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -16,7 +16,6 @@ namespace allstop::binding {
 // One thread-safe function per environment, rung at most once until answered, and
 // silent for good once the environment ends. Native threads hold it by
 // shared_ptr and may outlive the environment.
-//
 class Doorbell {
  public:
   // `on_ring` is called on the JavaScript thread, some time after a ring: with the
@@ -49,7 +48,7 @@ class Doorbell {
 
   // From the environment's cleanup hook.
   void Close();
-  ~Doorbell() { TakeDirty(); }
+  ~Doorbell();
 
   // While one lives, the calling thread only notes and does not ring: it is the
   // bell's own JavaScript thread, and takes the dirty tokens when it is done.

@@ -27,9 +27,10 @@
 // came too late for OnStop finds the new generation.
 //
 // The record is there with the stop, but who made it is told when all have been woken
-// (Origin), and from where when the callbacks have run, as finding that out takes longer. Readers
-// wait for it, which ends, as the teller holds no lock and waits for nobody; where it calls a
-// program's own code (a formatter of stacks), the readers' patience has an end as well.
+// (Origin), and from where when the callbacks have run, as finding that out takes
+// longer. Readers wait for it, which ends, as the teller holds no lock and waits for
+// nobody; where it calls a program's own code (a formatter of stacks), the readers'
+// patience has an end as well.
 //
 // Nothing deadlocks. Locks are taken in the order registry, parent, child, and
 // whatever observers use comes last; nothing is called out to while one is held
@@ -97,25 +98,17 @@ StopOutcome Coordinator::RequestStop(const StopRequest& request) {
   return Decide(request, effects);
 }
 
-StopOutcome Coordinator::Report(const StopRequest& request) {
+void Coordinator::Report(const StopRequest& request) {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (IsEcho(request) || IsReported(request)) return StopOutcome::kEcho;
-  if (IsClean(*request.error)) return StopOutcome::kAlreadyStopped;
-  if (FirstError()) return Suppress(request, effects);
+  if (IsEcho(request) || IsReported(request) || IsClean(*request.error)) return;
+  if (FirstError(record_.get(), reported_)) {
+    Suppress(request, effects);
+    return;
+  }
   const auto origin = std::make_shared<Origin>();
   effects.WillComplete(origin, request);
   reported_ = {request.error, origin};
-  return StopOutcome::kStopped;
-}
-
-std::shared_ptr<const ErrorRecord> Coordinator::FirstError() const {
-  return record_ && record_->kind == StopKind::kError ? record_->error : reported_.error;
-}
-
-std::shared_ptr<const ErrorRecord> Coordinator::status() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return FirstError();
 }
 
 StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
@@ -136,10 +129,7 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   effects.WillComplete({record, &record->own_origin}, request);
   if (failed && reported_.error) suppressed_.reserve(suppressed_.size() + 1);
   Latch(std::move(record), effects.own, effects);
-  if (failed && reported_.error) {  // a join throws the other one
-    suppressed_.push_back(std::exchange(reported_, {}));
-    ++suppressed_count_;
-  }
+  if (failed && reported_.error) Keep(std::exchange(reported_, {}));  // a join throws the other
   return StopOutcome::kStopped;
 }
 
@@ -203,14 +193,16 @@ void Coordinator::LatchFromParent(const std::shared_ptr<const StopRecord>& recor
 }
 
 StopOutcome Coordinator::Suppress(const StopRequest& request, Effects& effects) {
+  const auto origin = std::make_shared<Origin>();
+  effects.WillComplete(origin, request);
+  return Keep({request.error, origin}) ? StopOutcome::kSuppressed : StopOutcome::kCounted;
+}
+
+bool Coordinator::Keep(SuppressedError error) {
   const bool kept = suppressed_.size() < kMaxSuppressed;
-  if (kept) {
-    const auto origin = std::make_shared<Origin>();
-    effects.WillComplete(origin, request);
-    suppressed_.push_back({request.error, origin});
-  }
+  if (kept) suppressed_.push_back(std::move(error));
   ++suppressed_count_;
-  return kept ? StopOutcome::kSuppressed : StopOutcome::kCounted;
+  return kept;
 }
 
 bool Coordinator::IsClean(const ErrorRecord& error) const {
@@ -284,7 +276,7 @@ bool Coordinator::joined() const {
 
 StopView Coordinator::View() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return {record_, suppressed_, suppressed_count_};
+  return {record_, reported_, suppressed_, suppressed_count_};
 }
 
 std::shared_ptr<StopCallback> Coordinator::OnStop(StopCallback::Function function, void* context) {

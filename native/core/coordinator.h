@@ -107,12 +107,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   StopOutcome RequestStop(const StopRequest& request);
   // TensorFlow's ReportStatus: keeps the first error that is not of a clean-stop type,
   // beside the record, and requests no stop. A join that ends stopped without an error
-  // comes to it. kSuppressed, kCounted: an error was there before; kAlreadyStopped: it
-  // is of a clean-stop type, so there is nothing to keep.
-  StopOutcome Report(const StopRequest& request);
-  // The error that a join of a stopped coordinator would come to now: the record's,
-  // else the reported one, else null.
-  std::shared_ptr<const ErrorRecord> status() const;
+  // comes to it. Later ones are suppressed.
+  void Report(const StopRequest& request);
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
   const std::atomic<std::uint32_t>& stop_word() const { return stop_word_; }
   // Counts the stops. A wait that began at `generation` is over once a stop is
@@ -195,8 +191,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   void PrepareRecord() noexcept;
   void LatchFromParent(const std::shared_ptr<const StopRecord>& record, Effects& effects);
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
+  bool Keep(SuppressedError error);
   void Update(Mirror& mirror) const;
-  std::shared_ptr<const ErrorRecord> FirstError() const;
   bool IsClean(const ErrorRecord& error) const;
   bool IsEcho(const StopRequest& request) const;
   bool IsReported(const StopRequest& request) const;

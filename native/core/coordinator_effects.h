@@ -39,12 +39,13 @@ class Coordinator::Effects {
     for (const auto& waiter : on_join_progress) {
       if (waiter) waiter->OnJoinProgress();
     }
-    if (origin_) origin_->Begin(Described());
-    const bool is_located_last = request_ && request_->locate;
-    if (origin_ && !is_located_last) origin_->Complete({});
+    if (origin_) {
+      origin_->Begin(Described());
+      if (!request_->locate) origin_->Complete({});
+    }
     RunCallbacks(own);
     for (const Stopped& each : descendants) RunCallbacks(each);
-    if (!origin_ || !is_located_last) return;
+    if (!origin_ || !request_->locate) return;
     // As many as that need our processor, too, and what follows takes longer than
     // their way.
     static const std::uint32_t processors = std::thread::hardware_concurrency();
@@ -106,8 +107,8 @@ class Coordinator::Effects {
   }
 
   Coordinator& self_;
-  std::shared_ptr<Origin> origin_;  // of what is recorded; null: nothing
-  const StopRequest* request_ = nullptr;
+  std::shared_ptr<Origin> origin_;        // of what is recorded; null: nothing
+  const StopRequest* request_ = nullptr;  // null if that is
 };
 
 }  // namespace allstop::core

@@ -158,7 +158,7 @@ JoinResult Coordinator::FinishJoin(Join& join) {
   Detach(join);
   for (const auto& entry : join.snapshot_) threads_.Forget(*entry);
   result.record = record_;
-  if (record_) result.error = FirstError();
+  if (record_) result.error = FirstError(record_.get(), reported_);
   joined_ = true;
   return result;
 }

@@ -65,8 +65,15 @@ enum class StopOutcome : std::uint8_t {
   kRefused,         // after a join: throw it at the caller, nothing was changed
 };
 
+// What a stopped join comes to: the error of the stop, else the reported one, or null.
+inline std::shared_ptr<const ErrorRecord> FirstError(const StopRecord* record,
+                                                     const SuppressedError& reported) {
+  return record && record->kind == StopKind::kError ? record->error : reported.error;
+}
+
 struct StopView {
   std::shared_ptr<const StopRecord> record;  // null: no stop is requested
+  SuppressedError reported;                  // without a stop; its error may be null
   std::vector<SuppressedError> suppressed;   // the first kMaxSuppressed
   std::uint32_t suppressed_count = 0;        // all of them
 };

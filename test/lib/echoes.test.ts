@@ -5,6 +5,7 @@ import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Coordinator, OutOfRangeError } from 'allstop';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { turn } from '../support/gate.ts';
 import { OtherThread } from '../support/other-thread.ts';
 import { addon } from '../support/test-addon.ts';
 
@@ -132,7 +133,7 @@ describe.each(kinds)('echoes of %s', (_, error) => {
 /** Until the worker has registered its task: then it listens. */
 async function listening(coord: Coordinator): Promise<void> {
   while (!coord.threads.some(({ name }) => name === 'listening')) {
-    await sleep(1);
+    await turn();
   }
 }
 

@@ -95,8 +95,11 @@ typedef struct allstop_error {
   allstop_string native_type; /* demangled C++ type, "std::runtime_error" */
   /* Since 1.1 */
   allstop_string id;                 /* from allstop_new_id, or none: a fresh one */
-  const struct allstop_error *cause; /* JavaScript's `cause`, or NULL; 32 deep at most */
+  const struct allstop_error *cause; /* JavaScript's `cause`, or NULL */
 } allstop_error;
+
+/* Causes below one another; what is deeper is left out. */
+#define ALLSTOP_MAX_CAUSES 32
 
 /*
  * What a new coordinator is like. Set `size` to sizeof(allstop_options); what is
@@ -398,9 +401,8 @@ static inline allstop_status allstop_report_error(const allstop_coordinator *coo
 }
 
 /* The error that a join of a stopped coordinator would come to now, as a record to
- * be released: the stop's, else the reported one; NULL if there is neither. Of a
- * reported error nobody is noted as its requester. Any thread, as
- * allstop_stop_record. Since 1.1. */
+ * be released: the stop's, else the reported one, whose requester is who reported it;
+ * NULL if there is neither. Any thread, as allstop_stop_record. Since 1.1. */
 static inline allstop_status allstop_first_error(const allstop_coordinator *coord,
                                                  allstop_record **record) {
   *record = NULL;

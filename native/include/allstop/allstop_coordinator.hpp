@@ -67,7 +67,7 @@ class ErrorView {
   const allstop_error* get() const noexcept { return chain_.data(); }
 
  private:
-  std::array<allstop_error, 33> chain_ = {};  // one, and as many causes as are kept
+  std::array<allstop_error, 1 + ALLSTOP_MAX_CAUSES> chain_ = {};
 };
 
 // Calls `use(const allstop_options*)`, whose pointers are good until it returns.

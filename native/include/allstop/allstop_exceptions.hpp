@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -41,7 +42,7 @@ namespace internal {
 
 // The exceptions that this module has reported, by the id of their record: the latest
 // 64. Here and not in the record, since no other module can throw them; hidden, or the
-// linker would make one of the tables of all modules.
+// linker would merge the tables of all modules (scripts/lint-native.sh looks).
 #if defined(__GNUC__)
 class __attribute__((visibility("hidden"))) KeptExceptions {
 #else
@@ -154,7 +155,7 @@ inline void ReportCaught(const Coordinator& coord, Report report, void* context)
     }
   } catch (const std::bad_alloc&) {  // then it is raised as a StopError
   }
-  DescribeCaught(error, nullptr, 32, report, context);
+  DescribeCaught(error, nullptr, ALLSTOP_MAX_CAUSES, report, context);
 }
 
 }  // namespace internal

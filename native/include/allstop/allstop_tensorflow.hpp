@@ -102,8 +102,9 @@ class Coordinator {
   const allstop::Coordinator& shared() const noexcept { return shared_; }
 
   // From now on Join waits for `runner`. FAILED_PRECONDITION: stopped; the runner is
-  // destroyed then.
+  // destroyed then. INVALID_ARGUMENT: null.
   Status RegisterRunner(std::unique_ptr<Runner> runner) {
+    if (!runner) return Status(ALLSTOP_INVALID_ARGUMENT, "The runner must not be null.");
     const std::lock_guard<std::mutex> lock(mutex_);
     if (ShouldStop()) {
       return Status(ALLSTOP_FAILED_PRECONDITION, "The coordinator has been stopped.");
@@ -114,8 +115,8 @@ class Coordinator {
 
   // True if there is none. A guess, as any may end or be registered meanwhile.
   bool AllRunnersStopped() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::none_of(runners_.begin(), runners_.end(),
+    const std::deque<std::shared_ptr<Runner>> runners = Runners();  // they may call in again
+    return std::none_of(runners.begin(), runners.end(),
                         [](const auto& runner) { return runner->IsRunning(); });
   }
 
@@ -145,12 +146,10 @@ class Coordinator {
     if (status.ok()) return;
     Error error;
     error.message = status.message();
-    error.code = view::kStatusPrefix + std::to_string(status.code());
     for (const auto& [code, name, js_code] : view::kStatuses) {
-      if (code != status.code()) continue;
-      error.name = name;
-      error.code = js_code;
+      if (code == status.code()) error.name = name;  // which has its code
     }
+    if (error.name.empty()) error.code = view::kStatusPrefix + std::to_string(status.code());
     shared_.ReportError(error);
   }
 
@@ -191,16 +190,16 @@ class Coordinator {
   void JoinRunners() {
     const std::lock_guard<std::mutex> joining(join_mutex_);
     // One after the other, and listed until it has ended, for AllRunnersStopped.
-    while (const std::shared_ptr<Runner> runner = First()) {
+    for (const std::shared_ptr<Runner>& runner : Runners()) {
       ReportStatus(runner->Join());
       const std::lock_guard<std::mutex> lock(mutex_);
       runners_.pop_front();
     }
   }
 
-  std::shared_ptr<Runner> First() const {
+  std::deque<std::shared_ptr<Runner>> Runners() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return runners_.empty() ? nullptr : runners_.front();
+    return runners_;
   }
 
   const allstop::Coordinator shared_;

@@ -5,11 +5,15 @@
 // anything else of allstop or not. Nothing is linked. Compiles with and without
 // exceptions and RTTI.
 //
-//   auto on_progress = allstop::ThreadsafeFunction::Create(env, js_function, "progress");
-//   std::thread([on_progress] {
-//     while (on_progress->Post([n = ++done](napi_env env, napi_value function) {
-//       CallWithNumber(env, function, n);
-//     })) Work();
+//   auto progress = allstop::ThreadsafeFunction::Create(env, js_function, "progress");
+//   std::thread([progress] {
+//     bool listening = true;
+//     for (int done = 0; listening; ++done) {
+//       Work();
+//       listening = progress->Post([done](napi_env env, napi_value function) {
+//         CallWithNumber(env, function, done);
+//       });
+//     }
 //   }).detach();
 //
 // Why it is needed. An environment is a thread of JavaScript: the main one, or a
@@ -38,8 +42,8 @@ namespace allstop {
 class ThreadsafeFunction {
  public:
   // On the JavaScript thread, when it has time. `function` is what Create was given.
-  // With a null `env` it was closed, or the environment has ended: free `data`, touch nothing else,
-  // not even `context`, which Node has let go of by then.
+  // With a null `env` it was closed, or the environment has ended: free `data`, touch
+  // nothing else, not even `context`, which Node has let go of by then.
   using CallJs = void (*)(napi_env env, napi_value function, void* context, void* data);
   // An exception that it leaves pending becomes an uncaught one of JavaScript's.
   using Posted = std::function<void(napi_env env, napi_value function)>;
@@ -82,9 +86,9 @@ class ThreadsafeFunction {
            napi_call_threadsafe_function(function_, data, napi_tsfn_nonblocking) == napi_ok;
   }
 
-  // Any thread; does not block. Of one made without a `call_js`. False: it
-  // was closed, or the environment has ended, and `posted` is gone. One that was posted just before
-  // it ends is destroyed without having been called.
+  // Any thread; does not block. Of one made without a `call_js`. False: it was closed,
+  // or the environment has ended, and `posted` is gone. One that was posted just before
+  // that is destroyed without having been called.
   bool Post(Posted posted) {
     auto held = std::make_unique<Posted>(std::move(posted));
     if (!Call(held.get())) return false;

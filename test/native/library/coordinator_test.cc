@@ -5,28 +5,12 @@
 #include <string>
 #include <thread>
 
+#include "record.h"
+
 namespace allstop {
 namespace {
 
-struct Record {
-  int kind = -1;
-  std::string name;
-  std::string message;
-  std::string thread;
-};
-
-Record RecordOf(const Coordinator& coord) {
-  allstop_record* record = nullptr;
-  allstop_stop_record(coord.handle(), &record);
-  if (record == nullptr) return {};
-  allstop_record_info info = {};
-  info.size = sizeof(info);
-  allstop_record_read(coord.handle(), record, &info);
-  const auto text = [](allstop_string string) { return std::string(string.data, string.size); };
-  Record read = {info.kind, text(info.name), text(info.message), text(info.thread_name)};
-  allstop_record_release(coord.handle(), record);
-  return read;
-}
+using test::RecordOf;
 
 Error Named(std::string name, std::string message = "why") {
   Error error;
@@ -135,13 +119,19 @@ TEST(LibraryTest, TheErrorOfTheStopGoesBeforeTheReportedOne) {
   const Coordinator coord = Coordinator::Create();
   coord.ReportError(Named("TypeError", "reported"));
   coord.RequestStop(Named("RangeError", "stopped"));
-  allstop_record* record = nullptr;
-  ASSERT_EQ(allstop_first_error(coord.handle(), &record), ALLSTOP_OK);
-  allstop_record_info info = {};
-  info.size = sizeof(info);
-  allstop_record_read(coord.handle(), record, &info);
-  EXPECT_EQ(std::string(info.message.data, info.message.size), "stopped");
-  allstop_record_release(coord.handle(), record);
+  EXPECT_EQ(RecordOf(coord, allstop_first_error).message, "stopped");
+}
+
+TEST(LibraryTest, AReportedErrorSaysWhoReportedItAndIsTheSameWhenItIsReportedAgain) {
+  const Coordinator coord = Coordinator::Create();
+  char id[64];
+  Error error = Named("TypeError", "first");
+  error.id.assign(id, allstop_new_id(coord.handle(), id, sizeof(id)));
+  Thread(coord, "reporter", [&] { coord.ReportError(error); }).Join();
+  EXPECT_EQ(RecordOf(coord, allstop_first_error).thread, "reporter");
+  coord.ReportError(error);
+  coord.RequestStop(Named("RangeError"));  // only now could one see that it was suppressed
+  EXPECT_EQ(coord.FirstError()->name, "RangeError");
 }
 
 TEST(LibraryTest, IdsAreNeverGivenTwice) {

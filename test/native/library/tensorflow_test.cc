@@ -159,6 +159,38 @@ TEST(TensorFlowTest, TheErrorOfAStopFromElsewhereIsItsStatus) {
   EXPECT_EQ(other.GetStatus(), Status(ALLSTOP_STOPPED_BY_ERROR, "gone"));
 }
 
+// JavaScript's codes stand in the core, in lib/errors.ts, and in the header: one fact.
+TEST(TensorFlowTest, EveryStatusWithAClassComesBackAsItself) {
+  for (const auto& [code, name, js_code] : view::kStatuses) {
+    tensorflow::Coordinator coord(Shared({}));
+    coord.ReportStatus(Status(code, name));
+    EXPECT_EQ(coord.GetStatus(), Status(code, name));
+    EXPECT_EQ(coord.shared().FirstError()->name, name);
+    EXPECT_EQ(coord.shared().FirstError()->code, js_code);
+  }
+}
+
+TEST(TensorFlowTest, ARunnerMustNotBeNull) {
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_EQ(coord.RegisterRunner(nullptr).code(), ALLSTOP_INVALID_ARGUMENT);
+  EXPECT_TRUE(coord.AllRunnersStopped());
+}
+
+TEST(TensorFlowTest, ARunnerMayAskTheCoordinatorWhetherItRuns) {
+  class Asking : public Runner {
+   public:
+    explicit Asking(tensorflow::Coordinator& coord) : coord_(coord) {}
+    Status Join() override { return Status(); }
+    bool IsRunning() const override { return coord_.RegisterRunner(Ending(Status())).ok(); }
+
+   private:
+    tensorflow::Coordinator& coord_;
+  };
+  tensorflow::Coordinator coord(Shared());
+  EXPECT_TRUE(coord.RegisterRunner(std::make_unique<Asking>(coord)).ok());
+  EXPECT_FALSE(coord.AllRunnersStopped());
+}
+
 TEST(TensorFlowTest, AStatusWithoutAClassKeepsItsNumber) {
   constexpr allstop_status kInternal = 13;
   tensorflow::Coordinator coord(Shared());

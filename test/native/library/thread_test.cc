@@ -7,30 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "record.h"
+
 namespace allstop {
 namespace {
 
-struct Info {
-  std::string name;
-  std::string message;
-  std::string native_type;
-  std::string thread;
-};
-
-Info InfoOf(const Coordinator& coord) {
-  allstop_record* record = nullptr;
-  allstop_stop_record(coord.handle(), &record);
-  if (record == nullptr) return {};
-  allstop_record_info info = {};
-  info.size = sizeof(info);
-  allstop_record_read(coord.handle(), record, &info);
-  const auto text = [](allstop_string string) {
-    return string.data ? std::string(string.data, string.size) : std::string();
-  };
-  Info read = {text(info.name), text(info.message), text(info.native_type), text(info.thread_name)};
-  allstop_record_release(coord.handle(), record);
-  return read;
-}
+using test::Record;
+using test::RecordOf;
 
 TEST(ThreadTest, RunsUntilTheStopAndIsJoined) {
   const Coordinator coord = Coordinator::Create();
@@ -47,7 +30,7 @@ TEST(ThreadTest, WhatItThrowsStopsEverybodyAndSaysWhoAndWhat) {
   Thread reader(coord, "reader", [] { throw std::runtime_error("disk gone"); });
   Thread other(coord, "other", [](const Coordinator& own) { own.WaitForStop(); });
   EXPECT_EQ(coord.Join(), ALLSTOP_STOPPED_BY_ERROR);
-  const Info info = InfoOf(coord);
+  const Record info = RecordOf(coord);
   EXPECT_EQ(info.name, "NativeError");
   EXPECT_EQ(info.message, "disk gone");
   EXPECT_EQ(info.native_type, "std::runtime_error");
@@ -57,8 +40,8 @@ TEST(ThreadTest, WhatItThrowsStopsEverybodyAndSaysWhoAndWhat) {
 TEST(ThreadTest, CatchesWhatIsNoException) {
   const Coordinator coord = Coordinator::Create();
   Thread(coord, "thrower", [] { throw 42; }).Join();
-  EXPECT_EQ(InfoOf(coord).native_type, "int");
-  EXPECT_EQ(InfoOf(coord).message, "not a std::exception");
+  EXPECT_EQ(RecordOf(coord).native_type, "int");
+  EXPECT_EQ(RecordOf(coord).message, "not a std::exception");
 }
 
 TEST(ThreadTest, DestroysItsFunctionBeforeItCountsAsEnded) {
@@ -78,7 +61,7 @@ TEST(ThreadTest, AThreadThatFailsAfterTheJoinIsSuppressedAndCrashesNothing) {
   coord.RequestStop();
   coord.Join();
   Thread(coord, "late", [] { throw std::logic_error("too late"); }).Join();
-  EXPECT_EQ(InfoOf(coord).message, "");
+  EXPECT_EQ(RecordOf(coord).message, "");
 }
 
 TEST(StopOnExceptionTest, ReportsAndSwallows) {
@@ -86,7 +69,7 @@ TEST(StopOnExceptionTest, ReportsAndSwallows) {
   EXPECT_TRUE(StopOnException(coord, [] {}));
   EXPECT_FALSE(coord.ShouldStop());
   EXPECT_FALSE(StopOnException(coord, [] { throw std::out_of_range("at 7"); }));
-  EXPECT_EQ(InfoOf(coord).native_type, "std::out_of_range");
+  EXPECT_EQ(RecordOf(coord).native_type, "std::out_of_range");
 }
 
 TEST(StopOnExceptionTest, ThrowsOnWhatNobodyWouldEverSee) {
