@@ -40,12 +40,12 @@ Napi::Value CreateCoordinator(const Info& info) {
 }
 
 Napi::Value HasCoordinator(const Info& info) {
-  const bool found = core::Registry::Get().Find(IdArgument(info, 0)) != nullptr;
+  const bool found = core::Registry<core::Coordinator>::Get().Find(IdArgument(info, 0)) != nullptr;
   return Napi::Boolean::New(info.Env(), found);
 }
 
 Napi::Value AttachCoordinator(const Info& info) {
-  const auto coordinator = core::Registry::Get().Find(IdArgument(info, 0));
+  const auto coordinator = core::Registry<core::Coordinator>::Get().Find(IdArgument(info, 0));
   return coordinator ? Attachment::Make(*Environment::Of(info), coordinator) : info.Env().Null();
 }
 

@@ -354,7 +354,7 @@ Napi::Value Attachment::Publish(const Info& info) {
 
 Napi::Value Attachment::Revoke(const Info& info) {
   environment_->Unpublish(coordinator_->id());
-  core::Registry::Get().Remove(coordinator_->id());
+  core::Registry<core::Coordinator>::Get().Remove(coordinator_->id());
   return info.Env().Undefined();
 }
 

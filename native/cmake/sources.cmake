@@ -1,11 +1,11 @@
 # The core and its table, from native/. No Node header is on the path of these.
 set(ALLSTOP_CORE_SOURCES
+  core/bounded_queue.cc
   core/coordinator.cc
   core/coordinator_threads.cc
   core/deadline.cc
   core/error_record.cc
   core/identity.cc
-  core/registry.cc
   core/requester.cc
   core/stop_record.cc
   core/stop_timer.cc

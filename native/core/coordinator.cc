@@ -56,14 +56,14 @@
 namespace allstop::core {
 
 Coordinator::Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth)
-    : id_(Registry::Get().NextId()),
+    : id_(Registry<Coordinator>::Get().NextId()),
       options_(std::move(options)),
       parent_(std::move(parent)),
       depth_(depth) {}
 
 std::shared_ptr<Coordinator> Coordinator::Create(Options options) {
   std::shared_ptr<Coordinator> made(new Coordinator(std::move(options), nullptr, 0));
-  Registry::Get().Add(made->id_, made);
+  Registry<Coordinator>::Get().Add(made->id_, made);
   return made;
 }
 
@@ -80,12 +80,12 @@ std::shared_ptr<Coordinator> Coordinator::CreateChild(Options options) {
       child->LatchFromParent(record_, effects);
     }
   }
-  Registry::Get().Add(child->id_, child);
+  Registry<Coordinator>::Get().Add(child->id_, child);
   return child;
 }
 
 Coordinator::~Coordinator() {
-  Registry::Get().Remove(id_);
+  Registry<Coordinator>::Get().Remove(id_);
   if (parent_) {
     const std::lock_guard<std::mutex> lock(parent_->mutex_);
     parent_->children_.erase(this);

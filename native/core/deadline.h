@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 class Deadline {
  public:
   static Deadline Never() { return Deadline(std::nullopt); }
+  static Deadline Passed() { return Deadline(Clock::time_point::min()); }
 
   // `timeout_ms` from `start`; not negative, not NaN. Infinity is never, and so is
   // a century: the clocks hold three, counted from 1970 or from the last boot, and

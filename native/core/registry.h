@@ -1,4 +1,4 @@
-// The process-wide registry: from a coordinator's id to the coordinator.
+// The process-wide registries: from an id to the object of that kind.
 #ifndef ALLSTOP_CORE_REGISTRY_H_
 #define ALLSTOP_CORE_REGISTRY_H_
 
@@ -6,27 +6,47 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 namespace allstop::core {
 
-class Coordinator;
-
-// Owns nothing: whoever published a handle holds the coordinator. Any thread.
+// Owns nothing: whoever published a handle holds the object. Any thread.
+template <typename Object>
 class Registry {
  public:
   // Allocated once and never destroyed, since threads outlive process.exit().
-  static Registry& Get();
+  static Registry& Get() {
+    static Registry* const registry = new Registry;
+    return *registry;
+  }
 
-  std::uint64_t NextId();  // never used twice
-  void Add(std::uint64_t id, std::weak_ptr<Coordinator> coordinator);
-  void Remove(std::uint64_t id);
+  // Never used twice.
+  std::uint64_t NextId() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return next_id_++;
+  }
+
+  void Add(std::uint64_t id, std::weak_ptr<Object> object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    objects_[id] = std::move(object);
+  }
+
+  void Remove(std::uint64_t id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    objects_.erase(id);
+  }
+
   // Null if there is none, it is gone, or it was removed.
-  std::shared_ptr<Coordinator> Find(std::uint64_t id) const;
+  std::shared_ptr<Object> Find(std::uint64_t id) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = objects_.find(id);
+    return found == objects_.end() ? nullptr : found->second.lock();
+  }
 
  private:
   mutable std::mutex mutex_;  // first in the lock order; guards what follows
   std::uint64_t next_id_ = 1;
-  std::unordered_map<std::uint64_t, std::weak_ptr<Coordinator>> coordinators_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<Object>> objects_;
 };
 
 }  // namespace allstop::core

@@ -24,24 +24,24 @@ using test::Named;
 TEST(RegistryTest, FindsACoordinatorByItsIdWhileItLives) {
   auto coordinator = MakeCoordinator();
   auto child = coordinator->CreateChild(Named());
-  EXPECT_EQ(Registry::Get().Find(coordinator->id()), coordinator);
-  EXPECT_EQ(Registry::Get().Find(child->id()), child);
+  EXPECT_EQ(Registry<Coordinator>::Get().Find(coordinator->id()), coordinator);
+  EXPECT_EQ(Registry<Coordinator>::Get().Find(child->id()), child);
 
   const std::uint64_t id = child->id();
   child.reset();
-  EXPECT_EQ(Registry::Get().Find(id), nullptr);
-  EXPECT_EQ(Registry::Get().Find(coordinator->id()), coordinator);
+  EXPECT_EQ(Registry<Coordinator>::Get().Find(id), nullptr);
+  EXPECT_EQ(Registry<Coordinator>::Get().Find(coordinator->id()), coordinator);
 }
 
 TEST(RegistryTest, KnowsNothingOfIdsThatItNeverGave) {
-  EXPECT_EQ(Registry::Get().Find(0), nullptr);
-  EXPECT_EQ(Registry::Get().Find(~std::uint64_t{0}), nullptr);
+  EXPECT_EQ(Registry<Coordinator>::Get().Find(0), nullptr);
+  EXPECT_EQ(Registry<Coordinator>::Get().Find(~std::uint64_t{0}), nullptr);
 }
 
 TEST(RegistryTest, WhatWasRemovedIsNotFoundThoughItLives) {
   const auto coordinator = MakeCoordinator();
-  Registry::Get().Remove(coordinator->id());
-  EXPECT_EQ(Registry::Get().Find(coordinator->id()), nullptr);
+  Registry<Coordinator>::Get().Remove(coordinator->id());
+  EXPECT_EQ(Registry<Coordinator>::Get().Find(coordinator->id()), nullptr);
 }
 
 TEST(RegistryTest, OwnsNothing) {
@@ -75,7 +75,7 @@ TEST(RegistryTest, HoldsTenThousandCoordinators) {
   std::vector<std::shared_ptr<Coordinator>> coordinators;
   for (int i = 0; i < 10'000; ++i) coordinators.push_back(MakeCoordinator());
   for (const auto& coordinator : coordinators) {
-    ASSERT_EQ(Registry::Get().Find(coordinator->id()), coordinator);
+    ASSERT_EQ(Registry<Coordinator>::Get().Find(coordinator->id()), coordinator);
   }
 }
 
@@ -86,7 +86,7 @@ TEST(RegistryTest, ALookupThatRacesWithTheEndFindsItWholeOrNotAtAll) {
     test::Barrier start(2);
     std::thread finder([&] {
       start.Arrive();
-      if (const auto found = Registry::Get().Find(id)) {
+      if (const auto found = Registry<Coordinator>::Get().Find(id)) {
         EXPECT_EQ(found->id(), id);
         found->RequestStop(test::Plain());
       }
@@ -94,7 +94,7 @@ TEST(RegistryTest, ALookupThatRacesWithTheEndFindsItWholeOrNotAtAll) {
     start.Arrive();
     coordinator.reset();
     finder.join();
-    ASSERT_EQ(Registry::Get().Find(id), nullptr);
+    ASSERT_EQ(Registry<Coordinator>::Get().Find(id), nullptr);
   }
 }
 

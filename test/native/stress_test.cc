@@ -165,7 +165,7 @@ class Actor {
     shared_->EndedThreads();
     shared_->ThisThread(Via::kCall);
     shared_->RemoveLink(shared_->AddLink("a link"));
-    EXPECT_EQ(Registry::Get().Find(shared_->id()), shared_);
+    EXPECT_EQ(Registry<Coordinator>::Get().Find(shared_->id()), shared_);
   }
 
   const std::shared_ptr<Coordinator> shared_;

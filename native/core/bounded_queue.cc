@@ -1,0 +1,313 @@
+// Invariants, cited below by number.
+//
+//  1. items_ holds every item that was pushed and not popped; a push or a pop moves
+//     items and says how many under one hold of mutex_. So each is delivered once.
+//  2. There are at most `capacity` items, but for those that were returned.
+//  3. pending_pushes_ counts the pushes that wait and that Close has not cancelled
+//     one by one. While there are any, a closed queue has not come to its end.
+//  4. A waiter is in the list of its side exactly while it is kListed. kTold means
+//     that it was taken from there on account of something that it may take, and has
+//     not answered yet.
+//
+// No wake-up is lost. A thread that blocks tests its predicate under mutex_, and
+// every change that can make one true (an item, room, the end of the pending pushes,
+// Close, a stop) is made under mutex_ and tells somebody after it. An item, or a free
+// place, is told to one waiter for each. Those told who are blocked take it when they
+// run, whatever woke them: the predicate comes before the deadline. Those told who
+// are not either take it, or say Forget or Await, which pass it on (4) or see it.
+// Whoever has been told may find it gone: others need not wait for their turn.
+//
+// A stop is known in two ways. ShouldStop() is asked at each try. OnStop comes after
+// it, and ends the waits that began before a stop, even if it is cleared again. The
+// coordinator's mutex is never taken under ours: what a wait compares is the
+// generation that it has read before, with the one that OnStop has read.
+//
+// Nothing deadlocks: mutex_ is taken alone, and nothing is called out to while it is
+// held (Told come when it is released). Items are freed by their owners.
+#include "bounded_queue.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "registry.h"
+
+namespace allstop::core {
+namespace {
+
+// No stop is news to it: only whether one stands now.
+constexpr BoundedQueue::Wait kJustNow{std::numeric_limits<std::uint64_t>::max(), false};
+
+}  // namespace
+
+// All that the coordinator holds of a queue.
+class BoundedQueue::StopObserver final : public Observer {
+ public:
+  explicit StopObserver(std::weak_ptr<BoundedQueue> queue) : queue_(std::move(queue)) {}
+  void OnStop() override {
+    if (const auto queue = queue_.lock()) queue->OnStop();
+  }
+  void OnClear() override {}
+  void OnJoinProgress() override {}
+
+ private:
+  const std::weak_ptr<BoundedQueue> queue_;
+};
+
+BoundedQueue::Told::~Told() {
+  if (all_threads_) changed_->notify_all();
+  for (; !all_threads_ && threads_ > 0; --threads_) changed_->notify_one();
+  for (const auto& waiter : waiters_) waiter->OnProgress();
+}
+
+std::shared_ptr<BoundedQueue> BoundedQueue::Create(Options options) {
+  std::shared_ptr<BoundedQueue> queue(new BoundedQueue(std::move(options)));
+  if (Coordinator* const coordinator = queue->options_.coordinator.get()) {
+    queue->stop_observer_ = std::make_shared<StopObserver>(queue);
+    coordinator->AddObserver(queue->stop_observer_, nullptr);
+    coordinator->SetInterested(*queue->stop_observer_, true);
+  }
+  Registry<BoundedQueue>::Get().Add(queue->id_, queue);
+  return queue;
+}
+
+BoundedQueue::BoundedQueue(Options options)
+    : id_(Registry<BoundedQueue>::Get().NextId()), options_(std::move(options)) {}
+
+BoundedQueue::~BoundedQueue() {
+  Registry<BoundedQueue>::Get().Remove(id_);
+  if (stop_observer_) options_.coordinator->RemoveObserver(*stop_observer_);
+}
+
+std::size_t BoundedQueue::size() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return items_.size();
+}
+
+bool BoundedQueue::closed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closed_;
+}
+
+// ---------------------------------------------------------------- what may be done
+
+bool BoundedQueue::IsStopped(const Wait& wait) const {
+  if (!options_.coordinator) return false;
+  return options_.coordinator->ShouldStop() || stops_seen_ > wait.generation;
+}
+
+std::size_t BoundedQueue::Room() const {
+  const std::size_t size = items_.size();
+  return size < options_.capacity ? static_cast<std::size_t>(options_.capacity - size) : 0;
+}
+
+Status BoundedQueue::MayPush(const Wait& wait) const {
+  if (IsStopped(wait) || pending_cancelled_) return Status::kCancelled;
+  if (closed_ && !wait.admitted) return Status::kCancelled;
+  return Room() > 0 ? Status::kOk : Status::kDeadlineExceeded;
+}
+
+Status BoundedQueue::MayPop(const Wait& wait) const {
+  if (!items_.empty()) return Status::kOk;
+  if (IsStopped(wait)) return Status::kCancelled;
+  return closed_ && pending_pushes_ == 0 ? Status::kOutOfRange : Status::kDeadlineExceeded;  // 3
+}
+
+bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
+  const Status status = side == Side::kProducers ? MayPush(wait) : MayPop(wait);
+  return status != Status::kDeadlineExceeded;
+}
+
+// ---------------------------------------------------------------- pushing and popping
+
+Status BoundedQueue::Push(QueueItem* items, std::size_t count, const Deadline& deadline,
+                          std::size_t& pushed) {
+  Status status = ContinuePush(kJustNow, items, count, Deadline::Passed(), pushed);
+  if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
+  Wait wait = BeginWait();
+  if (!BeginPush(wait)) return Status::kCancelled;
+  struct End {
+    BoundedQueue& queue;
+    ~End() { queue.EndPush(); }
+  } const end{*this};
+  std::size_t more = 0;
+  status = ContinuePush(wait, items + pushed, count - pushed, deadline, more);
+  pushed += more;
+  return status;
+}
+
+Status BoundedQueue::Pop(QueueItem* items, std::size_t max, const Deadline& deadline,
+                         std::size_t& popped) {
+  const Status status = ContinuePop(kJustNow, items, max, Deadline::Passed(), popped);
+  if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
+  return ContinuePop(BeginWait(), items, max, deadline, popped);
+}
+
+BoundedQueue::Wait BoundedQueue::BeginWait() const {
+  return {options_.coordinator ? options_.coordinator->generation() : 0, false};
+}
+
+bool BoundedQueue::BeginPush(Wait& wait) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_ || IsStopped(wait)) return false;
+  ++pending_pushes_;
+  wait.admitted = true;
+  return true;
+}
+
+void BoundedQueue::EndPush() {
+  Told told;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--pending_pushes_ == 0 && closed_) TellAll(consumers_, told);  // it is the end now (3)
+}
+
+Status BoundedQueue::ContinuePush(const Wait& wait, QueueItem* items, std::size_t count,
+                                  const Deadline& deadline, std::size_t& pushed) {
+  pushed = 0;
+  while (true) {
+    Told told;
+    std::unique_lock<std::mutex> lock(mutex_);
+    Status status = MayPush(wait);
+    while (status == Status::kDeadlineExceeded) {
+      if (!Block(producers_, lock, deadline)) return status;
+      status = MayPush(wait);
+    }
+    if (status != Status::kOk) return status;
+    const std::size_t fit = std::min(count - pushed, Room());
+    try {
+      items_.Reserve(fit);
+    } catch (...) {
+      Tell(producers_, 1, told);  // the place that we were told of
+      throw;
+    }
+    for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[pushed++]));
+    Tell(consumers_, fit, told);
+    if (pushed == count) return Status::kOk;
+  }
+}
+
+Status BoundedQueue::ContinuePop(const Wait& wait, QueueItem* items, std::size_t max,
+                                 const Deadline& deadline, std::size_t& popped) {
+  popped = 0;
+  Told told;
+  std::unique_lock<std::mutex> lock(mutex_);
+  Status status = MayPop(wait);
+  while (status == Status::kDeadlineExceeded) {
+    if (!Block(consumers_, lock, deadline)) return status;
+    status = MayPop(wait);
+  }
+  if (status != Status::kOk) return status;
+  for (; popped < max && !items_.empty(); ++popped) items[popped] = items_.Pop();
+  Tell(producers_, popped, told);
+  return Status::kOk;
+}
+
+bool BoundedQueue::Return(QueueItem* items, std::size_t count) noexcept {
+  Told told;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  try {
+    items_.Reserve(count);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  for (std::size_t i = count; i > 0; --i) items_.PushFront(std::move(items[i - 1]));
+  Tell(consumers_, count, told);
+  return true;
+}
+
+void BoundedQueue::Close(bool cancel_pending) {
+  Told producers;
+  Told consumers;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  if (cancel_pending) pending_cancelled_ = true;
+  if (cancel_pending) TellAll(producers_, producers);
+  TellAll(consumers_, consumers);
+}
+
+void BoundedQueue::OnStop() {
+  options_.coordinator->TakeUnseen(*stop_observer_);  // it need not be kept for us
+  const std::uint64_t generation = options_.coordinator->generation();
+  Told producers;
+  Told consumers;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stops_seen_ = std::max(stops_seen_, generation);
+  TellAll(producers_, producers);
+  TellAll(consumers_, consumers);
+}
+
+// ---------------------------------------------------------------- waiting
+
+bool BoundedQueue::Block(Waiters& waiters, std::unique_lock<std::mutex>& lock,
+                         const Deadline& deadline) {
+  if (deadline.HasPassed()) return false;
+  ++waiters.blocked;
+  if (const auto at = deadline.at()) {
+    waiters.changed.wait_until(lock, *at);
+  } else {
+    waiters.changed.wait(lock);
+  }
+  --waiters.blocked;
+  // It may have been another's: then somebody is told once more, in vain.
+  if (waiters.notified > 0) --waiters.notified;
+  return true;
+}
+
+bool BoundedQueue::Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter) {
+  Waiters& waiters = At(side);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (MayProgress(side, wait)) return false;
+  if (waiter->phase_ == QueueWaiter::Phase::kListed) return true;
+  waiter->place_ = waiters.listed.insert(waiters.listed.end(), waiter);
+  waiter->phase_ = QueueWaiter::Phase::kListed;
+  return true;
+}
+
+void BoundedQueue::Forget(Side side, QueueWaiter& waiter) {
+  Told told;
+  std::list<std::shared_ptr<QueueWaiter>> unlisted;  // freed after the lock is released
+  Waiters& waiters = At(side);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto phase = std::exchange(waiter.phase_, QueueWaiter::Phase::kIdle);
+  if (phase == QueueWaiter::Phase::kListed) {
+    unlisted.splice(unlisted.end(), waiters.listed, waiter.place_);
+  }
+  const bool may_progress = side == Side::kProducers ? Room() > 0 : !items_.empty();
+  if (phase == QueueWaiter::Phase::kTold && may_progress) Tell(waiters, 1, told);
+}
+
+void BoundedQueue::Tell(Waiters& waiters, std::size_t how_many, Told& told) {
+  for (; how_many > 0; --how_many) {
+    const bool any_blocked = waiters.blocked > waiters.notified;
+    if (!any_blocked && waiters.listed.empty()) return;
+    const bool tells_listed = !waiters.listed.empty() && (waiters.listed_is_next || !any_blocked);
+    waiters.listed_is_next = !tells_listed;
+    if (tells_listed) {
+      waiters.listed.front()->phase_ = QueueWaiter::Phase::kTold;
+      told.waiters_.splice(told.waiters_.end(), waiters.listed, waiters.listed.begin());
+    } else {
+      ++waiters.notified;
+      ++told.threads_;
+      told.changed_ = &waiters.changed;
+    }
+  }
+}
+
+void BoundedQueue::TellAll(Waiters& waiters, Told& told) {
+  Tell(waiters, std::numeric_limits<std::size_t>::max(), told);
+  told.changed_ = &waiters.changed;
+  told.all_threads_ = true;  // cheaper than one by one
+}
+
+void BoundedQueue::Retain() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (foreign_references_++ == 0) self_ = shared_from_this();
+}
+
+void BoundedQueue::Release() {
+  std::shared_ptr<BoundedQueue> last;  // freed after the lock is released
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--foreign_references_ == 0) last = std::move(self_);
+}
+
+}  // namespace allstop::core

@@ -1,0 +1,169 @@
+// A queue of bytes between threads, native ones and JavaScript's, that holds
+// producers up when it is full.
+#ifndef ALLSTOP_CORE_BOUNDED_QUEUE_H_
+#define ALLSTOP_CORE_BOUNDED_QUEUE_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "coordinator.h"
+#include "deadline.h"
+#include "queue_ring.h"
+#include "status.h"
+
+namespace allstop::core {
+
+// Somebody who waits at a queue and cannot block: told once, with no lock held, on
+// whatever thread made the change, and then owes it an answer: Await or Forget. It
+// must not block, must not throw, and must not wait for JavaScript.
+class QueueWaiter {
+ public:
+  virtual ~QueueWaiter() = default;
+  virtual void OnProgress() = 0;
+
+ private:
+  friend class BoundedQueue;
+  enum class Phase : std::uint8_t { kIdle, kListed, kTold };
+
+  // Guarded by the queue's mutex.
+  Phase phase_ = Phase::kIdle;
+  std::list<std::shared_ptr<QueueWaiter>>::iterator place_;  // while it is kListed
+};
+
+// Producers push at one side, consumers pop at the other; first in, first out.
+//
+// Every method may be called on any thread that holds a reference; none blocks
+// unless it says so. With a coordinator, a stop ends every wait at once: from then
+// on nothing is pushed, and what is there can still be popped.
+class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
+ public:
+  enum class Codec : std::uint8_t { kStructured, kBytes };  // as in lib/native.ts
+  enum class Side : std::uint8_t { kProducers, kConsumers };
+
+  struct Options {
+    std::string name;
+    std::uint64_t capacity = 1;  // in items, not 0
+    Codec codec = Codec::kBytes;
+    std::shared_ptr<Coordinator> coordinator;  // may be null
+  };
+
+  static std::shared_ptr<BoundedQueue> Create(Options options);
+  ~BoundedQueue();
+  BoundedQueue(const BoundedQueue&) = delete;
+  BoundedQueue& operator=(const BoundedQueue&) = delete;
+
+  std::uint64_t id() const { return id_; }
+  const Options& options() const { return options_; }
+
+  // Best-effort guesses, as others go on.
+  std::size_t size() const;
+  bool closed() const;
+
+  // Pushes in order as many of the `count` items as it can until the deadline, and
+  // tells how many; the others stay the caller's. Blocks, unless the deadline has
+  // passed. kOk: all; kDeadlineExceeded; kCancelled: closed, or a stop.
+  Status Push(QueueItem* items, std::size_t count, const Deadline& deadline, std::size_t& pushed);
+  // Pops 1 to `max` items: those that are there, once there is one. Blocks, unless
+  // the deadline has passed. kOk; kDeadlineExceeded; and when it is empty: kCancelled:
+  // a stop; kOutOfRange: closed, and nobody's push is waiting any more.
+  Status Pop(QueueItem* items, std::size_t max, const Deadline& deadline, std::size_t& popped);
+  // Puts back at the front, in their order, what was popped and not delivered. For a
+  // moment there may be more items than the capacity. False: no memory.
+  bool Return(QueueItem* items, std::size_t count) noexcept;
+
+  // From now on nobody begins to push. Who waits to push already is let in as
+  // consumers make room, or, with `cancel_pending`, is told kCancelled. May be
+  // called again.
+  void Close(bool cancel_pending);
+
+  // For those who wait in several steps.
+
+  struct Wait {
+    std::uint64_t generation;  // stops since then end it, also if they are cleared
+    bool admitted = false;     // it began before the queue was closed
+  };
+  Wait BeginWait() const;
+  // A push that will wait: as long as it does, it is one that Close lets in. False:
+  // closed, or stopped. True: EndPush is owed, once.
+  bool BeginPush(Wait& wait);
+  void EndPush();
+  Status ContinuePush(const Wait& wait, QueueItem* items, std::size_t count,
+                      const Deadline& deadline, std::size_t& pushed);
+  Status ContinuePop(const Wait& wait, QueueItem* items, std::size_t max, const Deadline& deadline,
+                     std::size_t& popped);
+  // Has `waiter` told when continuing may come to something. False: it may now.
+  bool Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter);
+  // It waits no longer, and is not told. If it was just told, another one is instead.
+  void Forget(Side side, QueueWaiter& waiter);
+
+  // One reference more, one less, for owners that are not C++ (see abi/).
+  void Retain();
+  void Release();
+
+ private:
+  class StopObserver;
+
+  // Whoever waits at one side. Guarded by mutex_.
+  struct Waiters {
+    std::condition_variable changed;
+    std::uint32_t blocked = 0;                       // threads in changed.wait
+    std::uint32_t notified = 0;                      // of those, at most; not yet running again
+    std::list<std::shared_ptr<QueueWaiter>> listed;  // the longest first
+    bool listed_is_next = false;  // in turns with the blocked, so that nobody starves
+  };
+
+  // Whom to tell when the mutex is released.
+  class Told {
+   public:
+    Told() = default;
+    ~Told();
+    Told(const Told&) = delete;
+    Told& operator=(const Told&) = delete;
+
+   private:
+    friend class BoundedQueue;
+    std::condition_variable* changed_ = nullptr;
+    std::uint32_t threads_ = 0;  // to notify
+    bool all_threads_ = false;
+    std::list<std::shared_ptr<QueueWaiter>> waiters_;
+  };
+
+  explicit BoundedQueue(Options options);
+  void OnStop();
+
+  Waiters& At(Side side) { return side == Side::kProducers ? producers_ : consumers_; }
+
+  // All of these: the mutex is held. kDeadlineExceeded: it would have to wait.
+  bool IsStopped(const Wait& wait) const;
+  Status MayPush(const Wait& wait) const;
+  Status MayPop(const Wait& wait) const;
+  bool MayProgress(Side side, const Wait& wait) const;
+  std::size_t Room() const;
+  static void Tell(Waiters& waiters, std::size_t how_many, Told& told);
+  static void TellAll(Waiters& waiters, Told& told);
+  static bool Block(Waiters& waiters, std::unique_lock<std::mutex>& lock, const Deadline& deadline);
+
+  const std::uint64_t id_;
+  const Options options_;
+  std::shared_ptr<StopObserver> stop_observer_;  // null without a coordinator
+
+  mutable std::mutex mutex_;  // guards all that follows
+  QueueRing items_;
+  Waiters producers_;
+  Waiters consumers_;
+  bool closed_ = false;
+  bool pending_cancelled_ = false;
+  std::uint64_t pending_pushes_ = 0;  // those that wait
+  std::uint64_t stops_seen_ = 0;      // the coordinator's generation, as OnStop found it
+  std::uint32_t foreign_references_ = 0;
+  std::shared_ptr<BoundedQueue> self_;  // held while there are any
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_BOUNDED_QUEUE_H_

@@ -1,0 +1,179 @@
+// Many producers and consumers, stops, closes and consumers that die: every item is
+// delivered once, or is still there, and each producer's come in its order.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/bounded_queue.h"
+#include "seed.h"
+
+namespace allstop::core {
+namespace {
+
+struct Number {
+  std::uint32_t producer;
+  std::uint32_t sequence;
+};
+
+QueueItem ToItem(Number number) { return QueueItem(&number, sizeof(number)); }
+Number ToNumber(const QueueItem& item) {
+  Number number;
+  std::memcpy(&number, item.data(), sizeof(number));
+  return number;
+}
+
+constexpr std::uint32_t kProducers = 4;
+constexpr std::uint32_t kConsumers = 4;
+
+// What came out, in the order of each consumer.
+using Received = std::vector<std::vector<Number>>;
+
+void ExpectEachOnce(const Received& received, const std::vector<std::uint32_t>& pushed) {
+  std::vector<std::vector<int>> times(pushed.size());
+  for (std::size_t i = 0; i < pushed.size(); ++i) times[i].resize(pushed[i]);
+  for (const auto& each : received) {
+    for (const Number number : each) {
+      ASSERT_LT(number.sequence, pushed[number.producer]);
+      ++times[number.producer][number.sequence];
+    }
+  }
+  for (const auto& each : times) {
+    ASSERT_TRUE(std::all_of(each.begin(), each.end(), [](int count) { return count == 1; }));
+  }
+}
+
+void ExpectOrder(const Received& received) {
+  for (const auto& each : received) {
+    std::map<std::uint32_t, std::uint32_t> next;
+    for (const Number number : each) {
+      ASSERT_GE(number.sequence, next[number.producer]);
+      next[number.producer] = number.sequence + 1;
+    }
+  }
+}
+
+TEST(BoundedQueueStressTest, EveryItemOnceAndInOrder) {
+  std::mt19937 random(test::Seed());
+  for (int round = 0; round < 20; ++round) {
+    const auto queue = BoundedQueue::Create({"", 1 + random() % 64, {}, nullptr});
+    const std::uint32_t count = 2'000;
+    std::vector<std::thread> producers;
+    for (std::uint32_t id = 0; id < kProducers; ++id) {
+      producers.emplace_back([&, id, seed = random()] {
+        std::mt19937 own(seed);
+        for (std::uint32_t sent = 0; sent < count;) {
+          std::vector<QueueItem> batch;
+          for (std::uint32_t i = own() % 5; batch.size() <= i && sent + batch.size() < count;) {
+            batch.push_back(ToItem({id, sent + static_cast<std::uint32_t>(batch.size())}));
+          }
+          std::size_t pushed = 0;
+          const auto deadline = own() % 4 == 0 ? Deadline::Passed() : Deadline::After(own() % 3);
+          queue->Push(batch.data(), batch.size(), deadline, pushed);
+          sent += static_cast<std::uint32_t>(pushed);
+        }
+      });
+    }
+    Received received(kConsumers);
+    std::vector<std::thread> consumers;
+    for (std::uint32_t id = 0; id < kConsumers; ++id) {
+      consumers.emplace_back([&, id, seed = random()] {
+        std::mt19937 own(seed);
+        QueueItem items[7];
+        while (true) {
+          std::size_t popped = 0;
+          const Status status =
+              queue->Pop(items, 1 + own() % 7, Deadline::After(own() % 3), popped);
+          if (status == Status::kOutOfRange) return;
+          for (std::size_t i = 0; i < popped; ++i) received[id].push_back(ToNumber(items[i]));
+        }
+      });
+    }
+    for (auto& thread : producers) thread.join();
+    queue->Close(false);
+    for (auto& thread : consumers) thread.join();
+    ExpectEachOnce(received, std::vector<std::uint32_t>(kProducers, count));
+    ExpectOrder(received);
+  }
+}
+
+// Consumers die with items in their hands and give them back, waiters among them;
+// then a stop, or a close that cancels, comes at any time.
+TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
+  class Waiter final : public QueueWaiter {
+   public:
+    void OnProgress() override { told = true; }
+    std::atomic<bool> told{false};
+  };
+  std::mt19937 random(test::Seed());
+  for (int round = 0; round < 40; ++round) {
+    const auto coordinator = Coordinator::Create({});
+    const auto queue = BoundedQueue::Create({"", 1 + random() % 16, {}, coordinator});
+    std::vector<std::uint32_t> sent(kProducers);
+    Received received(kConsumers + 1);
+    std::vector<std::thread> threads;
+    for (std::uint32_t id = 0; id < kProducers; ++id) {
+      threads.emplace_back([&, id] {
+        while (true) {
+          QueueItem item = ToItem({id, sent[id]});
+          std::size_t pushed = 0;
+          if (queue->Push(&item, 1, Deadline::Never(), pushed) != Status::kOk) return;
+          ++sent[id];
+        }
+      });
+    }
+    for (std::uint32_t id = 0; id < kConsumers; ++id) {
+      threads.emplace_back([&, id, seed = random()] {
+        std::mt19937 own(seed);
+        const auto waiter = std::make_shared<Waiter>();
+        QueueItem items[4];
+        while (true) {
+          std::size_t popped = 0;
+          Status status;
+          if (own() % 2 == 0) {
+            status = queue->Pop(items, 1 + own() % 4, Deadline::Never(), popped);
+          } else {
+            status = queue->Pop(items, 1, Deadline::Passed(), popped);
+            if (status == Status::kDeadlineExceeded) {
+              queue->Await(BoundedQueue::Side::kConsumers, queue->BeginWait(), waiter);
+              std::this_thread::yield();
+              queue->Forget(BoundedQueue::Side::kConsumers, *waiter);
+              continue;
+            }
+          }
+          if (status != Status::kOk) return;
+          if (own() % 8 == 0) {
+            ASSERT_TRUE(queue->Return(items, popped));
+            continue;
+          }
+          for (std::size_t i = 0; i < popped; ++i) received[id].push_back(ToNumber(items[i]));
+        }
+      });
+    }
+    // Once enough has gone through, whatever the machine makes of it.
+    const std::uint64_t enough = random() % 3'000;
+    for (std::uint64_t seen = 0; seen < enough; ++seen) std::this_thread::yield();
+    if (random() % 2 == 0) {
+      coordinator->RequestStop({});
+    } else {
+      queue->Close(true);
+    }
+    for (auto& thread : threads) thread.join();
+    for (QueueItem left;;) {
+      std::size_t popped = 0;
+      if (queue->Pop(&left, 1, Deadline::Passed(), popped) != Status::kOk) break;
+      received[kConsumers].push_back(ToNumber(left));
+    }
+    ExpectEachOnce(received, sent);
+  }
+}
+
+}  // namespace
+}  // namespace allstop::core
