@@ -6,6 +6,7 @@
     {
       "target_name": "allstop",
       "sources": [
+        "native/abi/queue.cc",
         "native/abi/table.cc",
         "native/binding/addon.cc",
         "native/binding/attachment.cc",

@@ -12,14 +12,14 @@ headers=native/include
 node_headers=$(node -p "require('node-api-headers').include_dir")
 strict=(-Wall -Wextra -pedantic -Werror -fsyntax-only -I "$headers" -isystem "$node_headers")
 for compiler in gcc clang; do
-  for header in allstop.h allstop_poll.h allstop_node.h; do
+  for header in allstop.h allstop_poll.h allstop_queue.h allstop_node.h; do
     "$compiler" -std=c11 "${strict[@]}" -include "allstop/$header" -x c /dev/null
   done
 done
 for compiler in g++ clang++; do
-  for header in allstop.h allstop_poll.h allstop_node.h allstop.hpp allstop_bridges.hpp \
-    allstop_coordinator.hpp allstop_exceptions.hpp allstop_tensorflow.hpp \
-    allstop_threadsafe_function.hpp; do
+  for header in allstop.h allstop_poll.h allstop_queue.h allstop_node.h allstop.hpp \
+    allstop_bounded_queue.hpp allstop_bridges.hpp allstop_coordinator.hpp allstop_exceptions.hpp \
+    allstop_tensorflow.hpp allstop_threadsafe_function.hpp; do
     "$compiler" -std=c++17 "${strict[@]}" -include "allstop/$header" -x c++ /dev/null
   done
   "$compiler" -std=c++17 -fno-exceptions -fno-rtti "${strict[@]}" -include allstop/allstop.hpp \

@@ -25,7 +25,8 @@ static_assert(offsetof(allstop_record_info, id) == 32);
 static_assert(sizeof(allstop_record_info) == 32 + 7 * sizeof(allstop_string));
 static_assert(offsetof(allstop_table, retain) == 16);
 static_assert(offsetof(allstop_table, create) == 16 + 15 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 20 * sizeof(void*));
+static_assert(offsetof(allstop_table, queue_create) == 16 + 20 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 28 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::ErrorRecord::kMaxCauses);
 
@@ -55,36 +56,8 @@ static_assert(ALLSTOP_STOPPED_BY_ERROR == static_cast<allstop_status>(Status::kS
 
 allstop_status ToC(Status status) { return static_cast<allstop_status>(status); }
 
-Coordinator& FromState(allstop_state* state) { return *reinterpret_cast<Coordinator*>(state); }
-
-std::string ToString(allstop_string string) {
-  return string.data == nullptr ? std::string() : std::string(string.data, string.size);
-}
-
 allstop_string View(const std::string& text) {
   return text.empty() ? allstop_string{nullptr, 0} : allstop_string{text.data(), text.size()};
-}
-
-// No exception crosses the border. All that the core can throw here is for want
-// of memory (or of threads, which is the same to the caller).
-template <typename Body>
-allstop_status Guarded(Body body) noexcept {
-  try {
-    return body();
-  } catch (...) {
-    return ALLSTOP_RESOURCE_EXHAUSTED;
-  }
-}
-
-// A struct of an older header may be shorter, one of a newer header longer; what
-// we cannot understand at all is refused. 8: up to the first string.
-constexpr std::uint32_t kSmallestStruct = 8;
-
-template <typename Struct>
-Struct Read(const Struct& given) {
-  Struct read = {};
-  std::memcpy(&read, &given, std::min<std::size_t>(given.size, sizeof(read)));
-  return read;
 }
 
 std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given,
@@ -423,6 +396,14 @@ const allstop_table& Table() {
       ReportError,
       FirstError,
       NewId,
+      QueueCreate,
+      QueueRetain,
+      QueueRelease,
+      QueueEnqueue,
+      QueueDequeue,
+      QueueClose,
+      QueueInfo,
+      ItemCopy,
   };
   return table;
 }

@@ -2,6 +2,12 @@
 #ifndef ALLSTOP_ABI_TABLE_H_
 #define ALLSTOP_ABI_TABLE_H_
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "../core/bounded_queue.h"
 #include "../core/coordinator.h"
 #include "../include/allstop/allstop.h"
 
@@ -9,10 +15,55 @@ namespace allstop::abi {
 
 const allstop_table& Table();
 
-// The opaque type is the core's coordinator.
+// The opaque types are the core's.
 inline allstop_state* ToState(core::Coordinator* coordinator) {
   return reinterpret_cast<allstop_state*>(coordinator);
 }
+inline core::Coordinator& FromState(allstop_state* state) {
+  return *reinterpret_cast<core::Coordinator*>(state);
+}
+
+inline std::string ToString(allstop_string string) {
+  return string.data == nullptr ? std::string() : std::string(string.data, string.size);
+}
+
+// No exception crosses the border. All that the core can throw here is for want
+// of memory (or of threads, which is the same to the caller).
+template <typename Body>
+allstop_status Guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    return ALLSTOP_RESOURCE_EXHAUSTED;
+  }
+}
+
+// A struct of an older header may be shorter, one of a newer header longer; what
+// we cannot understand at all is refused. 8: up to the first field that matters.
+constexpr std::uint32_t kSmallestStruct = 8;
+
+template <typename Struct>
+Struct Read(const Struct& given) {
+  Struct read = {};
+  std::memcpy(&read, &given, std::min<std::size_t>(given.size, sizeof(read)));
+  return read;
+}
+
+inline allstop_queue_state* ToState(core::BoundedQueue* queue) {
+  return reinterpret_cast<allstop_queue_state*>(queue);
+}
+
+// What the table holds of queues (queue.cc).
+allstop_status QueueCreate(const allstop_queue_options* options, allstop_queue_state** queue);
+void QueueRetain(allstop_queue_state* queue);
+void QueueRelease(allstop_queue_state* queue);
+allstop_status QueueEnqueue(allstop_queue_state* queue, allstop_item* items, std::size_t count,
+                            double timeout_ms, std::size_t* enqueued);
+allstop_status QueueDequeue(allstop_queue_state* queue, allstop_item* items, std::size_t max,
+                            double timeout_ms, std::size_t* dequeued);
+allstop_status QueueClose(allstop_queue_state* queue, std::uint32_t flags);
+allstop_status QueueInfo(allstop_queue_state* queue, allstop_queue_info* info);
+allstop_status ItemCopy(const void* data, std::size_t size, allstop_item* item);
 
 }  // namespace allstop::abi
 

@@ -10,4 +10,5 @@ set(ALLSTOP_CORE_SOURCES
   core/stop_record.cc
   core/stop_timer.cc
   core/thread_registry.cc
+  abi/queue.cc
   abi/table.cc)

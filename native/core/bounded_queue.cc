@@ -1,16 +1,16 @@
 // Invariants, cited below by number.
 //
-//  1. items_ holds every item that was pushed and not popped; a push or a pop moves
+//  1. items_ holds every item that was enqueued and not dequeued; an enqueue or a dequeue moves
 //     items and says how many under one hold of mutex_. So each is delivered once.
 //  2. There are at most `capacity` items, but for those that were returned.
-//  3. pending_pushes_ counts the pushes that wait and that Close has not cancelled
+//  3. pending_enqueues_ counts the enqueues that wait and that Close has not cancelled
 //     one by one. While there are any, a closed queue has not come to its end.
 //  4. A waiter is in the list of its side exactly while it is kListed. kTold means
 //     that it was taken from there on account of something that it may take, and has
 //     not answered yet.
 //
 // No wake-up is lost. A thread that blocks tests its predicate under mutex_, and
-// every change that can make one true (an item, room, the end of the pending pushes,
+// every change that can make one true (an item, room, the end of the pending enqueues,
 // Close, a stop) is made under mutex_ and tells somebody after it. An item, or a free
 // place, is told to one waiter for each. Those told who are blocked take it when they
 // run, whatever woke them: the predicate comes before the deadline. Those told who
@@ -101,104 +101,104 @@ std::size_t BoundedQueue::Room() const {
   return size < options_.capacity ? static_cast<std::size_t>(options_.capacity - size) : 0;
 }
 
-Status BoundedQueue::MayPush(const Wait& wait) const {
+Status BoundedQueue::MayEnqueue(const Wait& wait) const {
   if (IsStopped(wait) || pending_cancelled_) return Status::kCancelled;
   if (closed_ && !wait.admitted) return Status::kCancelled;
   return Room() > 0 ? Status::kOk : Status::kDeadlineExceeded;
 }
 
-Status BoundedQueue::MayPop(const Wait& wait) const {
+Status BoundedQueue::MayDequeue(const Wait& wait) const {
   if (!items_.empty()) return Status::kOk;
   if (IsStopped(wait)) return Status::kCancelled;
-  return closed_ && pending_pushes_ == 0 ? Status::kOutOfRange : Status::kDeadlineExceeded;  // 3
+  return closed_ && pending_enqueues_ == 0 ? Status::kOutOfRange : Status::kDeadlineExceeded;  // 3
 }
 
 bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
-  const Status status = side == Side::kProducers ? MayPush(wait) : MayPop(wait);
+  const Status status = side == Side::kProducers ? MayEnqueue(wait) : MayDequeue(wait);
   return status != Status::kDeadlineExceeded;
 }
 
 // ---------------------------------------------------------------- pushing and popping
 
-Status BoundedQueue::Push(QueueItem* items, std::size_t count, const Deadline& deadline,
-                          std::size_t& pushed) {
-  Status status = ContinuePush(kJustNow, items, count, Deadline::Passed(), pushed);
+Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
+                             std::size_t& enqueued) {
+  Status status = ContinueEnqueue(kJustNow, items, count, Deadline::Passed(), enqueued);
   if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
   Wait wait = BeginWait();
-  if (!BeginPush(wait)) return Status::kCancelled;
+  if (!BeginEnqueue(wait)) return Status::kCancelled;
   struct End {
     BoundedQueue& queue;
-    ~End() { queue.EndPush(); }
+    ~End() { queue.EndEnqueue(); }
   } const end{*this};
   std::size_t more = 0;
-  status = ContinuePush(wait, items + pushed, count - pushed, deadline, more);
-  pushed += more;
+  status = ContinueEnqueue(wait, items + enqueued, count - enqueued, deadline, more);
+  enqueued += more;
   return status;
 }
 
-Status BoundedQueue::Pop(QueueItem* items, std::size_t max, const Deadline& deadline,
-                         std::size_t& popped) {
-  const Status status = ContinuePop(kJustNow, items, max, Deadline::Passed(), popped);
+Status BoundedQueue::Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline,
+                             std::size_t& dequeued) {
+  const Status status = ContinueDequeue(kJustNow, items, max, Deadline::Passed(), dequeued);
   if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
-  return ContinuePop(BeginWait(), items, max, deadline, popped);
+  return ContinueDequeue(BeginWait(), items, max, deadline, dequeued);
 }
 
 BoundedQueue::Wait BoundedQueue::BeginWait() const {
   return {options_.coordinator ? options_.coordinator->generation() : 0, false};
 }
 
-bool BoundedQueue::BeginPush(Wait& wait) {
+bool BoundedQueue::BeginEnqueue(Wait& wait) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (closed_ || IsStopped(wait)) return false;
-  ++pending_pushes_;
+  ++pending_enqueues_;
   wait.admitted = true;
   return true;
 }
 
-void BoundedQueue::EndPush() {
+void BoundedQueue::EndEnqueue() {
   Told told;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (--pending_pushes_ == 0 && closed_) TellAll(consumers_, told);  // it is the end now (3)
+  if (--pending_enqueues_ == 0 && closed_) TellAll(consumers_, told);  // it is the end now (3)
 }
 
-Status BoundedQueue::ContinuePush(const Wait& wait, QueueItem* items, std::size_t count,
-                                  const Deadline& deadline, std::size_t& pushed) {
-  pushed = 0;
+Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::size_t count,
+                                     const Deadline& deadline, std::size_t& enqueued) {
+  enqueued = 0;
   while (true) {
     Told told;
     std::unique_lock<std::mutex> lock(mutex_);
-    Status status = MayPush(wait);
+    Status status = MayEnqueue(wait);
     while (status == Status::kDeadlineExceeded) {
       if (!Block(producers_, lock, deadline)) return status;
-      status = MayPush(wait);
+      status = MayEnqueue(wait);
     }
     if (status != Status::kOk) return status;
-    const std::size_t fit = std::min(count - pushed, Room());
+    const std::size_t fit = std::min(count - enqueued, Room());
     try {
       items_.Reserve(fit);
     } catch (...) {
       Tell(producers_, 1, told);  // the place that we were told of
       throw;
     }
-    for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[pushed++]));
+    for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[enqueued++]));
     Tell(consumers_, fit, told);
-    if (pushed == count) return Status::kOk;
+    if (enqueued == count) return Status::kOk;
   }
 }
 
-Status BoundedQueue::ContinuePop(const Wait& wait, QueueItem* items, std::size_t max,
-                                 const Deadline& deadline, std::size_t& popped) {
-  popped = 0;
+Status BoundedQueue::ContinueDequeue(const Wait& wait, QueueItem* items, std::size_t max,
+                                     const Deadline& deadline, std::size_t& dequeued) {
+  dequeued = 0;
   Told told;
   std::unique_lock<std::mutex> lock(mutex_);
-  Status status = MayPop(wait);
+  Status status = MayDequeue(wait);
   while (status == Status::kDeadlineExceeded) {
     if (!Block(consumers_, lock, deadline)) return status;
-    status = MayPop(wait);
+    status = MayDequeue(wait);
   }
   if (status != Status::kOk) return status;
-  for (; popped < max && !items_.empty(); ++popped) items[popped] = items_.Pop();
-  Tell(producers_, popped, told);
+  for (; dequeued < max && !items_.empty(); ++dequeued) items[dequeued] = items_.Pop();
+  Tell(producers_, dequeued, told);
   return Status::kOk;
 }
 

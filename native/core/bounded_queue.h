@@ -35,11 +35,11 @@ class QueueWaiter {
   std::list<std::shared_ptr<QueueWaiter>>::iterator place_;  // while it is kListed
 };
 
-// Producers push at one side, consumers pop at the other; first in, first out.
+// Producers enqueue at one side, consumers dequeue at the other; first in, first out.
 //
 // Every method may be called on any thread that holds a reference; none blocks
 // unless it says so. With a coordinator, a stop ends every wait at once: from then
-// on nothing is pushed, and what is there can still be popped.
+// on nothing is enqueued, and what is there can still be dequeued.
 class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
  public:
   enum class Codec : std::uint8_t { kStructured, kBytes };  // as in lib/native.ts
@@ -64,19 +64,21 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   std::size_t size() const;
   bool closed() const;
 
-  // Pushes in order as many of the `count` items as it can until the deadline, and
+  // Enqueues in order as many of the `count` items as it can until the deadline, and
   // tells how many; the others stay the caller's. Blocks, unless the deadline has
   // passed. kOk: all; kDeadlineExceeded; kCancelled: closed, or a stop.
-  Status Push(QueueItem* items, std::size_t count, const Deadline& deadline, std::size_t& pushed);
-  // Pops 1 to `max` items: those that are there, once there is one. Blocks, unless
+  Status Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
+                 std::size_t& enqueued);
+  // Dequeues 1 to `max` items: those that are there, once there is one. Blocks, unless
   // the deadline has passed. kOk; kDeadlineExceeded; and when it is empty: kCancelled:
-  // a stop; kOutOfRange: closed, and nobody's push is waiting any more.
-  Status Pop(QueueItem* items, std::size_t max, const Deadline& deadline, std::size_t& popped);
-  // Puts back at the front, in their order, what was popped and not delivered. For a
+  // a stop; kOutOfRange: closed, and nobody's enqueue is waiting any more.
+  Status Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline,
+                 std::size_t& dequeued);
+  // Puts back at the front, in their order, what was dequeued and not delivered. For a
   // moment there may be more items than the capacity. False: no memory.
   bool Return(QueueItem* items, std::size_t count) noexcept;
 
-  // From now on nobody begins to push. Who waits to push already is let in as
+  // From now on nobody begins to enqueue. Who waits to enqueue already is let in as
   // consumers make room, or, with `cancel_pending`, is told kCancelled. May be
   // called again.
   void Close(bool cancel_pending);
@@ -88,14 +90,14 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
     bool admitted = false;     // it began before the queue was closed
   };
   Wait BeginWait() const;
-  // A push that will wait: as long as it does, it is one that Close lets in. False:
-  // closed, or stopped. True: EndPush is owed, once.
-  bool BeginPush(Wait& wait);
-  void EndPush();
-  Status ContinuePush(const Wait& wait, QueueItem* items, std::size_t count,
-                      const Deadline& deadline, std::size_t& pushed);
-  Status ContinuePop(const Wait& wait, QueueItem* items, std::size_t max, const Deadline& deadline,
-                     std::size_t& popped);
+  // An enqueue that will wait: as long as it does, it is one that Close lets in. False:
+  // closed, or stopped. True: EndEnqueue is owed, once.
+  bool BeginEnqueue(Wait& wait);
+  void EndEnqueue();
+  Status ContinueEnqueue(const Wait& wait, QueueItem* items, std::size_t count,
+                         const Deadline& deadline, std::size_t& enqueued);
+  Status ContinueDequeue(const Wait& wait, QueueItem* items, std::size_t max,
+                         const Deadline& deadline, std::size_t& dequeued);
   // Has `waiter` told when continuing may come to something. False: it may now.
   bool Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter);
   // It waits no longer, and is not told. If it was just told, another one is instead.
@@ -140,8 +142,8 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
 
   // All of these: the mutex is held. kDeadlineExceeded: it would have to wait.
   bool IsStopped(const Wait& wait) const;
-  Status MayPush(const Wait& wait) const;
-  Status MayPop(const Wait& wait) const;
+  Status MayEnqueue(const Wait& wait) const;
+  Status MayDequeue(const Wait& wait) const;
   bool MayProgress(Side side, const Wait& wait) const;
   std::size_t Room() const;
   static void Tell(Waiters& waiters, std::size_t how_many, Told& told);
@@ -158,8 +160,8 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   Waiters consumers_;
   bool closed_ = false;
   bool pending_cancelled_ = false;
-  std::uint64_t pending_pushes_ = 0;  // those that wait
-  std::uint64_t stops_seen_ = 0;      // the coordinator's generation, as OnStop found it
+  std::uint64_t pending_enqueues_ = 0;  // those that wait
+  std::uint64_t stops_seen_ = 0;        // the coordinator's generation, as OnStop found it
   std::uint32_t foreign_references_ = 0;
   std::shared_ptr<BoundedQueue> self_;  // held while there are any
 };

@@ -15,7 +15,7 @@ class QueueItem {
   // Frees bytes that were adopted. Any thread, and once; must not throw.
   using Release = void (*)(void* data, std::size_t size, void* context);
 
-  static constexpr std::size_t kInPlace = 48;
+  static constexpr std::size_t kInPlace = 32;
 
   QueueItem() noexcept : size_(0), release_(nullptr) {}
   // `size` bytes to be written to data(). May throw std::bad_alloc.
@@ -23,7 +23,7 @@ class QueueItem {
     if (size <= kInPlace) return;
     void* const memory = std::malloc(size);
     if (memory == nullptr) throw std::bad_alloc();
-    place_.owned = {memory, nullptr};
+    data_ = memory;
     release_ = [](void* data, std::size_t, void*) { std::free(data); };
   }
   QueueItem(const void* bytes, std::size_t size) : QueueItem(size) {
@@ -31,9 +31,7 @@ class QueueItem {
   }
   // Takes over what others have allocated; `release` is not null.
   QueueItem(void* data, std::size_t size, Release release, void* context) noexcept
-      : size_(size), release_(release) {
-    place_.owned = {data, context};
-  }
+      : size_(size), release_(release), data_(data), context_(context) {}
 
   QueueItem(QueueItem&& other) noexcept { Take(other); }
   QueueItem& operator=(QueueItem&& other) noexcept {
@@ -47,13 +45,13 @@ class QueueItem {
 
   std::size_t size() const { return size_; }
   unsigned char* data() {
-    return release_ == nullptr ? place_.bytes : static_cast<unsigned char*>(place_.owned.data);
+    return release_ == nullptr ? in_place_ : static_cast<unsigned char*>(data_);
   }
   const unsigned char* data() const { return const_cast<QueueItem*>(this)->data(); }
 
   // For abi/, whose item has the same parts. The owner is whoever gets them.
   Release release() const { return release_; }
-  void* context() const { return release_ == nullptr ? nullptr : place_.owned.context; }
+  void* context() const { return context_; }
   void Disown() {
     size_ = 0;
     release_ = nullptr;
@@ -63,23 +61,24 @@ class QueueItem {
   void Take(QueueItem& other) {
     size_ = other.size_;
     release_ = other.release_;
-    place_ = other.place_;
+    if (release_ == nullptr) {
+      std::memcpy(in_place_, other.in_place_, size_);
+    } else {
+      data_ = other.data_;
+      context_ = other.context_;
+    }
     other.Disown();
   }
   void Reset() {
-    if (release_ != nullptr) release_(place_.owned.data, size_, place_.owned.context);
+    if (release_ != nullptr) release_(data_, size_, context_);
     Disown();
   }
 
   std::size_t size_;
   Release release_;  // null: in place
-  union {
-    struct {
-      void* data;
-      void* context;
-    } owned;
-    unsigned char bytes[kInPlace];
-  } place_;
+  void* data_ = nullptr;
+  void* context_ = nullptr;
+  unsigned char in_place_[kInPlace];
 };
 
 }  // namespace allstop::core

@@ -36,12 +36,12 @@ constexpr std::uint32_t kConsumers = 4;
 // What came out, in the order of each consumer.
 using Received = std::vector<std::vector<Number>>;
 
-void ExpectEachOnce(const Received& received, const std::vector<std::uint32_t>& pushed) {
-  std::vector<std::vector<int>> times(pushed.size());
-  for (std::size_t i = 0; i < pushed.size(); ++i) times[i].resize(pushed[i]);
+void ExpectEachOnce(const Received& received, const std::vector<std::uint32_t>& enqueued) {
+  std::vector<std::vector<int>> times(enqueued.size());
+  for (std::size_t i = 0; i < enqueued.size(); ++i) times[i].resize(enqueued[i]);
   for (const auto& each : received) {
     for (const Number number : each) {
-      ASSERT_LT(number.sequence, pushed[number.producer]);
+      ASSERT_LT(number.sequence, enqueued[number.producer]);
       ++times[number.producer][number.sequence];
     }
   }
@@ -74,10 +74,10 @@ TEST(BoundedQueueStressTest, EveryItemOnceAndInOrder) {
           for (std::uint32_t i = own() % 5; batch.size() <= i && sent + batch.size() < count;) {
             batch.push_back(ToItem({id, sent + static_cast<std::uint32_t>(batch.size())}));
           }
-          std::size_t pushed = 0;
+          std::size_t enqueued = 0;
           const auto deadline = own() % 4 == 0 ? Deadline::Passed() : Deadline::After(own() % 3);
-          queue->Push(batch.data(), batch.size(), deadline, pushed);
-          sent += static_cast<std::uint32_t>(pushed);
+          queue->Enqueue(batch.data(), batch.size(), deadline, enqueued);
+          sent += static_cast<std::uint32_t>(enqueued);
         }
       });
     }
@@ -88,11 +88,11 @@ TEST(BoundedQueueStressTest, EveryItemOnceAndInOrder) {
         std::mt19937 own(seed);
         QueueItem items[7];
         while (true) {
-          std::size_t popped = 0;
+          std::size_t dequeued = 0;
           const Status status =
-              queue->Pop(items, 1 + own() % 7, Deadline::After(own() % 3), popped);
+              queue->Dequeue(items, 1 + own() % 7, Deadline::After(own() % 3), dequeued);
           if (status == Status::kOutOfRange) return;
-          for (std::size_t i = 0; i < popped; ++i) received[id].push_back(ToNumber(items[i]));
+          for (std::size_t i = 0; i < dequeued; ++i) received[id].push_back(ToNumber(items[i]));
         }
       });
     }
@@ -123,8 +123,8 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
       threads.emplace_back([&, id] {
         while (true) {
           QueueItem item = ToItem({id, sent[id]});
-          std::size_t pushed = 0;
-          if (queue->Push(&item, 1, Deadline::Never(), pushed) != Status::kOk) return;
+          std::size_t enqueued = 0;
+          if (queue->Enqueue(&item, 1, Deadline::Never(), enqueued) != Status::kOk) return;
           ++sent[id];
         }
       });
@@ -135,12 +135,12 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
         const auto waiter = std::make_shared<Waiter>();
         QueueItem items[4];
         while (true) {
-          std::size_t popped = 0;
+          std::size_t dequeued = 0;
           Status status;
           if (own() % 2 == 0) {
-            status = queue->Pop(items, 1 + own() % 4, Deadline::Never(), popped);
+            status = queue->Dequeue(items, 1 + own() % 4, Deadline::Never(), dequeued);
           } else {
-            status = queue->Pop(items, 1, Deadline::Passed(), popped);
+            status = queue->Dequeue(items, 1, Deadline::Passed(), dequeued);
             if (status == Status::kDeadlineExceeded) {
               queue->Await(BoundedQueue::Side::kConsumers, queue->BeginWait(), waiter);
               std::this_thread::yield();
@@ -150,10 +150,10 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
           }
           if (status != Status::kOk) return;
           if (own() % 8 == 0) {
-            ASSERT_TRUE(queue->Return(items, popped));
+            ASSERT_TRUE(queue->Return(items, dequeued));
             continue;
           }
-          for (std::size_t i = 0; i < popped; ++i) received[id].push_back(ToNumber(items[i]));
+          for (std::size_t i = 0; i < dequeued; ++i) received[id].push_back(ToNumber(items[i]));
         }
       });
     }
@@ -167,8 +167,8 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
     }
     for (auto& thread : threads) thread.join();
     for (QueueItem left;;) {
-      std::size_t popped = 0;
-      if (queue->Pop(&left, 1, Deadline::Passed(), popped) != Status::kOk) break;
+      std::size_t dequeued = 0;
+      if (queue->Dequeue(&left, 1, Deadline::Passed(), dequeued) != Status::kOk) break;
       received[kConsumers].push_back(ToNumber(left));
     }
     ExpectEachOnce(received, sent);

@@ -23,45 +23,45 @@ std::shared_ptr<BoundedQueue> MakeQueue(std::uint64_t capacity,
       {"numbers", capacity, BoundedQueue::Codec::kBytes, std::move(coordinator)});
 }
 
-Status Push(BoundedQueue& queue, const std::string& text, const Deadline& deadline) {
+Status Enqueue(BoundedQueue& queue, const std::string& text, const Deadline& deadline) {
   QueueItem item(text.data(), text.size());
-  std::size_t pushed = 0;
-  return queue.Push(&item, 1, deadline, pushed);
+  std::size_t enqueued = 0;
+  return queue.Enqueue(&item, 1, deadline, enqueued);
 }
-Status Push(BoundedQueue& queue, const std::string& text) {
-  return Push(queue, text, Deadline::Never());
+Status Enqueue(BoundedQueue& queue, const std::string& text) {
+  return Enqueue(queue, text, Deadline::Never());
 }
-Status TryPush(BoundedQueue& queue, const std::string& text) {
-  return Push(queue, text, Deadline::Passed());
+Status TryEnqueue(BoundedQueue& queue, const std::string& text) {
+  return Enqueue(queue, text, Deadline::Passed());
 }
 
 std::string Text(const QueueItem& item) {
   return std::string(reinterpret_cast<const char*>(item.data()), item.size());
 }
 
-struct Popped {
+struct Dequeued {
   Status status = Status::kOk;
   std::vector<std::string> texts;
-  bool operator==(const Popped& other) const {
+  bool operator==(const Dequeued& other) const {
     return status == other.status && texts == other.texts;
   }
 };
 
-Popped Pop(BoundedQueue& queue, const Deadline& deadline, std::size_t max = 1) {
+Dequeued Dequeue(BoundedQueue& queue, const Deadline& deadline, std::size_t max = 1) {
   std::vector<QueueItem> items(max);
   std::size_t count = 0;
-  Popped popped;
-  popped.status = queue.Pop(items.data(), max, deadline, count);
-  for (std::size_t i = 0; i < count; ++i) popped.texts.push_back(Text(items[i]));
-  return popped;
+  Dequeued dequeued;
+  dequeued.status = queue.Dequeue(items.data(), max, deadline, count);
+  for (std::size_t i = 0; i < count; ++i) dequeued.texts.push_back(Text(items[i]));
+  return dequeued;
 }
-Popped Pop(BoundedQueue& queue) { return Pop(queue, Deadline::Never()); }
-Popped TryPop(BoundedQueue& queue, std::size_t max = 1) {
-  return Pop(queue, Deadline::Passed(), max);
+Dequeued Dequeue(BoundedQueue& queue) { return Dequeue(queue, Deadline::Never()); }
+Dequeued TryDequeue(BoundedQueue& queue, std::size_t max = 1) {
+  return Dequeue(queue, Deadline::Passed(), max);
 }
 
-Popped Got(std::vector<std::string> texts) { return {Status::kOk, std::move(texts)}; }
-Popped Ended(Status status) { return {status, {}}; }
+Dequeued Got(std::vector<std::string> texts) { return {Status::kOk, std::move(texts)}; }
+Dequeued Ended(Status status) { return {status, {}}; }
 
 // Opens a gate when it is told.
 class GateWaiter final : public QueueWaiter {
@@ -97,7 +97,7 @@ class Blocked {
 };
 
 TEST(QueueItemTest, HoldsShortAndLongBytesAndMoves) {
-  for (const std::size_t size : {0u, 1u, 48u, 49u, 100'000u}) {
+  for (const std::size_t size : {0u, 1u, 32u, 33u, 100'000u}) {
     const std::string text(size, 'x');
     QueueItem item(text.data(), text.size());
     QueueItem moved(std::move(item));
@@ -122,26 +122,26 @@ TEST(QueueItemTest, ReleasesAdoptedBytesOnce) {
 
 TEST(BoundedQueueTest, IsFirstInFirstOutAndHoldsNoMoreThanItsCapacity) {
   const auto queue = MakeQueue(2);
-  EXPECT_EQ(TryPush(*queue, "a"), Status::kOk);
-  EXPECT_EQ(TryPush(*queue, "b"), Status::kOk);
-  EXPECT_EQ(TryPush(*queue, "c"), Status::kDeadlineExceeded);
+  EXPECT_EQ(TryEnqueue(*queue, "a"), Status::kOk);
+  EXPECT_EQ(TryEnqueue(*queue, "b"), Status::kOk);
+  EXPECT_EQ(TryEnqueue(*queue, "c"), Status::kDeadlineExceeded);
   EXPECT_EQ(queue->size(), 2u);
-  EXPECT_EQ(TryPop(*queue), Got({"a"}));
-  EXPECT_EQ(TryPush(*queue, "c"), Status::kOk);
-  EXPECT_EQ(TryPop(*queue, 10), Got({"b", "c"}));
-  EXPECT_EQ(TryPop(*queue), Ended(Status::kDeadlineExceeded));
+  EXPECT_EQ(TryDequeue(*queue), Got({"a"}));
+  EXPECT_EQ(TryEnqueue(*queue, "c"), Status::kOk);
+  EXPECT_EQ(TryDequeue(*queue, 10), Got({"b", "c"}));
+  EXPECT_EQ(TryDequeue(*queue), Ended(Status::kDeadlineExceeded));
 }
 
 TEST(BoundedQueueTest, KeepsTheOrderWhileItGrowsAndGoesRound) {
   const auto queue = MakeQueue(10'000);
-  int pushed = 0;
-  int popped = 0;
-  while (popped < 9'000) {
-    for (int i = 0; i < 3 && pushed < 9'000; ++i) TryPush(*queue, std::to_string(pushed++));
-    for (int i = 0; i < 1 + (pushed == 9'000); ++i) {
-      const Popped one = TryPop(*queue);
+  int enqueued = 0;
+  int dequeued = 0;
+  while (dequeued < 9'000) {
+    for (int i = 0; i < 3 && enqueued < 9'000; ++i) TryEnqueue(*queue, std::to_string(enqueued++));
+    for (int i = 0; i < 1 + (enqueued == 9'000); ++i) {
+      const Dequeued one = TryDequeue(*queue);
       if (one.status != Status::kOk) break;
-      ASSERT_EQ(one, Got({std::to_string(popped++)}));
+      ASSERT_EQ(one, Got({std::to_string(dequeued++)}));
     }
   }
 }
@@ -150,47 +150,48 @@ TEST(BoundedQueueTest, ABatchGoesInAsThereIsRoom) {
   const auto queue = MakeQueue(2);
   std::vector<QueueItem> items;
   for (const char* text : {"a", "b", "c"}) items.emplace_back(text, 1);
-  std::size_t pushed = 0;
-  EXPECT_EQ(queue->Push(items.data(), 3, Deadline::Passed(), pushed), Status::kDeadlineExceeded);
-  EXPECT_EQ(pushed, 2u);
-  EXPECT_EQ(Text(items[2]), "c") << "what was not pushed stays the caller's";
-  std::thread consumer([&] { EXPECT_EQ(Pop(*queue), Got({"a"})); });
-  EXPECT_EQ(queue->Push(&items[2], 1, Deadline::Never(), pushed), Status::kOk);
+  std::size_t enqueued = 0;
+  EXPECT_EQ(queue->Enqueue(items.data(), 3, Deadline::Passed(), enqueued),
+            Status::kDeadlineExceeded);
+  EXPECT_EQ(enqueued, 2u);
+  EXPECT_EQ(Text(items[2]), "c") << "what was not enqueued stays the caller's";
+  std::thread consumer([&] { EXPECT_EQ(Dequeue(*queue), Got({"a"})); });
+  EXPECT_EQ(queue->Enqueue(&items[2], 1, Deadline::Never(), enqueued), Status::kOk);
   consumer.join();
-  EXPECT_EQ(TryPop(*queue, 2), Got({"b", "c"}));
+  EXPECT_EQ(TryDequeue(*queue, 2), Got({"b", "c"}));
 }
 
 TEST(BoundedQueueTest, HoldsAProducerUpUntilThereIsRoom) {
   const auto queue = MakeQueue(1);
-  Push(*queue, "a");
-  Gate pushed;
+  Enqueue(*queue, "a");
+  Gate enqueued;
   std::thread producer([&] {
-    EXPECT_EQ(Push(*queue, "b"), Status::kOk);
-    pushed.Open();
+    EXPECT_EQ(Enqueue(*queue, "b"), Status::kOk);
+    enqueued.Open();
   });
-  EXPECT_FALSE(pushed.OpensWrongly());
-  EXPECT_EQ(Pop(*queue), Got({"a"}));
+  EXPECT_FALSE(enqueued.OpensWrongly());
+  EXPECT_EQ(Dequeue(*queue), Got({"a"}));
   producer.join();
-  EXPECT_EQ(Pop(*queue), Got({"b"}));
+  EXPECT_EQ(Dequeue(*queue), Got({"b"}));
 }
 
 TEST(BoundedQueueTest, HoldsAConsumerUpUntilThereIsAnItem) {
   const auto queue = MakeQueue(1);
-  Gate popped;
+  Gate dequeued;
   std::thread consumer([&] {
-    EXPECT_EQ(Pop(*queue), Got({"a"}));
-    popped.Open();
+    EXPECT_EQ(Dequeue(*queue), Got({"a"}));
+    dequeued.Open();
   });
-  EXPECT_FALSE(popped.OpensWrongly());
-  Push(*queue, "a");
+  EXPECT_FALSE(dequeued.OpensWrongly());
+  Enqueue(*queue, "a");
   consumer.join();
 }
 
 TEST(BoundedQueueTest, WaitsNoLongerThanTheDeadline) {
   const auto queue = MakeQueue(1);
-  EXPECT_EQ(Pop(*queue, Deadline::After(5)), Ended(Status::kDeadlineExceeded));
-  Push(*queue, "a");
-  EXPECT_EQ(Push(*queue, "b", Deadline::After(5)), Status::kDeadlineExceeded);
+  EXPECT_EQ(Dequeue(*queue, Deadline::After(5)), Ended(Status::kDeadlineExceeded));
+  Enqueue(*queue, "a");
+  EXPECT_EQ(Enqueue(*queue, "b", Deadline::After(5)), Status::kDeadlineExceeded);
   EXPECT_EQ(queue->size(), 1u);
 }
 
@@ -198,84 +199,85 @@ TEST(BoundedQueueTest, WaitsNoLongerThanTheDeadline) {
 
 TEST(BoundedQueueTest, AClosedOneTakesNothingMoreAndIsDrained) {
   const auto queue = MakeQueue(4);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   EXPECT_FALSE(queue->closed());
   queue->Close(false);
   EXPECT_TRUE(queue->closed());
-  EXPECT_EQ(Push(*queue, "b"), Status::kCancelled);
-  EXPECT_EQ(Pop(*queue), Got({"a"}));
-  EXPECT_EQ(Pop(*queue), Ended(Status::kOutOfRange));
+  EXPECT_EQ(Enqueue(*queue, "b"), Status::kCancelled);
+  EXPECT_EQ(Dequeue(*queue), Got({"a"}));
+  EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange));
 }
 
 TEST(BoundedQueueTest, CloseEndsAllWhoWaitForAnItem) {
   const auto queue = MakeQueue(1);
   Blocked consumers;
   for (int i = 0; i < 4; ++i) {
-    consumers.Start([&] { EXPECT_EQ(Pop(*queue), Ended(Status::kOutOfRange)); });
+    consumers.Start([&] { EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange)); });
   }
   consumers.AllArrive();
   queue->Close(false);
   consumers.Join();
 }
 
-TEST(BoundedQueueTest, CloseLetsTheWaitingPushesIn) {
+TEST(BoundedQueueTest, CloseLetsTheWaitingEnqueuesIn) {
   const auto queue = MakeQueue(1);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   BoundedQueue::Wait wait = queue->BeginWait();
-  ASSERT_TRUE(queue->BeginPush(wait));
+  ASSERT_TRUE(queue->BeginEnqueue(wait));
   queue->Close(false);
   BoundedQueue::Wait late = queue->BeginWait();
-  EXPECT_FALSE(queue->BeginPush(late));
-  EXPECT_EQ(Pop(*queue), Got({"a"}));
-  EXPECT_EQ(TryPop(*queue), Ended(Status::kDeadlineExceeded)) << "one is yet to come";
+  EXPECT_FALSE(queue->BeginEnqueue(late));
+  EXPECT_EQ(Dequeue(*queue), Got({"a"}));
+  EXPECT_EQ(TryDequeue(*queue), Ended(Status::kDeadlineExceeded)) << "one is yet to come";
   QueueItem item("b", 1);
-  std::size_t pushed = 0;
-  EXPECT_EQ(queue->ContinuePush(wait, &item, 1, Deadline::Passed(), pushed), Status::kOk);
-  queue->EndPush();
-  EXPECT_EQ(Pop(*queue), Got({"b"}));
-  EXPECT_EQ(Pop(*queue), Ended(Status::kOutOfRange));
+  std::size_t enqueued = 0;
+  EXPECT_EQ(queue->ContinueEnqueue(wait, &item, 1, Deadline::Passed(), enqueued), Status::kOk);
+  queue->EndEnqueue();
+  EXPECT_EQ(Dequeue(*queue), Got({"b"}));
+  EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange));
 }
 
-TEST(BoundedQueueTest, TheEndComesWhenTheLastWaitingPushGivesUp) {
+TEST(BoundedQueueTest, TheEndComesWhenTheLastWaitingEnqueueGivesUp) {
   const auto queue = MakeQueue(1);
   BoundedQueue::Wait wait = queue->BeginWait();
-  ASSERT_TRUE(queue->BeginPush(wait));
+  ASSERT_TRUE(queue->BeginEnqueue(wait));
   queue->Close(false);
   Gate ended;
   std::thread consumer([&] {
-    EXPECT_EQ(Pop(*queue), Ended(Status::kOutOfRange));
+    EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange));
     ended.Open();
   });
   EXPECT_FALSE(ended.OpensWrongly());
-  queue->EndPush();
+  queue->EndEnqueue();
   consumer.join();
 }
 
-TEST(BoundedQueueTest, CloseCancelsTheWaitingPushesIfAsked) {
+TEST(BoundedQueueTest, CloseCancelsTheWaitingEnqueuesIfAsked) {
   const auto queue = MakeQueue(1);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   Blocked producers;
   for (int i = 0; i < 4; ++i) {
-    producers.Start([&] { EXPECT_EQ(Push(*queue, "b"), Status::kCancelled); });
+    producers.Start([&] { EXPECT_EQ(Enqueue(*queue, "b"), Status::kCancelled); });
   }
   producers.AllArrive();
   queue->Close(true);
   producers.Join();
-  EXPECT_EQ(Pop(*queue), Got({"a"}));
-  EXPECT_EQ(Pop(*queue), Ended(Status::kOutOfRange));
+  EXPECT_EQ(Dequeue(*queue), Got({"a"}));
+  EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange));
 }
 
 TEST(BoundedQueueTest, ASecondCloseMayCancelWhatTheFirstLetIn) {
   const auto queue = MakeQueue(1);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   BoundedQueue::Wait wait = queue->BeginWait();
-  ASSERT_TRUE(queue->BeginPush(wait));
+  ASSERT_TRUE(queue->BeginEnqueue(wait));
   queue->Close(false);
   queue->Close(true);
   QueueItem item("b", 1);
-  std::size_t pushed = 0;
-  EXPECT_EQ(queue->ContinuePush(wait, &item, 1, Deadline::Never(), pushed), Status::kCancelled);
-  queue->EndPush();
+  std::size_t enqueued = 0;
+  EXPECT_EQ(queue->ContinueEnqueue(wait, &item, 1, Deadline::Never(), enqueued),
+            Status::kCancelled);
+  queue->EndEnqueue();
 }
 
 // ---------------------------------------------------------------- stop
@@ -284,11 +286,11 @@ TEST(BoundedQueueTest, AStopReleasesSixteenProducersAndSixteenConsumers) {
   const auto coordinator = Coordinator::Create({});
   const auto full = MakeQueue(1, coordinator);
   const auto empty = MakeQueue(1, coordinator);
-  Push(*full, "a");
+  Enqueue(*full, "a");
   Blocked threads;
   for (int i = 0; i < 16; ++i) {
-    threads.Start([&] { EXPECT_EQ(Push(*full, "b"), Status::kCancelled); });
-    threads.Start([&] { EXPECT_EQ(Pop(*empty), Ended(Status::kCancelled)); });
+    threads.Start([&] { EXPECT_EQ(Enqueue(*full, "b"), Status::kCancelled); });
+    threads.Start([&] { EXPECT_EQ(Dequeue(*empty), Ended(Status::kCancelled)); });
   }
   threads.AllArrive();
   coordinator->RequestStop({});
@@ -298,11 +300,11 @@ TEST(BoundedQueueTest, AStopReleasesSixteenProducersAndSixteenConsumers) {
 TEST(BoundedQueueTest, AfterAStopNothingGoesInAndWhatIsThereComesOut) {
   const auto coordinator = Coordinator::Create({});
   const auto queue = MakeQueue(4, coordinator);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   coordinator->RequestStop({});
-  EXPECT_EQ(Push(*queue, "b"), Status::kCancelled);
-  EXPECT_EQ(Pop(*queue), Got({"a"}));
-  EXPECT_EQ(Pop(*queue), Ended(Status::kCancelled));
+  EXPECT_EQ(Enqueue(*queue, "b"), Status::kCancelled);
+  EXPECT_EQ(Dequeue(*queue), Got({"a"}));
+  EXPECT_EQ(Dequeue(*queue), Ended(Status::kCancelled));
 }
 
 TEST(BoundedQueueTest, AStopThatIsClearedAtOnceEndsTheWaitsThatHadBegun) {
@@ -312,10 +314,11 @@ TEST(BoundedQueueTest, AStopThatIsClearedAtOnceEndsTheWaitsThatHadBegun) {
   coordinator->RequestStop({});
   coordinator->ClearStop();
   QueueItem item;
-  std::size_t popped = 0;
-  EXPECT_EQ(queue->ContinuePop(before, &item, 1, Deadline::Never(), popped), Status::kCancelled);
-  EXPECT_EQ(TryPop(*queue), Ended(Status::kDeadlineExceeded)) << "a wait of today goes on";
-  EXPECT_EQ(Push(*queue, "a"), Status::kOk);
+  std::size_t dequeued = 0;
+  EXPECT_EQ(queue->ContinueDequeue(before, &item, 1, Deadline::Never(), dequeued),
+            Status::kCancelled);
+  EXPECT_EQ(TryDequeue(*queue), Ended(Status::kDeadlineExceeded)) << "a wait of today goes on";
+  EXPECT_EQ(Enqueue(*queue, "a"), Status::kOk);
 }
 
 TEST(BoundedQueueTest, OutlivesItsCoordinatorsOtherOwnersAndTheReverse) {
@@ -335,7 +338,7 @@ TEST(QueueWaiterTest, IsToldOfAnItemAndThenNoMore) {
   const auto queue = MakeQueue(4);
   const auto waiter = std::make_shared<GateWaiter>();
   ASSERT_TRUE(queue->Await(Side::kConsumers, queue->BeginWait(), waiter));
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   EXPECT_TRUE(waiter->told.is_open());
   EXPECT_FALSE(queue->Await(Side::kConsumers, queue->BeginWait(), waiter)) << "there is one";
 }
@@ -346,10 +349,10 @@ TEST(QueueWaiterTest, OneItemIsToldToOneWaiter) {
   const auto second = std::make_shared<GateWaiter>();
   queue->Await(Side::kConsumers, queue->BeginWait(), first);
   queue->Await(Side::kConsumers, queue->BeginWait(), second);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   EXPECT_TRUE(first->told.is_open());
   EXPECT_FALSE(second->told.is_open());
-  Push(*queue, "b");
+  Enqueue(*queue, "b");
   EXPECT_TRUE(second->told.is_open());
 }
 
@@ -359,7 +362,7 @@ TEST(QueueWaiterTest, WhoForgetsWhatItWasToldOfPassesItOn) {
   const auto lives = std::make_shared<GateWaiter>();
   queue->Await(Side::kConsumers, queue->BeginWait(), dies);
   queue->Await(Side::kConsumers, queue->BeginWait(), lives);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   queue->Forget(Side::kConsumers, *dies);
   EXPECT_TRUE(lives->told.is_open());
 }
@@ -368,9 +371,9 @@ TEST(QueueWaiterTest, PassesItOnToAThreadThatBlocks) {
   const auto queue = MakeQueue(4);
   const auto dies = std::make_shared<GateWaiter>();
   queue->Await(Side::kConsumers, queue->BeginWait(), dies);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   Blocked consumer;
-  consumer.Start([&] { EXPECT_EQ(Pop(*queue), Got({"a"})); });
+  consumer.Start([&] { EXPECT_EQ(Dequeue(*queue), Got({"a"})); });
   consumer.AllArrive();
   queue->Forget(Side::kConsumers, *dies);
   consumer.Join();
@@ -381,30 +384,30 @@ TEST(QueueWaiterTest, WhoHasForgottenIsNotTold) {
   const auto gone = std::make_shared<GateWaiter>();
   queue->Await(Side::kConsumers, queue->BeginWait(), gone);
   queue->Forget(Side::kConsumers, *gone);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   EXPECT_FALSE(gone->told.is_open());
 }
 
 TEST(QueueWaiterTest, AProducerIsToldOfRoom) {
   const auto queue = MakeQueue(1);
-  Push(*queue, "a");
+  Enqueue(*queue, "a");
   const auto waiter = std::make_shared<GateWaiter>();
   BoundedQueue::Wait wait = queue->BeginWait();
-  ASSERT_TRUE(queue->BeginPush(wait));
+  ASSERT_TRUE(queue->BeginEnqueue(wait));
   ASSERT_TRUE(queue->Await(Side::kProducers, wait, waiter));
-  Pop(*queue);
+  Dequeue(*queue);
   EXPECT_TRUE(waiter->told.is_open());
-  queue->EndPush();
+  queue->EndEnqueue();
 }
 
 TEST(QueueWaiterTest, BothSidesAreToldOfAStopAndOfAClose) {
   const auto coordinator = Coordinator::Create({});
   for (const bool stop : {true, false}) {
     const auto queue = MakeQueue(1, coordinator);
-    Push(*queue, "a");
+    Enqueue(*queue, "a");
     const auto producer = std::make_shared<GateWaiter>();
     BoundedQueue::Wait wait = queue->BeginWait();
-    ASSERT_TRUE(queue->BeginPush(wait));
+    ASSERT_TRUE(queue->BeginEnqueue(wait));
     ASSERT_TRUE(queue->Await(Side::kProducers, wait, producer));
     const auto empty = MakeQueue(1, coordinator);
     const auto consumer = std::make_shared<GateWaiter>();
@@ -418,26 +421,26 @@ TEST(QueueWaiterTest, BothSidesAreToldOfAStopAndOfAClose) {
     }
     EXPECT_TRUE(producer->told.is_open());
     EXPECT_TRUE(consumer->told.is_open());
-    queue->EndPush();
+    queue->EndEnqueue();
   }
 }
 
 TEST(QueueWaiterTest, WhatWasNotDeliveredGoesBackToTheFrontAndIsTold) {
   const auto queue = MakeQueue(3);
-  for (const char* text : {"a", "b", "c"}) Push(*queue, text);
+  for (const char* text : {"a", "b", "c"}) Enqueue(*queue, text);
   QueueItem items[2];
-  std::size_t popped = 0;
-  queue->Pop(items, 2, Deadline::Passed(), popped);
-  Push(*queue, "d");
-  Push(*queue, "e");
-  EXPECT_TRUE(queue->Return(items, popped));
+  std::size_t dequeued = 0;
+  queue->Dequeue(items, 2, Deadline::Passed(), dequeued);
+  Enqueue(*queue, "d");
+  Enqueue(*queue, "e");
+  EXPECT_TRUE(queue->Return(items, dequeued));
   EXPECT_EQ(queue->size(), 5u) << "for a moment more than its capacity";
-  EXPECT_EQ(TryPush(*queue, "f"), Status::kDeadlineExceeded);
-  EXPECT_EQ(TryPop(*queue, 9), Got({"a", "b", "c", "d", "e"}));
+  EXPECT_EQ(TryEnqueue(*queue, "f"), Status::kDeadlineExceeded);
+  EXPECT_EQ(TryDequeue(*queue, 9), Got({"a", "b", "c", "d", "e"}));
 
   const auto waiter = std::make_shared<GateWaiter>();
-  Push(*queue, "g");
-  queue->Pop(items, 1, Deadline::Passed(), popped);
+  Enqueue(*queue, "g");
+  queue->Dequeue(items, 1, Deadline::Passed(), dequeued);
   ASSERT_TRUE(queue->Await(Side::kConsumers, queue->BeginWait(), waiter));
   queue->Return(items, 1);
   EXPECT_TRUE(waiter->told.is_open());
@@ -446,16 +449,16 @@ TEST(QueueWaiterTest, WhatWasNotDeliveredGoesBackToTheFrontAndIsTold) {
 TEST(QueueWaiterTest, TakesTurnsWithThreadsThatBlock) {
   const auto queue = MakeQueue(1'000);
   Blocked consumer;
-  std::atomic<int> popped{0};
+  std::atomic<int> dequeued{0};
   consumer.Start([&] {
-    while (Pop(*queue).status == Status::kOk) ++popped;
+    while (Dequeue(*queue).status == Status::kOk) ++dequeued;
   });
   consumer.AllArrive();
   const auto waiter = std::make_shared<GateWaiter>();
   for (int i = 0; i < 1'000 && !waiter->told.is_open(); ++i) {
     if (!queue->Await(Side::kConsumers, queue->BeginWait(), waiter)) continue;
-    Push(*queue, "a");
-    Push(*queue, "b");
+    Enqueue(*queue, "a");
+    Enqueue(*queue, "b");
   }
   EXPECT_TRUE(waiter->told.is_open()) << "a thread that is always there must not take all";
   queue->Close(true);

@@ -43,7 +43,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 1u
+#define ALLSTOP_ABI_MINOR 2u
 
 /* Whether `table` is new enough to have `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -78,6 +78,11 @@ typedef struct allstop_state allstop_state;       /* the shared state */
 typedef struct allstop_thread allstop_thread;     /* one registered thread */
 typedef struct allstop_callback allstop_callback; /* one stop callback */
 typedef struct allstop_record allstop_record;     /* one stop record */
+/* Of queues: see allstop_queue.h. */
+typedef struct allstop_queue_state allstop_queue_state;
+typedef struct allstop_queue_options allstop_queue_options;
+typedef struct allstop_queue_info allstop_queue_info;
+typedef struct allstop_item allstop_item;
 
 /*
  * An error to report. Set `size` to sizeof(allstop_error); every string is
@@ -184,6 +189,17 @@ typedef struct allstop_table {
   allstop_status (*report_error)(allstop_state *state, const allstop_error *error);
   allstop_status (*first_error)(allstop_state *state, allstop_record **record);
   size_t (*new_id)(char *buffer, size_t capacity);
+  /* Since 1.2 */
+  allstop_status (*queue_create)(const allstop_queue_options *options, allstop_queue_state **queue);
+  void (*queue_retain)(allstop_queue_state *queue);
+  void (*queue_release)(allstop_queue_state *queue);
+  allstop_status (*queue_enqueue)(allstop_queue_state *queue, allstop_item *items, size_t count,
+                                  double timeout_ms, size_t *enqueued);
+  allstop_status (*queue_dequeue)(allstop_queue_state *queue, allstop_item *items, size_t max,
+                                  double timeout_ms, size_t *dequeued);
+  allstop_status (*queue_close)(allstop_queue_state *queue, uint32_t flags);
+  allstop_status (*queue_info)(allstop_queue_state *queue, allstop_queue_info *info);
+  allstop_status (*item_copy)(const void *data, size_t size, allstop_item *item);
 } allstop_table;
 
 /* A handle: a borrowed reference to the state, its table, and the word that is
@@ -425,7 +441,7 @@ const allstop_table *allstop_library_table(void);
 #endif
 
 /*
- * What a JavaScript `Coordinator` object carries for allstop_node.h. `size`,
+ * What a JavaScript `Coordinator` or `BoundedQueue` object carries for allstop_node.h. `size`,
  * `major` and `minor` come first, so that a mismatch can be told.
  */
 typedef struct allstop_capsule {
@@ -434,10 +450,11 @@ typedef struct allstop_capsule {
   uint32_t minor;
   uint32_t kind; /* ALLSTOP_CAPSULE_* */
   const allstop_table *table;
-  allstop_state *state;
+  allstop_state *state; /* or an allstop_queue_state, by its kind */
 } allstop_capsule;
 
 #define ALLSTOP_CAPSULE_COORDINATOR 1u
+#define ALLSTOP_CAPSULE_QUEUE 2u
 
 /* The Node-API type tag that marks an object which carries a capsule. */
 #define ALLSTOP_CAPSULE_TAG_LOWER UINT64_C(0x616c6c73746f7031)
@@ -446,5 +463,7 @@ typedef struct allstop_capsule {
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
+
+#include "allstop_queue.h"
 
 #endif /* ALLSTOP_ALLSTOP_H_ */

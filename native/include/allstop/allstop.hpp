@@ -194,6 +194,7 @@ StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 
 #undef ALLSTOP_HPP_CATCHES
 
+#include "allstop_bounded_queue.hpp"
 #include "allstop_bridges.hpp"
 #include "allstop_tensorflow.hpp"
 

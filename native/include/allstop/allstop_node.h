@@ -2,7 +2,7 @@
  * allstop_node.h - from a JavaScript value to a checked handle.
  *
  * For Node addons, in C or C++, on plain Node-API (8 or later). The value is the
- * `Coordinator` object itself, as your JavaScript caller passed it. Nothing is
+ * `Coordinator` or `BoundedQueue` object itself, as your JavaScript caller passed it. Nothing is
  * linked and nothing of JavaScript is run: no getter, no proxy trap.
  */
 #ifndef ALLSTOP_ALLSTOP_NODE_H_
@@ -69,6 +69,26 @@ static inline void allstop_pin_module(void) {
 #endif
 }
 
+/* The capsule that `value` carries, if it is one of ours and of that kind. */
+static inline allstop_status allstop_capsule_from_napi(napi_env env, napi_value value,
+                                                       uint32_t kind,
+                                                       const allstop_capsule **capsule) {
+  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
+  napi_valuetype type;
+  bool tagged = false;
+  void *data = NULL;
+  allstop_pin_module();
+  /* Type first: asking a primitive for its tag is an error on some runtimes. */
+  if (napi_typeof(env, value, &type) != napi_ok || type != napi_object ||
+      napi_check_object_type_tag(env, value, &tag, &tagged) != napi_ok || !tagged ||
+      napi_unwrap(env, value, &data) != napi_ok || data == NULL) {
+    return ALLSTOP_INVALID_HANDLE;
+  }
+  *capsule = (const allstop_capsule *)data;
+  if ((*capsule)->major != ALLSTOP_ABI_MAJOR) return ALLSTOP_FAILED_PRECONDITION;
+  return (*capsule)->kind == kind ? ALLSTOP_OK : ALLSTOP_INVALID_HANDLE;
+}
+
 /*
  * Turns `value` into a handle that owns one reference: give it back with
  * allstop_release, on whatever thread you like. Call it on the JavaScript
@@ -82,27 +102,30 @@ static inline void allstop_pin_module(void) {
  */
 static inline allstop_status allstop_from_napi(napi_env env, napi_value value,
                                                allstop_coordinator *coord) {
-  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
-  napi_valuetype type;
-  bool tagged = false;
-  void *data = NULL;
-  const allstop_capsule *capsule;
-  allstop_pin_module();
-  /* Type first: asking a primitive for its tag is an error on some runtimes. */
-  if (napi_typeof(env, value, &type) != napi_ok || type != napi_object ||
-      napi_check_object_type_tag(env, value, &tag, &tagged) != napi_ok || !tagged ||
-      napi_unwrap(env, value, &data) != napi_ok || data == NULL) {
-    return ALLSTOP_INVALID_HANDLE;
-  }
-  capsule = (const allstop_capsule *)data;
-  if (capsule->major != ALLSTOP_ABI_MAJOR) return ALLSTOP_FAILED_PRECONDITION;
-  if (capsule->kind != ALLSTOP_CAPSULE_COORDINATOR) {
-    return ALLSTOP_INVALID_HANDLE;
-  }
+  const allstop_capsule *capsule = NULL;
+  const allstop_status status =
+      allstop_capsule_from_napi(env, value, ALLSTOP_CAPSULE_COORDINATOR, &capsule);
+  if (status != ALLSTOP_OK) return status;
   coord->table = capsule->table;
   coord->state = capsule->state;
   coord->table->retain(coord->state);
   coord->stop_word = coord->table->stop_word(coord->state);
+  return ALLSTOP_OK;
+}
+
+/*
+ * The same of a `BoundedQueue`: the handle owns one reference, to be given back with
+ * allstop_queue_release. ALLSTOP_INVALID_HANDLE: not a `BoundedQueue`. Since 1.2.
+ */
+static inline allstop_status allstop_queue_from_napi(napi_env env, napi_value value,
+                                                     allstop_queue *queue) {
+  const allstop_capsule *capsule = NULL;
+  const allstop_status status =
+      allstop_capsule_from_napi(env, value, ALLSTOP_CAPSULE_QUEUE, &capsule);
+  if (status != ALLSTOP_OK) return status;
+  queue->table = capsule->table;
+  queue->state = (allstop_queue_state *)capsule->state;
+  queue->table->queue_retain(queue->state);
   return ALLSTOP_OK;
 }
 
@@ -118,6 +141,18 @@ static inline void allstop_throw_status(napi_env env, allstop_status status) {
   } else if (status != ALLSTOP_OK) {
     napi_throw_error(env, "ERR_ALLSTOP_FAILED_PRECONDITION",
                      "The Coordinator comes from a copy of allstop with an "
+                     "incompatible native interface");
+  }
+}
+
+/* The same for one that allstop_queue_from_napi returned. */
+static inline void allstop_queue_throw_status(napi_env env, allstop_status status) {
+  if (status == ALLSTOP_INVALID_HANDLE) {
+    napi_throw_type_error(env, "ERR_ALLSTOP_INVALID_HANDLE",
+                          "The argument must be an allstop BoundedQueue");
+  } else if (status != ALLSTOP_OK) {
+    napi_throw_error(env, "ERR_ALLSTOP_FAILED_PRECONDITION",
+                     "The BoundedQueue comes from a copy of allstop with an "
                      "incompatible native interface");
   }
 }

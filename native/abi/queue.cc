@@ -1,0 +1,188 @@
+// The queue of the table, over the core.
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "../core/deadline.h"
+#include "table.h"
+
+static_assert(sizeof(allstop_item) == 4 * sizeof(void*) + ALLSTOP_ITEM_IN_PLACE);
+static_assert(offsetof(allstop_item, in_place) == 4 * sizeof(void*));
+static_assert(offsetof(allstop_queue_options, name) == 8);
+static_assert(offsetof(allstop_queue_options, capacity) == 8 + sizeof(allstop_string));
+static_assert(offsetof(allstop_queue_info, item_count) == 16);
+static_assert(sizeof(allstop_queue_info) == 32 + sizeof(allstop_string));
+
+namespace allstop::abi {
+namespace {
+
+using core::BoundedQueue;
+using core::Deadline;
+using core::QueueItem;
+
+static_assert(ALLSTOP_ITEM_IN_PLACE == QueueItem::kInPlace);
+static_assert(ALLSTOP_CODEC_STRUCTURED ==
+              static_cast<std::uint32_t>(BoundedQueue::Codec::kStructured));
+static_assert(ALLSTOP_CODEC_BYTES == static_cast<std::uint32_t>(BoundedQueue::Codec::kBytes));
+
+BoundedQueue& FromState(allstop_queue_state* queue) {
+  return *reinterpret_cast<BoundedQueue*>(queue);
+}
+
+// As many at a time cross the border, between two structs of the same parts.
+constexpr std::size_t kBatch = 32;
+
+bool IsKnown(const allstop_item& item) {
+  return item.release != nullptr || item.size <= ALLSTOP_ITEM_IN_PLACE;
+}
+
+QueueItem FromC(allstop_item& item) {
+  if (item.release == nullptr) return QueueItem(item.in_place, item.size);
+  QueueItem taken(item.data, item.size, item.release, item.context);
+  item.size = 0;
+  item.release = nullptr;
+  return taken;
+}
+
+void ToC(QueueItem& item, allstop_item* given) {
+  given->size = item.size();
+  given->release = item.release();
+  if (given->release == nullptr) {
+    if (item.size() > 0) std::memcpy(given->in_place, item.data(), item.size());
+  } else {
+    given->data = item.data();
+    given->context = item.context();
+  }
+  item.Disown();
+}
+
+// A timeout of 0 does not ask the clock.
+Deadline After(double timeout_ms) {
+  return timeout_ms == 0 ? Deadline::Passed() : Deadline::After(timeout_ms);
+}
+
+bool IsOfBytes(const BoundedQueue& queue) {
+  return queue.options().codec == BoundedQueue::Codec::kBytes;
+}
+
+}  // namespace
+
+allstop_status QueueCreate(const allstop_queue_options* given, allstop_queue_state** queue) {
+  if (given == nullptr || given->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    const allstop_queue_options options = Read(*given);
+    if (options.capacity == 0) return ALLSTOP_INVALID_ARGUMENT;
+    BoundedQueue::Options own;
+    own.name = ToString(options.name);
+    if (own.name.empty()) own.name = "native";
+    own.capacity = options.capacity;
+    own.codec = BoundedQueue::Codec::kBytes;
+    if (options.coordinator != nullptr) {
+      own.coordinator = abi::FromState(options.coordinator).shared_from_this();
+    }
+    const auto made = BoundedQueue::Create(std::move(own));
+    made->Retain();
+    *queue = ToState(made.get());
+    return ALLSTOP_OK;
+  });
+}
+
+void QueueRetain(allstop_queue_state* queue) { FromState(queue).Retain(); }
+
+void QueueRelease(allstop_queue_state* queue) { FromState(queue).Release(); }
+
+allstop_status QueueEnqueue(allstop_queue_state* state, allstop_item* items, std::size_t count,
+                            double timeout_ms, std::size_t* enqueued) {
+  *enqueued = 0;
+  if (!(timeout_ms >= 0)) return ALLSTOP_INVALID_ARGUMENT;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!IsKnown(items[i])) return ALLSTOP_INVALID_ARGUMENT;
+  }
+  BoundedQueue& queue = FromState(state);
+  if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
+  return Guarded([&] {
+    const Deadline deadline = After(timeout_ms);
+    while (*enqueued < count) {
+      QueueItem batch[kBatch];
+      allstop_item* const rest = items + *enqueued;
+      const std::size_t size = std::min(count - *enqueued, kBatch);
+      for (std::size_t i = 0; i < size; ++i) batch[i] = FromC(rest[i]);
+      std::size_t went_in = 0;
+      // Whatever happens, what did not go in is the caller's again.
+      struct GiveBack {
+        QueueItem* batch;
+        allstop_item* items;
+        std::size_t size;
+        const std::size_t& went_in;
+        ~GiveBack() {
+          for (std::size_t i = 0; i < went_in; ++i) items[i].size = 0;
+          for (std::size_t i = went_in; i < size; ++i) ToC(batch[i], &items[i]);
+        }
+      };
+      core::Status status;
+      {
+        const GiveBack give_back{batch, rest, size, went_in};
+        status = queue.Enqueue(batch, size, deadline, went_in);
+      }
+      *enqueued += went_in;
+      if (status != core::Status::kOk) return static_cast<allstop_status>(status);
+    }
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status QueueDequeue(allstop_queue_state* state, allstop_item* items, std::size_t max,
+                            double timeout_ms, std::size_t* dequeued) {
+  *dequeued = 0;
+  if (!(timeout_ms >= 0) || max == 0) return ALLSTOP_INVALID_ARGUMENT;
+  BoundedQueue& queue = FromState(state);
+  if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
+  return Guarded([&] {
+    Deadline deadline = After(timeout_ms);
+    while (*dequeued < max) {
+      QueueItem batch[kBatch];
+      std::size_t came_out = 0;
+      const core::Status status =
+          queue.Dequeue(batch, std::min(max - *dequeued, kBatch), deadline, came_out);
+      for (std::size_t i = 0; i < came_out; ++i) ToC(batch[i], &items[(*dequeued)++]);
+      if (status != core::Status::kOk && *dequeued == 0) return static_cast<allstop_status>(status);
+      if (came_out < kBatch) return ALLSTOP_OK;
+      deadline = Deadline::Passed();  // for the rest nobody waits
+    }
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status QueueClose(allstop_queue_state* queue, std::uint32_t flags) {
+  if ((flags & ~ALLSTOP_CLOSE_CANCEL_PENDING) != 0) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    FromState(queue).Close((flags & ALLSTOP_CLOSE_CANCEL_PENDING) != 0);
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status QueueInfo(allstop_queue_state* state, allstop_queue_info* info) {
+  if (info->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] {
+    const BoundedQueue& queue = FromState(state);
+    allstop_queue_info full = {};
+    full.size = info->size;
+    full.codec = static_cast<std::uint32_t>(queue.options().codec);
+    full.closed = queue.closed() ? 1 : 0;
+    full.item_count = queue.size();
+    full.capacity = queue.options().capacity;
+    full.name = {queue.options().name.data(), queue.options().name.size()};
+    std::memcpy(info, &full, std::min<std::size_t>(info->size, sizeof(full)));
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status ItemCopy(const void* data, std::size_t size, allstop_item* item) {
+  return Guarded([&] {
+    QueueItem copy(data, size);
+    ToC(copy, item);
+    return ALLSTOP_OK;
+  });
+}
+
+}  // namespace allstop::abi

@@ -1,0 +1,156 @@
+// allstop_bounded_queue.hpp - the BoundedQueue of allstop.hpp, which includes it.
+#ifndef ALLSTOP_ALLSTOP_BOUNDED_QUEUE_HPP_
+#define ALLSTOP_ALLSTOP_BOUNDED_QUEUE_HPP_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "allstop_coordinator.hpp"
+#include "allstop_queue.h"
+
+namespace allstop {
+
+// The bytes of one item of a queue. Moves; empty when moved from.
+class Item {
+ public:
+  Item() noexcept = default;
+  // Takes over what the item owns.
+  explicit Item(const allstop_item& item) noexcept : item_(item) {}
+  // Without a copy: `release(data, size, context)` is called once, on any thread.
+  Item(void* data, std::size_t size, void (*release)(void*, std::size_t, void*),
+       void* context = nullptr) noexcept {
+    item_.data = data;
+    item_.size = size;
+    item_.release = release;
+    item_.context = context;
+  }
+  Item(Item&& other) noexcept : item_(std::exchange(other.item_, {})) {}
+  Item& operator=(Item&& other) noexcept {
+    std::swap(item_, other.item_);
+    return *this;
+  }
+  ~Item() { allstop_item_release(&item_); }
+
+  // Valid until the item is moved, assigned or destroyed.
+  std::string_view bytes() const noexcept {
+    return {static_cast<const char*>(allstop_item_data(&item_)), item_.size};
+  }
+  // For the functions of allstop_queue.h.
+  allstop_item* handle() noexcept { return &item_; }
+
+ private:
+  allstop_item item_ = {};
+};
+
+// One reference to a bounded queue of bytes; a copy is one more. The promise is that
+// of allstop_queue.h, whose statuses these return. The same queue as JavaScript's
+// BoundedQueue with the codec 'bytes'.
+//
+// Const methods may be called on one object by many threads at once. What takes a
+// timeout blocks; 0 and less do not. Never block on a thread that runs a JavaScript
+// event loop.
+class BoundedQueue {
+ public:
+  static constexpr Milliseconds kForever{std::numeric_limits<double>::infinity()};
+
+  // Holds nothing: assign, destroy, or ask it whether it does; nothing else.
+  BoundedQueue() noexcept = default;
+  // Takes over the reference that `handle` owns (allstop_queue_from_napi).
+  explicit BoundedQueue(const allstop_queue& handle) noexcept : handle_(handle) {}
+  // A queue of its own, whose waits a stop of `coord` ends. It holds nothing if
+  // `capacity` is 0, there is no memory, or the package that is installed is older
+  // than 1.2 of allstop.h.
+  BoundedQueue(const Coordinator& coord, std::uint64_t capacity, const std::string& name = {}) {
+    allstop_queue_options options = {};
+    options.size = sizeof(options);
+    options.name = view::Of(name);
+    options.capacity = capacity;
+    options.coordinator = coord.handle()->state;
+    allstop_queue_create(coord.handle()->table, &options, &handle_);
+  }
+  BoundedQueue(const BoundedQueue& other) noexcept : handle_(other.handle_) {
+    if (other) allstop_queue_retain(&handle_);
+  }
+  BoundedQueue(BoundedQueue&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  BoundedQueue& operator=(BoundedQueue other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~BoundedQueue() {
+    if (*this) allstop_queue_release(&handle_);
+  }
+
+  explicit operator bool() const noexcept { return handle_.state != nullptr; }
+  // For the functions of allstop_queue.h. Valid as long as this object.
+  const allstop_queue* handle() const noexcept { return &handle_; }
+
+  // Enqueues a copy. See allstop_queue_enqueue.
+  allstop_status Enqueue(std::string_view bytes, Milliseconds timeout = kForever) const noexcept {
+    return allstop_queue_enqueue(&handle_, bytes.data(), bytes.size(), Ms(timeout));
+  }
+  // Enqueues the item itself, which is empty then; unless it is ALLSTOP_OK, it is kept.
+  allstop_status Enqueue(Item&& item, Milliseconds timeout = kForever) const noexcept {
+    return allstop_queue_enqueue_many(&handle_, item.handle(), 1, Ms(timeout), nullptr);
+  }
+
+  // One item. See allstop_queue_dequeue.
+  allstop_status Dequeue(Item& item, Milliseconds timeout = kForever) const noexcept {
+    allstop_item taken = {};
+    const allstop_status status = allstop_queue_dequeue(&handle_, &taken, Ms(timeout));
+    if (status == ALLSTOP_OK) item = Item(taken);
+    return status;
+  }
+  // Appends 1 to `max` items: those that are there, once there is one.
+  allstop_status DequeueMany(std::vector<Item>& items, std::size_t max,
+                             Milliseconds timeout = kForever) const {
+    constexpr std::size_t kBatch = 32;
+    allstop_status status = max > 0 ? ALLSTOP_OK : ALLSTOP_INVALID_ARGUMENT;
+    for (std::size_t taken = 0; taken < max;) {
+      std::array<allstop_item, kBatch> batch = {};
+      const std::size_t most = (std::min)(kBatch, max - taken);
+      items.reserve(items.size() + most);  // first: what is taken must not be lost
+      std::size_t count = 0;
+      status = allstop_queue_dequeue_many(&handle_, batch.data(), most,
+                                          taken == 0 ? Ms(timeout) : 0, &count);
+      for (std::size_t i = 0; i < count; ++i) items.emplace_back(batch[i]);
+      taken += count;
+      if (taken > 0) status = ALLSTOP_OK;
+      if (count < most) break;
+    }
+    return status;
+  }
+
+  // From now on nobody begins to enqueue. See allstop_queue_close.
+  void Close(bool cancel_pending_enqueues = false) const noexcept {
+    allstop_queue_close(&handle_, cancel_pending_enqueues ? ALLSTOP_CLOSE_CANCEL_PENDING : 0);
+  }
+
+  // A guess, as others go on.
+  std::uint64_t size() const noexcept { return Info().item_count; }
+  std::uint64_t capacity() const noexcept { return Info().capacity; }
+  bool closed() const noexcept { return Info().closed != 0; }
+  std::string name() const { return view::ToString(Info().name); }
+
+ private:
+  static double Ms(Milliseconds timeout) { return (std::max)(0.0, timeout.count()); }
+
+  allstop_queue_info Info() const noexcept {
+    allstop_queue_info info = {};
+    info.size = sizeof(info);
+    allstop_queue_read(&handle_, &info);
+    return info;
+  }
+
+  allstop_queue handle_ = {};
+};
+
+}  // namespace allstop
+
+#endif  // ALLSTOP_ALLSTOP_BOUNDED_QUEUE_HPP_
