@@ -13,6 +13,7 @@
         "native/binding/convert.cc",
         "native/binding/doorbell.cc",
         "native/binding/environment.cc",
+        "native/binding/queue_attachment.cc",
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",
         "native/core/bounded_queue.cc",

@@ -13,7 +13,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
-import { abortReason, type Carried, echoes } from './error-identity.ts';
+import { abortReason, type Carried, echoes, markEcho } from './error-identity.ts';
 import { decode, encode } from './error-record.ts';
 import { SelfJoinError } from './errors.ts';
 import {
@@ -46,10 +46,12 @@ const now = performance.now.bind(performance);
 const SLICE_MS = 50;
 const MAX_HELD = 64;
 
-/** Attachments that want to be told of news, by token: pending waits, joins, signals. */
-const watching = new Map<number, Attachment>();
+/** Who wants to be told of news, by token: pending waits, joins, signals. */
+const watching = new Map<number, { check(): void }>();
 /** Of those, the ones whose public object is gone, but that others could still stop. */
 const abandoned = new Set<Attachment>();
+/** Of the public objects. */
+const attachments = new WeakMap<object, Attachment>();
 const byCoordinator = new Map<string, WeakRef<Attachment>>();
 const collected = new FinalizationRegistry<string>((id) => {
   if (byCoordinator.get(id)?.deref() === undefined) byCoordinator.delete(id);
@@ -73,6 +75,15 @@ export function drain(): void {
   if (watching.size > 0) deliver(); // else it would be in the way of a blocked worker that wakes
 }
 
+/** From now on `listener` is told of news of what has this token, and kept alive. */
+export function listen(token: number, listener: { check(): void }): void {
+  watching.set(token, listener);
+}
+
+export function unlisten(token: number): void {
+  watching.delete(token);
+}
+
 let sweeping = false;
 
 /** In a turn of its own: that many may have been collected at once. */
@@ -88,11 +99,12 @@ function sweepSoon(): void {
 /** Pending promises of this thread; while there are any, its event loop stays alive. */
 let pending = 0;
 
-function hold(): void {
+/** Keeps the event loop alive until as many calls of `release`. */
+export function hold(): void {
   if (pending++ === 0) binding().setDoorbellReferenced(true);
 }
 
-function release(): void {
+export function release(): void {
   if (--pending === 0) binding().setDoorbellReferenced(false);
 }
 
@@ -143,6 +155,11 @@ export class Attachment {
     return byCoordinator.get(id)?.deref();
   }
 
+  /** That of a public object; undefined of anything else. */
+  static behind(coord: object): Attachment | undefined {
+    return attachments.get(coord);
+  }
+
   /** The public object, while there is one. */
   get facade(): object | undefined {
     return this.#facade?.deref();
@@ -150,6 +167,7 @@ export class Attachment {
 
   set facade(coord: object) {
     this.#facade = new WeakRef(coord);
+    attachments.set(coord, this);
     abandoned.delete(this);
     if (this.#interested) watching.set(this.native.token, this);
   }
@@ -302,13 +320,29 @@ export class Attachment {
     const controller = this.#controller;
     if (controller === undefined || controller.signal.aborted) return;
     this.#abortedAt = stop.generation;
+    controller.abort(this.#reasonOf(stop));
+  }
+
+  #reasonOf(stop: NativeRecord): unknown {
     const error = stop.error === null ? undefined : this.errorOf(stop.error).value;
-    if (STOP_KINDS[stop.kind] === 'error' && error !== undefined) {
-      controller.abort(error);
-      return;
-    }
+    if (STOP_KINDS[stop.kind] === 'error' && error !== undefined) return error;
     const message = `The coordinator '${this.native.name}' was asked to stop`;
-    controller.abort(abortReason(message, stop.id, error));
+    return abortReason(message, stop.id, error);
+  }
+
+  /**
+   * `error`, which tells that somebody was interrupted, as the echo of the stop that
+   * stands: its cause is what `signal` aborts with.
+   */
+  interrupted(error: Error): Error {
+    const stop = this.native.record();
+    if (stop === null) return error;
+    const signal = this.#controller?.signal;
+    const isKnown = signal?.aborted === true && this.#abortedAt === stop.generation;
+    const cause = isKnown ? signal.reason : this.#reasonOf(stop);
+    Object.defineProperty(error, 'cause', { value: cause, writable: true, configurable: true });
+    markEcho(error, stop.id);
+    return error;
   }
 
   /** Whether there is a signal that could still abort. */

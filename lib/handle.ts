@@ -15,6 +15,18 @@ export type CoordinatorHandle = {
 };
 
 /**
+ * What another JavaScript thread of this process passes to `BoundedQueue.attach`. Plain
+ * data: post it, put it in `workerData`.
+ */
+export type QueueHandle<T = unknown> = {
+  readonly type: 'allstop.BoundedQueue';
+  readonly world: string;
+  readonly id: string;
+  /** Never there: what the items are, for the compiler. */
+  readonly item?: T;
+};
+
+/**
  * The id that the handle of a `kind` carries.
  *
  * @throws TypeError; InvalidHandleError: it is no such handle, or of another process or

@@ -1,3 +1,4 @@
+export { BoundedQueue, type BoundedQueueOptions, type QueueWaitOptions } from './bounded-queue.ts';
 export { Coordinator } from './coordinator.ts';
 export type { CoordinatorOptions, ErrorClass, JoinOptions } from './coordinator-options.ts';
 export {
@@ -17,6 +18,6 @@ export {
   UnavailableError,
 } from './errors.ts';
 export type { StopExplanation } from './explain.ts';
-export type { CoordinatorHandle } from './handle.ts';
+export type { CoordinatorHandle, QueueHandle } from './handle.ts';
 export type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
 export type { JoinableThread, ThreadInfo } from './threads.ts';

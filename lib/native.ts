@@ -161,6 +161,62 @@ export interface NativeAttachment {
   bindCapsule(object: object): void;
 }
 
+/** How the items of a queue are written; the order is that of core::BoundedQueue::Codec. */
+export const CODECS = ['structured', 'bytes'] as const;
+
+/** What a call of a queue came to: core::Status. */
+export const STATUS = { ok: 0, cancelled: 1, deadlineExceeded: 4, outOfRange: 11 } as const;
+
+/**
+ * One queue in this JavaScript thread. A `generation` is of when a wait began
+ * (`beginWait`); undefined: the call is not part of one. `ms`: how long it may block;
+ * undefined: not at all, and `deadlineExceeded` means that it would have to wait.
+ */
+export interface NativeQueue {
+  /** What `takeDirty` calls it. */
+  readonly token: number;
+  /** Of the queue, never used twice in a process. */
+  readonly id: string;
+  readonly name: string;
+  readonly capacity: number;
+  readonly codec: number;
+
+  beginWait(): number;
+  /** Closing lets it in as long as it waits: until `endEnqueue`. False: closed or stopped. */
+  beginEnqueue(generation: number): boolean;
+  endEnqueue(): void;
+  enqueue(
+    item: string | Uint8Array,
+    isSerialized: boolean,
+    generation?: number,
+    ms?: number,
+  ): number;
+  /** An item as it was written, or a status. It is to be answered with `received`. */
+  dequeue(generation?: number, ms?: number): string | Uint8Array | number;
+  /**
+   * 1 to `max` items (1024 at most), to be answered with `received`. Of bytes: [buffer,
+   * count, buffer, count ...], where the sizes are in `binding().sizes` and each item
+   * begins at a multiple of 8. Of values: the JSON text of their array; if some are
+   * serialized, [text, index, bytes, index, bytes ...].
+   */
+  dequeueMany(max: number, generation?: number, ms?: number): unknown[] | string | number;
+  /** What was dequeued has arrived. Until then it goes back if this thread ends. */
+  received(): void;
+  /** It goes back, at once. */
+  notReceived(): void;
+  /** Rings when continuing may come to something. False: it may now. */
+  await(isProducer: boolean, generation: number): boolean;
+  forget(isProducer: boolean): void;
+  close(cancelPendingEnqueues: boolean): void;
+  size(): number;
+  closed(): boolean;
+  /** A new attachment of its coordinator, or null. */
+  coordinator(): NativeAttachment | null;
+  publish(): void;
+  /** Makes `object` known to other addons (allstop_node.h). */
+  bindCapsule(object: object): void;
+}
+
 export interface NativeBinding {
   /** Names this process and this copy of the package. */
   readonly world: string;
@@ -173,6 +229,15 @@ export interface NativeBinding {
   attachCoordinator(id: number): NativeAttachment | null;
   /** The coordinator that spawned this worker. */
   currentCoordinator(): NativeAttachment | null;
+  createQueue(
+    name: string,
+    capacity: number,
+    codec: number,
+    coordinator: NativeAttachment | null,
+  ): NativeQueue;
+  attachQueue(id: number): NativeQueue | null;
+  /** Of what `dequeueMany` has just come to. */
+  readonly sizes: Float64Array;
   /** Tokens of the attachments that have news. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;

@@ -13,6 +13,7 @@
 #include "attachment.h"
 #include "convert.h"
 #include "environment.h"
+#include "queue_attachment.h"
 #include "spawned_workers.h"
 
 namespace allstop::binding {
@@ -47,6 +48,28 @@ Napi::Value HasCoordinator(const Info& info) {
 Napi::Value AttachCoordinator(const Info& info) {
   const auto coordinator = core::Registry<core::Coordinator>::Get().Find(IdArgument(info, 0));
   return coordinator ? Attachment::Make(*Environment::Of(info), coordinator) : info.Env().Null();
+}
+
+// createQueue(name, capacity, codec, attachment of a coordinator or null)
+Napi::Value CreateQueue(const Info& info) {
+  core::BoundedQueue::Options options;
+  options.name = StringArgument(info, 0);
+  options.capacity = IdArgument(info, 1);
+  const std::uint64_t codec = IdArgument(info, 2);
+  if (options.capacity == 0 || codec > 1) {
+    throw Napi::TypeError::New(info.Env(), "allstop: no such queue");
+  }
+  options.codec = static_cast<core::BoundedQueue::Codec>(codec);
+  if (info[3].IsObject()) {
+    options.coordinator = Attachment::Unwrap(ObjectArgument(info, 3))->coordinator();
+  }
+  return QueueAttachment::Make(*Environment::Of(info),
+                               core::BoundedQueue::Create(std::move(options)));
+}
+
+Napi::Value AttachQueue(const Info& info) {
+  const auto queue = core::Registry<core::BoundedQueue>::Get().Find(IdArgument(info, 0));
+  return queue ? QueueAttachment::Make(*Environment::Of(info), queue) : info.Env().Null();
 }
 
 Napi::Value TakeDirty(const Info& info) {
@@ -126,6 +149,8 @@ Napi::Value Setup(const Info& info) {
   set("createCoordinator", Checked<CreateCoordinator>);
   set("hasCoordinator", Checked<HasCoordinator>);
   set("attachCoordinator", Checked<AttachCoordinator>);
+  set("createQueue", Checked<CreateQueue>);
+  set("attachQueue", Checked<AttachQueue>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);
@@ -137,6 +162,7 @@ Napi::Value Setup(const Info& info) {
   set("takeUncaught", Checked<TakeUncaught>);
   set("nextIdentity", Checked<NextIdentity>);
   functions.Set("world", core::World());
+  functions.Set("sizes", environment->SizesArray());
   return functions;
 }
 

@@ -415,18 +415,11 @@ Napi::Value Attachment::UnlinkSignals(const Info& info) {
 }
 
 Napi::Value Attachment::BindCapsule(const Info& info) {
-  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
-  const Napi::Object object = ObjectArgument(info, 0);
   auto capsule = std::make_unique<Capsule>();
   capsule->abi = {sizeof(allstop_capsule),     ALLSTOP_ABI_MAJOR, ALLSTOP_ABI_MINOR,
                   ALLSTOP_CAPSULE_COORDINATOR, &abi::Table(),     abi::ToState(coordinator_.get())};
   capsule->coordinator = coordinator_;
-  const auto finalize = [](napi_env, void* data, void*) { delete static_cast<Capsule*>(data); };
-  if (napi_type_tag_object(info.Env(), object, &tag) != napi_ok ||
-      napi_wrap(info.Env(), object, capsule.get(), finalize, nullptr, nullptr) != napi_ok) {
-    throw Napi::Error::New(info.Env(), "allstop: the object is taken already");
-  }
-  capsule.release();
+  WrapCapsule(ObjectArgument(info, 0), std::move(capsule));
   return info.Env().Undefined();
 }
 

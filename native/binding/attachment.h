@@ -19,7 +19,7 @@ namespace allstop::binding {
 //
 // Life: until JavaScript collects it, or the environment closes, whichever comes
 // first; then Close takes its observer, its joins and its links out of the core.
-class Attachment final : public Napi::ObjectWrap<Attachment> {
+class Attachment final : public Napi::ObjectWrap<Attachment>, public Closable {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
   static Napi::Value Make(Environment& environment, std::shared_ptr<core::Coordinator> coordinator);
@@ -28,7 +28,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment> {
   ~Attachment() override;
 
   // The environment ends.
-  void Close();
+  void Close() override;
 
   const std::shared_ptr<core::Coordinator>& coordinator() const { return coordinator_; }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../core/coordinator.h"
+#include "../include/allstop/allstop.h"
 
 namespace allstop::binding {
 
@@ -42,6 +43,18 @@ Napi::Array ToJsArray(Napi::Env env, const Items& items) {
   std::uint32_t index = 0;
   for (const auto& item : items) array.Set(index++, ToJs(env, item));
   return array;
+}
+
+// Makes `object` one that allstop_node.h knows; the capsule goes when it does.
+template <typename Capsule>
+void WrapCapsule(Napi::Object object, std::unique_ptr<Capsule> capsule) {
+  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
+  const auto finalize = [](napi_env, void* data, void*) { delete static_cast<Capsule*>(data); };
+  if (napi_type_tag_object(object.Env(), object, &tag) != napi_ok ||
+      napi_wrap(object.Env(), object, capsule.get(), finalize, nullptr, nullptr) != napi_ok) {
+    throw Napi::Error::New(object.Env(), "allstop: the object is taken already");
+  }
+  capsule.release();
 }
 
 }  // namespace allstop::binding

@@ -6,6 +6,7 @@
 
 #include "../core/identity.h"
 #include "attachment.h"
+#include "queue_attachment.h"
 #include "spawned_workers.h"
 
 namespace allstop::binding {
@@ -35,6 +36,10 @@ std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object opti
   environment->is_worker_ = options.Get("isWorker").As<Napi::Boolean>().Value();
   environment->allocate_slab_ = Napi::Persistent(options.Get("allocateSlab").As<Napi::Function>());
   environment->attachment_class = Napi::Persistent(Attachment::Class(env, *environment));
+  environment->queue_class = Napi::Persistent(QueueAttachment::Class(env, *environment));
+  const auto sizes = Napi::Float64Array::New(env, kMostAtOnce);
+  environment->sizes_ = Napi::Persistent(sizes);
+  environment->sizes_data_ = Napi::Float64Array(sizes).Data();
   environment->doorbell_ = Doorbell::Create(env, options.Get("onRing"));
   if (!environment->doorbell_) throw Napi::Error::New(env, "allstop: no thread-safe function");
   using All = std::vector<std::shared_ptr<Environment>>;
@@ -58,6 +63,7 @@ void Environment::Close() {
   for (const auto& [token, attachment] : attachments_) attachment->Close();
   attachments_.clear();
   published_.clear();
+  published_queues_.clear();
   for (const std::uint64_t ticket : spawn_tickets) SpawnedWorkers::Get().End(ticket);
   for (const std::uint32_t thread_id : spawned) SpawnedWorkers::Get().Remove(thread_id);
 }
@@ -96,7 +102,7 @@ Slot Environment::AcquireSlot(Napi::Env env) {
   return slot;
 }
 
-std::uint32_t Environment::Add(Attachment& attachment) {
+std::uint32_t Environment::Add(Closable& attachment) {
   attachments_.emplace(next_token_, &attachment);
   return next_token_++;
 }
@@ -105,6 +111,10 @@ void Environment::Remove(std::uint32_t token) { attachments_.erase(token); }
 
 void Environment::Publish(std::shared_ptr<core::Coordinator> coordinator) {
   published_.emplace(coordinator->id(), std::move(coordinator));
+}
+
+void Environment::PublishQueue(std::shared_ptr<core::BoundedQueue> queue) {
+  published_queues_.emplace(queue->id(), std::move(queue));
 }
 
 core::Requester Environment::ThisThread(core::Via via) const {

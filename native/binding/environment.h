@@ -13,12 +13,20 @@
 #include <string>
 #include <vector>
 
+#include "../core/bounded_queue.h"
 #include "../core/coordinator.h"
 #include "doorbell.h"
 
 namespace allstop::binding {
 
-class Attachment;
+// What must end with the environment.
+class Closable {
+ public:
+  virtual void Close() = 0;
+
+ protected:
+  ~Closable() = default;
+};
 
 // The mirror that one attachment's JavaScript polls, alone on its cache line.
 struct Slot {
@@ -44,9 +52,11 @@ class Environment : public std::enable_shared_from_this<Environment> {
   }
 
   Napi::FunctionReference attachment_class;
+  Napi::FunctionReference queue_class;
   // What the attachment that is being made is to be attached to. (An external, as an
   // argument, would leak when the environment ends: Node 20.)
   std::shared_ptr<core::Coordinator> to_attach;
+  std::shared_ptr<core::BoundedQueue> queue_to_attach;
 
   const std::shared_ptr<Doorbell>& doorbell() const { return doorbell_; }
   std::uint64_t id() const { return id_; }
@@ -59,12 +69,20 @@ class Environment : public std::enable_shared_from_this<Environment> {
   // Only after the core has let go of the mirror.
   void ReleaseSlot(const Slot& slot) { free_slots_.push_back(slot); }
 
-  std::uint32_t Add(Attachment& attachment);  // returns its token
+  std::uint32_t Add(Closable& attachment);  // returns its token
   void Remove(std::uint32_t token);
 
   // A handle was read: the coordinator lives until Unpublish or our end.
   void Publish(std::shared_ptr<core::Coordinator> coordinator);
   void Unpublish(std::uint64_t id) { published_.erase(id); }
+  void PublishQueue(std::shared_ptr<core::BoundedQueue> queue);
+  void UnpublishQueue(std::uint64_t id) { published_queues_.erase(id); }
+
+  // For what queues hand over: the sizes of up to so many items, and their text.
+  static constexpr std::size_t kMostAtOnce = 1024;
+  Napi::Value SizesArray() const { return sizes_.Value(); }
+  double* sizes() const { return sizes_data_; }
+  std::string text;
 
   // Threads are registered there: they end as unobserved when this ends, even if
   // their attachment has been collected before.
@@ -95,8 +113,11 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::vector<Slab> slabs_;
   std::vector<Slot> free_slots_;
   std::uint32_t next_token_ = 1;
-  std::map<std::uint32_t, Attachment*> attachments_;
+  std::map<std::uint32_t, Closable*> attachments_;
   std::map<std::uint64_t, std::shared_ptr<core::Coordinator>> published_;
+  std::map<std::uint64_t, std::shared_ptr<core::BoundedQueue>> published_queues_;
+  Napi::Reference<Napi::Float64Array> sizes_;  // strong: sizes_data_ is its memory
+  double* sizes_data_ = nullptr;
   std::map<std::uint64_t, std::weak_ptr<core::Coordinator>> watched_;
   std::size_t watched_limit_ = 64;  // when to look for those that are gone
 };

@@ -33,12 +33,6 @@
 #include "registry.h"
 
 namespace allstop::core {
-namespace {
-
-// No stop is news to it: only whether one stands now.
-constexpr BoundedQueue::Wait kJustNow{std::numeric_limits<std::uint64_t>::max(), false};
-
-}  // namespace
 
 // All that the coordinator holds of a queue.
 class BoundedQueue::StopObserver final : public Observer {
@@ -122,7 +116,7 @@ bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
 
 Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
                              std::size_t& enqueued) {
-  Status status = ContinueEnqueue(kJustNow, items, count, Deadline::Passed(), enqueued);
+  Status status = ContinueEnqueue(Wait(), items, count, Deadline::Passed(), enqueued);
   if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
   Wait wait = BeginWait();
   if (!BeginEnqueue(wait)) return Status::kCancelled;
@@ -138,7 +132,7 @@ Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline
 
 Status BoundedQueue::Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline,
                              std::size_t& dequeued) {
-  const Status status = ContinueDequeue(kJustNow, items, max, Deadline::Passed(), dequeued);
+  const Status status = ContinueDequeue(Wait(), items, max, Deadline::Passed(), dequeued);
   if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
   return ContinueDequeue(BeginWait(), items, max, deadline, dequeued);
 }

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -86,8 +87,10 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   // For those who wait in several steps.
 
   struct Wait {
-    std::uint64_t generation;  // stops since then end it, also if they are cleared
-    bool admitted = false;     // it began before the queue was closed
+    // Stops since then end it, also if they are cleared. By default none are news, and
+    // only one that stands matters: for what ends at once.
+    std::uint64_t generation = std::numeric_limits<std::uint64_t>::max();
+    bool admitted = false;  // it began before the queue was closed
   };
   Wait BeginWait() const;
   // An enqueue that will wait: as long as it does, it is one that Close lets in. False:

@@ -29,9 +29,9 @@ class QueueItem {
   QueueItem(const void* bytes, std::size_t size) : QueueItem(size) {
     if (size > 0) std::memcpy(data(), bytes, size);
   }
-  // Takes over what others have allocated; `release` is not null.
-  QueueItem(void* data, std::size_t size, Release release, void* context) noexcept
-      : size_(size), release_(release), data_(data), context_(context) {}
+  // Takes over what others have allocated; `free` is not null.
+  QueueItem(void* data, std::size_t size, Release free, void* context) noexcept
+      : size_(size), release_(free), data_(data), context_(context) {}
 
   QueueItem(QueueItem&& other) noexcept { Take(other); }
   QueueItem& operator=(QueueItem&& other) noexcept {
@@ -44,6 +44,8 @@ class QueueItem {
   ~QueueItem() { Reset(); }
 
   std::size_t size() const { return size_; }
+  // To fewer bytes than it has.
+  void Truncate(std::size_t size) { size_ = size; }
   unsigned char* data() {
     return release_ == nullptr ? in_place_ : static_cast<unsigned char*>(data_);
   }

@@ -1,0 +1,129 @@
+/**
+ * Those of this JavaScript thread who wait at one side of a queue, in their order. They
+ * reserve nothing: each tries when it may come to something, the first one first.
+ */
+
+import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
+import { hold, release } from './attachment.ts';
+import type { NativeQueue } from './native.ts';
+import { Timer } from './timer.ts';
+
+/** It would have to wait. */
+export const WOULD_WAIT: unique symbol = Symbol('would wait');
+
+/**
+ * One try, which may block for `ms`. Returns what the wait comes to, or WOULD_WAIT.
+ * Throws what it fails with.
+ */
+export type Try<T> = (generation: number, ms?: number) => T | typeof WOULD_WAIT;
+
+export type WaitOptions = {
+  timeoutMs: number;
+  signal: AbortSignal | undefined;
+  /** What it fails with when the time is over. */
+  timedOut: () => Error;
+  /** However it ends. */
+  ended?: () => void;
+};
+
+type Waiting = { readonly generation: number; attempt(ms?: number): boolean };
+
+const settled = Promise.resolve();
+
+export class QueueWaits {
+  readonly #native: NativeQueue;
+  readonly #isProducer: boolean;
+  readonly #onIdle: () => void;
+  readonly #waiting = new Set<Waiting>();
+  #serving = false;
+
+  /** `onIdle`: nobody waits any more. */
+  constructor(native: NativeQueue, isProducer: boolean, onIdle: () => void) {
+    this.#native = native;
+    this.#isProducer = isProducer;
+    this.#onIdle = onIdle;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** The first in line tries, and may block for `ms`. False: it would still have to wait. */
+  attemptFirst(ms: number): boolean {
+    for (const first of this.#waiting) return first.attempt(ms);
+    return true;
+  }
+
+  /** Waits from now on, behind the others. */
+  add<T>(generation: number, attempt: Try<T>, options: WaitOptions): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const { signal } = options;
+      const end = (): void => {
+        this.#waiting.delete(waiting);
+        timer.clear();
+        if (signal !== undefined) removeAbortListener(signal, onAbort);
+        options.ended?.();
+        release();
+        if (this.#waiting.size > 0) return;
+        this.#native.forget(this.#isProducer);
+        this.#onIdle();
+      };
+      const waiting: Waiting = {
+        generation,
+        attempt: (ms) => {
+          try {
+            const result = attempt(generation, ms);
+            if (result === WOULD_WAIT) return false;
+            resolve(result);
+          } catch (error) {
+            reject(error);
+          }
+          end();
+          return true;
+        },
+      };
+      const onAbort = (): void => {
+        reject(signal?.reason);
+        end();
+      };
+      const timer = new Timer(options.timeoutMs, () => {
+        this.#serve(); // what is there by now is not too late
+        if (!this.#waiting.has(waiting)) return;
+        reject(options.timedOut());
+        end();
+      });
+      if (signal !== undefined) addAbortListener(signal, onAbort);
+      this.#waiting.add(waiting);
+      hold();
+      this.#serve();
+    });
+  }
+
+  /**
+   * There may be something for those who wait. They take it in a microtask, so that
+   * nothing comes between that and their going on with it: not the end of a worker,
+   * either.
+   */
+  check(): void {
+    if (this.#serving || this.#waiting.size === 0) return;
+    this.#serving = true;
+    void settled.then(() => {
+      this.#serving = false;
+      this.#serve();
+    });
+  }
+
+  #serve(): void {
+    do {
+      for (const waiting of this.#waiting) if (!waiting.attempt()) break;
+    } while (!this.#isTold());
+  }
+
+  /** Whether nothing can be done until we are told again. */
+  #isTold(): boolean {
+    for (const first of this.#waiting) {
+      return this.#native.await(this.#isProducer, first.generation);
+    }
+    return true;
+  }
+}

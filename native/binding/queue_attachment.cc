@@ -1,0 +1,399 @@
+// How values travel. The codec 'bytes': as they are. The codec 'structured': a byte
+// that says how, then JSON text (kText) or what v8.Serializer wrote (kSerialized);
+// lib/queue-codec.ts chooses. Texts come out as one array, which JSON.parse takes at
+// once; that is what makes small values fast.
+#include "queue_attachment.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "../abi/table.h"
+#include "../core/registry.h"
+#include "attachment.h"
+#include "convert.h"
+
+namespace allstop::binding {
+namespace {
+
+using core::BoundedQueue;
+using core::QueueItem;
+using core::Status;
+
+constexpr unsigned char kText = 'J';
+constexpr unsigned char kSerialized = 'V';
+
+// Short items come out several to an ArrayBuffer, each at a multiple of 8 as views of
+// any type need it. Not too many: one that is kept keeps all of them.
+constexpr std::size_t kShort = 1024;
+constexpr std::size_t kSharedBytes = 32 * 1024;
+
+void Check(Napi::Env env, napi_status status) {
+  if (status != napi_ok) throw Napi::Error::New(env);
+}
+
+std::size_t Aligned(std::size_t size) { return (size + 7) & ~std::size_t{7}; }
+
+BoundedQueue::Side SideArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  return BooleanArgument(info, index) ? BoundedQueue::Side::kProducers
+                                      : BoundedQueue::Side::kConsumers;
+}
+
+// A generation, or undefined: the call begins and ends now.
+BoundedQueue::Wait WaitArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  if (info[index].IsUndefined()) return {};
+  return {IdArgument(info, index), false};
+}
+
+core::Deadline SliceArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  return info[index].IsUndefined() ? core::Deadline::Passed()
+                                   : core::Deadline::After(NumberArgument(info, index));
+}
+
+QueueItem TextItem(Napi::Env env, napi_value text) {
+  constexpr std::size_t kMostOnStack = 1024;
+  char stack[kMostOnStack];
+  stack[0] = static_cast<char>(kText);
+  std::size_t size = 0;
+  Check(env, napi_get_value_string_utf8(env, text, stack + 1, kMostOnStack - 1, &size));
+  // One that just fitted may have been cut (at a whole character).
+  if (size + 8 < kMostOnStack) return QueueItem(stack, 1 + size);
+  Check(env, napi_get_value_string_utf8(env, text, nullptr, 0, &size));
+  QueueItem item(1 + size + 1);  // and a NUL, which is written in any case
+  item.data()[0] = kText;
+  Check(env, napi_get_value_string_utf8(env, text, reinterpret_cast<char*>(item.data()) + 1,
+                                        size + 1, &size));
+  item.Truncate(1 + size);
+  return item;
+}
+
+QueueItem BytesItem(const Napi::CallbackInfo& info, std::size_t index, bool is_serialized) {
+  if (!info[index].IsTypedArray()) {
+    throw Napi::TypeError::New(info.Env(), "allstop: a Uint8Array is needed");
+  }
+  const auto bytes = info[index].As<Napi::Uint8Array>();
+  const std::size_t size = bytes.ByteLength();
+  if (!is_serialized) return QueueItem(bytes.Data(), size);
+  QueueItem item(1 + size);
+  item.data()[0] = kSerialized;
+  std::memcpy(item.data() + 1, bytes.Data(), size);
+  return item;
+}
+
+Napi::Value Number(Napi::Env env, Status status) {
+  return Napi::Number::New(env, static_cast<double>(status));
+}
+
+Napi::Value CopyToJs(Napi::Env env, const unsigned char* data, std::size_t size) {
+  auto bytes = Napi::Uint8Array::New(env, size);
+  if (size > 0) std::memcpy(bytes.Data(), data, size);
+  return bytes;
+}
+
+// What a public BoundedQueue object carries for other addons.
+struct Capsule {
+  allstop_capsule abi;
+  std::shared_ptr<BoundedQueue> queue;
+};
+
+}  // namespace
+
+// All that the core holds of an attachment: safe to call when the environment is
+// long gone.
+class QueueAttachment::Ringer final : public core::QueueWaiter {
+ public:
+  Ringer(std::shared_ptr<Doorbell> doorbell, std::uint32_t token)
+      : doorbell_(std::move(doorbell)), button_(std::make_shared<Doorbell::Button>(token)) {}
+
+  void OnProgress() override { doorbell_->Ring(button_); }
+
+ private:
+  const std::shared_ptr<Doorbell> doorbell_;
+  const std::shared_ptr<Doorbell::Button> button_;
+};
+
+template <Napi::Value (QueueAttachment::*method)(const Napi::CallbackInfo&)>
+Napi::Value QueueAttachment::Checked(const Info& info) {
+  try {
+    return (this->*method)(info);
+  } catch (const Napi::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Napi::Error::New(info.Env(), std::string("allstop: ") + error.what());
+  }
+}
+
+Napi::Function QueueAttachment::Class(Napi::Env env, Environment& environment) {
+#define ALLSTOP_METHOD(name, method) \
+  InstanceMethod<&QueueAttachment::Checked<&QueueAttachment::method>>(name)
+  return DefineClass(env, "NativeQueue",
+                     {
+                         ALLSTOP_METHOD("beginWait", BeginWait),
+                         ALLSTOP_METHOD("beginEnqueue", BeginEnqueue),
+                         ALLSTOP_METHOD("endEnqueue", EndEnqueue),
+                         ALLSTOP_METHOD("enqueue", Enqueue),
+                         ALLSTOP_METHOD("dequeue", Dequeue),
+                         ALLSTOP_METHOD("dequeueMany", DequeueMany),
+                         ALLSTOP_METHOD("received", Received),
+                         ALLSTOP_METHOD("notReceived", NotReceived),
+                         ALLSTOP_METHOD("await", Await),
+                         ALLSTOP_METHOD("forget", Forget),
+                         ALLSTOP_METHOD("close", CloseQueue),
+                         ALLSTOP_METHOD("size", Size),
+                         ALLSTOP_METHOD("closed", Closed),
+                         ALLSTOP_METHOD("coordinator", Coordinator),
+                         ALLSTOP_METHOD("publish", Publish),
+                         ALLSTOP_METHOD("bindCapsule", BindCapsule),
+                     },
+                     &environment);
+#undef ALLSTOP_METHOD
+}
+
+Napi::Value QueueAttachment::Make(Environment& environment, std::shared_ptr<BoundedQueue> queue) {
+  environment.queue_to_attach = std::move(queue);
+  return environment.queue_class.New({});
+}
+
+QueueAttachment::QueueAttachment(const Info& info)
+    : Napi::ObjectWrap<QueueAttachment>(info),
+      environment_(Environment::Of(info)),
+      queue_(std::exchange(environment_->queue_to_attach, nullptr)) {
+  const Napi::Env env = info.Env();
+  if (!queue_) throw Napi::TypeError::New(env, "allstop: illegal constructor");
+  const auto property = [](const char* name, Napi::Value value) {
+    return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
+  };
+  const BoundedQueue::Options& options = queue_->options();
+  token_ = environment_->Add(*this);
+  try {
+    // Defines, as the program may have put setters on Object.prototype.
+    info.This().As<Napi::Object>().DefineProperties({
+        property("token", Napi::Number::New(env, token_)),
+        property("id", Napi::String::New(env, std::to_string(queue_->id()))),
+        property("name", Napi::String::New(env, options.name)),
+        property("capacity", Napi::Number::New(env, static_cast<double>(options.capacity))),
+        property("codec", Napi::Number::New(env, static_cast<double>(options.codec))),
+    });
+    consumer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
+    producer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
+  } catch (...) {  // nobody will destroy us
+    environment_->Remove(token_);
+    throw;
+  }
+}
+
+QueueAttachment::~QueueAttachment() {
+  if (!producer_) return;
+  environment_->Remove(token_);
+  // A handle may be on its way to somebody yet, who will want what is in there.
+  if (queue_->closed() && queue_->size() == 0) environment_->UnpublishQueue(queue_->id());
+  Detach();
+}
+
+void QueueAttachment::Close() {
+  if (producer_) Detach();
+}
+
+void QueueAttachment::Detach() {
+  GiveBack();
+  queue_->Forget(BoundedQueue::Side::kProducers, *producer_);
+  queue_->Forget(BoundedQueue::Side::kConsumers, *consumer_);
+  for (; waiting_enqueues_ > 0; --waiting_enqueues_) queue_->EndEnqueue();
+  producer_ = nullptr;
+  consumer_ = nullptr;
+}
+
+void QueueAttachment::GiveBack() {
+  if (!held_.empty()) queue_->Return(held_.data(), held_.size());
+  held_.clear();
+}
+
+// ---------------------------------------------------------------- enqueueing
+
+Napi::Value QueueAttachment::BeginWait(const Info& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(queue_->BeginWait().generation));
+}
+
+Napi::Value QueueAttachment::BeginEnqueue(const Info& info) {
+  BoundedQueue::Wait wait = WaitArgument(info, 0);
+  const bool admitted = queue_->BeginEnqueue(wait);
+  if (admitted) ++waiting_enqueues_;
+  return Napi::Boolean::New(info.Env(), admitted);
+}
+
+Napi::Value QueueAttachment::EndEnqueue(const Info& info) {
+  if (waiting_enqueues_ > 0) {
+    --waiting_enqueues_;
+    queue_->EndEnqueue();
+  }
+  return info.Env().Undefined();
+}
+
+// enqueue(item, isSerialized, generation, ms)
+Napi::Value QueueAttachment::Enqueue(const Info& info) {
+  QueueItem item = info[0].IsString() ? TextItem(info.Env(), info[0])
+                                      : BytesItem(info, 0, BooleanArgument(info, 1));
+  BoundedQueue::Wait wait = WaitArgument(info, 2);
+  wait.admitted = !info[2].IsUndefined();
+  std::size_t enqueued = 0;
+  return Number(info.Env(),
+                queue_->ContinueEnqueue(wait, &item, 1, SliceArgument(info, 3), enqueued));
+}
+
+// ---------------------------------------------------------------- dequeueing
+
+Status QueueAttachment::Take(const Info& info, std::size_t max, std::size_t first_argument) {
+  GiveBack();  // of a call that was not answered for
+  held_.resize(max);
+  std::size_t count = 0;
+  const Status status =
+      queue_->ContinueDequeue(WaitArgument(info, first_argument), held_.data(), max,
+                              SliceArgument(info, first_argument + 1), count);
+  held_.resize(count);
+  return status;
+}
+
+// dequeue(generation, ms)
+Napi::Value QueueAttachment::Dequeue(const Info& info) {
+  const Status status = Take(info, 1, 0);
+  return status == Status::kOk ? OneToJs(info.Env()) : Number(info.Env(), status);
+}
+
+// dequeueMany(max, generation, ms)
+Napi::Value QueueAttachment::DequeueMany(const Info& info) {
+  const auto max = static_cast<std::size_t>(
+      std::min<std::uint64_t>(IdArgument(info, 0), Environment::kMostAtOnce));
+  const Status status = Take(info, max, 1);
+  if (status != Status::kOk) return Number(info.Env(), status);
+  return queue_->options().codec == BoundedQueue::Codec::kBytes ? BytesToJs(info.Env())
+                                                                : ValuesToJs(info.Env());
+}
+
+Napi::Value QueueAttachment::OneToJs(Napi::Env env) {
+  const QueueItem& item = held_.front();
+  if (queue_->options().codec == BoundedQueue::Codec::kBytes) {
+    return CopyToJs(env, item.data(), item.size());
+  }
+  if (item.data()[0] == kSerialized) return CopyToJs(env, item.data() + 1, item.size() - 1);
+  const auto* const text = reinterpret_cast<const char*>(item.data()) + 1;
+  return Napi::String::New(env, text, item.size() - 1);
+}
+
+// [buffer, count, buffer, count ...]; the sizes are in environment_'s array.
+Napi::Value QueueAttachment::BytesToJs(Napi::Env env) {
+  Napi::Array runs = Napi::Array::New(env);
+  std::uint32_t index = 0;
+  for (std::size_t begin = 0; begin < held_.size();) {
+    std::size_t end = begin;
+    std::size_t total = 0;
+    do {
+      total += Aligned(held_[end++].size());
+    } while (end < held_.size() && held_[end].size() <= kShort && held_[begin].size() <= kShort &&
+             total + Aligned(held_[end].size()) <= kSharedBytes);
+    const auto buffer = Napi::ArrayBuffer::New(env, end == begin + 1 ? held_[begin].size() : total);
+    auto* data = static_cast<unsigned char*>(Napi::ArrayBuffer(buffer).Data());
+    for (std::size_t i = begin; i < end; ++i) {
+      const QueueItem& item = held_[i];
+      if (item.size() > 0) std::memcpy(data, item.data(), item.size());
+      environment_->sizes()[i] = static_cast<double>(item.size());
+      data += Aligned(item.size());
+    }
+    runs.Set(index++, buffer);
+    runs.Set(index++, static_cast<double>(end - begin));
+    begin = end;
+  }
+  return runs;
+}
+
+// The text of an array; if some are serialized, [text, index, bytes, index, bytes ...],
+// and null in their places.
+Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
+  std::string& text = environment_->text;
+  text = "[";
+  Napi::Array others;
+  std::uint32_t index = 1;
+  for (std::size_t i = 0; i < held_.size(); ++i) {
+    if (i > 0) text += ',';
+    const QueueItem& item = held_[i];
+    if (item.data()[0] == kText) {
+      text.append(reinterpret_cast<const char*>(item.data()) + 1, item.size() - 1);
+      continue;
+    }
+    text += "null";
+    if (others.IsEmpty()) others = Napi::Array::New(env);
+    others.Set(index++, static_cast<double>(i));
+    others.Set(index++, CopyToJs(env, item.data() + 1, item.size() - 1));
+  }
+  text += ']';
+  const auto array = Napi::String::New(env, text);
+  if (text.capacity() > kSharedBytes) text = std::string();
+  if (others.IsEmpty()) return array;
+  others.Set(std::uint32_t{0}, array);
+  return others;
+}
+
+Napi::Value QueueAttachment::Received(const Info& info) {
+  held_.clear();
+  return info.Env().Undefined();
+}
+
+Napi::Value QueueAttachment::NotReceived(const Info& info) {
+  GiveBack();
+  return info.Env().Undefined();
+}
+
+// ---------------------------------------------------------------- waiting
+
+// await(isProducer, generation)
+Napi::Value QueueAttachment::Await(const Info& info) {
+  const auto side = SideArgument(info, 0);
+  BoundedQueue::Wait wait = WaitArgument(info, 1);
+  wait.admitted = true;
+  const auto& ringer = side == BoundedQueue::Side::kProducers ? producer_ : consumer_;
+  return Napi::Boolean::New(info.Env(), ringer && queue_->Await(side, wait, ringer));
+}
+
+Napi::Value QueueAttachment::Forget(const Info& info) {
+  const auto side = SideArgument(info, 0);
+  const auto& ringer = side == BoundedQueue::Side::kProducers ? producer_ : consumer_;
+  if (ringer) queue_->Forget(side, *ringer);
+  return info.Env().Undefined();
+}
+
+// ---------------------------------------------------------------- the rest
+
+Napi::Value QueueAttachment::CloseQueue(const Info& info) {
+  queue_->Close(BooleanArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value QueueAttachment::Size(const Info& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(queue_->size()));
+}
+
+Napi::Value QueueAttachment::Closed(const Info& info) {
+  return Napi::Boolean::New(info.Env(), queue_->closed());
+}
+
+Napi::Value QueueAttachment::Coordinator(const Info& info) {
+  const auto& coordinator = queue_->options().coordinator;
+  return coordinator ? Attachment::Make(*environment_, coordinator) : info.Env().Null();
+}
+
+Napi::Value QueueAttachment::Publish(const Info& info) {
+  environment_->PublishQueue(queue_);
+  return info.Env().Undefined();
+}
+
+Napi::Value QueueAttachment::BindCapsule(const Info& info) {
+  auto capsule = std::make_unique<Capsule>();
+  capsule->abi = {sizeof(allstop_capsule), ALLSTOP_ABI_MAJOR,
+                  ALLSTOP_ABI_MINOR,       ALLSTOP_CAPSULE_QUEUE,
+                  &abi::Table(),           reinterpret_cast<allstop_state*>(queue_.get())};
+  capsule->queue = queue_;
+  WrapCapsule(ObjectArgument(info, 0), std::move(capsule));
+  return info.Env().Undefined();
+}
+
+}  // namespace allstop::binding

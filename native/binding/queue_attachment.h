@@ -1,0 +1,80 @@
+// One queue in one JavaScript environment.
+#ifndef ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
+#define ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../core/bounded_queue.h"
+#include "environment.h"
+
+namespace allstop::binding {
+
+// The object behind lib/bounded-queue.ts, which documents the methods (as the
+// interface NativeQueue in lib/native.ts). JavaScript thread only.
+//
+// Life: until JavaScript collects it, or the environment closes, whichever comes
+// first. Then what it holds goes back to the queue, and its waits are over there.
+class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public Closable {
+ public:
+  static Napi::Function Class(Napi::Env env, Environment& environment);
+  static Napi::Value Make(Environment& environment, std::shared_ptr<core::BoundedQueue> queue);
+
+  explicit QueueAttachment(const Napi::CallbackInfo& info);
+  ~QueueAttachment() override;
+
+  // The environment ends.
+  void Close() override;
+
+ private:
+  using Info = Napi::CallbackInfo;
+
+  // What C++ throws becomes a JavaScript error; node-addon-api passes on its own.
+  template <Napi::Value (QueueAttachment::*method)(const Info&)>
+  Napi::Value Checked(const Info& info);
+
+  Napi::Value BeginWait(const Info& info);
+  Napi::Value BeginEnqueue(const Info& info);
+  Napi::Value EndEnqueue(const Info& info);
+  Napi::Value Enqueue(const Info& info);
+  Napi::Value Dequeue(const Info& info);
+  Napi::Value DequeueMany(const Info& info);
+  Napi::Value Received(const Info& info);
+  Napi::Value NotReceived(const Info& info);
+  Napi::Value Await(const Info& info);
+  Napi::Value Forget(const Info& info);
+  Napi::Value CloseQueue(const Info& info);
+  Napi::Value Size(const Info& info);
+  Napi::Value Closed(const Info& info);
+  Napi::Value Coordinator(const Info& info);
+  Napi::Value Publish(const Info& info);
+  Napi::Value BindCapsule(const Info& info);
+
+  class Ringer;
+
+  // Takes up to `max` into held_.
+  core::Status Take(const Info& info, std::size_t max, std::size_t first_argument);
+  Napi::Value OneToJs(Napi::Env env);
+  Napi::Value BytesToJs(Napi::Env env);
+  Napi::Value ValuesToJs(Napi::Env env);
+  void GiveBack();
+  void Detach();
+
+  std::shared_ptr<Environment> environment_;
+  std::shared_ptr<core::BoundedQueue> queue_;
+  std::shared_ptr<Ringer> producer_;  // null once detached
+  std::shared_ptr<Ringer> consumer_;
+  std::uint32_t token_ = 0;
+  std::uint32_t waiting_enqueues_ = 0;  // that BeginEnqueue has let in
+  // What was taken and JavaScript has not said that it received: if its thread is
+  // terminated now, others shall have it.
+  std::vector<core::QueueItem> held_;
+};
+
+}  // namespace allstop::binding
+
+#endif  // ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
