@@ -217,6 +217,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   enqueueSync(item: T, timeoutMs: number = Number.POSITIVE_INFINITY): void {
     checkDuration('timeoutMs', timeoutMs);
     const written = this.#write(item);
+    if (this.#enqueues.size === 0 && this.#tryEnqueue(written)) return;
     const deadline = now() + timeoutMs;
     const slice = (): number => {
       const left = deadline - now();

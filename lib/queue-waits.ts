@@ -36,6 +36,7 @@ export class QueueWaits {
   readonly #onIdle: () => void;
   readonly #waiting = new Set<Waiting>();
   #serving = false;
+  #turn = false;
 
   /** `onIdle`: nobody waits any more. */
   constructor(native: NativeQueue, isProducer: boolean, onIdle: () => void) {
@@ -95,7 +96,7 @@ export class QueueWaits {
       if (signal !== undefined) addAbortListener(signal, onAbort);
       this.#waiting.add(waiting);
       hold();
-      this.#serve();
+      this.#serveInATurn();
     });
   }
 
@@ -109,6 +110,20 @@ export class QueueWaits {
     this.#serving = true;
     void settled.then(() => {
       this.#serving = false;
+      this.#serve();
+    });
+  }
+
+  /**
+   * Not at once: under load there is something again after a turn of the event loop,
+   * and whoever puts it there is spared ringing for it, which takes longer than all the
+   * rest.
+   */
+  #serveInATurn(): void {
+    if (this.#turn) return;
+    this.#turn = true;
+    setImmediate(() => {
+      this.#turn = false;
       this.#serve();
     });
   }

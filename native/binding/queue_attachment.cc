@@ -205,8 +205,7 @@ void QueueAttachment::Detach() {
 }
 
 void QueueAttachment::GiveBack() {
-  if (!held_.empty()) queue_->Return(held_.data(), held_.size());
-  held_.clear();
+  if (held_count_ > 0) queue_->Return(held_.data(), std::exchange(held_count_, 0));
 }
 
 // ---------------------------------------------------------------- enqueueing
@@ -245,13 +244,9 @@ Napi::Value QueueAttachment::Enqueue(const Info& info) {
 
 Status QueueAttachment::Take(const Info& info, std::size_t max, std::size_t first_argument) {
   GiveBack();  // of a call that was not answered for
-  held_.resize(max);
-  std::size_t count = 0;
-  const Status status =
-      queue_->ContinueDequeue(WaitArgument(info, first_argument), held_.data(), max,
-                              SliceArgument(info, first_argument + 1), count);
-  held_.resize(count);
-  return status;
+  if (held_.size() < max) held_.resize(max);
+  return queue_->ContinueDequeue(WaitArgument(info, first_argument), held_.data(), max,
+                                 SliceArgument(info, first_argument + 1), held_count_);
 }
 
 // dequeue(generation, ms)
@@ -284,12 +279,12 @@ Napi::Value QueueAttachment::OneToJs(Napi::Env env) {
 Napi::Value QueueAttachment::BytesToJs(Napi::Env env) {
   Napi::Array runs = Napi::Array::New(env);
   std::uint32_t index = 0;
-  for (std::size_t begin = 0; begin < held_.size();) {
+  for (std::size_t begin = 0; begin < held_count_;) {
     std::size_t end = begin;
     std::size_t total = 0;
     do {
       total += Aligned(held_[end++].size());
-    } while (end < held_.size() && held_[end].size() <= kShort && held_[begin].size() <= kShort &&
+    } while (end < held_count_ && held_[end].size() <= kShort && held_[begin].size() <= kShort &&
              total + Aligned(held_[end].size()) <= kSharedBytes);
     const auto buffer = Napi::ArrayBuffer::New(env, end == begin + 1 ? held_[begin].size() : total);
     auto* data = static_cast<unsigned char*>(Napi::ArrayBuffer(buffer).Data());
@@ -313,7 +308,7 @@ Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
   text = "[";
   Napi::Array others;
   std::uint32_t index = 1;
-  for (std::size_t i = 0; i < held_.size(); ++i) {
+  for (std::size_t i = 0; i < held_count_; ++i) {
     if (i > 0) text += ',';
     const QueueItem& item = held_[i];
     if (item.data()[0] == kText) {
@@ -334,7 +329,7 @@ Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
 }
 
 Napi::Value QueueAttachment::Received(const Info& info) {
-  held_.clear();
+  for (; held_count_ > 0; --held_count_) held_[held_count_ - 1] = {};
   return info.Env().Undefined();
 }
 

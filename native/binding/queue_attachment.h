@@ -72,7 +72,8 @@ class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public C
   std::uint32_t waiting_enqueues_ = 0;  // that BeginEnqueue has let in
   // What was taken and JavaScript has not said that it received: if its thread is
   // terminated now, others shall have it.
-  std::vector<core::QueueItem> held_;
+  std::vector<core::QueueItem> held_;  // the first held_count_; kept for the next call
+  std::size_t held_count_ = 0;
 };
 
 }  // namespace allstop::binding

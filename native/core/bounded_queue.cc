@@ -33,6 +33,13 @@
 #include "registry.h"
 
 namespace allstop::core {
+namespace {
+
+// As many are moved under one hold of the mutex: who wants it meanwhile would go to
+// sleep, which takes longer than all of this.
+constexpr std::size_t kMostAtOnce = 64;
+
+}  // namespace
 
 // All that the coordinator holds of a queue.
 class BoundedQueue::StopObserver final : public Observer {
@@ -167,7 +174,7 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
       status = MayEnqueue(wait);
     }
     if (status != Status::kOk) return status;
-    const std::size_t fit = std::min(count - enqueued, Room());
+    const std::size_t fit = std::min({count - enqueued, Room(), kMostAtOnce});
     try {
       items_.Reserve(fit);
     } catch (...) {
@@ -183,16 +190,19 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
 Status BoundedQueue::ContinueDequeue(const Wait& wait, QueueItem* items, std::size_t max,
                                      const Deadline& deadline, std::size_t& dequeued) {
   dequeued = 0;
-  Told told;
-  std::unique_lock<std::mutex> lock(mutex_);
-  Status status = MayDequeue(wait);
-  while (status == Status::kDeadlineExceeded) {
-    if (!Block(consumers_, lock, deadline)) return status;
-    status = MayDequeue(wait);
-  }
-  if (status != Status::kOk) return status;
-  for (; dequeued < max && !items_.empty(); ++dequeued) items[dequeued] = items_.Pop();
-  Tell(producers_, dequeued, told);
+  do {
+    Told told;
+    std::unique_lock<std::mutex> lock(mutex_);
+    Status status = MayDequeue(wait);
+    while (status == Status::kDeadlineExceeded && dequeued == 0) {
+      if (!Block(consumers_, lock, deadline)) return status;
+      status = MayDequeue(wait);
+    }
+    if (status != Status::kOk) return dequeued > 0 ? Status::kOk : status;
+    const std::size_t count = std::min({max - dequeued, items_.size(), kMostAtOnce});
+    for (std::size_t i = 0; i < count; ++i) items[dequeued++] = items_.Pop();
+    Tell(producers_, count, told);
+  } while (dequeued < max);
   return Status::kOk;
 }
 

@@ -63,12 +63,9 @@ class QueueItem {
   void Take(QueueItem& other) {
     size_ = other.size_;
     release_ = other.release_;
-    if (release_ == nullptr) {
-      std::memcpy(in_place_, other.in_place_, size_);
-    } else {
-      data_ = other.data_;
-      context_ = other.context_;
-    }
+    data_ = other.data_;
+    context_ = other.context_;
+    std::memcpy(in_place_, other.in_place_, kInPlace);  // all: that is quicker than asking
     other.Disown();
   }
   void Reset() {
@@ -80,7 +77,7 @@ class QueueItem {
   Release release_;  // null: in place
   void* data_ = nullptr;
   void* context_ = nullptr;
-  unsigned char in_place_[kInPlace];
+  unsigned char in_place_[kInPlace] = {};
 };
 
 }  // namespace allstop::core
