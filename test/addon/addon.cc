@@ -15,31 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "queue.h"
+#include "results.h"
+
 namespace {
-
-// Never destroyed, as threads outlive the process's static destructors.
-struct Shared {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<std::string, bool> gates;           // by name: open
-  std::map<std::string, std::string> results;  // by thread name
-};
-
-Shared& shared() {
-  static Shared* const instance = new Shared;
-  return *instance;
-}
-
-void PassGate(const std::string& name) {
-  std::unique_lock<std::mutex> lock(shared().mutex);
-  shared().changed.wait(lock, [&] { return shared().gates[name]; });
-}
-
-void SetResult(const std::string& name, std::string text) {
-  const std::lock_guard<std::mutex> lock(shared().mutex);
-  shared().results[name] = std::move(text);
-  shared().changed.notify_all();
-}
 
 std::string ToString(allstop_string text) {
   return text.data ? std::string(text.data, text.size) : "";
@@ -372,10 +351,10 @@ napi_value Init(napi_env env, napi_value exports) {
   set("requestStop", RequestStop);
   set("hammer", Hammer);
   set("post", Post);
-  set("post", Post);
   set("status", StatusOf);
   set("decoy", Decoy);
   set("external", External);
+  InitQueue(env, exports);
   return exports;
 }
 

@@ -1,6 +1,8 @@
 /** The third-party addon of test/addon, typed. */
 import { createRequire } from 'node:module';
-import type { Coordinator } from 'allstop';
+import type { BoundedQueue, Coordinator } from 'allstop';
+
+type Bytes = BoundedQueue<Uint8Array>;
 
 export type Job =
   | 'gate' // waits at the gate of its own name, then ends
@@ -27,6 +29,15 @@ export type TestAddon = {
   post(fn: (thread: number) => void, name: string, threads: number): void;
   hammer(coord: Coordinator, name: string, threads: number, rounds: number): void;
   status(value: unknown): number;
+  queueStatus(value: unknown): number;
+  /** A native thread that enqueues `count` numbers; result: "how many|status". */
+  queueProduce(queue: Bytes, producer: number, count: number, name: string): void;
+  /** A native thread that counts what it dequeues; result: "status|out of order". */
+  queueConsume(queue: Bytes, seen: Int32Array, perProducer: number, name: string): void;
+  /** A native thread in one call without a timeout; result: "status|bytes". */
+  queueBlock(queue: Bytes, operation: 'enqueue' | 'dequeue', name: string): void;
+  /** A native thread that enqueues items without a copy, of bytes i, and closes. */
+  queueFill(queue: Bytes, count: number, size: number): void;
   decoy(): object;
   external(): unknown;
 };
