@@ -50,6 +50,8 @@ const MAX_HELD = 64;
 const watching = new Map<number, Attachment>();
 /** Of those, the ones whose public object is gone, but that others could still stop. */
 const abandoned = new Set<Attachment>();
+/** Of the public objects. */
+const attachments = new WeakMap<object, Attachment>();
 const byCoordinator = new Map<string, WeakRef<Attachment>>();
 const collected = new FinalizationRegistry<string>((id) => {
   if (byCoordinator.get(id)?.deref() === undefined) byCoordinator.delete(id);
@@ -88,11 +90,12 @@ function sweepSoon(): void {
 /** Pending promises of this thread; while there are any, its event loop stays alive. */
 let pending = 0;
 
-function hold(): void {
+/** Keeps the event loop alive until as many calls of `release`. */
+export function hold(): void {
   if (pending++ === 0) binding().setDoorbellReferenced(true);
 }
 
-function release(): void {
+export function release(): void {
   if (--pending === 0) binding().setDoorbellReferenced(false);
 }
 
@@ -143,6 +146,11 @@ export class Attachment {
     return byCoordinator.get(id)?.deref();
   }
 
+  /** That of a public object; undefined of anything else. */
+  static behind(coord: object): Attachment | undefined {
+    return attachments.get(coord);
+  }
+
   /** The public object, while there is one. */
   get facade(): object | undefined {
     return this.#facade?.deref();
@@ -150,6 +158,7 @@ export class Attachment {
 
   set facade(coord: object) {
     this.#facade = new WeakRef(coord);
+    attachments.set(coord, this);
     abandoned.delete(this);
     if (this.#interested) watching.set(this.native.token, this);
   }
@@ -346,13 +355,20 @@ export class Attachment {
     return true;
   }
 
-  waitForStop(timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
+  /** `since`: the generation from which on a stop counts, even if it is cleared already. */
+  waitForStop(
+    timeoutMs: number,
+    signal: AbortSignal | undefined,
+    since?: number,
+  ): Promise<boolean> {
+    const wasStopped = (): boolean =>
+      this.shouldStop() || (since !== undefined && this.native.generation() !== since);
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         reject(signal.reason);
         return;
       }
-      if (this.shouldStop()) {
+      if (wasStopped()) {
         resolve(this.#isStopped());
         return;
       }
@@ -384,7 +400,7 @@ export class Attachment {
       this.#watch();
       this.#waits.add(onStop);
       hold();
-      if (this.shouldStop() && this.#isStopped()) onStop(); // it came before we watched
+      if (wasStopped() && this.#isStopped()) onStop(); // it came before we watched
     });
   }
 
