@@ -12,7 +12,7 @@ import {
 } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { LooperSchedule, type MissedTicks } from '../../lib/looper-schedule.ts';
-import { gate, turn } from '../support/gate.ts';
+import { gate, isPending, turn } from '../support/gate.ts';
 import { hostile, throwing } from '../support/odd-values.ts';
 import {
   coordinatorThatIs,
@@ -29,13 +29,6 @@ const module = new URL('../fixtures/looper-target.mjs', import.meta.url);
 
 /** The source of a module, as a target. */
 const source = (text: string): URL => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
-
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  await turn();
-  const pending = Symbol('pending');
-  const state = await Promise.race([promise.catch(() => undefined), Promise.resolve(pending)]);
-  return state === pending;
-}
 
 /** Writes down its calls, and stops in its third run. */
 class Recording extends LooperThread {
