@@ -22,6 +22,7 @@
         "native/core/deadline.cc",
         "native/core/error_record.cc",
         "native/core/identity.cc",
+        "native/core/looper_thread.cc",
         "native/core/requester.cc",
         "native/core/stop_record.cc",
         "native/core/stop_timer.cc",

@@ -380,13 +380,20 @@ export class Attachment {
     return true;
   }
 
-  waitForStop(timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
+  /** `since`: the generation from which on a stop counts, even if it is cleared already. */
+  waitForStop(
+    timeoutMs: number,
+    signal: AbortSignal | undefined,
+    since?: number,
+  ): Promise<boolean> {
+    const wasStopped = (): boolean =>
+      this.shouldStop() || (since !== undefined && this.native.generation() !== since);
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         reject(signal.reason);
         return;
       }
-      if (this.shouldStop()) {
+      if (wasStopped()) {
         resolve(this.#isStopped());
         return;
       }
@@ -418,7 +425,7 @@ export class Attachment {
       this.#watch();
       this.#waits.add(onStop);
       hold();
-      if (this.shouldStop() && this.#isStopped()) onStop(); // it came before we watched
+      if (wasStopped() && this.#isStopped()) onStop(); // it came before we watched
     });
   }
 

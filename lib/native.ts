@@ -75,6 +75,8 @@ export type NativeThread = {
   kind: number;
   alive: boolean;
   unobserved: boolean;
+  /** A native thread that has begun: `threadId` is the OS thread id. */
+  isOsThread: boolean;
   threadId?: number;
   startedAt: number;
   /** 0 until it has ended. */
@@ -127,7 +129,14 @@ export interface NativeAttachment {
   joined(): boolean;
   cleanStopTypes(): string[];
 
-  registerThread(kind: number, name: string, threadId: number | undefined): number;
+  registerThread(
+    kind: number,
+    name: string,
+    threadId: number | undefined,
+    started: boolean,
+  ): number;
+  /** `threadId`: of the worker that it is, if so. False: it has ended, or a join has forgotten it. */
+  startThread(id: number, threadId: number | undefined): boolean;
   readmitThread(id: number): boolean;
   endThread(id: number): void;
   threads(): NativeThread[];

@@ -22,7 +22,7 @@ export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler 
   const { name, kind, threadId } = toThreadInfo(native);
   const straggler: Straggler = { name, kind, runningForMs: Math.round(stopAgeMs) };
   if (threadId !== undefined) straggler.threadId = threadId;
-  const state = kind === 'native' && threadId !== undefined ? waitState(threadId) : undefined;
+  const state = native.isOsThread && threadId !== undefined ? waitState(threadId) : undefined;
   if (state !== undefined) straggler.waitState = state;
   return straggler;
 }

@@ -47,20 +47,28 @@ export function toThreadInfo(native: NativeThread): ThreadInfo {
 }
 
 /** One watched object of one coordinator. */
-class Watch {
+export class Watch {
   readonly #attachment: Attachment;
   readonly #kind: ThreadKind;
   readonly name: string;
-  readonly #threadId: number | undefined;
-  readonly #generation: number;
+  #threadId: number | undefined;
+  #generation: number;
   #id: number;
+  #started: boolean;
   #ended = false;
 
-  constructor(attachment: Attachment, kind: ThreadKind, name: string, threadId?: number) {
+  /** Not started: it holds up no join until `start` is called. */
+  constructor(
+    attachment: Attachment,
+    kind: ThreadKind,
+    name: string,
+    { threadId, started = true }: { threadId?: number | undefined; started?: boolean } = {},
+  ) {
     this.#attachment = attachment;
     this.#kind = kind;
     this.name = name;
     this.#threadId = threadId;
+    this.#started = started;
     this.#generation = attachment.native.generation();
     this.#id = this.#register();
   }
@@ -69,9 +77,36 @@ class Watch {
     return this.#id;
   }
 
+  get started(): boolean {
+    return this.#started;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** The generation as of which a stop concerns it: that of its start. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /**
+   * From now on it is alive: joins wait for it. Called again, with a `threadId`, when it
+   * turns out to be that worker.
+   */
+  start(threadId?: number): void {
+    const { native } = this.#attachment;
+    const again = this.#started;
+    this.#threadId = threadId;
+    this.#started = true;
+    if (!again) this.#generation = native.generation();
+    const isRegistered = native.startThread(this.#id, threadId);
+    if (!isRegistered && !again) this.#id = this.#register(); // a join had forgotten it
+  }
+
   #register(): number {
     const kind = THREAD_KINDS.indexOf(this.#kind);
-    return this.#attachment.native.registerThread(kind, this.name, this.#threadId);
+    return this.#attachment.native.registerThread(kind, this.name, this.#threadId, this.#started);
   }
 
   /** Registered once more: no matter while it is, needed when a join has forgotten it. */
@@ -80,7 +115,7 @@ class Watch {
     this.#id = this.#register();
   }
 
-  /** Whether a stop was requested since it was registered: then its end is expected. */
+  /** Whether a stop was requested since it was started: then its end is expected. */
   get stopWasRequested(): boolean {
     return (
       this.#attachment.shouldStop() || this.#attachment.native.generation() !== this.#generation
@@ -102,6 +137,30 @@ class Watch {
 }
 
 const watches = new WeakMap<Attachment, WeakMap<object, Watch>>();
+
+/**
+ * Registers a thread of ours, which has not started. `thread`: what others know it by,
+ * so that it is not registered a second time when they pass it to `join`.
+ */
+export function registerUnstarted(
+  attachment: Attachment,
+  thread: object,
+  kind: ThreadKind,
+  name: string,
+): Watch {
+  const made = new Watch(attachment, kind, name, { started: false });
+  watchesOf(attachment).set(thread, made);
+  return made;
+}
+
+function watchesOf(attachment: Attachment): WeakMap<object, Watch> {
+  let known = watches.get(attachment);
+  if (known === undefined) {
+    known = new WeakMap();
+    watches.set(attachment, known);
+  }
+  return known;
+}
 
 function isWorker(thread: object): thread is Worker {
   return thread instanceof Worker;
@@ -134,11 +193,7 @@ export function checkThread(name: string, thread: unknown): asserts thread is Jo
 
 /** Registers, and begins to watch. Twice is harmless. */
 export function register(attachment: Attachment, thread: JoinableThread, name?: string): void {
-  let known = watches.get(attachment);
-  if (known === undefined) {
-    known = new WeakMap();
-    watches.set(attachment, known);
-  }
+  const known = watchesOf(attachment);
   const earlier = known.get(thread);
   if (earlier !== undefined) earlier.again();
   else known.set(thread, watch(attachment, thread, name));
@@ -205,7 +260,14 @@ function watchWorker(attachment: Attachment, worker: Worker, name?: string): Wat
     ended.end();
     return ended;
   }
-  const made = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, threadId);
+  const made = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, { threadId });
+  followWorker(made, worker, () => made.end());
+  return made;
+}
+
+/** Reports what the worker dies of as the failure of `made`; calls `ended` when it has exited. */
+function followWorker(made: Watch, worker: Worker, ended: () => void): void {
+  const { threadId } = worker;
   let failed = false;
   worker.on('error', (error: unknown) => {
     failed = true;
@@ -219,14 +281,15 @@ function watchWorker(attachment: Attachment, worker: Worker, name?: string): Wat
       const error = new UnavailableError(`Worker '${made.name}' exited with code ${code}`);
       made.fail(Object.assign(error, { exitCode: code }), { via: 'worker-exit', threadId });
     }
-    made.end();
+    ended();
   });
-  return made;
 }
 
 function watchProcess(attachment: Attachment, child: ChildProcess, name?: string): Watch {
   const { pid } = child;
-  const made = new Watch(attachment, 'process', name ?? `process-${pid ?? 'unstarted'}`, pid);
+  const made = new Watch(attachment, 'process', name ?? `process-${pid ?? 'unstarted'}`, {
+    threadId: pid,
+  });
   const from = pid === undefined ? {} : { pid };
   const onExit = (code: number | null, signal: NodeJS.Signals | null): void => {
     const expected = code === 0 || (code === null && made.stopWasRequested);
@@ -267,12 +330,23 @@ export function enclosingTasks(attachment: Attachment): number[] {
 }
 
 /** Runs `body` as a registered task. Never rejects: errors go to the coordinator. */
-export async function runTask(
+export function runTask(
   attachment: Attachment,
   body: () => unknown,
   name: string | undefined,
 ): Promise<void> {
-  const made = new Watch(attachment, 'task', name ?? 'task');
+  return runAs(attachment, new Watch(attachment, 'task', name ?? 'task'), body);
+}
+
+/**
+ * Runs `body` as the thread that `made` stands for, which ends with it. Never rejects:
+ * errors go to the coordinator.
+ */
+export async function runAs(
+  attachment: Attachment,
+  made: Watch,
+  body: () => unknown,
+): Promise<void> {
   const task: Task = { attachment, watch: made, outer: currentTask.getStore() };
   try {
     await currentTask.run(task, body);
@@ -292,13 +366,40 @@ export function spawn(
   url: URL | string,
   options: WorkerOptions | undefined,
 ): Worker {
+  return startWorker(attachment, url, options, (worker, name) => {
+    register(attachment, worker, name);
+  });
+}
+
+/** Such a Worker as the thread that `made` stands for, until it has exited. */
+export function runInWorker(
+  attachment: Attachment,
+  made: Watch,
+  url: URL,
+  options: WorkerOptions,
+): Promise<void> {
+  return new Promise((resolve) => {
+    startWorker(attachment, url, options, (worker) => {
+      made.start(worker.threadId);
+      followWorker(made, worker, resolve);
+    });
+  });
+}
+
+/** `follow` is called before the worker can look for its coordinator. */
+function startWorker(
+  attachment: Attachment,
+  url: URL | string,
+  options: WorkerOptions | undefined,
+  follow: (worker: Worker, name: string) => void,
+): Worker {
   const native = binding();
   const ticket = native.beginSpawn();
   try {
     const worker = new Worker(url, options);
     const name = nameOf(options ?? {}) ?? `worker-${worker.threadId}`;
     native.setSpawned(attachment.native, worker.threadId, name);
-    register(attachment, worker, name);
+    follow(worker, name);
     return worker;
   } finally {
     native.endSpawn(ticket);

@@ -19,11 +19,16 @@ done
 for compiler in g++ clang++; do
   for header in allstop.h allstop_poll.h allstop_queue.h allstop_node.h allstop.hpp \
     allstop_bounded_queue.hpp allstop_bridges.hpp allstop_coordinator.hpp allstop_exceptions.hpp \
-    allstop_tensorflow.hpp allstop_threadsafe_function.hpp; do
+    allstop_looper.hpp allstop_tensorflow.hpp allstop_threadsafe_function.hpp; do
     "$compiler" -std=c++17 "${strict[@]}" -include "allstop/$header" -x c++ /dev/null
   done
-  "$compiler" -std=c++17 -fno-exceptions -fno-rtti "${strict[@]}" -include allstop/allstop.hpp \
-    -x c++ /dev/null
+  "$compiler" -std=c++17 -fno-exceptions -fno-rtti "${strict[@]}" -x c++ - <<'END'
+#include "allstop/allstop.hpp"
+using Function = void (*)();
+template allstop::Thread::Thread(const allstop::Coordinator&, const std::string&, Function&&);
+template allstop::LooperThread::LooperThread(const allstop::Coordinator&, allstop::Milliseconds,
+                                             Function&&, allstop::LooperOptions);
+END
 done
 
 # Nothing in the headers may be shared by the modules of a process: what one links in

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../core/identity.h"
+#include "../core/looper_thread.h"
 
 // The layout is a promise: within a major version none of these may change.
 static_assert(sizeof(allstop_string) == 2 * sizeof(void*));
@@ -25,8 +26,9 @@ static_assert(offsetof(allstop_record_info, id) == 32);
 static_assert(sizeof(allstop_record_info) == 32 + 7 * sizeof(allstop_string));
 static_assert(offsetof(allstop_table, retain) == 16);
 static_assert(offsetof(allstop_table, create) == 16 + 15 * sizeof(void*));
-static_assert(offsetof(allstop_table, queue_create) == 16 + 20 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 28 * sizeof(void*));
+static_assert(offsetof(allstop_table, looper_create) == 16 + 20 * sizeof(void*));
+static_assert(offsetof(allstop_table, queue_create) == 16 + 23 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 31 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::ErrorRecord::kMaxCauses);
 
@@ -53,6 +55,10 @@ static_assert(ALLSTOP_INVALID_HANDLE == static_cast<allstop_status>(Status::kInv
 static_assert(ALLSTOP_SELF_JOIN == static_cast<allstop_status>(Status::kSelfJoin));
 static_assert(ALLSTOP_STRAGGLERS == static_cast<allstop_status>(Status::kStragglers));
 static_assert(ALLSTOP_STOPPED_BY_ERROR == static_cast<allstop_status>(Status::kStoppedByError));
+
+static_assert(ALLSTOP_MISSED_TICKS_BURST == static_cast<std::uint32_t>(core::MissedTicks::kBurst));
+static_assert(ALLSTOP_MISSED_TICKS_SKIP == static_cast<std::uint32_t>(core::MissedTicks::kSkip));
+static_assert(ALLSTOP_MISSED_TICKS_DELAY == static_cast<std::uint32_t>(core::MissedTicks::kDelay));
 
 allstop_status ToC(Status status) { return static_cast<allstop_status>(status); }
 
@@ -176,12 +182,15 @@ RegisteredThread& FromThread(allstop_thread* thread) {
 
 allstop_status ThreadRegister(allstop_state* state, allstop_string name, std::uint32_t flags,
                               allstop_thread** thread) {
-  if ((flags & ~ALLSTOP_THREAD_UNSTARTED) != 0) return ALLSTOP_INVALID_ARGUMENT;
+  if ((flags & ~(ALLSTOP_THREAD_UNSTARTED | ALLSTOP_THREAD_LOOPER)) != 0) {
+    return ALLSTOP_INVALID_ARGUMENT;
+  }
   return Guarded([&] {
     core::NewThread registration;
     registration.name = ToString(name);
-    if (registration.name.empty()) registration.name = "native";
-    registration.kind = core::ThreadKind::kNative;
+    const bool is_looper = (flags & ALLSTOP_THREAD_LOOPER) != 0;
+    if (registration.name.empty()) registration.name = is_looper ? "looper" : "native";
+    registration.kind = is_looper ? core::ThreadKind::kLooper : core::ThreadKind::kNative;
     registration.started = (flags & ALLSTOP_THREAD_UNSTARTED) == 0;
     auto registered = std::make_unique<RegisteredThread>();
     registered->coordinator = FromState(state).shared_from_this();
@@ -367,6 +376,29 @@ std::size_t NewId(char* buffer, std::size_t capacity) {
   return size;
 }
 
+core::LooperThread& FromLooper(allstop_looper* looper) {
+  return *reinterpret_cast<core::LooperThread*>(looper);
+}
+
+allstop_status LooperCreate(allstop_state* state, double interval_ms, std::uint32_t missed_ticks,
+                            allstop_looper** looper) {
+  if (!(interval_ms >= 0) || missed_ticks > ALLSTOP_MISSED_TICKS_DELAY) {
+    return ALLSTOP_INVALID_ARGUMENT;
+  }
+  return Guarded([&] {
+    const core::LooperSchedule schedule(interval_ms, static_cast<core::MissedTicks>(missed_ticks));
+    auto made = std::make_unique<core::LooperThread>(FromState(state).shared_from_this(), schedule);
+    *looper = reinterpret_cast<allstop_looper*>(made.release());
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status LooperWait(allstop_looper* looper) {
+  return Guarded([&] { return FromLooper(looper).Wait() ? ALLSTOP_OK : ALLSTOP_CANCELLED; });
+}
+
+void LooperRelease(allstop_looper* looper) { delete reinterpret_cast<core::LooperThread*>(looper); }
+
 }  // namespace
 
 const allstop_table& Table() {
@@ -396,6 +428,9 @@ const allstop_table& Table() {
       ReportError,
       FirstError,
       NewId,
+      LooperCreate,
+      LooperWait,
+      LooperRelease,
       QueueCreate,
       QueueRetain,
       QueueRelease,

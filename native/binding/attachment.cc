@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,7 @@ Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {
                          ALLSTOP_METHOD("joined", Joined),
                          ALLSTOP_METHOD("cleanStopTypes", CleanStopTypes),
                          ALLSTOP_METHOD("registerThread", RegisterThread),
+                         ALLSTOP_METHOD("startThread", StartThread),
                          ALLSTOP_METHOD("readmitThread", ReadmitThread),
                          ALLSTOP_METHOD("endThread", EndThread),
                          ALLSTOP_METHOD("threads", Threads),
@@ -246,10 +248,18 @@ Napi::Value Attachment::RegisterThread(const Info& info) {
     thread.has_thread_id = true;
     thread.thread_id = IdArgument(info, 2);
   }
+  thread.started = BooleanArgument(info, 3);
   thread.owner = environment_->id();
   environment_->Watch(coordinator_);
   const std::uint64_t id = coordinator_->RegisterThread(std::move(thread));
   return Napi::Number::New(info.Env(), static_cast<double>(id));
+}
+
+Napi::Value Attachment::StartThread(const Info& info) {
+  std::optional<std::uint64_t> worker_thread_id;
+  if (info[1].IsNumber()) worker_thread_id = IdArgument(info, 1);
+  const bool started = coordinator_->StartThread(IdArgument(info, 0), worker_thread_id);
+  return Napi::Boolean::New(info.Env(), started);
 }
 
 Napi::Value Attachment::ReadmitThread(const Info& info) {

@@ -53,6 +53,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment>, public Closable {
   Napi::Value CleanStopTypes(const Info& info);
 
   Napi::Value RegisterThread(const Info& info);
+  Napi::Value StartThread(const Info& info);
   Napi::Value ReadmitThread(const Info& info);
   Napi::Value EndThread(const Info& info);
   Napi::Value Threads(const Info& info);

@@ -136,6 +136,7 @@ Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread) {
   object.Set("kind", static_cast<double>(thread.kind));
   object.Set("alive", thread.alive);
   object.Set("unobserved", thread.unobserved);
+  object.Set("isOsThread", thread.is_os_thread);
   if (thread.has_thread_id) object.Set("threadId", static_cast<double>(thread.thread_id));
   object.Set("startedAt", static_cast<double>(thread.started_at_ms));
   object.Set("endedAt", static_cast<double>(thread.ended_at_ms));

@@ -6,6 +6,7 @@ set(ALLSTOP_CORE_SOURCES
   core/deadline.cc
   core/error_record.cc
   core/identity.cc
+  core/looper_thread.cc
   core/requester.cc
   core/stop_record.cc
   core/stop_timer.cc

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -125,6 +126,9 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   std::uint64_t RegisterThread(NewThread thread);
   // A native thread says that it is the calling one, and alive from now on.
   void EnterThread(std::uint64_t id);
+  // The same of a thread that is no native one, but may be a worker with this
+  // threadId. False: it has ended, or a join has forgotten it. Twice is harmless.
+  bool StartThread(std::uint64_t id, std::optional<std::uint64_t> worker_thread_id);
   // Registers again a thread that a join has forgotten. False if it has ended, or
   // is gone altogether: then it needs a new registration.
   bool ReadmitThread(std::uint64_t id);
@@ -197,6 +201,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   bool IsEcho(const StopRequest& request) const;
   bool IsReported(const StopRequest& request) const;
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
+  static void ReserveEnd(ThreadRegistry::Entry& entry);  // memory for telling of its end
+  void Begin(ThreadRegistry::Entry& entry);
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
   void Detach(Join& join);
 

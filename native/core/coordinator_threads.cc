@@ -20,14 +20,32 @@ void Coordinator::EnterThread(std::uint64_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Find(id);
   if (!entry) return;
-  const bool was_alive = entry->info.alive;
-  for (Join* join : entry->joins) {
-    if (join->reserve_.empty()) join->reserve_.emplace_back();  // for another end
-  }
+  ReserveEnd(*entry);
   threads_.Enter(*entry, os_thread_id);
-  if (!was_alive) {
-    for (Join* join : entry->joins) ++join->alive_;  // invariant 4
+  Begin(*entry);
+}
+
+bool Coordinator::StartThread(std::uint64_t id, std::optional<std::uint64_t> worker_thread_id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entry = threads_.Find(id);
+  if (!entry) return false;
+  ReserveEnd(*entry);
+  Begin(*entry);
+  entry->info.has_thread_id = worker_thread_id.has_value();
+  entry->info.thread_id = worker_thread_id.value_or(0);
+  return true;
+}
+
+void Coordinator::ReserveEnd(ThreadRegistry::Entry& entry) {
+  for (Join* join : entry.joins) {
+    if (join->reserve_.empty()) join->reserve_.emplace_back();
   }
+}
+
+void Coordinator::Begin(ThreadRegistry::Entry& entry) {
+  if (entry.info.alive) return;
+  threads_.Start(entry);
+  for (Join* join : entry.joins) ++join->alive_;  // invariant 4
 }
 
 bool Coordinator::ReadmitThread(std::uint64_t id) {
@@ -102,12 +120,9 @@ bool Coordinator::IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thre
   return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
     const ThreadInfo& info = entry->info;
     if (!info.alive) return false;
-    if (info.kind == ThreadKind::kNative) {
-      return info.has_thread_id && info.thread_id == os_thread_id;
-    }
-    if (info.kind == ThreadKind::kWorker) {
-      return caller.is_worker && info.thread_id == caller.worker_thread_id;
-    }
+    if (info.is_os_thread) return info.thread_id == os_thread_id;
+    const bool is_worker = info.has_thread_id && info.kind != ThreadKind::kProcess;
+    if (is_worker && caller.is_worker && info.thread_id == caller.worker_thread_id) return true;
     return std::find(caller.tasks.begin(), caller.tasks.end(), info.id) != caller.tasks.end();
   });
 }

@@ -31,6 +31,7 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::End(std::uint64_t id, boo
   if (found == live_.end()) return nullptr;
   std::shared_ptr<Entry> entry = found->second;
   Erase(id);
+  if (!entry->info.alive) return entry;
   entry->info.alive = false;
   entry->info.unobserved = unobserved;
   entry->info.ended_at_ms = WallClockMs();
@@ -63,13 +64,18 @@ void ThreadRegistry::Erase(std::uint64_t id) {
   live_.erase(found);
 }
 
+void ThreadRegistry::Start(Entry& entry) {
+  entry.info.started_at_ms = WallClockMs();
+  entry.info.alive = true;
+  entry.forgotten = false;
+}
+
 void ThreadRegistry::Enter(Entry& entry, std::uint64_t os_thread_id) {
   Unindex(entry);
   by_os_thread_[os_thread_id] = entry.info.id;  // needs memory, so before the rest
+  entry.info.is_os_thread = true;
   entry.info.has_thread_id = true;
   entry.info.thread_id = os_thread_id;
-  if (!entry.info.alive) entry.info.started_at_ms = WallClockMs();
-  entry.info.alive = true;
 }
 
 std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::OnOsThread(
@@ -97,7 +103,7 @@ std::vector<std::shared_ptr<ThreadRegistry::Entry>> ThreadRegistry::OwnedBy(
 }
 
 void ThreadRegistry::Unindex(const Entry& entry) {
-  if (entry.info.kind != ThreadKind::kNative || !entry.info.has_thread_id) return;
+  if (!entry.info.is_os_thread) return;
   const auto found = by_os_thread_.find(entry.info.thread_id);
   if (found != by_os_thread_.end() && found->second == entry.info.id) by_os_thread_.erase(found);
 }

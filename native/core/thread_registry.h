@@ -25,6 +25,7 @@ struct ThreadInfo {
   bool alive = true;        // started and not ended
   bool unobserved = false;  // it ended only because its observer did
   bool has_thread_id = false;
+  bool is_os_thread = false;    // it has entered: then thread_id is the OS id
   std::uint64_t thread_id = 0;  // JavaScript's threadId, the OS id, or a pid
   std::int64_t started_at_ms = 0;
   std::int64_t ended_at_ms = 0;  // 0 until it has ended
@@ -56,8 +57,8 @@ class ThreadRegistry {
 
   std::shared_ptr<Entry> Add(NewThread thread);
   std::shared_ptr<Entry> Find(std::uint64_t id) const;
-  // Takes the entry out and remembers it among the ended ones. Null if it is not
-  // there (ended before, or forgotten and nobody waits for it).
+  // Takes the entry out and, if it has ever started, remembers it among the ended
+  // ones. Null if it is not there (ended before, or forgotten and nobody waits for it).
   std::shared_ptr<Entry> End(std::uint64_t id, bool unobserved);
   // A join has joined it: it is no longer registered. It stays findable while
   // another join waits for it.
@@ -66,6 +67,8 @@ class ThreadRegistry {
   void Unlist(Entry& entry, Join* join);
   // Undoes Forget, if the entry is still there. False if it is not.
   bool Readmit(std::uint64_t id);
+  // It is alive from now on, and registered even if a join has forgotten it before.
+  void Start(Entry& entry);
   // A native thread says which OS thread it is.
   void Enter(Entry& entry, std::uint64_t os_thread_id);
 

@@ -1,16 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { Coordinator, OutOfRangeError, SelfJoinError, StragglersError } from 'allstop';
 import { describe, expect, it } from 'vitest';
-import { type Gate, gate, turn } from '../support/gate.ts';
+import { type Gate, gate, isPending, turn } from '../support/gate.ts';
 import { addon } from '../support/test-addon.ts';
-
-/** Whether a promise has settled by now, after everything that is ready has run. */
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  await turn();
-  const pending = Symbol('pending');
-  const state = await Promise.race([promise.catch(() => undefined), Promise.resolve(pending)]);
-  return state === pending;
-}
 
 function task(coord: Coordinator, name: string): Gate {
   const held = gate();

@@ -11,6 +11,8 @@ describe.each(['main thread', 'worker'])('the event loop of a %s', (where) => {
     ['pending wait', { stopped: true }],
     ['pending join', { error: 'DeadlineExceededError' }],
     ['endless pending wait with a signal', { stopped: true }],
+    ['looper that waits', { stopped: true }],
+    ['looper whose run waits', { stopped: true }],
   ])('is kept alive by a %s', async (story, said) => {
     const ended = await runScript('event-loop', [story, where]);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
@@ -22,6 +24,7 @@ describe.each(['main thread', 'worker'])('the event loop of a %s', (where) => {
     ['timed-out wait', { stopped: false }],
     ['aborted waits', { outcomes: ['rejected', 'rejected', 'rejected'] }],
     ['abandoned signal', {}],
+    ['unstarted looper', {}],
   ])('is not kept alive by a %s', async (story, said) => {
     const ended = await runScript('event-loop', [story, where]);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });

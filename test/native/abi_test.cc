@@ -56,6 +56,8 @@ class AbiTest : public testing::Test {
     released_ = true;
   }
 
+  std::shared_ptr<core::Coordinator> Core() const { return weak_.lock(); }
+
   // Reads the record, which lives as long as the test.
   allstop_record_info Info() {
     allstop_record* record = nullptr;
@@ -251,7 +253,7 @@ TEST_F(AbiTest, DurationsThatAreNoneAreRefused) {
 
 TEST_F(AbiTest, UnknownFlagsAreRefused) {
   allstop_thread* thread = nullptr;
-  EXPECT_EQ(allstop_thread_register(&coord_, allstop_str("t"), 2, &thread),
+  EXPECT_EQ(allstop_thread_register(&coord_, allstop_str("t"), 4, &thread),
             ALLSTOP_INVALID_ARGUMENT);
   EXPECT_EQ(allstop_join(&coord_, 0, 2), ALLSTOP_INVALID_ARGUMENT);
   allstop_callback* callback = nullptr;
@@ -319,6 +321,21 @@ TEST_F(AbiTest, AnUnstartedThreadDoesNotHoldUpAJoin) {
       ALLSTOP_OK);
   EXPECT_EQ(allstop_join(&coord_, kForever, 0), ALLSTOP_OK);
   EXPECT_EQ(allstop_thread_enter(&coord_, token), ALLSTOP_OK) << "forgotten, but harmless";
+  allstop_thread_done(&coord_, token, nullptr);
+}
+
+TEST_F(AbiTest, ALooperIsListedAsOneAndMayNotJoinItselfEither) {
+  allstop_thread* token = nullptr;
+  ASSERT_EQ(allstop_thread_register(&coord_, allstop_str(""), ALLSTOP_THREAD_LOOPER, &token),
+            ALLSTOP_OK);
+  const auto threads = Core()->LiveThreads();
+  ASSERT_EQ(threads.size(), 1u);
+  EXPECT_EQ(threads[0].kind, core::ThreadKind::kLooper);
+  EXPECT_EQ(threads[0].name, "looper");
+  allstop_thread_enter(&coord_, token);
+  EXPECT_EQ(allstop_join(&coord_, kForever, 0), ALLSTOP_SELF_JOIN);
+  EXPECT_EQ(allstop_request_stop(&coord_, nullptr), ALLSTOP_OK);
+  EXPECT_EQ(ToString(Info().thread_name), "looper") << "it is known by its OS thread";
   allstop_thread_done(&coord_, token, nullptr);
 }
 

@@ -179,6 +179,46 @@ TEST(JoinTest, AThreadThatStartsWhileTheJoinWaitsIsWaitedFor) {
   coordinator->FinishJoin(*join);
 }
 
+// Loopers of JavaScript, whose threads are known by their environment.
+TEST(JoinTest, SoIsOneThatSomebodyElseStarts) {
+  const auto coordinator = MakeCoordinator();
+  const std::uint64_t running = coordinator->RegisterThread(Thread("running"));
+  const std::uint64_t starting = coordinator->RegisterThread(UnstartedThread("starting"));
+  const auto join = coordinator->BeginJoin({});
+  EXPECT_TRUE(coordinator->StartThread(starting, {}));
+  EXPECT_TRUE(coordinator->StartThread(starting, 7));  // twice is once
+  coordinator->EndThread(running);
+  EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), kForever);
+  EXPECT_EQ(coordinator->LiveThreads().front().thread_id, 7u);
+  coordinator->EndThread(starting);
+  EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), 0);
+  EXPECT_FALSE(coordinator->StartThread(starting, {}));
+  coordinator->FinishJoin(*join);
+}
+
+TEST(JoinTest, OneThatStartsWhenAJoinHasForgottenItNeedsANewRegistration) {
+  const auto coordinator = MakeCoordinator();
+  const std::uint64_t later = coordinator->RegisterThread(UnstartedThread("later"));
+  EXPECT_EQ(coordinator->BlockingJoin(kForever, false), Status::kOk);
+  EXPECT_FALSE(coordinator->StartThread(later, {}));
+}
+
+TEST(JoinTest, OneThatStartsWhileAnotherJoinStillWaitsForItIsRegisteredAgain) {
+  const auto coordinator = MakeCoordinator();
+  const std::uint64_t running = coordinator->RegisterThread(Thread("running"));
+  const std::uint64_t later = coordinator->RegisterThread(UnstartedThread("later"));
+  const auto patient = coordinator->BeginJoin({});
+  const auto impatient = coordinator->BeginJoin({});
+  coordinator->FinishJoin(*impatient);  // forgets both
+  EXPECT_TRUE(coordinator->StartThread(later, {}));
+  EXPECT_EQ(Names(coordinator->LiveThreads()), Strings{"later"});
+  coordinator->EndThread(running);
+  EXPECT_FALSE(coordinator->JoinHasEnded(*patient));
+  coordinator->EndThread(later);
+  EXPECT_TRUE(coordinator->JoinHasEnded(*patient));
+  coordinator->FinishJoin(*patient);
+}
+
 TEST(JoinTest, AnUnstartedThreadThatIsGivenUpDoesNotCount) {
   const auto coordinator = MakeCoordinator();
   const std::uint64_t running = coordinator->RegisterThread(Thread("running"));
@@ -229,6 +269,19 @@ TEST(SelfJoinTest, AWorkerIsKnownByItsThreadId) {
   EXPECT_FALSE(coordinator->WouldJoinItself({}));
   caller = {/*is_worker=*/false, /*worker_thread_id=*/7, {}};
   EXPECT_FALSE(coordinator->WouldJoinItself(caller)) << "the main thread is no worker";
+}
+
+TEST(SelfJoinTest, ALooperIsKnownByItsWorkerAndByItsRegistration) {
+  const auto coordinator = MakeCoordinator();
+  const std::uint64_t id = coordinator->RegisterThread(Thread("looper", ThreadKind::kLooper));
+  coordinator->StartThread(id, 7);
+  EXPECT_TRUE(coordinator->WouldJoinItself({true, 7, {}}));
+  EXPECT_TRUE(coordinator->WouldJoinItself({false, 0, {id}})) << "its hooks run elsewhere";
+  EXPECT_FALSE(coordinator->WouldJoinItself({true, 8, {id + 1}}));
+  coordinator->EnterThread(id);
+  EXPECT_TRUE(coordinator->WouldJoinItself({})) << "a native one by its OS thread";
+  std::thread([&] { coordinator->EnterThread(id); }).join();
+  EXPECT_FALSE(coordinator->WouldJoinItself({true, 7, {}}));
 }
 
 TEST(SelfJoinTest, ATaskIsKnownByItsRegistration) {

@@ -98,14 +98,23 @@ TEST(ThreadRegistryTest, AServerMayRegisterForEver) {
   EXPECT_EQ(coordinator->EndedThreads().size(), ThreadRegistry::kMaxEnded);
 }
 
-TEST(ThreadRegistryTest, AnUnstartedThreadIsAliveWhenItEnters) {
+TEST(ThreadRegistryTest, AnUnstartedThreadIsAliveWhenItStarts) {
   ThreadRegistry threads;
   const auto entry = threads.Add(UnstartedThread("native"));
   EXPECT_FALSE(entry->info.alive);
   EXPECT_EQ(NamesOf(threads.Live()), Strings{"native"}) << "registered it is";
-  threads.Enter(*entry, 100);
+  threads.Start(*entry);
   EXPECT_TRUE(entry->info.alive);
+  EXPECT_FALSE(entry->info.has_thread_id);
+  threads.Enter(*entry, 100);
   EXPECT_EQ(entry->info.thread_id, 100u);
+}
+
+TEST(ThreadRegistryTest, OneThatNeverStartedIsNotAmongTheEnded) {
+  ThreadRegistry threads;
+  threads.End(threads.Add(UnstartedThread("never"))->info.id, false);
+  EXPECT_EQ(NamesOf(threads.Live()), Strings{});
+  EXPECT_TRUE(threads.ended().empty());
 }
 
 TEST(ThreadRegistryTest, ANativeThreadIsFoundByItsOsThreadUntilItEnds) {

@@ -17,3 +17,15 @@ export function turn(): Promise<void> {
     setImmediate(resolve);
   });
 }
+
+/** Whether it has not settled by now, after everything that is ready has run. */
+export async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  let isSettled = false;
+  const settle = (): void => {
+    isSettled = true;
+  };
+  void promise.then(settle, settle);
+  await turn();
+  await turn(); // a join takes a turn of its own
+  return !isSettled;
+}

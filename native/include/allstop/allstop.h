@@ -78,6 +78,7 @@ typedef struct allstop_state allstop_state;       /* the shared state */
 typedef struct allstop_thread allstop_thread;     /* one registered thread */
 typedef struct allstop_callback allstop_callback; /* one stop callback */
 typedef struct allstop_record allstop_record;     /* one stop record */
+typedef struct allstop_looper allstop_looper;     /* one schedule (1.2) */
 /* Of queues: see allstop_queue.h. */
 typedef struct allstop_queue_state allstop_queue_state;
 typedef struct allstop_queue_options allstop_queue_options;
@@ -150,9 +151,18 @@ typedef struct allstop_record_info {
 /* For `thread_register`: registered, but not alive until `thread_enter`. A
  * thread that was never started does not hold up a join (TensorFlow's rule). */
 #define ALLSTOP_THREAD_UNSTARTED 1u
+/* Listed as a looper. Since 1.2: older packages refuse flags that they do not know,
+ * with ALLSTOP_INVALID_ARGUMENT. */
+#define ALLSTOP_THREAD_LOOPER 2u
 
 /* For `join`: stragglers are no error. */
 #define ALLSTOP_JOIN_IGNORE_LIVE_THREADS 1u
+
+/* For `looper_create`: what becomes of the runs that were due while another one took
+ * too long. */
+#define ALLSTOP_MISSED_TICKS_BURST 0u /* made up for, back to back (TensorFlow's) */
+#define ALLSTOP_MISSED_TICKS_SKIP 1u  /* dropped: the next multiple of the interval */
+#define ALLSTOP_MISSED_TICKS_DELAY 2u /* none: it counts from the end of a run */
 
 /* Runs once, when a stop is requested, on the thread that requests it (or at
  * once on the thread that registers, if the stop was there already). No lock is
@@ -190,6 +200,10 @@ typedef struct allstop_table {
   allstop_status (*first_error)(allstop_state *state, allstop_record **record);
   size_t (*new_id)(char *buffer, size_t capacity);
   /* Since 1.2 */
+  allstop_status (*looper_create)(allstop_state *state, double interval_ms, uint32_t missed_ticks,
+                                  allstop_looper **looper);
+  allstop_status (*looper_wait)(allstop_looper *looper);
+  void (*looper_release)(allstop_looper *looper);
   allstop_status (*queue_create)(const allstop_queue_options *options, allstop_queue_state **queue);
   void (*queue_retain)(allstop_queue_state *queue);
   void (*queue_release)(allstop_queue_state *queue);
@@ -432,6 +446,39 @@ static inline allstop_status allstop_first_error(const allstop_coordinator *coor
 static inline size_t allstop_new_id(const allstop_coordinator *coord, char *buffer,
                                     size_t capacity) {
   return ALLSTOP_HAS(coord->table, new_id) ? coord->table->new_id(buffer, capacity) : 0;
+}
+
+/*
+ * A schedule for a thread that does something every `interval_ms` until a stop: at
+ * once, then at fixed distances from that first time, by a monotonic clock. 0: back to
+ * back; INFINITY: once. It holds a reference of its own to the state, and is given back
+ * by allstop_looper_release. Any thread; does not block. Register the thread as well,
+ * with ALLSTOP_THREAD_LOOPER.
+ * ALLSTOP_INVALID_ARGUMENT: NaN, negative, or not one of ALLSTOP_MISSED_TICKS_*;
+ * ALLSTOP_UNAVAILABLE; ALLSTOP_RESOURCE_EXHAUSTED. Since 1.2.
+ */
+static inline allstop_status allstop_looper_create(const allstop_coordinator *coord,
+                                                   double interval_ms, uint32_t missed_ticks,
+                                                   allstop_looper **looper) {
+  if (!ALLSTOP_HAS(coord->table, looper_create)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->looper_create(coord->state, interval_ms, missed_ticks, looper);
+}
+
+/*
+ * Waits until the next run is due: call it before each run. Blocks; one thread at a
+ * time. ALLSTOP_OK: run now; ALLSTOP_CANCELLED: a stop is requested, or was since
+ * the looper was created, even if it is cleared again; ALLSTOP_UNAVAILABLE. Since 1.2.
+ */
+static inline allstop_status allstop_looper_wait(const allstop_coordinator *coord,
+                                                 allstop_looper *looper) {
+  if (!ALLSTOP_HAS(coord->table, looper_wait)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->looper_wait(looper);
+}
+
+/* Frees the schedule. NULL is allowed. Any thread; does not block. Since 1.2. */
+static inline void allstop_looper_release(const allstop_coordinator *coord,
+                                          allstop_looper *looper) {
+  if (ALLSTOP_HAS(coord->table, looper_release)) coord->table->looper_release(looper);
 }
 
 #if defined(ALLSTOP_LINKED)

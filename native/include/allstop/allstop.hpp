@@ -16,6 +16,7 @@
 #ifndef ALLSTOP_ALLSTOP_HPP_
 #define ALLSTOP_ALLSTOP_HPP_
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -59,12 +60,54 @@ struct ThreadDone {
 };
 using ThreadToken = std::unique_ptr<allstop_thread, ThreadDone>;
 
-inline ThreadToken Register(const Coordinator& coord, const std::string& name) {
+// Null: the package that is installed does not know one of the flags.
+inline ThreadToken Register(const Coordinator& coord, const std::string& name,
+                            std::uint32_t flags = 0) {
   allstop_thread* thread = nullptr;
-  if (allstop_thread_register(coord.handle(), view::Of(name), 0, &thread) != ALLSTOP_OK) {
-    OutOfMemory();
-  }
+  const allstop_status status =
+      allstop_thread_register(coord.handle(), view::Of(name), flags, &thread);
+  if (status != ALLSTOP_OK && status != ALLSTOP_INVALID_ARGUMENT) OutOfMemory();
   return ThreadToken(thread, ThreadDone{coord});
+}
+
+template <typename Function>
+void Call(Function& function, const Coordinator& coord) {
+  if constexpr (std::is_invocable_v<Function&, const Coordinator&>) {
+    function(coord);
+  } else {
+    function();
+  }
+}
+
+// A registered thread from beginning to end.
+template <typename Function>
+void RunThread(ThreadToken token, std::unique_ptr<Function> function) {
+  const Coordinator coord = token.get_deleter().coord;
+  allstop_thread_enter(coord.handle(), token.get());
+#if ALLSTOP_HPP_CATCHES
+  try {
+    Call(*function, coord);
+    function.reset();
+#if defined(__GLIBCXX__)
+  } catch (const abi::__forced_unwind&) {
+    function.reset();
+    throw;  // pthread_exit and pthread_cancel: glibc aborts who keeps it
+#endif
+  } catch (...) {
+    function.reset();
+    ReportCaught(
+        coord,
+        [](void* ended, const allstop_error& error) {
+          auto& own = *static_cast<ThreadToken*>(ended);
+          const Coordinator joined = own.get_deleter().coord;
+          allstop_thread_done(joined.handle(), own.release(), &error);
+        },
+        &token);
+  }
+#else
+  Call(*function, coord);
+  function.reset();
+#endif
 }
 
 }  // namespace internal
@@ -96,7 +139,8 @@ class Thread {
     // On the heap, since a lambda that captured a const object cannot be moved
     // from: a second copy would outlive the thread's end.
     auto stored = std::make_unique<Stored>(std::forward<Function>(function));
-    thread_ = std::thread(&Run<Stored>, internal::Register(coord, name), std::move(stored));
+    thread_ = std::thread(&internal::RunThread<Stored>, internal::Register(coord, name),
+                          std::move(stored));
   }
   Thread(Thread&&) noexcept = default;
   Thread& operator=(Thread&& other) noexcept {  // blocks, as the destructor does
@@ -116,45 +160,6 @@ class Thread {
   }
 
  private:
-  template <typename Function>
-  static void Run(internal::ThreadToken token, std::unique_ptr<Function> function) {
-    const Coordinator coord = token.get_deleter().coord;
-    allstop_thread_enter(coord.handle(), token.get());
-#if ALLSTOP_HPP_CATCHES
-    try {
-      Call(*function, coord);
-      function.reset();
-#if defined(__GLIBCXX__)
-    } catch (const abi::__forced_unwind&) {
-      function.reset();
-      throw;  // pthread_exit and pthread_cancel: glibc aborts who keeps it
-#endif
-    } catch (...) {
-      function.reset();
-      internal::ReportCaught(
-          coord,
-          [](void* ended, const allstop_error& error) {
-            auto& own = *static_cast<internal::ThreadToken*>(ended);
-            const Coordinator joined = own.get_deleter().coord;
-            allstop_thread_done(joined.handle(), own.release(), &error);
-          },
-          &token);
-    }
-#else
-    Call(*function, coord);
-    function.reset();
-#endif
-  }
-
-  template <typename Function>
-  static void Call(Function& function, const Coordinator& coord) {
-    if constexpr (std::is_invocable_v<Function&, const Coordinator&>) {
-      function(coord);
-    } else {
-      function();
-    }
-  }
-
   std::thread thread_;
 };
 
@@ -196,6 +201,7 @@ StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 
 #include "allstop_bounded_queue.hpp"
 #include "allstop_bridges.hpp"
+#include "allstop_looper.hpp"
 #include "allstop_tensorflow.hpp"
 
 #endif  // ALLSTOP_ALLSTOP_HPP_

@@ -2,7 +2,7 @@
 // tell it in a worker. An `await` that nothing keeps alive ends a process with code 13.
 import { once } from 'node:events';
 import { isMainThread, Worker } from 'node:worker_threads';
-import { Coordinator } from 'allstop';
+import { Coordinator, LooperThread } from 'allstop';
 import { say } from './say.mjs';
 
 const coord = new Coordinator();
@@ -26,6 +26,21 @@ const stories = {
     stopSoon();
     const { signal } = new AbortController();
     say('ended', { stopped: await coord.waitForStop(Number.POSITIVE_INFINITY, { signal }) });
+  },
+  async 'looper that waits'() {
+    stopSoon();
+    await LooperThread.loop(coord, 60_000, () => {}).join();
+    say('ended', { stopped: coord.shouldStop() });
+  },
+  async 'looper whose run waits'() {
+    stopSoon();
+    const run = () => new Promise((resolve) => setTimeout(resolve, 50).unref());
+    await LooperThread.loop(coord, null, run).join();
+    say('ended', { stopped: coord.shouldStop() });
+  },
+  async 'unstarted looper'() {
+    new LooperThread(coord, null, { target: () => {} });
+    say('ended');
   },
   async 'settled wait'() {
     coord.requestStop();

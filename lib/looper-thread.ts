@@ -1,0 +1,199 @@
+/** TensorFlow's LooperThread: does something every so often, until a stop. */
+
+import {
+  checkDuration,
+  checkOptions,
+  checkString,
+  holds,
+  invalidType,
+  nameOf,
+} from './arguments.ts';
+import { Attachment, hold, release } from './attachment.ts';
+import type { Coordinator } from './coordinator.ts';
+import { FailedPreconditionError, SelfJoinError } from './errors.ts';
+import { loop } from './looper-loop.ts';
+import { type LooperTimes, MISSED_TICKS, type MissedTicks } from './looper-schedule.ts';
+import type { LooperWork } from './looper-worker.ts';
+import { enclosingTasks, registerUnstarted, runAs, runInWorker, type Watch } from './threads.ts';
+
+export type LooperThreadOptions = {
+  /**
+   * What a run calls: a function, on this thread's event loop, or the URL of a module
+   * whose default export is called in a Worker.
+   */
+  target?: ((...args: any[]) => unknown) | URL | undefined;
+  /** Passed to the target. For a URL they are cloned, now. */
+  args?: readonly unknown[] | undefined;
+  /** Default: the name of the function or of the derived class, else 'looper'. */
+  name?: string | undefined;
+  /** Default: 'burst', as in TensorFlow. */
+  missedTicks?: MissedTicks | undefined;
+};
+
+function checkTarget(
+  name: string,
+  target: unknown,
+): asserts target is URL | ((...args: any[]) => unknown) {
+  if (typeof target === 'function' || holds(() => target instanceof URL)) return;
+  throw invalidType(name, 'a function or an instance of URL', target);
+}
+
+function attachmentOf(coord: unknown): Attachment {
+  const isObject = typeof coord === 'object' && coord !== null;
+  const attachment = isObject ? Attachment.behind(coord) : undefined;
+  if (attachment === undefined) throw invalidType('coord', 'an instance of Coordinator', coord);
+  return attachment;
+}
+
+/**
+ * A thread of a coordinator that calls its target at once and then every `intervalMs`
+ * milliseconds, until a stop. The times are fixed, by a monotonic clock: they do not
+ * drift, and a stop ends the wait for the next one at once, even if it is cleared at
+ * once.
+ *
+ * A function runs on the event loop of this JavaScript thread: it is awaited, and the
+ * loop turns between two runs. A module runs in a Worker, where `Coordinator.current()`
+ * is this coordinator and `workerData` is not its own.
+ *
+ * What a run throws, or rejects with, stops the coordinator and ends the looper. So does
+ * what `startLoop` or `stopLoop` throws.
+ *
+ * Also a base class: override `runLoop` instead of giving a target.
+ */
+export class LooperThread {
+  readonly name: string;
+  readonly #attachment: Attachment;
+  readonly #times: LooperTimes;
+  readonly #target: ((...args: any[]) => unknown) | URL | undefined;
+  readonly #args: readonly unknown[];
+  readonly #watch: Watch;
+  #ended: Promise<void> = Promise.resolve();
+
+  /**
+   * Registers itself: `coord.threads` lists it, and until it is started it holds up no
+   * join. A refused call registers nothing.
+   *
+   * @param intervalMs null or 0: back to back; Infinity: one run
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`): also for `args` without a target, for
+   *   neither a target nor a `runLoop` of its own, and for a URL beside one; RangeError
+   *   (`ERR_OUT_OF_RANGE`); DataCloneError: args of a module that cannot be cloned
+   */
+  constructor(coord: Coordinator, intervalMs: number | null, options?: LooperThreadOptions) {
+    this.#attachment = attachmentOf(coord);
+    if (intervalMs !== null) checkDuration('intervalMs', intervalMs);
+    const { target, args, name, missedTicks = 'burst' } = checkOptions('options', options);
+    if (name !== undefined) checkString('options.name', name);
+    if (!MISSED_TICKS.includes(missedTicks)) {
+      throw invalidType('options.missedTicks', "one of 'burst', 'skip', 'delay'", missedTicks);
+    }
+    if (args !== undefined && !holds(() => Array.isArray(args))) {
+      throw invalidType('options.args', 'an instance of Array', args);
+    }
+    const runsItself = this.runLoop !== LooperThread.prototype.runLoop;
+    if (target !== undefined || args !== undefined || !runsItself) {
+      checkTarget('options.target', target);
+    }
+    if (runsItself && target instanceof URL) {
+      throw invalidType('options.target', 'a function where runLoop is overridden', target);
+    }
+    this.#target = target;
+    this.#args = target instanceof URL ? structuredClone([...(args ?? [])]) : [...(args ?? [])];
+    this.#times = { intervalMs: intervalMs ?? 0, missedTicks };
+    const ownName = new.target === LooperThread ? undefined : nameOf(new.target);
+    this.name =
+      name ?? (typeof target === 'function' ? nameOf(target) : undefined) ?? ownName ?? 'looper';
+    this.#watch = registerUnstarted(this.#attachment, this, 'looper', this.name);
+  }
+
+  /** A looper, started. Throws what the constructor throws. */
+  static loop(
+    coord: Coordinator,
+    intervalMs: number | null,
+    target: ((...args: any[]) => unknown) | URL,
+    options?: Omit<LooperThreadOptions, 'target'>,
+  ): LooperThread {
+    checkTarget('target', target);
+    return new LooperThread(coord, intervalMs, {
+      ...checkOptions('options', options),
+      target,
+    }).start();
+  }
+
+  /** Started and not ended. */
+  get alive(): boolean {
+    return this.#watch.started && !this.#watch.ended;
+  }
+
+  /**
+   * Begins. Until it has ended it keeps this thread's event loop alive, and joins of the
+   * coordinator wait for it.
+   *
+   * @throws FailedPreconditionError: it was started before
+   */
+  start(): this {
+    if (this.#watch.started) {
+      throw new FailedPreconditionError(`The looper '${this.name}' was started before`);
+    }
+    this.#watch.start();
+    hold();
+    this.#ended = runAs(this.#attachment, this.#watch, () => this.#run()).then(release);
+    return this;
+  }
+
+  /**
+   * Resolves when it has ended, however it did: its error goes to the coordinator. At
+   * once if it was never started.
+   *
+   * @throws (rejects) SelfJoinError: it is called from within the looper's own run
+   */
+  async join(): Promise<void> {
+    if (this.alive && enclosingTasks(this.#attachment).includes(this.#watch.id)) {
+      throw new SelfJoinError('A looper cannot join itself: it would wait for its own end');
+    }
+    await this.#ended;
+  }
+
+  /** Called before the first run, on this thread, even if a stop is requested already. */
+  protected startLoop(): unknown {
+    return undefined;
+  }
+
+  /** One run, on this thread. Calls the target; not called if that is a URL. */
+  protected runLoop(): unknown {
+    return typeof this.#target === 'function' ? this.#target(...this.#args) : undefined;
+  }
+
+  /**
+   * Called after the last run, on this thread, even if that threw or none took place.
+   * Not called if `startLoop` threw.
+   */
+  protected stopLoop(): unknown {
+    return undefined;
+  }
+
+  async #run(): Promise<void> {
+    await this.startLoop();
+    try {
+      await (this.#target instanceof URL ? this.#loopInWorker(this.#target) : this.#loopHere());
+    } catch (error) {
+      this.#watch.fail(error, { via: 'exception' }); // now: the others need not wait for stopLoop
+    }
+    await this.stopLoop();
+  }
+
+  #loopHere(): Promise<void> {
+    return loop(this.#attachment, this.#watch.generation, this.#times, () => this.runLoop());
+  }
+
+  async #loopInWorker(target: URL): Promise<void> {
+    if (this.#watch.stopWasRequested) return;
+    const workerData: LooperWork = {
+      module: target.href,
+      args: [...this.#args],
+      times: this.#times,
+      since: this.#watch.generation,
+    };
+    const url = new URL('./looper-worker.js', import.meta.url);
+    await runInWorker(this.#attachment, this.#watch, url, { name: this.name, workerData });
+  }
+}
