@@ -13,6 +13,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
+import { invalidType } from './arguments.ts';
 import { abortReason, type Carried, echoes, markEcho } from './error-identity.ts';
 import { decode, encode } from './error-record.ts';
 import { SelfJoinError } from './errors.ts';
@@ -498,4 +499,16 @@ export class Attachment {
       this.#unwatch();
     }
   }
+}
+
+/**
+ * What is behind a public object that a caller passed.
+ *
+ * @throws TypeError: it is no Coordinator
+ */
+export function attachmentBehind(name: string, coord: unknown): Attachment {
+  const isObject = typeof coord === 'object' && coord !== null;
+  const attachment = isObject ? Attachment.behind(coord) : undefined;
+  if (attachment === undefined) throw invalidType(name, 'an instance of Coordinator', coord);
+  return attachment;
 }

@@ -10,7 +10,7 @@ import {
   invalidType,
   outOfRange,
 } from './arguments.ts';
-import { Attachment, listen, unlisten } from './attachment.ts';
+import { Attachment, attachmentBehind, listen, unlisten } from './attachment.ts';
 import type { Coordinator } from './coordinator.ts';
 import {
   CancelledError,
@@ -49,7 +49,7 @@ const MOST_AT_ONCE = 1024; // as in native/binding/environment.h
 const done = Promise.resolve();
 const now = performance.now.bind(performance);
 
-const byId = new Map<string, WeakRef<BoundedQueue<unknown>>>();
+const byId = new Map<string, WeakRef<BoundedQueue>>();
 const collected = new FinalizationRegistry<string>((id) => {
   if (byId.get(id)?.deref() === undefined) byId.delete(id);
 });
@@ -70,17 +70,9 @@ function create(options: unknown): NativeQueue {
   if (name !== undefined) checkString('options.name', name);
   const index = CODECS.indexOf(codec);
   if (index === -1) throw invalidType('options.codec', "one of 'structured', 'bytes'", codec);
-  let attachment: Attachment | undefined;
-  if (coordinator !== undefined) {
-    attachment = holds(() => typeof coordinator === 'object')
-      ? Attachment.behind(coordinator)
-      : undefined;
-    if (attachment === undefined) {
-      throw invalidType('options.coordinator', 'an instance of Coordinator', coordinator);
-    }
-  }
-  const called = name ?? `queue-${++unnamed}`;
-  return binding().createQueue(called, capacity, index, attachment?.native ?? null);
+  const shared =
+    coordinator === undefined ? null : attachmentBehind('options.coordinator', coordinator).native;
+  return binding().createQueue(name ?? `queue-${++unnamed}`, capacity, index, shared);
 }
 
 function checkWait(options: QueueWaitOptions | undefined): {

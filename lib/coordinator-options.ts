@@ -38,8 +38,8 @@ export type JoinOptions = {
 export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;
 
-function cleanStopTypes(errors: Iterable<ErrorClass | string>): string[] {
-  const name = 'options.cleanStopErrors';
+/** The types as strings, which hold in other threads and in native code, too. */
+export function checkErrorTypes(name: string, errors: Iterable<ErrorClass | string>): string[] {
   if (!isIterable(errors))
     throw invalidType(name, 'an iterable of error classes and strings', errors);
   return Array.from(errors, (error) => {
@@ -67,7 +67,10 @@ export function checkCoordinatorOptions(options: CoordinatorOptions | undefined)
   if (stopGracePeriodMs !== undefined) {
     checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
   }
-  const types = cleanStopErrors === undefined ? undefined : cleanStopTypes(cleanStopErrors);
+  const types =
+    cleanStopErrors === undefined
+      ? undefined
+      : checkErrorTypes('options.cleanStopErrors', cleanStopErrors);
   return stopGracePeriodMs === undefined
     ? { name, types }
     : { name, types, graceMs: stopGracePeriodMs };

@@ -2,15 +2,10 @@
 
 import type { Attachment } from './attachment.ts';
 import { LooperSchedule, type LooperTimes } from './looper-schedule.ts';
+import { turn } from './turn.ts';
 
 // As it was on import: whoever fakes it later does not mean us.
 const now = performance.now.bind(performance);
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
 
 /**
  * Calls `run` when it is due, until a stop: one after generation `since`, even if it is

@@ -8,7 +8,7 @@ import {
   invalidType,
   nameOf,
 } from './arguments.ts';
-import { Attachment, hold, release } from './attachment.ts';
+import { type Attachment, attachmentBehind, hold, release } from './attachment.ts';
 import type { Coordinator } from './coordinator.ts';
 import { FailedPreconditionError, SelfJoinError } from './errors.ts';
 import { loop } from './looper-loop.ts';
@@ -36,13 +36,6 @@ function checkTarget(
 ): asserts target is URL | ((...args: any[]) => unknown) {
   if (typeof target === 'function' || holds(() => target instanceof URL)) return;
   throw invalidType(name, 'a function or an instance of URL', target);
-}
-
-function attachmentOf(coord: unknown): Attachment {
-  const isObject = typeof coord === 'object' && coord !== null;
-  const attachment = isObject ? Attachment.behind(coord) : undefined;
-  if (attachment === undefined) throw invalidType('coord', 'an instance of Coordinator', coord);
-  return attachment;
 }
 
 /**
@@ -79,7 +72,7 @@ export class LooperThread {
    *   (`ERR_OUT_OF_RANGE`); DataCloneError: args of a module that cannot be cloned
    */
   constructor(coord: Coordinator, intervalMs: number | null, options?: LooperThreadOptions) {
-    this.#attachment = attachmentOf(coord);
+    this.#attachment = attachmentBehind('coord', coord);
     if (intervalMs !== null) checkDuration('intervalMs', intervalMs);
     const { target, args, name, missedTicks = 'burst' } = checkOptions('options', options);
     if (name !== undefined) checkString('options.name', name);

@@ -51,6 +51,13 @@ export function chainOf(value: object): string[] {
   return chain;
 }
 
+/** Whether one of `named` is among its constructors' names, its `name` or its `code`. */
+export function isOfType(value: unknown, named: readonly string[]): boolean {
+  if (!isObject(value)) return false;
+  const names: unknown[] = [...chainOf(value), attempt(() => (value as Error).name), codeOf(value)];
+  return names.some((name) => named.includes(String(name)));
+}
+
 export function describe(value: unknown): string {
   const text = attempt(() =>
     typeof value === 'function' ? `function ${value.name}` : String(value),

@@ -1,0 +1,255 @@
+/** TensorFlow's QueueRunner: threads that keep a queue filled. */
+
+import { basename } from 'node:path';
+import {
+  checkBoolean,
+  checkFunction,
+  checkOptions,
+  checkString,
+  holds,
+  invalidType,
+  nameOf,
+} from './arguments.ts';
+import { Attachment, attachmentBehind } from './attachment.ts';
+import { BoundedQueue } from './bounded-queue.ts';
+import type { Coordinator } from './coordinator.ts';
+import { checkErrorTypes, type ErrorClass } from './coordinator-options.ts';
+import { FailedPreconditionError, InvalidArgumentError, SelfJoinError } from './errors.ts';
+import { runOp } from './queue-runner-loop.ts';
+import type { QueueRunnerWork } from './queue-runner-worker.ts';
+import { enclosingTasks, registerUnstarted, runAs, runInWorker, type Watch } from './threads.ts';
+
+/**
+ * What a thread calls again and again: a function, on the event loop of this JavaScript
+ * thread, or the URL of a module whose default export is called in a Worker.
+ */
+export type EnqueueOp = ((queue: BoundedQueue<any>, coord?: Coordinator) => unknown) | URL;
+
+export type QueueRunnerOptions = {
+  /** Errors of an op that mean its end: as `cleanStopErrors` of a Coordinator. Default:
+   * `[OutOfRangeError]`. */
+  queueClosedErrors?: readonly (ErrorClass | string)[] | undefined;
+  /** Called when the last op has ended. Default: `queue.close()`. */
+  closeOp?: ((queue: BoundedQueue<any>) => unknown) | undefined;
+  /** Called on a stop. Default: `queue.close({ cancelPendingEnqueues: true })`. */
+  cancelOp?: ((queue: BoundedQueue<any>) => unknown) | undefined;
+  /** Default: the queue's. */
+  name?: string | undefined;
+};
+
+/** One thread of a QueueRunner. */
+export interface QueueRunnerThread {
+  readonly name: string;
+  /** Started and not ended. */
+  readonly alive: boolean;
+  /** @throws FailedPreconditionError: it was started before */
+  start(): this;
+  /**
+   * Resolves when it has ended, however it did; at once if it was never started.
+   *
+   * @throws (rejects) SelfJoinError: it is called from within the thread
+   */
+  join(): Promise<void>;
+}
+
+/** As it is listed, and joined, by a coordinator: the program's, or one of its own. */
+class RunnerThread implements QueueRunnerThread {
+  readonly name: string;
+  readonly attachment: Attachment;
+  readonly watch: Watch;
+  readonly #body: (thread: RunnerThread) => Promise<void>;
+  #ended: Promise<void> = Promise.resolve();
+
+  constructor(
+    attachment: Attachment,
+    name: string,
+    kind: 'task' | 'worker',
+    body: (thread: RunnerThread) => Promise<void>,
+  ) {
+    this.attachment = attachment;
+    this.name = name;
+    this.#body = body;
+    this.watch = registerUnstarted(attachment, this, kind, name);
+  }
+
+  get alive(): boolean {
+    return this.watch.started && !this.watch.ended;
+  }
+
+  start(): this {
+    if (this.watch.started) {
+      throw new FailedPreconditionError(`The thread '${this.name}' was started before`);
+    }
+    this.watch.start();
+    this.#ended = runAs(this.attachment, this.watch, () => this.#body(this));
+    return this;
+  }
+
+  async join(): Promise<void> {
+    if (this.alive && enclosingTasks(this.attachment).includes(this.watch.id)) {
+      throw new SelfJoinError('A thread cannot join itself: it would wait for its own end');
+    }
+    await this.#ended;
+  }
+}
+
+function checkOps(ops: unknown): asserts ops is EnqueueOp[] {
+  const isArray = holds(() => Array.isArray(ops));
+  if (!isArray) throw invalidType('enqueueOps', 'an array of functions and URLs', ops);
+  if ((ops as unknown[]).length === 0) {
+    throw new InvalidArgumentError('A QueueRunner needs an enqueue op at least');
+  }
+  for (const op of ops as unknown[]) {
+    if (typeof op === 'function' || holds(() => op instanceof URL)) continue;
+    throw invalidType('enqueueOps[]', 'a function or an instance of URL', op);
+  }
+}
+
+function nameOfOp(op: EnqueueOp, index: number): string {
+  const name =
+    typeof op === 'function' ? nameOf(op) : basename(op.pathname).replace(/\.[^.]*$/, '');
+  return name || `op-${index + 1}`;
+}
+
+/** What a closeOp or a cancelOp fails with is nobody's. (TensorFlow's.) */
+async function ignoringErrors(run: () => unknown): Promise<void> {
+  try {
+    await run();
+  } catch {}
+}
+
+/**
+ * Keeps a queue filled: each op is called again and again, in a thread of its own.
+ *
+ * - An error of `queueClosedErrors` ends that thread, quietly. Any other error of an op
+ *   ends it, too, and requests a stop, or, without a coordinator, is kept in
+ *   `exceptionsRaised`.
+ * - When the last op has ended, by whatever cause, `closeOp` is called: consumers drain
+ *   the queue and never hang. (TensorFlow does so only when the last one ends with an
+ *   error of `queueClosedErrors`.)
+ * - With a coordinator there is one more thread, `…-close_on_stop`, which calls
+ *   `cancelOp` on a stop, so that nobody is held up by a full queue. It ends with the
+ *   last op. (TensorFlow's waits on for a stop, and a join for it.)
+ */
+export class QueueRunner {
+  readonly name: string;
+  readonly #queue: BoundedQueue<any>;
+  readonly #ops: EnqueueOp[];
+  readonly #queueClosedTypes: string[];
+  readonly #closeOp: (queue: BoundedQueue<any>) => unknown;
+  readonly #cancelOp: (queue: BoundedQueue<any>) => unknown;
+  #running = 0; // op threads that have been made and have not ended
+  #exceptionsRaised: unknown[] = [];
+
+  /**
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`); InvalidArgumentError: no ops
+   */
+  constructor(queue: BoundedQueue<any>, enqueueOps: EnqueueOp[], options?: QueueRunnerOptions) {
+    if (!holds(() => queue instanceof BoundedQueue)) {
+      throw invalidType('queue', 'an instance of BoundedQueue', queue);
+    }
+    checkOps(enqueueOps);
+    const { queueClosedErrors, closeOp, cancelOp, name } = checkOptions('options', options);
+    if (closeOp !== undefined) checkFunction('options.closeOp', closeOp);
+    if (cancelOp !== undefined) checkFunction('options.cancelOp', cancelOp);
+    if (name !== undefined) checkString('options.name', name);
+    this.#queueClosedTypes = checkErrorTypes(
+      'options.queueClosedErrors',
+      queueClosedErrors ?? ['OutOfRangeError'],
+    );
+    this.#queue = queue;
+    this.#ops = [...enqueueOps];
+    this.#closeOp = closeOp ?? (() => queue.close());
+    this.#cancelOp = cancelOp ?? (() => queue.close({ cancelPendingEnqueues: true }));
+    this.name = name ?? queue.name;
+  }
+
+  /** Without a coordinator: what ops have failed with since the threads were made. */
+  get exceptionsRaised(): unknown[] {
+    return [...this.#exceptionsRaised];
+  }
+
+  /**
+   * A thread for each op, named `QueueRunnerThread-NAME-OP`, and with a coordinator
+   * `QueueRunnerThread-NAME-close_on_stop`. They are registered with the coordinator,
+   * and hold up its joins once they are started: now, or each by its `start()`.
+   *
+   * Empty while the op threads of an earlier call have not all ended, be they started
+   * or not. (TensorFlow's.)
+   */
+  createThreads(options?: {
+    coordinator?: Coordinator | undefined;
+    /** Whether to start them, too. Default false. (TensorFlow's.) */
+    start?: boolean | undefined;
+  }): QueueRunnerThread[] {
+    const { coordinator, start = false } = checkOptions('options', options);
+    const shared =
+      coordinator === undefined ? undefined : attachmentBehind('options.coordinator', coordinator);
+    checkBoolean('options.start', start);
+    if (this.#running > 0) return [];
+    this.#running = this.#ops.length;
+    this.#exceptionsRaised = [];
+    const prefix = `QueueRunnerThread-${this.name}`;
+    const allEnded = new AbortController();
+    const threads = this.#ops.map((op, index) => {
+      const name = `${prefix}-${nameOfOp(op, index)}`;
+      // Without a coordinator each has one of its own, for its error.
+      const own = shared ?? Attachment.create(name, [], 0);
+      const body = (thread: RunnerThread): Promise<void> =>
+        this.#runThread(thread, op, coordinator, allEnded);
+      return new RunnerThread(own, name, typeof op === 'function' ? 'task' : 'worker', body);
+    });
+    if (shared !== undefined) {
+      const body = ({ watch }: RunnerThread): Promise<void> =>
+        this.#closeOnStop(shared, watch.generation, allEnded.signal);
+      threads.push(new RunnerThread(shared, `${prefix}-close_on_stop`, 'task', body));
+    }
+    if (start) for (const thread of threads) thread.start();
+    return threads;
+  }
+
+  async #runThread(
+    thread: RunnerThread,
+    op: EnqueueOp,
+    coord: Coordinator | undefined,
+    allEnded: AbortController,
+  ): Promise<void> {
+    try {
+      if (op instanceof URL) await this.#runInWorker(thread, op, coord);
+      else {
+        const call = (): unknown => op(this.#queue, coord);
+        await runOp(call, () => thread.watch.stopWasRequested, this.#queueClosedTypes);
+      }
+    } catch (error) {
+      thread.watch.fail(error, { via: 'exception' });
+    }
+    const record = coord === undefined ? thread.attachment.record() : undefined;
+    if (record !== undefined) this.#exceptionsRaised.push(record.error);
+    if (--this.#running > 0) return;
+    await ignoringErrors(() => this.#closeOp(this.#queue));
+    allEnded.abort();
+  }
+
+  async #runInWorker(
+    { attachment, watch, name }: RunnerThread,
+    op: URL,
+    coord: Coordinator | undefined,
+  ): Promise<void> {
+    if (watch.stopWasRequested) return;
+    const workerData: QueueRunnerWork = {
+      module: op.href,
+      queue: this.#queue.handle,
+      queueClosedTypes: this.#queueClosedTypes,
+      hasCoordinator: coord !== undefined,
+      since: watch.generation,
+    };
+    const url = new URL('./queue-runner-worker.js', import.meta.url);
+    await runInWorker(attachment, watch, url, { name, workerData });
+  }
+
+  async #closeOnStop(attachment: Attachment, since: number, allEnded: AbortSignal): Promise<void> {
+    const stopped = attachment.waitForStop(Number.POSITIVE_INFINITY, allEnded, since);
+    if (!(await stopped.catch(() => false))) return; // the queue is closed
+    await ignoringErrors(() => this.#cancelOp(this.#queue));
+  }
+}
