@@ -12,7 +12,7 @@ import { decode, encode, restoreClass } from './error-record.ts';
 import { UnavailableError } from './errors.ts';
 import { binding, type NativeThread, THREAD_KINDS, type ThreadKind } from './native.ts';
 
-/** Anything that ends: a Worker, a child process, a promise, or what has a `join()`. */
+/** Anything that ends: a Worker, a child process, a promise, or what has a `join()`, as a LooperThread. */
 export type JoinableThread =
   | Worker
   | ChildProcess

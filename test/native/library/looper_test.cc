@@ -130,15 +130,18 @@ TEST(LooperThreadTest, WhatStopLoopThrowsIsAnErrorLikeAnyOther) {
 
 TEST(LooperThreadTest, AnErrorAfterTheJoinIsSuppressedAndItsStopLoopStillCalled) {
   const Coordinator coord = Coordinator::Create();
+  Gate ran;
   Gate joined;
   Strings calls;
   LooperThread looper = LooperThread::Loop(
       coord, kBackToBack,
       [&] {
+        ran.Open();
         joined.Wait();
         throw std::logic_error("too late");
       },
       Hooks(calls));
+  ran.Wait();
   coord.RequestStop();
   EXPECT_EQ(coord.Join(kBackToBack), ALLSTOP_STRAGGLERS);
   joined.Open();
