@@ -1,6 +1,6 @@
 /** TensorFlow's QueueRunner: threads that keep a queue filled. */
 
-import { basename } from 'node:path';
+import { parse } from 'node:path';
 import {
   checkBoolean,
   checkFunction,
@@ -106,8 +106,9 @@ function checkOps(ops: unknown): asserts ops is EnqueueOp[] {
 }
 
 function nameOfOp(op: EnqueueOp, index: number): string {
-  const name =
-    typeof op === 'function' ? nameOf(op) : basename(op.pathname).replace(/\.[^.]*$/, '');
+  let name: string | undefined;
+  if (typeof op === 'function') name = nameOf(op);
+  else if (op.protocol === 'file:') name = parse(op.pathname).name;
   return name || `op-${index + 1}`;
 }
 
@@ -145,7 +146,8 @@ export class QueueRunner {
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`); InvalidArgumentError: no ops
    */
   constructor(queue: BoundedQueue<any>, enqueueOps: EnqueueOp[], options?: QueueRunnerOptions) {
-    if (!holds(() => queue instanceof BoundedQueue)) {
+    const isQueue = holds(() => queue instanceof BoundedQueue && queue.capacity > 0);
+    if (!isQueue) {
       throw invalidType('queue', 'an instance of BoundedQueue', queue);
     }
     checkOps(enqueueOps);

@@ -7,7 +7,7 @@ import { availableParallelism, constants } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Coordinator } from 'allstop';
+import { BoundedQueue, Coordinator, LooperThread } from 'allstop';
 import { createProgress } from './progress.mjs';
 import { toJson, toTable } from './summary.mjs';
 
@@ -23,16 +23,7 @@ Finds files with the same bytes below DIR (default: this repository's node_modul
 
 Ctrl-C stops all threads and says what was stopped.`;
 
-/** @typedef {import('./verify-worker.mjs').Group} Group */
-/** @typedef {import('./verify-worker.mjs').HashedFile} HashedFile */
-/**
- * @typedef {object} Report  What the C++ threads have done since the report before.
- * @property {number} files
- * @property {number} bytesToHash
- * @property {number} bytesHashed
- * @property {HashedFile[]} hashed
- * @property {string[]} unreadable  messages; empty if strict
- */
+/** @typedef {import('./verify-worker.mjs').Result} Result */
 
 /** @returns {{ directory: string, strict: boolean, json: boolean } | undefined} */
 function parseCommandLine() {
@@ -56,65 +47,50 @@ function parseCommandLine() {
 }
 
 /**
- * Returns early, with what there is, once the coordinator is stopped.
+ * C++ threads walk and hash; what they find streams into a queue for each worker, which
+ * holds them up when it is full. Throws what stopped it, if that was an error.
  *
  * @param {Coordinator} coord
  * @param {{ directory: string, strict: boolean }} options
  */
 async function findDuplicates(coord, { directory, strict }) {
   const { scan } = createRequire(import.meta.url)('./build/Release/find_duplicates.node');
-  const found = {
-    files: 0,
-    bytesToHash: 0,
-    bytesHashed: 0,
-    groups: /** @type {Group[]} */ ([]),
-    unreadable: /** @type {string[]} */ ([]),
-  };
+  /** @type {BoundedQueue<Result>} */
+  const results = new BoundedQueue({ capacity: VERIFIERS });
 
-  // spawn() registers: join() waits for these workers, and their errors stop all.
-  const verifiers = Array.from({ length: VERIFIERS }, (_, i) =>
+  // Files that hash alike must meet in one worker.
+  const queues = Array.from({ length: VERIFIERS }, (_, i) => {
+    const files = new BoundedQueue({ capacity: 256, codec: 'bytes', coordinator: coord });
+    // spawn() registers: join() waits for these workers, and their errors stop all.
     coord.spawn(new URL('./verify-worker.mjs', import.meta.url), {
       name: `verifier ${i + 1}`,
-      workerData: { strict },
-    }),
-  );
-  const verified = verifiers.map((worker) => {
-    worker.on('message', ({ groups, unreadable }) => {
-      found.groups = [...found.groups, ...groups];
-      found.unreadable = [...found.unreadable, ...unreadable];
+      workerData: { strict, files: files.handle, results: results.handle },
     });
-    return new Promise((ended) => worker.once('exit', ended));
+    return files;
   });
+  // The addon takes the objects themselves, and registers its C++ threads.
+  const progressOf = scan(coord, directory, { hashers: availableParallelism(), strict }, queues);
 
+  // A child, as it is to end with the others and not before.
+  const screen = coord.child({ name: 'screen' });
   const progress = createProgress(process.stderr);
+  LooperThread.loop(screen, 100, () => progress.update(progressOf()));
   try {
-    // The addon takes the coordinator itself, and registers its C++ threads there.
-    await scan(
-      coord,
-      directory,
-      { hashers: availableParallelism(), strict },
-      (/** @type {Report} */ report) => {
-        found.files += report.files;
-        found.bytesToHash += report.bytesToHash;
-        found.bytesHashed += report.bytesHashed;
-        for (const message of report.unreadable) found.unreadable.push(message);
-        progress.update(found);
-        // Files that hash alike must meet in one worker.
-        const shares = verifiers.map(() => /** @type {HashedFile[]} */ ([]));
-        for (const file of report.hashed) {
-          shares[Number.parseInt(file.hash.slice(-2), 16) % VERIFIERS].push(file);
-        }
-        verifiers.forEach((worker, i) => {
-          if (shares[i].length > 0) worker.postMessage(shares[i]);
-        });
-      },
-    );
-    for (const worker of verifiers) worker.postMessage('no more');
-    await Promise.all(verified);
+    await coord.join();
   } finally {
+    screen.requestStop();
+    await screen.join();
     progress.end();
   }
-  return found;
+
+  /** @type {Result} */
+  const all = { groups: [], unreadable: [] };
+  results.close();
+  for await (const { groups, unreadable } of results) {
+    all.groups = [...all.groups, ...groups];
+    all.unreadable = [...all.unreadable, ...unreadable];
+  }
+  return { files: progressOf().files, ...all };
 }
 
 /** @param {{ directory: string, strict: boolean, json: boolean }} options */
@@ -124,8 +100,7 @@ async function main(options) {
 
   let found;
   try {
-    found = await coord.stopOnException(() => findDuplicates(coord, options));
-    await coord.join();
+    found = await findDuplicates(coord, options);
   } catch (error) {
     const type = error.nativeType || error.name;
     const thread = coord.stopRecord?.requester.threadName;

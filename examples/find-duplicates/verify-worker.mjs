@@ -1,18 +1,21 @@
 // A JavaScript worker: compares files that hash alike, byte by byte.
 
 import { closeSync, openSync, readSync } from 'node:fs';
-import { parentPort, workerData } from 'node:worker_threads';
-import { Coordinator } from 'allstop';
+import { workerData } from 'node:worker_threads';
+import { BoundedQueue, Coordinator } from 'allstop';
 
-/** @typedef {{ path: string, size: number, hash: string }} HashedFile */
 /** @typedef {{ size: number, paths: string[] }} Group  files with the same bytes */
+/** @typedef {{ groups: Group[], unreadable: string[] }} Result */
 
 const CHUNK = 128 * 1024; // between two polls of the stop flag
 const buffers = [Buffer.allocUnsafe(CHUNK), Buffer.allocUnsafe(CHUNK)];
 
-// Both are there: main.mjs starts this file with coord.spawn().
+// It is there: main.mjs starts this file with coord.spawn().
 const coord = /** @type {Coordinator} */ (Coordinator.current());
-const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort);
+/** @type {BoundedQueue<Uint8Array>} */
+const files = BoundedQueue.attach(workerData.files);
+/** @type {BoundedQueue<Result>} */
+const results = BoundedQueue.attach(workerData.results);
 
 /** Of each hash: several groups only if XXH3 has failed, or a file has changed.
  * @type {Map<string, Group[]>} */
@@ -50,8 +53,8 @@ function areEqual(one, other) {
   }
 }
 
-/** @param {HashedFile} file */
-function place({ path, size, hash }) {
+/** @param {string} hash @param {number} size @param {string} path */
+function place(hash, size, path) {
   const groups = byHash.get(hash) ?? [];
   byHash.set(hash, groups);
   const group = groups.find(({ paths: [first] }) => areEqual(first, path));
@@ -59,26 +62,20 @@ function place({ path, size, hash }) {
   else group.paths.push(path);
 }
 
-port.on('message', (message) => {
-  if (message === 'no more') {
-    const groups = [...byHash.values()].flat().filter(({ paths }) => paths.length > 1);
-    port.postMessage({ groups, unreadable });
-    port.close();
-    return;
+const decoder = new TextDecoder();
+// Ends when the C++ threads have closed the queue, or at a stop.
+for await (const bytes of files) {
+  if (coord.shouldStop()) break;
+  // As native/scan.h says. A path may have spaces, and whatever else.
+  const [, hash, size, text] = /^(\S+) (\d+) (.*)$/s.exec(decoder.decode(bytes)) ?? [];
+  try {
+    if (hash === '-') unreadable.push(text);
+    else place(hash, Number(size), text);
+  } catch (error) {
+    // Uncaught it ends this worker, and the coordinator stops them all.
+    if (workerData.strict) throw error;
+    unreadable.push(error.message);
   }
-  for (const file of message) {
-    if (coord.shouldStop()) return;
-    try {
-      place(file);
-    } catch (error) {
-      // Uncaught it would end this worker, and the coordinator would stop them all.
-      if (workerData.strict) throw error;
-      unreadable.push(error.message);
-    }
-  }
-});
-
-// The port keeps this thread alive; after a stop there is nothing to wait for. (An
-// event that has happened before one listens does not happen again.)
-if (coord.signal.aborted) port.close();
-else coord.signal.addEventListener('abort', () => port.close());
+}
+const groups = [...byHash.values()].flat().filter(({ paths }) => paths.length > 1);
+await results.enqueue({ groups, unreadable });

@@ -4,16 +4,15 @@
 #include <utility>
 
 #include "allstop/allstop_node.h"
-#include "channel.h"
 #include "scan.h"
 
 namespace find_duplicates {
 namespace {
 
-// scan(coordinator, directory, { hashers, strict }, onReport): Promise<void>
+// scan(coordinator, directory, { hashers, strict }, queues): () => progress
 //
-// The promise resolves when all threads of the scan have reported their last. What
-// they throw goes to the coordinator, not here; what onReport throws comes here.
+// Returns at once. What the threads throw goes to the coordinator, what they find to the
+// queues, which they close at the end.
 Napi::Value ScanDirectory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   // The Coordinator object itself: no wrapper, no handle to pass around.
@@ -25,19 +24,34 @@ Napi::Value ScanDirectory(const Napi::CallbackInfo& info) {
   }
   const allstop::Coordinator coord(handle);
 
-  if (!info[1].IsString() || !info[2].IsObject() || !info[3].IsFunction()) {
-    throw Napi::TypeError::New(env, "scan(coordinator, directory, options, onReport)");
+  if (!info[1].IsString() || !info[2].IsObject() || !info[3].IsArray()) {
+    throw Napi::TypeError::New(env, "scan(coordinator, directory, options, queues)");
   }
   const auto given = info[2].As<Napi::Object>();
   ScanOptions options;
   options.directory = info[1].As<Napi::String>();
   options.hashers = given.Get("hashers").ToNumber().Uint32Value();
   options.strict = given.Get("strict").ToBoolean();
+  const auto queues = info[3].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < queues.Length(); ++i) {
+    allstop_queue queue;
+    const allstop_status is_queue = allstop_queue_from_napi(env, queues.Get(i), &queue);
+    if (is_queue != ALLSTOP_OK) {
+      allstop_queue_throw_status(env, is_queue);
+      return env.Undefined();
+    }
+    options.results.emplace_back(queue);
+  }
+  if (options.results.empty()) throw Napi::RangeError::New(env, "scan() needs a queue");
 
-  const auto channel = Channel::Open(env, info[3].As<Napi::Function>());
-  StartScan(coord, std::move(options),
-            [channel](Report report) { channel->Send(std::move(report)); });
-  return channel->Done();
+  return Napi::Function::New(
+      env, [progress = StartScan(coord, std::move(options))](const Napi::CallbackInfo& asked) {
+        auto now = Napi::Object::New(asked.Env());
+        now["files"] = static_cast<double>(progress->files);
+        now["bytesToHash"] = static_cast<double>(progress->bytes_to_hash);
+        now["bytesHashed"] = static_cast<double>(progress->bytes_hashed);
+        return now;
+      });
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {

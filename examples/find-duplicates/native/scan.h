@@ -3,8 +3,9 @@
 #ifndef FIND_DUPLICATES_SCAN_H_
 #define FIND_DUPLICATES_SCAN_H_
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,34 +21,26 @@ class FileError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct HashedFile {
-  std::string path;
-  std::uint64_t size;
-  std::string hash;  // XXH3, 128 bits, in hexadecimal
-};
-
-// What is new since the report before.
-struct Report {
-  std::uint64_t files = 0;  // seen
-  std::uint64_t bytes_to_hash = 0;
-  std::uint64_t bytes_hashed = 0;
-  std::vector<HashedFile> hashed;
-  std::vector<std::string> unreadable;  // messages; empty if `strict`
-  bool last = false;                    // all threads of the scan have ended
+// What the threads have done so far.
+struct Progress {
+  std::atomic<std::uint64_t> files{0};  // seen
+  std::atomic<std::uint64_t> bytes_to_hash{0};
+  std::atomic<std::uint64_t> bytes_hashed{0};
 };
 
 struct ScanOptions {
   std::string directory;
   unsigned hashers = 1;
   bool strict = false;  // what cannot be read is an error that stops all
+  // Where the files go, as "HASH SIZE PATH", with 128 bits of XXH3 in hexadecimal: those
+  // of one hash to the same queue. And what cannot be read, as "- 0 MESSAGE". Closed when
+  // the last thread has ended, however it did.
+  std::vector<allstop::BoundedQueue> results;
 };
 
-// Starts the threads and returns. They call `report`, several at a time, and the
-// last of them to end calls it once more with `last` set, however it ends. The
-// threads are registered, so whoever joins the coordinator waits for them and
-// gets what they throw.
-void StartScan(const allstop::Coordinator& coord, ScanOptions options,
-               std::function<void(Report)> report);
+// Starts the threads and returns. They are registered, so whoever joins the
+// coordinator waits for them and gets what they throw.
+std::shared_ptr<const Progress> StartScan(const allstop::Coordinator& coord, ScanOptions options);
 
 }  // namespace find_duplicates
 

@@ -1,10 +1,10 @@
 // The native scan of examples/find-duplicates in a worker that is terminated in the
-// middle. The threads go on, with nobody to report to, until a stop.
+// middle. The threads go on, with nobody to tell, until a stop.
 // argv: the folder, and how many workers, one after the other.
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
-import { Coordinator } from 'allstop';
+import { BoundedQueue, Coordinator } from 'allstop';
 import { say } from './say.mjs';
 
 const [directory, rounds] = process.argv.slice(2);
@@ -30,7 +30,9 @@ function own() {
   const addon = '../../../examples/find-duplicates/build/Release/find_duplicates.node';
   const { scan } = require(addon);
   const coord = new Coordinator();
-  void scan(coord, directory, { hashers: 2, strict: true }, () => {
-    parentPort.postMessage(coord.handle); // again and again, as the scan goes on
+  const queue = new BoundedQueue({ capacity: 1, codec: 'bytes', coordinator: coord });
+  const progress = scan(coord, directory, { hashers: 2, strict: true }, [queue]);
+  setInterval(() => {
+    if (progress().bytesHashed > 0) parentPort.postMessage(coord.handle);
   });
 }
