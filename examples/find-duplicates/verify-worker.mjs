@@ -13,7 +13,7 @@ const buffers = [Buffer.allocUnsafe(CHUNK), Buffer.allocUnsafe(CHUNK)];
 // It is there: main.mjs starts this file with coord.spawn().
 const coord = /** @type {Coordinator} */ (Coordinator.current());
 /** @type {BoundedQueue<Uint8Array>} */
-const files = BoundedQueue.attach(workerData.files);
+const hashed = BoundedQueue.attach(workerData.files);
 /** @type {BoundedQueue<Result>} */
 const results = BoundedQueue.attach(workerData.results);
 
@@ -64,7 +64,7 @@ function place(hash, size, path) {
 
 const decoder = new TextDecoder();
 // Ends when the C++ threads have closed the queue, or at a stop.
-for await (const bytes of files) {
+for await (const bytes of hashed) {
   if (coord.shouldStop()) break;
   // As native/scan.h says. A path may have spaces, and whatever else.
   const [, hash, size, text] = /^(\S+) (\d+) (.*)$/s.exec(decoder.decode(bytes)) ?? [];
