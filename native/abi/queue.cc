@@ -37,7 +37,7 @@ bool IsKnown(const allstop_item& item) {
 }
 
 QueueItem FromC(allstop_item& item) {
-  if (item.release == nullptr) return QueueItem(item.in_place, item.size);
+  if (item.release == nullptr) return QueueItem::InPlace(item.in_place, item.size);
   QueueItem taken(item.data, item.size, item.release, item.context);
   item.size = 0;
   item.release = nullptr;
@@ -48,7 +48,7 @@ void ToC(QueueItem& item, allstop_item* given) {
   given->size = item.size();
   given->release = item.release();
   if (given->release == nullptr) {
-    if (item.size() > 0) std::memcpy(given->in_place, item.data(), item.size());
+    std::memcpy(given->in_place, item.data(), ALLSTOP_ITEM_IN_PLACE);
   } else {
     given->data = item.data();
     given->context = item.context();
@@ -63,6 +63,34 @@ Deadline After(double timeout_ms) {
 
 bool IsOfBytes(const BoundedQueue& queue) {
   return queue.options().codec == BoundedQueue::Codec::kBytes;
+}
+
+template <std::size_t capacity>
+allstop_status EnqueueBatch(BoundedQueue& queue, allstop_item* items, std::size_t size,
+                            const Deadline& deadline, std::size_t& enqueued) {
+  QueueItem batch[capacity];
+  for (std::size_t i = 0; i < size; ++i) batch[i] = FromC(items[i]);
+  // Whatever happens, what did not go in is the caller's again.
+  struct GiveBack {
+    QueueItem* batch;
+    allstop_item* items;
+    const std::size_t size;
+    const std::size_t& enqueued;
+    ~GiveBack() {
+      for (std::size_t i = 0; i < enqueued; ++i) items[i].size = 0;
+      for (std::size_t i = enqueued; i < size; ++i) ToC(batch[i], &items[i]);
+    }
+  } const give_back{batch, items, size, enqueued};
+  return static_cast<allstop_status>(queue.Enqueue(batch, size, deadline, enqueued));
+}
+
+template <std::size_t capacity>
+allstop_status DequeueBatch(BoundedQueue& queue, allstop_item* items, std::size_t max,
+                            const Deadline& deadline, std::size_t& dequeued) {
+  QueueItem batch[capacity];
+  const core::Status status = queue.Dequeue(batch, max, deadline, dequeued);
+  for (std::size_t i = 0; i < dequeued; ++i) ToC(batch[i], &items[i]);
+  return static_cast<allstop_status>(status);
 }
 
 }  // namespace
@@ -101,33 +129,18 @@ allstop_status QueueEnqueue(allstop_queue_state* state, allstop_item* items, std
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
   return Guarded([&] {
-    const Deadline deadline = After(timeout_ms);
-    while (*enqueued < count) {
-      QueueItem batch[kBatch];
-      allstop_item* const rest = items + *enqueued;
-      const std::size_t size = std::min(count - *enqueued, kBatch);
-      for (std::size_t i = 0; i < size; ++i) batch[i] = FromC(rest[i]);
-      std::size_t went_in = 0;
-      // Whatever happens, what did not go in is the caller's again.
-      struct GiveBack {
-        QueueItem* batch;
-        allstop_item* items;
-        std::size_t size;
-        const std::size_t& went_in;
-        ~GiveBack() {
-          for (std::size_t i = 0; i < went_in; ++i) items[i].size = 0;
-          for (std::size_t i = went_in; i < size; ++i) ToC(batch[i], &items[i]);
-        }
-      };
-      core::Status status;
-      {
-        const GiveBack give_back{batch, rest, size, went_in};
-        status = queue.Enqueue(batch, size, deadline, went_in);
-      }
-      *enqueued += went_in;
-      if (status != core::Status::kOk) return static_cast<allstop_status>(status);
+    if (count == 1) {
+      return EnqueueBatch<1>(queue, items, 1, After(timeout_ms), *enqueued);
     }
-    return ALLSTOP_OK;
+    const Deadline deadline = After(timeout_ms);
+    allstop_status status = ALLSTOP_OK;
+    while (status == ALLSTOP_OK && *enqueued < count) {
+      const std::size_t size = std::min(count - *enqueued, kBatch);
+      std::size_t went_in = 0;
+      status = EnqueueBatch<kBatch>(queue, items + *enqueued, size, deadline, went_in);
+      *enqueued += went_in;
+    }
+    return status;
   });
 }
 
@@ -138,15 +151,16 @@ allstop_status QueueDequeue(allstop_queue_state* state, allstop_item* items, std
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
   return Guarded([&] {
+    if (max == 1) return DequeueBatch<1>(queue, items, 1, After(timeout_ms), *dequeued);
     Deadline deadline = After(timeout_ms);
     while (*dequeued < max) {
-      QueueItem batch[kBatch];
+      const std::size_t size = std::min(max - *dequeued, kBatch);
       std::size_t came_out = 0;
-      const core::Status status =
-          queue.Dequeue(batch, std::min(max - *dequeued, kBatch), deadline, came_out);
-      for (std::size_t i = 0; i < came_out; ++i) ToC(batch[i], &items[(*dequeued)++]);
-      if (status != core::Status::kOk && *dequeued == 0) return static_cast<allstop_status>(status);
-      if (came_out < kBatch) return ALLSTOP_OK;
+      const allstop_status status =
+          DequeueBatch<kBatch>(queue, items + *dequeued, size, deadline, came_out);
+      *dequeued += came_out;
+      if (*dequeued == 0) return status;
+      if (came_out < size) break;
       deadline = Deadline::Passed();  // for the rest nobody waits
     }
     return ALLSTOP_OK;

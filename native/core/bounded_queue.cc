@@ -159,7 +159,8 @@ bool BoundedQueue::BeginEnqueue(Wait& wait) {
 void BoundedQueue::EndEnqueue() {
   Told told;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (--pending_enqueues_ == 0 && closed_) TellAll(consumers_, told);  // it is the end now (3)
+  if (--pending_enqueues_ == 0 && closed_)
+    TellAll(Side::kConsumers, told);  // it is the end now (3)
 }
 
 Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::size_t count,
@@ -170,7 +171,7 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
     std::unique_lock<std::mutex> lock(mutex_);
     Status status = MayEnqueue(wait);
     while (status == Status::kDeadlineExceeded) {
-      if (!Block(producers_, lock, deadline)) return status;
+      if (!Block(Side::kProducers, lock, deadline)) return status;
       status = MayEnqueue(wait);
     }
     if (status != Status::kOk) return status;
@@ -178,11 +179,11 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
     try {
       items_.Reserve(fit);
     } catch (...) {
-      Tell(producers_, 1, told);  // the place that we were told of
+      Tell(Side::kProducers, 1, told);  // the place that we were told of
       throw;
     }
     for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[enqueued++]));
-    Tell(consumers_, fit, told);
+    Tell(Side::kConsumers, fit, told);
     if (enqueued == count) return Status::kOk;
   }
 }
@@ -195,13 +196,13 @@ Status BoundedQueue::ContinueDequeue(const Wait& wait, QueueItem* items, std::si
     std::unique_lock<std::mutex> lock(mutex_);
     Status status = MayDequeue(wait);
     while (status == Status::kDeadlineExceeded && dequeued == 0) {
-      if (!Block(consumers_, lock, deadline)) return status;
+      if (!Block(Side::kConsumers, lock, deadline)) return status;
       status = MayDequeue(wait);
     }
     if (status != Status::kOk) return dequeued > 0 ? Status::kOk : status;
     const std::size_t count = std::min({max - dequeued, items_.size(), kMostAtOnce});
-    for (std::size_t i = 0; i < count; ++i) items[dequeued++] = items_.Pop();
-    Tell(producers_, count, told);
+    for (std::size_t i = 0; i < count; ++i) items_.Pop(items[dequeued++]);
+    Tell(Side::kProducers, count, told);
   } while (dequeued < max);
   return Status::kOk;
 }
@@ -215,7 +216,7 @@ bool BoundedQueue::Return(QueueItem* items, std::size_t count) noexcept {
     return false;
   }
   for (std::size_t i = count; i > 0; --i) items_.PushFront(std::move(items[i - 1]));
-  Tell(consumers_, count, told);
+  Tell(Side::kConsumers, count, told);
   return true;
 }
 
@@ -225,8 +226,8 @@ void BoundedQueue::Close(bool cancel_pending) {
   const std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;
   if (cancel_pending) pending_cancelled_ = true;
-  if (cancel_pending) TellAll(producers_, producers);
-  TellAll(consumers_, consumers);
+  if (cancel_pending) TellAll(Side::kProducers, producers);
+  TellAll(Side::kConsumers, consumers);
 }
 
 void BoundedQueue::OnStop() {
@@ -236,70 +237,74 @@ void BoundedQueue::OnStop() {
   Told consumers;
   const std::lock_guard<std::mutex> lock(mutex_);
   stops_seen_ = std::max(stops_seen_, generation);
-  TellAll(producers_, producers);
-  TellAll(consumers_, consumers);
+  TellAll(Side::kProducers, producers);
+  TellAll(Side::kConsumers, consumers);
 }
 
 // ---------------------------------------------------------------- waiting
 
-bool BoundedQueue::Block(Waiters& waiters, std::unique_lock<std::mutex>& lock,
-                         const Deadline& deadline) {
+bool BoundedQueue::Block(Side side, std::unique_lock<std::mutex>& lock, const Deadline& deadline) {
   if (deadline.HasPassed()) return false;
-  ++waiters.blocked;
+  Counts& counts = CountsAt(side);
+  ++counts.blocked;
   if (const auto at = deadline.at()) {
-    waiters.changed.wait_until(lock, *at);
+    WaitersAt(side).changed.wait_until(lock, *at);
   } else {
-    waiters.changed.wait(lock);
+    WaitersAt(side).changed.wait(lock);
   }
-  --waiters.blocked;
+  --counts.blocked;
   // It may have been another's: then somebody is told once more, in vain.
-  if (waiters.notified > 0) --waiters.notified;
+  if (counts.notified > 0) --counts.notified;
   return true;
 }
 
 bool BoundedQueue::Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter) {
-  Waiters& waiters = At(side);
+  auto& listed = WaitersAt(side).listed;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (MayProgress(side, wait)) return false;
   if (waiter->phase_ == QueueWaiter::Phase::kListed) return true;
-  waiter->place_ = waiters.listed.insert(waiters.listed.end(), waiter);
+  waiter->place_ = listed.insert(listed.end(), waiter);
   waiter->phase_ = QueueWaiter::Phase::kListed;
+  ++CountsAt(side).listed;
   return true;
 }
 
 void BoundedQueue::Forget(Side side, QueueWaiter& waiter) {
   Told told;
   std::list<std::shared_ptr<QueueWaiter>> unlisted;  // freed after the lock is released
-  Waiters& waiters = At(side);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto phase = std::exchange(waiter.phase_, QueueWaiter::Phase::kIdle);
   if (phase == QueueWaiter::Phase::kListed) {
-    unlisted.splice(unlisted.end(), waiters.listed, waiter.place_);
+    unlisted.splice(unlisted.end(), WaitersAt(side).listed, waiter.place_);
+    --CountsAt(side).listed;
   }
   const bool may_progress = side == Side::kProducers ? Room() > 0 : !items_.empty();
-  if (phase == QueueWaiter::Phase::kTold && may_progress) Tell(waiters, 1, told);
+  if (phase == QueueWaiter::Phase::kTold && may_progress) Tell(side, 1, told);
 }
 
-void BoundedQueue::Tell(Waiters& waiters, std::size_t how_many, Told& told) {
+void BoundedQueue::Tell(Side side, std::size_t how_many, Told& told) {
+  Counts& counts = CountsAt(side);
   for (; how_many > 0; --how_many) {
-    const bool any_blocked = waiters.blocked > waiters.notified;
-    if (!any_blocked && waiters.listed.empty()) return;
-    const bool tells_listed = !waiters.listed.empty() && (waiters.listed_is_next || !any_blocked);
-    waiters.listed_is_next = !tells_listed;
+    const bool any_blocked = counts.blocked > counts.notified;
+    if (!any_blocked && counts.listed == 0) return;
+    const bool tells_listed = counts.listed > 0 && (counts.listed_is_next || !any_blocked);
+    counts.listed_is_next = !tells_listed;
     if (tells_listed) {
-      waiters.listed.front()->phase_ = QueueWaiter::Phase::kTold;
-      told.waiters_.splice(told.waiters_.end(), waiters.listed, waiters.listed.begin());
+      auto& listed = WaitersAt(side).listed;
+      listed.front()->phase_ = QueueWaiter::Phase::kTold;
+      told.waiters_.splice(told.waiters_.end(), listed, listed.begin());
+      --counts.listed;
     } else {
-      ++waiters.notified;
+      ++counts.notified;
       ++told.threads_;
-      told.changed_ = &waiters.changed;
+      told.changed_ = &WaitersAt(side).changed;
     }
   }
 }
 
-void BoundedQueue::TellAll(Waiters& waiters, Told& told) {
-  Tell(waiters, std::numeric_limits<std::size_t>::max(), told);
-  told.changed_ = &waiters.changed;
+void BoundedQueue::TellAll(Side side, Told& told) {
+  Tell(side, std::numeric_limits<std::size_t>::max(), told);
+  told.changed_ = &WaitersAt(side).changed;
   told.all_threads_ = true;  // cheaper than one by one
 }
 

@@ -17,11 +17,13 @@ class Deadline {
   static Deadline Never() { return Deadline(std::nullopt); }
   static Deadline Passed() { return Deadline(Clock::time_point::min()); }
 
-  // `timeout_ms` from `start`; not negative, not NaN. Infinity is never, and so is
+  // `timeout_ms` from `start`, or from now; not negative, not NaN. Infinity is never, and so is
   // a century: the clocks hold three, counted from 1970 or from the last boot, and
   // some C++ libraries wait on the former underneath.
-  static Deadline After(double timeout_ms, Clock::time_point start = Clock::now()) {
-    constexpr double kCenturyMs = 3.15e12;
+  static Deadline After(double timeout_ms) {
+    return timeout_ms < kCenturyMs ? After(timeout_ms, Clock::now()) : Never();
+  }
+  static Deadline After(double timeout_ms, Clock::time_point start) {
     if (!(timeout_ms < kCenturyMs)) return Never();
     const auto span = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double, std::milli>(timeout_ms));
@@ -53,6 +55,8 @@ class Deadline {
   }
 
  private:
+  static constexpr double kCenturyMs = 3.15e12;
+
   explicit Deadline(std::optional<Clock::time_point> at) : at_(at) {}
 
   std::optional<Clock::time_point> at_;

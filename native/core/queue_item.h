@@ -9,8 +9,9 @@
 
 namespace allstop::core {
 
-// Owns them; moves, and is empty when moved from.
-class QueueItem {
+// Owns them; moves, and is empty when moved from. As long as a line of the cache, and at
+// the beginning of one: that is how an item gets from one processor to another.
+class alignas(64) QueueItem {
  public:
   // Frees bytes that were adopted. Any thread, and once; must not throw.
   using Release = void (*)(void* data, std::size_t size, void* context);
@@ -28,6 +29,13 @@ class QueueItem {
   }
   QueueItem(const void* bytes, std::size_t size) : QueueItem(size) {
     if (size > 0) std::memcpy(data(), bytes, size);
+  }
+  // Of short ones, all that there is room for.
+  static QueueItem InPlace(const unsigned char (&bytes)[kInPlace], std::size_t size) noexcept {
+    QueueItem item;
+    item.size_ = size;
+    std::memcpy(item.in_place_, bytes, kInPlace);  // a few instructions, without a call
+    return item;
   }
   // Takes over what others have allocated; `free` is not null.
   QueueItem(void* data, std::size_t size, Release free, void* context) noexcept

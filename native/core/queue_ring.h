@@ -22,18 +22,17 @@ class QueueRing {
     if (size_ + more > slots_) Resize(size_ + more);
   }
   // There is room. At the back, and at the front.
-  void Push(QueueItem item) { items_[(head_ + size_++) & (slots_ - 1)] = std::move(item); }
-  void PushFront(QueueItem item) {
+  void Push(QueueItem&& item) { items_[(head_ + size_++) & (slots_ - 1)] = std::move(item); }
+  void PushFront(QueueItem&& item) {
     head_ = (head_ - 1) & (slots_ - 1);
     items_[head_] = std::move(item);
     ++size_;
   }
-  QueueItem Pop() {
-    QueueItem item = std::move(items_[head_]);
+  void Pop(QueueItem& item) {
+    item = std::move(items_[head_]);
     head_ = (head_ + 1) & (slots_ - 1);
     // What a burst needed is given back: it was paid for by as many items.
     if (--size_ == 0 && slots_ > kMostIdleSlots) *this = QueueRing();
-    return item;
   }
 
  private:

@@ -153,8 +153,16 @@ static inline allstop_status allstop_queue_enqueue_many(const allstop_queue *que
 static inline allstop_status allstop_queue_enqueue(const allstop_queue *queue, const void *data,
                                                    size_t size, double timeout_ms) {
   allstop_item item;
-  allstop_status status = allstop_item_copy(queue, data, size, &item);
-  if (status != ALLSTOP_OK) return status;
+  allstop_status status = ALLSTOP_OK;
+  size_t i;
+  if (size <= ALLSTOP_ITEM_IN_PLACE) {
+    item.size = size;
+    item.release = NULL;
+    for (i = 0; i < size; ++i) item.in_place[i] = ((const unsigned char *)data)[i];
+  } else {
+    status = allstop_item_copy(queue, data, size, &item);
+    if (status != ALLSTOP_OK) return status;
+  }
   status = allstop_queue_enqueue_many(queue, &item, 1, timeout_ms, NULL);
   allstop_item_release(&item);
   return status;
