@@ -71,4 +71,28 @@ function coreCost() {
   return [bytes, ...rows];
 }
 
-report([...shouldStop(), ...[1, 8, 64].map(wakeWaiters), ...coreCost()]);
+function queue(producers, consumers) {
+  const items = quick ? 4_000 : 400_000;
+  const { ours, mutex, spin } = run('queue', producers, consumers, items, quick ? 2 : 31);
+  const threads = `${producers} to ${consumers} thread${producers + consumers === 2 ? '' : 's'}`;
+  const row = (peerName, peer, ratio) => ({
+    what: `queue, C++ → C++, ${threads}, one item at a time`,
+    peerName,
+    unit: 'ns an item',
+    ours,
+    peer,
+    goal: { ratio },
+  });
+  return [
+    row('`std::mutex`, `std::deque` and condition variables', mutex, 1),
+    row('a queue that spins (as rigtorp’s MPMCQueue)', spin, 3),
+  ];
+}
+
+report([
+  ...shouldStop(),
+  ...[1, 8, 64].map(wakeWaiters),
+  ...queue(1, 1),
+  ...queue(4, 4),
+  ...coreCost(),
+]);

@@ -22,6 +22,8 @@ const FILES = [
   'promise-latency',
   'join-latency',
   'spawn',
+  'queue',
+  'queue-memory',
   'idle-cost',
   'scale',
 ];

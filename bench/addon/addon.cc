@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "queue.h"
+
 namespace {
 
 // Never destroyed, as its thread outlives the process's static destructors.
@@ -148,6 +150,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("setBare", SetBare);
   set("callBare", CallBare);
   set("start", Start);
+  InitQueue(env, exports);
   return exports;
 }
 

@@ -1,0 +1,60 @@
+/** Ten million items through a queue: what they leave behind. */
+
+import { Worker } from 'node:worker_threads';
+import { BoundedQueue } from '../dist/index.js';
+import { addon } from './addon.mjs';
+import { quick, report } from './rounds.mjs';
+
+const MILLION = quick ? 1_000 : 1_000_000;
+const MILLIONS = 10;
+const WARM_UP = 2;
+
+const toMb = (bytes) => bytes / 2 ** 20;
+
+/** Megabytes in use after each million but the first ones. */
+async function megabytes(queue) {
+  const after = [];
+  for (let million = 1; million <= MILLIONS; million++) {
+    for (let received = 0; received < MILLION; ) {
+      received += (await queue.dequeueMany(Math.min(1024, MILLION - received))).length;
+    }
+    globalThis.gc();
+    if (million > WARM_UP) after.push(toMb(process.memoryUsage.rss()));
+  }
+  return after;
+}
+
+async function row(what, start) {
+  const queue = start();
+  const after = await megabytes(queue);
+  const half = after.length / 2;
+  return {
+    what: `queue, ten million items, ${what}: memory of the process, second half`,
+    peerName: 'first half',
+    unit: 'MB',
+    ours: after.slice(half),
+    peer: after.slice(0, half),
+    goal: { flat: true },
+  };
+}
+
+const rows = [
+  await row('C++ → JS', () => {
+    const queue = new BoundedQueue({ capacity: 1024, codec: 'bytes' });
+    addon.produce(queue, MILLION * MILLIONS);
+    return queue;
+  }),
+];
+let worker;
+rows.push(
+  await row('worker → main', () => {
+    const queue = new BoundedQueue({ capacity: 1024 });
+    worker = new Worker(new URL('./queue-worker.mjs', import.meta.url), {
+      workerData: queue.handle,
+    });
+    worker.postMessage({ kind: 'queue', items: MILLION * MILLIONS });
+    return queue;
+  }),
+);
+await worker.terminate();
+report(rows);
