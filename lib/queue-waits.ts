@@ -50,7 +50,7 @@ export class QueueWaits {
   }
 
   /** The first in line tries, and may block for `ms`. False: it would still have to wait. */
-  attemptFirst(ms: number): boolean {
+  attemptFirst(ms?: number): boolean {
     for (const first of this.#waiting) return first.attempt(ms);
     return true;
   }
@@ -60,7 +60,7 @@ export class QueueWaits {
     return new Promise<T>((resolve, reject) => {
       const { signal } = options;
       const end = (): void => {
-        this.#waiting.delete(waiting);
+        if (!this.#waiting.delete(waiting)) return; // by an abort listener that attempt() has run
         timer.clear();
         if (signal !== undefined) removeAbortListener(signal, onAbort);
         options.ended?.();
@@ -93,10 +93,16 @@ export class QueueWaits {
         reject(options.timedOut());
         end();
       });
-      if (signal !== undefined) addAbortListener(signal, onAbort);
       this.#waiting.add(waiting);
       hold();
       this.#serveInATurn();
+      if (signal === undefined) return;
+      try {
+        addAbortListener(signal, onAbort);
+      } catch (error) {
+        reject(error);
+        end();
+      }
     });
   }
 
