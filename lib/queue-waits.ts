@@ -88,7 +88,10 @@ export class QueueWaits {
         end();
       };
       const timer = new Timer(options.timeoutMs, () => {
-        this.#serve(); // what is there by now is not too late
+        for (const each of this.#waiting) {
+          if (!each.attempt() || each === waiting) break; // what is there by now is not too late
+        }
+        this.check(); // those who are behind it
         if (!this.#waiting.has(waiting)) return;
         reject(options.timedOut());
         end();
@@ -136,7 +139,14 @@ export class QueueWaits {
 
   #serve(): void {
     do {
-      for (const waiting of this.#waiting) if (!waiting.attempt()) break;
+      for (const waiting of this.#waiting) {
+        if (!waiting.attempt()) break;
+        if (this.#isProducer) continue;
+        // Its consumer goes on before the next one takes an item: that may be the last thing
+        // that this thread does.
+        this.check();
+        return;
+      }
     } while (!this.#isTold());
   }
 
