@@ -50,7 +50,7 @@ const MOST_AT_ONCE = 1024; // as in native/binding/environment.h
 const done = Promise.resolve();
 const now = performance.now.bind(performance);
 
-const byId = new Map<string, WeakRef<BoundedQueue<unknown>>>();
+const byId = new Map<string, WeakRef<BoundedQueue>>();
 const collected = new FinalizationRegistry<string>((id) => {
   if (byId.get(id)?.deref() === undefined) byId.delete(id);
 });

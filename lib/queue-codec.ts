@@ -19,7 +19,7 @@ export type Written = string | Uint8Array;
 const MOST_OBJECTS = 16; // beyond that, comparing all of them takes longer than the serializer
 const MOST_VALUES = 128;
 
-const seen: unknown[] = new Array(MOST_OBJECTS).fill(undefined); // the first `objects`
+const seen: unknown[] = Array.from({ length: MOST_OBJECTS }); // the first `objects`
 let objects = 0;
 let values = 0;
 let isBusy = false;

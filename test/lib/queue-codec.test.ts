@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { BoundedQueue } from 'allstop';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hostile, revoked, throwing } from '../support/odd-values.ts';
 
@@ -11,7 +11,7 @@ const REFUSED = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
 
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
-function values(capacity = 8): BoundedQueue<unknown> {
+function values(capacity = 8): BoundedQueue {
   return new BoundedQueue({ capacity });
 }
 
@@ -55,6 +55,13 @@ function expectAlike(got: unknown, wanted: unknown): void {
   throw new Error('They differ, and nobody can say in what');
 }
 
+/** An array with these properties, and holes for the rest. */
+function holes(length: number, properties: object = {}): unknown[] {
+  const list: unknown[] = [];
+  list.length = length;
+  return Object.assign(list, properties);
+}
+
 class Point {
   x = 1;
   #hidden = 2;
@@ -81,15 +88,15 @@ const examples: Record<string, () => unknown> = {
   'a surrogate pair at each place of a border': () =>
     Array.from({ length: 16 }, (_, i) => `${'x'.repeat(1010 + i)}😀`),
   'a string at each length of a border': () =>
-    Array.from({ length: 16 }, (_, i) => `${'é'.repeat(500 + i)}`),
+    Array.from({ length: 16 }, (_, i) => 'é'.repeat(500 + i)),
   'NUL and line separators': () => '\0\u2028\u2029\\"\u007f',
   undefineds: () => ({ a: undefined, b: [undefined] }),
-  'an array with holes': () => [, 1, , 2, ,],
-  'an array of holes': () => new Array(5),
-  'a long array with one item': () => Object.assign(new Array(1000), { 999: 1 }),
+  'an array with holes': () => holes(5, { 1: 1, 3: 2 }),
+  'an array of holes': () => holes(5),
+  'a long array with one item': () => holes(1000, { 999: 1 }),
   'an array with properties': () => Object.assign([1, 2], { extra: 3 }),
-  'an array with a hole and a property': () => Object.assign([, 2], { extra: 3 }),
-  'an array of a class': () => new (class extends Array {})(1, 2, 3),
+  'an array with a hole and a property': () => holes(2, { 1: 2, extra: 3 }),
+  'an array of a class': () => class extends Array {}.of(1, 2, 3),
   'a Date': () => [new Date(0), new Date(1e12)],
   'a Map and a Set': () => new Map<unknown, unknown>([[{ a: 1 }, new Set([1, [2]])]]),
   'a RegExp': () => /a+/giu,
@@ -240,9 +247,10 @@ describe('a value comes out as structuredClone makes it', () => {
   });
 
   it('with setters and enumerable properties on Object.prototype', async () => {
+    const { prototype } = Object;
     const keys = ['a', 'cause', 'signal', 'generation', 'length'];
     for (const key of keys) {
-      Object.defineProperty(Object.prototype, key, {
+      Object.defineProperty(prototype, key, {
         configurable: true,
         enumerable: key === 'a',
         get: () => undefined,
@@ -255,7 +263,7 @@ describe('a value comes out as structuredClone makes it', () => {
     try {
       got = await received([1, 'text', new Map([[1, 2]])]);
     } finally {
-      for (const key of keys) delete (Object.prototype as Record<string, unknown>)[key];
+      for (const key of keys) Reflect.deleteProperty(prototype, key);
     }
     for (const each of got) expectAlike(each, [1, 'text', new Map([[1, 2]])]);
   });

@@ -77,7 +77,7 @@ describe('a queue that is collected', () => {
     const ended = await tell('collected after its handle was read');
     expect(ended).toMatchObject(FINE);
     expect(saidOf(ended, 'ended')).toMatchObject({
-      isCollected: true,
+      gone: ['kept'],
       name: 'kept',
       items: ['from here', 'from there'],
     });

@@ -168,14 +168,14 @@ const stories = {
     say('ended', { items });
   },
   async 'collected while it waits'() {
-    let collected = 0;
-    const registry = new FinalizationRegistry(() => ++collected);
+    const gone = [];
+    const registry = new FinalizationRegistry((i) => gone.push(i));
     const waits = [];
     const handles = [];
     (() => {
       for (let i = 0; i < 50; ++i) {
         const queue = new BoundedQueue({ capacity: 1 });
-        registry.register(queue);
+        registry.register(queue, i);
         handles.push(queue.handle);
         waits.push(queue.dequeue());
       }
@@ -185,35 +185,37 @@ const stories = {
       globalThis.gc();
       await setImmediate();
     }
-    const early = collected;
+    const early = gone.length;
     for (const handle of handles) BoundedQueue.attach(handle).enqueueSync('late');
     const items = await Promise.all(waits);
     waits.length = 0;
     // Of the last one a stack frame may know yet.
-    for (let i = 0; i < 100 && collected < 49; ++i) {
+    for (let i = 0; i < 100 && gone.length < 49; ++i) {
       globalThis.gc();
       await setImmediate();
     }
-    say('ended', { early, late: items.filter((item) => item === 'late').length, collected });
+    say('ended', {
+      early,
+      late: items.filter((item) => item === 'late').length,
+      collected: gone.length,
+    });
   },
   async 'collected after its handle was read'() {
-    let isCollected = false;
-    const registry = new FinalizationRegistry(() => {
-      isCollected = true;
-    });
+    const gone = [];
+    const registry = new FinalizationRegistry((name) => gone.push(name));
     const handle = (() => {
       const queue = new BoundedQueue({ capacity: 5, name: 'kept' });
-      registry.register(queue);
+      registry.register(queue, queue.name);
       queue.enqueueSync('from here');
       return queue.handle;
     })();
-    for (let i = 0; i < 100 && !isCollected; ++i) {
+    for (let i = 0; i < 100 && gone.length === 0; ++i) {
       globalThis.gc();
       await setImmediate();
     }
     await start('attach and put', { handle });
     const queue = BoundedQueue.attach(handle);
-    say('ended', { isCollected, name: queue.name, items: await queue.dequeueMany(5) });
+    say('ended', { gone, name: queue.name, items: await queue.dequeueMany(5) });
   },
   async 'stale handles'() {
     const { worker, begun: handle } = await start('lend', undefined);
