@@ -12,9 +12,9 @@ export function addAbortListener(signal: AbortSignal, listener: () => void): voi
     const listen = (): void => {
       for (const each of all) each();
     };
+    signal.addEventListener('abort', listen); // first, as another's signal may throw here
     entry = { all, listen };
     listeners.set(signal, entry);
-    signal.addEventListener('abort', listen);
   }
   entry.all.add(listener);
 }

@@ -333,13 +333,13 @@ export class Attachment {
 
   /**
    * `error`, which tells that somebody was interrupted, as the echo of the stop that
-   * stands: its cause is what `signal` aborts with.
+   * stands: its cause is what `signal` has aborted with.
    */
   interrupted(error: Error): Error {
     const stop = this.native.record();
     if (stop === null) return error;
-    const signal = this.#controller?.signal;
-    const isKnown = signal?.aborted === true && this.#abortedAt === stop.generation;
+    const { signal } = this; // made now, if need be: who looks at it later finds the same reason
+    const isKnown = signal.aborted && this.#abortedAt === stop.generation;
     const cause = isKnown ? signal.reason : this.#reasonOf(stop);
     Object.defineProperty(error, 'cause', { value: cause, writable: true, configurable: true });
     markEcho(error, stop.id);

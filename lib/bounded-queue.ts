@@ -1,5 +1,6 @@
 /** A queue between threads: JavaScript's, and native ones. */
 
+import { isUint8Array } from 'node:util/types';
 import {
   checkBoolean,
   checkDuration,
@@ -187,13 +188,15 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       const { timeoutMs, signal } = checkWait(options);
       const written = this.#write(item);
       if (signal?.aborted) throw signal.reason;
-      if (this.#enqueues.size === 0 && this.#tryEnqueue(written)) return done;
+      if (this.#tryEnqueueInTurn(written)) return done;
       const timedOut = (): Error => this.#fullFor(timeoutMs);
       if (timeoutMs === 0) throw timedOut();
       const generation = this.#beginEnqueue();
       listen(this.#native.token, this.#listener);
+      // Bytes of its own: what they are now is what was enqueued, whatever becomes of the caller's.
+      const kept = typeof written === 'string' ? written : new Uint8Array(written);
       const attempt = (since: number, ms?: number): undefined | typeof WOULD_WAIT =>
-        this.#tryEnqueue(written, since, ms) ? undefined : WOULD_WAIT;
+        this.#tryEnqueue(kept, since, ms) ? undefined : WOULD_WAIT;
       const ended = (): void => this.#native.endEnqueue();
       return this.#enqueues.add(generation, attempt, { timeoutMs, signal, timedOut, ended });
     } catch (error) {
@@ -209,17 +212,17 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   enqueueSync(item: T, timeoutMs: number = Number.POSITIVE_INFINITY): void {
     checkDuration('timeoutMs', timeoutMs);
     const written = this.#write(item);
-    if (this.#enqueues.size === 0 && this.#tryEnqueue(written)) return;
+    if (this.#tryEnqueueInTurn(written)) return;
     const deadline = now() + timeoutMs;
     const slice = (): number => {
       const left = deadline - now();
       if (left <= 0) throw this.#fullFor(timeoutMs);
       return Math.min(left, SLICE_MS);
     };
-    while (this.#enqueues.size > 0) this.#enqueues.attemptFirst(slice());
-    if (this.#tryEnqueue(written)) return;
     const generation = this.#beginEnqueue();
     try {
+      while (this.#enqueues.size > 0) this.#enqueues.attemptFirst(slice());
+      if (this.#tryEnqueue(written, generation, 0)) return;
       while (!this.#tryEnqueue(written, generation, slice()));
     } finally {
       this.#native.endEnqueue();
@@ -234,7 +237,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    */
   tryEnqueue(item: T): boolean {
     const written = this.#write(item);
-    return this.#enqueues.size === 0 && this.#tryEnqueue(written);
+    return this.#tryEnqueueInTurn(written);
   }
 
   /**
@@ -258,7 +261,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return this.#dequeue(options, (since, ms) => this.#tryDequeueMany(max, since, ms));
   }
 
-  /** As `dequeue`, blocking this thread, and giving way as `enqueueSync` does. */
+  /**
+   * As `dequeue`, blocking this thread, and giving way as `enqueueSync` does. What this
+   * thread has enqueued before and is waiting yet goes in meanwhile.
+   */
   dequeueSync(timeoutMs: number = Number.POSITIVE_INFINITY): T {
     checkDuration('timeoutMs', timeoutMs);
     let item = this.#tryDequeue();
@@ -266,6 +272,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const generation = this.#native.beginWait();
     const deadline = now() + timeoutMs;
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
+      while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst()); // else it may be for these
       item = this.#tryDequeue(generation, Math.min(left, SLICE_MS));
       if (item !== WOULD_WAIT) return item;
     }
@@ -309,10 +316,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
 
   #write(item: T): Written {
     if (!this.#isOfBytes) return writeValue(item);
-    if (!holds(() => item instanceof Uint8Array)) {
+    if (!isUint8Array(item)) {
       throw invalidType('item', 'an instance of Uint8Array', item);
     }
-    return item as Uint8Array;
+    return item;
   }
 
   /** A wait to enqueue, as which it is let in by `close`. */
@@ -327,6 +334,14 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const status = this.#native.enqueue(written, !this.#isOfBytes, generation, ms);
     if (status === STATUS.cancelled) throw this.#cancelled();
     return status === STATUS.ok;
+  }
+
+  /** The same, but for those that this thread has waiting: they go first. */
+  #tryEnqueueInTurn(written: Written): boolean {
+    if (this.#enqueues.size === 0) return this.#tryEnqueue(written);
+    this.#beginEnqueue(); // for what it throws
+    this.#native.endEnqueue();
+    return false;
   }
 
   #dequeue<R>(
@@ -364,12 +379,18 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
           ? this.#native.dequeueMany(max, generation, ms)
           : this.#native.dequeueMany(max - items.length);
       if (typeof written === 'number') return items.length > 0 ? items : this.#failed(written);
-      const batch = this.#receive(
-        () =>
-          (this.#isOfBytes
-            ? readBytes(written as unknown[])
-            : readValues(written as string)) as T[],
-      );
+      let batch: T[];
+      try {
+        batch = this.#receive(
+          () =>
+            (this.#isOfBytes
+              ? readBytes(written as unknown[])
+              : readValues(written as string)) as T[],
+        );
+      } catch (error) {
+        if (items.length > 0) return items; // theirs have gone back, these are the caller's
+        throw error;
+      }
       items = items.length === 0 ? batch : items.concat(batch);
       if (batch.length < MOST_AT_ONCE || items.length === max) return items;
     }

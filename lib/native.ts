@@ -206,7 +206,7 @@ export interface NativeQueue {
    * 1 to `max` items (1024 at most), to be answered with `received`. Of bytes: [buffer,
    * count, buffer, count ...], where the sizes are in `binding().sizes` and each item
    * begins at a multiple of 8. Of values: the JSON text of their array; if some are
-   * serialized, [text, index, bytes, index, bytes ...].
+   * serialized or long, [text, index, value, index, value ...].
    */
   dequeueMany(max: number, generation?: number, ms?: number): unknown[] | string | number;
   /** What was dequeued has arrived. Until then it goes back if this thread ends. */

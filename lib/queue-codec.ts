@@ -6,8 +6,10 @@
  * the same as out of a clone does. All else goes through V8's serializer.
  */
 
+import { inspect } from 'node:util';
 import { isProxy } from 'node:util/types';
 import { Deserializer, Serializer } from 'node:v8';
+import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from './arguments.ts';
 import { binding } from './native.ts';
 
@@ -17,8 +19,10 @@ export type Written = string | Uint8Array;
 const MOST_OBJECTS = 16; // beyond that, comparing all of them takes longer than the serializer
 const MOST_VALUES = 128;
 
-const seen: object[] = [];
+const seen: unknown[] = Array.from({ length: MOST_OBJECTS }); // the first `objects`
+let objects = 0;
 let values = 0;
+let isBusy = false;
 
 /** Whether JSON carries it unchanged: a tree of plain objects, arrays, and primitives. */
 function isText(value: unknown): boolean {
@@ -35,10 +39,15 @@ function isText(value: unknown): boolean {
   }
 }
 
+function isSeen(value: object): boolean {
+  for (let i = 0; i < objects; ++i) if (seen[i] === value) return true;
+  return false;
+}
+
 function isTextObject(value: object): boolean {
   // Seen twice: a clone keeps that it is one object.
-  if (seen.length === MOST_OBJECTS || seen.includes(value) || isProxy(value)) return false;
-  seen.push(value);
+  if (objects === MOST_OBJECTS || isSeen(value) || isProxy(value)) return false;
+  seen[objects++] = value;
   if ('toJSON' in value) return false;
   if (Array.isArray(value)) {
     values += value.length;
@@ -57,9 +66,16 @@ function isTextObject(value: object): boolean {
 
 class NotCloneable extends Error {}
 
+function refuseToClone(value: object): never {
+  throw new NotCloneable(`${inspect(value, { depth: -1 })} could not be cloned.`);
+}
+
 class ValueSerializer extends Serializer {}
 Object.assign(ValueSerializer.prototype, {
   _getDataCloneError: (message: string) => new NotCloneable(message),
+  // Without these, V8 throws errors that cannot be told from a getter's own.
+  _writeHostObject: refuseToClone,
+  _getSharedArrayBufferId: refuseToClone,
 });
 
 function serialize(value: unknown): Uint8Array {
@@ -78,11 +94,14 @@ function serialize(value: unknown): Uint8Array {
 
 /** @throws TypeError (`ERR_INVALID_ARG_TYPE`): it cannot be cloned; or what a getter throws */
 export function writeValue(value: unknown): Written {
+  if (isBusy) return serialize(value); // a getter of what is being looked at has called us
+  isBusy = true;
   try {
     if (isText(value)) return JSON.stringify(value);
   } finally {
-    seen.length = 0;
+    while (objects > 0) seen[--objects] = undefined;
     values = 0;
+    isBusy = false;
   }
   return serialize(value);
 }
@@ -102,7 +121,7 @@ export function readValues(written: string | unknown[]): unknown[] {
   if (typeof written === 'string') return JSON.parse(written);
   const items: unknown[] = JSON.parse(written[0] as string);
   for (let i = 1; i < written.length; i += 2) {
-    items[written[i] as number] = readSerialized(written[i + 1] as Uint8Array);
+    items[written[i] as number] = readValue(written[i + 1] as Written);
   }
   return items;
 }
@@ -114,6 +133,8 @@ export function readBytes(runs: unknown[]): Uint8Array[] {
   for (let i = 0; i < runs.length; i += 2) {
     const buffer = runs[i] as ArrayBuffer;
     const end = items.length + (runs[i + 1] as number);
+    // Who gives one item away must not take the others with it.
+    if (runs[i + 1] !== 1) markAsUntransferable(buffer);
     for (let offset = 0; items.length < end; ) {
       const size = sizes[items.length] as number;
       items.push(new Uint8Array(buffer, offset, size));

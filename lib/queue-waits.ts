@@ -50,7 +50,7 @@ export class QueueWaits {
   }
 
   /** The first in line tries, and may block for `ms`. False: it would still have to wait. */
-  attemptFirst(ms: number): boolean {
+  attemptFirst(ms?: number): boolean {
     for (const first of this.#waiting) return first.attempt(ms);
     return true;
   }
@@ -60,7 +60,7 @@ export class QueueWaits {
     return new Promise<T>((resolve, reject) => {
       const { signal } = options;
       const end = (): void => {
-        this.#waiting.delete(waiting);
+        if (!this.#waiting.delete(waiting)) return; // by an abort listener that attempt() has run
         timer.clear();
         if (signal !== undefined) removeAbortListener(signal, onAbort);
         options.ended?.();
@@ -88,15 +88,24 @@ export class QueueWaits {
         end();
       };
       const timer = new Timer(options.timeoutMs, () => {
-        this.#serve(); // what is there by now is not too late
+        for (const each of this.#waiting) {
+          if (!each.attempt() || each === waiting) break; // what is there by now is not too late
+        }
+        this.check(); // those who are behind it
         if (!this.#waiting.has(waiting)) return;
         reject(options.timedOut());
         end();
       });
-      if (signal !== undefined) addAbortListener(signal, onAbort);
       this.#waiting.add(waiting);
       hold();
       this.#serveInATurn();
+      if (signal === undefined) return;
+      try {
+        addAbortListener(signal, onAbort);
+      } catch (error) {
+        reject(error);
+        end();
+      }
     });
   }
 
@@ -130,7 +139,14 @@ export class QueueWaits {
 
   #serve(): void {
     do {
-      for (const waiting of this.#waiting) if (!waiting.attempt()) break;
+      for (const waiting of this.#waiting) {
+        if (!waiting.attempt()) break;
+        if (this.#isProducer) continue;
+        // Its consumer goes on before the next one takes an item: that may be the last thing
+        // that this thread does.
+        this.check();
+        return;
+      }
     } while (!this.#isTold());
   }
 

@@ -91,6 +91,12 @@ Napi::Value CopyToJs(Napi::Env env, const unsigned char* data, std::size_t size)
   return bytes;
 }
 
+Napi::Value ValueToJs(Napi::Env env, const QueueItem& item) {
+  if (item.data()[0] == kSerialized) return CopyToJs(env, item.data() + 1, item.size() - 1);
+  const auto* const text = reinterpret_cast<const char*>(item.data()) + 1;
+  return Napi::String::New(env, text, item.size() - 1);
+}
+
 // What a public BoundedQueue object carries for other addons.
 struct Capsule {
   allstop_capsule abi;
@@ -270,9 +276,7 @@ Napi::Value QueueAttachment::OneToJs(Napi::Env env) {
   if (queue_->options().codec == BoundedQueue::Codec::kBytes) {
     return CopyToJs(env, item.data(), item.size());
   }
-  if (item.data()[0] == kSerialized) return CopyToJs(env, item.data() + 1, item.size() - 1);
-  const auto* const text = reinterpret_cast<const char*>(item.data()) + 1;
-  return Napi::String::New(env, text, item.size() - 1);
+  return ValueToJs(env, item);
 }
 
 // [buffer, count, buffer, count ...]; the sizes are in environment_'s array.
@@ -301,8 +305,8 @@ Napi::Value QueueAttachment::BytesToJs(Napi::Env env) {
   return runs;
 }
 
-// The text of an array; if some are serialized, [text, index, bytes, index, bytes ...],
-// and null in their places.
+// The text of an array; if some are serialized or long, [text, index, value, index, value
+// ...], and null in their places. (Long ones together may be longer than a string can be.)
 Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
   std::string& text = environment_->text;
   text = "[";
@@ -311,14 +315,14 @@ Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
   for (std::size_t i = 0; i < held_count_; ++i) {
     if (i > 0) text += ',';
     const QueueItem& item = held_[i];
-    if (item.data()[0] == kText) {
+    if (item.data()[0] == kText && item.size() <= kSharedBytes) {
       text.append(reinterpret_cast<const char*>(item.data()) + 1, item.size() - 1);
       continue;
     }
     text += "null";
     if (others.IsEmpty()) others = Napi::Array::New(env);
     others.Set(index++, static_cast<double>(i));
-    others.Set(index++, CopyToJs(env, item.data() + 1, item.size() - 1));
+    others.Set(index++, ValueToJs(env, item));
   }
   text += ']';
   const auto array = Napi::String::New(env, text);

@@ -3,8 +3,8 @@
 //  1. items_ holds every item that was enqueued and not dequeued; an enqueue or a dequeue moves
 //     items and says how many under one hold of mutex_. So each is delivered once.
 //  2. There are at most `capacity` items, but for those that were returned.
-//  3. pending_enqueues_ counts the enqueues that wait and that Close has not cancelled
-//     one by one. While there are any, a closed queue has not come to its end.
+//  3. pending_enqueues_ counts the enqueues that wait. While there are any, a closed queue
+//     has not come to its end, unless they are cancelled: then they only have to hear of it.
 //  4. A waiter is in the list of its side exactly while it is kListed. kTold means
 //     that it was taken from there on account of something that it may take, and has
 //     not answered yet.
@@ -111,7 +111,8 @@ Status BoundedQueue::MayEnqueue(const Wait& wait) const {
 Status BoundedQueue::MayDequeue(const Wait& wait) const {
   if (!items_.empty()) return Status::kOk;
   if (IsStopped(wait)) return Status::kCancelled;
-  return closed_ && pending_enqueues_ == 0 ? Status::kOutOfRange : Status::kDeadlineExceeded;  // 3
+  const bool may_come = !closed_ || (pending_enqueues_ > 0 && !pending_cancelled_);  // 3
+  return may_come ? Status::kDeadlineExceeded : Status::kOutOfRange;
 }
 
 bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
