@@ -476,25 +476,29 @@ TEST(QueueRunnerTest, ItsEndReleasesItsOpsAndStopsNobodyElse) {
   ExpectDrained(queue, 1);
 }
 
-TEST(QueueRunnerTest, ItsEndCallsTheCancelOpForWhatElseAnOpMayWaitFor) {
+TEST(QueueRunnerTest, ItsEndClosesTheQueueAndCallsTheCancelOpForWhatElseAnOpMayWaitFor) {
   const Coordinator coord = Coordinator::Create();
   for (const bool coordinated : {true, false}) {
     Gate reached;
     Gate wakes;
+    Gate blocked;
     QueueRunner::Options options;
     options.cancel_op = [&](const BoundedQueue&) {
       wakes.Open();
       return Status();
     };
     const Ops ops = {[&](const BoundedQueue&) {
-      reached.Open();
-      wakes.Wait();
-      return Status();
-    }};
+                       reached.Open();
+                       wakes.Wait();
+                       return Status();
+                     },
+                     Blocking(&blocked)};
+    const BoundedQueue queue = FullQueue();
     const Runners runner =
-        coordinated ? Make(coord, Queue(), ops, options) : Make(Queue(), ops, options);
+        coordinated ? Make(coord, queue, ops, options) : Make(queue, ops, options);
     EXPECT_TRUE(runner->Start().ok());
     reached.Wait();
+    blocked.Wait();
   }
 }
 
