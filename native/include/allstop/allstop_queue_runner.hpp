@@ -44,7 +44,7 @@ struct QueueRunnerOptions {
   std::vector<std::string> op_names = {};
   QueueOp close_op = {};   // instead of queue.Close()
   QueueOp cancel_op = {};  // instead of queue.Close(true)
-  // What an op says when it has come to its end.
+  // What an op says when it has come to its end. Ours: of an empty list, nothing is.
   std::vector<allstop_status> queue_closed_statuses = {ALLSTOP_OUT_OF_RANGE};
 };
 
@@ -161,7 +161,7 @@ class QueueRunnerState {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (--ops_ > 0) return;
     }
-    Report(Call(options_.close_op));
+    CallLast(options_.close_op);
     {
       // Only now: if close_op blocks, a stop cancels it.
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -176,7 +176,7 @@ class QueueRunnerState {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (has_closed_unstopped_) return;
     }
-    Report(Call(options_.cancel_op));
+    CallLast(options_.cancel_op);
   }
 
   // For a runner that goes, or cannot start: ends what is still running.
@@ -186,8 +186,8 @@ class QueueRunnerState {
       if (threads_ == 0) return;
     }
     ending_.RequestStop();
-    if (!coord_) Report(Call(options_.cancel_op));  // there is no CancelOnStop
-    queue_.Close(true);                             // cancel_op may do something else
+    if (!coord_) CallLast(options_.cancel_op);  // there is no CancelOnStop
+    queue_.Close(true);                         // cancel_op may do something else
   }
 
   Status AwaitFirstAttempts(Milliseconds timeout) {
@@ -202,6 +202,10 @@ class QueueRunnerState {
     return first_attempts_;
   }
 
+  Status status() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return status_;
+  }
   Status AwaitEnd() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return threads_ == 0; });
@@ -219,7 +223,12 @@ class QueueRunnerState {
   }
 
  private:
-  // Of close_op and cancel_op, which are called where nothing may be thrown.
+  // Of close_op and cancel_op: what they fail with is told, and stops nobody.
+  void CallLast(const QueueOp& op) {
+    const Status status = Call(op);
+    if (Report(status) && coord_) coord_.ReportError(view::ErrorOf(status));
+  }
+
   Status Call(const QueueOp& op) const {
 #if ALLSTOP_QUEUE_RUNNER_HPP_CATCHES
     try {
@@ -355,14 +364,16 @@ class OpThread {
 //     once a stop was requested. Ours: the others go on, also after an error.
 //   - Any other status but OK, and what an op throws, is an error: the first is what Join
 //     comes to (of an exception: STOPPED_BY_ERROR, with the type and what()). With a
-//     coordinator each requests a stop. Ours: with the error, so that all see it.
+//     coordinator each requests a stop. Ours: with the error. (TensorFlow's reports it, and
+//     requests a plain stop.)
 //   - When the last op has ended, close_op is called. Ours: by whatever cause, so that
 //     consumers never hang; after an error, when its stop has been requested.
 //   - A stop of the coordinator ends the threads, even if it is cleared at once, and
 //     cancel_op is called, on a thread for that, so that nobody is held up by a full
 //     queue. Ours: that thread ends with the last op. (TensorFlow's waits on for a stop,
 //     and a join for it.)
-//   - What close_op and cancel_op fail with is an error for Join, and requests no stop.
+//   - What close_op and cancel_op fail with is an error for Join. To the coordinator it is
+//     reported (ReportError), and requests no stop.
 //
 // The threads are registered with the coordinator, so its joins wait for them. Every
 // method may be called on any thread, but for the destructor. The ops, close_op,
@@ -442,8 +453,11 @@ class QueueRunner final : public Runner {
     return status;
   }
 
+  // The first error until now.
+  Status GetStatus() const { return state_->status(); }
+
   // From construction until all threads have ended. (TensorFlow: until cancel_op has
-  // returned.)
+  // returned; without a coordinator for ever.)
   bool IsRunning() const override { return state_->IsRunning(); }
 
   // Called once, with the first error that comes from now on if there was none before,

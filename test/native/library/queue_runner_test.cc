@@ -251,8 +251,10 @@ TEST(QueueRunnerTest, WithoutACoordinatorTheFirstErrorIsKeptAndTheOthersGoOn) {
   };
   const Runners runner = Make(queue, {Throw, late});
   runner->AddErrorCallback([&](const Status&) { failed.Open(); });
+  EXPECT_TRUE(runner->GetStatus().ok());
   EXPECT_TRUE(runner->Start().ok());
   EXPECT_EQ(runner->Join(), Status(ALLSTOP_STOPPED_BY_ERROR, kThrown));
+  EXPECT_EQ(runner->GetStatus(), Status(ALLSTOP_STOPPED_BY_ERROR, kThrown));
   ExpectDrained(queue, 5);
 }
 
@@ -366,6 +368,7 @@ TEST(QueueRunnerTest, WhatTheCloseOpFailsWithIsTheirsWhoJoin) {
     EXPECT_TRUE(runner->Start().ok());
     EXPECT_EQ(runner->Join(), status);
     EXPECT_FALSE(coord.ShouldStop());
+    EXPECT_EQ(tensorflow::Coordinator(coord).GetStatus(), status) << "it was reported";
   }
 }
 
@@ -380,7 +383,8 @@ TEST(QueueRunnerTest, SoIsWhatTheCancelOpFailsWith) {
   EXPECT_TRUE(runner->Start().ok());
   coord.RequestStop();
   EXPECT_EQ(runner->Join(), Status(ALLSTOP_STOPPED_BY_ERROR, kThrown));
-  EXPECT_EQ(coord.Join(kForever), ALLSTOP_OK);
+  EXPECT_EQ(coord.Join(kForever), ALLSTOP_STOPPED_BY_ERROR);
+  EXPECT_EQ(RecordOf(coord, allstop_first_error).message, kThrown);
 }
 
 TEST(QueueRunnerTest, AStartWithATimeWaitsForTheFirstAttemptOfEach) {
