@@ -360,12 +360,12 @@ class OpThread {
 //   allstop::Status status = allstop::QueueRunner::New(queue, {ReadLine}, {}, coord, &runner);
 //   if (status.ok()) status = runner->Start();
 //
-//   - A status of `queue_closed_statuses` ends that thread, quietly; so does CANCELLED,
-//     once a stop was requested. Ours: the others go on, also after an error.
+//   - A status of `queue_closed_statuses` ends that thread, quietly; so does (ours)
+//     CANCELLED once a stop was requested. The others go on.
 //   - Any other status but OK, and what an op throws, is an error: the first is what Join
-//     comes to (of an exception: STOPPED_BY_ERROR, with the type and what()). With a
-//     coordinator each requests a stop. Ours: with the error. (TensorFlow's reports it, and
-//     requests a plain stop.)
+//     comes to (of an exception: STOPPED_BY_ERROR, with the type and what()). Without a
+//     coordinator the others go on. With one each requests a stop, ours with the error.
+//     (TensorFlow's reports it, and requests a plain stop.)
 //   - When the last op has ended, close_op is called. Ours: by whatever cause, so that
 //     consumers never hang; after an error, when its stop has been requested.
 //   - A stop of the coordinator ends the threads, even if it is cleared at once, and
@@ -403,8 +403,9 @@ class QueueRunner final : public Runner {
   // The others as from allstop_child.
   static Status New(BoundedQueue queue, std::vector<Op> enqueue_ops, Options options,
                     const Coordinator& coord, std::unique_ptr<QueueRunner>* created) {
-    if (!coord)
+    if (!coord) {
       return Status(ALLSTOP_INVALID_ARGUMENT, "The coordinator of a QueueRunner holds nothing");
+    }
     allstop_coordinator ending = {};
     const allstop_status status = allstop_child(coord.handle(), nullptr, &ending);
     if (status != ALLSTOP_OK) return Status(status, "A QueueRunner cannot be made");
@@ -524,9 +525,9 @@ class QueueRunner final : public Runner {
     }
     ops.reserve(ops_.size());
     threads_.reserve(ops_.size() + 1);
-    state_->Begin();
-    for (Op& op : ops_) ops.emplace_back(state_, std::move(op));
+    for (Op& op : ops_) ops.emplace_back(state_, std::move(op));  // counted from here on
     ops_.clear();
+    state_->Begin();  // only now, or for a moment it would not be running
     const Coordinator& registry = state_->registry();
     const std::string prefix = "QueueRunnerThread-" + name() + "-";
     if (state_->has_coordinator()) {
