@@ -202,6 +202,8 @@ StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 #include "allstop_bounded_queue.hpp"
 #include "allstop_bridges.hpp"
 #include "allstop_looper.hpp"
+#include "allstop_queue_runner.hpp"
+#include "allstop_runner.hpp"
 #include "allstop_tensorflow.hpp"
 
 #endif  // ALLSTOP_ALLSTOP_HPP_

@@ -8,71 +8,16 @@
 #define ALLSTOP_ALLSTOP_TENSORFLOW_HPP_
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "allstop.hpp"
+#include "allstop_runner.hpp"
 
 namespace allstop {
-
-// What a call came to: a code, and for people a message. An empty one is OK.
-class [[nodiscard]] Status {
- public:
-  Status() = default;
-  Status(allstop_status code, std::string message)
-      : code_(code), message_(code == ALLSTOP_OK ? std::string() : std::move(message)) {}
-
-  bool ok() const noexcept { return code_ == ALLSTOP_OK; }
-  allstop_status code() const noexcept { return code_; }
-  const std::string& message() const noexcept { return message_; }
-  // Says that it does not matter.
-  void IgnoreError() const noexcept {}
-
-  friend bool operator==(const Status& one, const Status& other) {
-    return one.code_ == other.code_ && one.message_ == other.message_;
-  }
-  friend bool operator!=(const Status& one, const Status& other) { return !(one == other); }
-
- private:
-  allstop_status code_ = ALLSTOP_OK;
-  std::string message_;
-};
-
-// What a coordinator can wait for: TensorFlow's RunnerInterface.
-class Runner {
- public:
-  virtual ~Runner() = default;
-  // Blocks until it has ended. How it did.
-  virtual Status Join() = 0;
-  virtual bool IsRunning() const = 0;
-};
-
-namespace view {
-
-// The classes of JavaScript's that have a code of ours.
-struct NamedStatus {
-  allstop_status code;
-  const char* name;
-  const char* js_code;
-};
-inline constexpr NamedStatus kStatuses[] = {
-    {ALLSTOP_CANCELLED, "CancelledError", "ERR_ALLSTOP_CANCELLED"},
-    {ALLSTOP_INVALID_ARGUMENT, "InvalidArgumentError", "ERR_ALLSTOP_INVALID_ARGUMENT"},
-    {ALLSTOP_DEADLINE_EXCEEDED, "DeadlineExceededError", "ERR_ALLSTOP_DEADLINE_EXCEEDED"},
-    {ALLSTOP_FAILED_PRECONDITION, "FailedPreconditionError", "ERR_ALLSTOP_FAILED_PRECONDITION"},
-    {ALLSTOP_OUT_OF_RANGE, "OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"},
-    {ALLSTOP_UNAVAILABLE, "UnavailableError", "ERR_ALLSTOP_UNAVAILABLE"},
-};
-
-// Of a status without a class: "STATUS_13".
-inline constexpr const char* kStatusPrefix = "STATUS_";
-
-}  // namespace view
 
 namespace tensorflow {
 
@@ -143,14 +88,7 @@ class Coordinator {
   // Keeps the first status that is neither OK nor of a clean-stop type, and stops
   // nobody. A join() in JavaScript throws it once a stop without an error has come.
   void ReportStatus(const Status& status) {
-    if (status.ok()) return;
-    Error error;
-    error.message = status.message();
-    for (const auto& [code, name, js_code] : view::kStatuses) {
-      if (code == status.code()) error.name = name;  // which has its code
-    }
-    if (error.name.empty()) error.code = view::kStatusPrefix + std::to_string(status.code());
-    shared_.ReportError(error);
+    if (!status.ok()) shared_.ReportError(view::ErrorOf(status));
   }
 
   // The error that stopped it, from whatever thread, else the first status that was
@@ -158,7 +96,7 @@ class Coordinator {
   // STOPPED_BY_ERROR: an error that is of no class with a code of ours.
   Status GetStatus() const {
     const std::optional<Error> error = shared_.FirstError();
-    return error ? Status(CodeOf(error->code), error->message) : Status();
+    return error ? Status(view::CodeOf(error->code), error->message) : Status();
   }
 
   // FAILED_PRECONDITION before a stop. Joins the runners in the order in which they
@@ -173,20 +111,6 @@ class Coordinator {
   }
 
  private:
-  // Of a status without a class, "STATUS_13", the number; of any other error that it is one.
-  static allstop_status CodeOf(const std::string& js_code) {
-    for (const auto& status : view::kStatuses) {
-      if (js_code == status.js_code) return status.code;
-    }
-    const std::string prefix = view::kStatusPrefix;
-    char* end = nullptr;
-    const char* const digits = js_code.c_str() + (std::min)(prefix.size(), js_code.size());
-    const long code = std::strtol(digits, &end, 10);
-    const bool is_status = js_code.compare(0, prefix.size(), prefix) == 0 && end != digits &&
-                           *end == '\0' && code > 0 && code < 1000;
-    return is_status ? static_cast<allstop_status>(code) : ALLSTOP_STOPPED_BY_ERROR;
-  }
-
   void JoinRunners() {
     const std::lock_guard<std::mutex> joining(join_mutex_);
     // One after the other, and listed until it has ended, for AllRunnersStopped.

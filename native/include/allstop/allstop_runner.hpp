@@ -1,0 +1,97 @@
+// allstop_runner.hpp - what a coordinator of TensorFlow's can wait for, and what that
+// came to. Part of allstop.hpp, which includes it.
+#ifndef ALLSTOP_ALLSTOP_RUNNER_HPP_
+#define ALLSTOP_ALLSTOP_RUNNER_HPP_
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "allstop_coordinator.hpp"
+
+namespace allstop {
+
+// What a call came to: a code, and for people a message. An empty one is OK.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(allstop_status code, std::string message)
+      : code_(code), message_(code == ALLSTOP_OK ? std::string() : std::move(message)) {}
+
+  bool ok() const noexcept { return code_ == ALLSTOP_OK; }
+  allstop_status code() const noexcept { return code_; }
+  const std::string& message() const noexcept { return message_; }
+  // Says that it does not matter.
+  void IgnoreError() const noexcept {}
+
+  friend bool operator==(const Status& one, const Status& other) {
+    return one.code_ == other.code_ && one.message_ == other.message_;
+  }
+  friend bool operator!=(const Status& one, const Status& other) { return !(one == other); }
+
+ private:
+  allstop_status code_ = ALLSTOP_OK;
+  std::string message_;
+};
+
+// What a coordinator can wait for: TensorFlow's RunnerInterface.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  // Blocks until it has ended. How it did.
+  virtual Status Join() = 0;
+  virtual bool IsRunning() const = 0;
+};
+
+namespace view {
+
+// The classes of JavaScript's that have a code of ours.
+struct NamedStatus {
+  allstop_status code;
+  const char* name;
+  const char* js_code;
+};
+inline constexpr NamedStatus kStatuses[] = {
+    {ALLSTOP_CANCELLED, "CancelledError", "ERR_ALLSTOP_CANCELLED"},
+    {ALLSTOP_INVALID_ARGUMENT, "InvalidArgumentError", "ERR_ALLSTOP_INVALID_ARGUMENT"},
+    {ALLSTOP_DEADLINE_EXCEEDED, "DeadlineExceededError", "ERR_ALLSTOP_DEADLINE_EXCEEDED"},
+    {ALLSTOP_FAILED_PRECONDITION, "FailedPreconditionError", "ERR_ALLSTOP_FAILED_PRECONDITION"},
+    {ALLSTOP_OUT_OF_RANGE, "OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"},
+    {ALLSTOP_UNAVAILABLE, "UnavailableError", "ERR_ALLSTOP_UNAVAILABLE"},
+};
+
+// Of a status without a class: "STATUS_13".
+inline constexpr const char* kStatusPrefix = "STATUS_";
+
+// As a coordinator keeps it. `status` is not OK.
+inline Error ErrorOf(const Status& status) {
+  Error error;
+  error.message = status.message();
+  for (const auto& [code, name, js_code] : kStatuses) {
+    if (code == status.code()) error.name = name;  // which has its code
+  }
+  if (error.name.empty()) error.code = kStatusPrefix + std::to_string(status.code());
+  return error;
+}
+
+// The way back from the code of an error: of a status without a class, "STATUS_13", the
+// number; of any other error that it is one.
+inline allstop_status CodeOf(const std::string& js_code) {
+  for (const auto& status : kStatuses) {
+    if (js_code == status.js_code) return status.code;
+  }
+  const std::string prefix = kStatusPrefix;
+  char* end = nullptr;
+  const char* const digits = js_code.c_str() + (std::min)(prefix.size(), js_code.size());
+  const long code = std::strtol(digits, &end, 10);
+  const bool is_status = js_code.compare(0, prefix.size(), prefix) == 0 && end != digits &&
+                         *end == '\0' && code > 0 && code < 1000;
+  return is_status ? static_cast<allstop_status>(code) : ALLSTOP_STOPPED_BY_ERROR;
+}
+
+}  // namespace view
+
+}  // namespace allstop
+
+#endif  // ALLSTOP_ALLSTOP_RUNNER_HPP_
