@@ -145,7 +145,7 @@ describe('values', () => {
 
 describe('an item that a thread cannot read', () => {
   it('goes back, and what came before it is not lost', async () => {
-    const queue = new BoundedQueue<unknown>({ capacity: 2_000 });
+    const queue = new BoundedQueue({ capacity: 2_000 });
     const before = Array.from({ length: 1_030 }, (_, i) => i); // more than one batch
     for (const item of before) queue.enqueueSync(item);
     // A worker has a larger stack than this thread: the item is too deep for here.
