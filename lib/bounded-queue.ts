@@ -404,7 +404,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       this.#native.notReceived();
       throw error;
     }
-    this.#native.received();
+    while (!this.#native.received()); // it goes back, as this thread is being ended: here, then
     return items;
   }
 

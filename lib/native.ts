@@ -209,8 +209,11 @@ export interface NativeQueue {
    * serialized or long, [text, index, value, index, value ...].
    */
   dequeueMany(max: number, generation?: number, ms?: number): unknown[] | string | number;
-  /** What was dequeued has arrived. Until then it goes back if this thread ends. */
-  received(): void;
+  /**
+   * What was dequeued has arrived: true. Until then it goes back if this thread ends; when
+   * that has begun, Node refuses the call (undefined), while JavaScript still runs a little.
+   */
+  received(): true | undefined;
   /** It goes back, at once. */
   notReceived(): void;
   /** Rings when continuing may come to something. False: it may now. */

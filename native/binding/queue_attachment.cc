@@ -334,7 +334,7 @@ Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
 
 Napi::Value QueueAttachment::Received(const Info& info) {
   for (; held_count_ > 0; --held_count_) held_[held_count_ - 1] = {};
-  return info.Env().Undefined();
+  return Napi::Boolean::New(info.Env(), true);
 }
 
 Napi::Value QueueAttachment::NotReceived(const Info& info) {

@@ -143,6 +143,28 @@ describe('values', () => {
   });
 });
 
+describe('an item that a thread cannot read', () => {
+  it('goes back, and what came before it is not lost', async () => {
+    const queue = new BoundedQueue({ capacity: 2_000 });
+    const before = Array.from({ length: 1_030 }, (_, i) => i); // more than one batch
+    for (const item of before) queue.enqueueSync(item);
+    // A worker has a larger stack than this thread: the item is too deep for here.
+    await workerOn(queue).run(({ queue: own }) => {
+      let deep: unknown = 'deep';
+      for (let i = 0; i < 10_000; ++i) deep = [deep];
+      own.enqueueSync(deep);
+      own.enqueueSync('after');
+    }, undefined);
+    expect(await queue.dequeueMany(2_000)).toEqual(before.slice(0, 1_024));
+    await expect(queue.dequeueMany(2_000)).rejects.toThrow(RangeError);
+    expect(await queue.dequeueMany(6)).toEqual(before.slice(1_024));
+    expect(() => queue.tryDequeue()).toThrow(RangeError);
+    expect(queue.size).toBe(2);
+    await workerOn(queue).run(({ queue: own }) => void own.dequeueSync(), undefined);
+    expect(await queue.dequeueMany(9)).toEqual(['after']);
+  });
+});
+
 describe('a handle', () => {
   it('leads to the same object each time, in each thread', async () => {
     const queue = new BoundedQueue<string>({ capacity: 4, name: 'shared' });

@@ -266,6 +266,16 @@ TEST(BoundedQueueTest, CloseCancelsTheWaitingEnqueuesIfAsked) {
   EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange));
 }
 
+TEST(BoundedQueueTest, CancelledEnqueuesDoNotHoldUpTheEnd) {
+  const auto queue = MakeQueue(1);
+  BoundedQueue::Wait wait = queue->BeginWait();
+  ASSERT_TRUE(queue->BeginEnqueue(wait));
+  queue->Close(false);
+  queue->Close(true);
+  EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange));  // it has not heard of it yet
+  queue->EndEnqueue();
+}
+
 TEST(BoundedQueueTest, ASecondCloseMayCancelWhatTheFirstLetIn) {
   const auto queue = MakeQueue(1);
   Enqueue(*queue, "a");
