@@ -7,7 +7,6 @@ import {
   checkOptions,
   checkSignal,
   checkString,
-  holds,
   invalidType,
   outOfRange,
 } from './arguments.ts';
@@ -268,13 +267,13 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   dequeueSync(timeoutMs: number = Number.POSITIVE_INFINITY): T {
     checkDuration('timeoutMs', timeoutMs);
     let item = this.#tryDequeue();
-    if (item !== WOULD_WAIT) return item;
+    if (item !== WOULD_WAIT) return this.#arrived(item);
     const generation = this.#native.beginWait();
     const deadline = now() + timeoutMs;
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
       while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst()); // else it may be for these
       item = this.#tryDequeue(generation, Math.min(left, SLICE_MS));
-      if (item !== WOULD_WAIT) return item;
+      if (item !== WOULD_WAIT) return this.#arrived(item);
     }
     throw this.#emptyFor(timeoutMs);
   }
@@ -286,7 +285,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    */
   tryDequeue(): T | undefined {
     const item = this.#tryDequeue();
-    return item === WOULD_WAIT ? undefined : item;
+    return item === WOULD_WAIT ? undefined : this.#arrived(item);
   }
 
   /** Takes items one by one until the queue is closed or stopped, and empty. */
@@ -353,13 +352,14 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       if (signal?.aborted) throw signal.reason;
       if (this.#dequeues.size === 0) {
         const result = attempt();
-        if (result !== WOULD_WAIT) return Promise.resolve(result);
+        if (result !== WOULD_WAIT) return Promise.resolve(this.#arrived(result));
       }
       const timedOut = (): Error => this.#emptyFor(timeoutMs);
       if (timeoutMs === 0) throw timedOut();
       listen(this.#native.token, this.#listener);
       const generation = this.#native.beginWait();
-      return this.#dequeues.add(generation, attempt, { timeoutMs, signal, timedOut });
+      const arrived = (): void => this.#arrived(undefined);
+      return this.#dequeues.add(generation, attempt, { timeoutMs, signal, timedOut, arrived });
     } catch (error) {
       return Promise.reject(error);
     }
@@ -393,6 +393,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       }
       items = items.length === 0 ? batch : items.concat(batch);
       if (batch.length < MOST_AT_ONCE || items.length === max) return items;
+      this.#arrived(items);
     }
   }
 
@@ -404,6 +405,11 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       this.#native.notReceived();
       throw error;
     }
+    return items;
+  }
+
+  /** What was dequeued is its consumer's from now on. */
+  #arrived<R>(items: R): R {
     while (!this.#native.received()); // it goes back, as this thread is being ended: here, then
     return items;
   }

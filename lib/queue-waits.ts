@@ -24,6 +24,8 @@ export type WaitOptions = {
   timedOut: () => Error;
   /** However it ends. */
   ended?: () => void;
+  /** With what the try came to, just before its consumer goes on with it. */
+  arrived?: () => void;
 };
 
 type Waiting = { readonly generation: number; attempt(ms?: number): boolean };
@@ -62,7 +64,6 @@ export class QueueWaits {
       const end = (): void => {
         if (!this.#waiting.delete(waiting)) return; // by an abort listener that attempt() has run
         timer.clear();
-        if (signal !== undefined) removeAbortListener(signal, onAbort);
         options.ended?.();
         release();
         if (this.#waiting.size > 0) return;
@@ -72,20 +73,30 @@ export class QueueWaits {
       const waiting: Waiting = {
         generation,
         attempt: (ms) => {
+          let settle: () => void;
           try {
             const result = attempt(generation, ms);
             if (result === WOULD_WAIT) return false;
-            resolve(result);
+            settle = () => {
+              options.arrived?.();
+              resolve(result);
+            };
           } catch (error) {
-            reject(error);
+            settle = () => reject(error);
           }
-          end();
+          end(); // first: if the thread ends meanwhile, the item has not arrived
+          settle();
+          unlisten();
           return true;
         },
+      };
+      const unlisten = (): void => {
+        if (signal !== undefined) removeAbortListener(signal, onAbort);
       };
       const onAbort = (): void => {
         reject(signal?.reason);
         end();
+        unlisten();
       };
       const timer = new Timer(options.timeoutMs, () => {
         for (const each of this.#waiting) {
@@ -95,6 +106,7 @@ export class QueueWaits {
         if (!this.#waiting.has(waiting)) return;
         reject(options.timedOut());
         end();
+        unlisten();
       });
       this.#waiting.add(waiting);
       hold();

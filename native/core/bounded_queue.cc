@@ -5,17 +5,16 @@
 //  2. There are at most `capacity` items, but for those that were returned.
 //  3. pending_enqueues_ counts the enqueues that wait. While there are any, a closed queue
 //     has not come to its end, unless they are cancelled: then they only have to hear of it.
-//  4. A waiter is in the list of its side exactly while it is kListed. kTold means
-//     that it was taken from there on account of something that it may take, and has
-//     not answered yet.
+//  4. A waiter is in the list of its side exactly while it is_listed_.
 //
 // No wake-up is lost. A thread that blocks tests its predicate under mutex_, and
 // every change that can make one true (an item, room, the end of the pending enqueues,
-// Close, a stop) is made under mutex_ and tells somebody after it. An item, or a free
-// place, is told to one waiter for each. Those told who are blocked take it when they
-// run, whatever woke them: the predicate comes before the deadline. Those told who
-// are not either take it, or say Forget or Await, which pass it on (4) or see it.
-// Whoever has been told may find it gone: others need not wait for their turn.
+// Close, a stop) is made under mutex_ and tells somebody after it. Each item, and each
+// free place, is told to one thread that blocks, if there is one that is not told yet:
+// it takes it when it runs, whatever woke it, as the predicate comes before the deadline.
+// And it is told to all who are listed, since any of them may be busy with something else
+// for long, or be gone, and nobody shall wait for that. Who begins to wait later sees it.
+// Whoever has been told may find it gone.
 //
 // A stop is known in two ways. ShouldStop() is asked at each try. OnStop comes after
 // it, and ends the waits that began before a stop, even if it is cleared again. The
@@ -263,44 +262,35 @@ bool BoundedQueue::Await(Side side, const Wait& wait, const std::shared_ptr<Queu
   auto& listed = WaitersAt(side).listed;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (MayProgress(side, wait)) return false;
-  if (waiter->phase_ == QueueWaiter::Phase::kListed) return true;
+  if (waiter->is_listed_) return true;
   waiter->place_ = listed.insert(listed.end(), waiter);
-  waiter->phase_ = QueueWaiter::Phase::kListed;
+  waiter->is_listed_ = true;
   ++CountsAt(side).listed;
   return true;
 }
 
 void BoundedQueue::Forget(Side side, QueueWaiter& waiter) {
-  Told told;
   std::list<std::shared_ptr<QueueWaiter>> unlisted;  // freed after the lock is released
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto phase = std::exchange(waiter.phase_, QueueWaiter::Phase::kIdle);
-  if (phase == QueueWaiter::Phase::kListed) {
-    unlisted.splice(unlisted.end(), WaitersAt(side).listed, waiter.place_);
-    --CountsAt(side).listed;
-  }
-  const bool may_progress = side == Side::kProducers ? Room() > 0 : !items_.empty();
-  if (phase == QueueWaiter::Phase::kTold && may_progress) Tell(side, 1, told);
+  if (!std::exchange(waiter.is_listed_, false)) return;
+  unlisted.splice(unlisted.end(), WaitersAt(side).listed, waiter.place_);
+  --CountsAt(side).listed;
 }
 
 void BoundedQueue::Tell(Side side, std::size_t how_many, Told& told) {
   Counts& counts = CountsAt(side);
-  for (; how_many > 0; --how_many) {
-    const bool any_blocked = counts.blocked > counts.notified;
-    if (!any_blocked && counts.listed == 0) return;
-    const bool tells_listed = counts.listed > 0 && (counts.listed_is_next || !any_blocked);
-    counts.listed_is_next = !tells_listed;
-    if (tells_listed) {
-      auto& listed = WaitersAt(side).listed;
-      listed.front()->phase_ = QueueWaiter::Phase::kTold;
-      told.waiters_.splice(told.waiters_.end(), listed, listed.begin());
-      --counts.listed;
-    } else {
-      ++counts.notified;
-      ++told.threads_;
-      told.changed_ = &WaitersAt(side).changed;
-    }
+  const std::size_t sleeping = counts.blocked - counts.notified;
+  const auto threads = static_cast<std::uint32_t>(std::min(how_many, sleeping));
+  if (threads > 0) {
+    counts.notified += threads;
+    told.threads_ += threads;
+    told.changed_ = &WaitersAt(side).changed;
   }
+  if (counts.listed == 0 || how_many == 0) return;
+  auto& listed = WaitersAt(side).listed;
+  for (const auto& waiter : listed) waiter->is_listed_ = false;
+  told.waiters_.splice(told.waiters_.end(), listed);
+  counts.listed = 0;
 }
 
 void BoundedQueue::TellAll(Side side, Told& told) {

@@ -19,8 +19,8 @@
 
 namespace allstop::core {
 
-// Somebody who waits at a queue and cannot block: told once, with no lock held, on
-// whatever thread made the change, and then owes it an answer: Await or Forget. It
+// Somebody who waits at a queue and cannot block: told once that there may be something
+// for it, and others with it, with no lock held, on whatever thread made the change. It
 // must not block, must not throw, and must not wait for JavaScript.
 class QueueWaiter {
  public:
@@ -29,11 +29,9 @@ class QueueWaiter {
 
  private:
   friend class BoundedQueue;
-  enum class Phase : std::uint8_t { kIdle, kListed, kTold };
-
   // Guarded by the queue's mutex.
-  Phase phase_ = Phase::kIdle;
-  std::list<std::shared_ptr<QueueWaiter>>::iterator place_;  // while it is kListed
+  bool is_listed_ = false;
+  std::list<std::shared_ptr<QueueWaiter>>::iterator place_;  // while it is
 };
 
 // Producers enqueue at one side, consumers dequeue at the other; first in, first out.
@@ -103,7 +101,7 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
                          const Deadline& deadline, std::size_t& dequeued);
   // Has `waiter` told when continuing may come to something. False: it may now.
   bool Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter);
-  // It waits no longer, and is not told. If it was just told, another one is instead.
+  // It waits no longer, and is not told.
   void Forget(Side side, QueueWaiter& waiter);
 
   // One reference more, one less, for owners that are not C++ (see abi/).
@@ -118,7 +116,6 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
     std::uint32_t blocked = 0;   // threads in Waiters::changed.wait
     std::uint32_t notified = 0;  // of those, at most; not yet running again
     std::uint32_t listed = 0;
-    bool listed_is_next = false;  // in turns with the blocked, so that nobody starves
   };
   // And who they are.
   struct Waiters {
