@@ -2,6 +2,7 @@
 
 import { BoundedQueue, Coordinator } from 'allstop';
 import { afterEach, describe, expect, it } from 'vitest';
+import { turn } from '../support/gate.ts';
 import { hostile, oddValues, revoked } from '../support/odd-values.ts';
 import { Accounts, toBytes } from '../support/queue-accounts.ts';
 import { QueueWorker } from '../support/queue-worker.ts';
@@ -309,5 +310,41 @@ describe('close', () => {
     addon.queueBlock(queue, 'dequeue', 'late-out');
     expect(addon.result('late')).toBe(`${CANCELLED}|`);
     expect(addon.result('late-out')).toBe(`${OUT_OF_RANGE}|`);
+  });
+});
+
+describe('a thread that waits and is busy with something else', () => {
+  it.each(['dequeue', 'enqueue'] as const)('holds up nobody else: %s', async (operation) => {
+    const queue = new BoundedQueue<string>({ capacity: 1 });
+    if (operation === 'enqueue') queue.enqueueSync('in the way');
+    const goOn = new Int32Array(new SharedArrayBuffer(4));
+    const worker = workerOn(queue);
+    const begun = worker.said();
+    const there = worker.run(
+      async ({ queue: own, say, turns }, { what, until }) => {
+        const pending = what === 'dequeue' ? own.dequeue() : own.enqueue('its own');
+        await turns();
+        say('waiting');
+        Atomics.wait(until, 0, 0);
+        return pending;
+      },
+      { what: operation, until: goOn },
+    );
+    await begun;
+    const here = operation === 'dequeue' ? queue.dequeue() : queue.enqueue('mine');
+    await turn();
+    await turn(); // now both are known to wait
+    if (operation === 'dequeue') {
+      queue.enqueueSync('an item');
+      expect(await here).toBe('an item');
+      queue.enqueueSync('another one');
+    } else {
+      expect(queue.tryDequeue()).toBe('in the way');
+      await here;
+      expect(await queue.dequeue()).toBe('mine');
+    }
+    Atomics.store(goOn, 0, 1);
+    Atomics.notify(goOn, 0);
+    expect(await there).toBe(operation === 'dequeue' ? 'another one' : undefined);
   });
 });
