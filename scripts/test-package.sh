@@ -15,7 +15,8 @@ if grep -nE '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)' "$wo
   echo 'the tarball holds what no user needs' >&2
   exit 1
 fi
-for needed in dist/cli/main.js native/cmake/allstopConfig.cmake native/include/allstop/allstop.h; do
+for needed in dist/cli/main.js dist/looper-worker.js dist/queue-runner-worker.js \
+  native/cmake/allstopConfig.cmake native/include/allstop/allstop_queue.h; do
   grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }
 done
 
@@ -27,7 +28,7 @@ echo '{ "private": true, "type": "module" }' >package.json
 PATH="$work/bin" npm install --silent --no-audit --no-fund "$tarball"
 [ ! -e node_modules/allstop/binding.gyp ]
 cp "$root"/test/package/consumer/* .
-for script in import.mjs require.cjs; do
+for script in import.mjs queues.mjs require.cjs; do
   echo "node $script"
   "$(command -v timeout)" 60 env PATH="$work/bin" node "$script"
 done

@@ -1,4 +1,13 @@
-import { Coordinator, type NativeError, type StopRecord } from 'allstop';
+import {
+  BoundedQueue,
+  Coordinator,
+  LooperThread,
+  type NativeError,
+  type QueueHandle,
+  QueueRunner,
+  type QueueRunnerThread,
+  type StopRecord,
+} from 'allstop';
 
 const coord: Coordinator = new Coordinator({
   name: 'typed',
@@ -17,6 +26,24 @@ void coord.waitForStop('soon');
 await coord.join([Promise.resolve(1), { name: 'x', join: async () => {} }], {
   stopGracePeriodMs: 1,
 });
+
+const queue = new BoundedQueue<number>({ capacity: 1, coordinator: coord });
+const handle: QueueHandle<number> = queue.handle;
+const attached: BoundedQueue<number> = BoundedQueue.attach(handle);
+const item: number | undefined = attached.tryDequeue();
+const items: Promise<number[]> = queue.dequeueMany(2, { timeoutMs: 1, signal: coord.signal });
+// @ts-expect-error: a number is asked for
+void queue.enqueue('one');
+// @ts-expect-error: the capacity is missing
+new BoundedQueue({});
+const runner = new QueueRunner(queue, [async (same, c) => same.enqueue(c ? 1 : 0), new URL('x:')], {
+  queueClosedErrors: [RangeError, 'E_END'],
+});
+const threads: QueueRunnerThread[] = runner.createThreads({ coordinator: coord });
+class Beat extends LooperThread {
+  override runLoop(): void {}
+}
+await coord.join([...threads, new Beat(coord, null), LooperThread.loop(coord, 5, () => {})]);
 await coord[Symbol.asyncDispose]();
 
-export { later, nativeType, stopped, swallowed };
+export { item, items, later, nativeType, stopped, swallowed };

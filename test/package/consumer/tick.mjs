@@ -1,0 +1,3 @@
+import { BoundedQueue } from 'allstop';
+
+export default (handle) => BoundedQueue.attach(handle).enqueueSync('tick');
