@@ -61,6 +61,12 @@ run() { # SANITIZER
   story posts 0 terminated
   story posts 5 exit
   story errors 0
+  for how in dequeueSync enqueueSync dequeue enqueue; do
+    story queues 0 terminate "$how" 5
+    story queues 7 exit "$how" 3
+  done
+  story queues 0 'environment gone' ends
+  story queues 0 'environment gone' terminated
 }
 
 for sanitizer in ${*:-address thread}; do run "$sanitizer"; done
