@@ -108,6 +108,25 @@ async function secondSignal(start) {
   }
 }
 
+async function queues(start) {
+  for (const how of ['dequeueSync', 'enqueueSync', 'dequeue', 'enqueue']) {
+    const { item } = told(await start('queues', ['terminate', how, '3']).ended, 'ended');
+    assert.equal(item, 'later');
+    told(await start('queues', ['exit', how, '3']).ended, undefined, { code: 7 });
+  }
+  for (const how of ['ends', 'terminated']) {
+    const { wrong } = told(await start('queues', ['environment gone', how]).ended, 'ended');
+    assert.equal(wrong, 0);
+  }
+}
+
+async function pipeline(start) {
+  const { sum, consumer, threads, suppressed } = told(await start('pipeline').ended, 'ended');
+  assert.equal(sum, 499_500);
+  assert.match(consumer, /^[01]$/);
+  assert.deepEqual({ threads, suppressed }, { threads: [], suppressed: [] });
+}
+
 export const scenarios = {
   'terminate()': terminate,
   'process.exit()': exit,
@@ -117,6 +136,8 @@ export const scenarios = {
   'posts from threads': posts,
   'hot loop': hotLoop,
   errors,
+  queues,
+  'queue runner, looper': pipeline,
   'GC, 1,000 rounds': collected,
   'cleared at once': cleared,
   'event loop': eventLoop,

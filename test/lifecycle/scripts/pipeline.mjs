@@ -1,0 +1,31 @@
+// A queue runner in a worker fills a queue, a looper in a worker fills another, native
+// threads and this one empty them, and a stop ends it all.
+import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
+import { say } from './say.mjs';
+import { addon } from './test-addon.mjs';
+
+const module = (text) => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
+
+const coord = new Coordinator();
+const numbers = new BoundedQueue({ capacity: 8, coordinator: coord });
+new QueueRunner(numbers, [
+  module(`let next = 0;
+    export default (queue) => {
+      if (next === 1000) throw Object.assign(new Error(), { name: 'OutOfRangeError' });
+      return queue.enqueue({ number: next++ });
+    };`),
+]).createThreads({ coordinator: coord, start: true });
+let sum = 0;
+for await (const { number } of numbers) sum += number;
+
+const bytes = new BoundedQueue({ capacity: 2, codec: 'bytes', coordinator: coord });
+LooperThread.loop(coord, 1, () => bytes.enqueue(new Uint8Array(3)), {
+  name: 'here',
+  missedTicks: 'skip',
+});
+addon.queueBlock(bytes, 'dequeue', 'consumer');
+await bytes.dequeue();
+coord.requestStop();
+await coord.join();
+const consumer = addon.result('consumer').split('|')[0];
+say('ended', { sum, consumer, threads: coord.threads, suppressed: coord.stopRecord.suppressed });
