@@ -23,6 +23,7 @@ const FILES = [
   'join-latency',
   'spawn',
   'queue',
+  'queue-stop',
   'queue-memory',
   'idle-cost',
   'scale',

@@ -21,7 +21,8 @@ import {
 import { idOfHandle, type QueueHandle } from './handle.ts';
 import { binding, CODECS, type NativeQueue, STATUS } from './native.ts';
 import { readBytes, readValue, readValues, type Written, writeValue } from './queue-codec.ts';
-import { QueueWaits, WOULD_WAIT } from './queue-waits.ts';
+import { maySettleAtOnce, QueueWaits, WOULD_WAIT } from './queue-waits.ts';
+import { turn } from './turn.ts';
 
 export type BoundedQueueOptions = {
   /** How many items it holds, at least 1. */
@@ -30,8 +31,8 @@ export type BoundedQueueOptions = {
   /** Its stop ends every wait at this queue. */
   coordinator?: Coordinator | undefined;
   /**
-   * 'structured' (default): values, between JavaScript threads, cloned as
-   * `postMessage` does. 'bytes': `Uint8Array`s, copied, which native code sees, too.
+   * 'structured' (default): values, between JavaScript threads, as a structured clone
+   * makes them; nothing that is shared or transferred. 'bytes': `Uint8Array`s, copied, which native code sees, too.
    */
   codec?: 'structured' | 'bytes' | undefined;
 };
@@ -44,7 +45,6 @@ export type QueueWaitOptions = {
 };
 
 const SLICE_MS = 50;
-const MOST_AT_ONCE = 1024; // as in native/binding/environment.h
 
 const done = Promise.resolve();
 const now = performance.now.bind(performance);
@@ -97,7 +97,9 @@ function checkWait(options: QueueWaitOptions | undefined): {
  *   with a CancelledError, whose cause is what `coord.signal` aborts with; `dequeue`
  *   takes what is there without waiting, and then fails the same way. Such an error is
  *   an echo of the stop.
- * - While a promise of it is pending, the event loop stays alive.
+ * - While a promise of it is pending, the event loop stays alive. However fast items
+ *   come, the loop turns every few milliseconds between them: timers and signals are not
+ *   starved by who awaits one item after the other.
  */
 export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   readonly #native: NativeQueue;
@@ -187,7 +189,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       const { timeoutMs, signal } = checkWait(options);
       const written = this.#write(item);
       if (signal?.aborted) throw signal.reason;
-      if (this.#tryEnqueueInTurn(written)) return done;
+      if (this.#tryEnqueueInTurn(written)) return maySettleAtOnce() ? done : turn();
       const timedOut = (): Error => this.#fullFor(timeoutMs);
       if (timeoutMs === 0) throw timedOut();
       const generation = this.#beginEnqueue();
@@ -249,7 +251,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return this.#dequeue(options, (since, ms) => this.#tryDequeue(since, ms));
   }
 
-  /** As `dequeue`, with 1 to `max` items: those that are there, once there is one. */
+  /**
+   * As `dequeue`, with 1 to `max` items: those that are there, once there is one; 65,536
+   * at most.
+   */
   dequeueMany(max: number, options?: QueueWaitOptions): Promise<T[]> {
     try {
       if (typeof max !== 'number') throw invalidType('max', 'of type number', max);
@@ -289,17 +294,28 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   /** Takes items one by one until the queue is closed or stopped, and empty. */
-  async *[Symbol.asyncIterator](): AsyncIterableIterator<T> {
-    for (;;) {
-      let item: T;
-      try {
-        item = await this.dequeue();
-      } catch (error) {
-        if (error instanceof OutOfRangeError || error instanceof CancelledError) return;
-        throw error;
-      }
-      yield item;
-    }
+  [Symbol.asyncIterator](): AsyncIterableIterator<T> {
+    const ended = new AbortController();
+    const end = (): IteratorResult<T> => {
+      ended.abort();
+      return { done: true, value: undefined };
+    };
+    // Not a generator: its `return` would wait for a `next` that waits for an item.
+    const iterator: AsyncIterableIterator<T> = {
+      next: async () => {
+        if (ended.signal.aborted) return end();
+        try {
+          return { done: false, value: await this.dequeue({ signal: ended.signal }) };
+        } catch (error) {
+          const isEnd = error instanceof OutOfRangeError || error instanceof CancelledError;
+          if (isEnd || ended.signal.aborted) return end();
+          throw error;
+        }
+      },
+      return: () => Promise.resolve(end()),
+      [Symbol.asyncIterator]: () => iterator,
+    };
+    return iterator;
   }
 
   /**
@@ -337,6 +353,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
 
   /** The same, but for those that this thread has waiting: they go first. */
   #tryEnqueueInTurn(written: Written): boolean {
+    while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst());
     if (this.#enqueues.size === 0) return this.#tryEnqueue(written);
     this.#beginEnqueue(); // for what it throws
     this.#native.endEnqueue();
@@ -350,7 +367,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     try {
       const { timeoutMs, signal } = checkWait(options);
       if (signal?.aborted) throw signal.reason;
-      if (this.#dequeues.size === 0) {
+      if (timeoutMs === 0 || (this.#dequeues.size === 0 && maySettleAtOnce())) {
         const result = attempt();
         if (result !== WOULD_WAIT) return Promise.resolve(this.#arrived(result));
       }
@@ -372,28 +389,16 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   #tryDequeueMany(max: number, generation?: number, ms?: number): T[] | typeof WOULD_WAIT {
-    let items: T[] = [];
-    for (;;) {
-      const written =
-        items.length === 0
-          ? this.#native.dequeueMany(max, generation, ms)
-          : this.#native.dequeueMany(max - items.length);
-      if (typeof written === 'number') return items.length > 0 ? items : this.#failed(written);
-      let batch: T[];
-      try {
-        batch = this.#receive(
-          () =>
-            (this.#isOfBytes
-              ? readBytes(written as unknown[])
-              : readValues(written as string)) as T[],
-        );
-      } catch (error) {
-        if (items.length > 0) return items; // theirs have gone back, these are the caller's
-        throw error;
-      }
-      items = items.length === 0 ? batch : items.concat(batch);
-      if (batch.length < MOST_AT_ONCE || items.length === max) return items;
-      this.#arrived(items);
+    const written = this.#native.dequeueMany(max, generation, ms);
+    if (typeof written === 'number') return this.#failed(written);
+    const read = (): unknown[] =>
+      this.#isOfBytes ? readBytes(written as unknown[]) : readValues(written as string);
+    try {
+      return this.#receive(read) as T[];
+    } catch {
+      // One of them cannot be read: those before it one by one, and it is that one's error.
+      const first = this.#tryDequeue();
+      return first === WOULD_WAIT ? WOULD_WAIT : [first];
     }
   }
 

@@ -33,7 +33,8 @@ export class LooperSchedule {
       this.#due += intervalMs;
       const late = now - this.#due;
       if (missedTicks === 'skip' && late > 0) {
-        this.#due = intervalMs > 0 ? this.#due + Math.ceil(late / intervalMs) * intervalMs : now;
+        const missed = Math.ceil(late / intervalMs); // of an interval of 0, or nearly, no number
+        this.#due = Number.isFinite(missed) ? this.#due + missed * intervalMs : now;
       }
     }
     return this.#due;

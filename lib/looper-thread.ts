@@ -68,7 +68,7 @@ export class LooperThread {
    *
    * @param intervalMs null or 0: back to back; Infinity: one run
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`): also for `args` without a target, for
-   *   neither a target nor a `runLoop` of its own, and for a URL beside one; RangeError
+   *   none where this class is not derived from, and for a URL beside a `runLoop`; RangeError
    *   (`ERR_OUT_OF_RANGE`); DataCloneError: args of a module that cannot be cloned
    */
   constructor(coord: Coordinator, intervalMs: number | null, options?: LooperThreadOptions) {
@@ -82,11 +82,11 @@ export class LooperThread {
     if (args !== undefined && !holds(() => Array.isArray(args))) {
       throw invalidType('options.args', 'an instance of Array', args);
     }
-    const runsItself = this.runLoop !== LooperThread.prototype.runLoop;
-    if (target !== undefined || args !== undefined || !runsItself) {
+    // A derived class may have a field for it, which is not there yet: start() looks again.
+    if (target !== undefined || args !== undefined || new.target === LooperThread) {
       checkTarget('options.target', target);
     }
-    if (runsItself && target instanceof URL) {
+    if (this.#runsItself && target instanceof URL) {
       throw invalidType('options.target', 'a function where runLoop is overridden', target);
     }
     this.#target = target;
@@ -112,6 +112,10 @@ export class LooperThread {
     }).start();
   }
 
+  get #runsItself(): boolean {
+    return this.runLoop !== LooperThread.prototype.runLoop;
+  }
+
   /** Started and not ended. */
   get alive(): boolean {
     return this.#watch.started && !this.#watch.ended;
@@ -121,12 +125,14 @@ export class LooperThread {
    * Begins. Until it has ended it keeps this thread's event loop alive, and joins of the
    * coordinator wait for it.
    *
-   * @throws FailedPreconditionError: it was started before
+   * @throws FailedPreconditionError: it was started before; TypeError: a derived class
+   *   without a target has no `runLoop` of its own
    */
   start(): this {
     if (this.#watch.started) {
       throw new FailedPreconditionError(`The looper '${this.name}' was started before`);
     }
+    if (!this.#runsItself) checkTarget('options.target', this.#target);
     this.#watch.start();
     hold();
     this.#ended = runAs(this.#attachment, this.#watch, () => this.#run()).then(release);

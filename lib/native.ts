@@ -203,10 +203,10 @@ export interface NativeQueue {
   /** An item as it was written, or a status. It is to be answered with `received`. */
   dequeue(generation?: number, ms?: number): string | Uint8Array | number;
   /**
-   * 1 to `max` items (1024 at most), to be answered with `received`. Of bytes: [buffer,
-   * count, buffer, count ...], where the sizes are in `binding().sizes` and each item
-   * begins at a multiple of 8. Of values: the JSON text of their array; if some are
-   * serialized or long, [text, index, value, index, value ...].
+   * 1 to `max` items, 65,536 at most, to be answered with `received`. Of bytes: [sizes,
+   * buffer, count, buffer, count ...], where each item begins at a multiple of 8. Of
+   * values: the JSON text of their array; if some are serialized, [text, index, bytes,
+   * index, bytes ...].
    */
   dequeueMany(max: number, generation?: number, ms?: number): unknown[] | string | number;
   /**
@@ -248,8 +248,6 @@ export interface NativeBinding {
     coordinator: NativeAttachment | null,
   ): NativeQueue;
   attachQueue(id: number): NativeQueue | null;
-  /** Of what `dequeueMany` has just come to. */
-  readonly sizes: Float64Array;
   /** Tokens of the attachments that have news. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;

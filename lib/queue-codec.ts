@@ -11,7 +11,6 @@ import { isProxy } from 'node:util/types';
 import { Deserializer, Serializer } from 'node:v8';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from './arguments.ts';
-import { binding } from './native.ts';
 
 /** Text, or what the serializer wrote. */
 export type Written = string | Uint8Array;
@@ -98,6 +97,8 @@ export function writeValue(value: unknown): Written {
   isBusy = true;
   try {
     if (isText(value)) return JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error; // else escaped it is longer than any string
   } finally {
     while (objects > 0) seen[--objects] = undefined;
     values = 0;
@@ -128,9 +129,9 @@ export function readValues(written: string | unknown[]): unknown[] {
 
 /** The same of a queue of bytes. */
 export function readBytes(runs: unknown[]): Uint8Array[] {
-  const { sizes } = binding();
+  const sizes = runs[0] as Float64Array;
   const items: Uint8Array[] = [];
-  for (let i = 0; i < runs.length; i += 2) {
+  for (let i = 1; i < runs.length; i += 2) {
     const buffer = runs[i] as ArrayBuffer;
     const end = items.length + (runs[i + 1] as number);
     // Who gives one item away must not take the others with it.

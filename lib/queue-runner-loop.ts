@@ -8,14 +8,16 @@ const CANCELLED = ['CancelledError'];
 /**
  * Calls `op` again and again until a stop, or until it fails. Throws what it fails with,
  * unless that means the end: an error of `queueClosedTypes`, or a cancellation by the
- * stop. The event loop turns between two calls.
+ * stop. The event loop turns before each call.
  */
 export async function runOp(
   op: () => unknown,
   stopWasRequested: () => boolean,
   queueClosedTypes: readonly string[],
 ): Promise<void> {
-  while (!stopWasRequested()) {
+  for (;;) {
+    await turn();
+    if (stopWasRequested()) return;
     try {
       await op();
     } catch (error) {
@@ -23,6 +25,5 @@ export async function runOp(
       if (stopWasRequested() && isOfType(error, CANCELLED)) return;
       throw error;
     }
-    await turn();
   }
 }

@@ -31,6 +31,27 @@ export type WaitOptions = {
 type Waiting = { readonly generation: number; attempt(ms?: number): boolean };
 
 const settled = Promise.resolve();
+const now = performance.now.bind(performance);
+
+const MOST_IN_A_TURN = 256;
+const LONGEST_TURN_MS = 2;
+let inThisTurn = 0;
+let began = 0;
+
+/**
+ * Whether a promise of this thread may settle without a turn of the event loop. Not for
+ * ever: whoever awaits one item after the other would never let it turn.
+ */
+export function maySettleAtOnce(): boolean {
+  if (inThisTurn++ === 0) {
+    began = now();
+    setImmediate(() => {
+      inThisTurn = 0;
+    }).unref();
+    return true;
+  }
+  return inThisTurn < MOST_IN_A_TURN && now() - began < LONGEST_TURN_MS;
+}
 
 export class QueueWaits {
   readonly #native: NativeQueue;
@@ -73,6 +94,10 @@ export class QueueWaits {
       const waiting: Waiting = {
         generation,
         attempt: (ms) => {
+          if (signal?.aborted) {
+            onAbort(); // which the signal is just about to say
+            return true;
+          }
           let settle: () => void;
           try {
             const result = attempt(generation, ms);
@@ -99,8 +124,9 @@ export class QueueWaits {
         unlisten();
       };
       const timer = new Timer(options.timeoutMs, () => {
-        for (const each of this.#waiting) {
-          if (!each.attempt() || each === waiting) break; // what is there by now is not too late
+        for (const first of this.#waiting) {
+          if (first === waiting) first.attempt(); // what is there by now is not too late
+          break;
         }
         this.check(); // those who are behind it
         if (!this.#waiting.has(waiting)) return;
@@ -128,6 +154,10 @@ export class QueueWaits {
    */
   check(): void {
     if (this.#serving || this.#waiting.size === 0) return;
+    if (!maySettleAtOnce()) {
+      this.#serveInATurn();
+      return;
+    }
     this.#serving = true;
     void settled.then(() => {
       this.#serving = false;

@@ -43,6 +43,28 @@ napi_value Produce(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+// block(queue, coord, enqueues): a registered thread that waits at the queue for ever.
+napi_value Block(napi_env env, napi_callback_info info) {
+  std::size_t count = 3;
+  napi_value values[3] = {};
+  bool enqueues = false;
+  allstop_queue queue_handle;
+  allstop_coordinator coord_handle;
+  napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
+  napi_get_value_bool(env, values[2], &enqueues);
+  if (allstop_queue_from_napi(env, values[0], &queue_handle) != ALLSTOP_OK) return nullptr;
+  const allstop::BoundedQueue queue(queue_handle);
+  if (allstop_from_napi(env, values[1], &coord_handle) != ALLSTOP_OK) return nullptr;
+  allstop::Thread(allstop::Coordinator(coord_handle), "blocked", [queue, enqueues] {
+    allstop::Item item;
+    if (enqueues)
+      queue.Enqueue("x");
+    else
+      queue.Dequeue(item);
+  }).Detach();
+  return nullptr;
+}
+
 void CallJs(napi_env env, napi_value function, void* /*context*/, void* data) {
   if (env != nullptr) {
     void* bytes = nullptr;
@@ -86,5 +108,6 @@ void InitQueue(napi_env env, napi_value exports) {
     napi_set_named_property(env, exports, name, value);
   };
   set("produce", Produce);
+  set("block", Block);
   set("call", Call);
 }

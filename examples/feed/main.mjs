@@ -10,7 +10,8 @@ import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
 const USAGE = `Usage: node examples/feed/main.mjs [--interval MS] FILE
 
 Appends a line of JSON to FILE every MS milliseconds (default: 1000), with the load of
-the machine and the memory of this process. Ctrl-C ends it, and nothing is lost.`;
+the machine and the memory of this process. Ctrl-C ends it, when all that waited in the
+queue is written.`;
 
 /** @typedef {{ at: string, load: number, rss: number, heapUsed: number }} Sample */
 
@@ -57,25 +58,16 @@ async function main({ file, intervalMs }) {
     name: 'sampler',
     missedTicks: 'skip', // a sample of now is worth more than several of later
   });
-  const runner = new QueueRunner(
-    samples,
-    [
-      async function write_out(queue) {
-        await write(await queue.dequeueMany(100));
-      },
-    ],
-    {
-      // Called when the op has ended: what a stop has left in the queue.
-      closeOp: async (queue) => {
-        queue.close();
-        for await (const each of queue) await write([each]);
-      },
+  const runner = new QueueRunner(samples, [
+    async function write_out(queue) {
+      await write(await queue.dequeueMany(100));
     },
-  );
+  ]);
   runner.createThreads({ coordinator: coord, start: true });
 
   try {
     await coord.join();
+    for await (const each of samples) await write([each]); // what the stop has left in there
   } finally {
     await out.close();
   }

@@ -162,7 +162,6 @@ Napi::Value Setup(const Info& info) {
   set("takeUncaught", Checked<TakeUncaught>);
   set("nextIdentity", Checked<NextIdentity>);
   functions.Set("world", core::World());
-  functions.Set("sizes", environment->SizesArray());
   return functions;
 }
 

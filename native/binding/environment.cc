@@ -37,9 +37,6 @@ std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object opti
   environment->allocate_slab_ = Napi::Persistent(options.Get("allocateSlab").As<Napi::Function>());
   environment->attachment_class = Napi::Persistent(Attachment::Class(env, *environment));
   environment->queue_class = Napi::Persistent(QueueAttachment::Class(env, *environment));
-  const auto sizes = Napi::Float64Array::New(env, kMostAtOnce);
-  environment->sizes_ = Napi::Persistent(sizes);
-  environment->sizes_data_ = Napi::Float64Array(sizes).Data();
   environment->doorbell_ = Doorbell::Create(env, options.Get("onRing"));
   if (!environment->doorbell_) throw Napi::Error::New(env, "allstop: no thread-safe function");
   using All = std::vector<std::shared_ptr<Environment>>;

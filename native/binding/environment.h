@@ -78,10 +78,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void PublishQueue(std::shared_ptr<core::BoundedQueue> queue);
   void UnpublishQueue(std::uint64_t id) { published_queues_.erase(id); }
 
-  // For what queues hand over: the sizes of up to so many items, and their text.
-  static constexpr std::size_t kMostAtOnce = 1024;
-  Napi::Value SizesArray() const { return sizes_.Value(); }
-  double* sizes() const { return sizes_data_; }
+  // For the text that a queue hands over; kept, as it is needed again and again.
   std::string text;
 
   // Threads are registered there: they end as unobserved when this ends, even if
@@ -116,8 +113,6 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::map<std::uint32_t, Closable*> attachments_;
   std::map<std::uint64_t, std::shared_ptr<core::Coordinator>> published_;
   std::map<std::uint64_t, std::shared_ptr<core::BoundedQueue>> published_queues_;
-  Napi::Reference<Napi::Float64Array> sizes_;  // strong: sizes_data_ is its memory
-  double* sizes_data_ = nullptr;
   std::map<std::uint64_t, std::weak_ptr<core::Coordinator>> watched_;
   std::size_t watched_limit_ = 64;  // when to look for those that are gone
 };

@@ -29,6 +29,10 @@ constexpr unsigned char kSerialized = 'V';
 constexpr std::size_t kShort = 1024;
 constexpr std::size_t kSharedBytes = 32 * 1024;
 
+// As many come out of one call, and for as many the room is kept for the next one.
+constexpr std::size_t kMostAtOnce = 65536;
+constexpr std::size_t kMostKept = 1024;
+
 void Check(Napi::Env env, napi_status status) {
   if (status != napi_ok) throw Napi::Error::New(env);
 }
@@ -263,8 +267,9 @@ Napi::Value QueueAttachment::Dequeue(const Info& info) {
 
 // dequeueMany(max, generation, ms)
 Napi::Value QueueAttachment::DequeueMany(const Info& info) {
-  const auto max = static_cast<std::size_t>(
-      std::min<std::uint64_t>(IdArgument(info, 0), Environment::kMostAtOnce));
+  // No more than there are: of those that come meanwhile there might be no end.
+  const std::size_t most = std::clamp(queue_->size(), std::size_t{1}, kMostAtOnce);
+  const auto max = static_cast<std::size_t>(std::min<std::uint64_t>(IdArgument(info, 0), most));
   const Status status = Take(info, max, 1);
   if (status != Status::kOk) return Number(info.Env(), status);
   return queue_->options().codec == BoundedQueue::Codec::kBytes ? BytesToJs(info.Env())
@@ -279,10 +284,13 @@ Napi::Value QueueAttachment::OneToJs(Napi::Env env) {
   return ValueToJs(env, item);
 }
 
-// [buffer, count, buffer, count ...]; the sizes are in environment_'s array.
+// [sizes, buffer, count, buffer, count ...]
 Napi::Value QueueAttachment::BytesToJs(Napi::Env env) {
   Napi::Array runs = Napi::Array::New(env);
+  const auto array = Napi::Float64Array::New(env, held_count_);
+  double* const sizes = Napi::Float64Array(array).Data();
   std::uint32_t index = 0;
+  runs.Set(index++, array);
   for (std::size_t begin = 0; begin < held_count_;) {
     std::size_t end = begin;
     std::size_t total = 0;
@@ -295,7 +303,7 @@ Napi::Value QueueAttachment::BytesToJs(Napi::Env env) {
     for (std::size_t i = begin; i < end; ++i) {
       const QueueItem& item = held_[i];
       if (item.size() > 0) std::memcpy(data, item.data(), item.size());
-      environment_->sizes()[i] = static_cast<double>(item.size());
+      sizes[i] = static_cast<double>(item.size());
       data += Aligned(item.size());
     }
     runs.Set(index++, buffer);
@@ -333,6 +341,10 @@ Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
 }
 
 Napi::Value QueueAttachment::Received(const Info& info) {
+  if (held_.size() > kMostKept) {
+    held_count_ = 0;
+    held_ = std::vector<QueueItem>();
+  }
   for (; held_count_ > 0; --held_count_) held_[held_count_ - 1] = {};
   return Napi::Boolean::New(info.Env(), true);
 }

@@ -131,10 +131,13 @@ Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline
     BoundedQueue& queue;
     ~End() { queue.EndEnqueue(); }
   } const end{*this};
-  std::size_t more = 0;
-  status = ContinueEnqueue(wait, items + enqueued, count - enqueued, deadline, more);
-  enqueued += more;
-  return status;
+  // However it ends, what went in is counted.
+  struct Count {
+    std::size_t& all;
+    std::size_t more = 0;
+    ~Count() { all += more; }
+  } counted{enqueued};
+  return ContinueEnqueue(wait, items + enqueued, count - enqueued, deadline, counted.more);
 }
 
 Status BoundedQueue::Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline,

@@ -1,7 +1,7 @@
 // The promises of BoundedQueue, one by one, on one thread.
 
 import { getEventListeners } from 'node:events';
-import { BoundedQueue, CancelledError, Coordinator } from 'allstop';
+import { BoundedQueue, CancelledError, Coordinator, OutOfRangeError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { turn } from '../support/gate.ts';
 import { runScript, saidOf } from '../support/run-script.ts';
@@ -677,5 +677,85 @@ describe.each(['main thread', 'worker'])('the event loop of a %s', (where) => {
     const ended = await runScript('queue-event-loop', [story, where]);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(saidOf(ended, 'ended')).toMatchObject(said);
+  });
+});
+
+describe('a queue in which there is always something', () => {
+  it.each<[string, (queue: BoundedQueue<number>) => Promise<unknown>]>([
+    ['dequeue', (queue) => queue.dequeue()],
+    ['dequeueMany', (queue) => queue.dequeueMany(3)],
+    [
+      'enqueue',
+      async (queue) => {
+        await queue.enqueue(1);
+        queue.tryDequeue();
+      },
+    ],
+  ])('lets the event loop turn between two calls of %s', async (_, call) => {
+    const queue = new BoundedQueue<number>({ capacity: 10 });
+    const timer = { fired: false };
+    setTimeout(() => {
+      timer.fired = true;
+    }, 1);
+    while (!timer.fired) {
+      while (queue.size < 5) queue.enqueueSync(1);
+      await call(queue);
+    }
+  });
+
+  it('lets it turn between the items of several iterators', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 10 });
+    let fired = false;
+    setTimeout(() => {
+      fired = true;
+      queue.close();
+    }, 1);
+    const consume = async (): Promise<void> => {
+      for await (const item of queue) if (!fired) queue.tryEnqueue(item);
+    };
+    for (let i = 0; i < 5; i++) queue.enqueueSync(i);
+    await Promise.all([consume(), consume(), consume()]);
+    expect(fired).toBe(true);
+  });
+});
+
+describe('timeoutMs: 0', () => {
+  it('takes what is there, and tells the end, though others of this thread wait', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 5 });
+    const wait = queue.dequeue();
+    queue.enqueueSync(1);
+    queue.enqueueSync(2);
+    const polled = await queue.dequeue({ timeoutMs: 0 });
+    expect(new Set([polled, await wait])).toEqual(new Set([1, 2]));
+    const another = queue.dequeue();
+    queue.close();
+    await expect(queue.dequeue({ timeoutMs: 0 })).rejects.toThrow(OutOfRangeError);
+    await expect(another).rejects.toThrow(OutOfRangeError);
+  });
+
+  it('enqueues where there is room, behind those of this thread that wait for it', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 2 });
+    queue.enqueueSync(1);
+    queue.enqueueSync(2);
+    const wait = queue.enqueue(3);
+    queue.tryDequeue();
+    queue.tryDequeue();
+    await queue.enqueue(4, { timeoutMs: 0 });
+    await wait;
+    expect([queue.tryDequeue(), queue.tryDequeue()]).toEqual([3, 4]);
+  });
+});
+
+describe('an iterator', () => {
+  it('that is returned from does not wait for the item that its next() waits for', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 1 });
+    const iterator = queue[Symbol.asyncIterator]();
+    const next = iterator.next();
+    await turn();
+    expect(await iterator.return?.()).toEqual({ done: true, value: undefined });
+    expect(await next).toEqual({ done: true, value: undefined });
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+    queue.enqueueSync(1);
+    expect(queue.size).toBe(1);
   });
 });

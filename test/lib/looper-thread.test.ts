@@ -688,3 +688,27 @@ describe('refused, and nothing registered', () => {
     expect(error).toEqual(expected);
   });
 });
+
+describe('a derived class', () => {
+  it('may have its runLoop as a field', async () => {
+    const coord = new Coordinator();
+    class Field extends LooperThread {
+      override runLoop = (): void => coord.requestStop();
+    }
+    await new Field(coord, null).start().join();
+    expect(coord.shouldStop()).toBe(true);
+  });
+
+  it('that has neither a runLoop nor a target cannot be started', () => {
+    const coord = new Coordinator();
+    class Idle extends LooperThread {}
+    const looper = new Idle(coord, 1);
+    expect(() => looper.start()).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
+    expect(looper.alive).toBe(false);
+  });
+});
+
+it('skips what cannot be counted', () => {
+  const schedule = new LooperSchedule({ intervalMs: Number.MIN_VALUE, missedTicks: 'skip' });
+  expect([schedule.next(0), schedule.next(5), schedule.next(6)]).toEqual([0, 5, 6]);
+});

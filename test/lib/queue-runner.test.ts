@@ -142,6 +142,20 @@ describe('an op', () => {
   });
 });
 
+it('an op is not called before createThreads has returned', async () => {
+  const queue = new BoundedQueue({ capacity: 1 });
+  let returned = false;
+  const runner = new QueueRunner(queue, [
+    () => {
+      throw returned ? new OutOfRangeError('done') : new RangeError('too early');
+    },
+  ]);
+  const [thread] = runner.createThreads({ start: true });
+  returned = true;
+  await thread?.join();
+  expect(runner.exceptionsRaised).toEqual([]);
+});
+
 describe('a module as an op', () => {
   it('is called in a worker, with the queue and the coordinator of there', async () => {
     const coord = new Coordinator({ name: 'shared' });

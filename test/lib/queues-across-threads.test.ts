@@ -147,7 +147,7 @@ describe('values', () => {
 describe('an item that a thread cannot read', () => {
   it('goes back, and what came before it is not lost', async () => {
     const queue = new BoundedQueue({ capacity: 2_000 });
-    const before = Array.from({ length: 1_030 }, (_, i) => i); // more than one batch
+    const before = Array.from({ length: 1_030 }, (_, i) => i);
     for (const item of before) queue.enqueueSync(item);
     // A worker has a larger stack than this thread: the item is too deep for here.
     await workerOn(queue).run(({ queue: own }) => {
@@ -156,9 +156,10 @@ describe('an item that a thread cannot read', () => {
       own.enqueueSync(deep);
       own.enqueueSync('after');
     }, undefined);
-    expect(await queue.dequeueMany(2_000)).toEqual(before.slice(0, 1_024));
+    const got: unknown[] = [];
+    while (queue.size > 2) got.push(...(await queue.dequeueMany(2_000)));
+    expect(got).toEqual(before);
     await expect(queue.dequeueMany(2_000)).rejects.toThrow(RangeError);
-    expect(await queue.dequeueMany(6)).toEqual(before.slice(1_024));
     expect(() => queue.tryDequeue()).toThrow(RangeError);
     expect(queue.size).toBe(2);
     await workerOn(queue).run(({ queue: own }) => void own.dequeueSync(), undefined);

@@ -564,7 +564,9 @@ TEST(QueueRunnerTest, MayBelongToItsOp) {
   ExpectDrained(queue, 0);
 }
 
-#if defined(__GLIBC__)
+// glibc ends a thread by an exception that is no object: a handler by reference, which is
+// how libstdc++ wants it caught, is then what this sanitizer is there to find.
+#if defined(__GLIBC__) && !defined(ALLSTOP_TEST_UNDEFINED_SANITIZER)
 TEST(QueueRunnerTest, AnOpThatExitsItsThreadHasEnded) {
   const BoundedQueue queue = Queue();
   const Runners runner =

@@ -1,0 +1,34 @@
+/** From a stop to the end of a join, with threads blocked on a full queue and on an empty one. */
+
+import { BoundedQueue, Coordinator } from '../dist/index.js';
+import { addon } from './addon.mjs';
+import { alone, report, sleep, usSince } from './rounds.mjs';
+
+const EACH = 16;
+
+report([
+  {
+    what: `stop with ${EACH} C++ threads blocked on a full queue and ${EACH} on an empty one → \`join()\` settled`,
+    unit: 'ms',
+    goal: { atMost: 10 },
+    ours: await alone({
+      rounds: 15,
+      samples: 5,
+      ours: async () => {
+        const coord = new Coordinator();
+        const make = () => new BoundedQueue({ capacity: 1, codec: 'bytes', coordinator: coord });
+        const [full, empty] = [make(), make()];
+        full.enqueueSync(new Uint8Array(1));
+        for (let i = 0; i < EACH; i++) {
+          addon.block(full, coord, true);
+          addon.block(empty, coord, false);
+        }
+        await sleep(10); // until they are blocked
+        const start = process.hrtime.bigint();
+        coord.requestStop();
+        await coord.join();
+        return usSince(start) / 1000;
+      },
+    }),
+  },
+]);
