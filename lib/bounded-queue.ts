@@ -32,7 +32,8 @@ export type BoundedQueueOptions = {
   coordinator?: Coordinator | undefined;
   /**
    * 'structured' (default): values, between JavaScript threads, as a structured clone
-   * makes them; nothing that is shared or transferred. 'bytes': `Uint8Array`s, copied, which native code sees, too.
+   * makes them; nothing that is shared or transferred. 'bytes': `Uint8Array`s, copied,
+   * which native code sees, too.
    */
   codec?: 'structured' | 'bytes' | undefined;
 };
@@ -106,6 +107,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   readonly #isOfBytes: boolean;
   readonly #enqueues: QueueWaits;
   readonly #dequeues: QueueWaits;
+  #found: Attachment | undefined;
   readonly #listener = {
     check: (): void => {
       this.#enqueues.check();
@@ -403,14 +405,12 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   #receive<R>(read: () => R): R {
-    let items: R;
     try {
-      items = read();
+      return read();
     } catch (error) {
       this.#native.notReceived();
       throw error;
     }
-    return items;
   }
 
   /** What was dequeued is its consumer's from now on. */
@@ -427,9 +427,18 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return WOULD_WAIT;
   }
 
+  /** Of its coordinator. Found once: each of those that a stop cancels asks for it. */
+  get #attachment(): Attachment | undefined {
+    const { coordinatorId } = this.#native;
+    if (this.#found === undefined && coordinatorId !== '') {
+      const native = Attachment.find(coordinatorId)?.native ?? this.#native.coordinator();
+      this.#found = Attachment.of(native);
+    }
+    return this.#found;
+  }
+
   #cancelled(): Error {
-    const coordinator = this.#native.coordinator();
-    const attachment = coordinator === null ? undefined : Attachment.of(coordinator);
+    const attachment = this.#attachment;
     if (attachment?.shouldStop()) {
       const { name } = attachment.native;
       return attachment.interrupted(

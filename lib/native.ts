@@ -189,6 +189,8 @@ export interface NativeQueue {
   readonly name: string;
   readonly capacity: number;
   readonly codec: number;
+  /** '': none. */
+  readonly coordinatorId: string;
 
   beginWait(): number;
   /** Closing lets it in as long as it waits: until `endEnqueue`. False: closed or stopped. */
@@ -222,8 +224,8 @@ export interface NativeQueue {
   close(cancelPendingEnqueues: boolean): void;
   size(): number;
   closed(): boolean;
-  /** A new attachment of its coordinator, or null. */
-  coordinator(): NativeAttachment | null;
+  /** A new attachment of its coordinator, of which there must be one. */
+  coordinator(): NativeAttachment;
   publish(): void;
   /** Makes `object` known to other addons (allstop_node.h). */
   bindCapsule(object: object): void;

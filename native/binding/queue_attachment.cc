@@ -175,6 +175,8 @@ QueueAttachment::QueueAttachment(const Info& info)
     return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
   };
   const BoundedQueue::Options& options = queue_->options();
+  const std::string coordinator_id =
+      options.coordinator ? std::to_string(options.coordinator->id()) : std::string();
   token_ = environment_->Add(*this);
   try {
     // Defines, as the program may have put setters on Object.prototype.
@@ -184,6 +186,7 @@ QueueAttachment::QueueAttachment(const Info& info)
         property("name", Napi::String::New(env, options.name)),
         property("capacity", Napi::Number::New(env, static_cast<double>(options.capacity))),
         property("codec", Napi::Number::New(env, static_cast<double>(options.codec))),
+        property("coordinatorId", Napi::String::New(env, coordinator_id)),
     });
     consumer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
     producer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
@@ -389,7 +392,8 @@ Napi::Value QueueAttachment::Closed(const Info& info) {
 
 Napi::Value QueueAttachment::Coordinator(const Info& info) {
   const auto& coordinator = queue_->options().coordinator;
-  return coordinator ? Attachment::Make(*environment_, coordinator) : info.Env().Null();
+  if (!coordinator) throw Napi::Error::New(info.Env(), "allstop: no coordinator");
+  return Attachment::Make(*environment_, coordinator);
 }
 
 Napi::Value QueueAttachment::Publish(const Info& info) {

@@ -1,7 +1,7 @@
 // Invariants, cited below by number.
 //
-//  1. items_ holds every item that was enqueued and not dequeued; an enqueue or a dequeue moves
-//     items and says how many under one hold of mutex_. So each is delivered once.
+//  1. items_ holds every item that was enqueued and not dequeued; an enqueue or a dequeue
+//     moves items and counts them under one hold of mutex_. So each is delivered once.
 //  2. There are at most `capacity` items, but for those that were returned.
 //  3. pending_enqueues_ counts the enqueues that wait. While there are any, a closed queue
 //     has not come to its end, unless they are cancelled: then they only have to hear of it.
@@ -55,8 +55,11 @@ class BoundedQueue::StopObserver final : public Observer {
 };
 
 BoundedQueue::Told::~Told() {
-  if (all_threads_) changed_->notify_all();
-  for (; !all_threads_ && threads_ > 0; --threads_) changed_->notify_one();
+  if (all_threads_) {
+    changed_->notify_all();
+  } else {
+    for (; threads_ > 0; --threads_) changed_->notify_one();
+  }
   for (const auto& waiter : waiters_) waiter->OnProgress();
 }
 
@@ -119,7 +122,7 @@ bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
   return status != Status::kDeadlineExceeded;
 }
 
-// ---------------------------------------------------------------- pushing and popping
+// ---------------------------------------------------------------- enqueueing, dequeueing
 
 Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
                              std::size_t& enqueued) {
@@ -162,8 +165,8 @@ bool BoundedQueue::BeginEnqueue(Wait& wait) {
 void BoundedQueue::EndEnqueue() {
   Told told;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (--pending_enqueues_ == 0 && closed_)
-    TellAll(Side::kConsumers, told);  // it is the end now (3)
+  // It is the end now (3).
+  if (--pending_enqueues_ == 0 && closed_) TellAll(Side::kConsumers, told);
 }
 
 Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::size_t count,
@@ -185,7 +188,7 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
       Tell(Side::kProducers, 1, told);  // the place that we were told of
       throw;
     }
-    for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[enqueued++]));
+    for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[enqueued++]));  // 1
     Tell(Side::kConsumers, fit, told);
     if (enqueued == count) return Status::kOk;
   }
@@ -218,7 +221,7 @@ bool BoundedQueue::Return(QueueItem* items, std::size_t count) noexcept {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  for (std::size_t i = count; i > 0; --i) items_.PushFront(std::move(items[i - 1]));
+  for (std::size_t i = count; i > 0; --i) items_.PushFront(std::move(items[i - 1]));  // 2
   Tell(Side::kConsumers, count, told);
   return true;
 }
@@ -267,7 +270,7 @@ bool BoundedQueue::Await(Side side, const Wait& wait, const std::shared_ptr<Queu
   if (MayProgress(side, wait)) return false;
   if (waiter->is_listed_) return true;
   waiter->place_ = listed.insert(listed.end(), waiter);
-  waiter->is_listed_ = true;
+  waiter->is_listed_ = true;  // 4
   ++CountsAt(side).listed;
   return true;
 }
