@@ -2,18 +2,13 @@
  * One coordinator in this JavaScript thread: what the public `Coordinator` object
  * and everything else here share. It outlives that object while a wait is pending
  * or a signal is handed out.
- *
- * How news arrives. Native code notes the attachment's token and rings (at most
- * once until answered); `answer` takes the tokens and calls `check` on each. What
- * this thread does itself does not ring: it calls `drain` right after, which does
- * the same, so that its own signal has aborted when the call returns. `check`
- * compares state, not events: every step may be repeated and nothing is lost when
- * several changes arrive as one.
+ * News arrives by doorbell.ts.
  */
 
 import { setMaxListeners } from 'node:events';
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
 import { invalidType } from './arguments.ts';
+import { drain, hold, listen, release, unlisten } from './doorbell.ts';
 import { abortReason, type Carried, echoes, markEcho } from './error-identity.ts';
 import { decode, encode } from './error-record.ts';
 import { SelfJoinError } from './errors.ts';
@@ -24,7 +19,6 @@ import {
   type NativeRecord,
   OUTCOMES,
   type Outcome,
-  onNative,
   type RequesterOptions,
   STOP_KINDS,
 } from './native.ts';
@@ -47,9 +41,7 @@ const now = performance.now.bind(performance);
 const SLICE_MS = 50;
 const MAX_HELD = 64;
 
-/** Who wants to be told of news, by token: pending waits, joins, signals. */
-const watching = new Map<number, { check(): void }>();
-/** Of those, the ones whose public object is gone, but that others could still stop. */
+/** Those who listen though their public object is gone, as others could still stop them. */
 const abandoned = new Set<Attachment>();
 /** Of the public objects. */
 const attachments = new WeakMap<object, Attachment>();
@@ -57,33 +49,6 @@ const byCoordinator = new Map<string, WeakRef<Attachment>>();
 const collected = new FinalizationRegistry<string>((id) => {
   if (byCoordinator.get(id)?.deref() === undefined) byCoordinator.delete(id);
 });
-
-function deliver(): void {
-  for (const token of binding().takeDirty()) watching.get(token)?.check();
-}
-
-/** `token`: of the only attachment that has news. */
-function answer(token?: number): void {
-  if (token === undefined) deliver();
-  else watching.get(token)?.check();
-}
-
-/**
- * Delivers the news that there is. After any call that may have changed state.
- * Abort listeners run in here, and may call in again.
- */
-export function drain(): void {
-  if (watching.size > 0) deliver(); // else it would be in the way of a blocked worker that wakes
-}
-
-/** From now on `listener` is told of news of what has this token, and kept alive. */
-export function listen(token: number, listener: { check(): void }): void {
-  watching.set(token, listener);
-}
-
-export function unlisten(token: number): void {
-  watching.delete(token);
-}
 
 let sweeping = false;
 
@@ -96,28 +61,6 @@ function sweepSoon(): void {
     for (const attachment of abandoned) if (attachment.letGo()) abandoned.delete(attachment);
   }).unref();
 }
-
-/** Pending promises of this thread; while there are any, its event loop stays alive. */
-let pending = 0;
-
-/** Keeps the event loop alive until as many calls of `release`. */
-export function hold(): void {
-  if (pending++ === 0) binding().setDoorbellReferenced(true);
-}
-
-export function release(): void {
-  if (--pending === 0) binding().setDoorbellReferenced(false);
-}
-
-/** What to do once, when this thread first uses the package. Set by threads.ts. */
-export const onFirstUse: (() => void)[] = [];
-
-onNative({
-  ring: answer,
-  ready: () => {
-    for (const prepare of onFirstUse) prepare();
-  },
-});
 
 export class Attachment {
   readonly native: NativeAttachment;
@@ -170,7 +113,7 @@ export class Attachment {
     this.#facade = new WeakRef(coord);
     attachments.set(coord, this);
     abandoned.delete(this);
-    if (this.#interested) watching.set(this.native.token, this);
+    if (this.#interested) listen(this.native.token, this);
   }
 
   shouldStop(): boolean {
@@ -272,14 +215,14 @@ export class Attachment {
     if (this.#interested) return;
     this.#interested = true;
     this.#seen = this.native.setInterested(true) | 0; // as in the mirror
-    watching.set(this.native.token, this);
+    listen(this.native.token, this);
   }
 
   #unwatch(): void {
     if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
     if (!this.#interested) return;
     this.#interested = false;
-    watching.delete(this.native.token);
+    unlisten(this.native.token);
     this.native.setInterested(false);
   }
 
@@ -369,7 +312,7 @@ export class Attachment {
     if (!this.#signalling) return true;
     if (this.#waits.size > 0 || this.#joins.size > 0 || this.native.hasOtherOwners()) return false;
     this.check(); // the last of them may have stopped it before: that news is on its way
-    watching.delete(this.native.token);
+    unlisten(this.native.token);
     return true;
   }
 

@@ -10,8 +10,9 @@ import {
   invalidType,
   outOfRange,
 } from './arguments.ts';
-import { Attachment, attachmentBehind, listen, unlisten } from './attachment.ts';
+import { Attachment, attachmentBehind } from './attachment.ts';
 import type { Coordinator } from './coordinator.ts';
+import { listen, unlisten } from './doorbell.ts';
 import {
   CancelledError,
   DeadlineExceededError,

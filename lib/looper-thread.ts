@@ -8,13 +8,13 @@ import {
   invalidType,
   nameOf,
 } from './arguments.ts';
-import { type Attachment, attachmentBehind, hold, release } from './attachment.ts';
+import { attachmentBehind } from './attachment.ts';
 import type { Coordinator } from './coordinator.ts';
-import { FailedPreconditionError, SelfJoinError } from './errors.ts';
 import { loop } from './looper-loop.ts';
 import { type LooperTimes, MISSED_TICKS, type MissedTicks } from './looper-schedule.ts';
 import type { LooperWork } from './looper-worker.ts';
-import { enclosingTasks, registerUnstarted, runAs, runInWorker, type Watch } from './threads.ts';
+import { OwnThread } from './own-thread.ts';
+import { runInWorker } from './threads.ts';
 
 export type LooperThreadOptions = {
   /**
@@ -55,12 +55,10 @@ function checkTarget(
  */
 export class LooperThread {
   readonly name: string;
-  readonly #attachment: Attachment;
   readonly #times: LooperTimes;
   readonly #target: ((...args: any[]) => unknown) | URL | undefined;
   readonly #args: readonly unknown[];
-  readonly #watch: Watch;
-  #ended: Promise<void> = Promise.resolve();
+  readonly #thread: OwnThread;
 
   /**
    * Registers itself: `coord.threads` lists it, and until it is started it holds up no
@@ -72,7 +70,7 @@ export class LooperThread {
    *   (`ERR_OUT_OF_RANGE`); DataCloneError: args of a module that cannot be cloned
    */
   constructor(coord: Coordinator, intervalMs: number | null, options?: LooperThreadOptions) {
-    this.#attachment = attachmentBehind('coord', coord);
+    const attachment = attachmentBehind('coord', coord);
     if (intervalMs !== null) checkDuration('intervalMs', intervalMs);
     const { target, args, name, missedTicks = 'burst' } = checkOptions('options', options);
     if (name !== undefined) checkString('options.name', name);
@@ -95,7 +93,7 @@ export class LooperThread {
     const ownName = new.target === LooperThread ? undefined : nameOf(new.target);
     this.name =
       name ?? (typeof target === 'function' ? nameOf(target) : undefined) ?? ownName ?? 'looper';
-    this.#watch = registerUnstarted(this.#attachment, this, 'looper', this.name);
+    this.#thread = new OwnThread(attachment, this, 'looper', this.name);
   }
 
   /** A looper, started. Throws what the constructor throws. */
@@ -118,7 +116,7 @@ export class LooperThread {
 
   /** Started and not ended. */
   get alive(): boolean {
-    return this.#watch.started && !this.#watch.ended;
+    return this.#thread.alive;
   }
 
   /**
@@ -129,13 +127,9 @@ export class LooperThread {
    *   without a target has no `runLoop` of its own
    */
   start(): this {
-    if (this.#watch.started) {
-      throw new FailedPreconditionError(`The looper '${this.name}' was started before`);
-    }
+    this.#thread.refuseSecondStart();
     if (!this.#runsItself) checkTarget('options.target', this.#target);
-    this.#watch.start();
-    hold();
-    this.#ended = runAs(this.#attachment, this.#watch, () => this.#run()).then(release);
+    this.#thread.start(() => this.#run());
     return this;
   }
 
@@ -145,11 +139,8 @@ export class LooperThread {
    *
    * @throws (rejects) SelfJoinError: it is called from within the looper's own run
    */
-  async join(): Promise<void> {
-    if (this.alive && enclosingTasks(this.#attachment).includes(this.#watch.id)) {
-      throw new SelfJoinError('A looper cannot join itself: it would wait for its own end');
-    }
-    await this.#ended;
+  join(): Promise<void> {
+    return this.#thread.join();
   }
 
   /** Called before the first run, on this thread, even if a stop is requested already. */
@@ -175,24 +166,26 @@ export class LooperThread {
     try {
       await (this.#target instanceof URL ? this.#loopInWorker(this.#target) : this.#loopHere());
     } catch (error) {
-      this.#watch.fail(error, { via: 'exception' }); // now: the others need not wait for stopLoop
+      this.#thread.watch.fail(error, { via: 'exception' }); // now: the others need not wait for stopLoop
     }
     await this.stopLoop();
   }
 
   #loopHere(): Promise<void> {
-    return loop(this.#attachment, this.#watch.generation, this.#times, () => this.runLoop());
+    const { attachment, watch } = this.#thread;
+    return loop(attachment, watch.generation, this.#times, () => this.runLoop());
   }
 
   async #loopInWorker(target: URL): Promise<void> {
-    if (this.#watch.stopWasRequested) return;
+    const { attachment, watch } = this.#thread;
+    if (watch.stopWasRequested) return;
     const workerData: LooperWork = {
       module: target.href,
       args: [...this.#args],
       times: this.#times,
-      since: this.#watch.generation,
+      since: watch.generation,
     };
     const url = new URL('./looper-worker.js', import.meta.url);
-    await runInWorker(this.#attachment, this.#watch, url, { name: this.name, workerData });
+    await runInWorker(attachment, watch, url, { name: this.name, workerData });
   }
 }

@@ -331,7 +331,7 @@ let ready: () => void = () => {};
 /**
  * What to do when native code rings (with the token of the attachment that has
  * news, or without, if there are several), and once when the addon has been loaded.
- * Registered by attachment.ts, so that this file imports nothing of ours.
+ * Registered by doorbell.ts, so that this file imports nothing of ours.
  */
 export function onNative(hooks: { ring: (token?: number) => void; ready: () => void }): void {
   ring = hooks.ring;

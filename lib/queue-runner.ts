@@ -14,10 +14,11 @@ import { Attachment, attachmentBehind } from './attachment.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 import type { Coordinator } from './coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from './coordinator-options.ts';
-import { FailedPreconditionError, InvalidArgumentError, SelfJoinError } from './errors.ts';
+import { InvalidArgumentError } from './errors.ts';
+import { OwnThread } from './own-thread.ts';
 import { runOp } from './queue-runner-loop.ts';
 import type { QueueRunnerWork } from './queue-runner-worker.ts';
-import { enclosingTasks, registerUnstarted, runAs, runInWorker, type Watch } from './threads.ts';
+import { runInWorker } from './threads.ts';
 
 /**
  * What a thread calls again and again: a function, on the event loop of this JavaScript
@@ -52,44 +53,34 @@ export interface QueueRunnerThread {
   join(): Promise<void>;
 }
 
-/** As it is listed, and joined, by a coordinator: the program's, or one of its own. */
 class RunnerThread implements QueueRunnerThread {
   readonly name: string;
-  readonly attachment: Attachment;
-  readonly watch: Watch;
-  readonly #body: (thread: RunnerThread) => Promise<void>;
-  #ended: Promise<void> = Promise.resolve();
+  readonly #thread: OwnThread;
+  readonly #body: (thread: OwnThread) => Promise<void>;
 
+  /** `attachment`: of the program's coordinator, or of one of its own. */
   constructor(
     attachment: Attachment,
     name: string,
     kind: 'task' | 'worker',
-    body: (thread: RunnerThread) => Promise<void>,
+    body: (thread: OwnThread) => Promise<void>,
   ) {
-    this.attachment = attachment;
     this.name = name;
     this.#body = body;
-    this.watch = registerUnstarted(attachment, this, kind, name);
+    this.#thread = new OwnThread(attachment, this, kind, name);
   }
 
   get alive(): boolean {
-    return this.watch.started && !this.watch.ended;
+    return this.#thread.alive;
   }
 
   start(): this {
-    if (this.watch.started) {
-      throw new FailedPreconditionError(`The thread '${this.name}' was started before`);
-    }
-    this.watch.start();
-    this.#ended = runAs(this.attachment, this.watch, () => this.#body(this));
+    this.#thread.start(() => this.#body(this.#thread));
     return this;
   }
 
-  async join(): Promise<void> {
-    if (this.alive && enclosingTasks(this.attachment).includes(this.watch.id)) {
-      throw new SelfJoinError('A thread cannot join itself: it would wait for its own end');
-    }
-    await this.#ended;
+  join(): Promise<void> {
+    return this.#thread.join();
   }
 }
 
@@ -197,12 +188,12 @@ export class QueueRunner {
       const name = `${prefix}-${nameOfOp(op, index)}`;
       // Without a coordinator each has one of its own, for its error.
       const own = shared ?? Attachment.create(name, [], 0);
-      const body = (thread: RunnerThread): Promise<void> =>
+      const body = (thread: OwnThread): Promise<void> =>
         this.#runThread(thread, op, coordinator, allEnded);
       return new RunnerThread(own, name, typeof op === 'function' ? 'task' : 'worker', body);
     });
     if (shared !== undefined) {
-      const body = ({ watch }: RunnerThread): Promise<void> =>
+      const body = ({ watch }: OwnThread): Promise<void> =>
         this.#closeOnStop(shared, watch.generation, allEnded.signal);
       threads.push(new RunnerThread(shared, `${prefix}-close_on_stop`, 'task', body));
     }
@@ -211,7 +202,7 @@ export class QueueRunner {
   }
 
   async #runThread(
-    thread: RunnerThread,
+    thread: OwnThread,
     op: EnqueueOp,
     coord: Coordinator | undefined,
     allEnded: AbortController,
@@ -233,7 +224,7 @@ export class QueueRunner {
   }
 
   async #runInWorker(
-    { attachment, watch, name }: RunnerThread,
+    { attachment, watch }: OwnThread,
     op: URL,
     coord: Coordinator | undefined,
   ): Promise<void> {
@@ -246,7 +237,7 @@ export class QueueRunner {
       since: watch.generation,
     };
     const url = new URL('./queue-runner-worker.js', import.meta.url);
-    await runInWorker(attachment, watch, url, { name, workerData });
+    await runInWorker(attachment, watch, url, { name: watch.name, workerData });
   }
 
   async #closeOnStop(attachment: Attachment, since: number, allEnded: AbortSignal): Promise<void> {

@@ -4,7 +4,7 @@
  */
 
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
-import { hold, release } from './attachment.ts';
+import { hold, release } from './doorbell.ts';
 import type { NativeQueue } from './native.ts';
 import { Timer } from './timer.ts';
 

@@ -2,7 +2,6 @@
 // and documents them, and is the only one to call them.
 #include <napi.h>
 
-#include <exception>
 #include <memory>
 #include <string>
 
@@ -23,13 +22,7 @@ using Info = Napi::CallbackInfo;
 
 template <Napi::Value (*function)(const Info&)>
 Napi::Value Checked(const Info& info) {
-  try {
-    return function(info);
-  } catch (const Napi::Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Napi::Error::New(info.Env(), std::string("allstop: ") + error.what());
-  }
+  return Guarded(info.Env(), [&] { return function(info); });
 }
 
 Napi::Value CreateCoordinator(const Info& info) {

@@ -1,6 +1,5 @@
 #include "attachment.h"
 
-#include <exception>
 #include <limits>
 #include <optional>
 #include <string>
@@ -44,13 +43,7 @@ template <Napi::Value (Attachment::*method)(const Napi::CallbackInfo&)>
 Napi::Value Attachment::Checked(const Info& info) {
   // Whatever this call changes, its own JavaScript looks at right after it.
   const Doorbell::Quiet quiet(*environment_->doorbell());
-  try {
-    return (this->*method)(info);
-  } catch (const Napi::Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Napi::Error::New(info.Env(), std::string("allstop: ") + error.what());
-  }
+  return Guarded(info.Env(), [&] { return (this->*method)(info); });
 }
 
 Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {

@@ -35,7 +35,6 @@ class Attachment final : public Napi::ObjectWrap<Attachment>, public Closable {
  private:
   using Info = Napi::CallbackInfo;
 
-  // What C++ throws becomes a JavaScript error; node-addon-api passes on its own.
   template <Napi::Value (Attachment::*method)(const Info&)>
   Napi::Value Checked(const Info& info);
 

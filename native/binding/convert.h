@@ -6,6 +6,7 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,18 @@ Napi::Array ToJsArray(Napi::Env env, const Items& items) {
   std::uint32_t index = 0;
   for (const auto& item : items) array.Set(index++, ToJs(env, item));
   return array;
+}
+
+// Calls `body`: what C++ throws becomes a JavaScript error, node-addon-api passes its own.
+template <typename Body>
+Napi::Value Guarded(Napi::Env env, Body body) {
+  try {
+    return body();
+  } catch (const Napi::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Napi::Error::New(env, std::string("allstop: ") + error.what());
+  }
 }
 
 // Makes `object` one that allstop_node.h knows; the capsule goes when it does.

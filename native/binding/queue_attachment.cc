@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <utility>
 
 #include "../abi/table.h"
@@ -125,13 +124,7 @@ class QueueAttachment::Ringer final : public core::QueueWaiter {
 
 template <Napi::Value (QueueAttachment::*method)(const Napi::CallbackInfo&)>
 Napi::Value QueueAttachment::Checked(const Info& info) {
-  try {
-    return (this->*method)(info);
-  } catch (const Napi::Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Napi::Error::New(info.Env(), std::string("allstop: ") + error.what());
-  }
+  return Guarded(info.Env(), [&] { return (this->*method)(info); });
 }
 
 Napi::Function QueueAttachment::Class(Napi::Env env, Environment& environment) {

@@ -33,7 +33,6 @@ class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public C
  private:
   using Info = Napi::CallbackInfo;
 
-  // What C++ throws becomes a JavaScript error; node-addon-api passes on its own.
   template <Napi::Value (QueueAttachment::*method)(const Info&)>
   Napi::Value Checked(const Info& info);
 

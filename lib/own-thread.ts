@@ -1,0 +1,45 @@
+/** A thread that the package runs for the program: registered first, started later, once. */
+
+import type { Attachment } from './attachment.ts';
+import { hold, release } from './doorbell.ts';
+import { FailedPreconditionError, SelfJoinError } from './errors.ts';
+import type { ThreadKind } from './native.ts';
+import { enclosingTasks, registerUnstarted, runAs, type Watch } from './threads.ts';
+
+export class OwnThread {
+  readonly attachment: Attachment;
+  readonly watch: Watch;
+  #ended: Promise<void> = Promise.resolve();
+
+  /** `owner`: the object that the program has of it, and may pass to a join. */
+  constructor(attachment: Attachment, owner: object, kind: ThreadKind, name: string) {
+    this.attachment = attachment;
+    this.watch = registerUnstarted(attachment, owner, kind, name);
+  }
+
+  get alive(): boolean {
+    return this.watch.started && !this.watch.ended;
+  }
+
+  /** @throws FailedPreconditionError */
+  refuseSecondStart(): void {
+    if (!this.watch.started) return;
+    throw new FailedPreconditionError(`The thread '${this.watch.name}' was started before`);
+  }
+
+  /** Until `body` has ended, the event loop stays alive and joins wait. */
+  start(body: () => Promise<void>): void {
+    this.refuseSecondStart();
+    this.watch.start();
+    hold();
+    this.#ended = runAs(this.attachment, this.watch, body).then(release);
+  }
+
+  /** Never rejects, but with SelfJoinError: what `body` fails with is the coordinator's. */
+  async join(): Promise<void> {
+    if (this.alive && enclosingTasks(this.attachment).includes(this.watch.id)) {
+      throw new SelfJoinError('A thread cannot join itself: it would wait for its own end');
+    }
+    await this.#ended;
+  }
+}

@@ -1,0 +1,22 @@
+/** What the workers have in common in which a module of the program's is run. */
+
+import { Attachment } from './attachment.ts';
+import { Coordinator } from './coordinator.ts';
+
+/** The coordinator of the thread that has started this worker. */
+export function ownCoordinator(): { coord: Coordinator; attachment: Attachment } {
+  const coord = Coordinator.current();
+  const attachment = coord && Attachment.behind(coord);
+  if (attachment === undefined) throw new Error('This module is for workers of the package');
+  return { coord: coord as Coordinator, attachment };
+}
+
+/** The default export of the module. `of`: what it is, for people: "a looper". */
+export async function defaultOf(
+  module: string,
+  of: string,
+): Promise<(...args: unknown[]) => unknown> {
+  const { default: target } = (await import(module)) as { default?: unknown };
+  if (typeof target === 'function') return target as (...args: unknown[]) => unknown;
+  throw new TypeError(`The module ${module} of ${of} has no function as its default export`);
+}
