@@ -1,9 +1,10 @@
 /** The one place that loads and types the native addon. */
 
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import * as workerThreads from 'node:worker_threads';
+import { candidates } from './binary.ts';
+import { type Attempt, unavailable } from './binary-failure.ts';
 
 /** How a stop came about. The names are those of native/binding/convert.cc. */
 export type Via =
@@ -302,26 +303,18 @@ export function threadName(): string {
 }
 
 function load(): Addon {
-  const require = createRequire(import.meta.url);
-  const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-  const platform = `${process.platform}-${process.arch}`;
-  const paths = [
-    join(root, 'build-cmake', 'Release', 'allstop.node'), // a development build
-    join(root, 'prebuilds', platform, 'allstop.node'),
-  ];
-  const failures: string[] = [];
-  for (const path of paths) {
+  const require = createRequire(import.meta.url ?? join(process.cwd(), 'bundle.js'));
+  const attempts: Attempt[] = [];
+  for (const { path, exists } of candidates()) {
+    if (!exists) continue;
     try {
+      if (!path.endsWith('.node')) throw new Error('the name of a native addon ends in .node');
       return require(path);
     } catch (error) {
-      const why = error instanceof Error ? error.message.split('\n')[0] : String(error);
-      failures.push(`  ${path}: ${why}`);
+      attempts.push({ path, error });
     }
   }
-  const error = new Error(
-    `allstop has no native binary that loads on ${platform} (${process.version}):\n${failures.join('\n')}`,
-  );
-  throw Object.assign(error, { code: 'ERR_ALLSTOP_UNAVAILABLE' });
+  throw unavailable(attempts);
 }
 
 let loaded: NativeBinding | undefined;

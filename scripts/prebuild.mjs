@@ -1,21 +1,83 @@
-// Builds the binary for this platform into prebuilds/, as it is published.
-// node-gyp would download Node's headers; those of a local installation are as
-// good, as the addon uses Node-API only.
+// Builds binaries into prebuilds/, as they are published:
+//   prebuild.mjs              this machine's
+//   prebuild.mjs --all        all that can be made on Linux; fails if one cannot
+//   prebuild.mjs --available  those of them whose tools are installed, and this machine's
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { fileOf, targets } from './targets.mjs';
+import { fetchToolchains } from './toolchains/fetch.mjs';
 
 const require = createRequire(import.meta.url);
-const prefix = resolve(dirname(process.execPath), '..');
-const env = { ...process.env };
-if (existsSync(join(prefix, 'include/node/node_api.h'))) env.npm_config_nodedir ??= prefix;
+const prebuildify = promisify(require('prebuildify'));
+const root = resolve(import.meta.dirname, '..');
+const say = (line) => process.stderr.write(`${line}\n`);
 
-const cli = join(dirname(require.resolve('prebuildify/package.json')), 'bin.js');
-const target = process.version.slice(1);
-const { status } = spawnSync(process.execPath, [cli, '--napi', '--strip', '-t', target], {
-  cwd: resolve(import.meta.dirname, '..'),
-  env,
-  stdio: ['ignore', process.env.CI ? 'ignore' : 'inherit', 'inherit'],
-});
-process.exit(status ?? 1);
+const has = (program) => spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
+const lacks = ({ cross }) =>
+  [...cross.programs, 'cmake', 'apt-get', 'dpkg-deb'].filter((program) => !has(program));
+const installs = ({ cross }) => `apt-get install ${cross.packages.join(' ')}`;
+
+async function build(target, options) {
+  say(`prebuild: ${fileOf(target)}`);
+  const { platform, arch, libc } = target;
+  await prebuildify({ cwd: root, platform, arch, napi: true, tagLibc: libc, ...options });
+}
+
+async function buildCross(target) {
+  if (target.platform === 'linux') fetchToolchains();
+  process.env.ALLSTOP_TARGET = target.name;
+  const nodeGyp = join(import.meta.dirname, 'cross-gyp.mjs');
+  await build(target, { nodeGyp, targets: [process.version.slice(1)] });
+}
+
+/**
+ * node-gyp with the system's compiler. It would download Node's headers; those of a local
+ * installation are as good, as the addon uses Node-API only.
+ */
+async function buildHost(target) {
+  const prefix = resolve(dirname(process.execPath), '..');
+  if (existsSync(join(prefix, 'include/node/node_api.h')))
+    process.env.npm_config_nodedir ??= prefix;
+  const nodeGyp = require.resolve('node-gyp/bin/node-gyp.js');
+  const quiet = Boolean(process.env.CI);
+  await build(target, { nodeGyp, strip: true, quiet, targets: [process.version.slice(1)] });
+}
+
+const { platform, arch } = process;
+const isMusl = process.report.getReport().header.glibcVersionRuntime === undefined;
+const host = targets.find(
+  (target) =>
+    target.platform === platform &&
+    target.arch === arch &&
+    (target.libc === undefined || target.libc === (isMusl ? 'musl' : 'glibc')),
+) ?? { name: `${platform}-${arch}`, platform, arch };
+
+const mode = process.argv[2];
+if (![undefined, '--all', '--available'].includes(mode)) {
+  say('Usage: prebuild.mjs [--all | --available]');
+  process.exit(2);
+}
+const isLinux = platform === 'linux' && arch === 'x64';
+const wanted = mode === undefined ? [host] : targets.filter(({ cross }) => isLinux && cross);
+if (!wanted.includes(host)) wanted.push(host);
+let failed = false;
+for (const target of wanted) {
+  const missing = isLinux && target.cross ? lacks(target) : undefined;
+  if (missing?.length === 0) {
+    await buildCross(target);
+  } else if (target === host && mode !== '--all') {
+    if (missing) {
+      say(`prebuild: without ${missing.join(', ')} the binary needs the glibc of this machine`);
+      say(`  ${installs(target)}`);
+    }
+    await buildHost(target);
+  } else if (missing) {
+    say(`prebuild: ${target.name} cannot be made without ${missing.join(', ')}`);
+    say(`  ${installs(target)}`);
+    failed ||= mode === '--all';
+  }
+}
+process.exit(failed ? 1 : 0);

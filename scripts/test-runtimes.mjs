@@ -103,7 +103,7 @@ function starter({ bin, args }) {
 // As lib/native.ts looks for them: a development build, else the binary as published.
 const addons = [
   'build-cmake/Release/allstop.node',
-  `prebuilds/${process.platform}-${process.arch}/allstop.node`,
+  `prebuilds/${process.platform}-${process.arch}/allstop.glibc.node`,
 ];
 const addon = addons.find((path) => existsSync(join(root, path)));
 const testAddon = 'test/addon/build/Release/test_addon.node';

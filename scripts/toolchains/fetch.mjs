@@ -1,0 +1,98 @@
+// Fills build-toolchains/ with what the prebuilt binaries for Linux are linked against:
+// old glibcs from npm, and Debian's static libc++ and musl, for both processors. Nothing
+// is installed, no rights are needed.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+
+export const folder = resolve(import.meta.dirname, '../../build-toolchains');
+export const ARCHES = ['x86_64', 'aarch64'];
+const DEBIAN_ARCH = { x86_64: 'amd64', aarch64: 'arm64' };
+const SYSROOTS = {
+  x86_64: '@napi-rs/cross-toolchain-x64-target-x86_64@1.0.0',
+  aarch64: '@napi-rs/cross-toolchain-x64-target-aarch64@1.0.3',
+};
+const DEBIAN = ['libc++-14-dev', 'libc++abi-14-dev', 'libunwind-14-dev', 'musl', 'musl-dev'];
+
+const run = (command, args, options = {}) =>
+  execFileSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], ...options });
+
+/** A step that is done once; what an interrupted one left is removed. */
+function once(name, make) {
+  const path = join(folder, name);
+  const done = `${path}.done`;
+  if (existsSync(done)) return;
+  rmSync(path, { recursive: true, force: true });
+  make(path);
+  writeFileSync(done, '');
+}
+
+/** Old glibcs, with the start files and libgcc of their compilers. */
+function fetchSysroots() {
+  once('npm', (path) => {
+    mkdirSync(path, { recursive: true });
+    writeFileSync(join(path, 'package.json'), '{ "private": true }\n');
+    const flags = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
+    run('npm', ['install', ...flags, ...Object.values(SYSROOTS)], { cwd: path });
+  });
+  const require = createRequire(join(folder, 'npm/'));
+  for (const arch of ARCHES) {
+    once(`gcc-${arch}`, (path) => {
+      const { toolchainPath } = require(SYSROOTS[arch].replace(/@[^@]*$/, ''));
+      mkdirSync(path);
+      run('tar', ['xJf', toolchainPath, '-C', path]);
+    });
+  }
+}
+
+/**
+ * Packages of Debian's, of the release that this machine has, unpacked into
+ * debian-ARCH. The state of apt is a private one: the system's may not know `arm64`.
+ */
+export function fetchDebian(name, packages, arches = ARCHES) {
+  const missing = arches.filter((arch) => !existsSync(join(folder, `${name}-${arch}.done`)));
+  if (missing.length === 0) return;
+  const apt = join(folder, 'apt');
+  mkdirSync(join(apt, 'lists/partial'), { recursive: true });
+  const flags = [
+    ...['APT::Architectures::=arm64', `Dir::State::Lists=${apt}/lists`, 'Debug::NoLocking=1'],
+    ...[`Dir::Cache::pkgcache=`, `Dir::Cache::srcpkgcache=`, 'APT::Sandbox::User='],
+  ].flatMap((option) => ['-o', option]);
+  run('apt-get', ['-qq', ...flags, 'update']);
+  for (const arch of missing) {
+    once(`${name}-${arch}`, (path) => {
+      const debs = join(path, 'debs');
+      mkdirSync(debs, { recursive: true });
+      const wanted = packages.map((each) => `${each}:${DEBIAN_ARCH[arch]}`);
+      run('apt-get', ['-qq', ...flags, 'download', ...wanted], { cwd: debs });
+      for (const deb of readdirSync(debs)) run('dpkg-deb', ['-x', join(debs, deb), path]);
+      rmSync(debs, { recursive: true });
+    });
+  }
+}
+
+/** What Debian's packages lack for linking against musl. */
+function completeMusl() {
+  for (const arch of ARCHES) {
+    once(`fortify-${arch}`, () => {
+      const debian = join(folder, `debian-${arch}`);
+      const link = join(debian, `lib/${arch}-linux-musl/libc.musl-${arch}.so.1`);
+      rmSync(link, { force: true });
+      symlinkSync('libc.so', link);
+      run('clang-14', [
+        ...[`--target=${arch}-unknown-linux-musl`, '-O2', '-fPIC', '-fvisibility=hidden'],
+        ...['-nostdlibinc', '-isystem', `${debian}/usr/include/${arch}-linux-musl`],
+        ...['-c', join(import.meta.dirname, 'fortify.c')],
+        ...['-o', join(folder, `fortify-${arch}.o`)],
+      ]);
+    });
+  }
+}
+
+export function fetchToolchains() {
+  mkdirSync(folder, { recursive: true });
+  fetchSysroots();
+  fetchDebian('debian', DEBIAN);
+  completeMusl();
+}

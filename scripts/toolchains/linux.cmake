@@ -1,0 +1,53 @@
+# CMake toolchain of the prebuilt binaries for Linux: clang and a static libc++ of
+# Debian's, against glibc 2.17 or musl. ALLSTOP_ARCH is x86_64 or aarch64, ALLSTOP_LIBC
+# glibc or musl; ALLSTOP_TOOLCHAINS is the folder that fetch.mjs fills.
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ALLSTOP_ARCH ALLSTOP_LIBC ALLSTOP_TOOLCHAINS)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${ALLSTOP_ARCH})
+set(CMAKE_C_COMPILER clang-14)
+set(CMAKE_CXX_COMPILER clang++-14)
+
+set(_gcc ${ALLSTOP_TOOLCHAINS}/gcc-${ALLSTOP_ARCH})
+set(_debian ${ALLSTOP_TOOLCHAINS}/debian-${ALLSTOP_ARCH})
+set(_llvm ${_debian}/usr/lib/llvm-14)
+set(_libcxx "${_llvm}/lib/libc++.a ${_llvm}/lib/libc++abi.a ${_llvm}/lib/libunwind.a")
+set(_compile "--gcc-toolchain=${_gcc} -ffunction-sections -fdata-sections")
+set(_link "-fuse-ld=lld-14 -Wl,--gc-sections,--icf=all,-O2,-s,--as-needed,--build-id=none")
+
+if(ALLSTOP_LIBC STREQUAL "glibc")
+  set(_triple ${ALLSTOP_ARCH}-unknown-linux-gnu)
+  set(CMAKE_SYSROOT ${_gcc}/${_triple}/sysroot)
+  set(_cxx_include "-nostdinc++ -isystem ${_llvm}/include/c++/v1")
+  set(_link "${_link} -nostdlib++ -static-libgcc")
+  set(_libraries "${_libcxx} -lpthread -ldl")
+else()
+  set(_triple ${ALLSTOP_ARCH}-unknown-linux-musl)
+  set(_musl ${ALLSTOP_ARCH}-linux-musl)
+  set(_crt ${_debian}/usr/lib/${_musl})
+  file(GLOB _gcc_lib ${_gcc}/lib/gcc/*/*)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-resource-dir
+    OUTPUT_VARIABLE _resources OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(_c_include "-isystem ${_debian}/usr/include/${_musl} -isystem ${_resources}/include")
+  set(_compile "${_compile} -nostdinc")
+  # In this order: the headers of libc++ include those of C, these the compiler's.
+  set(_cxx_include "-isystem ${_llvm}/include/c++/v1 ${_c_include} -D_LIBCPP_HAS_MUSL_LIBC")
+  set(CMAKE_C_FLAGS_INIT "${_compile} ${_c_include}")
+  set(_link "${_link} -nostdlib -L${_crt} ${_crt}/crti.o ${_gcc_lib}/crtbeginS.o")
+  # The name under which every musl knows itself, and no glibc does.
+  set(_libraries "${ALLSTOP_TOOLCHAINS}/fortify-${ALLSTOP_ARCH}.o ${_libcxx}")
+  string(APPEND _libraries " -L${_debian}/lib/${_musl} -l:libc.musl-${ALLSTOP_ARCH}.so.1")
+  string(APPEND _libraries " ${_gcc_lib}/libgcc.a ${_gcc_lib}/crtendS.o ${_crt}/crtn.o")
+endif()
+if(NOT CMAKE_C_FLAGS_INIT)
+  set(CMAKE_C_FLAGS_INIT "${_compile}")
+endif()
+set(CMAKE_C_COMPILER_TARGET ${_triple})
+set(CMAKE_CXX_COMPILER_TARGET ${_triple})
+set(CMAKE_CXX_FLAGS_INIT "${_compile} ${_cxx_include}")
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "${_link}")
+set(CMAKE_CXX_STANDARD_LIBRARIES "${_libraries}")
+
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
