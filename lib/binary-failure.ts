@@ -7,7 +7,7 @@ import {
   type Origin,
   OVERRIDE,
   platformName,
-  prebuilt,
+  prebuiltPlatforms,
   root,
 } from './binary.ts';
 import { UnavailableError } from './errors.ts';
@@ -99,7 +99,7 @@ function diagnoseMissing(origin: Origin): { cause: string; remedy: string } {
   if (origin === 'override') {
     return { cause: `${OVERRIDE} names a file that is not there`, remedy: `correct or unset it` };
   }
-  const there = prebuilt();
+  const there = prebuiltPlatforms();
   if (there.length === 0) {
     return {
       cause:
@@ -127,7 +127,7 @@ export function explainFailure(attempts: Attempt[]): Failure {
     last === undefined
       ? diagnoseMissing(origin ?? 'prebuilt')
       : diagnose(last, origin ?? 'prebuilt');
-  return { cause, remedy, lookedFor: platformName(), there: prebuilt() };
+  return { cause, remedy, lookedFor: platformName(), there: prebuiltPlatforms() };
 }
 
 /** The error of a program that needs the binary, and has none. */

@@ -119,7 +119,7 @@ export function candidates(): Candidate[] {
 }
 
 /** What prebuilds/ holds, as in the names of platforms. */
-export function prebuilt(): string[] {
+export function prebuiltPlatforms(): string[] {
   const names = new Set<string>();
   for (const each of roots()) {
     try {

@@ -56,8 +56,12 @@ export function fetchDebian(name, packages, arches = ARCHES) {
   const apt = join(folder, 'apt');
   mkdirSync(join(apt, 'lists/partial'), { recursive: true });
   const flags = [
-    ...['APT::Architectures::=arm64', `Dir::State::Lists=${apt}/lists`, 'Debug::NoLocking=1'],
-    ...[`Dir::Cache::pkgcache=`, `Dir::Cache::srcpkgcache=`, 'APT::Sandbox::User='],
+    'APT::Architectures::=arm64',
+    'APT::Sandbox::User=',
+    'Debug::NoLocking=1',
+    `Dir::State::Lists=${apt}/lists`,
+    'Dir::Cache::pkgcache=',
+    'Dir::Cache::srcpkgcache=',
   ].flatMap((option) => ['-o', option]);
   run('apt-get', ['-qq', ...flags, 'update']);
   for (const arch of missing) {
@@ -80,12 +84,11 @@ function completeMusl() {
       const link = join(debian, `lib/${arch}-linux-musl/libc.musl-${arch}.so.1`);
       rmSync(link, { force: true });
       symlinkSync('libc.so', link);
-      run('clang-14', [
-        ...[`--target=${arch}-unknown-linux-musl`, '-O2', '-fPIC', '-fvisibility=hidden'],
-        ...['-nostdlibinc', '-isystem', `${debian}/usr/include/${arch}-linux-musl`],
-        ...['-c', join(import.meta.dirname, 'fortify.c')],
-        ...['-o', join(folder, `fortify-${arch}.o`)],
-      ]);
+      const flags = `--target=${arch}-unknown-linux-musl -O2 -fPIC -fvisibility=hidden -nostdlibinc`;
+      const include = `${debian}/usr/include/${arch}-linux-musl`;
+      const source = join(import.meta.dirname, 'fortify.c');
+      const output = join(folder, `fortify-${arch}.o`);
+      run('clang-14', [...flags.split(' '), '-isystem', include, '-c', source, '-o', output]);
     });
   }
 }
