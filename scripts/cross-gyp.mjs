@@ -2,36 +2,28 @@
 // What prebuildify runs in place of node-gyp for a target that is not this machine:
 // CMake with a toolchain of ours. ALLSTOP_TARGET names the target.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { include_dir as headers, symbols } from 'node-api-headers';
 import { targets } from './targets.mjs';
 import { folder as toolchains } from './toolchains/fetch.mjs';
 
-const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, '..');
 const recipes = join(root, 'scripts/toolchains');
 const target = targets.find(({ name }) => name === process.env.ALLSTOP_TARGET);
 const build = join(root, 'build-prebuilds', target.name);
-const headers = dirname(require.resolve('node-api-headers/package.json'));
 mkdirSync(build, { recursive: true });
 
 const run = (command, args, options = {}) =>
   execFileSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], ...options });
 
-/** Every function of Node-API, imported from the running program when first called. */
+/** The functions of Node-API 8, imported from the running program when first called. */
 function importLibrary() {
-  const names = ['js_native_api', 'node_api'].flatMap((file) =>
-    readFileSync(join(headers, `def/${file}.def`), 'utf8').match(/\b(?:node_api|napi)_[a-z]\w*/g),
-  );
-  // One line of the list lacks its end: "node_api_create_property_key_utf8NAME NODE.EXE".
-  const functions = new Set(names.map((name) => name.replace(/NAME$/, '')));
-  functions.delete('node_api'); // of "NAME NODE_API.EXE"
+  const { node_api_symbols: node, js_native_api_symbols: engine } = symbols.v8;
   const definition = join(build, 'node.def');
   const library = join(build, 'libnode.a');
-  writeFileSync(definition, `LIBRARY node.exe\nEXPORTS\n${[...functions].join('\n')}\n`);
-  const tool = 'x86_64-w64-mingw32-dlltool';
-  run(tool, ['-d', definition, '-D', 'node.exe', '-y', library]);
+  writeFileSync(definition, `LIBRARY node.exe\nEXPORTS\n${[...node, ...engine].join('\n')}\n`);
+  run('x86_64-w64-mingw32-dlltool', ['-d', definition, '-D', 'node.exe', '-y', library]);
   return library;
 }
 
@@ -53,7 +45,7 @@ const flags = Object.entries({
   CMAKE_BUILD_TYPE: 'Release',
   // Eight binaries have to fit into one small tarball; mingw's are the largest.
   CMAKE_CXX_FLAGS_RELEASE: target.platform === 'win32' ? '-Os -DNDEBUG' : '-O2 -DNDEBUG',
-  CMAKE_JS_INC: join(headers, 'include'),
+  CMAKE_JS_INC: headers,
   ALLSTOP_ADDON: 'ON',
 }).map(([name, value]) => `-D${name}=${value}`);
 

@@ -76,26 +76,38 @@ export function fetchDebian(name, packages, arches = ARCHES) {
   }
 }
 
-/** What Debian's packages lack for linking against musl. */
-function completeMusl() {
-  for (const arch of ARCHES) {
-    once(`fortify-${arch}`, () => {
+/** Compiles what Debian's static libc++ expects of its C library and its compiler. */
+function compile(source, arch, ...flags) {
+  const output = join(folder, `${source}-${arch}.o`);
+  const common = `--target=${arch}-unknown-linux-musl -O2 -fPIC -fvisibility=hidden`.split(' ');
+  run('clang-14', [
+    ...common,
+    ...flags,
+    '-c',
+    join(import.meta.dirname, `${source}.c`),
+    '-o',
+    output,
+  ]);
+}
+
+function completeDebian() {
+  once('completed', () => {
+    for (const arch of ARCHES) {
       const debian = join(folder, `debian-${arch}`);
+      // The name under which every musl knows itself, and no glibc does.
       const link = join(debian, `lib/${arch}-linux-musl/libc.musl-${arch}.so.1`);
       rmSync(link, { force: true });
       symlinkSync('libc.so', link);
-      const flags = `--target=${arch}-unknown-linux-musl -O2 -fPIC -fvisibility=hidden -nostdlibinc`;
       const include = `${debian}/usr/include/${arch}-linux-musl`;
-      const source = join(import.meta.dirname, 'fortify.c');
-      const output = join(folder, `fortify-${arch}.o`);
-      run('clang-14', [...flags.split(' '), '-isystem', include, '-c', source, '-o', output]);
-    });
-  }
+      compile('fortify', arch, '-nostdlibinc', '-isystem', include);
+    }
+    compile('outline_atomics', 'aarch64', '-mno-outline-atomics', '-ffreestanding');
+  });
 }
 
 export function fetchToolchains() {
   mkdirSync(folder, { recursive: true });
   fetchSysroots();
   fetchDebian('debian', DEBIAN);
-  completeMusl();
+  completeDebian();
 }

@@ -1,0 +1,17 @@
+/* Debian compiles its static libc++ for arm64 with calls to these functions of newer
+ * libgccs, which choose between two kinds of atomic instructions at run time. The one
+ * kind that every processor has is enough here. */
+#include <stdint.h>
+
+uint32_t __aarch64_ldadd4_acq_rel(uint32_t value, uint32_t *at) {
+  return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
+}
+
+uint64_t __aarch64_ldadd8_acq_rel(uint64_t value, uint64_t *at) {
+  return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
+}
+
+uint64_t __aarch64_cas8_acq_rel(uint64_t expected, uint64_t desired, uint64_t *at) {
+  __atomic_compare_exchange_n(at, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  return expected;
+}
