@@ -1,7 +1,7 @@
 // std::condition_variable, but that setting the wall clock moves no timed wait. The
 // standard's may wait on that clock underneath, whichever it was given (libc++'s does where
-// there is no pthread_cond_clockwait: before glibc 2.30, on musl, on Apple's): set back by
-// an hour, it may make an hour of 50 ms.
+// there is no pthread_cond_clockwait: before glibc 2.30, on musl, on Apple's): if it is
+// set back by an hour, 50 ms may last an hour.
 #ifndef ALLSTOP_CORE_CONDITION_VARIABLE_H_
 #define ALLSTOP_CORE_CONDITION_VARIABLE_H_
 
@@ -33,8 +33,8 @@ using ConditionVariable = std::condition_variable;
 // does not say why it ended: who waits looks at its predicate, and asks the clock.
 class ConditionVariable {
  public:
-  // Unlike the standard's it may throw, std::system_error: where the system has to
-  // allocate for it, and cannot. (glibc and musl never do.)
+  // Throws std::system_error, as the standard allows: where the system has to allocate
+  // for it, and cannot. (glibc and musl never do.)
   ConditionVariable() {
 #ifdef __APPLE__
     Check(pthread_cond_init(&condition_, nullptr));
