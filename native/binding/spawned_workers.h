@@ -2,7 +2,6 @@
 #ifndef ALLSTOP_BINDING_SPAWNED_WORKERS_H_
 #define ALLSTOP_BINDING_SPAWNED_WORKERS_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "../core/condition_variable.h"
 #include "../core/coordinator.h"
 
 namespace allstop::binding {
@@ -48,7 +48,7 @@ class SpawnedWorkers {
   static constexpr std::size_t kMaxUncaught = 64;
 
   std::mutex mutex_;  // taken with no other lock held; guards what follows
-  std::condition_variable ended_;
+  core::ConditionVariable ended_;
   std::uint64_t next_ticket_ = 1;
   std::set<std::uint64_t> in_progress_;
   std::unordered_map<std::uint32_t, Spawned> spawned_;

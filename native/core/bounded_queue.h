@@ -3,7 +3,6 @@
 #ifndef ALLSTOP_CORE_BOUNDED_QUEUE_H_
 #define ALLSTOP_CORE_BOUNDED_QUEUE_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "condition_variable.h"
 #include "coordinator.h"
 #include "deadline.h"
 #include "queue_ring.h"
@@ -119,7 +119,7 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   };
   // And who they are.
   struct Waiters {
-    std::condition_variable changed;
+    ConditionVariable changed;
     std::list<std::shared_ptr<QueueWaiter>> listed;  // the longest first
   };
 
@@ -133,7 +133,7 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
 
    private:
     friend class BoundedQueue;
-    std::condition_variable* changed_ = nullptr;
+    ConditionVariable* changed_ = nullptr;
     std::uint32_t threads_ = 0;  // to notify
     bool all_threads_ = false;
     std::list<std::shared_ptr<QueueWaiter>> waiters_;

@@ -3,7 +3,6 @@
 #define ALLSTOP_CORE_COORDINATOR_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -14,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "condition_variable.h"
 #include "deadline.h"
 #include "status.h"
 #include "stop_callback.h"
@@ -212,7 +212,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const int depth_;  // 0 without a parent
 
   mutable std::mutex mutex_;                 // guards all that follows
-  std::condition_variable stop_changed_;     // the stop waiters
+  ConditionVariable stop_changed_;           // the stop waiters
   std::atomic<std::uint32_t> stop_word_{0};  // written under it, read without
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
@@ -224,9 +224,9 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   std::vector<std::shared_ptr<Observer>> observers_;
   std::unordered_set<Coordinator*> children_;
   // Up to here what every request touches: it takes its time to be fetched.
-  std::condition_variable join_changed_;   // the blocking joins
-  std::condition_variable callback_done_;  // RemoveStopCallback
-  SuppressedError reported_;               // without a stop; its error may be null
+  ConditionVariable join_changed_;   // the blocking joins
+  ConditionVariable callback_done_;  // RemoveStopCallback
+  SuppressedError reported_;         // without a stop; its error may be null
   std::vector<SuppressedError> suppressed_;
   std::uint32_t suppressed_count_ = 0;
   std::list<std::string> past_ids_;  // of cleared stops, the newest last

@@ -4,9 +4,10 @@
 #define ALLSTOP_CORE_DEADLINE_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
+
+#include "condition_variable.h"
 
 namespace allstop::core {
 
@@ -39,10 +40,10 @@ class Deadline {
   double RemainingMs() const;
 
   // Waits on `cv` until `done()` or the deadline; returns `done()`. The clock is
-  // asked again after every wake-up, since some C++ libraries wait on the wall
-  // clock underneath.
+  // asked again after every wake-up: it may be spurious, or (on Windows) of a wait
+  // on another clock.
   template <typename Predicate>
-  bool Wait(std::condition_variable& cv, std::unique_lock<std::mutex>& lock, Predicate done) const {
+  bool Wait(ConditionVariable& cv, std::unique_lock<std::mutex>& lock, Predicate done) const {
     while (!done()) {
       if (IsNever()) {
         cv.wait(lock);

@@ -3,12 +3,13 @@
 #define ALLSTOP_CORE_REQUESTER_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "condition_variable.h"
 
 namespace allstop::core {
 
@@ -61,7 +62,7 @@ class Origin {
  private:
   std::atomic<bool> is_complete_{false};
   mutable std::mutex mutex_;  // last in the lock order; guards what follows
-  mutable std::condition_variable completed_;
+  mutable ConditionVariable completed_;
   std::thread::id teller_;  // the thread that completes it
   Requester requester_;     // constant once is_complete_
 };

@@ -1,11 +1,12 @@
 #include "stop_timer.h"
 
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
+
+#include "condition_variable.h"
 
 namespace allstop::core {
 namespace {
@@ -95,7 +96,7 @@ class StopTimer {
   }
 
   std::mutex mutex_;  // taken with no other lock held; guards what follows
-  std::condition_variable nearest_changed_;
+  ConditionVariable nearest_changed_;
   bool running_ = false;
   std::uint64_t next_id_ = 1;
   Queue queue_;

@@ -4,9 +4,10 @@
 
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <limits>
 #include <mutex>
+
+#include "core/condition_variable.h"
 
 namespace allstop::core {
 namespace {
@@ -60,7 +61,7 @@ TEST(DeadlineTest, CountsFromItsStart) {
 
 TEST(DeadlineTest, AWaitAnswersWithItsPredicateNotWithTheClock) {
   std::mutex mutex;
-  std::condition_variable cv;
+  ConditionVariable cv;
   std::unique_lock<std::mutex> lock(mutex);
   EXPECT_TRUE(Deadline::After(0).Wait(cv, lock, [] { return true; }));
   EXPECT_TRUE(Deadline::Never().Wait(cv, lock, [] { return true; }));
@@ -69,7 +70,7 @@ TEST(DeadlineTest, AWaitAnswersWithItsPredicateNotWithTheClock) {
 
 TEST(DeadlineTest, AWaitIsNotShorterThanItsTimeout) {
   std::mutex mutex;
-  std::condition_variable cv;
+  ConditionVariable cv;
   std::unique_lock<std::mutex> lock(mutex);
   const auto start = Clock::now();
   EXPECT_FALSE(Deadline::After(20, start).Wait(cv, lock, [] { return false; }));

@@ -1,0 +1,104 @@
+// std::condition_variable, but that setting the wall clock moves no timed wait. The
+// standard's may wait on that clock underneath, whichever it was given (libc++'s does where
+// there is no pthread_cond_clockwait: before glibc 2.30, on musl, on Apple's): if it is
+// set back by an hour, 50 ms may last an hour.
+#ifndef ALLSTOP_CORE_CONDITION_VARIABLE_H_
+#define ALLSTOP_CORE_CONDITION_VARIABLE_H_
+
+#ifdef _WIN32
+#include <condition_variable>
+#else
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <limits>
+#include <mutex>
+#include <system_error>
+#endif
+
+namespace allstop::core {
+
+#ifdef _WIN32
+
+// Whose timed waits may end early, or count in another clock: who waits asks the clock
+// again. MSVC's sleeps for a span (SleepConditionVariableSRW), which no clock moves.
+using ConditionVariable = std::condition_variable;
+
+#else
+
+// What is used here of std::condition_variable. Wake-ups may be spurious, and a wait
+// does not say why it ended: who waits looks at its predicate, and asks the clock.
+class ConditionVariable {
+ public:
+  // Throws std::system_error, as the standard allows: where the system has to allocate
+  // for it, and cannot. (glibc and musl never do.)
+  ConditionVariable() {
+#ifdef __APPLE__
+    Check(pthread_cond_init(&condition_, nullptr));
+#else
+    pthread_condattr_t attributes;
+    Check(pthread_condattr_init(&attributes));
+    int error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    if (error == 0) error = pthread_cond_init(&condition_, &attributes);
+    pthread_condattr_destroy(&attributes);
+    Check(error);
+#endif
+  }
+  ~ConditionVariable() { pthread_cond_destroy(&condition_); }
+  ConditionVariable(const ConditionVariable&) = delete;
+  ConditionVariable& operator=(const ConditionVariable&) = delete;
+
+  void notify_one() noexcept { pthread_cond_signal(&condition_); }
+  void notify_all() noexcept { pthread_cond_broadcast(&condition_); }
+
+  void wait(std::unique_lock<std::mutex>& lock) {
+    pthread_cond_wait(&condition_, lock.mutex()->native_handle());
+  }
+  template <typename Predicate>
+  void wait(std::unique_lock<std::mutex>& lock, Predicate done) {
+    while (!done()) wait(lock);
+  }
+
+  // Any time point: one that has passed ends at once.
+  void wait_until(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point at) {
+#ifdef __APPLE__
+    // It has no clock to choose, but waits for a span. One of 0 would be for ever.
+    const auto now = std::chrono::steady_clock::now();
+    if (at <= now) return;
+    const timespec left = Timespec(at - now);
+    pthread_cond_timedwait_relative_np(&condition_, lock.mutex()->native_handle(), &left);
+#else
+    // steady_clock is CLOCK_MONOTONIC, in libstdc++ and in libc++.
+    const timespec until = Timespec(at.time_since_epoch());
+    pthread_cond_timedwait(&condition_, lock.mutex()->native_handle(), &until);
+#endif
+  }
+
+ private:
+  static void Check(int error) {
+    if (error != 0) throw std::system_error(error, std::generic_category(), "ConditionVariable");
+  }
+
+  // Within what a timespec holds: not negative, and where a time_t has 32 bits no more.
+  static timespec Timespec(std::chrono::nanoseconds span) {
+    using std::chrono::seconds;
+    span = std::max(span, std::chrono::nanoseconds::zero());
+    const auto whole = std::chrono::duration_cast<seconds>(span);
+    timespec time = {};
+    time.tv_sec = static_cast<std::time_t>(
+        std::min<std::int64_t>(whole.count(), std::numeric_limits<std::time_t>::max()));
+    time.tv_nsec = static_cast<long>((span - whole).count());
+    return time;
+  }
+
+  pthread_cond_t condition_;
+};
+
+#endif
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_CONDITION_VARIABLE_H_
