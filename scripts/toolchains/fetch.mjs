@@ -101,7 +101,7 @@ function completeDebian() {
       const include = `${debian}/usr/include/${arch}-linux-musl`;
       compile('fortify', arch, '-nostdlibinc', '-isystem', include);
     }
-    compile('outline_atomics', 'aarch64', '-mno-outline-atomics', '-ffreestanding');
+    compile('outline_atomics', 'aarch64', '-mno-outline-atomics', '-nostdlibinc', '-ffreestanding');
   });
 }
 
