@@ -8,7 +8,6 @@ import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { fileOf, targets } from './targets.mjs';
-import { fetchToolchains } from './toolchains/fetch.mjs';
 
 const require = createRequire(import.meta.url);
 const prebuildify = promisify(require('prebuildify'));
@@ -27,7 +26,6 @@ async function build(target, options) {
 }
 
 async function buildCross(target) {
-  if (target.platform === 'linux') fetchToolchains();
   process.env.ALLSTOP_TARGET = target.name;
   const nodeGyp = join(import.meta.dirname, 'cross-gyp.mjs');
   await build(target, { nodeGyp, targets: [process.version.slice(1)] });
