@@ -2,7 +2,7 @@
 // and symbols they need and export. Needs binutils, and build-toolchains/ for musl.
 //   npm run test:prebuilds            all that are there
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { symbols } from 'node-api-headers';
 import { fileOf, targets } from './targets.mjs';

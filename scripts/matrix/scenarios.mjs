@@ -1,4 +1,4 @@
-// What scripts/test-runtimes.mjs runs under each runtime: the lifecycle scripts, and what
+// What scripts/test-matrix.mjs runs under each runtime: the lifecycle scripts, and what
 // each must come to. A story returns what to print beside "ok" and throws otherwise.
 import assert from 'node:assert/strict';
 
@@ -127,20 +127,25 @@ async function pipeline(start) {
   assert.deepEqual({ threads, suppressed }, { threads: [], suppressed: [] });
 }
 
-export const scenarios = {
-  'terminate()': terminate,
-  'process.exit()': exit,
-  'native outlives worker': nativeOutlivesWorker,
-  'worker-only addon at exit': workerOnlyAddonAtExit,
-  'native threads at exit': nativeThreadsAtExit,
-  'posts from threads': posts,
-  'hot loop': hotLoop,
-  errors,
-  queues,
-  'queue runner, looper': pipeline,
-  'GC, 1,000 rounds': collected,
-  'cleared at once': cleared,
-  'event loop': eventLoop,
-  'first signal': firstSignal,
-  'second signal': secondSignal,
-};
+/** `isLive`: it talks with the script while that runs; `isPosix`: it needs real signals. */
+const scenario = (title, story, more = {}) => ({ title, story, ...more });
+const quick = { quick: true };
+const signal = { isLive: true, isPosix: true };
+
+export const scenarios = [
+  scenario('terminate()', terminate, quick),
+  scenario('process.exit()', exit, quick),
+  scenario('worker-only load; native outlives worker', nativeOutlivesWorker, quick),
+  scenario('worker-only load, at exit', workerOnlyAddonAtExit),
+  scenario('native threads at exit', nativeThreadsAtExit),
+  scenario('posts from threads', posts),
+  scenario('hot loop', hotLoop, quick),
+  scenario('errors across threads', errors, quick),
+  scenario('queues', queues, quick),
+  scenario('queue runner, looper', pipeline, quick),
+  scenario('GC, 1,000 rounds', collected),
+  scenario('cleared at once', cleared),
+  scenario('event loop', eventLoop),
+  scenario('first signal', firstSignal, signal),
+  scenario('second signal', secondSignal, signal),
+];

@@ -1,0 +1,97 @@
+// Writes what the matrix has seen into docs/platforms.md, and the table of the README.
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { release } from 'node:os';
+import { join } from 'node:path';
+import { fileOf, targets } from '../targets.mjs';
+import { notRun } from './runtimes.mjs';
+
+const NEEDS = {
+  glibc: 'glibc 2.17 or later',
+  musl: 'musl 1.2 or later',
+  win32: 'Windows 10 or later',
+  darwin: 'macOS 11 or later',
+};
+const needs = ({ platform, libc }) => NEEDS[libc ?? platform];
+const builtWhere = ({ cross, platform }) =>
+  cross ? 'on Linux, cross' : `on ${platform === 'darwin' ? 'macOS' : 'Windows'}, by CI`;
+
+const markdown = (head, rows) =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+/** What was run of a target: "Node 20, 22 (qemu-user)". */
+function runOn(target, results) {
+  const here = results.filter(({ runtime }) => runtime.target === target.name);
+  const groups = new Map();
+  for (const { runtime, outcomes } of here) {
+    const all = [...outcomes.values()].filter(({ outcome }) => outcome !== 'not run');
+    const fine = all.every(({ outcome }) => outcome === 'ok');
+    const how = `${runtime.through ? ` (${runtime.through})` : ''}${fine ? '' : ', with failures'}`;
+    groups.set(how, [...(groups.get(how) ?? []), runtime.name]);
+  }
+  const named = [...groups].map(([how, names]) => `${names.join(', ')}${how}`);
+  return named.join('; ').replaceAll(/, Node /g, ', ') || 'not yet run';
+}
+
+function targetRows(root, results) {
+  return targets.map((target) => {
+    const file = join(root, fileOf(target));
+    const size = existsSync(file) ? `${Math.round(statSync(file).size / 1000)} KB` : '';
+    return [target.name, needs(target), builtWhere(target), runOn(target, results), size];
+  });
+}
+
+function outcomeCell({ outcome, detail }) {
+  if (outcome === 'not run') return '';
+  if (outcome === 'failed') return '**failed**';
+  return detail ?? 'ok';
+}
+
+const replaceBetween = (text, mark, content) => {
+  const pattern = new RegExp(`(<!-- ${mark} -->)[^]*(<!-- end -->)`);
+  if (!pattern.test(text)) throw new Error(`There is no <!-- ${mark} --> to write into`);
+  return text.replace(pattern, `$1\n\n${content}\n\n$2`);
+};
+
+export function writePlatforms({ root, results, scenarios }) {
+  const rows = targetRows(root, results);
+  const headings = results.map(
+    ({ runtime: { name, version, target, through } }) =>
+      `${name.split(' ')[0]} ${version}<br>${target}${through ? `<br>${through}` : ''}`,
+  );
+  const matrix = scenarios.map(({ title }) => [
+    title,
+    ...results.map(({ outcomes }) => outcomeCell(outcomes.get(title))),
+  ]);
+  const failures = results.flatMap(({ runtime, outcomes }) =>
+    [...outcomes]
+      .filter(([, { outcome }]) => outcome === 'failed')
+      .map(([title, { why }]) => {
+        const line = why
+          .trim()
+          .split('\n')[0]
+          .replaceAll(/[`|<>]/g, "'")
+          .slice(0, 200);
+        return `- ${runtime.name} ${runtime.version} on ${runtime.target}, ${title}: ${line}`;
+      }),
+  );
+  const date = new Date().toISOString().slice(0, 10);
+  const content = [
+    `Made by \`npm run test:matrix -- --write\` on ${date}, on Linux ${release()}, x64, with the packed tarball.`,
+    '## Prebuilt binaries',
+    markdown(['platform', 'needs', 'built', 'run on', 'size'], rows),
+    '## What was run',
+    'An empty cell: not run there (Windows has no signals like these).',
+    markdown(['', ...headings], matrix),
+    ...(failures.length > 0 ? ['What failed:', failures.join('\n')] : []),
+    '## Not run',
+    markdown(['what', 'why'], Object.entries(notRun)),
+  ].join('\n\n');
+  const page = join(root, 'docs/platforms.md');
+  writeFileSync(page, replaceBetween(readFileSync(page, 'utf8'), 'matrix', content));
+  const readme = join(root, 'README.md');
+  const table = markdown(
+    ['platform', 'needs', 'built', 'run on'],
+    rows.map((row) => row.slice(0, 4)),
+  );
+  writeFileSync(readme, replaceBetween(readFileSync(readme, 'utf8'), 'platforms', table));
+}

@@ -1,0 +1,196 @@
+// The packed tarball in a project of its own, on every runtime and platform that can be run
+// here:
+//   npm run test:matrix                        everything
+//   npm run test:matrix -- --quick             what .ci/run runs
+//   npm run test:matrix -- --only "Node 2"     runtimes by name or target
+//   npm run test:matrix -- --write             and rewrites docs/platforms.md
+//   npm run test:matrix -- --tarball FILE      else it packs what is here
+// Bun and Deno are reported; what runs on Node has to pass.
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  closeSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs, styleText } from 'node:util';
+import Table from 'cli-table3';
+import { crossBuild } from './cross-build.mjs';
+import { writePlatforms } from './matrix/platforms.mjs';
+import { lacking, prepare, runtimes } from './matrix/runtimes.mjs';
+import { scenarios } from './matrix/scenarios.mjs';
+import { targets } from './targets.mjs';
+
+const root = resolve(import.meta.dirname, '..');
+const SCENARIO_MS = 120_000;
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean' },
+    only: { type: 'string' },
+    write: { type: 'boolean' },
+    tarball: { type: 'string' },
+  },
+});
+const work = mkdtempSync(join(tmpdir(), 'allstop-matrix-'));
+process.on('exit', () => rmSync(work, { recursive: true, force: true }));
+
+/** A project with the tarball installed, the scripts, and an addon built for the target. */
+function createProjects(tarball, names) {
+  const first = join(work, 'project');
+  mkdirSync(first);
+  writeFileSync(join(first, 'package.json'), '{ "private": true, "type": "module" }\n');
+  const flags = ['--silent', '--no-audit', '--no-fund', '--ignore-scripts'];
+  execFileSync('npm', ['install', ...flags, tarball], { cwd: first, stdio: 'inherit' });
+  cpSync(join(root, 'test/lifecycle/scripts'), join(first, 'test/lifecycle/scripts'), {
+    recursive: true,
+  });
+  for (const name of names) {
+    const target = targets.find((each) => each.name === name);
+    const project = join(work, name);
+    cpSync(first, project, { recursive: true });
+    const addon = crossBuild({
+      target,
+      source: join(root, 'test/addon'),
+      build: join(root, 'build-matrix', name),
+      cmakeTarget: 'test_addon',
+    });
+    const folder = join(project, 'test/addon/build/Release');
+    mkdirSync(folder, { recursive: true });
+    copyFileSync(addon, join(folder, 'test_addon.node'));
+  }
+}
+
+/** Starts a script of test/lifecycle/scripts: what it says, and how it ends. */
+function starter({ target, prefix, program, flags, env, usesFiles }) {
+  const cwd = join(work, target);
+  return (name, rest = []) => {
+    const script = join(cwd, 'test/lifecycle/scripts', `${name}.mjs`);
+    const [command, ...args] = [...prefix, program, ...flags, script, ...rest];
+    const files = ['stdout', 'stderr'].map((each) => join(cwd, each));
+    const streams = usesFiles ? files.map((file) => openSync(file, 'w')) : ['pipe', 'pipe'];
+    const child = spawn(command, args, {
+      cwd,
+      stdio: ['ignore', ...streams],
+      env: { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', ...env },
+    });
+    if (usesFiles) for (const stream of streams) closeSync(stream);
+    const timer = setTimeout(() => child.kill('SIGKILL'), SCENARIO_MS);
+    const said = [];
+    const waiting = new Set();
+    let partial = '';
+    let stderr = '';
+    const hear = (chunk) => {
+      const lines = (partial + chunk).split('\n');
+      partial = lines.pop();
+      for (const line of lines) if (line.startsWith('{"event":')) said.push(JSON.parse(line));
+      for (const look of waiting) look();
+    };
+    child.stdout?.setEncoding('utf8').on('data', hear);
+    child.stderr?.setEncoding('utf8').on('data', (chunk) => {
+      stderr += chunk;
+    });
+    const ended = new Promise((done, fail) => {
+      child.once('error', fail);
+      let at;
+      child.once('exit', () => {
+        at = Date.now();
+      });
+      child.once('close', (code, signal) => {
+        clearTimeout(timer);
+        if (usesFiles) {
+          hear(readFileSync(files[0], 'utf8'));
+          stderr = readFileSync(files[1], 'utf8');
+        }
+        done({ code, signal, said, stderr, at });
+      });
+    });
+    const says = (event) =>
+      new Promise((done, fail) => {
+        const look = () => {
+          const found = said.find((line) => line.event === event);
+          if (found !== undefined) done(found);
+        };
+        waiting.add(look);
+        look();
+        const early = ({ stderr: why }) => fail(new Error(`it ended before '${event}': ${why}`));
+        ended.then(early, fail);
+      });
+    return { ended, says, kill: (signal) => child.kill(signal) };
+  };
+}
+
+async function runScenario({ title, story, runtime }) {
+  try {
+    return { outcome: 'ok', detail: await story(starter(runtime)) };
+  } catch (error) {
+    return { outcome: 'failed', why: error.message, title };
+  }
+}
+
+const isWanted = ({ name, target, quick }) =>
+  (!options.quick || quick) && `${name} ${target}`.includes(options.only ?? '');
+const wanted = runtimes.filter(isWanted);
+const runnable = wanted.filter((runtime) => lacking(runtime).length === 0);
+for (const runtime of wanted.filter((each) => !runnable.includes(each))) {
+  const needed = `apt-get install ${runtime.packages.join(' ')}`;
+  console.log(`${runtime.name} on ${runtime.target}: not run, it needs ${needed}`);
+}
+if (runnable.length === 0) {
+  console.error('There is nothing to run.');
+  process.exit(2);
+}
+const tarball =
+  options.tarball ??
+  execFileSync('bash', [join(root, 'scripts/pack.sh'), work], { encoding: 'utf8' }).trim();
+prepare(runnable);
+createProjects(resolve(tarball), new Set(runnable.map(({ target }) => target)));
+
+const chosen = scenarios.filter(({ quick }) => !options.quick || quick);
+const results = [];
+for (const runtime of runnable) {
+  const row = { runtime, outcomes: new Map() };
+  results.push(row);
+  for (const { title, story, isLive, isPosix } of chosen) {
+    const cannot = (isLive && runtime.usesFiles) || (isPosix && runtime.target.startsWith('win32'));
+    row.outcomes.set(
+      title,
+      cannot ? { outcome: 'not run' } : await runScenario({ title, story, runtime }),
+    );
+    process.stderr.write('.');
+  }
+}
+process.stderr.write('\n');
+
+const table = new Table({
+  head: ['', ...results.map(({ runtime }) => `${runtime.name}\n${runtime.target}`)],
+  style: { head: [], border: [] },
+});
+for (const { title } of chosen) {
+  const cells = results.map(({ outcomes }) => {
+    const { outcome, detail } = outcomes.get(title);
+    if (outcome === 'failed') return styleText('red', outcome);
+    return detail === undefined ? outcome : `${outcome}, ${detail}`;
+  });
+  table.push([title, ...cells]);
+}
+console.log(table.toString());
+let passed = 0;
+let failed = 0;
+for (const { runtime, outcomes } of results) {
+  for (const [title, { outcome, why }] of outcomes) {
+    if (outcome === 'ok') passed += 1;
+    if (outcome !== 'failed') continue;
+    console.log(`\n${runtime.name} on ${runtime.target}, ${title}: ${why}`);
+    if (runtime.required) failed += 1;
+  }
+}
+if (options.write) writePlatforms({ root, results, scenarios: chosen });
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed > 0 || runnable.length < wanted.length ? 1 : 0;
