@@ -4,17 +4,12 @@ import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
 import { say } from './say.mjs';
 import { addon } from './test-addon.mjs';
 
-const module = (text) => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
-
 const coord = new Coordinator();
 const numbers = new BoundedQueue({ capacity: 8, coordinator: coord });
-new QueueRunner(numbers, [
-  module(`let next = 0;
-    export default (queue) => {
-      if (next === 1000) throw Object.assign(new Error(), { name: 'OutOfRangeError' });
-      return queue.enqueue({ number: next++ });
-    };`),
-]).createThreads({ coordinator: coord, start: true });
+new QueueRunner(numbers, [new URL('./numbers-op.mjs', import.meta.url)]).createThreads({
+  coordinator: coord,
+  start: true,
+});
 let sum = 0;
 for await (const { number } of numbers) sum += number;
 
