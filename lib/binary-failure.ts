@@ -8,9 +8,9 @@ import {
   OVERRIDE,
   platformName,
   prebuiltPlatforms,
-  root,
 } from './binary.ts';
 import { UnavailableError } from './errors.ts';
+import { roots } from './package-files.ts';
 
 /** A binary that is there, and what came of loading it. */
 export type Attempt = { path: string; error: unknown };
@@ -47,7 +47,7 @@ function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; re
   if (codeOf(error) === 'ERR_ACCESS_DENIED') {
     return {
       cause: "Node's permission model forbids reading the file",
-      remedy: `run Node with --allow-fs-read=${root()} and --allow-addons`,
+      remedy: `run Node with --allow-fs-read=${roots()[0]} and --allow-addons`,
     };
   }
   if (says(/requires (?:ffi|read) access|--allow-ffi/i) || codeOf(error) === 'NotCapable') {

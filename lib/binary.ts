@@ -4,9 +4,8 @@
  */
 
 import { closeSync, existsSync, openSync, readdirSync, readSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join, resolve } from 'node:path';
+import { roots } from './package-files.ts';
 
 /** The C library of the running program; a binary for the other one does not load. */
 export type Libc = 'glibc' | 'musl';
@@ -75,28 +74,6 @@ export function platformName(): string {
   const family = libc();
   return `${process.platform}-${process.arch}${family === undefined ? '' : `-${family}`}`;
 }
-
-/** Undefined in a bundle in CommonJS. */
-const here = import.meta.url as string | undefined;
-const require = createRequire(here ?? pathToFileURL(join(process.cwd(), 'bundle.js')));
-
-/** Folders that may hold prebuilds/: the package, or a bundle's folder and its parent. */
-function roots(): string[] {
-  const found: string[] = [];
-  if (here?.startsWith('file:')) {
-    const folder = dirname(fileURLToPath(here));
-    found.push(join(folder, '..'), folder);
-  }
-  try {
-    found.push(dirname(require.resolve('allstop/package.json')));
-  } catch {
-    // A bundle that has left its node_modules behind.
-  }
-  return [...new Set(found)];
-}
-
-/** The folder of the package, or of a bundle. */
-export const root = (): string => roots()[0] ?? process.cwd();
 
 /** What there could be to load, best first; with an override only that. */
 export function candidates(): Candidate[] {

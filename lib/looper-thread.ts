@@ -14,6 +14,7 @@ import { loop } from './looper-loop.ts';
 import { type LooperTimes, MISSED_TICKS, type MissedTicks } from './looper-schedule.ts';
 import type { LooperWork } from './looper-worker.ts';
 import { OwnThread } from './own-thread.ts';
+import { workerEntry } from './package-files.ts';
 import { runInWorker } from './threads.ts';
 
 export type LooperThreadOptions = {
@@ -180,12 +181,12 @@ export class LooperThread {
     const { attachment, watch } = this.#thread;
     if (watch.stopWasRequested) return;
     const workerData: LooperWork = {
+      kind: 'looper',
       module: target.href,
       args: [...this.#args],
       times: this.#times,
       since: watch.generation,
     };
-    const url = new URL('./looper-worker.js', import.meta.url);
-    await runInWorker(attachment, watch, url, { name: this.name, workerData });
+    await runInWorker(attachment, watch, workerEntry(), { name: this.name, workerData });
   }
 }

@@ -1,6 +1,5 @@
-/** What the Worker of a looper with a URL target executes. */
+/** What the Worker of a looper with a URL target does. */
 
-import { workerData } from 'node:worker_threads';
 import { hold, release } from './doorbell.ts';
 import { loop } from './looper-loop.ts';
 import type { LooperTimes } from './looper-schedule.ts';
@@ -8,6 +7,7 @@ import { defaultOf, ownCoordinator } from './worker-module.ts';
 
 /** Its `workerData`. */
 export type LooperWork = {
+  kind: 'looper';
   module: string;
   args: unknown[];
   times: LooperTimes;
@@ -15,10 +15,11 @@ export type LooperWork = {
   since: number;
 };
 
-const { module, args, times, since } = workerData as LooperWork;
-// Before anything can fail: from here on an uncaught error is encoded.
-const { attachment } = ownCoordinator();
-const target = await defaultOf(module, 'a looper');
-hold(); // a run may wait for what does not keep this thread alive by itself
-await loop(attachment, since, times, () => target(...args));
-release();
+export async function runLooper({ module, args, times, since }: LooperWork): Promise<void> {
+  // Before anything can fail: from here on an uncaught error is encoded.
+  const { attachment } = ownCoordinator();
+  const target = await defaultOf(module, 'a looper');
+  hold(); // a run may wait for what does not keep this thread alive by itself
+  await loop(attachment, since, times, () => target(...args));
+  release();
+}

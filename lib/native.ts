@@ -1,10 +1,9 @@
 /** The one place that loads and types the native addon. */
 
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import * as workerThreads from 'node:worker_threads';
+import workerThreads from 'node:worker_threads';
 import { candidates } from './binary.ts';
 import { type Attempt, unavailable } from './binary-failure.ts';
+import { require } from './package-files.ts';
 
 /** How a stop came about. The names are those of native/binding/convert.cc. */
 export type Via =
@@ -298,12 +297,12 @@ function allocateSlab(): Int32Array {
 /** The name of this JavaScript thread, for people. */
 export function threadName(): string {
   if (workerThreads.isMainThread) return 'main';
-  const given = (workerThreads as { threadName?: string }).threadName; // Node 24.6 and later
+  // Node 24.6 and later. Not an import by name: there is none before.
+  const given = (workerThreads as { threadName?: string }).threadName;
   return given || `worker-${workerThreads.threadId}`;
 }
 
 function load(): Addon {
-  const require = createRequire(import.meta.url ?? join(process.cwd(), 'bundle.js'));
   const attempts: Attempt[] = [];
   for (const { path, exists } of candidates()) {
     if (!exists) continue;

@@ -1,6 +1,5 @@
 /** What the Worker of an enqueue op executes that is given by URL. */
 
-import { workerData } from 'node:worker_threads';
 import { BoundedQueue } from './bounded-queue.ts';
 import { hold, release } from './doorbell.ts';
 import type { QueueHandle } from './handle.ts';
@@ -9,6 +8,7 @@ import { defaultOf, ownCoordinator } from './worker-module.ts';
 
 /** Its `workerData`. */
 export type QueueRunnerWork = {
+  kind: 'queue-runner';
   module: string;
   queue: QueueHandle;
   queueClosedTypes: string[];
@@ -18,15 +18,17 @@ export type QueueRunnerWork = {
   since: number;
 };
 
-const { module, queue, queueClosedTypes, hasCoordinator, since } = workerData as QueueRunnerWork;
-// Before anything can fail: from here on an uncaught error is encoded.
-const { coord, attachment } = ownCoordinator();
-const op = await defaultOf(module, 'an op');
-const attached = BoundedQueue.attach(queue);
-hold(); // an op may wait for what does not keep this thread alive by itself
-await runOp(
-  () => op(attached, hasCoordinator ? coord : undefined),
-  () => attachment.shouldStop() || attachment.native.generation() !== since,
-  queueClosedTypes,
-);
-release();
+export async function runQueueRunner(work: QueueRunnerWork): Promise<void> {
+  const { module, queue, queueClosedTypes, hasCoordinator, since } = work;
+  // Before anything can fail: from here on an uncaught error is encoded.
+  const { coord, attachment } = ownCoordinator();
+  const op = await defaultOf(module, 'an op');
+  const attached = BoundedQueue.attach(queue);
+  hold(); // an op may wait for what does not keep this thread alive by itself
+  await runOp(
+    () => op(attached, hasCoordinator ? coord : undefined),
+    () => attachment.shouldStop() || attachment.native.generation() !== since,
+    queueClosedTypes,
+  );
+  release();
+}

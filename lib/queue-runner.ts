@@ -16,6 +16,7 @@ import type { Coordinator } from './coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from './coordinator-options.ts';
 import { InvalidArgumentError } from './errors.ts';
 import { OwnThread } from './own-thread.ts';
+import { workerEntry } from './package-files.ts';
 import { runOp } from './queue-runner-loop.ts';
 import type { QueueRunnerWork } from './queue-runner-worker.ts';
 import { runInWorker } from './threads.ts';
@@ -230,14 +231,14 @@ export class QueueRunner {
   ): Promise<void> {
     if (watch.stopWasRequested) return;
     const workerData: QueueRunnerWork = {
+      kind: 'queue-runner',
       module: op.href,
       queue: this.#queue.handle,
       queueClosedTypes: this.#queueClosedTypes,
       hasCoordinator: coord !== undefined,
       since: watch.generation,
     };
-    const url = new URL('./queue-runner-worker.js', import.meta.url);
-    await runInWorker(attachment, watch, url, { name: watch.name, workerData });
+    await runInWorker(attachment, watch, workerEntry(), { name: watch.name, workerData });
   }
 
   async #closeOnStop(attachment: Attachment, since: number, allEnded: AbortSignal): Promise<void> {

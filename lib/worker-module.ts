@@ -11,12 +11,24 @@ export function ownCoordinator(): { coord: Coordinator; attachment: Attachment }
   return { coord: coord as Coordinator, attachment };
 }
 
+/**
+ * TypeScript puts a call of this around what `import()` is given. The URLs here stay as they
+ * are, and its own helper makes bundlers warn.
+ */
+// oxlint-disable-next-line no-unused-vars, no-underscore-dangle
+const __rewriteRelativeImportExtension = (url: string): string => url;
+
+type Exports = { default?: ((...args: unknown[]) => unknown) | { default?: unknown } | null };
+
 /** The default export of the module. `of`: what it is, for people: "a looper". */
 export async function defaultOf(
   module: string,
   of: string,
 ): Promise<(...args: unknown[]) => unknown> {
-  const { default: target } = (await import(module)) as { default?: unknown };
+  const imported = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Exports;
+  // Of a module compiled to CommonJS, Node takes all exports for the default one.
+  const { default: all } = imported;
+  const target = typeof all === 'object' ? all?.default : all;
   if (typeof target === 'function') return target as (...args: unknown[]) => unknown;
   throw new TypeError(`The module ${module} of ${of} has no function as its default export`);
 }

@@ -1,0 +1,76 @@
+/**
+ * Where the files of the package are that are found at run time: the native binary, and
+ * what its workers execute. In an installed package beside this file; in a bundle, where
+ * this file is part of something else, beside the bundle or the program.
+ */
+
+import { existsSync } from 'node:fs';
+import nodeModule from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { UnavailableError } from './errors.ts';
+
+/** Undefined in a bundle in CommonJS. */
+const here = import.meta.url as string | undefined;
+
+/** Of this package, or of the bundle; bundlers do not follow it. */
+export const require: NodeJS.Require = nodeModule.createRequire(
+  here?.startsWith('file:') ? here : pathToFileURL(join(process.cwd(), 'bundle.js')),
+);
+
+function packageFolder(): string | undefined {
+  try {
+    return dirname(require.resolve('allstop/package.json'));
+  } catch {
+    return undefined; // a bundle that has left its node_modules behind
+  }
+}
+
+/** The folder of this file or of the bundle, and that of the program. */
+function ownFolders(): string[] {
+  const found = here?.startsWith('file:') ? [dirname(fileURLToPath(here))] : [];
+  if (process.argv[1] !== undefined) found.push(dirname(process.argv[1]));
+  return found;
+}
+
+let rootsFound: string[] | undefined;
+
+/** Folders that may hold prebuilds/, best first. */
+export function roots(): string[] {
+  if (rootsFound !== undefined) return rootsFound;
+  const [own, ...others] = ownFolders();
+  const found = own === undefined ? [] : [join(own, '..'), own];
+  if (!existsSync(join(found[0] ?? '', 'prebuilds'))) {
+    const installed = packageFolder();
+    if (installed !== undefined) found.unshift(installed);
+  }
+  rootsFound = [...new Set([...found, ...others])];
+  return rootsFound;
+}
+
+const WORKER = 'allstop-worker';
+let workerFound: URL | undefined;
+
+/**
+ * What a worker of the package executes.
+ *
+ * @throws UnavailableError: it is missing
+ */
+export function workerEntry(): URL {
+  if (workerFound !== undefined) return workerFound;
+  const folders = ownFolders().flatMap((folder) => [folder, join(folder, '..')]);
+  const installed = packageFolder();
+  if (installed !== undefined) folders.push(join(installed, 'dist'));
+  for (const folder of folders) {
+    for (const extension of ['js', 'mjs', 'cjs']) {
+      const path = join(folder, `${WORKER}.${extension}`);
+      if (!existsSync(path)) continue;
+      workerFound = pathToFileURL(path);
+      return workerFound;
+    }
+  }
+  throw new UnavailableError(
+    `allstop: there is no ${WORKER}.js beside the bundle, in ${folders.join(', ')}. ` +
+      `Give the bundler 'allstop/worker' as one more entry point, by the name '${WORKER}'`,
+  );
+}

@@ -1,0 +1,219 @@
+// Bundles a consumer of the packed tarball with the bundlers that people use, and runs what
+// comes out in a folder without node_modules. Three ways: prebuilds/ copied beside the
+// bundle; the binary as an asset, by its literal path; the package external.
+//   npm run test:bundlers [-- TARBALL]
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import Table from 'cli-table3';
+
+const root = resolve(import.meta.dirname, '..');
+const folder = join(root, 'build-bundlers');
+const work = mkdtempSync(join(tmpdir(), 'allstop-bundlers-'));
+process.on('exit', () => rmSync(work, { recursive: true, force: true }));
+const packages = [
+  'esbuild@0.28.2',
+  'rollup@4.68.7',
+  '@rollup/plugin-node-resolve@16.0.3',
+  'vite@8.3.8',
+  'webpack@5.112.2',
+];
+const require = createRequire(join(folder, 'package.json'));
+const load = async (name) => {
+  const module = await import(pathToFileURL(require.resolve(name)));
+  return module.default ?? module;
+};
+
+function fetchBundlers() {
+  if (existsSync(join(folder, 'node_modules/webpack'))) return;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  const flags = ['--no-save', '--no-audit', '--no-fund', '--silent', '--ignore-scripts'];
+  execFileSync('npm', ['install', ...flags, ...packages], { cwd: folder, stdio: 'inherit' });
+}
+
+/** Writes NAME.EXTENSION into `out` for each of `entries` (NAME to file). */
+const bundlers = {
+  async esbuild({ entries, out, format, external, asset, cwd }) {
+    const { build } = await load('esbuild');
+    await build({
+      absWorkingDir: cwd,
+      entryPoints: entries,
+      outdir: out,
+      outExtension: { '.js': format === 'cjs' ? '.cjs' : '.mjs' },
+      bundle: true,
+      platform: 'node',
+      target: 'node20',
+      format,
+      external: external ? ['allstop'] : [],
+      loader: asset ? { '.node': 'file' } : {},
+      logLevel: 'error',
+      logOverride: { 'empty-import-meta': 'silent' },
+    });
+  },
+
+  async rollup({ entries, out, external }) {
+    const { rollup } = await load('rollup');
+    const { nodeResolve } = await import(
+      pathToFileURL(require.resolve('@rollup/plugin-node-resolve'))
+    );
+    const bundle = await rollup({
+      input: entries,
+      external: (id) => id.startsWith('node:') || (external && id.startsWith('allstop')),
+      plugins: [nodeResolve({ exportConditions: ['node'] })],
+      onwarn(warning) {
+        throw new Error(warning.message);
+      },
+    });
+    await bundle.write({ dir: out, format: 'es', entryFileNames: '[name].mjs' });
+    await bundle.close();
+  },
+
+  async vite({ entries, out, external, asset, cwd }) {
+    const vite = await import(pathToFileURL(join(folder, 'node_modules/vite/dist/node/index.js')));
+    await vite.build({
+      root: cwd,
+      configFile: false,
+      logLevel: 'error',
+      assetsInclude: asset ? ['**/*.node'] : [],
+      ssr: { noExternal: external ? [] : true, external: external ? ['allstop'] : [] },
+      build: {
+        ssr: true,
+        ssrEmitAssets: true,
+        outDir: out,
+        emptyOutDir: false,
+        target: 'node20',
+        rollupOptions: { input: entries, output: { entryFileNames: '[name].mjs' } },
+      },
+    });
+  },
+
+  async webpack({ entries, out, external, asset, cwd }) {
+    const webpack = await load('webpack');
+    const configuration = {
+      context: cwd,
+      mode: 'production',
+      target: 'node20',
+      entry: entries,
+      experiments: { outputModule: true },
+      output: {
+        path: out,
+        filename: '[name].mjs',
+        module: true,
+        chunkFormat: 'module',
+        library: { type: 'module' },
+      },
+      externalsType: 'module',
+      externals: external ? ['allstop'] : [],
+      // A bundle that moves must not contain where it was made, and the package's own
+      // workers are entry points, not assets.
+      module: {
+        parser: { javascript: { importMeta: false, url: false } },
+        rules: asset ? [{ test: /\.node$/, type: 'asset/resource' }] : [],
+      },
+      optimization: { minimize: true },
+    };
+    await new Promise((done, fail) => {
+      webpack(configuration, (error, stats) => {
+        if (error || stats.hasErrors() || stats.hasWarnings())
+          fail(error ?? new Error(stats.toString({ all: false, errors: true, warnings: true })));
+        else done();
+      });
+    });
+  },
+};
+
+const cases = [
+  { name: 'esbuild', format: 'esm' },
+  { name: 'esbuild', format: 'cjs' },
+  { name: 'esbuild', format: 'esm', asset: true },
+  { name: 'esbuild', format: 'esm', external: true },
+  { name: 'rollup' },
+  { name: 'rollup', external: true },
+  { name: 'vite' },
+  { name: 'vite', asset: true },
+  { name: 'vite', external: true },
+  { name: 'webpack' },
+  { name: 'webpack', asset: true },
+  { name: 'webpack', external: true },
+];
+
+async function tryBundler(name, options, project) {
+  const out = mkdtempSync(join(work, `${name}-`));
+  const source = (file) => join(project, file);
+  const isModule = options.format !== 'cjs';
+  const entries = {
+    main: source(options.asset ? 'with-binary.mjs' : 'main.mjs'),
+    worker: source('worker.mjs'),
+  };
+  if (!options.external) {
+    entries.tick = source('tick.mjs');
+    entries['allstop-worker'] = join(project, 'node_modules/allstop/dist/allstop-worker.js');
+  }
+  await bundlers[name]({ ...options, entries, out, cwd: project });
+  const extension = isModule ? 'mjs' : 'cjs';
+  if (options.external) {
+    cpSync(join(project, 'node_modules'), join(out, 'node_modules'), { recursive: true });
+  } else if (!options.asset) {
+    cpSync(join(project, 'node_modules/allstop/prebuilds'), join(out, 'prebuilds'), {
+      recursive: true,
+    });
+  }
+  const env = { ...process.env, BUNDLED_WORKER: `./worker.${extension}` };
+  if (entries.tick) env.BUNDLED_TICK = `./tick.${extension}`;
+  // Where it is used there is no package to fall back to.
+  const moved = mkdtempSync(join(tmpdir(), 'allstop-bundle-'));
+  cpSync(out, moved, { recursive: true });
+  const hidden = `${project}-hidden`;
+  execFileSync('mv', [project, hidden]);
+  try {
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [join(moved, `main.${extension}`)],
+      { cwd: moved, env, encoding: 'utf8', timeout: 60_000 },
+    );
+    if (status !== 0 || stdout !== 'it ran\n') throw new Error(`${stderr}${stdout}`);
+  } finally {
+    execFileSync('mv', [hidden, project]);
+    rmSync(moved, { recursive: true, force: true });
+  }
+}
+
+fetchBundlers();
+const given = process.argv[2];
+const tarball = resolve(
+  given ?? execFileSync('bash', [join(root, 'scripts/pack.sh'), work], { encoding: 'utf8' }).trim(),
+);
+const project = join(work, 'project');
+cpSync(join(root, 'test/package/bundled'), project, { recursive: true });
+cpSync(join(root, 'test/package/consumer/tick.mjs'), join(project, 'tick.mjs'));
+writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }\n');
+const flags = ['--silent', '--no-audit', '--no-fund', '--ignore-scripts'];
+execFileSync('npm', ['install', ...flags, tarball], { cwd: project, stdio: 'inherit' });
+
+const table = new Table({
+  head: ['', 'output', 'binary', 'outcome'],
+  style: { head: [], border: [] },
+});
+let failed = 0;
+for (const { name, ...options } of cases) {
+  const { format = 'esm', asset, external } = options;
+  let outcome = 'ok';
+  try {
+    await tryBundler(name, options, project);
+  } catch (error) {
+    failed += 1;
+    outcome = 'failed';
+    console.log(`\n${name}, ${JSON.stringify(options)}: ${error.message.slice(0, 2_000)}`);
+  }
+  const way = asset ? 'an asset' : external ? 'the package is external' : 'prebuilds/ beside it';
+  table.push([name, format, way, outcome]);
+  process.stderr.write('.');
+}
+process.stderr.write('\n');
+console.log(table.toString());
+console.log(`${cases.length - failed} passed, ${failed} failed`);
+process.exitCode = failed > 0 ? 1 : 0;

@@ -1,0 +1,38 @@
+// Bundled by scripts/test-bundlers.mjs, with a worker of its own as a second entry point.
+import assert from 'node:assert/strict';
+import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
+
+async function main() {
+  const coord = new Coordinator();
+  coord.spawn(new URL(process.env.BUNDLED_WORKER, `file://${process.argv[1]}`));
+  await assert.rejects(coord.join(), { name: 'TypeError', message: 'disk gone', code: 'E_DISK' });
+
+  coord.clearStop();
+  const queue = new BoundedQueue({ capacity: 2, coordinator: coord });
+  let next = 0;
+  const fill = (to) => {
+    if (next === 5) throw Object.assign(new Error('No more'), { name: 'OutOfRangeError' });
+    return to.enqueue(next++);
+  };
+  new QueueRunner(queue, [fill]).createThreads({ coordinator: coord, start: true });
+  const numbers = [];
+  for await (const number of queue) numbers.push(number);
+  assert.deepEqual(numbers, [0, 1, 2, 3, 4]);
+
+  const ticks = new BoundedQueue({ capacity: 1, coordinator: coord });
+  if (process.env.BUNDLED_TICK) {
+    // A module of the program's in a worker of the package's: two more entry points.
+    const url = new URL(process.env.BUNDLED_TICK, `file://${process.argv[1]}`);
+    LooperThread.loop(coord, 1, url, { args: [ticks.handle] });
+  } else LooperThread.loop(coord, 1, () => ticks.enqueue('tick'));
+  assert.equal(await ticks.dequeue(), 'tick');
+  coord.requestStop();
+  await coord.join();
+  console.log('it ran');
+}
+
+// In CommonJS there is no top-level await.
+main().catch((error) => {
+  console.error(error);
+  process.exitCode = 1;
+});
