@@ -74,7 +74,9 @@ function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; re
     };
   }
   if (
-    says(/ELF|wrong architecture|incompatible arch|not a valid Win32|mach-o|slice is not valid/)
+    says(
+      /ELF|file too short|wrong architecture|incompatible arch|not a valid Win32|mach-o|slice is not valid/,
+    )
   ) {
     return {
       cause: `it is damaged, or for another platform than ${platformName()}`,
@@ -91,7 +93,7 @@ function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; re
       remedy: `make it readable, or copy it to another file system and set ${OVERRIDE}`,
     };
   }
-  return { cause: 'the system refused it, see above', remedy: BUILD };
+  return { cause: 'the system refused it', remedy: BUILD };
 }
 
 /** Why there is nothing to load. */

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import * as workerThreads from 'node:worker_threads';
-import { candidates } from './binary.ts';
+import { type Candidate, candidates } from './binary.ts';
 import { type Attempt, unavailable } from './binary-failure.ts';
 
 /** How a stop came about. The names are those of native/binding/convert.cc. */
@@ -235,6 +235,8 @@ export interface NativeQueue {
 export interface NativeBinding {
   /** Names this process and this copy of the package. */
   readonly world: string;
+  /** The version of the table that other addons get: '1.2'. */
+  readonly abi: string;
   createCoordinator(
     name: string,
     cleanStopTypes: string[],
@@ -265,7 +267,7 @@ export interface NativeBinding {
 }
 
 /** What the addon exports: a binding for each evaluation of this file. */
-type Addon = {
+export type Addon = {
   setup(options: {
     threadId: number;
     threadName: string;
@@ -302,19 +304,27 @@ export function threadName(): string {
   return given || `worker-${workerThreads.threadId}`;
 }
 
-function load(): Addon {
+/** The first candidate that loads, and what those before it said. Also for `allstop doctor`. */
+export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[] } {
   const require = createRequire(import.meta.url ?? join(process.cwd(), 'bundle.js'));
   const attempts: Attempt[] = [];
-  for (const { path, exists } of candidates()) {
+  for (const from of candidates()) {
+    const { path, exists } = from;
     if (!exists) continue;
     try {
       if (!path.endsWith('.node')) throw new Error('the name of a native addon ends in .node');
-      return require(path);
+      return { addon: require(path), from, attempts };
     } catch (error) {
       attempts.push({ path, error });
     }
   }
-  throw unavailable(attempts);
+  return { attempts };
+}
+
+function load(): Addon {
+  const { addon, attempts } = tryLoad();
+  if (addon === undefined) throw unavailable(attempts);
+  return addon;
 }
 
 let loaded: NativeBinding | undefined;
