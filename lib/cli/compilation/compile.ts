@@ -77,7 +77,7 @@ export async function compile(): Promise<string> {
     renameSync(made, path);
     return path;
   } finally {
-    // Retried, for what is left of a compiler that was killed.
+    // Retried, for what a compiler that was ended may still be writing.
     rmSync(staging, { recursive: true, force: true, maxRetries: 10 });
   }
 }
