@@ -15,7 +15,8 @@ if grep -nE '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)' "$wo
   echo 'the tarball holds what no user needs' >&2
   exit 1
 fi
-for needed in dist/cli/main.js dist/looper-worker.js dist/queue-runner-worker.js \
+for needed in dist/cli/main.js dist/cli/doctor/probe-process.js dist/cli/doctor/self-test-worker.js \
+  dist/looper-worker.js dist/queue-runner-worker.js CMakeLists.txt \
   native/cmake/allstopConfig.cmake native/include/allstop/allstop_queue.h; do
   grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }
 done
@@ -33,6 +34,7 @@ for script in import.mjs queues.mjs require.cjs; do
   "$(command -v timeout)" 60 env PATH="$work/bin" node "$script"
 done
 [ "$(PATH="$work/bin" npm exec --silent -- allstop include)" = "$PWD/node_modules/allstop/native/include" ]
+PATH="$work/bin" npm exec --silent -- allstop doctor
 "$root/node_modules/.bin/tsc" --noEmit --strict --module nodenext --target es2022 --skipLibCheck false \
   --lib es2023,esnext.disposable --typeRoots "$root/node_modules/@types" --types node consumer.ts
 size=$(stat -c %s "$tarball")

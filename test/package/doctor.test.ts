@@ -89,6 +89,21 @@ describe('where all is well', () => {
   });
 });
 
+it('names a runtime that is too old, and has nothing to say of the binary', () => {
+  const old = "Object.defineProperty(process.versions, 'node', { value: '18.20.8' })";
+  const flags = ['--import', `data:text/javascript,${encodeURIComponent(old)}`];
+  expect(problems({ flags })).toEqual([
+    {
+      name: 'runtime',
+      ok: false,
+      target: 'Node.js 18.20.8',
+      cause: 'Node.js 18.20.8 is too old',
+      remedy: 'use Node.js 20.19 or later',
+    },
+  ]);
+  expect(checks({ flags }).checks.map(({ name }) => name)).not.toContain('binary');
+});
+
 describe('a binary that does not load', () => {
   it.each([
     ['is not there', join(folder, 'missing.node'), /a file that is not there/],
@@ -191,11 +206,23 @@ describe('a binary that loads', () => {
   });
 
   it.each([
-    ['and fails', "throw new RangeError('no luck');", /no luck/],
-    ['and ends the process', "process.kill(process.pid, 'SIGKILL');", /ended by SIGKILL/],
-  ])('%s when it is used', (_, worker, cause) => {
+    ['and fails', 'self-test-worker.js', "throw new RangeError('no luck');", /no luck/],
+    [
+      'and ends the process',
+      'self-test-worker.js',
+      "process.kill(process.pid, 'SIGKILL');",
+      /the process was ended by SIGKILL/,
+    ],
+    [
+      'and ends the process when that is about to exit',
+      'probe-process.js',
+      "process.once('exit', () => process.kill(process.pid, 'SIGKILL'));",
+      /the process was ended by SIGKILL/,
+    ],
+  ])('%s', (_, name, begin, cause) => {
     const { cli, packaged } = project();
-    writeFileSync(join(packaged, 'dist/cli/doctor/self-test-worker.js'), worker);
+    const path = join(packaged, 'dist/cli/doctor', name);
+    writeFileSync(path, `${begin}\n${readFileSync(path, 'utf8')}`);
     const [problem, ...others] = problems({ cli });
     expect(others).toEqual([]);
     expect(problem).toMatchObject({ name: 'self-test', remedy: expect.any(String) });

@@ -55,8 +55,8 @@ async function compileIn(staging: string, folder: string, peers: Peers): Promise
 /** @throws CommandError: it loads here, or works here, not */
 async function check(binary: string): Promise<void> {
   const { tested, failed, untested, crash } = await probe({ inChild: true, binary });
-  if (tested !== undefined) return;
-  const why = failed?.cause ?? untested ?? `the process that loaded it ${crash}`;
+  if (tested !== undefined && crash === undefined) return;
+  const why = failed?.cause ?? untested ?? `the process that used it ${crash}`;
   throw new CommandError(`the binary was compiled, but does not work, and is not used: ${why}`);
 }
 

@@ -80,7 +80,9 @@ const REPORT = 'please report it, with what doctor --json prints';
 
 function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean): Check {
   const name = 'self-test';
-  if (tested !== undefined) return { name, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
+  if (tested !== undefined && crash === undefined) {
+    return { name, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
+  }
   const cause = untested ?? `the process ${crash}`;
   const remedy = isRestricted ? 'that of permissions' : REPORT;
   return { name, ok: false, detail: SELF_TEST, cause, remedy };

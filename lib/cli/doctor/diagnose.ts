@@ -23,7 +23,11 @@ function guarded([name, check]: [string, () => Check]): Check {
 
 export async function diagnose(): Promise<Outcome> {
   const surroundings = Object.entries(runtimeChecks).map(guarded);
-  const isRestricted = surroundings.some(({ name, ok }) => name === 'permissions' && !ok);
-  const binary = await binaryChecks(isRestricted).catch((error) => [impossible('binary', error)]);
+  const fails = (name: string): boolean =>
+    surroundings.some((check) => check.name === name && !check.ok);
+  // A runtime that is too old cannot even read the library.
+  const binary = fails('runtime')
+    ? []
+    : await binaryChecks(fails('permissions')).catch((error) => [impossible('binary', error)]);
   return report([...surroundings, ...binary, ...quirkChecks()]);
 }

@@ -19,7 +19,7 @@ export type Finding =
   | { tested: { ms: number } }
   | { untested: string };
 
-/** `crash`: how the child ended before it had told all. */
+/** `crash`: how the child ended, if before it had told all, or not as it should. */
 export type Probe = {
   loaded?: Loaded;
   failed?: Problem;
@@ -51,7 +51,8 @@ function howItEnded({ error, signal, status, stderr }: ReturnType<typeof runChil
     : signal === null
       ? `was ended with exit code ${status}`
       : `was ended by ${signal}`;
-  const [said] = stderr.split('\n').filter((line) => line.trim() !== '');
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '' && !/^\(node:/i.test(line));
+  const said = lines.find((line) => /error|fatal|terminate/i.test(line)) ?? lines[0];
   return said === undefined ? how : `${how}, and said: ${said.trim()}`;
 }
 
@@ -67,7 +68,7 @@ function probeInChild(binary: string | undefined): Probe | undefined {
   const lines = child.stdout.split('\n').filter((line) => line.startsWith('{'));
   const told: Probe = Object.assign({}, ...lines.map((line) => JSON.parse(line)));
   const isComplete = [told.failed, told.tested, told.untested].some((end) => end !== undefined);
-  return isComplete ? told : { ...told, crash: howItEnded(child) };
+  return isComplete && child.status === 0 ? told : { ...told, crash: howItEnded(child) };
 }
 
 /**
