@@ -51,7 +51,7 @@ function howItEnded({ error, signal, status, stderr }: ReturnType<typeof runChil
     : signal === null
       ? `was ended with exit code ${status}`
       : `was ended by ${signal}`;
-  const lines = stderr.split('\n').filter((line) => line.trim() !== '' && !/^\(node:/i.test(line));
+  const lines = stderr.split('\n').filter((line) => /\w/.test(line) && !line.startsWith('(node:'));
   const said = lines.find((line) => /error|fatal|terminate/i.test(line)) ?? lines[0];
   return said === undefined ? how : `${how}, and said: ${said.trim()}`;
 }
