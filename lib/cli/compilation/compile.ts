@@ -52,7 +52,7 @@ async function compileIn(staging: string, folder: string, peers: Peers): Promise
   return made;
 }
 
-/** @throws CommandError: it loads here, or works here, not */
+/** @throws CommandError: it does not load here, or does not work */
 async function check(binary: string): Promise<void> {
   const { tested, failed, untested, crash } = await probe({ inChild: true, binary });
   if (tested !== undefined && crash === undefined) return;
