@@ -22,6 +22,7 @@ const FILES = [
   'promise-latency',
   'join-latency',
   'spawn',
+  'load',
   'queue',
   'queue-stop',
   'queue-memory',

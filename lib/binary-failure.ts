@@ -10,7 +10,7 @@ import {
   prebuiltPlatforms,
 } from './binary.ts';
 import { UnavailableError } from './errors.ts';
-import { roots } from './package-files.ts';
+import { root } from './package-files.ts';
 
 /** A binary that is there, and what came of loading it. */
 export type Attempt = { path: string; error: unknown };
@@ -47,7 +47,7 @@ function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; re
   if (codeOf(error) === 'ERR_ACCESS_DENIED') {
     return {
       cause: "Node's permission model forbids reading the file",
-      remedy: `run Node with --allow-fs-read=${roots()[0]} and --allow-addons`,
+      remedy: `run Node with --allow-fs-read=${root()} and --allow-addons`,
     };
   }
   if (says(/requires (?:ffi|read) access|--allow-ffi/i) || codeOf(error) === 'NotCapable') {
@@ -74,7 +74,9 @@ function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; re
     };
   }
   if (
-    says(/ELF|wrong architecture|incompatible arch|not a valid Win32|mach-o|slice is not valid/)
+    says(
+      /ELF|file too short|wrong architecture|incompatible arch|not a valid Win32|mach-o|slice is not valid/,
+    )
   ) {
     return {
       cause: `it is damaged, or for another platform than ${platformName()}`,
@@ -91,7 +93,7 @@ function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; re
       remedy: `make it readable, or copy it to another file system and set ${OVERRIDE}`,
     };
   }
-  return { cause: 'the system refused it, see above', remedy: BUILD };
+  return { cause: 'the system refused it', remedy: BUILD };
 }
 
 /** Why there is nothing to load. */

@@ -75,6 +75,9 @@ export function platformName(): string {
   return `${process.platform}-${process.arch}${family === undefined ? '' : `-${family}`}`;
 }
 
+/** Where cmake-js puts the binary in the folder that it builds in. */
+export const compiledIn = (folder: string): string => join(folder, 'Release', 'allstop.node');
+
 /** What there could be to load, best first; with an override only that. */
 export function candidates(): Candidate[] {
   const override = process.env[OVERRIDE];
@@ -87,7 +90,7 @@ export function candidates(): Candidate[] {
   const file = family === undefined ? 'allstop.node' : `allstop.${family}.node`;
   const found: Candidate[] = [];
   for (const each of roots()) {
-    const compiled = join(each, 'build-cmake', 'Release', 'allstop.node');
+    const compiled = compiledIn(join(each, 'build-cmake'));
     const prebuilt = join(each, 'prebuilds', folder, file);
     found.push({ path: compiled, origin: 'compiled', exists: existsSync(compiled) });
     found.push({ path: prebuilt, origin: 'prebuilt', exists: existsSync(prebuilt) });

@@ -1,7 +1,7 @@
 /** The one place that loads and types the native addon. */
 
 import workerThreads from 'node:worker_threads';
-import { candidates } from './binary.ts';
+import { type Candidate, candidates } from './binary.ts';
 import { type Attempt, unavailable } from './binary-failure.ts';
 import { require } from './package-files.ts';
 
@@ -234,6 +234,8 @@ export interface NativeQueue {
 export interface NativeBinding {
   /** Names this process and this copy of the package. */
   readonly world: string;
+  /** The version of the table that other addons get: '1.2'. */
+  readonly abi: string;
   createCoordinator(
     name: string,
     cleanStopTypes: string[],
@@ -264,7 +266,7 @@ export interface NativeBinding {
 }
 
 /** What the addon exports: a binding for each evaluation of this file. */
-type Addon = {
+export type Addon = {
   setup(options: {
     threadId: number;
     threadName: string;
@@ -302,18 +304,26 @@ export function threadName(): string {
   return given || `worker-${workerThreads.threadId}`;
 }
 
-function load(): Addon {
+/** The first candidate that loads, and what those before it said. Also for `allstop doctor`. */
+export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[] } {
   const attempts: Attempt[] = [];
-  for (const { path, exists } of candidates()) {
+  for (const from of candidates()) {
+    const { path, exists } = from;
     if (!exists) continue;
     try {
       if (!path.endsWith('.node')) throw new Error('the name of a native addon ends in .node');
-      return require(path);
+      return { addon: require(path), from, attempts };
     } catch (error) {
       attempts.push({ path, error });
     }
   }
-  throw unavailable(attempts);
+  return { attempts };
+}
+
+function load(): Addon {
+  const { addon, attempts } = tryLoad();
+  if (addon === undefined) throw unavailable(attempts);
+  return addon;
 }
 
 let loaded: NativeBinding | undefined;

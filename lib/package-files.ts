@@ -48,6 +48,9 @@ export function roots(): string[] {
   return rootsFound;
 }
 
+/** The folder of the package, or of a bundle. */
+export const root = (): string => roots()[0] ?? process.cwd();
+
 const WORKER = 'allstop-worker';
 let workerFound: URL | undefined;
 

@@ -15,7 +15,8 @@ if grep -nE '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)' "$wo
   echo 'the tarball holds what no user needs' >&2
   exit 1
 fi
-for needed in dist/cli/main.js dist/allstop-worker.js CMakeLists.txt \
+for needed in dist/cli/main.js dist/cli/doctor/probe-process.js dist/cli/doctor/self-test-worker.js \
+  dist/allstop-worker.js CMakeLists.txt \
   native/cmake/allstopConfig.cmake native/include/allstop/allstop_queue.h; do
   grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }
 done
@@ -33,6 +34,7 @@ for script in import.mjs queues.mjs require.cjs; do
   "$(command -v timeout)" 60 env PATH="$work/bin" node "$script"
 done
 [ "$(PATH="$work/bin" npm exec --silent -- allstop include)" = "$PWD/node_modules/allstop/native/include" ]
+PATH="$work/bin" npm exec --silent -- allstop doctor
 for resolution in node16 nodenext bundler; do
   module=$resolution
   [ $resolution = bundler ] && module=preserve

@@ -1,8 +1,10 @@
 /** `allstop cmake`: the folder where CMake's `find_package(allstop CONFIG)` looks. */
 
-import { fileURLToPath } from 'node:url';
+import type { Command } from './command.ts';
+import { folderCommand } from './folder.ts';
 
-export const cmake = {
-  summary: 'the folder of allstopConfig.cmake',
-  folder: (): string => fileURLToPath(new URL('../../native/cmake', import.meta.url)),
-};
+export const cmake: Command = folderCommand(
+  'cmake',
+  'the folder of allstopConfig.cmake',
+  'native/cmake',
+);

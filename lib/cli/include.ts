@@ -1,8 +1,10 @@
 /** `allstop include`: the folder to put on the include path of a native addon. */
 
-import { fileURLToPath } from 'node:url';
+import type { Command } from './command.ts';
+import { folderCommand } from './folder.ts';
 
-export const include = {
-  summary: 'the folder of the C and C++ headers',
-  folder: (): string => fileURLToPath(new URL('../../native/include', import.meta.url)),
-};
+export const include: Command = folderCommand(
+  'include',
+  'the folder of the C and C++ headers',
+  'native/include',
+);

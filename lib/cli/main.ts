@@ -1,67 +1,104 @@
 #!/usr/bin/env node
 /**
- * `npx allstop`: where the package is, for the builds of native addons. It loads
- * neither the addon nor the rest of the library, so that it works where no binary does.
+ * `npx allstop`: reads the command line, runs the command, prints what came of it. It
+ * loads neither the addon nor the rest of the library: a command that needs them does.
  */
 
 import { readFileSync } from 'node:fs';
-import { relative, sep } from 'node:path';
 import { parseArgs } from 'node:util';
+import { build } from './build.ts';
 import { cmake } from './cmake.ts';
+import { type Command, CommandError, type Outcome, UsageError } from './command.ts';
+import { doctor } from './doctor.ts';
 import { include } from './include.ts';
 
-const commands = new Map(Object.entries({ include, cmake }));
+const commands = new Map<string, Command>(Object.entries({ include, cmake, doctor, build }));
 
-const usage = `Usage: allstop <command> [--relative] [--json]
+const optionTexts = {
+  relative: `  --relative  as seen from the working directory: for binding.gyp, since node-gyp
+              cannot take an absolute path with a space in it
+`,
+  json: `  --json      prints a JSON object
+`,
+};
+
+const usage = `Usage: allstop <command> [--json]
 
 Commands:
-${[...commands].map(([name, { summary }]) => `  ${name.padEnd(10)} prints ${summary}`).join('\n')}
+${[...commands].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
 
 Options:
-  --relative  as seen from the working directory: for binding.gyp, since node-gyp
-              cannot take an absolute path with a space in it
-  --json      prints a JSON object, by the name of the command
-  --help      prints this
+${optionTexts.json}  --help      prints this; after a command, more of that
   --version   prints the version of the package
 `;
+
+function helpOf(name: string, { help, options }: Command): string {
+  const flags = [...options, 'json' as const];
+  return `Usage: allstop ${name} ${flags.map((flag) => `[--${flag}]`).join(' ')}
+
+${help}
+
+Options:
+${flags.map((flag) => optionTexts[flag]).join('')}`;
+}
 
 function version(): string {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(manifest) as { version: string }).version;
 }
 
-/**
- * What to print.
- *
- * @throws Error: wrong usage
- */
-function run(args: string[]): string {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      json: { type: 'boolean' },
-      relative: { type: 'boolean' },
-      help: { type: 'boolean', short: 'h' },
-      version: { type: 'boolean', short: 'v' },
-    },
-  });
-  if (values.help) return usage;
-  if (values.version) return `${version()}\n`;
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        json: { type: 'boolean' },
+        relative: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+        version: { type: 'boolean', short: 'v' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+/** @throws UsageError, CommandError */
+async function run(args: string[]): Promise<{ text: string; exitCode: number }> {
+  const { values, positionals } = parse(args);
+  const { json, help, version: wantsVersion, ...options } = values;
+  if (wantsVersion) return { text: `${version()}\n`, exitCode: 0 };
   const [name, ...rest] = positionals;
-  if (name === undefined) throw new Error('A command is missing');
+  if (name === undefined) {
+    if (help) return { text: usage, exitCode: 0 };
+    throw new UsageError('A command is missing');
+  }
   const command = commands.get(name);
-  if (command === undefined) throw new Error(`There is no command '${name}'`);
-  if (rest.length > 0) throw new Error(`'${name}' takes no argument`);
-  // gyp and CMake take a backslash for the start of an escape.
-  const absolute = command.folder();
-  const folder = (values.relative ? relative('.', absolute) : absolute).split(sep).join('/');
-  return `${values.json ? JSON.stringify({ [name]: folder }) : folder}\n`;
+  if (command === undefined) throw new UsageError(`There is no command '${name}'`);
+  if (help) return { text: helpOf(name, command), exitCode: 0 };
+  if (rest.length > 0) throw new UsageError(`'${name}' takes no argument`);
+  for (const option of Object.keys(options) as (keyof typeof options)[]) {
+    if (!command.options.includes(option)) {
+      throw new UsageError(`'${name}' takes no option '--${option}'`);
+    }
+  }
+  const outcome: Outcome = await command.run(options);
+  const text = json ? `${JSON.stringify(outcome.json)}\n` : outcome.text;
+  return { text, exitCode: outcome.exitCode ?? 0 };
 }
 
 try {
-  process.stdout.write(run(process.argv.slice(2)));
+  const { text, exitCode } = await run(process.argv.slice(2));
+  process.stdout.write(text);
+  process.exitCode = exitCode;
 } catch (error) {
-  process.stderr.write(`allstop: ${(error as Error).message}\n\n${usage}`);
-  process.exitCode = 2;
+  const { message } = error as Error;
+  if (error instanceof UsageError) {
+    process.stderr.write(`allstop: ${message}\n\n${usage}`);
+    process.exitCode = 2;
+  } else {
+    process.stderr.write(`allstop: ${message}\n`);
+    process.exitCode = error instanceof CommandError ? error.exitCode : 1;
+  }
 }

@@ -155,6 +155,8 @@ Napi::Value Setup(const Info& info) {
   set("takeUncaught", Checked<TakeUncaught>);
   set("nextIdentity", Checked<NextIdentity>);
   functions.Set("world", core::World());
+  functions.Set("abi",
+                std::to_string(abi::Table().major) + "." + std::to_string(abi::Table().minor));
   return functions;
 }
 

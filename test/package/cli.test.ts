@@ -1,4 +1,4 @@
-/** `allstop include` and `allstop cmake`, as child processes. */
+/** The command line, and its commands that print a folder, as child processes. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,11 +47,22 @@ describe('allstop', () => {
     expect(allstop('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n` });
   });
 
-  it.each([['--help'], ['-h'], ['include', '--help']])('%s %s prints the usage', (...args) => {
-    const { status, stdout, stderr } = allstop(...args);
+  it.each(['--help', '-h'])('%s prints the usage, with all commands', (flag) => {
+    const { status, stdout, stderr } = allstop(flag);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toMatch(/^Usage: allstop/);
-    expect(stdout).toMatch(/ {2}include .*\n {2}cmake /);
+    expect(stdout).toMatch(/^Usage: allstop <command>/);
+    expect(stdout).toMatch(/ {2}include .*\n {2}cmake .*\n {2}doctor .*\n {2}build /);
+  });
+
+  it.each([
+    ['include', /^Usage: allstop include \[--relative\] \[--json\]\n/],
+    ['cmake', /^Usage: allstop cmake \[--relative\] \[--json\]\n/],
+    ['doctor', /^Usage: allstop doctor \[--json\]\n[\s\S]*Exit code: 0/],
+    ['build', /^Usage: allstop build \[--json\]\n[\s\S]*Exit code: 0/],
+  ])('%s --help prints its own', (command, text) => {
+    const { status, stdout, stderr } = allstop(command, '--help');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(text);
   });
 
   it.each([
@@ -62,6 +73,10 @@ describe('allstop', () => {
     [['include', 'cmake'], /'include' takes no argument/],
     [['include', '--xml'], /--xml/],
     [['include', '--json=yes'], /--json/],
+    [['doctor', '--relative'], /'doctor' takes no option '--relative'/],
+    [['doctor', 'now'], /'doctor' takes no argument/],
+    [['build', '--relative'], /'build' takes no option '--relative'/],
+    [['build', '--debug'], /--debug/],
   ])('refuses %j with exit code 2', (args, why) => {
     const { status, stdout, stderr } = allstop(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -1,0 +1,29 @@
+/** What a command of `npx allstop` is, and the two ways in which it fails. */
+
+/** `json`: the same as `text`, for programs. */
+export type Outcome = { text: string; json: unknown; exitCode?: number };
+
+export type Options = { relative?: boolean | undefined };
+
+export type Command = {
+  /** In the list of commands. */
+  summary: string;
+  /** More of it, for `allstop <command> --help`. */
+  help: string;
+  /** Its options beside `--json`, which all have. */
+  options: readonly (keyof Options)[];
+  run: (options: Options) => Outcome | Promise<Outcome>;
+};
+
+/** It was called in a way that cannot be right. */
+export class UsageError extends Error {}
+
+/** It could not do what it was asked; the message is for people. */
+export class CommandError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}

@@ -1,0 +1,97 @@
+/** What can be told of the native binary: which it is, and what comes of using it. */
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type Candidate,
+  candidates,
+  type Origin,
+  OVERRIDE,
+  platformName,
+  prebuiltPlatforms,
+} from '../../binary.ts';
+import { root } from '../../package-files.ts';
+import type { Check } from './check.ts';
+import { type Loaded, type Probe, type Problem, probe } from './probe.ts';
+
+const whyThisOne: Record<Origin, () => string> = {
+  override: () => `named by ${OVERRIDE}`,
+  compiled: () => 'compiled on this machine',
+  prebuilt: () => `prebuilt for ${platformName()}`,
+};
+
+const anotherOne: Record<Origin, string> = {
+  override: `set ${OVERRIDE} to a binary of this version of allstop, or unset it`,
+  compiled: 'npx allstop build, again',
+  prebuilt: 'reinstall allstop',
+};
+
+/** Which one, why that one, and what else there is. */
+function describe(from: Candidate | undefined): Pick<Check, 'target' | 'detail'> {
+  const here = `prebuilt here: ${prebuiltPlatforms().join(', ') || 'none'}`;
+  if (from === undefined) return { detail: here };
+  return { target: from.path, detail: `${whyThisOne[from.origin]()}; ${here}` };
+}
+
+function loadedCheck({ from, passedOver }: Loaded): Check {
+  const check: Check = { name: 'binary', ok: true, ...describe(from) };
+  for (const other of passedOver) check.detail += `; does not load: ${other}`;
+  return check;
+}
+
+function failedCheck({
+  from,
+  cause,
+  remedy = anotherOne[from?.origin ?? 'prebuilt'],
+}: Problem): Check {
+  return { name: 'binary', ok: false, ...describe(from), cause, remedy };
+}
+
+const crashedCheck = (crash: string): Check =>
+  failedCheck({
+    from: candidates().find(({ exists }) => exists),
+    cause: `the process that loaded it ${crash}`,
+  });
+
+/** The version in allstop.h, which native addons are compiled against. */
+function headerAbi(): string {
+  const header = readFileSync(join(root(), 'native/include/allstop/allstop.h'), 'utf8');
+  const number = (name: string): string | undefined =>
+    new RegExp(`^#define ALLSTOP_ABI_${name} (\\d+)u`, 'm').exec(header)?.[1];
+  return `${number('MAJOR')}.${number('MINOR')}`;
+}
+
+function abiCheck({ abi, from }: Loaded): Check {
+  const check = { name: 'abi', target: `version ${abi ?? 'unknown'}` };
+  let header: string;
+  try {
+    header = headerAbi();
+  } catch (error) {
+    const cause = `the C header is missing: ${(error as Error).message}`;
+    return { ...check, ok: false, cause, remedy: 'reinstall allstop' };
+  }
+  if (abi === header) return { ...check, ok: true, detail: 'as in allstop.h' };
+  const cause = `allstop.h has ${header}: the binary is of another version of the package`;
+  return { ...check, ok: false, cause, remedy: anotherOne[from.origin] };
+}
+
+const SELF_TEST = 'a worker stops its coordinator and is joined';
+const REPORT = 'please report it, with what doctor --json prints';
+
+function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean): Check {
+  const name = 'self-test';
+  if (tested !== undefined && crash === undefined) {
+    return { name, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
+  }
+  const cause = untested ?? `the process ${crash}`;
+  const remedy = isRestricted ? 'that of permissions' : REPORT;
+  return { name, ok: false, detail: SELF_TEST, cause, remedy };
+}
+
+/** `isRestricted`: this process may not do all that it should. */
+export async function binaryChecks(isRestricted: boolean): Promise<Check[]> {
+  const found = await probe({ inChild: !isRestricted });
+  if (found.failed !== undefined) return [failedCheck(found.failed)];
+  if (found.loaded === undefined) return [crashedCheck(found.crash ?? 'ended')];
+  return [loadedCheck(found.loaded), abiCheck(found.loaded), selfTestCheck(found, isRestricted)];
+}

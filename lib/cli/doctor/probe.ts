@@ -1,0 +1,86 @@
+/**
+ * Loads the binary and uses it, for doctor and for `allstop build`. In a child process,
+ * since a binary for another C library can end the process that loads it; in this one
+ * where children are forbidden.
+ */
+
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { type Candidate, OVERRIDE } from '../../binary.ts';
+
+/** Of a binary that loads: which it is, and what the others before it said. */
+export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };
+export type Problem = { from?: Candidate | undefined; cause: string; remedy?: string };
+
+/** What a probe tells, in this order; after a failure or a crash nothing more comes. */
+export type Finding =
+  | { loaded: Loaded }
+  | { failed: Problem }
+  | { tested: { ms: number } }
+  | { untested: string };
+
+/** `crash`: how the child ended, if before it had told all, or not as it should. */
+export type Probe = {
+  loaded?: Loaded;
+  failed?: Problem;
+  tested?: { ms: number };
+  untested?: string;
+  crash?: string;
+};
+
+/** More than the self-test's own deadline. */
+const CHILD_MS = 30_000;
+
+/** A child of the same kind; a debugger's port is taken, and it would wait there. */
+function runChild(binary: string | undefined) {
+  const args = process.execArgv.filter((arg) => !arg.startsWith('--inspect'));
+  const script = fileURLToPath(new URL('./probe-process.js', import.meta.url));
+  return spawnSync(process.execPath, [...args, script], {
+    encoding: 'utf8',
+    timeout: CHILD_MS,
+    killSignal: 'SIGKILL',
+    env: binary === undefined ? process.env : { ...process.env, [OVERRIDE]: binary },
+    windowsHide: true,
+  });
+}
+
+function howItEnded({ error, signal, status, stderr }: ReturnType<typeof runChild>): string {
+  const timedOut = (error as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
+  const how = timedOut
+    ? `did not answer within ${CHILD_MS / 1_000} s`
+    : signal === null
+      ? `was ended with exit code ${status}`
+      : `was ended by ${signal}`;
+  const lines = stderr.split('\n').filter((line) => /\w/.test(line) && !line.startsWith('(node:'));
+  const said = lines.find((line) => /error|fatal|terminate/i.test(line)) ?? lines[0];
+  return said === undefined ? how : `${how}, and said: ${said.trim()}`;
+}
+
+/** Undefined: there can be no child. */
+function probeInChild(binary: string | undefined): Probe | undefined {
+  let child: ReturnType<typeof runChild>;
+  try {
+    child = runChild(binary);
+  } catch {
+    return undefined; // the permission model, which refuses by an exception
+  }
+  if (child.pid === 0 || child.stdout === null) return undefined;
+  const lines = child.stdout.split('\n').filter((line) => line.startsWith('{'));
+  const told: Probe = Object.assign({}, ...lines.map((line) => JSON.parse(line)));
+  const isComplete = [told.failed, told.tested, told.untested].some((end) => end !== undefined);
+  return isComplete && child.status === 0 ? told : { ...told, crash: howItEnded(child) };
+}
+
+/**
+ * `inChild`: false where a child would be permitted more than this process.
+ * `binary`: to load in place of what the package would, in a child only.
+ */
+export async function probe(options: { inChild: boolean; binary?: string }): Promise<Probe> {
+  const found = options.inChild ? probeInChild(options.binary) : undefined;
+  if (found !== undefined) return found;
+  const told: Probe = {};
+  // Here, not above: doctor has to say what it can where the library cannot even be read.
+  const { tryBinary } = await import('./try-binary.ts');
+  await tryBinary((finding) => Object.assign(told, finding));
+  return told;
+}

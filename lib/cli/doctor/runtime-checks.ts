@@ -1,0 +1,122 @@
+/** What can be told without the binary: the runtime, the platform, what is forbidden. */
+
+import { sep } from 'node:path';
+import { libc, NODE_API, platformName } from '../../binary.ts';
+import type { Check } from './check.ts';
+import { atLeast, runtime } from './runtime.ts';
+
+const OLDEST = '20.19.0';
+
+function runtimeCheck(): Check {
+  const { title, version } = runtime();
+  const node = process.versions.node;
+  const target = title === 'Node.js' ? `${title} ${node}` : `${title} ${version}`;
+  const check = { name: 'runtime', ok: atLeast(node, OLDEST), target };
+  if (!check.ok) {
+    return {
+      ...check,
+      cause: `Node.js ${node} is too old`,
+      remedy: 'use Node.js 20.19 or later',
+    };
+  }
+  return title === 'Node.js' ? check : { ...check, detail: `takes itself for Node.js ${node}` };
+}
+
+/** Undefined where it cannot be told: musl has none, and Deno makes it up. */
+function glibcVersion(): string | undefined {
+  const { report } = process;
+  if (report === undefined || runtime().title === 'Deno') return undefined;
+  (report as { excludeNetwork?: boolean }).excludeNetwork = true; // it would ask the DNS
+  const { header } = report.getReport() as { header?: { glibcVersionRuntime?: string } };
+  return header?.glibcVersionRuntime;
+}
+
+function platformCheck(): Check {
+  const check = { name: 'platform', ok: true, target: platformName() };
+  const version = libc() === 'glibc' ? glibcVersion() : undefined;
+  return version === undefined ? check : { ...check, detail: `glibc ${version}` };
+}
+
+function nodeApiCheck(): Check {
+  const version = process.versions['napi'];
+  const ok = Number(version) >= NODE_API;
+  const check = { name: 'node-api', ok, target: `version ${version}` };
+  if (ok) return check;
+  return {
+    ...check,
+    cause: `the binary needs version ${NODE_API}`,
+    remedy: 'use Node.js 20.19 or later',
+  };
+}
+
+/** Whether this Node refuses all addons: it says so before it looks for the file. */
+function refusesAddons(): boolean {
+  try {
+    process.dlopen({ exports: {} }, sep); // a folder, which no system loads
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ERR_DLOPEN_DISABLED';
+  }
+}
+
+function nodePermissions(): Check {
+  const name = 'permissions';
+  // Undefined unless the permission model is in force.
+  const permission = process.permission as typeof process.permission | undefined;
+  const noAddons = refusesAddons();
+  if (permission === undefined) {
+    if (!noAddons) return { name, ok: true, detail: 'nothing is restricted' };
+    const remedy = 'run Node without --no-addons (NODE_OPTIONS may hold it, too)';
+    return { name, ok: false, cause: '--no-addons forbids native addons', remedy };
+  }
+  const noWorkers = !permission.has('worker');
+  const who = "Node's permission model";
+  if (noAddons) {
+    return {
+      name,
+      ok: false,
+      cause: `${who}, or --no-addons, forbids native addons${noWorkers ? ', and workers' : ''}`,
+      remedy: `run Node with --allow-addons${noWorkers ? ' --allow-worker' : ''}, without --no-addons`,
+    };
+  }
+  if (noWorkers) {
+    return {
+      name,
+      ok: false,
+      cause: `${who} forbids workers`,
+      remedy: 'run Node with --allow-worker',
+    };
+  }
+  return { name, ok: true, detail: 'native addons and workers are allowed' };
+}
+
+type Deno = { permissions: { querySync(what: { name: string }): { state: string } } };
+
+function denoPermissions({ permissions }: Deno): Check {
+  const missing = ['ffi', 'read', 'env'].filter(
+    (name) => permissions.querySync({ name }).state !== 'granted',
+  );
+  const name = 'permissions';
+  if (missing.length === 0) return { name, ok: true, detail: 'native addons are allowed' };
+  return {
+    name,
+    ok: false,
+    cause: `Deno has not been given: ${missing.join(', ')}`,
+    remedy: `run deno with ${missing.map((what) => `--allow-${what}`).join(' ')}`,
+  };
+}
+
+function permissionsCheck(): Check {
+  const { title } = runtime();
+  if (title === 'Deno') return denoPermissions((globalThis as unknown as { Deno: Deno }).Deno);
+  if (title === 'Node.js') return nodePermissions();
+  return { name: 'permissions', ok: true, detail: `${title} restricts nothing` };
+}
+
+/** In the order in which one rests on the other. */
+export const runtimeChecks: Record<string, () => Check> = {
+  runtime: runtimeCheck,
+  platform: platformCheck,
+  'node-api': nodeApiCheck,
+  permissions: permissionsCheck,
+};

@@ -1,0 +1,29 @@
+/**
+ * The shortest program that needs all there is: a worker finds its coordinator and stops
+ * it, this thread is woken by native code, sees the stop and joins the worker.
+ */
+
+import { Coordinator } from '../../coordinator.ts';
+
+const DEADLINE_MS = 10_000;
+
+/** @throws Error: what went wrong, in its message */
+export async function selfTest(): Promise<void> {
+  const coord = new Coordinator({ name: 'allstop doctor', stopGracePeriodMs: DEADLINE_MS });
+  const worker = coord.spawn(new URL('./self-test-worker.js', import.meta.url), {
+    name: 'self-test',
+  });
+  try {
+    if (!(await coord.waitForStop(DEADLINE_MS))) {
+      throw new Error(`a worker's stop did not arrive within ${DEADLINE_MS / 1_000} s`);
+    }
+    if (!coord.shouldStop()) throw new Error('shouldStop() is false after a stop');
+    await coord.join();
+    const stoppedBy = coord.stopRecord?.requester.threadId;
+    if (stoppedBy !== worker.threadId && worker.threadId !== -1) {
+      throw new Error('the stop is not that of the worker');
+    }
+  } finally {
+    await worker.terminate();
+  }
+}

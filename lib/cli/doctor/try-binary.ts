@@ -1,0 +1,42 @@
+/** Loads the binary and has it do what a program would. */
+
+import { candidates } from '../../binary.ts';
+import { explainFailure } from '../../binary-failure.ts';
+import { binding, tryLoad } from '../../native.ts';
+import type { Finding } from './probe.ts';
+import { selfTest } from './self-test.ts';
+
+const firstLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split('\n')[0] as string;
+
+export async function tryBinary(tell: (finding: Finding) => void): Promise<void> {
+  const { from, attempts } = tryLoad();
+  if (from === undefined) {
+    const { cause, remedy } = explainFailure(attempts);
+    const last = attempts.at(-1);
+    const tried = candidates().find(({ path, origin }) =>
+      last === undefined ? origin !== 'compiled' : path === last.path,
+    );
+    const said = last && firstLine(last.error).replace(`${last.path}: `, '');
+    const why = said === undefined ? cause : `${cause} (${said})`;
+    tell({ failed: { from: tried, cause: why, remedy } });
+    return;
+  }
+  const passedOver = attempts.map((attempt) => `${attempt.path}: ${firstLine(attempt.error)}`);
+  let abi: string | undefined;
+  try {
+    ({ abi } = binding());
+  } catch (error) {
+    const cause = `it is no binary of this package: ${firstLine(error)}`;
+    tell({ failed: { from, cause } });
+    return;
+  }
+  tell({ loaded: { from, abi, passedOver } });
+  const began = performance.now();
+  try {
+    await selfTest();
+    tell({ tested: { ms: Math.round(performance.now() - began) } });
+  } catch (error) {
+    tell({ untested: firstLine(error) });
+  }
+}

@@ -1,0 +1,231 @@
+/** `allstop doctor`, as a child process, where all is well and where it is not. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { type Project, publishedCopy } from '../support/published-copy.ts';
+
+type Check = {
+  name: string;
+  ok: boolean;
+  target?: string;
+  detail?: string;
+  cause?: string;
+  remedy?: string;
+};
+type Run = { status: number | null; stdout: string; stderr: string };
+type Setting = { cli?: string; flags?: string[]; env?: NodeJS.ProcessEnv };
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const here = join(root, 'dist/cli/main.js');
+const folder = mkdtempSync(join(tmpdir(), 'doctor '));
+const folders = [folder];
+afterAll(() => {
+  for (const each of folders) rmSync(each, { recursive: true, force: true });
+});
+
+function doctor(args: string[] = [], { cli = here, flags = [], env = {} }: Setting = {}): Run {
+  return spawnSync(process.execPath, [...flags, cli, 'doctor', ...args], {
+    encoding: 'utf8',
+    timeout: 50_000,
+    env: { ...process.env, NODE_OPTIONS: '', ALLSTOP_BINARY: '', ...env },
+  });
+}
+
+/** The checks; what is printed beside the JSON would not parse. */
+function checks(setting?: Setting): { status: number | null; ok: boolean; checks: Check[] } {
+  const { status, stdout } = doctor(['--json'], setting);
+  return { status, ...JSON.parse(stdout) };
+}
+
+function problems(setting: Setting): Check[] {
+  const found = checks(setting);
+  expect(found).toMatchObject({ status: 1, ok: false });
+  return found.checks.filter(({ ok }) => !ok);
+}
+
+function project(): Project {
+  const made = publishedCopy({ compiled: true });
+  folders.push(made.folder);
+  return made;
+}
+
+const file = (name: string, content: string): string => {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+};
+
+describe('where all is well', () => {
+  it('says so, a line a check, without colour', () => {
+    const { status, stdout, stderr } = doctor();
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.at(-1)).toBe('allstop works here.');
+    for (const name of ['runtime', 'platform', 'node-api', 'permissions', 'binary', 'abi']) {
+      expect(stdout).toMatch(new RegExp(`^ok {6}${name} +\\S`, 'm'));
+    }
+    expect(stdout).toMatch(/^ok {6}self-test {4}a worker stops its coordinator/m);
+    expect(stdout).not.toContain('\u001B');
+  });
+
+  it('--json says the same to programs', () => {
+    const { status, stdout, stderr } = doctor(['--json']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const found: { ok: boolean; checks: Check[] } = JSON.parse(stdout);
+    expect(Object.keys(found)).toEqual(['ok', 'checks']);
+    expect(found.ok).toBe(true);
+    for (const check of found.checks) {
+      expect(check).toMatchObject({ ok: true, name: expect.any(String) });
+      expect(check).not.toHaveProperty('cause');
+    }
+    const named = new Map(found.checks.map((check) => [check.name, check]));
+    expect(named.get('runtime')?.target).toBe(`Node.js ${process.versions.node}`);
+    expect(named.get('platform')?.target).toMatch(`${process.platform}-${process.arch}`);
+    expect(named.get('abi')?.target).toMatch(/^version \d+\.\d+$/);
+    expect(named.get('binary')?.detail).toMatch(/^(compiled on this machine|prebuilt for .+); /);
+  });
+});
+
+it('names a runtime that is too old, and has nothing to say of the binary', () => {
+  const old = "Object.defineProperty(process.versions, 'node', { value: '18.20.8' })";
+  const flags = ['--import', `data:text/javascript,${encodeURIComponent(old)}`];
+  expect(problems({ flags })).toEqual([
+    {
+      name: 'runtime',
+      ok: false,
+      target: 'Node.js 18.20.8',
+      cause: 'Node.js 18.20.8 is too old',
+      remedy: 'use Node.js 20.19 or later',
+    },
+  ]);
+  expect(checks({ flags }).checks.map(({ name }) => name)).not.toContain('binary');
+});
+
+describe('a binary that does not load', () => {
+  it.each([
+    ['is not there', join(folder, 'missing.node'), /a file that is not there/],
+    ['is garbage', file('garbage.node', 'garbage'), /damaged/],
+    ['is no addon', file('binary.so', ''), /ends in \.node/],
+  ])('%s', (_, path, cause) => {
+    const env = { ALLSTOP_BINARY: path };
+    const [problem, ...others] = problems({ env });
+    expect(others).toEqual([]);
+    expect(problem).toMatchObject({ name: 'binary', target: path });
+    expect(problem?.cause).toMatch(cause);
+    expect(problem?.remedy).toMatch(/unset it/);
+    expect(problem?.detail).toMatch(/^named by ALLSTOP_BINARY/);
+
+    const { status, stdout } = doctor([], { env });
+    expect(status).toBe(1);
+    expect(stdout).toContain(`\nnot ok  binary       ${path}`);
+    expect(stdout).toContain(`\n${' '.repeat(21)}cause:  ${problem?.cause}\n`);
+    expect(stdout).toContain(`\n${' '.repeat(21)}remedy: ${problem?.remedy}\n`);
+    expect(stdout).toMatch(/\n1 problem found\.\n$/);
+  });
+
+  it('is missing from the package', () => {
+    const { cli, packaged } = project();
+    rmSync(join(packaged, 'build-cmake'), { recursive: true });
+    expect(problems({ cli })).toMatchObject([
+      { name: 'binary', cause: expect.stringContaining('the prebuilds folder') },
+    ]);
+  });
+
+  it('ends the process that loads it', () => {
+    const source = file(
+      'crash.c',
+      '#include <stdlib.h>\n__attribute__((constructor)) void boom(void) { abort(); }\n',
+    );
+    const path = join(folder, 'crash.node');
+    execFileSync('cc', ['-shared', '-fPIC', '-o', path, source]);
+    expect(problems({ env: { ALLSTOP_BINARY: path } })).toMatchObject([
+      {
+        name: 'binary',
+        target: path,
+        cause: expect.stringContaining('ended by SIGABRT'),
+        remedy: expect.stringContaining('unset it'),
+      },
+    ]);
+  });
+});
+
+describe('a binary that is forbidden', () => {
+  const model =
+    Number(process.versions.node.split('.')[0]) < 23 ? '--experimental-permission' : '--permission';
+
+  it.each([
+    ['--no-addons', ['--no-addons'], /--no-addons forbids native addons/, /without --no-addons/],
+    [
+      'the permission model',
+      [model, '--allow-fs-read=*'],
+      /permission model.* forbids native addons, and workers/,
+      /--allow-addons --allow-worker/,
+    ],
+  ])('by %s', (_, flags, cause, remedy) => {
+    const [permissions, binary, ...others] = problems({ flags });
+    expect(others).toEqual([]);
+    expect(permissions).toMatchObject({ name: 'permissions' });
+    expect(permissions?.cause).toMatch(cause);
+    expect(permissions?.remedy).toMatch(remedy);
+    expect(binary).toMatchObject({ name: 'binary' });
+    expect(binary?.remedy).toMatch(/--no-addons/);
+  });
+
+  it('or is not, and no child process is needed to try it', () => {
+    const flags = [model, '--allow-fs-read=*', '--allow-addons', '--allow-worker'];
+    const { status, checks: found } = checks({ flags });
+    expect(status).toBe(0);
+    expect(found.find(({ name }) => name === 'self-test')).toMatchObject({ ok: true });
+  });
+
+  it('or it may be loaded, but no worker started', () => {
+    const flags = [model, '--allow-fs-read=*', '--allow-addons'];
+    expect(problems({ flags })).toMatchObject([
+      { name: 'permissions', cause: expect.stringContaining('forbids workers') },
+      { name: 'self-test', cause: expect.stringContaining('restricted') },
+    ]);
+  });
+});
+
+describe('a binary that loads', () => {
+  it('of another version than the C header', () => {
+    const { cli, packaged } = project();
+    const header = join(packaged, 'native/include/allstop/allstop.h');
+    const text = readFileSync(header, 'utf8');
+    writeFileSync(header, text.replace(/(#define ALLSTOP_ABI_MINOR) \d+u/, '$1 999u'));
+    expect(problems({ cli })).toMatchObject([
+      {
+        name: 'abi',
+        cause: expect.stringMatching(/^allstop\.h has \d+\.999/),
+        remedy: expect.stringContaining('allstop build'),
+      },
+    ]);
+  });
+
+  it.each([
+    ['and fails', 'self-test-worker.js', "throw new RangeError('no luck');", /no luck/],
+    [
+      'and ends the process',
+      'self-test-worker.js',
+      "process.kill(process.pid, 'SIGKILL');",
+      /the process was ended by SIGKILL/,
+    ],
+    [
+      'and ends the process when that is about to exit',
+      'probe-process.js',
+      "process.once('exit', () => process.kill(process.pid, 'SIGKILL'));",
+      /the process was ended by SIGKILL/,
+    ],
+  ])('%s', (_, name, begin, cause) => {
+    const { cli, packaged } = project();
+    const path = join(packaged, 'dist/cli/doctor', name);
+    writeFileSync(path, `${begin}\n${readFileSync(path, 'utf8')}`);
+    const [problem, ...others] = problems({ cli });
+    expect(others).toEqual([]);
+    expect(problem).toMatchObject({ name: 'self-test', remedy: expect.any(String) });
+    expect(problem?.cause).toMatch(cause);
+  });
+});
