@@ -11,13 +11,6 @@ export function ownCoordinator(): { coord: Coordinator; attachment: Attachment }
   return { coord: coord as Coordinator, attachment };
 }
 
-/**
- * TypeScript puts a call of this around what `import()` is given. The URLs here stay as they
- * are, and its own helper makes bundlers warn.
- */
-// oxlint-disable-next-line no-unused-vars, no-underscore-dangle
-const __rewriteRelativeImportExtension = (url: string): string => url;
-
 type Exports = { default?: ((...args: unknown[]) => unknown) | { default?: unknown } | null };
 
 /** The default export of the module. `of`: what it is, for people: "a looper". */

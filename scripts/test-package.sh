@@ -15,7 +15,7 @@ if grep -nE '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)' "$wo
   echo 'the tarball holds what no user needs' >&2
   exit 1
 fi
-for needed in dist/cli/main.js dist/cli/doctor/probe-process.js dist/cli/doctor/self-test-worker.js \
+for needed in dist/cli/main.js dist/cli/probe-process.js dist/cli/self-test-worker.js \
   dist/allstop-worker.js CMakeLists.txt \
   native/cmake/allstopConfig.cmake native/include/allstop/allstop_queue.h; do
   grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }

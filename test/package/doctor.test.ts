@@ -221,7 +221,7 @@ describe('a binary that loads', () => {
     ],
   ])('%s', (_, name, begin, cause) => {
     const { cli, packaged } = project();
-    const path = join(packaged, 'dist/cli/doctor', name);
+    const path = join(packaged, 'dist/cli', name);
     writeFileSync(path, `${begin}\n${readFileSync(path, 'utf8')}`);
     const [problem, ...others] = problems({ cli });
     expect(others).toEqual([]);

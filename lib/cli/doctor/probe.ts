@@ -5,8 +5,9 @@
  */
 
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { type Candidate, OVERRIDE } from '../../binary.ts';
+import { root } from '../../package-files.ts';
 
 /** Of a binary that loads: which it is, and what the others before it said. */
 export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };
@@ -34,7 +35,7 @@ const CHILD_MS = 30_000;
 /** A child of the same kind; a debugger's port is taken, and it would wait there. */
 function runChild(binary: string | undefined) {
   const args = process.execArgv.filter((arg) => !arg.startsWith('--inspect'));
-  const script = fileURLToPath(new URL('./probe-process.js', import.meta.url));
+  const script = join(root(), 'dist/cli/probe-process.js');
   return spawnSync(process.execPath, [...args, script], {
     encoding: 'utf8',
     timeout: CHILD_MS,

@@ -3,14 +3,16 @@
  * it, this thread is woken by native code, sees the stop and joins the worker.
  */
 
+import { join } from 'node:path';
 import { Coordinator } from '../../coordinator.ts';
+import { root } from '../../package-files.ts';
 
 const DEADLINE_MS = 10_000;
 
 /** @throws Error: what went wrong, in its message */
 export async function selfTest(): Promise<void> {
   const coord = new Coordinator({ name: 'allstop doctor', stopGracePeriodMs: DEADLINE_MS });
-  const worker = coord.spawn(new URL('./self-test-worker.js', import.meta.url), {
+  const worker = coord.spawn(join(root(), 'dist/cli/self-test-worker.js'), {
     name: 'self-test',
   });
   try {
