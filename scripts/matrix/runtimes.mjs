@@ -10,14 +10,17 @@ const inPackage = (...path) => join(folder, 'node_modules', ...path);
 const run = (command, args, options = {}) =>
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], ...options });
 
+/** What Node and Bun need there. */
+const RUN_TIME = ['libc6', 'libstdc++6', 'libgcc-s1', 'libatomic1'];
+
 /** The folder in which an emulated program finds its C library. */
-const glibcOfArm = join(toolchains, 'run-aarch64');
+const glibcOfArm = join(toolchains, 'runtime-aarch64');
 const muslOf = (arch) => join(folder, `musl-${arch}`);
 
 /** Gives a program for musl its loader, and the libraries that Bun needs there. */
 function prepareMusl(arch) {
   fetchToolchains();
-  fetchDebian('run', ['libc6', 'libstdc++6', 'libgcc-s1'], [arch]);
+  fetchDebian('runtime', RUN_TIME, [arch]);
   const root = muslOf(arch);
   const lib = join(root, 'lib');
   rmSync(root, { recursive: true, force: true });
@@ -25,7 +28,7 @@ function prepareMusl(arch) {
   const debian = join(toolchains, `debian-${arch}`);
   const libc = `lib/${arch}-linux-musl/libc.so`;
   copyFileSync(join(debian, libc), join(lib, `ld-musl-${arch}.so.1`)); // for qemu
-  const glibc = join(toolchains, `run-${arch}`);
+  const glibc = join(toolchains, `runtime-${arch}`);
   const gnu = `${arch}-linux-gnu`;
   copyFileSync(join(glibc, 'usr/lib', gnu, 'libstdc++.so.6'), join(lib, 'libstdc++.so.6'));
   copyFileSync(join(glibc, 'lib', gnu, 'libgcc_s.so.1'), join(lib, 'libgcc_s.so.1'));
@@ -79,7 +82,7 @@ const arm = Object.keys(NODES).map((major) =>
     alias: `arm${major}`,
     platform: 'linux-arm64',
     prefix: ['qemu-aarch64', '-L', glibcOfArm],
-    prepare: () => fetchDebian('run', ['libc6', 'libstdc++6', 'libgcc-s1'], ['aarch64']),
+    prepare: () => fetchDebian('runtime', RUN_TIME, ['aarch64']),
     ...qemu,
   }),
 );

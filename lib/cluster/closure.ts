@@ -1,0 +1,53 @@
+/** A function with its arguments, on its way to a worker and back. */
+
+import type { TransferListItem } from 'node:worker_threads';
+import type { Place, Queued } from './closure-queue.ts';
+import type { Resource } from './per-worker.ts';
+import type { RemoteState, Settle } from './remote-value.ts';
+
+/** A function of the module, and what it is called with. */
+export type Call = {
+  readonly kind: 'call';
+  readonly name: string;
+  readonly args: readonly unknown[];
+  /** Which of the arguments are a worker's own values: [index, id, index, id ...]. */
+  readonly perWorker: readonly number[] | undefined;
+  /** What of the arguments moves to the worker. */
+  readonly transfer: readonly TransferListItem[];
+};
+
+export type Outcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
+
+let last = 0;
+
+export class Closure implements Queued {
+  place: Place = 'new';
+  /** Never used twice in this thread. */
+  readonly id: number = ++last;
+  /** A resource is what one worker has to make before it does anything else. */
+  readonly work: Call | Resource;
+  /** How often it was started. */
+  attempts = 0;
+  /** What it will come to, whatever its run does; the run goes on until it has ended. */
+  decided: Outcome | undefined;
+  readonly #settle: Settle;
+  /** Takes timers and listeners off. */
+  onSettled: (() => void) | undefined;
+
+  constructor(work: Call | Resource, settle: Settle) {
+    this.work = work;
+    this.#settle = settle;
+  }
+
+  /** The first call counts. */
+  settle(state: Outcome['state'], value: unknown): void {
+    this.#settle(state, value);
+    this.onSettled?.();
+    this.onSettled = undefined;
+  }
+
+  /** It is cancelled with what was in line with it. */
+  drop(error: unknown): void {
+    this.settle('cancelled', error);
+  }
+}

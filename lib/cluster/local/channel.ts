@@ -1,0 +1,132 @@
+/** How the coordinator reaches a worker of its machine: a thread, or a process. */
+
+import { type ChildProcess, fork } from 'node:child_process';
+import type { TransferListItem, Worker } from 'node:worker_threads';
+import { Attachment } from '../../attachment.ts';
+import type { Coordinator } from '../../coordinator.ts';
+import { decode } from '../../error-record.ts';
+import { UnavailableError } from '../../errors.ts';
+import { binding } from '../../native.ts';
+import { workerEntry } from '../../package-files.ts';
+import { startWorker } from '../../threads.ts';
+import { CLAIMS, type WorkerSettings } from '../protocol.ts';
+
+export type Isolation = 'thread' | 'process';
+
+export interface Listener {
+  onMessage(message: unknown[]): void;
+  /** Called once: it is gone, and of what. */
+  onGone(cause: Error): void;
+}
+
+/** The coordinator's end. */
+export interface WorkerChannel {
+  readonly pid: number;
+  readonly threadId: number | undefined;
+  /** Shared with a thread; of a process, and then nobody else's. */
+  readonly words: Int32Array;
+  readonly isShared: boolean;
+  post(message: unknown[], transfer?: readonly TransferListItem[]): void;
+  setReferenced(referenced: boolean): void;
+  /** Ends it by force. `onGone` is called when it has ended. */
+  kill(): void;
+}
+
+export type WorkerName = { job: string; index: number };
+
+function gone(what: string, how: string, cause: unknown, fields: object): Error {
+  const because = cause === undefined ? '' : `: ${messageOf(cause)}`;
+  const error = new UnavailableError(`${what} ${how}${because}`, cause === undefined ? {} : { cause });
+  return Object.assign(error, fields);
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+export function startThread(
+  coordinator: Coordinator,
+  module: URL,
+  { job, index }: WorkerName,
+  listener: Listener,
+): WorkerChannel {
+  const attachment = Attachment.behind(coordinator) as Attachment;
+  const words = new Int32Array(new SharedArrayBuffer((CLAIMS + 1) * Int32Array.BYTES_PER_ELEMENT));
+  const workerData: WorkerSettings = {
+    kind: 'cluster',
+    module: module.href,
+    job,
+    index,
+    handle: coordinator.handle,
+    words,
+  };
+  const name = `${job}:${index}`;
+  let cause: unknown;
+  let worker: Worker | undefined;
+  worker = startWorker(attachment, workerEntry(), { name: `cluster/${name}`, workerData }, (made) => {
+    const { threadId } = made;
+    made.on('message', (message: unknown[]) => listener.onMessage(message));
+    made.on('error', (error: unknown) => {
+      const bytes = binding().takeUncaught(threadId);
+      cause = bytes === null ? error : decode(bytes).value;
+    });
+    made.on('exit', (exitCode) => {
+      binding().forgetSpawned(threadId);
+      const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
+      listener.onGone(gone(`Worker ${name}`, how, cause, { exitCode }));
+    });
+  });
+  return {
+    pid: process.pid,
+    threadId: worker.threadId,
+    words,
+    isShared: true,
+    post: (message, transfer) => worker.postMessage(message, transfer as TransferListItem[]),
+    setReferenced: (referenced) => (referenced ? worker.ref() : worker.unref()),
+    kill: () => void worker.terminate(),
+  };
+}
+
+export function startProcess(
+  module: URL,
+  { job, index }: WorkerName,
+  listener: Listener,
+): WorkerChannel {
+  const settings: WorkerSettings = { kind: 'cluster', module: module.href, job, index };
+  const name = `${job}:${index}`;
+  const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
+    serialization: 'advanced',
+    execArgv: process.execArgv.filter((arg) => !arg.startsWith('--inspect')),
+  });
+  let isGone = false;
+  const end = (error: Error): void => {
+    if (isGone) return;
+    isGone = true;
+    listener.onGone(error);
+  };
+  child.on('message', (message: unknown[]) => listener.onMessage(message));
+  child.on('error', (error) => {
+    if (child.pid === undefined) end(gone(`Worker ${name}`, 'could not be started', error, {}));
+  });
+  child.on('exit', (exitCode, exitSignal) => {
+    const how = exitCode === null ? `was killed by ${exitSignal}` : `exited with code ${exitCode}`;
+    end(gone(`Worker ${name}`, how, undefined, exitCode === null ? { exitSignal } : { exitCode }));
+  });
+  return {
+    pid: child.pid ?? 0,
+    threadId: undefined,
+    words: new Int32Array(CLAIMS + 1),
+    isShared: false,
+    // What cannot be cloned is said here; that the child is gone, by its exit.
+    post: (message) => void child.send(message, () => {}),
+    setReferenced(referenced) {
+      if (referenced) {
+        child.ref();
+        child.channel?.ref();
+      } else {
+        child.unref();
+        child.channel?.unref();
+      }
+    },
+    kill: () => void child.kill('SIGKILL'),
+  };
+}

@@ -1,0 +1,393 @@
+/**
+ * One place for a worker, in which one lives after the other: what was sent to it, what it
+ * has answered, and what became of it.
+ *
+ * 1. A closure that was sent and not answered is in `#sent`, in the order in which the
+ *    worker takes them; each has a word of `words`, which nobody else has meanwhile.
+ * 2. Whether a closure was started is what its word says (protocol.ts): it cannot be taken
+ *    back and run, too. A process shares no words: it is sent one at a time, and what was
+ *    sent to it counts as started.
+ * 3. What a worker says that is gone, or was given up, is not heard.
+ */
+
+import { hostname } from 'node:os';
+import type { TransferListItem } from 'node:worker_threads';
+import { decode, encode } from '../../error-record.ts';
+import { CancelledError } from '../../errors.ts';
+import { Timer } from '../../timer.ts';
+import type { Call, Closure, Outcome } from '../closure.ts';
+import type { Resource } from '../per-worker.ts';
+import {
+  CANCELLED,
+  CLAIMS,
+  FROM_WORKER,
+  RESULT_LENGTH,
+  RUN_LENGTH,
+  STATE,
+  TO_WORKER,
+} from '../protocol.ts';
+import type { Cancellation, StrategyHost, TaskReadiness, WorkerInfo } from '../strategy.ts';
+import {
+  type Isolation,
+  type Listener,
+  startProcess,
+  startThread,
+  type WorkerChannel,
+  type WorkerName,
+} from './channel.ts';
+
+/** A thread that has not ended so long after it was told to is blocked in native code. */
+const STUCK_AFTER_MS = 1_000;
+
+type Sent = { closure: Closure; word: number; expectedUs: number };
+
+export interface SlotListener {
+  /** It can take closures, or more of them. */
+  onFree(slot: WorkerSlot): void;
+  onFunctions(names: string[]): void;
+  /** The module cannot be imported. */
+  onImportFailed(slot: WorkerSlot, error: unknown): void;
+  /** `wasKilled`: by us. What it had has gone back. */
+  onGone(slot: WorkerSlot, cause: Error, wasKilled: boolean): void;
+  /** A message that is not about closures. */
+  onOther(slot: WorkerSlot, message: unknown[]): void;
+  onResult(name: string, us: number): void;
+}
+
+export class WorkerSlot {
+  readonly index: number;
+  readonly #name: WorkerName;
+  readonly #host: StrategyHost;
+  readonly #listener: SlotListener;
+  readonly #start: (listener: Listener) => WorkerChannel;
+  #channel: WorkerChannel | undefined;
+  #sent = new Map<number, Sent>();
+  #freeWords: number[] = [];
+  /** What is being prepared, before anything else. */
+  readonly #preparing = new Set<number>();
+  #batch: unknown[] = [];
+  #transfers: TransferListItem[] = [];
+  #expectedUs = 0;
+  #isLoaded = false;
+  #phase = 'starting';
+  #since = new Date();
+  #cause: unknown;
+  completed = 0;
+  restarts = 0;
+  /** Ended by us: its death says nothing about it. */
+  #wasKilled: Error | undefined;
+  readonly #graceTimers = new Map<number, Timer>();
+  #stuckTimer: Timer | undefined;
+  #isReferenced = true;
+  /** Threads that cannot be ended. */
+  readonly stuck: { info: WorkerInfo; channel: WorkerChannel }[] = [];
+
+  constructor(
+    index: number,
+    module: URL,
+    isolation: Isolation,
+    host: StrategyHost,
+    listener: SlotListener,
+  ) {
+    this.index = index;
+    this.#host = host;
+    this.#listener = listener;
+    const name = { job: 'worker', index };
+    this.#name = name;
+    this.#start =
+      isolation === 'thread'
+        ? (own) => startThread(host.coordinator, module, name, own)
+        : (own) => startProcess(module, name, own);
+  }
+
+  /** @throws what starting a thread or a process throws */
+  start(): void {
+    this.#isLoaded = false;
+    this.#wasKilled = undefined;
+    this.#freeWords = Array.from({ length: CLAIMS }, (_, word) => CLAIMS - 1 - word);
+    this.#enter('starting');
+    let isOurs = true;
+    const channel = this.#start({
+      onMessage: (message) => {
+        if (isOurs && this.#channel === channel) this.#receive(message);
+      },
+      onGone: (cause) => {
+        isOurs = false;
+        this.#onGone(channel, cause);
+      },
+    });
+    this.#channel = channel;
+    channel.setReferenced(this.#isReferenced);
+  }
+
+  get isAlive(): boolean {
+    return this.#channel !== undefined;
+  }
+
+  /** It has nothing to do, and can take something. */
+  get isIdle(): boolean {
+    return this.isReady && this.#sent.size === 0;
+  }
+
+  get isReady(): boolean {
+    return this.#isLoaded && this.#preparing.size === 0 && this.#wasKilled === undefined;
+  }
+
+  /** How long what it has is expected to take. */
+  get expectedUs(): number {
+    return this.#expectedUs;
+  }
+
+  get running(): number {
+    return this.#sent.size;
+  }
+
+  get pid(): number {
+    return this.#channel?.pid ?? 0;
+  }
+
+  /** Whether more can wait at the worker than what it runs. */
+  get canQueue(): boolean {
+    return this.#channel?.isShared === true && this.#freeWords.length > 0;
+  }
+
+  /** Gives it a closure, with the next `flush`. */
+  add(closure: Closure, call: Call, expectedUs: number): void {
+    const word = this.#freeWords.pop() as number;
+    const channel = this.#channel as WorkerChannel;
+    this.#sent.set(closure.id, { closure, word, expectedUs });
+    this.#expectedUs += expectedUs;
+    Atomics.store(channel.words, word, closure.id);
+    const { name, args, perWorker, transfer } = call;
+    this.#batch.push(closure.id, word, closure.attempts + 1, name, args, perWorker);
+    if (transfer.length > 0) this.#transfers.push(...transfer);
+  }
+
+  /** Has it make what it needs, before it takes closures. */
+  prepare(closure: Closure, resource: Resource): void {
+    this.#preparing.add(closure.id);
+    this.#enter('building-dataset');
+    this.#post([TO_WORKER.prepare, closure.id, resource]);
+  }
+
+  /** Sends what was added. */
+  flush(): void {
+    const batch = this.#batch;
+    if (batch.length === 0) return;
+    const transfers = this.#transfers;
+    this.#batch = [];
+    this.#transfers = [];
+    try {
+      this.#channel?.post([TO_WORKER.run, ...batch], transfers);
+    } catch (value) {
+      // It cannot be sent at all (shared memory to a process): its function has failed.
+      for (let at = 0; at < batch.length; at += RUN_LENGTH) {
+        const sent = this.#forget(batch[at] as number);
+        if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
+      }
+    }
+  }
+
+  /** Takes back what was not started, the last first; `few`: at most so many. */
+  takeBack(few: number): Closure[] {
+    const back: Closure[] = [];
+    for (const { closure } of [...this.#sent.values()].toReversed()) {
+      if (back.length === few) break;
+      if (this.#revoke(closure)) back.push(closure);
+    }
+    return back;
+  }
+
+  /** Asks a closure to end. False: it is not here. */
+  cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
+    const sent = this.#sent.get(closure.id);
+    if (sent === undefined) return false;
+    if (this.#revoke(closure)) {
+      this.#host.lost(closure, false);
+      return true;
+    }
+    const channel = this.#channel as WorkerChannel;
+    Atomics.store(channel.words, CANCELLED, closure.id);
+    this.#post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
+    if (replace && !this.#graceTimers.has(closure.id)) {
+      const { cancelGraceMs } = this.#host;
+      const timer = new Timer(cancelGraceMs, () => {
+        this.kill(new CancelledError(`A function did not end within ${cancelGraceMs} ms`));
+      });
+      this.#graceTimers.set(closure.id, timer);
+    }
+    return true;
+  }
+
+  /** Ends the worker by force; `onGone` follows, or it is abandoned as stuck. */
+  kill(cause: Error): void {
+    const channel = this.#channel;
+    if (channel === undefined || this.#wasKilled !== undefined) return;
+    this.#wasKilled = cause;
+    this.#enter('stopping');
+    channel.kill();
+    this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
+  }
+
+  setReferenced(referenced: boolean): void {
+    this.#isReferenced = referenced;
+    this.#channel?.setReferenced(referenced);
+  }
+
+  post(message: unknown[]): void {
+    this.#post(message);
+  }
+
+  get info(): WorkerInfo {
+    let state: WorkerInfo['state'] = 'lost';
+    if (this.#channel !== undefined) {
+      if (!this.#isLoaded || this.#preparing.size > 0) state = 'starting';
+      else state = this.#sent.size > 0 ? 'busy' : 'idle';
+    }
+    const { completed, restarts, pid } = this;
+    const running = this.#sent.size;
+    const { job, index: task } = this.#name;
+    return { job, task, state, host: hostname(), pid, running, completed, restarts };
+  }
+
+  get readiness(): TaskReadiness {
+    const { job, index: task } = this.#name;
+    const phase = this.isReady ? 'ready' : this.#phase;
+    const ready = this.isReady;
+    const report: TaskReadiness = { job, task, host: hostname(), ready, phase, since: this.#since };
+    if (this.#channel !== undefined) report.pid = this.pid;
+    if (!ready && this.#cause !== undefined) {
+      report.cause = messageOf(this.#cause);
+      report.remedy = this.#remedy();
+    }
+    return report;
+  }
+
+  #remedy(): string {
+    return this.#phase === 'import-failed'
+      ? 'correct the module; it has to be importable by itself'
+      : 'see the cause; a worker that is replaced again and again is started ever more slowly';
+  }
+
+  #enter(phase: string, cause?: unknown): void {
+    this.#phase = phase;
+    this.#cause = cause ?? this.#cause;
+    this.#since = new Date();
+    this.#host.changed();
+  }
+
+  #post(message: unknown[]): void {
+    try {
+      this.#channel?.post(message);
+    } catch {
+      // It is ending; `onGone` follows.
+    }
+  }
+
+  /** Whether it was not started, and now never will be. */
+  #revoke(closure: Closure): boolean {
+    const sent = this.#sent.get(closure.id);
+    const channel = this.#channel;
+    if (sent === undefined || channel === undefined || !channel.isShared) return false;
+    const { id } = closure;
+    if (Atomics.compareExchange(channel.words, sent.word, id, 0) !== id) return false;
+    this.#forget(id);
+    return true;
+  }
+
+  #forget(id: number): Sent | undefined {
+    const sent = this.#sent.get(id);
+    if (sent === undefined) return undefined;
+    this.#sent.delete(id);
+    this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
+    this.#freeWords.push(sent.word);
+    this.#graceTimers.get(id)?.clear();
+    this.#graceTimers.delete(id);
+    return sent;
+  }
+
+  #receive(message: unknown[]): void {
+    switch (message[0]) {
+      case FROM_WORKER.results:
+        for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
+        this.#listener.onFree(this);
+        return;
+      case FROM_WORKER.ready:
+        this.#isLoaded = true;
+        this.#cause = undefined;
+        this.#listener.onFunctions(message[1] as string[]);
+        this.#host.prepare(this.index);
+        this.#enter('ready');
+        this.#listener.onFree(this);
+        return;
+      case FROM_WORKER.failed: {
+        const { value } = decode(message[1] as Uint8Array);
+        this.#enter('import-failed', value);
+        this.#listener.onImportFailed(this, value);
+        return;
+      }
+      case FROM_WORKER.prepared:
+        this.#preparing.delete(message[1] as number);
+        if (this.#preparing.size === 0) this.#enter('ready');
+        this.#listener.onFree(this);
+        return;
+      default:
+        this.#listener.onOther(this, message);
+    }
+  }
+
+  #takeResult(message: unknown[], at: number): void {
+    const sent = this.#forget(message[at] as number);
+    if (sent === undefined) return;
+    const { closure } = sent;
+    this.completed += 1;
+    if (closure.work.kind === 'call') {
+      this.#listener.onResult(closure.work.name, message[at + 3] as number);
+    }
+    const value = message[at + 2];
+    const outcome: Outcome =
+      message[at + 1] === STATE.ready
+        ? { state: 'ready', value }
+        : { state: 'failed', value: decode(value as Uint8Array).value };
+    this.#host.ended(closure, outcome);
+  }
+
+  #onGone(channel: WorkerChannel, cause: Error): void {
+    const stuck = this.stuck.findIndex((each) => each.channel === channel);
+    if (stuck !== -1) {
+      this.stuck.splice(stuck, 1); // it came back from native code, and ended
+      this.#host.changed();
+    }
+    if (this.#channel !== channel) return;
+    this.#lose(this.#wasKilled ?? cause);
+  }
+
+  #abandon(channel: WorkerChannel, cause: Error): void {
+    if (this.#channel !== channel) return;
+    this.stuck.push({ info: { ...this.info, state: 'stuck' }, channel });
+    channel.setReferenced(false);
+    this.#lose(cause);
+  }
+
+  /** What was sent goes back, in the order in which it was in line. */
+  #lose(cause: Error): void {
+    const channel = this.#channel as WorkerChannel;
+    const wasKilled = this.#wasKilled !== undefined;
+    this.#channel = undefined;
+    this.#isLoaded = false;
+    this.#stuckTimer?.clear();
+    this.#preparing.clear();
+    this.#batch = [];
+    this.#transfers = [];
+    this.#enter('lost', cause);
+    for (const { closure, word } of [...this.#sent.values()].toReversed()) {
+      const wasStarted = channel.isShared ? Atomics.load(channel.words, word) !== closure.id : true;
+      this.#forget(closure.id);
+      this.#host.lost(closure, wasStarted, cause);
+    }
+    this.#listener.onGone(this, cause, wasKilled);
+  }
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

@@ -1,0 +1,68 @@
+/**
+ * What a coordinator and a worker of its machine say to each other. Arrays, whose first
+ * element says which; several closures and several results go as one message.
+ */
+
+import type { CoordinatorHandle } from '../handle.ts';
+import type { Resource } from './per-worker.ts';
+
+/** How a worker is started. */
+export type WorkerSettings = {
+  kind: 'cluster';
+  module: string;
+  job: string;
+  index: number;
+  /** Threads only: the cluster's coordinator, and CLAIMS + 1 words of shared memory. */
+  handle?: CoordinatorHandle;
+  words?: Int32Array;
+};
+
+/**
+ * Shared words of a worker thread. The word of a closure that was sent holds its id; who
+ * turns that into something else has it: the worker that starts it (-id), or the
+ * coordinator that takes it back (0). So it is known for certain what was started.
+ */
+export const CLAIMS = 256;
+/** The word after them: the id of the closure that is asked to end. */
+export const CANCELLED = CLAIMS;
+
+export const TO_WORKER = {
+  /** [run, ...[id, slot, attempt, name, args, perWorker]] */
+  run: 0,
+  /** [prepare, id, resource] */
+  prepare: 1,
+  /** [cancel, id, reason as a record] */
+  cancel: 2,
+  /** [stop, record]: processes only */
+  stop: 3,
+} as const;
+
+export const FROM_WORKER = {
+  /** [results, ...[id, state, value, microseconds]] */
+  results: 0,
+  /** [ready, names of functions] */
+  ready: 1,
+  /** [failed, record]: the module cannot be imported */
+  failed: 2,
+  /** [prepared, id] */
+  prepared: 3,
+  /** [stop, record]: processes only */
+  stop: 4,
+} as const;
+
+/** The elements of a closure, and of a result. */
+export const RUN_LENGTH = 6;
+export const RESULT_LENGTH = 4;
+
+/** Of a result. */
+export const STATE = { ready: 0, failed: 1, input: 2 } as const;
+
+export type Run = [
+  id: number,
+  slot: number,
+  attempt: number,
+  name: string,
+  args: readonly unknown[],
+  perWorker: readonly number[] | undefined,
+];
+export type Prepare = [op: typeof TO_WORKER.prepare, id: number, resource: Resource];

@@ -1,0 +1,94 @@
+/**
+ * The seam between the closures' rules, which are the same everywhere, and what carries
+ * closures to workers.
+ */
+
+import type { Coordinator } from '../coordinator.ts';
+import type { Closure, Outcome } from './closure.ts';
+import type { Resource } from './per-worker.ts';
+
+/** One expected task of a cluster, and what keeps it from being ready. */
+export type TaskReadiness = {
+  job: string;
+  task: number;
+  address?: string;
+  host?: string;
+  pid?: number;
+  ready: boolean;
+  phase: string;
+  since: Date;
+  cause?: string;
+  remedy?: string;
+};
+
+export type ReadinessReport = {
+  ready: boolean;
+  engine: { phase: string; cause?: string; remedy?: string };
+  tasks: TaskReadiness[];
+};
+
+export type WorkerInfo = {
+  job: string;
+  task: number;
+  /** 'lost': it has died and is being replaced; 'stuck': a thread that cannot be ended. */
+  state: 'starting' | 'idle' | 'busy' | 'lost' | 'stuck';
+  host: string;
+  pid: number;
+  running: number;
+  completed: number;
+  restarts: number;
+};
+
+/** What a strategy calls: the side of the rules. */
+export interface StrategyHost {
+  readonly coordinator: Coordinator;
+  readonly cancelGraceMs: number;
+  /** The next closure; it is in flight from here on. */
+  take(): Closure | undefined;
+  /** What that worker has to do before anything else. */
+  takeTagged(worker: number): Closure | undefined;
+  /** That worker is new: what it needs comes into its own line. */
+  prepare(worker: number): void;
+  /** Its run has ended. */
+  ended(closure: Closure, outcome: Outcome): void;
+  /** Its worker is lost, or it was taken back. */
+  lost(closure: Closure, wasStarted: boolean, cause?: unknown): void;
+  /** Readiness or the state of workers is another. */
+  changed(): void;
+  /** No worker will come any more. */
+  failed(error: Error): void;
+}
+
+export type Cancellation = {
+  reason: unknown;
+  /** After the grace period the worker is replaced. */
+  replace: boolean;
+};
+
+/** What the rules call: the side of the workers. Nothing here throws. */
+export interface Engine {
+  /** There may be something to take. */
+  wake(): void;
+  /** Asks the run of a closure in flight to end; it ends or is lost later. */
+  cancel(closure: Closure, cancellation: Cancellation): void;
+  /** Whether the program waits for something: else workers keep it from nothing. */
+  setNeeded(needed: boolean): void;
+  /** The workers there are, by number. */
+  readonly indexes: number[];
+  readonly workers: WorkerInfo[];
+  report(): ReadinessReport;
+  /** Names of the module's functions; undefined until a worker has told. */
+  readonly functions: readonly string[] | undefined;
+  /** Ends the workers, after asking what runs. */
+  close(): Promise<void>;
+}
+
+/** Where workers live. Made by the user, used by one ClusterCoordinator. */
+export interface Strategy {
+  /** The module of the functions. */
+  readonly module: URL;
+  /** @internal */
+  connect(host: StrategyHost): Engine;
+}
+
+export type { Resource };

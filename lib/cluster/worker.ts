@@ -1,0 +1,275 @@
+/** What a worker does with closures, wherever it lives. */
+
+import type { TransferListItem } from 'node:worker_threads';
+import type { Coordinator } from '../coordinator.ts';
+import { decode, encode } from '../error-record.ts';
+import { ClosureInputError } from '../errors.ts';
+import { type CurrentTask, runAsTask } from './current-task.ts';
+import type { Resource } from './per-worker.ts';
+import {
+  CANCELLED,
+  FROM_WORKER,
+  RESULT_LENGTH,
+  RUN_LENGTH,
+  STATE,
+  TO_WORKER,
+  type WorkerSettings,
+} from './protocol.ts';
+import { transferListOf } from './transfer.ts';
+
+export interface Channel {
+  post(message: unknown[], transfer?: readonly TransferListItem[]): void;
+}
+
+type AnyFunction = (...args: unknown[]) => unknown;
+
+/** A function that took less was not worth a message of its own. */
+const SHORT_US = 50;
+
+/** The run of one closure, as the closure sees it. */
+class Task implements CurrentTask {
+  readonly id: number;
+  readonly attempt: number;
+  readonly workerIndex: number;
+  readonly #runner: Runner;
+  #controller: AbortController | undefined;
+  #reason: { value: unknown } | undefined;
+
+  constructor(runner: Runner, id: number, attempt: number, workerIndex: number) {
+    this.#runner = runner;
+    this.id = id;
+    this.attempt = attempt;
+    this.workerIndex = workerIndex;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      const { coordinator } = this.#runner;
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason.value);
+      else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);
+      else this.#runner.forward(this);
+    }
+    return this.#controller.signal;
+  }
+
+  shouldStop(): boolean {
+    return (
+      this.#reason !== undefined ||
+      this.#runner.isCancelled(this.id) ||
+      this.#runner.coordinator.shouldStop()
+    );
+  }
+
+  abort(reason: unknown): void {
+    this.#reason ??= { value: reason };
+    this.#controller?.abort(reason);
+  }
+}
+
+export class Runner {
+  readonly coordinator: Coordinator;
+  readonly #channel: Channel;
+  readonly #index: number;
+  readonly #words: Int32Array | undefined;
+  #exports: Record<string, unknown> = {};
+  /** By id; what fails to be made is what its users fail with. */
+  readonly #resources = new Map<number, Promise<unknown>>();
+  readonly #inbox: unknown[][] = [];
+  #isWorking = false;
+  #task: Task | undefined;
+  /** Results that are not yet sent. */
+  #results: unknown[] = [];
+  #transfers: TransferListItem[] = [];
+  /** Microseconds that functions took last. */
+  readonly #durations = new Map<string, number>();
+
+  constructor(channel: Channel, coordinator: Coordinator, { index, words }: WorkerSettings) {
+    this.#channel = channel;
+    this.coordinator = coordinator;
+    this.#index = index;
+    this.#words = words;
+  }
+
+  async load(module: string): Promise<void> {
+    try {
+      this.#exports = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Record<
+        string,
+        unknown
+      >;
+    } catch (error) {
+      this.#channel.post([FROM_WORKER.failed, encode(error).bytes]);
+      return;
+    }
+    const names = Object.keys(this.#exports).filter(
+      (name) => typeof this.#exports[name] === 'function',
+    );
+    this.#channel.post([FROM_WORKER.ready, names]);
+  }
+
+  /** Of a thread: the word that says so comes before the message. */
+  isCancelled(id: number): boolean {
+    return this.#words !== undefined && Atomics.load(this.#words, CANCELLED) === id;
+  }
+
+  /** A stop of the cluster aborts the signal of a task that has asked for it. */
+  forward(task: Task): void {
+    const { signal } = this.coordinator;
+    signal.addEventListener('abort', () => task.abort(signal.reason), { once: true });
+  }
+
+  receive(message: unknown[]): void {
+    if (message[0] === TO_WORKER.cancel) {
+      const [, id, record] = message;
+      if (this.#task?.id === id) this.#task?.abort(decode(record as Uint8Array).value);
+      return;
+    }
+    this.#inbox.push(message);
+    if (!this.#isWorking) void this.#work();
+  }
+
+  async #work(): Promise<void> {
+    this.#isWorking = true;
+    for (let message = this.#inbox.shift(); message !== undefined; message = this.#inbox.shift()) {
+      if (message[0] === TO_WORKER.prepare) this.#prepare(message[1] as number, message[2] as Resource);
+      else await this.#runAll(message);
+    }
+    this.#flush();
+    this.#isWorking = false;
+  }
+
+  async #runAll(message: unknown[]): Promise<void> {
+    let began = performance.now();
+    for (let at = 1; at < message.length; at += RUN_LENGTH) {
+      const id = message[at] as number;
+      const slot = message[at + 1] as number;
+      const words = this.#words;
+      if (words !== undefined && Atomics.compareExchange(words, slot, id, -id) !== id) continue;
+      const name = message[at + 3] as string;
+      // Nobody is to wait for this one to get what is there.
+      if (this.#results.length > 0 && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
+        this.#flush();
+      }
+      const task = new Task(this, id, message[at + 2] as number, this.#index);
+      this.#task = task;
+      let state: number = STATE.ready;
+      let value: unknown;
+      try {
+        const perWorker = message[at + 5] as readonly number[] | undefined;
+        const given = message[at + 4] as unknown[];
+        const args = perWorker === undefined ? given : await this.#fill(given, perWorker);
+        const run = this.#exports[name] as AnyFunction;
+        value = runAsTask(task, () => run(...args));
+        if (isThenable(value)) value = await value;
+      } catch (error) {
+        state = STATE.failed;
+        value = encode(error).bytes;
+      }
+      this.#task = undefined;
+      const now = performance.now();
+      const us = Math.round((now - began) * 1_000);
+      began = now;
+      this.#durations.set(name, us);
+      this.#answer(id, state, value, us);
+    }
+  }
+
+  /** The arguments with this worker's own values in them. */
+  async #fill(given: unknown[], perWorker: readonly number[]): Promise<unknown[]> {
+    const args = [...given];
+    for (let at = 0; at < perWorker.length; at += 2) {
+      const id = perWorker[at + 1] as number;
+      try {
+        args[perWorker[at] as number] = await this.#resources.get(id);
+      } catch (error) {
+        throw new ClosureInputError(`A per-worker value could not be made: ${messageOf(error)}`, {
+          cause: error,
+        });
+      }
+    }
+    return args;
+  }
+
+  #answer(id: number, state: number, value: unknown, us: number): void {
+    if (this.#words === undefined || us >= SHORT_US) {
+      this.#flush();
+      this.#results.push(id, state, value, us);
+      this.#transfers.push(...transferListOf([value]));
+      this.#flush();
+    } else {
+      this.#results.push(id, state, value, us);
+      const list = transferListOf([value]);
+      if (list.length > 0) this.#transfers.push(...list);
+    }
+  }
+
+  #flush(): void {
+    const results = this.#results;
+    if (results.length === 0) return;
+    const transfers = this.#transfers;
+    this.#results = [];
+    this.#transfers = [];
+    try {
+      this.#channel.post([FROM_WORKER.results, ...results], transfers);
+    } catch {
+      for (let at = 0; at < results.length; at += RESULT_LENGTH) {
+        this.#postOne(results.slice(at, at + RESULT_LENGTH));
+      }
+    }
+  }
+
+  /** One of several results cannot be sent: that function has failed. */
+  #postOne([id, state, value, us]: unknown[]): void {
+    try {
+      const transfers = transferListOf([value]);
+      this.#channel.post([FROM_WORKER.results, id, state, value, us], transfers);
+    } catch (error) {
+      this.#channel.post([FROM_WORKER.results, id, STATE.failed, encode(error).bytes, us]);
+    }
+  }
+
+  #prepare(id: number, resource: Resource): void {
+    const made = this.#make(resource);
+    made.catch(() => {}); // its users get to know
+    this.#resources.set(resource.id, made);
+    const prepared = (): void => this.#channel.post([FROM_WORKER.prepared, id]);
+    made.then(prepared, prepared);
+  }
+
+  async #make(resource: Resource): Promise<unknown> {
+    const task = new Task(this, 0, 1, this.#index);
+    if (resource.kind === 'dataset') {
+      const build = this.#exports[resource.name] as AnyFunction;
+      return await runAsTask(task, () => build(...resource.args));
+    }
+    const dataset = (await this.#resources.get(resource.dataset)) as Partial<
+      Iterable<unknown> & AsyncIterable<unknown>
+    > | null;
+    return runAsTask(task, () => iteratorOf(dataset));
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as { then?: unknown }).then === 'function'
+  );
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+/** An async iterator, of whatever can be iterated over. */
+function iteratorOf(
+  dataset: Partial<Iterable<unknown> & AsyncIterable<unknown>> | null,
+): AsyncIterator<unknown> {
+  const asynchronous = dataset?.[Symbol.asyncIterator]?.();
+  if (asynchronous !== undefined) return asynchronous;
+  const iterator = dataset?.[Symbol.iterator]?.();
+  if (iterator === undefined) throw new TypeError('The data set is not iterable');
+  return {
+    next: async () => iterator.next(),
+    return: async (value) => iterator.return?.(value) ?? { done: true, value },
+  };
+}
