@@ -5,6 +5,7 @@
 
 import { readdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
+import workerThreads from 'node:worker_threads';
 import { readElf } from './elf.ts';
 import { look, roots } from './package-files.ts';
 
@@ -71,9 +72,23 @@ function resolved(path: string): string {
   }
 }
 
+/**
+ * The override by which the binary was loaded holds for the workers, too, whatever their
+ * environment or the working directory is by then: two binaries have no coordinator in
+ * common.
+ */
+export function handDown({ path, origin }: Candidate): void {
+  if (origin === 'override') workerThreads.setEnvironmentData(OVERRIDE, path);
+}
+
+function handedDown(): string | undefined {
+  if (workerThreads.isMainThread) return undefined;
+  return workerThreads.getEnvironmentData(OVERRIDE) as string | undefined;
+}
+
 /** What there could be to load, best first; with an override only that. */
 export function candidates(): Candidate[] {
-  const override = process.env[OVERRIDE];
+  const override = handedDown() ?? process.env[OVERRIDE];
   if (override) return [candidate('override', resolved(override))];
   const family = libc();
   const folder = `${process.platform}-${process.arch}`;

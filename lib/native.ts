@@ -1,7 +1,7 @@
 /** The one place that loads and types the native addon. */
 
 import workerThreads from 'node:worker_threads';
-import { type Candidate, candidates } from './binary.ts';
+import { type Candidate, candidates, handDown } from './binary.ts';
 import { type Attempt, unavailable } from './binary-failure.ts';
 import { checkFile, UnfitError } from './binary-file.ts';
 import { require } from './package-files.ts';
@@ -328,8 +328,9 @@ export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[
 }
 
 function load(): Addon {
-  const { addon, attempts } = tryLoad();
-  if (addon === undefined) throw unavailable(attempts);
+  const { addon, from, attempts } = tryLoad();
+  if (addon === undefined || from === undefined) throw unavailable(attempts);
+  handDown(from);
   return addon;
 }
 
