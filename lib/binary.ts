@@ -25,6 +25,25 @@ export const NODE_API = 8;
 export type Origin = 'override' | 'compiled' | 'prebuilt';
 export type Candidate = { path: string; origin: Origin; exists: boolean };
 
+type Report = {
+  excludeNetwork?: boolean | undefined;
+  getReport(): { header?: { glibcVersionRuntime?: string } };
+};
+
+/** Slower. */
+function reportedLibc(): Libc {
+  const report = process.report as unknown as Report | undefined;
+  if (report === undefined) return 'glibc';
+  const before = report.excludeNetwork;
+  report.excludeNetwork = true; // names of peers, which a name server is asked for
+  try {
+    const { header } = report.getReport();
+    return header !== undefined && header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
+  } finally {
+    report.excludeNetwork = before;
+  }
+}
+
 let libcFound: Libc | undefined;
 
 /** Undefined where there is no choice, as on Windows and macOS. */
@@ -40,11 +59,7 @@ export function libc(): Libc | undefined {
   }
   // Of its path only the name: a folder may be called anything.
   if (loader !== undefined) libcFound = basename(loader).includes('musl') ? 'musl' : 'glibc';
-  else {
-    const report = process.report?.getReport() as { header?: { glibcVersionRuntime?: string } };
-    const isMusl = report?.header !== undefined && report.header.glibcVersionRuntime === undefined;
-    libcFound = isMusl ? 'musl' : 'glibc';
-  }
+  else libcFound = reportedLibc();
   return libcFound;
 }
 

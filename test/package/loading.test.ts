@@ -213,6 +213,25 @@ describe.skipIf(!isLinux || tag !== 'glibc')('the C library of the running progr
     });
   });
 
+  it('is found without a name server, which could take its time', () => {
+    const watched = `
+      const { getReport } = process.report;
+      process.report.getReport = () => {
+        const asks = process.report.excludeNetwork === false;
+        console.log(JSON.stringify({ asks }));
+        return getReport();
+      };`;
+    const flags = ['--import', `data:text/javascript,${encodeURIComponent(watched)}`];
+    const command = [interpreter, process.execPath];
+    const said = run<{ asks: boolean }>(join(usual.folder, 'use.mjs'), { command, flags });
+    // The other one is the program's own.
+    expect(said.map(({ asks }) => asks)).toEqual([
+      false,
+      'excludeNetwork' in process.report,
+      undefined,
+    ]);
+  });
+
   /** A node that names another loader, which is the usual one by another path. */
   function nodeWith(folder: string, name: string): string {
     mkdirSync(folder);
@@ -483,7 +502,7 @@ describe('a file that does not load', () => {
   it.skipIf(!isLinux)('is cut off, anywhere in what is mapped', () => {
     const bytes = readFileSync(compiledBinary);
     const cut = project();
-    for (const share of [0.001, 0.1, 0.3, 0.5, 0.7]) {
+    for (const share of [0.0002, 0.001, 0.1, 0.3, 0.5, 0.7]) {
       writeFileSync(prebuiltOf(cut), bytes.subarray(0, bytes.length * share));
       expect(failureOf(cut)).toMatchObject({
         why: 'it is damaged: its end is missing',
