@@ -743,6 +743,13 @@ describe('a bundle', () => {
     say({ ...ended, stopped: coord.shouldStop(), alive: looper.alive });`;
   const TICK = 'export default () => { throw new RangeError("it ticks"); };';
 
+  it('is not asked to hold the modules of the program', () => {
+    const worker = readFileSync(join(dist, 'allstop-worker.js'), 'utf8');
+    const imported = /\bimport\(([^)]*)\bmodule\b/.exec(worker)?.[1];
+    expect(imported).toContain('/* webpackIgnore: true */');
+    expect(imported).toContain('/* @vite-ignore */');
+  });
+
   it('runs modules in its own worker', () => {
     const folder = newFolder();
     bundled(folder);
