@@ -1,5 +1,6 @@
 /** Why no native binary loads, in words: the likely cause, and the cure. */
 
+import { realpathSync } from 'node:fs';
 import {
   candidates,
   libc,
@@ -9,6 +10,7 @@ import {
   platformName,
   prebuiltPlatforms,
 } from './binary.ts';
+import { UnfitError } from './binary-file.ts';
 import { UnavailableError } from './errors.ts';
 import { root } from './package-files.ts';
 
@@ -19,24 +21,62 @@ const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
-/** Without the path, which is said before it. */
+/** Without the path, which is said before it, and what was required by whom. */
 const whatItSaid = ({ path, error }: Attempt): string =>
-  (messageOf(error).split('\n')[0] as string).replace(`${path}: `, '');
+  (messageOf(error).split('\nRequire stack:')[0] as string)
+    .replace(`${path}: `, '')
+    .replaceAll('\n', ' ');
+
+/** Without the path, or that of what a link leads to: there may be any words in it. */
+function withoutPath({ path, error }: Attempt): string {
+  let target = path;
+  try {
+    target = realpathSync(path);
+  } catch {
+    // It says so itself.
+  }
+  return messageOf(error).replaceAll(target, '').replaceAll(path, '');
+}
 
 const BUILD = 'npm install --save-dev cmake-js node-addon-api && npx allstop build';
 
+type Diagnosis = { cause: string; remedy: string };
+
+const NO_FILE = /cannot open shared object file: No such file/;
+const OTHER_LIBC = /ld-musl|libc\.musl|Error relocating|ld-linux|libc\.so\.6/;
+const OTHER_FORMAT =
+  /ELF|file too short|Exec format error|wrong architecture|incompatible arch|not a valid Win32|mach-o|slice is not valid/;
+const NOT_PERMITTED = /permission denied|failed to map segment|not permitted/i;
+
+/** What the dynamic linker, or Node after it, says of another's file, or a damaged one. */
+function causeInFile(message: string): string | undefined {
+  const says = (pattern: RegExp): boolean => pattern.test(message);
+  if (says(/did not self-register/)) return 'it is a library, and no native addon for Node';
+  if (says(/NODE_MODULE_VERSION/)) return 'it is not the addon of allstop';
+  const api = /(?:napi|node_api)_\w+/.exec(message);
+  if (api) return `it needs ${api[0]}, which ${process.release.name} ${process.version} lacks`;
+  // What glibc says of a file that is there, and is for another processor.
+  if (message.startsWith(': ') && says(NO_FILE)) return `it is not for ${process.arch}`;
+  if (says(OTHER_LIBC)) {
+    return `it is not for ${libc()}, the C library of this ${process.release.name}`;
+  }
+  const needed = /undefined symbol: (\S+)/.exec(message) ?? /^([^:\s]+): cannot open/.exec(message);
+  if (needed) return `it needs ${needed[1]}, which is not here`;
+  if (says(OTHER_FORMAT)) return `it is damaged, or for another platform than ${platformName()}`;
+  return undefined;
+}
+
 /** The likely cause why a file that is there does not load, and the cure. */
-function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; remedy: string } {
+function diagnose(attempt: Attempt, origin: Origin): Diagnosis {
+  const { path, error } = attempt;
   const anotherFile = {
     override: `set ${OVERRIDE} to a binary for ${platformName()}, or unset it`,
     compiled: 'npx allstop build, again, or reinstall allstop',
     prebuilt: 'reinstall allstop',
   }[origin];
-  const message = messageOf(error);
+  if (error instanceof UnfitError) return { cause: error.message, remedy: anotherFile };
+  const message = withoutPath(attempt);
   const says = (pattern: RegExp): boolean => pattern.test(message);
-  if (!path.endsWith('.node')) {
-    return { cause: 'the name of a native addon ends in .node', remedy: anotherFile };
-  }
   const napi = Number(process.versions['napi']);
   if (codeOf(error) === 'ERR_DLOPEN_DISABLED') {
     return {
@@ -47,13 +87,13 @@ function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; re
   if (codeOf(error) === 'ERR_ACCESS_DENIED') {
     return {
       cause: "Node's permission model forbids reading the file",
-      remedy: `run Node with --allow-fs-read=${root()} and --allow-addons`,
+      remedy: `run Node with --allow-fs-read=${origin === 'override' ? path : root()} and --allow-addons`,
     };
   }
   if (says(/requires (?:ffi|read) access|--allow-ffi/i) || codeOf(error) === 'NotCapable') {
     return { cause: 'Deno forbids native addons', remedy: 'run deno with --allow-ffi' };
   }
-  if (napi < NODE_API || says(/undefined symbol: (?:napi|node_api)_|did not self-register/)) {
+  if (napi < NODE_API) {
     return {
       cause: `${process.version} is too old: Node-API ${NODE_API} is needed, it has ${napi}`,
       remedy: 'use Node 20.19 or later',
@@ -63,41 +103,24 @@ function diagnose({ path, error }: Attempt, origin: Origin): { cause: string; re
   if (glibc) {
     return { cause: `the system's C library is older than ${glibc[1]}`, remedy: BUILD };
   }
-  if (says(/^\S+: cannot open shared object file/) && message.startsWith(path)) {
-    // What glibc says of a file that is there: it is for another processor.
-    return { cause: `it is not for ${process.arch}`, remedy: anotherFile };
-  }
-  if (says(/ld-musl|libc\.musl|Error relocating|ld-linux|libc\.so\.6/)) {
-    return {
-      cause: `it is not for ${libc()}, the C library of this ${process.release.name}`,
-      remedy: anotherFile,
-    };
-  }
-  if (
-    says(
-      /ELF|file too short|wrong architecture|incompatible arch|not a valid Win32|mach-o|slice is not valid/,
-    )
-  ) {
-    return {
-      cause: `it is damaged, or for another platform than ${platformName()}`,
-      remedy: anotherFile,
-    };
-  }
-  if (
-    codeOf(error) === 'EACCES' ||
-    says(/permission denied|failed to map segment|not permitted/i)
-  ) {
+  if (codeOf(error) === 'EACCES' || says(NOT_PERMITTED)) {
     return {
       cause:
         'the file may not be read or mapped (its permissions, or a file system mounted noexec)',
       remedy: `make it readable, or copy it to another file system and set ${OVERRIDE}`,
     };
   }
+  if (error instanceof SyntaxError) {
+    const cause = 'it is a link to a file whose name does not end in .node';
+    return { cause, remedy: anotherFile };
+  }
+  const cause = causeInFile(message);
+  if (cause !== undefined) return { cause, remedy: anotherFile };
   return { cause: 'the system refused it', remedy: BUILD };
 }
 
 /** Why there is nothing to load. */
-function diagnoseMissing(origin: Origin): { cause: string; remedy: string } {
+function diagnoseMissing(origin: Origin): Diagnosis {
   if (origin === 'override') {
     return { cause: `${OVERRIDE} names a file that is not there`, remedy: `correct or unset it` };
   }
@@ -109,7 +132,10 @@ function diagnoseMissing(origin: Origin): { cause: string; remedy: string } {
       remedy: `keep allstop external to the bundle, copy its prebuilds folder beside it, or set ${OVERRIDE}`,
     };
   }
-  if (process.arch === 'x64' || process.arch === 'arm64') {
+  const isPublished =
+    ['linux', 'win32', 'darwin'].includes(process.platform) &&
+    ['x64', 'arm64'].includes(process.arch);
+  if (isPublished) {
     return {
       cause: 'this copy of the package was packed, or pruned, without this platform',
       remedy: `reinstall allstop (delete node_modules, and the lockfile if it leaves platforms out), or: ${BUILD}`,
@@ -118,24 +144,37 @@ function diagnoseMissing(origin: Origin): { cause: string; remedy: string } {
   return { cause: 'there is no prebuilt binary for this platform', remedy: BUILD };
 }
 
-export type Failure = { cause: string; remedy: string; lookedFor: string; there: string[] };
+export type Failure = Diagnosis & {
+  lookedFor: string;
+  there: string[];
+  /** To load the file that is the cause. */
+  attempt: Attempt | undefined;
+};
 
 /** Why none of the candidates loads. `attempts`: those that are there, and what they said. */
 export function explainFailure(attempts: Attempt[]): Failure {
   const all = candidates();
-  const last = attempts.at(-1);
+  // A folder that may not be read says less than a file that does not load.
+  const last =
+    attempts.findLast(({ error }) => codeOf(error) !== 'ERR_ACCESS_DENIED') ?? attempts.at(-1);
   const origin = all.find(({ path }) => path === last?.path)?.origin ?? all[0]?.origin;
   const { cause, remedy } =
     last === undefined
       ? diagnoseMissing(origin ?? 'prebuilt')
       : diagnose(last, origin ?? 'prebuilt');
-  return { cause, remedy, lookedFor: platformName(), there: prebuiltPlatforms() };
+  return {
+    cause,
+    remedy,
+    lookedFor: platformName(),
+    there: prebuiltPlatforms(),
+    attempt: last,
+  };
 }
 
 /** The error of a program that needs the binary, and has none. */
 export function unavailable(attempts: Attempt[]): UnavailableError {
-  const { cause, remedy, lookedFor, there } = explainFailure(attempts);
-  const tried = attempts.map((attempt) => `  ${attempt.path}: ${whatItSaid(attempt)}`);
+  const { cause, remedy, lookedFor, there, attempt } = explainFailure(attempts);
+  const tried = attempts.map((each) => `  ${each.path}: ${whatItSaid(each)}`);
   const absent = candidates().filter(({ exists, origin }) => !exists && origin !== 'compiled');
   if (tried.length === 0) tried.push(...absent.map(({ path }) => `  ${path}: not there`));
   const runtime = `${process.release.name} ${process.version}`;
@@ -149,6 +188,6 @@ export function unavailable(attempts: Attempt[]): UnavailableError {
       `Cure: ${remedy}`,
       `More: npx allstop doctor`,
     ].join('\n'),
-    { cause: attempts.at(-1)?.error },
+    attempt && { cause: attempt.error },
   );
 }

@@ -3,9 +3,11 @@
  * `allstop doctor` tells of it.
  */
 
-import { closeSync, existsSync, openSync, readdirSync, readSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { roots } from './package-files.ts';
+import { readdirSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import workerThreads from 'node:worker_threads';
+import { readElf } from './elf.ts';
+import { look, roots } from './package-files.ts';
 
 /** The C library of the running program; a binary for the other one does not load. */
 export type Libc = 'glibc' | 'musl';
@@ -23,29 +25,22 @@ export const NODE_API = 8;
 export type Origin = 'override' | 'compiled' | 'prebuilt';
 export type Candidate = { path: string; origin: Origin; exists: boolean };
 
-/**
- * The dynamic loader that the running program names in its ELF header: the C library
- * that is in the process, whatever else is installed.
- */
-function interpreter(): string | undefined {
-  const file = openSync(process.execPath, 'r');
+type Report = {
+  excludeNetwork?: boolean | undefined;
+  getReport(): { header?: { glibcVersionRuntime?: string } };
+};
+
+/** Slower. */
+function reportedLibc(): Libc {
+  const report = process.report as unknown as Report | undefined;
+  if (report === undefined) return 'glibc';
+  const before = report.excludeNetwork;
+  report.excludeNetwork = true; // names of peers, which a name server is asked for
   try {
-    const read = (position: number, length: number): Buffer => {
-      const bytes = Buffer.alloc(length);
-      return bytes.subarray(0, readSync(file, bytes, 0, length, position));
-    };
-    const header = read(0, 64);
-    if (header.toString('latin1', 0, 5) !== '\x7fELF\x02') return undefined; // 64 bits
-    const size = header.readUInt16LE(54);
-    const programs = read(Number(header.readBigUInt64LE(32)), size * header.readUInt16LE(56));
-    for (let at = 0; at + size <= programs.length; at += size) {
-      if (programs.readUInt32LE(at) !== 3) continue; // PT_INTERP
-      const length = Number(programs.readBigUInt64LE(at + 32));
-      return read(Number(programs.readBigUInt64LE(at + 8)), length).toString('latin1');
-    }
-    return undefined;
+    const { header } = report.getReport();
+    return header !== undefined && header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
   } finally {
-    closeSync(file);
+    report.excludeNetwork = before;
   }
 }
 
@@ -57,15 +52,14 @@ export function libc(): Libc | undefined {
   if (libcFound !== undefined) return libcFound;
   let loader: string | undefined;
   try {
-    loader = interpreter();
+    // Which C library is in the process, whatever else is installed.
+    loader = readElf(process.execPath)?.interpreter;
   } catch {
     // Unreadable, for example under the permission model.
   }
-  if (loader !== undefined) libcFound = loader.includes('musl') ? 'musl' : 'glibc';
-  else {
-    const report = process.report?.getReport() as { header?: { glibcVersionRuntime?: string } };
-    libcFound = report?.header?.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
-  }
+  // Of its path only the name: a folder may be called anything.
+  if (loader !== undefined) libcFound = basename(loader).includes('musl') ? 'musl' : 'glibc';
+  else libcFound = reportedLibc();
   return libcFound;
 }
 
@@ -78,40 +72,65 @@ export function platformName(): string {
 /** Where cmake-js puts the binary in the folder that it builds in. */
 export const compiledIn = (folder: string): string => join(folder, 'Release', 'allstop.node');
 
+/** One that may not be looked at counts as there: loading it says why it fails. */
+const candidate = (origin: Origin, path: string): Candidate => ({
+  path,
+  origin,
+  exists: look(path) ?? true,
+});
+
+function resolved(path: string): string {
+  try {
+    return resolve(path);
+  } catch {
+    return path; // the working directory is gone
+  }
+}
+
+/**
+ * The override by which the binary was loaded holds for the workers, too, whatever their
+ * environment or the working directory is by then: two binaries have no coordinator in
+ * common.
+ */
+export function handDown({ path, origin }: Candidate): void {
+  if (origin === 'override') workerThreads.setEnvironmentData(OVERRIDE, path);
+}
+
+function handedDown(): string | undefined {
+  if (workerThreads.isMainThread) return undefined;
+  return workerThreads.getEnvironmentData(OVERRIDE) as string | undefined;
+}
+
 /** What there could be to load, best first; with an override only that. */
 export function candidates(): Candidate[] {
-  const override = process.env[OVERRIDE];
-  if (override) {
-    const path = resolve(override);
-    return [{ path, origin: 'override', exists: existsSync(path) }];
-  }
+  const override = handedDown() ?? process.env[OVERRIDE];
+  if (override) return [candidate('override', resolved(override))];
   const family = libc();
   const folder = `${process.platform}-${process.arch}`;
   const file = family === undefined ? 'allstop.node' : `allstop.${family}.node`;
-  const found: Candidate[] = [];
-  for (const each of roots()) {
-    const compiled = compiledIn(join(each, 'build-cmake'));
-    const prebuilt = join(each, 'prebuilds', folder, file);
-    found.push({ path: compiled, origin: 'compiled', exists: existsSync(compiled) });
-    found.push({ path: prebuilt, origin: 'prebuilt', exists: existsSync(prebuilt) });
+  return roots().flatMap((each) => [
+    candidate('compiled', compiledIn(join(each, 'build-cmake'))),
+    candidate('prebuilt', join(each, 'prebuilds', folder, file)),
+  ]);
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // not there, or no folder
   }
-  return found;
 }
 
 /** What prebuilds/ holds, as in the names of platforms. */
 export function prebuiltPlatforms(): string[] {
   const names = new Set<string>();
-  for (const each of roots()) {
-    try {
-      const folder = join(each, 'prebuilds');
-      for (const platform of readdirSync(folder)) {
-        for (const file of readdirSync(join(folder, platform))) {
-          const tag = /^allstop(?:\.(\w+))?\.node$/.exec(file)?.[1];
-          names.add(tag === undefined ? platform : `${platform}-${tag}`);
-        }
+  for (const folder of roots().map((each) => join(each, 'prebuilds'))) {
+    for (const platform of namesIn(folder)) {
+      for (const file of namesIn(join(folder, platform))) {
+        const tag = /^allstop(\.\w+)?\.node$/.exec(file);
+        if (tag) names.add(`${platform}${tag[1]?.replace('.', '-') ?? ''}`);
       }
-    } catch {
-      // It has none.
     }
   }
   return [...names].toSorted();

@@ -1,8 +1,9 @@
 /** The one place that loads and types the native addon. */
 
 import workerThreads from 'node:worker_threads';
-import { type Candidate, candidates } from './binary.ts';
+import { type Candidate, candidates, handDown } from './binary.ts';
 import { type Attempt, unavailable } from './binary-failure.ts';
+import { checkFile, UnfitError } from './binary-file.ts';
 import { require } from './package-files.ts';
 
 /** How a stop came about. The names are those of native/binding/convert.cc. */
@@ -304,6 +305,13 @@ export function threadName(): string {
   return given || `worker-${workerThreads.threadId}`;
 }
 
+function loadFile(path: string): Addon {
+  checkFile(path);
+  const addon = require(path) as Partial<Addon> | null | undefined;
+  if (typeof addon?.setup !== 'function') throw new UnfitError('it is not the addon of allstop');
+  return addon as Addon;
+}
+
 /** The first candidate that loads, and what those before it said. Also for `allstop doctor`. */
 export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[] } {
   const attempts: Attempt[] = [];
@@ -311,8 +319,7 @@ export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[
     const { path, exists } = from;
     if (!exists) continue;
     try {
-      if (!path.endsWith('.node')) throw new Error('the name of a native addon ends in .node');
-      return { addon: require(path), from, attempts };
+      return { addon: loadFile(path), from, attempts };
     } catch (error) {
       attempts.push({ path, error });
     }
@@ -321,8 +328,9 @@ export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[
 }
 
 function load(): Addon {
-  const { addon, attempts } = tryLoad();
-  if (addon === undefined) throw unavailable(attempts);
+  const { addon, from, attempts } = tryLoad();
+  if (addon === undefined || from === undefined) throw unavailable(attempts);
+  handDown(from);
   return addon;
 }
 

@@ -6,17 +6,38 @@
 
 import { existsSync } from 'node:fs';
 import nodeModule from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { UnavailableError } from './errors.ts';
 
-/** Undefined in a bundle in CommonJS. */
-const here = import.meta.url as string | undefined;
+/** The file of the program; anything may be in `argv`, as `[worker eval]` is. */
+function programFile(): string | undefined {
+  const path: unknown = process.argv[1];
+  return typeof path === 'string' && isAbsolute(path) ? path : undefined;
+}
+
+/** This file or the bundle; a bundle in CommonJS has no `import.meta`. */
+function ownFile(): string | undefined {
+  const url = import.meta.url as string | undefined;
+  if (url !== undefined) return url.startsWith('file:') ? fileURLToPath(url) : undefined;
+  return typeof __filename === 'string' && isAbsolute(__filename) ? __filename : undefined;
+}
+
+const here = ownFile();
 
 /** Of this package, or of the bundle; bundlers do not follow it. */
 export const require: NodeJS.Require = nodeModule.createRequire(
-  here?.startsWith('file:') ? here : pathToFileURL(join(process.cwd(), 'bundle.js')),
+  here ?? programFile() ?? join(process.cwd(), 'bundle.js'),
 );
+
+/** Whether it is there; undefined: the permission model forbids to look. */
+export function look(path: string): boolean | undefined {
+  try {
+    return existsSync(path);
+  } catch {
+    return undefined;
+  }
+}
 
 function packageFolder(): string | undefined {
   try {
@@ -28,9 +49,7 @@ function packageFolder(): string | undefined {
 
 /** The folder of this file or of the bundle, and that of the program. */
 function ownFolders(): string[] {
-  const found = here?.startsWith('file:') ? [dirname(fileURLToPath(here))] : [];
-  if (process.argv[1] !== undefined) found.push(dirname(process.argv[1]));
-  return found;
+  return [here, programFile()].filter((file) => file !== undefined).map((file) => dirname(file));
 }
 
 let rootsFound: string[] | undefined;
@@ -40,10 +59,10 @@ export function roots(): string[] {
   if (rootsFound !== undefined) return rootsFound;
   const [own, ...others] = ownFolders();
   const found = own === undefined ? [] : [join(own, '..'), own];
-  if (!existsSync(join(found[0] ?? '', 'prebuilds'))) {
-    const installed = packageFolder();
-    if (installed !== undefined) found.unshift(installed);
-  }
+  // Above a bundle there may be the prebuilds/ of another package.
+  const isPackage = own !== undefined && look(join(own, '../native/include/allstop'));
+  const installed = isPackage ? undefined : packageFolder();
+  if (installed !== undefined) found.push(installed);
   rootsFound = [...new Set([...found, ...others])];
   return rootsFound;
 }
@@ -67,7 +86,7 @@ export function workerEntry(): URL {
   for (const folder of folders) {
     for (const extension of ['js', 'mjs', 'cjs']) {
       const path = join(folder, `${WORKER}.${extension}`);
-      if (!existsSync(path)) continue;
+      if (!look(path)) continue;
       workerFound = pathToFileURL(path);
       return workerFound;
     }

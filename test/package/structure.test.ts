@@ -40,10 +40,12 @@ describe('the TypeScript layers', () => {
     for (const file of ['errors.ts', 'arguments.ts', 'timer.ts']) {
       expect(graph.get(file), file).toEqual([]);
     }
-    const loading = ['binary.ts', 'binary-failure.ts', 'package-files.ts'];
+    const loading = ['binary.ts', 'binary-failure.ts', 'binary-file.ts', 'package-files.ts'];
     expect(graph.get('native.ts')).toEqual(loading);
-    for (const file of loading)
-      expect([...loading, 'errors.ts']).toEqual(expect.arrayContaining(graph.get(file) ?? []));
+    for (const file of [...loading, 'elf.ts'])
+      expect([...loading, 'elf.ts', 'errors.ts']).toEqual(
+        expect.arrayContaining(graph.get(file) ?? []),
+      );
   });
 
   it('keep index.ts to re-exports', () => {

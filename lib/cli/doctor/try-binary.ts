@@ -12,13 +12,12 @@ const firstLine = (error: unknown): string =>
 export async function tryBinary(tell: (finding: Finding) => void): Promise<void> {
   const { from, attempts } = tryLoad();
   if (from === undefined) {
-    const { cause, remedy } = explainFailure(attempts);
-    const last = attempts.at(-1);
+    const { cause, remedy, attempt } = explainFailure(attempts);
     const tried = candidates().find(({ path, origin }) =>
-      last === undefined ? origin !== 'compiled' : path === last.path,
+      attempt === undefined ? origin !== 'compiled' : path === attempt.path,
     );
-    const said = last && firstLine(last.error).replace(`${last.path}: `, '');
-    const why = said === undefined ? cause : `${cause} (${said})`;
+    const said = attempt && firstLine(attempt.error).replace(`${attempt.path}: `, '');
+    const why = said === undefined || said === cause ? cause : `${cause} (${said})`;
     tell({ failed: { from: tried, cause: why, remedy } });
     return;
   }
