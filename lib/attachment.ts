@@ -69,6 +69,8 @@ export class Attachment {
 
   /** The links that this thread has made and that stand. */
   readonly links: Set<Disposable> = new Set();
+  /** Why this coordinator cannot be cleared. */
+  refuseClear: string | undefined;
   #facade: WeakRef<object> | undefined;
   #interested = false; // whether news is asked for
   #seen = 0; // the generation up to which news has been delivered

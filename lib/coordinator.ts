@@ -273,9 +273,11 @@ export class Coordinator implements AsyncDisposable {
    * recorded when it ends (TensorFlow's). Await it before you begin anew, or it
    * marks the new life as joined.
    *
-   * @throws FailedPreconditionError: the parent is stopped
+   * @throws FailedPreconditionError: the parent is stopped; it is a cluster's
    */
   clearStop(): void {
+    const { refuseClear } = this.#attachment;
+    if (refuseClear !== undefined) throw new FailedPreconditionError(refuseClear);
     if (this.#attachment.clearStop()) return;
     throw new FailedPreconditionError('A child cannot clear its stop while its parent is stopped');
   }

@@ -387,8 +387,11 @@ export function runInWorker(
   });
 }
 
-/** `follow` is called before the worker can look for its coordinator. */
-function startWorker(
+/**
+ * A Worker that finds the coordinator as `Coordinator.current()`, and is nobody's thread.
+ * `follow` is called before it can look for it.
+ */
+export function startWorker(
   attachment: Attachment,
   url: URL | string,
   options: WorkerOptions | undefined,

@@ -8,6 +8,7 @@ const lib = (file) => join(root, 'lib', file);
 const bundle = await rolldown({
   input: {
     index: lib('index.ts'),
+    'cluster/index': lib('cluster/index.ts'),
     'allstop-worker': lib('allstop-worker.ts'),
     'cli/main': lib('cli/main.ts'),
     'cli/probe-process': lib('cli/doctor/probe-process.ts'),

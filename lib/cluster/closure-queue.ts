@@ -84,7 +84,7 @@ export class ClosureQueue<C extends Queued> {
   #inFlight = 0;
   #waiters: Waiter<C>[] = [];
   #error: { value: unknown } | undefined;
-  #closed: { value: unknown } | undefined;
+  #closed: { value: unknown; dropped: unknown } | undefined;
 
   constructor(options: ClosureQueueOptions) {
     this.#options = options;
@@ -152,15 +152,14 @@ export class ClosureQueue<C extends Queued> {
   /** What was in flight is in line again, before all others; or dropped, if it is too late. */
   putBack(closure: C): void {
     this.#inFlight -= 1;
-    const over = this.#closed ?? this.#error;
-    if (over === undefined) {
+    if (this.#closed === undefined && this.#error === undefined) {
       closure.place = 'queued';
       this.#queued += 1;
       this.#line.unshift(closure);
       this.#options.onWork();
     } else {
       closure.place = 'out';
-      closure.drop(this.#options.cancelled(over.value));
+      closure.drop(this.#closed?.dropped ?? this.#options.cancelled(this.#error?.value));
     }
     this.#advance();
   }
@@ -172,23 +171,27 @@ export class ClosureQueue<C extends Queued> {
     if (this.#waiters.length > 0) this.#advance();
   }
 
-  /** What was in flight has failed. */
-  fail(closure: C, error: unknown): void {
+  /** What was in flight has failed. True: as the first. */
+  fail(closure: C, error: unknown): boolean {
     closure.place = 'out';
     this.#inFlight -= 1;
-    if (this.#error === undefined && this.#closed === undefined) {
-      this.#error = { value: error };
-      this.#dropAll(error);
-    }
+    const isFirst = this.#note(error);
     this.#advance();
+    return isFirst;
   }
 
-  /** What is in line, or waits for room, has failed before it was taken. */
+  /** What is in flight has failed, and goes on until it has ended. True: as the first. */
+  report(error: unknown): boolean {
+    return this.#note(error);
+  }
+
+  /** What is in line has failed before it was taken. True: as the first. */
   failQueued(closure: C, error: unknown): boolean {
-    if (!this.remove(closure)) return false;
-    this.#inFlight += 1;
-    this.fail(closure, error);
-    return true;
+    closure.place = 'out';
+    this.#queued -= 1; // it stays in #line, which skips it
+    const isFirst = this.#note(error);
+    this.#advance();
+    return isFirst;
   }
 
   /** Takes a closure out of line. False: it is not there. What waits for room is `reject`ed. */
@@ -227,11 +230,11 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
-  /** Nothing gets in any more, or out of line: from now on all are told this error. */
-  close(error: unknown): void {
+  /** Nothing gets in any more: all are told `error`, and what is in line is `dropped`. */
+  close(error: unknown, dropped: unknown): void {
     if (this.#closed !== undefined) return;
-    this.#closed = { value: error };
-    this.#dropAll(error);
+    this.#closed = { value: error, dropped };
+    this.#dropAll(dropped);
     this.#advance();
   }
 
@@ -246,11 +249,18 @@ export class ClosureQueue<C extends Queued> {
     this.#options.onWork();
   }
 
-  #dropAll(cause: unknown): void {
+  #note(error: unknown): boolean {
+    if (this.#error !== undefined || this.#closed !== undefined) return false;
+    this.#error = { value: error };
+    this.#dropAll(this.#options.cancelled(error));
+    return true;
+  }
+
+  #dropAll(error: unknown): void {
     const dropped = this.#line.takeAll().filter(({ place }) => place === 'queued');
     this.#queued = 0;
     for (const closure of dropped) closure.place = 'out';
-    for (const closure of dropped) closure.drop(this.#options.cancelled(cause));
+    for (const closure of dropped) closure.drop(error);
   }
 
   /** Serves who waits, in order, as far as the state allows. */

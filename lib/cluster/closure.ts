@@ -26,6 +26,8 @@ export class Closure implements Queued {
   readonly id: number = ++last;
   /** A resource is what one worker has to make before it does anything else. */
   readonly work: Call | Resource;
+  /** Its arguments went with it: it cannot be sent again. */
+  isMoved = false;
   /** How often it was started. */
   attempts = 0;
   /** What it will come to, whatever its run does; the run goes on until it has ended. */

@@ -2,8 +2,15 @@
 
 /** How each worker makes its own of a value: plain data, which is kept for new workers. */
 export type Resource =
-  | { readonly kind: 'dataset'; readonly id: number; readonly name: string; readonly args: unknown[] }
-  | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number };
+  | {
+      readonly kind: 'dataset';
+      readonly id: number;
+      readonly name: string;
+      readonly args: unknown[];
+    }
+  | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
+  /** It cannot be made anywhere, and this is why. */
+  | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
 
 /**
  * A value that every worker has its own of. As an argument of `schedule` it becomes that

@@ -24,7 +24,7 @@ export type WorkerSettings = {
  */
 export const CLAIMS = 256;
 /** The word after them: the id of the closure that is asked to end. */
-export const CANCELLED = CLAIMS;
+export const CANCELLED: number = CLAIMS;
 
 export const TO_WORKER = {
   /** [run, ...[id, slot, attempt, name, args, perWorker]] */

@@ -5,7 +5,6 @@
 
 import type { Coordinator } from '../coordinator.ts';
 import type { Closure, Outcome } from './closure.ts';
-import type { Resource } from './per-worker.ts';
 
 /** One expected task of a cluster, and what keeps it from being ready. */
 export type TaskReadiness = {
@@ -73,7 +72,7 @@ export interface Engine {
   cancel(closure: Closure, cancellation: Cancellation): void;
   /** Whether the program waits for something: else workers keep it from nothing. */
   setNeeded(needed: boolean): void;
-  /** The workers there are, by number. */
+  /** The workers that have begun, by number; the others will be prepared. */
   readonly indexes: number[];
   readonly workers: WorkerInfo[];
   report(): ReadinessReport;
@@ -90,5 +89,3 @@ export interface Strategy {
   /** @internal */
   connect(host: StrategyHost): Engine;
 }
-
-export type { Resource };

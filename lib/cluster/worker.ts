@@ -131,7 +131,8 @@ export class Runner {
   async #work(): Promise<void> {
     this.#isWorking = true;
     for (let message = this.#inbox.shift(); message !== undefined; message = this.#inbox.shift()) {
-      if (message[0] === TO_WORKER.prepare) this.#prepare(message[1] as number, message[2] as Resource);
+      if (message[0] === TO_WORKER.prepare)
+        this.#prepare(message[1] as number, message[2] as Resource);
       else await this.#runAll(message);
     }
     this.#flush();
@@ -237,6 +238,7 @@ export class Runner {
   }
 
   async #make(resource: Resource): Promise<unknown> {
+    if (resource.kind === 'broken') throw decode(resource.record).value;
     const task = new Task(this, 0, 1, this.#index);
     if (resource.kind === 'dataset') {
       const build = this.#exports[resource.name] as AnyFunction;

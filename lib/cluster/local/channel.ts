@@ -36,7 +36,10 @@ export type WorkerName = { job: string; index: number };
 
 function gone(what: string, how: string, cause: unknown, fields: object): Error {
   const because = cause === undefined ? '' : `: ${messageOf(cause)}`;
-  const error = new UnavailableError(`${what} ${how}${because}`, cause === undefined ? {} : { cause });
+  const error = new UnavailableError(
+    `${what} ${how}${because}`,
+    cause === undefined ? {} : { cause },
+  );
   return Object.assign(error, fields);
 }
 
@@ -62,19 +65,24 @@ export function startThread(
   const name = `${job}:${index}`;
   let cause: unknown;
   let worker: Worker | undefined;
-  worker = startWorker(attachment, workerEntry(), { name: `cluster/${name}`, workerData }, (made) => {
-    const { threadId } = made;
-    made.on('message', (message: unknown[]) => listener.onMessage(message));
-    made.on('error', (error: unknown) => {
-      const bytes = binding().takeUncaught(threadId);
-      cause = bytes === null ? error : decode(bytes).value;
-    });
-    made.on('exit', (exitCode) => {
-      binding().forgetSpawned(threadId);
-      const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
-      listener.onGone(gone(`Worker ${name}`, how, cause, { exitCode }));
-    });
-  });
+  worker = startWorker(
+    attachment,
+    workerEntry(),
+    { name: `cluster/${name}`, workerData },
+    (made) => {
+      const { threadId } = made;
+      made.on('message', (message: unknown[]) => listener.onMessage(message));
+      made.on('error', (error: unknown) => {
+        const bytes = binding().takeUncaught(threadId);
+        cause = bytes === null ? error : decode(bytes).value;
+      });
+      made.on('exit', (exitCode) => {
+        binding().forgetSpawned(threadId);
+        const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
+        listener.onGone(gone(`Worker ${name}`, how, cause, { exitCode }));
+      });
+    },
+  );
   return {
     pid: process.pid,
     threadId: worker.threadId,

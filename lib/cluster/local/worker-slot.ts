@@ -68,7 +68,8 @@ export class WorkerSlot {
   #batch: unknown[] = [];
   #transfers: TransferListItem[] = [];
   #expectedUs = 0;
-  #isLoaded = false;
+  /** It has imported the module. */
+  isLoaded = false;
   #phase = 'starting';
   #since = new Date();
   #cause: unknown;
@@ -102,7 +103,7 @@ export class WorkerSlot {
 
   /** @throws what starting a thread or a process throws */
   start(): void {
-    this.#isLoaded = false;
+    this.isLoaded = false;
     this.#wasKilled = undefined;
     this.#freeWords = Array.from({ length: CLAIMS }, (_, word) => CLAIMS - 1 - word);
     this.#enter('starting');
@@ -130,7 +131,7 @@ export class WorkerSlot {
   }
 
   get isReady(): boolean {
-    return this.#isLoaded && this.#preparing.size === 0 && this.#wasKilled === undefined;
+    return this.isLoaded && this.#preparing.size === 0 && this.#wasKilled === undefined;
   }
 
   /** How long what it has is expected to take. */
@@ -160,7 +161,9 @@ export class WorkerSlot {
     Atomics.store(channel.words, word, closure.id);
     const { name, args, perWorker, transfer } = call;
     this.#batch.push(closure.id, word, closure.attempts + 1, name, args, perWorker);
-    if (transfer.length > 0) this.#transfers.push(...transfer);
+    if (transfer.length === 0 || !channel.isShared) return;
+    closure.isMoved = true;
+    this.#transfers.push(...transfer);
   }
 
   /** Has it make what it needs, before it takes closures. */
@@ -193,7 +196,7 @@ export class WorkerSlot {
     const back: Closure[] = [];
     for (const { closure } of [...this.#sent.values()].toReversed()) {
       if (back.length === few) break;
-      if (this.#revoke(closure)) back.push(closure);
+      if (!closure.isMoved && this.#revoke(closure)) back.push(closure);
     }
     return back;
   }
@@ -241,7 +244,7 @@ export class WorkerSlot {
   get info(): WorkerInfo {
     let state: WorkerInfo['state'] = 'lost';
     if (this.#channel !== undefined) {
-      if (!this.#isLoaded || this.#preparing.size > 0) state = 'starting';
+      if (!this.isLoaded || this.#preparing.size > 0) state = 'starting';
       else state = this.#sent.size > 0 ? 'busy' : 'idle';
     }
     const { completed, restarts, pid } = this;
@@ -313,7 +316,7 @@ export class WorkerSlot {
         this.#listener.onFree(this);
         return;
       case FROM_WORKER.ready:
-        this.#isLoaded = true;
+        this.isLoaded = true;
         this.#cause = undefined;
         this.#listener.onFunctions(message[1] as string[]);
         this.#host.prepare(this.index);
@@ -374,7 +377,7 @@ export class WorkerSlot {
     const channel = this.#channel as WorkerChannel;
     const wasKilled = this.#wasKilled !== undefined;
     this.#channel = undefined;
-    this.#isLoaded = false;
+    this.isLoaded = false;
     this.#stuckTimer?.clear();
     this.#preparing.clear();
     this.#batch = [];

@@ -1,0 +1,87 @@
+/** Structures of RemoteValues, and what they come to. */
+
+import type { RemoteValue } from './remote-value.ts';
+import { RemoteValue as RemoteValueClass } from './remote-value.ts';
+
+/** `T` with each RemoteValue in its arrays, plain objects, Maps and Sets replaced by its value. */
+export type Fetched<T> =
+  T extends RemoteValue<infer V>
+    ? V
+    : T extends Map<infer K, infer V>
+      ? Map<K, Fetched<V>>
+      : T extends Set<infer V>
+        ? Set<Fetched<V>>
+        : T extends readonly unknown[]
+          ? { -readonly [I in keyof T]: Fetched<T[I]> }
+          : T extends (...args: never[]) => unknown
+            ? T
+            : T extends object
+              ? { [K in keyof T]: Fetched<T[K]> }
+              : T;
+
+function isPlain(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value) as unknown;
+  return prototype === Object.prototype || prototype === null;
+}
+
+/**
+ * A copy with the values in place of the RemoteValues. What is neither an array nor a plain
+ * object, a Map or a Set is taken as it is.
+ *
+ * @throws (rejects) with what the first of them to fail comes to
+ */
+export async function fetchAll(structure: unknown): Promise<unknown> {
+  const copies = new Map<object, unknown>();
+  const waiting: Promise<void>[] = [];
+  const walk = (value: unknown, put: (copy: unknown) => void): void => {
+    if (typeof value !== 'object' || value === null) {
+      put(value);
+    } else if (copies.has(value)) {
+      put(copies.get(value));
+    } else if (value instanceof RemoteValueClass) {
+      waiting.push(value.fetch().then(put));
+    } else if (Array.isArray(value)) {
+      const copy: unknown[] = [];
+      copy.length = value.length;
+      copies.set(value, copy);
+      put(copy);
+      for (const [index, each] of value.entries()) walk(each, (made) => (copy[index] = made));
+    } else if (value instanceof Map) {
+      const copy = new Map<unknown, unknown>([...value.keys()].map((key) => [key, undefined]));
+      copies.set(value, copy);
+      put(copy);
+      for (const [key, each] of value) walk(each, (made) => copy.set(key, made));
+    } else if (value instanceof Set) {
+      const items: unknown[] = [];
+      const copy = new Set<unknown>();
+      copies.set(value, copy);
+      put(copy);
+      const all = [...value];
+      for (const [index, each] of all.entries()) walk(each, (made) => (items[index] = made));
+      atEnd.push(() => {
+        for (const item of items) copy.add(item);
+      });
+    } else if (isPlain(value)) {
+      const copy: Record<string, unknown> = Object.create(Object.getPrototypeOf(value) as object);
+      copies.set(value, copy);
+      put(copy);
+      for (const [key, each] of Object.entries(value))
+        walk(each, (made) => define(copy, key, made));
+    } else {
+      put(value);
+    }
+  };
+  const atEnd: (() => void)[] = [];
+  let result: unknown;
+  walk(structure, (copy) => {
+    result = copy;
+  });
+  await Promise.all(waiting);
+  for (const finish of atEnd) finish();
+  return result;
+}
+
+/** Also for a key like '__proto__'. */
+function define(copy: object, key: string, value: unknown): void {
+  Object.defineProperty(copy, key, { value, writable: true, enumerable: true, configurable: true });
+}

@@ -1,0 +1,32 @@
+export {
+  AllstopError,
+  CancelledError,
+  ClosureInputError,
+  ClusterNotReadyError,
+  DeadlineExceededError,
+  FailedPreconditionError,
+  InvalidArgumentError,
+  InvalidHandleError,
+  NativeError,
+  OutOfRangeError,
+  SelfJoinError,
+  type Straggler,
+  StragglersError,
+  UnavailableError,
+} from '../errors.ts';
+export {
+  ClusterCoordinator,
+  type ClusterCoordinatorOptions,
+  type FunctionNames,
+  type PerWorkerArgs,
+  type ReadyOptions,
+  type ScheduleArgs,
+  type ScheduleOptions,
+} from './cluster-coordinator.ts';
+export { type CurrentTask, currentTask } from './current-task.ts';
+export type { Fetched } from './fetched.ts';
+export { LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
+export { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
+export { type FetchOptions, type RemoteState, RemoteValue } from './remote-value.ts';
+export type { ReadinessReport, Strategy, TaskReadiness, WorkerInfo } from './strategy.ts';
+export { transfer } from './transfer.ts';

@@ -1,0 +1,240 @@
+/**
+ * Workers of this machine: who gets which closure, and who takes a dead one's place.
+ *
+ * A closure goes to a worker that is idle. Where functions are short, so that handing them
+ * over takes longer than running them, a worker gets up to AHEAD_US of them in advance, as
+ * one message; those that it has not started can be taken back at any time, and are when
+ * another has nothing to do.
+ */
+
+import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
+import { Timer } from '../../timer.ts';
+import type { Closure } from '../closure.ts';
+import { CLAIMS } from '../protocol.ts';
+import type {
+  Cancellation,
+  Engine,
+  ReadinessReport,
+  StrategyHost,
+  WorkerInfo,
+} from '../strategy.ts';
+import type { Isolation } from './channel.ts';
+import { WorkerSlot } from './worker-slot.ts';
+
+/** A worker has so much to do in advance, as far as that can be told. */
+const AHEAD_US = 1_000;
+/** After so many deaths in a row, without a result between them, no worker will live. */
+const MAX_DEATHS = 10;
+const FIRST_DELAY_MS = 50;
+const LONGEST_DELAY_MS = 5_000;
+
+export type LocalSettings = { module: URL; workers: number; isolation: Isolation };
+
+export class LocalEngine implements Engine {
+  readonly #host: StrategyHost;
+  readonly #slots: WorkerSlot[];
+  #functions: string[] | undefined;
+  /** Microseconds that a function takes, on average. */
+  readonly #durations = new Map<string, number>();
+  /** Deaths in a row, by worker. */
+  readonly #deaths: number[];
+  readonly #restarts = new Set<Timer>();
+  #failure: Error | undefined;
+  #isClosing = false;
+  #onAllGone: (() => void) | undefined;
+  #isPumpDue = false;
+  #isFillDue = false;
+
+  constructor(host: StrategyHost, { module, workers, isolation }: LocalSettings) {
+    this.#host = host;
+    this.#deaths = Array.from({ length: workers }, () => 0);
+    this.#slots = Array.from(
+      { length: workers },
+      (_, index) =>
+        new WorkerSlot(index, module, isolation, host, {
+          onFree: () => this.#fill(),
+          onFunctions: (names) => {
+            this.#functions = names;
+          },
+          onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
+          onGone: (slot, cause, wasKilled) => this.#onGone(slot, cause, wasKilled),
+          onOther: () => {},
+          onResult: (name, us) => this.#measure(name, us),
+        }),
+    );
+    for (const slot of this.#slots) this.#startSlot(slot);
+  }
+
+  get functions(): readonly string[] | undefined {
+    return this.#functions;
+  }
+
+  get indexes(): number[] {
+    return this.#slots.filter(({ isLoaded }) => isLoaded).map(({ index }) => index);
+  }
+
+  get workers(): WorkerInfo[] {
+    return this.#slots.flatMap((slot) => [slot.info, ...slot.stuck.map(({ info }) => info)]);
+  }
+
+  report(): ReadinessReport {
+    const tasks = this.#slots.map(({ readiness }) => readiness);
+    const ready = this.#failure === undefined && tasks.every((task) => task.ready);
+    const engine =
+      this.#failure === undefined
+        ? { phase: 'ready' }
+        : { phase: 'failed', cause: this.#failure.message };
+    return { ready, engine, tasks };
+  }
+
+  setNeeded(needed: boolean): void {
+    for (const slot of this.#slots) slot.setReferenced(needed);
+  }
+
+  wake(): void {
+    if (this.#isPumpDue) return;
+    this.#isPumpDue = true;
+    queueMicrotask(() => {
+      this.#isPumpDue = false;
+      this.#pump();
+    });
+  }
+
+  cancel(closure: Closure, cancellation: Cancellation): void {
+    for (const slot of this.#slots) if (slot.cancel(closure, cancellation)) return;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    for (const timer of this.#restarts) timer.clear();
+    this.#restarts.clear();
+    const gone = new Promise<void>((resolve) => {
+      this.#onAllGone = resolve;
+    });
+    for (const slot of this.#slots) slot.kill(new FailedPreconditionError('The cluster is closed'));
+    this.#checkAllGone();
+    await gone;
+  }
+
+  /** Idle workers at once; busy ones in a moment, when there may be more to send them. */
+  #pump(): void {
+    let hasWork = true;
+    for (const slot of this.#slots) {
+      this.#prepare(slot);
+      if (hasWork && slot.isIdle) {
+        hasWork = this.#feed(slot);
+        slot.flush();
+      }
+    }
+    if (!hasWork || this.#isFillDue) return;
+    this.#isFillDue = true;
+    setImmediate(() => {
+      this.#isFillDue = false;
+      this.#fill();
+    });
+  }
+
+  /** Everybody gets what he can take, and who has nothing gets something of another's. */
+  #fill(): void {
+    for (const slot of this.#slots) this.#prepare(slot);
+    let hasWork = true;
+    for (const slot of this.#slots) {
+      if (!hasWork || !slot.isReady) continue;
+      hasWork = this.#feed(slot);
+      slot.flush();
+    }
+    if (hasWork) return;
+    for (const slot of this.#slots) {
+      if (!slot.isIdle) continue;
+      const fullest = this.#slots.reduce((most, each) =>
+        each.running > most.running ? each : most,
+      );
+      if (fullest.running < 2) return;
+      const half = Math.ceil((fullest.running - 1) / 2);
+      const back = fullest.takeBack(half);
+      if (back.length === 0) return;
+      for (const closure of back) this.#host.lost(closure, false);
+      this.#feed(slot);
+      slot.flush();
+    }
+  }
+
+  #prepare(slot: WorkerSlot): void {
+    if (!slot.isLoaded) return;
+    for (;;) {
+      const closure = this.#host.takeTagged(slot.index);
+      if (closure === undefined || closure.work.kind === 'call') return;
+      slot.prepare(closure, closure.work);
+    }
+  }
+
+  /** False: nothing is left in line. */
+  #feed(slot: WorkerSlot): boolean {
+    if (!slot.isReady) return true;
+    let batch = 0;
+    while (slot.running === 0 || (slot.canQueue && slot.expectedUs < AHEAD_US && batch < CLAIMS)) {
+      const closure = this.#host.take();
+      if (closure === undefined) return false;
+      if (closure.work.kind !== 'call') continue;
+      const { work } = closure;
+      slot.add(closure, work, this.#durations.get(work.name) ?? AHEAD_US);
+      batch += 1;
+    }
+    return true;
+  }
+
+  #measure(name: string, us: number): void {
+    const known = this.#durations.get(name);
+    // What was handed over costs something, too: nothing takes no time.
+    const spent = us + 2;
+    this.#durations.set(name, known === undefined ? spent : known + (spent - known) / 8);
+  }
+
+  #startSlot(slot: WorkerSlot): void {
+    try {
+      slot.start();
+    } catch (error) {
+      this.#fail(new UnavailableError(`A worker cannot be started`, { cause: error }));
+    }
+  }
+
+  #onGone(slot: WorkerSlot, cause: Error, wasKilled: boolean): void {
+    if (this.#isClosing) {
+      this.#checkAllGone();
+      return;
+    }
+    if (this.#failure !== undefined) return;
+    slot.restarts += 1;
+    const { index } = slot;
+    const deaths = wasKilled ? 0 : (this.#deaths[index] as number) + 1;
+    this.#deaths[index] = deaths;
+    if (deaths > MAX_DEATHS) {
+      const text = `Worker ${index} has died ${deaths} times in a row: ${cause.message}`;
+      this.#fail(new UnavailableError(text, { cause }));
+      return;
+    }
+    const delay = deaths < 2 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (deaths - 2), LONGEST_DELAY_MS);
+    const timer = new Timer(delay, () => {
+      this.#restarts.delete(timer);
+      this.#startSlot(slot);
+    });
+    this.#restarts.add(timer);
+  }
+
+  #fail(error: Error): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
+    this.#host.failed(error);
+  }
+
+  #checkAllGone(): void {
+    if (this.#slots.every(({ isAlive }) => !isAlive)) this.#onAllGone?.();
+  }
+}
+
+function importError(module: URL, error: unknown): Error {
+  const why = error instanceof Error ? error.message : String(error);
+  return new UnavailableError(`The module ${module.href} cannot be imported: ${why}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,51 @@
+/** Workers on this machine, without a server: threads, or processes. */
+
+import { availableParallelism } from 'node:os';
+import { checkOptions, invalidType, outOfRange } from '../../arguments.ts';
+import { InvalidArgumentError } from '../../errors.ts';
+import type { Engine, Strategy, StrategyHost } from '../strategy.ts';
+import type { Isolation } from './channel.ts';
+import { LocalEngine } from './local-engine.ts';
+
+export type LocalStrategyOptions = {
+  /** Its exports are what can be scheduled. Each worker imports it. */
+  module: URL;
+  /** As many as there are processors, if it is left out. */
+  workers?: number | undefined;
+  /**
+   * 'thread' (the default): quick, and memory can be shared; a thread that is blocked in
+   * native code cannot be ended. 'process': can be ended for certain, and may crash.
+   */
+  isolation?: Isolation | undefined;
+};
+
+export class LocalStrategy implements Strategy {
+  readonly module: URL;
+  readonly workers: number;
+  readonly isolation: Isolation;
+
+  /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError, InvalidArgumentError */
+  constructor(options: LocalStrategyOptions) {
+    const given = checkOptions('options', options) as LocalStrategyOptions;
+    const { module, workers = availableParallelism(), isolation = 'thread' } = given;
+    if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
+    if (typeof workers !== 'number')
+      throw invalidType('options.workers', 'of type number', workers);
+    if (!Number.isInteger(workers) || workers < 1 || workers > 1_024) {
+      throw outOfRange('options.workers', 'an integer >= 1 and <= 1024', workers);
+    }
+    if (isolation !== 'thread' && isolation !== 'process') {
+      throw new InvalidArgumentError(
+        `The isolation must be 'thread' or 'process'. Received ${String(isolation)}`,
+      );
+    }
+    this.module = module;
+    this.workers = workers;
+    this.isolation = isolation;
+  }
+
+  /** @internal */
+  connect(host: StrategyHost): Engine {
+    return new LocalEngine(host, this);
+  }
+}

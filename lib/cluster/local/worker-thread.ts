@@ -1,0 +1,24 @@
+/** What a worker thread of a cluster executes. */
+
+import { parentPort, type TransferListItem } from 'node:worker_threads';
+import { Attachment } from '../../attachment.ts';
+import { Coordinator } from '../../coordinator.ts';
+import type { WorkerSettings } from '../protocol.ts';
+import { Runner } from '../worker.ts';
+
+export async function runClusterThread(settings: WorkerSettings): Promise<void> {
+  const port = parentPort;
+  const coordinator = Coordinator.current();
+  if (port === null || coordinator === undefined) {
+    throw new Error('This module is for workers of the package');
+  }
+  (Attachment.behind(coordinator) as Attachment).refuseClear =
+    'The coordinator of a cluster cannot be cleared';
+  const channel = {
+    post: (message: unknown[], transfer?: readonly TransferListItem[]): void =>
+      port.postMessage(message, transfer as TransferListItem[]),
+  };
+  const runner = new Runner(channel, coordinator, settings);
+  await runner.load(settings.module);
+  port.on('message', (message: unknown[]) => runner.receive(message));
+}
