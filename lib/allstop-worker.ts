@@ -1,6 +1,7 @@
-/** What the workers execute that the package starts for a module of the program's. */
+/** What the workers execute, threads and processes, that the package starts for a module. */
 
-import { workerData } from 'node:worker_threads';
+import { isMainThread, workerData } from 'node:worker_threads';
+import { runClusterProcess } from './cluster/local/worker-process.ts';
 import { runClusterThread } from './cluster/local/worker-thread.ts';
 import type { WorkerSettings } from './cluster/protocol.ts';
 import { type LooperWork, runLooper } from './looper-worker.ts';
@@ -13,7 +14,11 @@ function run(work: WorkerWork): Promise<void> {
   return work.kind === 'queue-runner' ? runQueueRunner(work) : runClusterThread(work);
 }
 
-run(workerData as WorkerWork).catch((error: unknown) => {
+/** A process has it on its command line. */
+const running = isMainThread
+  ? runClusterProcess(JSON.parse(process.argv[2] ?? 'null') as WorkerSettings)
+  : run(workerData as WorkerWork);
+running.catch((error: unknown) => {
   // Uncaught, whatever becomes of unhandled rejections here.
   queueMicrotask(() => {
     throw error;

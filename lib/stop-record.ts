@@ -35,6 +35,9 @@ export type StopRecord = {
   suppressedCount: number;
 };
 
+/** What the threads of a cluster's workers are called, before JOB:INDEX. */
+export const CLUSTER = 'cluster/';
+
 export function toRequester(from: NativeRequester): StopRequester {
   const requester: StopRequester = {
     language: from.native ? 'native' : 'js',
@@ -43,6 +46,8 @@ export function toRequester(from: NativeRequester): StopRequester {
     threadId: from.threadId,
     pid: from.pid,
   };
+  const { threadName } = from;
+  if (threadName.startsWith(CLUSTER)) requester.worker = threadName.slice(CLUSTER.length);
   if (from.stack !== '') requester.stack = from.stack;
   if (from.signal !== '') requester.signal = from.signal as NodeJS.Signals;
   return requester;

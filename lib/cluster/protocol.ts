@@ -33,7 +33,7 @@ export const TO_WORKER = {
   prepare: 1,
   /** [cancel, id, reason as a record] */
   cancel: 2,
-  /** [stop, record]: processes only */
+  /** [stop, StopMessage]: processes only */
   stop: 3,
 } as const;
 
@@ -46,8 +46,10 @@ export const FROM_WORKER = {
   failed: 2,
   /** [prepared, id] */
   prepared: 3,
-  /** [stop, record]: processes only */
+  /** [stop, StopMessage]: processes only */
   stop: 4,
+  /** [dying, record]: processes only; what it has not caught */
+  dying: 5,
 } as const;
 
 /** The elements of a closure, and of a result. */

@@ -1,7 +1,7 @@
 /** How the coordinator reaches a worker of its machine: a thread, or a process. */
 
 import { type ChildProcess, fork } from 'node:child_process';
-import type { TransferListItem, Worker } from 'node:worker_threads';
+import type { TransferListItem } from 'node:worker_threads';
 import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
 import { decode } from '../../error-record.ts';
@@ -9,7 +9,7 @@ import { UnavailableError } from '../../errors.ts';
 import { binding } from '../../native.ts';
 import { workerEntry } from '../../package-files.ts';
 import { startWorker } from '../../threads.ts';
-import { CLAIMS, type WorkerSettings } from '../protocol.ts';
+import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
 
 export type Isolation = 'thread' | 'process';
 
@@ -64,8 +64,7 @@ export function startThread(
   };
   const name = `${job}:${index}`;
   let cause: unknown;
-  let worker: Worker | undefined;
-  worker = startWorker(
+  const worker = startWorker(
     attachment,
     workerEntry(),
     { name: `cluster/${name}`, workerData },
@@ -111,13 +110,17 @@ export function startProcess(
     isGone = true;
     listener.onGone(error);
   };
-  child.on('message', (message: unknown[]) => listener.onMessage(message));
+  let cause: unknown;
+  child.on('message', (message: unknown[]) => {
+    if (message[0] === FROM_WORKER.dying) cause = decode(message[1] as Uint8Array).value;
+    else listener.onMessage(message);
+  });
   child.on('error', (error) => {
     if (child.pid === undefined) end(gone(`Worker ${name}`, 'could not be started', error, {}));
   });
   child.on('exit', (exitCode, exitSignal) => {
     const how = exitCode === null ? `was killed by ${exitSignal}` : `exited with code ${exitCode}`;
-    end(gone(`Worker ${name}`, how, undefined, exitCode === null ? { exitSignal } : { exitCode }));
+    end(gone(`Worker ${name}`, how, cause, exitCode === null ? { exitSignal } : { exitCode }));
   });
   return {
     pid: child.pid ?? 0,

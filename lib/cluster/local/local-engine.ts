@@ -10,7 +10,7 @@
 import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
 import { Timer } from '../../timer.ts';
 import type { Closure } from '../closure.ts';
-import { CLAIMS } from '../protocol.ts';
+import { CLAIMS, TO_WORKER } from '../protocol.ts';
 import type {
   Cancellation,
   Engine,
@@ -19,6 +19,7 @@ import type {
   WorkerInfo,
 } from '../strategy.ts';
 import type { Isolation } from './channel.ts';
+import { applyStop, type StopMessage, stopMessage } from './stop-relay.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
 /** A worker has so much to do in advance, as far as that can be told. */
@@ -42,6 +43,7 @@ export class LocalEngine implements Engine {
   #failure: Error | undefined;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
+  readonly #toldBy = new Set<WorkerSlot>();
   #isPumpDue = false;
   #isFillDue = false;
 
@@ -58,11 +60,14 @@ export class LocalEngine implements Engine {
           },
           onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
           onGone: (slot, cause, wasKilled) => this.#onGone(slot, cause, wasKilled),
-          onOther: () => {},
+          onStop: (stopped, message) => this.#onStop(stopped, message),
           onResult: (name, us) => this.#measure(name, us),
         }),
     );
     for (const slot of this.#slots) this.#startSlot(slot);
+    if (isolation === 'process') {
+      host.coordinator.signal.addEventListener('abort', () => this.#tellStop());
+    }
   }
 
   get functions(): readonly string[] | undefined {
@@ -225,6 +230,19 @@ export class LocalEngine implements Engine {
     if (this.#failure !== undefined) return;
     this.#failure = error;
     this.#host.failed(error);
+  }
+
+  /** A process has stopped its own coordinator. Who has told us has not to be told. */
+  #onStop(from: WorkerSlot, message: StopMessage): void {
+    this.#toldBy.add(from);
+    applyStop(this.#host.coordinator, message);
+  }
+
+  #tellStop(): void {
+    const message = stopMessage(this.#host.coordinator);
+    for (const slot of this.#slots) {
+      if (!this.#toldBy.has(slot)) slot.post([TO_WORKER.stop, message]);
+    }
   }
 
   #checkAllGone(): void {

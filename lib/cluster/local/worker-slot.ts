@@ -35,6 +35,7 @@ import {
   type WorkerChannel,
   type WorkerName,
 } from './channel.ts';
+import type { StopMessage } from './stop-relay.ts';
 
 /** A thread that has not ended so long after it was told to is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
@@ -49,8 +50,8 @@ export interface SlotListener {
   onImportFailed(slot: WorkerSlot, error: unknown): void;
   /** `wasKilled`: by us. What it had has gone back. */
   onGone(slot: WorkerSlot, cause: Error, wasKilled: boolean): void;
-  /** A message that is not about closures. */
-  onOther(slot: WorkerSlot, message: unknown[]): void;
+  /** A process was stopped. */
+  onStop(slot: WorkerSlot, message: StopMessage): void;
   onResult(name: string, us: number): void;
 }
 
@@ -334,8 +335,8 @@ export class WorkerSlot {
         if (this.#preparing.size === 0) this.#enter('ready');
         this.#listener.onFree(this);
         return;
-      default:
-        this.#listener.onOther(this, message);
+      case FROM_WORKER.stop:
+        this.#listener.onStop(this, message[1] as StopMessage);
     }
   }
 

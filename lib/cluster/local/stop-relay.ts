@@ -1,0 +1,38 @@
+/**
+ * A stop on its way between processes, each of which has a coordinator of its own. The
+ * parent is the arbiter: the first stop that it hears of is the record for all, and what
+ * comes later is suppressed there.
+ */
+
+import { Attachment } from '../../attachment.ts';
+import type { Coordinator } from '../../coordinator.ts';
+import { decode, encode } from '../../error-record.ts';
+import type { StopRequester } from '../../stop-record.ts';
+
+/** The error as a record, if there is one, and who asked for it. */
+export type StopMessage = { error: Uint8Array | null; requester: StopRequester };
+
+/** Of a coordinator that is stopped. */
+export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
+  const record = coordinator.stopRecord;
+  if (record === undefined) return undefined;
+  const error = record.error === undefined ? null : encode(record.error).bytes;
+  return { error, requester: record.requester };
+}
+
+/** As if the requester had been one of this process's threads. */
+export function applyStop(coordinator: Coordinator, { error, requester }: StopMessage): void {
+  const attachment = Attachment.behind(coordinator) as Attachment;
+  const { via, threadName, threadId, pid, stack, signal } = requester;
+  const from = {
+    via,
+    threadName,
+    threadId,
+    pid,
+    ...(stack !== undefined && { stack }),
+    ...(signal !== undefined && { signal }),
+    hasCaller: false,
+  };
+  if (error === null) attachment.requestPlainStop(from);
+  else attachment.report(decode(error).value, from);
+}

@@ -1,0 +1,43 @@
+/** What a worker process of a cluster executes. */
+
+import { Attachment } from '../../attachment.ts';
+import { Coordinator } from '../../coordinator.ts';
+import { encode } from '../../error-record.ts';
+import { binding } from '../../native.ts';
+import { FROM_WORKER, TO_WORKER, type WorkerSettings } from '../protocol.ts';
+import { Runner } from '../worker.ts';
+import { applyStop, type StopMessage, stopMessage } from './stop-relay.ts';
+
+/** Its coordinator is not the parent's; stops are passed on both ways. */
+function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
+  const coordinator = new Coordinator({ name: 'cluster' });
+  const attachment = Attachment.behind(coordinator) as Attachment;
+  attachment.refuseClear = 'The coordinator of a cluster cannot be cleared';
+  binding().setSpawned(attachment.native, 0, `cluster/${job}:${index}`); // this, the main thread
+  return Coordinator.current() ?? coordinator;
+}
+
+export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
+  const send = (message: unknown[]): void => {
+    process.send?.(message);
+  };
+  const coordinator = ownCoordinator(settings);
+  const runner = new Runner({ post: send }, coordinator, settings);
+  // Ctrl-C in a terminal reaches the whole group: what becomes of us is the parent's affair.
+  process.on('SIGINT', () => {});
+  process.on('disconnect', () => process.exit());
+  process.on('uncaughtExceptionMonitor', (error: unknown) => {
+    send([FROM_WORKER.dying, encode(error).bytes]);
+  });
+  let isTold = false;
+  coordinator.signal.addEventListener('abort', () => {
+    if (!isTold) send([FROM_WORKER.stop, stopMessage(coordinator)]);
+  });
+  process.on('message', (message: unknown[]) => {
+    if (message[0] === TO_WORKER.stop) {
+      isTold = true;
+      applyStop(coordinator, message[1] as StopMessage);
+    } else runner.receive(message);
+  });
+  await runner.load(settings.module);
+}
