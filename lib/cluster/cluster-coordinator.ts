@@ -488,7 +488,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (closure.decided !== undefined || state !== 'failed') {
       closure.settle(state, value);
       this.#queue.end(closure);
-    } else if (this.coordinator.shouldStop() && isAbort(value)) {
+    } else if (this.#isEcho(value)) {
       closure.settle('cancelled', this.#stopError());
       this.#queue.end(closure);
     } else {
@@ -549,6 +549,14 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     return new CancelledError('The cluster was stopped', options);
   }
 
+  /** What a function throws because the cluster was stopped is no failure of its own. */
+  #isEcho(error: unknown): boolean {
+    const record = this.coordinator.stopRecord;
+    if (record === undefined) return false;
+    if (error instanceof Error && error.name === 'AbortError') return true;
+    return error instanceof CancelledError || Object.is(error, record.error);
+  }
+
   #onStop(): void {
     const error = this.#stopError();
     this.#stopAll(error, error, this.coordinator.signal.reason);
@@ -604,9 +612,6 @@ export type DatasetOf<T> =
   | Iterable<T>
   | AsyncIterable<T>
   | PromiseLike<Iterable<T> | AsyncIterable<T>>;
-
-const isAbort = (value: unknown): boolean =>
-  value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);
 
 function describe(why: string, { tasks }: ReadinessReport): string {
   const blocking = tasks

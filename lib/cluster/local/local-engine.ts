@@ -24,10 +24,10 @@ import { WorkerSlot } from './worker-slot.ts';
 
 /** A worker has so much to do in advance, as far as that can be told. */
 const AHEAD_US = 1_000;
-/** After so many deaths in a row, without a result between them, no worker will live. */
+/** After so many deaths of each, without a result of any between them, no worker will live. */
 const MAX_DEATHS = 10;
 const FIRST_DELAY_MS = 50;
-const LONGEST_DELAY_MS = 5_000;
+const LONGEST_DELAY_MS = 2_000;
 
 export type LocalSettings = { module: URL; workers: number; isolation: Isolation };
 
@@ -37,8 +37,9 @@ export class LocalEngine implements Engine {
   #functions: string[] | undefined;
   /** Microseconds that a function takes, on average. */
   readonly #durations = new Map<string, number>();
-  /** Deaths in a row, by worker. */
+  /** Deaths in a row, by worker, and of all. */
   readonly #deaths: number[];
+  #deathsInARow = 0;
   readonly #restarts = new Set<Timer>();
   #failure: Error | undefined;
   #isClosing = false;
@@ -61,7 +62,11 @@ export class LocalEngine implements Engine {
           onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
           onGone: (slot, cause, wasKilled) => this.#onGone(slot, cause, wasKilled),
           onStop: (stopped, message) => this.#onStop(stopped, message),
-          onResult: (name, us) => this.#measure(name, us),
+          onResult: ({ index }, name, us) => {
+            this.#deaths[index] = 0;
+            this.#deathsInARow = 0;
+            this.#measure(name, us);
+          },
         }),
     );
     for (const slot of this.#slots) this.#startSlot(slot);
@@ -213,8 +218,9 @@ export class LocalEngine implements Engine {
     const { index } = slot;
     const deaths = wasKilled ? 0 : (this.#deaths[index] as number) + 1;
     this.#deaths[index] = deaths;
-    if (deaths > MAX_DEATHS) {
-      const text = `Worker ${index} has died ${deaths} times in a row: ${cause.message}`;
+    if (!wasKilled) this.#deathsInARow += 1;
+    if (this.#deathsInARow > MAX_DEATHS * this.#slots.length) {
+      const text = `Workers have died ${this.#deathsInARow} times in a row: ${cause.message}`;
       this.#fail(new UnavailableError(text, { cause }));
       return;
     }

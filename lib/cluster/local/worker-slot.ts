@@ -52,7 +52,7 @@ export interface SlotListener {
   onGone(slot: WorkerSlot, cause: Error, wasKilled: boolean): void;
   /** A process was stopped. */
   onStop(slot: WorkerSlot, message: StopMessage): void;
-  onResult(name: string, us: number): void;
+  onResult(slot: WorkerSlot, name: string, us: number): void;
 }
 
 export class WorkerSlot {
@@ -346,7 +346,7 @@ export class WorkerSlot {
     const { closure } = sent;
     this.completed += 1;
     if (closure.work.kind === 'call') {
-      this.#listener.onResult(closure.work.name, message[at + 3] as number);
+      this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
     }
     const value = message[at + 2];
     const outcome: Outcome =
