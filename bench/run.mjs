@@ -26,6 +26,8 @@ const FILES = [
   'queue',
   'queue-stop',
   'queue-memory',
+  'cluster',
+  'cluster-memory',
   'idle-cost',
   'scale',
 ];

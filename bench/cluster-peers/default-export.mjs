@@ -1,0 +1,2 @@
+/** Of Piscina and tinypool. */
+export default ({ a, b }) => a + b;

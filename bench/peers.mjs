@@ -1,0 +1,45 @@
+/** Packages that ours is measured beside: fetched when they are first needed. */
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const folder = join(root, 'build-bench');
+const PEERS = {
+  'better-sqlite3': '12.11.1',
+  piscina: '5.3.2',
+  tinypool: '2.2.0',
+  workerpool: '10.0.3',
+  poolifier: '5.3.2',
+};
+
+export const peerFolder = (name) => join(folder, 'node_modules', name);
+
+export function fetchPeers() {
+  if (Object.keys(PEERS).every((name) => existsSync(peerFolder(name)))) return;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  const flags = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
+  const packages = Object.entries(PEERS).map(([name, version]) => `${name}@${version}`);
+  execFileSync('npm', ['install', ...flags, ...packages], { cwd: folder });
+}
+
+/** What it exports, as a module or as CommonJS. */
+export async function importPeer(name) {
+  const require = createRequire(join(folder, 'package.json'));
+  const module = await import(pathToFileURL(require.resolve(name)));
+  return module.default ?? module;
+}
+
+/** It is compiled here once: its own binary would be downloaded. */
+export function compilePeer(name, binary) {
+  const peer = peerFolder(name);
+  if (existsSync(join(peer, binary))) return;
+  const gyp = join(root, 'node_modules/.bin/node-gyp');
+  const headers = dirname(dirname(process.execPath));
+  const local = existsSync(join(headers, 'include/node')) ? [`--nodedir=${headers}`] : [];
+  execFileSync(gyp, ['rebuild', '--release', ...local], { cwd: peer, stdio: 'pipe' });
+}
