@@ -1,6 +1,7 @@
 /** What a worker does with closures, wherever it lives. */
 
 import type { TransferListItem } from 'node:worker_threads';
+import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
 import type { Coordinator } from '../coordinator.ts';
 import { decode, encode } from '../error-record.ts';
 import { ClosureInputError } from '../errors.ts';
@@ -34,6 +35,9 @@ class Task implements CurrentTask {
   readonly #runner: Runner;
   #controller: AbortController | undefined;
   #reason: { value: unknown } | undefined;
+  /** The coordinator's signal, while it is listened to. */
+  #stop: AbortSignal | undefined;
+  readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
   constructor(runner: Runner, id: number, attempt: number, workerIndex: number) {
     this.#runner = runner;
@@ -48,7 +52,10 @@ class Task implements CurrentTask {
       const { coordinator } = this.#runner;
       if (this.#reason !== undefined) this.#controller.abort(this.#reason.value);
       else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);
-      else this.#runner.forward(this);
+      else {
+        this.#stop = coordinator.signal;
+        addAbortListener(this.#stop, this.#onStop);
+      }
     }
     return this.#controller.signal;
   }
@@ -64,6 +71,11 @@ class Task implements CurrentTask {
   abort(reason: unknown): void {
     this.#reason ??= { value: reason };
     this.#controller?.abort(reason);
+  }
+
+  /** Its run has ended: it is not to be kept by what outlives it. */
+  release(): void {
+    if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
   }
 }
 
@@ -110,12 +122,6 @@ export class Runner {
   /** Of a thread: the word that says so comes before the message. */
   isCancelled(id: number): boolean {
     return this.#words !== undefined && Atomics.load(this.#words, CANCELLED) === id;
-  }
-
-  /** A stop of the cluster aborts the signal of a task that has asked for it. */
-  forward(task: Task): void {
-    const { signal } = this.coordinator;
-    signal.addEventListener('abort', () => task.abort(signal.reason), { once: true });
   }
 
   receive(message: unknown[]): void {
@@ -166,6 +172,7 @@ export class Runner {
         state = STATE.failed;
         value = encode(error).bytes;
       }
+      task.release();
       this.#task = undefined;
       const now = performance.now();
       const us = Math.round((now - began) * 1_000);

@@ -20,6 +20,20 @@ export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
   return { error, requester: record.requester };
 }
 
+/**
+ * What the arbiter has answered. Our own record was provisional: if another's has won, it
+ * takes its place, and our error is suppressed.
+ */
+export function adoptStop(coordinator: Coordinator, winner: StopMessage): void {
+  const own = stopMessage(coordinator);
+  if (own !== undefined) {
+    if (winner.requester.pid === process.pid) return;
+    (Attachment.behind(coordinator) as Attachment).native.clearStop();
+  }
+  applyStop(coordinator, winner);
+  if (own !== undefined && own.error !== null) applyStop(coordinator, own);
+}
+
 /** As if the requester had been one of this process's threads. */
 export function applyStop(coordinator: Coordinator, { error, requester }: StopMessage): void {
   const attachment = Attachment.behind(coordinator) as Attachment;

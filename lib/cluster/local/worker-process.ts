@@ -6,7 +6,7 @@ import { encode } from '../../error-record.ts';
 import { binding } from '../../native.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from '../protocol.ts';
 import { Runner } from '../worker.ts';
-import { applyStop, type StopMessage, stopMessage } from './stop-relay.ts';
+import { adoptStop, type StopMessage, stopMessage } from './stop-relay.ts';
 
 /** Its coordinator is not the parent's; stops are passed on both ways. */
 function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
@@ -36,7 +36,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   process.on('message', (message: unknown[]) => {
     if (message[0] === TO_WORKER.stop) {
       isTold = true;
-      applyStop(coordinator, message[1] as StopMessage);
+      adoptStop(coordinator, message[1] as StopMessage);
     } else runner.receive(message);
   });
   await runner.load(settings.module);
