@@ -368,7 +368,7 @@ export class WorkerSlot {
 
   #abandon(channel: WorkerChannel, cause: Error): void {
     if (this.#channel !== channel) return;
-    this.stuck.push({ info: { ...this.info, state: 'stuck' }, channel });
+    this.stuck.push({ info: { ...this.info, state: 'stuck', running: 0 }, channel });
     channel.setReferenced(false);
     this.#lose(cause);
   }
