@@ -4,7 +4,10 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   resolve: {
     // The built package, as its users import it.
-    alias: { allstop: fileURLToPath(new URL('./dist/index.js', import.meta.url)) },
+    alias: {
+      'allstop/cluster': fileURLToPath(new URL('./dist/cluster/index.js', import.meta.url)),
+      allstop: fileURLToPath(new URL('./dist/index.js', import.meta.url)),
+    },
   },
   test: {
     include: ['test/**/*.test.ts'],

@@ -35,7 +35,7 @@ type Waiter<C> =
 /** First in, first out; and what comes back goes to the head. */
 class Line<C> {
   #head: C[] = []; // the first is the last
-  #tail: C[] = [];
+  #tail: (C | undefined)[] = [];
   #next = 0; // in #tail
 
   push(item: C): void {
@@ -50,6 +50,7 @@ class Line<C> {
     if (this.#head.length > 0) return this.#head.pop();
     if (this.#next === this.#tail.length) return undefined;
     const item = this.#tail[this.#next];
+    this.#tail[this.#next] = undefined; // what it holds is nobody's any more
     this.#next += 1;
     if (this.#next > 1_024 && this.#next * 2 > this.#tail.length) {
       this.#tail = this.#tail.slice(this.#next);
@@ -59,11 +60,15 @@ class Line<C> {
   }
 
   takeAll(): C[] {
-    const all = [...this.#head.toReversed(), ...this.#tail.slice(this.#next)];
+    const all = [...this.#head.toReversed(), ...(this.#tail.slice(this.#next) as C[])];
     this.#head = [];
     this.#tail = [];
     this.#next = 0;
     return all;
+  }
+
+  keep(isWanted: (item: C) => boolean): void {
+    this.#tail = this.takeAll().filter(isWanted);
   }
 }
 
@@ -81,6 +86,8 @@ export class ClosureQueue<C extends Queued> {
   readonly #line = new Line<C>();
   readonly #tagged = new Map<number, Line<C>>();
   #queued = 0;
+  /** In #line, but out. */
+  #left = 0;
   #inFlight = 0;
   #waiters: Waiter<C>[] = [];
   #error: { value: unknown } | undefined;
@@ -140,7 +147,10 @@ export class ClosureQueue<C extends Queued> {
     for (;;) {
       const closure = this.#line.shift();
       if (closure === undefined) return undefined;
-      if (closure.place !== 'queued') continue; // it was removed
+      if (closure.place !== 'queued') {
+        this.#left -= 1;
+        continue;
+      }
       closure.place = 'in-flight';
       this.#queued -= 1;
       this.#inFlight += 1;
@@ -187,8 +197,7 @@ export class ClosureQueue<C extends Queued> {
 
   /** What is in line has failed before it was taken. True: as the first. */
   failQueued(closure: C, error: unknown): boolean {
-    closure.place = 'out';
-    this.#queued -= 1; // it stays in #line, which skips it
+    this.#leave(closure);
     const isFirst = this.#note(error);
     this.#advance();
     return isFirst;
@@ -197,8 +206,7 @@ export class ClosureQueue<C extends Queued> {
   /** Takes a closure out of line. False: it is not there. What waits for room is `reject`ed. */
   remove(closure: C, error?: unknown): boolean {
     if (closure.place === 'queued') {
-      closure.place = 'out';
-      this.#queued -= 1; // it stays in #line, which skips it
+      this.#leave(closure);
       this.#advance();
       return true;
     }
@@ -249,6 +257,16 @@ export class ClosureQueue<C extends Queued> {
     this.#options.onWork();
   }
 
+  /** `take` skips it, until there are more of those than of others. */
+  #leave(closure: C): void {
+    closure.place = 'out';
+    this.#queued -= 1;
+    this.#left += 1;
+    if (this.#left <= this.#queued) return;
+    this.#line.keep(({ place }) => place === 'queued');
+    this.#left = 0;
+  }
+
   #note(error: unknown): boolean {
     if (this.#error !== undefined || this.#closed !== undefined) return false;
     this.#error = { value: error };
@@ -259,6 +277,7 @@ export class ClosureQueue<C extends Queued> {
   #dropAll(error: unknown): void {
     const dropped = this.#line.takeAll().filter(({ place }) => place === 'queued');
     this.#queued = 0;
+    this.#left = 0;
     for (const closure of dropped) closure.place = 'out';
     for (const closure of dropped) closure.drop(error);
   }

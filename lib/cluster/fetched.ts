@@ -7,17 +7,22 @@ import { RemoteValue as RemoteValueClass } from './remote-value.ts';
 export type Fetched<T> =
   T extends RemoteValue<infer V>
     ? V
-    : T extends Map<infer K, infer V>
+    : T extends ReadonlyMap<infer K, infer V>
       ? Map<K, Fetched<V>>
-      : T extends Set<infer V>
+      : T extends ReadonlySet<infer V>
         ? Set<Fetched<V>>
         : T extends readonly unknown[]
           ? { -readonly [I in keyof T]: Fetched<T[I]> }
           : T extends (...args: never[]) => unknown
             ? T
             : T extends object
-              ? { [K in keyof T]: Fetched<T[K]> }
+              ? FetchedFields<T>
               : T;
+
+/** What holds no RemoteValue is itself: a class is more than its fields. */
+type FetchedFields<T extends object> = T extends { [K in keyof T]: Fetched<T[K]> }
+  ? T
+  : { [K in keyof T]: Fetched<T[K]> };
 
 function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as unknown;

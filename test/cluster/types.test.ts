@@ -1,0 +1,213 @@
+// What compiles, and what does not: `npx tsc -p test/tsconfig.json` is the test, and vitest
+// looks that the declarations are those of classes that are there.
+
+import {
+  ClusterCoordinator,
+  type Fetched,
+  LocalStrategy,
+  type PerWorkerDataset,
+  type PerWorkerValues,
+  RemoteValue,
+  type ScheduleArgs,
+  type ScheduleOptions,
+} from 'allstop/cluster';
+import { describe, expect, expectTypeOf, it } from 'vitest';
+
+const add = (a: number, b: number): number => a + b;
+const now = (): Date => new Date();
+const later = async (text: string): Promise<string[]> => [text];
+const greet = (name: string, loud?: boolean): string => (loud === true ? `${name}!` : name);
+const maybe = (name?: string): string | undefined => name;
+const sum = (...all: number[]): number => all.length;
+const thenable = (): PromiseLike<bigint> => Promise.resolve(1n);
+const train = async (steps: number, data: AsyncIterator<number>): Promise<Float64Array> =>
+  new Float64Array([steps, Number((await data.next()).value)]);
+function* count(to: number): Generator<number> {
+  for (let at = 0; at < to; at += 1) yield at;
+}
+async function* stream(): AsyncGenerator<string> {
+  yield 'item';
+}
+const load = async (): Promise<Set<Date>> => new Set();
+
+type Tasks = {
+  add: typeof add;
+  now: typeof now;
+  later: typeof later;
+  greet: typeof greet;
+  train: typeof train;
+  count: typeof count;
+  VERSION: string;
+};
+
+/** Never called: it is for the compiler. */
+async function byFunction(cluster: ClusterCoordinator<Tasks>): Promise<void> {
+  expectTypeOf(await cluster.schedule(add, [1, 2])).toEqualTypeOf<RemoteValue<number>>();
+  expectTypeOf(await cluster.schedule(now)).toEqualTypeOf<RemoteValue<Date>>();
+  expectTypeOf(await cluster.schedule(now, [])).toEqualTypeOf<RemoteValue<Date>>();
+  expectTypeOf(await cluster.schedule(later, ['a'])).toEqualTypeOf<RemoteValue<string[]>>();
+  expectTypeOf(await cluster.schedule(thenable)).toEqualTypeOf<RemoteValue<bigint>>();
+  expectTypeOf(await cluster.schedule(count, [3])).toEqualTypeOf<RemoteValue<Generator<number>>>();
+  await cluster.schedule(add, [1, 2], { timeoutMs: 5, signal: AbortSignal.abort() });
+  await cluster.schedule(now, undefined, { timeoutMs: 5 });
+  await cluster.schedule(greet, ['a']);
+  await cluster.schedule(greet, ['a', true]);
+  await cluster.schedule(maybe);
+  await cluster.schedule(maybe, ['a']);
+  await cluster.schedule(sum, [1, 2, 3]);
+
+  // @ts-expect-error -- its arguments are missing
+  await cluster.schedule(add);
+  // @ts-expect-error -- one is missing
+  await cluster.schedule(add, [1]);
+  // @ts-expect-error -- one is too many
+  await cluster.schedule(add, [1, 2, 3]);
+  // @ts-expect-error -- one is wrong
+  await cluster.schedule(add, [1, '2']);
+  // @ts-expect-error -- it takes none
+  await cluster.schedule(now, [1]);
+  // @ts-expect-error -- the optional one is wrong
+  await cluster.schedule(greet, ['a', 1]);
+  // @ts-expect-error -- one of the rest is wrong
+  await cluster.schedule(sum, [1, 'two']);
+  // @ts-expect-error -- arguments come as an array
+  await cluster.schedule(greet, 'a');
+  // @ts-expect-error -- there is no such option
+  await cluster.schedule(now, [], { timeout: 5 });
+  // @ts-expect-error -- a result that is not fetched
+  await cluster.schedule(greet, [await cluster.schedule(greet, ['a'])]);
+}
+
+async function byName(cluster: ClusterCoordinator<Tasks>): Promise<void> {
+  expectTypeOf(await cluster.schedule('add', [1, 2])).toEqualTypeOf<RemoteValue<number>>();
+  expectTypeOf(await cluster.schedule('now')).toEqualTypeOf<RemoteValue<Date>>();
+  expectTypeOf(await cluster.schedule('later', ['a'])).toEqualTypeOf<RemoteValue<string[]>>();
+  await cluster.schedule('greet', ['a']);
+  await cluster.schedule('greet', ['a', false], { timeoutMs: 5 });
+
+  // @ts-expect-error -- its arguments are missing
+  await cluster.schedule('add');
+  // @ts-expect-error -- one is missing
+  await cluster.schedule('add', [1]);
+  // @ts-expect-error -- one is too many
+  await cluster.schedule('add', [1, 2, 3]);
+  // @ts-expect-error -- one is wrong
+  await cluster.schedule('add', ['1', 2]);
+  // @ts-expect-error -- there is none of this name
+  await cluster.schedule('subtract', [1, 2]);
+  // @ts-expect-error -- it is no function
+  await cluster.schedule('VERSION');
+}
+
+async function ofAModule(cluster: ClusterCoordinator<typeof import('./types-tasks.ts')>) {
+  expectTypeOf(await cluster.schedule('double', [1])).toEqualTypeOf<RemoteValue<number>>();
+  // @ts-expect-error -- one is wrong
+  await cluster.schedule('double', ['1']);
+  // @ts-expect-error -- an export that is no function
+  await cluster.schedule('limit');
+}
+
+async function ofAnyModule(cluster: ClusterCoordinator): Promise<void> {
+  expectTypeOf(await cluster.schedule('anything')).toEqualTypeOf<RemoteValue<any>>();
+  await cluster.schedule('anything', [1, 'two', { three: 3 }], { timeoutMs: 5 });
+  expectTypeOf(await cluster.schedule(add, [1, 2])).toEqualTypeOf<RemoteValue<number>>();
+  // @ts-expect-error -- a function tells what it takes, of whatever module it is
+  await cluster.schedule(add, ['1']);
+  // @ts-expect-error -- neither a function nor a name
+  await cluster.schedule(1);
+}
+
+async function perWorker(cluster: ClusterCoordinator<Tasks>): Promise<void> {
+  const numbers = cluster.createPerWorkerDataset(count, [3]);
+  expectTypeOf(numbers).toEqualTypeOf<PerWorkerDataset<number>>();
+  expectTypeOf(numbers.iterator()).toEqualTypeOf<PerWorkerValues<AsyncIterator<number>>>();
+  const texts = cluster.createPerWorkerDataset(stream);
+  expectTypeOf(texts).toEqualTypeOf<PerWorkerDataset<string>>();
+  expectTypeOf(cluster.createPerWorkerDataset(load)).toEqualTypeOf<PerWorkerDataset<Date>>();
+  expectTypeOf(cluster.createPerWorkerDataset<Date>('load')).toEqualTypeOf<
+    PerWorkerDataset<Date>
+  >();
+
+  const trained = await cluster.schedule(train, [1, numbers.iterator()]);
+  expectTypeOf(trained).toEqualTypeOf<RemoteValue<Float64Array>>();
+  await cluster.schedule('train', [1, numbers.iterator()]);
+  // @ts-expect-error -- a worker's own of something else
+  await cluster.schedule(train, [1, texts.iterator()]);
+  // @ts-expect-error -- the same by name
+  await cluster.schedule('train', [1, texts.iterator()]);
+  // @ts-expect-error -- the data set is no iterator
+  await cluster.schedule(train, [1, numbers]);
+  // @ts-expect-error -- it is not iterable
+  cluster.createPerWorkerDataset(add, [1, 2]);
+}
+
+async function fetched(
+  cluster: ClusterCoordinator,
+  value: RemoteValue<number>,
+  text: RemoteValue<string>,
+): Promise<void> {
+  expectTypeOf(await value.fetch({ timeoutMs: 5 })).toEqualTypeOf<number>();
+  expectTypeOf(await cluster.fetch(value)).toEqualTypeOf<number>();
+  expectTypeOf(await cluster.fetch([value, value])).toEqualTypeOf<number[]>();
+  expectTypeOf(await cluster.fetch([value, text] as const)).toEqualTypeOf<[number, string]>();
+  expectTypeOf(await cluster.fetch({ value, deep: { text, plain: 1 } })).toEqualTypeOf<{
+    value: number;
+    deep: { text: string; plain: number };
+  }>();
+  expectTypeOf(await cluster.fetch(new Map([['a', value]]))).toEqualTypeOf<Map<string, number>>();
+  expectTypeOf(await cluster.fetch(new Set([text]))).toEqualTypeOf<Set<string>>();
+  // @ts-expect-error -- there is no such option
+  await value.fetch({ timeout: 5 });
+}
+
+class Account {
+  readonly #secret = 1;
+  owner = 'somebody';
+  check(): boolean {
+    return this.#secret === 1;
+  }
+}
+
+type Plain = {
+  at: Date;
+  bytes: Uint8Array;
+  run: () => void;
+  error: RangeError;
+  pattern: RegExp;
+  account: Account;
+};
+
+const notCalled = [byFunction, byName, ofAModule, ofAnyModule, perWorker, fetched];
+
+describe('the types of the cluster', () => {
+  it('infers arguments and results (checked by the compiler)', () => {
+    expect(notCalled).toHaveLength(6);
+    expect([ClusterCoordinator, LocalStrategy, RemoteValue].map(({ name }) => name)).toEqual([
+      'ClusterCoordinator',
+      'LocalStrategy',
+      'RemoteValue',
+    ]);
+  });
+
+  it('the arguments of a function that takes none may be left out', () => {
+    expectTypeOf<ScheduleArgs<[]>>().toEqualTypeOf<[args?: [], options?: ScheduleOptions]>();
+    expectTypeOf<ScheduleArgs<[number]>>().toEqualTypeOf<
+      [args: [number | PerWorkerValues<number>], options?: ScheduleOptions]
+    >();
+    expectTypeOf<ScheduleArgs<[a?: number]>>().toEqualTypeOf<
+      [args?: [a?: number | PerWorkerValues<number | undefined>], options?: ScheduleOptions]
+    >();
+  });
+
+  it('what is no RemoteValue, and holds none, is fetched as it is', () => {
+    expectTypeOf<Fetched<number>>().toEqualTypeOf<number>();
+    expectTypeOf<Fetched<Plain>>().toEqualTypeOf<Plain>();
+    expectTypeOf<Fetched<Account>>().toEqualTypeOf<Account>();
+    expectTypeOf<Fetched<readonly [1, RemoteValue<Plain>]>>().toEqualTypeOf<[1, Plain]>();
+    expectTypeOf<Fetched<RemoteValue<number> | undefined>>().toEqualTypeOf<number | undefined>();
+    expectTypeOf<Fetched<ReadonlyMap<string, RemoteValue<number>>>>().toEqualTypeOf<
+      Map<string, number>
+    >();
+    expectTypeOf<Fetched<ReadonlySet<RemoteValue<number>>>>().toEqualTypeOf<Set<number>>();
+  });
+});
