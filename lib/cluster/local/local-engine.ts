@@ -62,8 +62,8 @@ export class LocalEngine implements Engine {
           onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
           onGone: (slot, cause, wasKilled) => this.#onGone(slot, cause, wasKilled),
           onStop: (stopped, message) => this.#onStop(stopped, message),
-          onResult: ({ index }, name, us) => {
-            this.#deaths[index] = 0;
+          onResult: (from, name, us) => {
+            this.#deaths[from.index] = 0;
             this.#deathsInARow = 0;
             this.#measure(name, us);
           },
