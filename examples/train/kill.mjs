@@ -1,0 +1,45 @@
+// What kills workers: so many, spread evenly over the steps.
+
+import { createRandom } from './random.mjs';
+import { crash } from './tasks.mjs';
+
+/** @typedef {import('allstop/cluster').ClusterCoordinator} ClusterCoordinator */
+
+/** @param {ClusterCoordinator} cluster
+ * @param {{ kill: number, steps: number, seed: number, isolation: 'thread' | 'process' }} options */
+export function createKiller(cluster, { kill, steps, seed, isolation }) {
+  const random = createRandom(seed);
+  /** The steps before which a worker was killed.
+   * @type {number[]} */
+  const kills = [];
+  /** @type {Set<number>} */
+  const pids = new Set();
+
+  /** A thread has to do it itself; whichever takes the function, dies. */
+  const killThread = async () => {
+    await cluster.schedule(crash);
+    return true;
+  };
+
+  /** False: all are dead already. A worker that is not yet replaced has the pid 0, which
+   * for kill() are we ourselves. */
+  const killProcess = () => {
+    const living = cluster.workers.filter(({ pid }) => pid !== 0 && !pids.has(pid));
+    const victim = living[Math.floor(random() * living.length)];
+    if (victim === undefined) return false;
+    pids.add(victim.pid);
+    process.kill(victim.pid, 'SIGKILL');
+    return true;
+  };
+
+  return {
+    kills,
+    /** @param {number} step which is about to begin */
+    async tick(step) {
+      if (kills.length === kill || step < ((kills.length + 1) * steps) / (kill + 1)) return;
+      kills.push(step);
+      const hasKilled = isolation === 'thread' ? await killThread() : killProcess();
+      if (!hasKilled) kills.pop();
+    },
+  };
+}

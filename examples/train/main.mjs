@@ -1,0 +1,75 @@
+// Trains a small neural network on several workers, any of which may die.
+
+import { writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+import cliProgress from 'cli-progress';
+import { createKiller } from './kill.mjs';
+import { parseCommandLine, USAGE } from './options.mjs';
+import { plotLoss } from './plot.mjs';
+import { train } from './train.mjs';
+
+/** @param {import('./options.mjs').Options} options */
+async function main(options) {
+  const { workers, isolation, steps, out } = options;
+  const cluster = new ClusterCoordinator(
+    new LocalStrategy({ module: new URL('./tasks.mjs', import.meta.url), workers, isolation }),
+  );
+  cluster.coordinator.stopOnSignals(); // SIGINT, SIGTERM; a second one kills
+
+  const progress = new cliProgress.SingleBar({
+    format: '[{bar}] {value} of {total} steps  loss {loss}  workers killed {killed}',
+    stream: process.stderr,
+    noTTYOutput: true, // a line now and then
+    notTTYSchedule: 500,
+    gracefulExit: false, // it would install a signal handler of its own; ours is allstop's
+    hideCursor: true,
+  });
+  const killer = createKiller(cluster, options);
+  const began = performance.now();
+  let trained;
+  let failure;
+  progress.start(steps, 0, { loss: '-', killed: 0 });
+  try {
+    trained = await train(cluster, options, killer, (step, loss) => {
+      progress.update(step, { loss: loss.toFixed(3), killed: killer.kills.length });
+    });
+  } catch (error) {
+    failure = error;
+  }
+  progress.stop();
+  await cluster.close();
+
+  const signal = cluster.coordinator.stopRecord?.requester.signal;
+  if (signal !== undefined) {
+    console.error(cluster.coordinator.explain().toString());
+    process.exitCode = 128 + constants.signals[signal];
+    return;
+  }
+  if (trained === undefined) throw failure;
+
+  const { points, replaced, accuracy, loss } = trained;
+  const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  await writeFile(out, await plotLoss(points, killer.kills));
+  console.log(`Steps: ${steps}, on ${workers} workers (${isolation}), in ${seconds} s.`);
+  console.log(`Workers killed: ${killer.kills.length}, replaced: ${replaced}.`);
+  console.log(`Validation: accuracy ${(100 * accuracy).toFixed(1)} %, loss ${loss.toFixed(3)}.`);
+  console.log(`The loss, step by step: ${out}`);
+}
+
+let options;
+try {
+  options = parseCommandLine();
+  if (options === undefined) console.log(USAGE);
+} catch (error) {
+  console.error(`${error.message}\n\n${USAGE}`);
+  process.exitCode = 2;
+}
+if (options !== undefined) {
+  try {
+    await main(options);
+  } catch (error) {
+    console.error(`Failed: ${error.message}`);
+    process.exitCode = 1;
+  }
+}

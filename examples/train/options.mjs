@@ -1,0 +1,69 @@
+// The command line.
+
+import { statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { dirname, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+export const USAGE = `Usage: node examples/train/main.mjs [OPTIONS]
+
+Trains a small neural network to tell three species of iris, by asynchronous stochastic
+gradient descent on several workers.
+
+  --workers N      so many workers (default: as many as processors)
+  --isolation HOW  thread (default) or process
+  --steps N        so many steps of gradient descent (default: 2000)
+  --kill N         kill a worker at random, N times in all (default: 0)
+  --seed N         of the initial parameters, the mini-batches and the kills (default: 1)
+  --out FILE       where the plot of the loss goes (default: loss.svg)
+  --help           this text
+
+Ctrl-C stops it and says what was stopped.`;
+
+/** @typedef {{ workers: number, isolation: 'thread' | 'process', steps: number, kill: number,
+ *   seed: number, out: string }} Options */
+
+/** @param {string} option
+ * @param {string} text
+ * @param {number} least
+ * @param {number} most */
+function parseInteger(option, text, least, most = Number.MAX_SAFE_INTEGER) {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
+  throw new Error(`--${option} takes an integer ${range}, not '${text}'`);
+}
+
+/** @returns {Options | undefined} undefined: the user asks for help */
+export function parseCommandLine() {
+  const { values } = parseArgs({
+    options: {
+      workers: { type: 'string', default: `${availableParallelism()}` },
+      isolation: { type: 'string', default: 'thread' },
+      steps: { type: 'string', default: '2000' },
+      kill: { type: 'string', default: '0' },
+      seed: { type: 'string', default: '1' },
+      out: { type: 'string', default: 'loss.svg' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const { isolation } = values;
+  if (isolation !== 'thread' && isolation !== 'process') {
+    throw new Error(`--isolation is thread or process, not '${isolation}'`);
+  }
+  const workers = parseInteger('workers', values.workers, 1, 1024);
+  const steps = parseInteger('steps', values.steps, 1);
+  const kill = parseInteger('kill', values.kill, 0);
+  const seed = parseInteger('seed', values.seed, 0, 2 ** 32 - 1);
+  if (kill >= steps) throw new Error(`--kill ${kill} takes more than ${steps} steps`);
+  // Now, and not when all is trained.
+  const out = resolve(values.out);
+  if (!statSync(dirname(out), { throwIfNoEntry: false })?.isDirectory()) {
+    throw new Error(`No such folder: ${dirname(out)}`);
+  }
+  if (statSync(out, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new Error(`--out takes a file, not a folder: ${out}`);
+  }
+  return { workers, isolation, steps, kill, seed, out };
+}
