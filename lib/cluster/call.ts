@@ -13,6 +13,9 @@ const NOTHING: readonly TransferListItem[] = [];
 const isObject = (value: unknown): value is object =>
   (typeof value === 'object' && value !== null) || typeof value === 'function';
 
+/** A symbol cannot be copied, either; anything else is itself. */
+const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
+
 /** What would arrive as an empty object. */
 function refuseHandles(value: unknown, seen: Set<object>): void {
   if (!isObject(value) || seen.has(value)) return;
@@ -48,7 +51,7 @@ function refuseHandles(value: unknown, seen: Set<object>): void {
 export function makeCall(name: string, given: unknown, cluster: object): Call {
   const values = given === undefined ? [] : given;
   if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
-  if (!values.some(isObject)) {
+  if (!values.some(hasToBeCopied)) {
     return { kind: 'call', name, args: [...values], perWorker: undefined, transfer: NOTHING };
   }
   const perWorker: number[] = [];
