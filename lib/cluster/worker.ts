@@ -9,6 +9,7 @@ import { type CurrentTask, runAsTask } from './current-task.ts';
 import type { Resource } from './per-worker.ts';
 import {
   CANCELLED,
+  dataCloneError,
   FROM_WORKER,
   RESULT_LENGTH,
   RUN_LENGTH,
@@ -232,7 +233,8 @@ export class Runner {
       const transfers = transferListOf([value]);
       this.#channel.post([FROM_WORKER.results, id, state, value, us], transfers);
     } catch (error) {
-      this.#channel.post([FROM_WORKER.results, id, STATE.failed, encode(error).bytes, us]);
+      const record = encode(dataCloneError(error)).bytes;
+      this.#channel.post([FROM_WORKER.results, id, STATE.failed, record, us]);
     }
   }
 
