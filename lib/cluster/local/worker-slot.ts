@@ -323,8 +323,8 @@ export class WorkerSlot {
         this.#cause = undefined;
         this.#listener.onFunctions(message[1] as string[]);
         this.#host.prepare(this.index);
-        this.#enter('ready');
-        this.#listener.onFree(this);
+        this.#listener.onFree(this); // what it has to make comes before it is ready
+        if (this.#preparing.size === 0) this.#enter('ready');
         return;
       case FROM_WORKER.failed: {
         const { value } = decode(message[1] as Uint8Array);
