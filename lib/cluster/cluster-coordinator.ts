@@ -279,7 +279,12 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
         };
         const look = (): void => {
           const report = this.#engine.report();
-          if (onProgress !== undefined) onProgress(report);
+          try {
+            if (onProgress !== undefined) onProgress(report);
+          } catch (error) {
+            end(() => reject(error as Error)); // it is its caller's, not the worker's who has changed
+            return;
+          }
           if (this.#failure !== undefined) {
             notReady(this.#failure.message, this.#failure.cause ?? this.#failure);
           } else if (this.#closing !== undefined) notReady('the cluster is closed');
