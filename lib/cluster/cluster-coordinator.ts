@@ -395,6 +395,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     const before = this.#looking;
     const found = this.#find(fn, call.perWorker === undefined ? undefined : this.#defining);
     const tooLate = (): Error => deadlineExceeded(typeof fn === 'string' ? fn : fn.name, timeoutMs);
+    found.catch(() => {}); // it may be refused before its turn has come
     const enter = async (): Promise<{ remote: Promise<RemoteValue<unknown>> }> => {
       await before;
       const name = await found;
