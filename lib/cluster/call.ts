@@ -4,6 +4,7 @@ import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../arguments.ts';
 import { InvalidArgumentError } from '../errors.ts';
 import type { Call } from './closure.ts';
+import { isPlain } from './fetched.ts';
 import { PerWorkerValues } from './per-worker.ts';
 import { RemoteValue } from './remote-value.ts';
 import { transferListOf } from './transfer.ts';
@@ -37,7 +38,7 @@ function refuseHandles(value: unknown, seen: Set<object>): void {
       refuseHandles(each, seen);
     }
   } else if (value instanceof Set) for (const each of value) refuseHandles(each, seen);
-  else if (Object.getPrototypeOf(value) === Object.prototype) {
+  else if (isPlain(value)) {
     for (const each of Object.values(value)) refuseHandles(each, seen);
   }
 }
