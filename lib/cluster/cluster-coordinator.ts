@@ -525,6 +525,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     } else if (this.#isEcho(value)) {
       closure.settle('cancelled', this.#stopError());
       this.#queue.end(closure);
+    } else if (isAbort(value) && (this.#queue.hasFailed || this.#closing !== undefined)) {
+      closure.settle('cancelled', value); // it was asked to end
+      this.#queue.end(closure);
     } else {
       closure.settle('failed', value);
       if (this.#queue.fail(closure, value)) this.#cancelOthers(value);
@@ -587,8 +590,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   #isEcho(error: unknown): boolean {
     const record = this.coordinator.stopRecord;
     if (record === undefined) return false;
-    if (error instanceof Error && error.name === 'AbortError') return true;
-    return error instanceof CancelledError || Object.is(error, record.error);
+    return isAbort(error) || Object.is(error, record.error);
   }
 
   #onStop(): void {
@@ -673,6 +675,9 @@ function inTime<T>(
     );
   });
 }
+
+const isAbort = (value: unknown): boolean =>
+  value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);
 
 function describe(why: string, { tasks }: ReadinessReport): string {
   const blocking = tasks
