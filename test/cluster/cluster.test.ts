@@ -231,6 +231,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
       await failed(cluster, 'broken');
       expect(await visit.told()).toBe('CancelledError: Another function has failed');
       await expect(value.fetch()).rejects.toBeInstanceOf(CancelledError);
+      expect(value.state).toBe('cancelled');
       await expect(cluster.join()).rejects.toThrow('broken');
     });
 
@@ -344,6 +345,15 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     });
   });
 
+  it('a call that is refused leaves those before and after it alone', async () => {
+    const cluster = start(); // no worker is there yet
+    const before = cluster.schedule('add', [1, 2]);
+    const refused = errorOf(cluster.schedule(() => 1));
+    const after = cluster.schedule(tasks.add, [3, 4]);
+    expect(await refused).toBeInstanceOf(TypeError);
+    expect(await cluster.fetch(await Promise.all([before, after]))).toEqual([3, 7]);
+  });
+
   describe('arguments', () => {
     it('are copied when schedule is called', async () => {
       const cluster = start();
@@ -363,6 +373,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
       ['itself', (value: unknown) => value],
       ['in an array', (value: unknown) => [[value]]],
       ['in an object', (value: unknown) => ({ a: { b: value } })],
+      ['in one without a prototype', (value: unknown) => ({ __proto__: null, value })],
       ['in a Map', (value: unknown) => new Map([[1, value]])],
       ['as the key of a Map', (value: unknown) => new Map([[value, 1]])],
       ['in a Set', (value: unknown) => new Set([value])],
@@ -934,7 +945,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
       for (const each of [value, queued]) {
         await expect(each.fetch()).rejects.toThrow(CancelledError);
       }
-      expect(queued.state).toBe('cancelled');
+      expect([value.state, queued.state]).toEqual(['cancelled', 'cancelled']);
       expect(cluster.workers.map(({ state }) => state)).toEqual(['lost']);
       expect(cluster.coordinator.shouldStop()).toBe(true);
     });
