@@ -93,6 +93,17 @@ export function startThread(
   };
 }
 
+/** Node's options, but for what makes it run something else: a worker that did would start more. */
+function workerOptions(execArgv: readonly string[]): string[] {
+  const own: string[] = [];
+  for (let at = 0; at < execArgv.length; at += 1) {
+    const option = execArgv[at] as string;
+    if (/^(-e|-p|-pe|--eval|--print)$/.test(option)) at += 1;
+    else if (!/^--(inspect|eval=|print=|input-type)/.test(option)) own.push(option);
+  }
+  return own;
+}
+
 export function startProcess(
   module: URL,
   { job, index }: WorkerName,
@@ -102,7 +113,7 @@ export function startProcess(
   const name = `${job}:${index}`;
   const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
     serialization: 'advanced',
-    execArgv: process.execArgv.filter((arg) => !arg.startsWith('--inspect')),
+    execArgv: workerOptions(process.execArgv),
   });
   let isGone = false;
   const end = (error: Error): void => {
