@@ -19,7 +19,8 @@ function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
 
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
   const send = (message: unknown[]): void => {
-    process.send?.(message);
+    // That the parent is gone is said by 'disconnect'.
+    process.send?.(message, undefined, undefined, () => {});
   };
   const coordinator = ownCoordinator(settings);
   const runner = new Runner({ post: send }, coordinator, settings);
