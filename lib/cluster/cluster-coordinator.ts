@@ -109,6 +109,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   #lastResource = 0;
   /** Until the functions of data sets are known. */
   #defining: Promise<void> = Promise.resolve();
+  /** So many of them are not. */
+  #toDefine = 0;
   /** `schedule` calls that look for their function: what is called later waits for them. */
   #looking: Promise<void> | undefined;
   /** Why no worker will come any more. */
@@ -291,7 +293,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
           if (this.#failure !== undefined) {
             notReady(this.#failure.message, this.#failure.cause ?? this.#failure);
           } else if (this.#closing !== undefined) notReady('the cluster is closed');
-          else if (report.ready) end(resolve);
+          else if (report.ready && this.#toDefine === 0) end(resolve);
         };
         const onAbort = (): void => end(() => reject(signal?.reason as Error));
         const timer = new Timer(timeoutMs, () => notReady(`it was not after ${timeoutMs} ms`));
@@ -626,6 +628,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   /** In the order of calls: what an iterator is made of comes before it. */
   #define(id: number, make: () => Promise<Resource>): void {
+    this.#toDefine += 1;
     this.#defining = this.#defining.then(async () => {
       let resource: Resource;
       try {
@@ -635,6 +638,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       }
       this.#resources.set(id, resource);
       for (const worker of this.#engine.indexes) this.#prepare(resource, worker);
+      await undefined; // the workers have begun with it
+      this.#toDefine -= 1;
+      this.#changed();
     });
   }
 
