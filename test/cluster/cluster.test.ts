@@ -1,6 +1,9 @@
 // What the cluster does, as its users see it: in threads and in processes. Functions stop over
 // at the test (support/visits.ts), so that what runs and what waits is known.
 
+import { execFile } from 'node:child_process';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import {
   CancelledError,
   ClosureInputError,
@@ -23,6 +26,7 @@ import { isPending, turn } from '../support/gate.ts';
 import { type Visit, Visits } from '../support/visits.ts';
 
 const module = new URL('../fixtures/cluster-tasks.mjs', import.meta.url);
+const program = fileURLToPath(new URL('../fixtures/cluster-program.mjs', import.meta.url));
 
 let visits: Visits;
 let clusters: ClusterCoordinator[] = [];
@@ -868,6 +872,17 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
       expect(cluster.workers.map(({ state }) => state)).toEqual(['idle', 'idle']);
     });
 
+    it('waits for data sets that come when the workers are there', async () => {
+      const cluster = start(2);
+      await cluster.ready();
+      for (const fn of ['numbers', tasks.numbers] as const) {
+        const dataset = cluster.createPerWorkerDataset<number>(fn, [0, 9]);
+        await cluster.ready();
+        expect(cluster.workers.map(({ state }) => state)).toEqual(['idle', 'idle']);
+        dataset.iterator();
+      }
+    });
+
     it('says at the deadline who blocks', async () => {
       const cluster = start(2);
       const error = await errorOf(cluster.ready({ timeoutMs: 0 }));
@@ -927,6 +942,30 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
         await expect(cluster.ready()).rejects.toThrow(ClusterNotReadyError);
       },
     );
+  });
+
+  describe('a program', () => {
+    const run = (...args: string[]): Promise<{ stdout: string; stderr: string }> =>
+      promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname, timeout: 30_000 });
+
+    it('that waits for nothing ends, quietly, though its workers are only starting', async () => {
+      expect(await run(program, isolation)).toEqual({ stdout: '', stderr: '' });
+    });
+
+    it('that waits for a value is kept alive until it is there, and no longer', async () => {
+      expect(await run(program, isolation, 'add')).toEqual({ stdout: '3\n', stderr: '' });
+    });
+
+    it('that Node has as text is not run again by its workers', async () => {
+      // Were it, they would start workers, too: so that it runs once only is seen to here.
+      const code = `
+        if (process.env.ALLSTOP_TEST_RUNS) process.exit(9);
+        process.env.ALLSTOP_TEST_RUNS = '1';
+        process.argv.push('${isolation}', 'add');
+        import('${pathToFileURL(program).href}');
+      `;
+      expect(await run('-e', code)).toEqual({ stdout: '3\n', stderr: '' });
+    });
   });
 
   describe('close', () => {
