@@ -638,7 +638,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       }
       this.#resources.set(id, resource);
       for (const worker of this.#engine.indexes) this.#prepare(resource, worker);
-      await undefined; // the workers have begun with it
+      await Promise.resolve(); // the workers have begun with it
       this.#toDefine -= 1;
       this.#changed();
     });
