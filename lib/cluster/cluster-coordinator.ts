@@ -11,10 +11,8 @@ import {
 } from '../arguments.ts';
 import { Attachment } from '../attachment.ts';
 import { Coordinator } from '../coordinator.ts';
-import { encode } from '../error-record.ts';
 import {
   CancelledError,
-  ClusterNotReadyError,
   DeadlineExceededError,
   FailedPreconditionError,
   InvalidArgumentError,
@@ -25,9 +23,11 @@ import { turn } from '../turn.ts';
 import { makeCall } from './call.ts';
 import { type Call, Closure, type Outcome } from './closure.ts';
 import { ClosureQueue } from './closure-queue.ts';
+import { Datasets } from './datasets.ts';
 import { type Fetched, fetchAll } from './fetched.ts';
 import { type AnyFunction, checkFunctionOrName, Functions } from './functions.ts';
-import { PerWorkerDataset, PerWorkerValues, type Resource } from './per-worker.ts';
+import type { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
+import { whenReady } from './readiness.ts';
 import { RemoteValue, type Settle } from './remote-value.ts';
 import type { Engine, ReadinessReport, Strategy, StrategyHost, WorkerInfo } from './strategy.ts';
 
@@ -105,10 +105,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #engine: Engine;
   readonly #functions: Functions;
   readonly #inFlight = new Set<Closure>();
-  readonly #resources = new Map<number, Resource>();
-  #lastResource = 0;
-  /** Until the functions of data sets are known. */
-  #defining: Promise<void> = Promise.resolve();
+  readonly #datasets: Datasets;
   /** Why no worker will come any more. */
   #failure: Error | undefined;
   #closing: Promise<void> | undefined;
@@ -147,6 +144,11 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
           ? cause
           : new CancelledError('Another function has failed: please reschedule', { cause }),
     });
+    this.#datasets = new Datasets(
+      this,
+      () => this.#engine.indexes,
+      (closure, worker) => this.#queue.putTagged(closure, worker),
+    );
     this.#engine = strategy.connect(this.#host(cancelGraceMs));
     this.coordinator.signal.addEventListener('abort', () => this.#onStop());
     this.#updateNeeded();
@@ -239,17 +241,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (perWorker !== undefined) {
       throw new InvalidArgumentError('A data set cannot be made of PerWorkerValues');
     }
-    const dataset = ++this.#lastResource;
-    this.#define(dataset, async () => {
-      const name =
-        typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
-      return { kind: 'dataset', id: dataset, name, args: [...given] };
-    });
-    return new PerWorkerDataset<T>(() => {
-      const id = ++this.#lastResource;
-      this.#define(id, async () => ({ kind: 'iterator', id, dataset }));
-      return new PerWorkerValues<AsyncIterator<T>>(this, id);
-    });
+    const name = async (): Promise<string> =>
+      typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
+    return this.#datasets.create<T>(name, given);
   }
 
   /**
@@ -265,31 +259,13 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
     signal?.throwIfAborted();
     await this.#wait(
-      new Promise<void>((resolve, reject) => {
-        const end = (settle: () => void): void => {
-          timer.clear();
-          this.#onChange.delete(look);
-          if (signal !== undefined) removeAbortListener(signal, onAbort);
-          settle();
-        };
-        const notReady = (why: string, cause?: unknown): void => {
-          const report = this.#engine.report();
-          const error = new ClusterNotReadyError(describe(why, report), { cause, report });
-          end(() => reject(error));
-        };
-        const look = (): void => {
-          const report = this.#engine.report();
-          if (onProgress !== undefined) onProgress(report);
-          if (this.#failure !== undefined) {
-            notReady(this.#failure.message, this.#failure.cause ?? this.#failure);
-          } else if (this.#closing !== undefined) notReady('the cluster is closed');
-          else if (report.ready) end(resolve);
-        };
-        const onAbort = (): void => end(() => reject(signal?.reason as Error));
-        const timer = new Timer(timeoutMs, () => notReady(`it was not after ${timeoutMs} ms`));
-        if (signal !== undefined) addAbortListener(signal, onAbort);
-        this.#onChange.add(look);
-        look();
+      whenReady({
+        report: () => this.#engine.report(),
+        isHopeless: () => this.#whyHopeless(),
+        changes: this.#onChange,
+        timeoutMs,
+        signal,
+        onProgress,
       }),
     );
   }
@@ -319,13 +295,23 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       takeTagged: (worker) => this.#queue.takeTagged(worker),
       prepare: (worker) => {
         while (this.#queue.takeTagged(worker) !== undefined);
-        for (const resource of this.#resources.values()) this.#prepare(resource, worker);
+        this.#datasets.prepareAll(worker);
       },
       ended: (closure, outcome) => this.#onEnded(closure, outcome),
       lost: (closure, wasStarted, cause) => this.#onLost(closure, wasStarted, cause),
       changed: () => this.#changed(),
       failed: (error) => this.#onFailed(error),
     };
+  }
+
+  /** Why no worker will ever be ready. */
+  #whyHopeless(): { why: string; cause: unknown } | undefined {
+    if (this.#failure !== undefined) {
+      return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
+    }
+    if (this.#closing !== undefined) return { why: 'it is closed', cause: undefined };
+    if (!this.coordinator.shouldStop()) return undefined;
+    return { why: 'it was stopped', cause: this.coordinator.stopRecord?.error };
   }
 
   #changed(): void {
@@ -389,14 +375,16 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       await this.#until(() => this.#engine.functions !== undefined || this.#isOver);
       name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so
     }
-    if (call.perWorker !== undefined) await this.#defining;
+    if (call.perWorker !== undefined) await this.#datasets.defined;
     signal?.throwIfAborted();
     const left = Math.max(0, timeoutMs - (performance.now() - began));
     return this.#put({ ...call, name }, signal, left, timeoutMs);
   }
 
   get #isOver(): boolean {
-    return this.#failure !== undefined || this.#closing !== undefined;
+    return (
+      this.#failure !== undefined || this.#closing !== undefined || this.coordinator.shouldStop()
+    );
   }
 
   #put(
@@ -484,7 +472,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   // ---------------------------------------------------------------- what becomes of it
 
   #onEnded(closure: Closure, { state, value }: Outcome): void {
-    this.#inFlight.delete(closure);
+    if (!this.#inFlight.delete(closure)) return; // the cluster has failed meanwhile
     if (closure.decided !== undefined || state !== 'failed') {
       closure.settle(state, value);
       this.#queue.end(closure);
@@ -499,7 +487,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   #onLost(closure: Closure, wasStarted: boolean, cause: unknown): void {
-    this.#inFlight.delete(closure);
+    if (!this.#inFlight.delete(closure)) return;
     if (closure.decided !== undefined) {
       this.#queue.end(closure);
       this.#afterFlight();
@@ -541,6 +529,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       this.#engine.cancel(closure, { reason, replace: true });
     }
     this.#updateNeeded();
+    this.#changed();
   }
 
   #stopError(): CancelledError {
@@ -585,26 +574,6 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     await this.#engine.close();
     this.coordinator.requestStop();
   }
-
-  // ---------------------------------------------------------------- data sets
-
-  /** In the order of calls: what an iterator is made of comes before it. */
-  #define(id: number, make: () => Promise<Resource>): void {
-    this.#defining = this.#defining.then(async () => {
-      let resource: Resource;
-      try {
-        resource = await make();
-      } catch (error) {
-        resource = { kind: 'broken', id, record: encode(error).bytes };
-      }
-      this.#resources.set(id, resource);
-      for (const worker of this.#engine.indexes) this.#prepare(resource, worker);
-    });
-  }
-
-  #prepare(resource: Resource, worker: number): void {
-    this.#queue.putTagged(new Closure(resource, () => {}), worker);
-  }
 }
 
 /** Any iterable, also one that a promise resolves to. */
@@ -612,11 +581,3 @@ export type DatasetOf<T> =
   | Iterable<T>
   | AsyncIterable<T>
   | PromiseLike<Iterable<T> | AsyncIterable<T>>;
-
-function describe(why: string, { tasks }: ReadinessReport): string {
-  const blocking = tasks
-    .filter(({ ready }) => !ready)
-    .map(({ job, task, phase, cause }) => `${job}:${task} ${phase}${cause ? ` (${cause})` : ''}`);
-  const who = blocking.length > 0 ? `: ${blocking.join(', ')}` : '';
-  return `The cluster is not ready, ${why}${who}`;
-}

@@ -6,9 +6,9 @@ import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
 import { decode } from '../../error-record.ts';
 import { UnavailableError } from '../../errors.ts';
-import { binding } from '../../native.ts';
 import { workerEntry } from '../../package-files.ts';
-import { startWorker } from '../../threads.ts';
+import { CLUSTER } from '../../stop-record.ts';
+import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
 
 export type Isolation = 'thread' | 'process';
@@ -67,16 +67,15 @@ export function startThread(
   const worker = startWorker(
     attachment,
     workerEntry(),
-    { name: `cluster/${name}`, workerData },
+    { name: `${CLUSTER}${name}`, workerData },
     (made) => {
       const { threadId } = made;
       made.on('message', (message: unknown[]) => listener.onMessage(message));
       made.on('error', (error: unknown) => {
-        const bytes = binding().takeUncaught(threadId);
-        cause = bytes === null ? error : decode(bytes).value;
+        cause = causeOfDeath(threadId, error);
       });
       made.on('exit', (exitCode) => {
-        binding().forgetSpawned(threadId);
+        forgetWorker(threadId);
         const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
         listener.onGone(gone(`Worker ${name}`, how, cause, { exitCode }));
       });
@@ -93,6 +92,14 @@ export function startThread(
   };
 }
 
+/** Without what is about the program itself: its text, and the port of its debugger. */
+function execArgvOfChild(): string[] {
+  const args = [...process.execArgv];
+  const at = args.findIndex((arg) => /^(?:-e|-p|-pe|--eval|--print)$/.test(arg));
+  if (at !== -1) args.splice(at, 2); // or it would start itself for ever
+  return args.filter((arg) => !/^--(?:inspect|input-type)/.test(arg));
+}
+
 export function startProcess(
   module: URL,
   { job, index }: WorkerName,
@@ -102,7 +109,7 @@ export function startProcess(
   const name = `${job}:${index}`;
   const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
     serialization: 'advanced',
-    execArgv: process.execArgv.filter((arg) => !arg.startsWith('--inspect')),
+    execArgv: execArgvOfChild(),
   });
   let isGone = false;
   const end = (error: Error): void => {
