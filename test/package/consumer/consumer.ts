@@ -47,7 +47,10 @@ class Beat extends LooperThread {
 await coord.join([...threads, new Beat(coord, null), LooperThread.loop(coord, 5, () => {})]);
 await coord[Symbol.asyncDispose]();
 
-type Tasks = { add(a: number, b: number): Promise<number>; next(from: AsyncIterator<string>): string };
+type Tasks = {
+  add(a: number, b: number): Promise<number>;
+  next(from: AsyncIterator<string>): string;
+};
 declare const tasks: Tasks;
 const cluster = new ClusterCoordinator<Tasks>(new LocalStrategy({ module: new URL('x:') }));
 const sum: RemoteValue<number> = await cluster.schedule('add', [1, 2], { timeoutMs: 1 });
