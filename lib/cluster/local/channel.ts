@@ -7,7 +7,7 @@ import type { Coordinator } from '../../coordinator.ts';
 import { decode } from '../../error-record.ts';
 import { UnavailableError } from '../../errors.ts';
 import { workerEntry } from '../../package-files.ts';
-import { CLUSTER } from '../../stop-record.ts';
+import { CLUSTER, nameProcess } from '../../stop-record.ts';
 import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
 
@@ -111,6 +111,7 @@ export function startProcess(
     serialization: 'advanced',
     execArgv: execArgvOfChild(),
   });
+  if (child.pid !== undefined) nameProcess(child.pid, name);
   let isGone = false;
   const end = (error: Error): void => {
     if (isGone) return;
