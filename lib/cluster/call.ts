@@ -4,6 +4,7 @@ import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../arguments.ts';
 import { InvalidArgumentError } from '../errors.ts';
 import type { Call } from './closure.ts';
+import { isPlain } from './fetched.ts';
 import { PerWorkerValues } from './per-worker.ts';
 import { RemoteValue } from './remote-value.ts';
 import { transferListOf } from './transfer.ts';
@@ -12,6 +13,9 @@ const NOTHING: readonly TransferListItem[] = [];
 
 const isObject = (value: unknown): value is object =>
   (typeof value === 'object' && value !== null) || typeof value === 'function';
+
+/** A symbol cannot be copied, either; anything else is itself. */
+const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
 
 /** What would arrive as an empty object. */
 function refuseHandles(value: unknown, seen: Set<object>): void {
@@ -34,7 +38,7 @@ function refuseHandles(value: unknown, seen: Set<object>): void {
       refuseHandles(each, seen);
     }
   } else if (value instanceof Set) for (const each of value) refuseHandles(each, seen);
-  else if (Object.getPrototypeOf(value) === Object.prototype) {
+  else if (isPlain(value)) {
     for (const each of Object.values(value)) refuseHandles(each, seen);
   }
 }
@@ -48,7 +52,7 @@ function refuseHandles(value: unknown, seen: Set<object>): void {
 export function makeCall(name: string, given: unknown, cluster: object): Call {
   const values = given === undefined ? [] : given;
   if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
-  if (!values.some(isObject)) {
+  if (!values.some(hasToBeCopied)) {
     return { kind: 'call', name, args: [...values], perWorker: undefined, transfer: NOTHING };
   }
   const perWorker: number[] = [];

@@ -106,6 +106,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #functions: Functions;
   readonly #inFlight = new Set<Closure>();
   readonly #datasets: Datasets;
+  /** `schedule` calls that look for their function: what is called later waits for them. */
+  #looking: Promise<void> | undefined;
   /** Why no worker will come any more. */
   #failure: Error | undefined;
   #closing: Promise<void> | undefined;
@@ -190,7 +192,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       if (signal?.aborted) return Promise.reject(signal.reason);
       const name = typeof fn === 'string' ? this.#checkName(fn) : this.#functions.known(fn);
       const call = makeCall(name ?? '', args, this);
-      if (name === undefined || call.perWorker !== undefined) {
+      if (name === undefined || call.perWorker !== undefined || this.#looking !== undefined) {
         return this.#scheduleLater(fn, call, signal, timeoutMs);
       }
       return this.#put(call, signal, timeoutMs);
@@ -205,16 +207,17 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   join(): Promise<void> {
-    return this.#wait(this.#queue.join());
+    return this.#wait(this.#afterLooking(() => this.#queue.join()));
   }
 
   /**
-   * Whether everything that was scheduled has ended. Waits only if something has failed.
+   * Whether everything that was scheduled has ended. Waits only if something has failed, or
+   * if it is not yet known what was scheduled.
    *
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   done(): Promise<boolean> {
-    return this.#wait(this.#queue.done());
+    return this.#wait(this.#afterLooking(() => this.#queue.done()));
   }
 
   /**
@@ -362,6 +365,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     return name;
   }
 
+  /** In the order of calls, as soon as it is known what is called. */
   async #scheduleLater(
     fn: AnyFunction | string,
     call: Call,
@@ -369,16 +373,44 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     timeoutMs: number,
   ): Promise<RemoteValue<unknown>> {
     const began = performance.now();
+    const before = this.#looking;
+    const found = this.#find(fn, call.perWorker === undefined ? undefined : this.#datasets.defined);
+    const tooLate = (): Error => deadlineExceeded(typeof fn === 'string' ? fn : fn.name, timeoutMs);
+    found.catch(() => {}); // it may be refused before its turn has come
+    const enter = async (): Promise<{ remote: Promise<RemoteValue<unknown>> }> => {
+      await before;
+      const name = await found;
+      signal?.throwIfAborted();
+      const left = timeoutMs - (performance.now() - began);
+      if (left <= 0) throw tooLate();
+      return { remote: this.#put({ ...call, name }, signal, left, timeoutMs) };
+    };
+    const entered = enter();
+    const looking = entered.then(
+      () => {},
+      () => {},
+    );
+    this.#looking = looking;
+    void looking.then(() => {
+      if (this.#looking === looking) this.#looking = undefined;
+    });
+    const { remote } = await inTime(entered, signal, timeoutMs, tooLate);
+    return remote;
+  }
+
+  async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
     let name: string | undefined;
     if (typeof fn === 'function') name = await this.#functions.find(fn);
     else {
       await this.#until(() => this.#engine.functions !== undefined || this.#isOver);
       name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so
     }
-    if (call.perWorker !== undefined) await this.#datasets.defined;
-    signal?.throwIfAborted();
-    const left = Math.max(0, timeoutMs - (performance.now() - began));
-    return this.#put({ ...call, name }, signal, left, timeoutMs);
+    await defined;
+    return name;
+  }
+
+  #afterLooking<T>(call: () => Promise<T>): Promise<T> {
+    return this.#looking === undefined || this.#isOver ? call() : this.#looking.then(call);
   }
 
   get #isOver(): boolean {
@@ -437,10 +469,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   ): void {
     const { name } = closure.work as Call;
     const timer = new Timer(leftMs, () => {
-      const value = new DeadlineExceededError(
-        `The function '${name}' had not ended after ${timeoutMs} ms`,
-      );
-      this.#decide(closure, { state: 'failed', value });
+      this.#decide(closure, { state: 'failed', value: deadlineExceeded(name, timeoutMs) });
     });
     const onAbort = (): void => {
       this.#decide(closure, { state: 'cancelled', value: signal?.reason });
@@ -478,6 +507,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       this.#queue.end(closure);
     } else if (this.#isEcho(value)) {
       closure.settle('cancelled', this.#stopError());
+      this.#queue.end(closure);
+    } else if (isAbort(value) && (this.#queue.hasFailed || this.#closing !== undefined)) {
+      closure.settle('cancelled', value); // it was asked to end
       this.#queue.end(closure);
     } else {
       closure.settle('failed', value);
@@ -542,8 +574,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   #isEcho(error: unknown): boolean {
     const record = this.coordinator.stopRecord;
     if (record === undefined) return false;
-    if (error instanceof Error && error.name === 'AbortError') return true;
-    return error instanceof CancelledError || Object.is(error, record.error);
+    return isAbort(error) || Object.is(error, record.error);
   }
 
   #onStop(): void {
@@ -576,8 +607,38 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 }
 
+const isAbort = (value: unknown): boolean =>
+  value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);
+
 /** Any iterable, also one that a promise resolves to. */
 export type DatasetOf<T> =
   | Iterable<T>
   | AsyncIterable<T>
   | PromiseLike<Iterable<T> | AsyncIterable<T>>;
+
+const deadlineExceeded = (name: string, timeoutMs: number): Error =>
+  new DeadlineExceededError(`The function '${name}' had not ended after ${timeoutMs} ms`);
+
+/** Rejects when it is too late, whatever becomes of the promise. */
+function inTime<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  timeoutMs: number,
+  tooLate: () => Error,
+): Promise<T> {
+  if (signal === undefined && timeoutMs === Number.POSITIVE_INFINITY) return promise;
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void): void => {
+      timer.clear();
+      if (signal !== undefined) removeAbortListener(signal, onAbort);
+      settle();
+    };
+    const onAbort = (): void => end(() => reject(signal?.reason as Error));
+    const timer = new Timer(timeoutMs, () => end(() => reject(tooLate())));
+    if (signal !== undefined) addAbortListener(signal, onAbort);
+    promise.then(
+      (value) => end(() => resolve(value)),
+      (error: unknown) => end(() => reject(error as Error)),
+    );
+  });
+}

@@ -4,7 +4,7 @@ import { invalidType } from '../arguments.ts';
 
 export type AnyFunction = (...args: any[]) => any;
 
-const HINT = 'pass the name of an export of the strategy’s module';
+export const HINT = 'pass the name of an export of the strategy’s module';
 
 export class Functions {
   readonly #module: URL;

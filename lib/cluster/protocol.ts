@@ -68,3 +68,9 @@ export type Run = [
   perWorker: readonly number[] | undefined,
 ];
 export type Prepare = [op: typeof TO_WORKER.prepare, id: number, resource: Resource];
+
+/** That a value cannot be sent is the same error between processes, whose channel names it not. */
+export function dataCloneError(error: unknown): unknown {
+  const isOurs = error instanceof Error && error.name === 'Error';
+  return isOurs ? new DOMException(error.message, 'DataCloneError') : error;
+}

@@ -6,9 +6,11 @@ import type { Coordinator } from '../coordinator.ts';
 import { decode, encode } from '../error-record.ts';
 import { ClosureInputError } from '../errors.ts';
 import { type CurrentTask, runAsTask } from './current-task.ts';
+import { HINT } from './functions.ts';
 import type { Resource } from './per-worker.ts';
 import {
   CANCELLED,
+  dataCloneError,
   FROM_WORKER,
   RESULT_LENGTH,
   RUN_LENGTH,
@@ -232,7 +234,8 @@ export class Runner {
       const transfers = transferListOf([value]);
       this.#channel.post([FROM_WORKER.results, id, state, value, us], transfers);
     } catch (error) {
-      this.#channel.post([FROM_WORKER.results, id, STATE.failed, encode(error).bytes, us]);
+      const record = encode(dataCloneError(error)).bytes;
+      this.#channel.post([FROM_WORKER.results, id, STATE.failed, record, us]);
     }
   }
 
@@ -248,7 +251,8 @@ export class Runner {
     if (resource.kind === 'broken') throw decode(resource.record).value;
     const task = new Task(this, 0, 1, this.#index);
     if (resource.kind === 'dataset') {
-      const build = this.#exports[resource.name] as AnyFunction;
+      const build = this.#exports[resource.name];
+      if (typeof build !== 'function') throw noFunction(resource.name);
       return await runAsTask(task, () => build(...resource.args));
     }
     const dataset = (await this.#resources.get(resource.dataset)) as Partial<
@@ -256,6 +260,11 @@ export class Runner {
     > | null;
     return runAsTask(task, () => iteratorOf(dataset));
   }
+}
+
+function noFunction(name: string): TypeError {
+  const error = new TypeError(`The module has no function '${name}': ${HINT}`);
+  return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -2,7 +2,6 @@
 
 import { availableParallelism } from 'node:os';
 import { checkOptions, invalidType, outOfRange } from '../../arguments.ts';
-import { InvalidArgumentError } from '../../errors.ts';
 import type { Engine, Strategy, StrategyHost } from '../strategy.ts';
 import type { Isolation } from './channel.ts';
 import { LocalEngine } from './local-engine.ts';
@@ -24,7 +23,7 @@ export class LocalStrategy implements Strategy {
   readonly workers: number;
   readonly isolation: Isolation;
 
-  /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError, InvalidArgumentError */
+  /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError */
   constructor(options: LocalStrategyOptions) {
     const given = checkOptions('options', options) as LocalStrategyOptions;
     const { module, workers = availableParallelism(), isolation = 'thread' } = given;
@@ -35,9 +34,7 @@ export class LocalStrategy implements Strategy {
       throw outOfRange('options.workers', 'an integer >= 1 and <= 1024', workers);
     }
     if (isolation !== 'thread' && isolation !== 'process') {
-      throw new InvalidArgumentError(
-        `The isolation must be 'thread' or 'process'. Received ${String(isolation)}`,
-      );
+      throw invalidType('options.isolation', "one of 'thread', 'process'", isolation);
     }
     this.module = module;
     this.workers = workers;

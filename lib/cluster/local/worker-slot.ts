@@ -20,6 +20,7 @@ import type { Resource } from '../per-worker.ts';
 import {
   CANCELLED,
   CLAIMS,
+  dataCloneError,
   FROM_WORKER,
   RESULT_LENGTH,
   RUN_LENGTH,
@@ -183,7 +184,8 @@ export class WorkerSlot {
     this.#transfers = [];
     try {
       this.#channel?.post([TO_WORKER.run, ...batch], transfers);
-    } catch (value) {
+    } catch (error) {
+      const value = dataCloneError(error);
       // It cannot be sent at all (shared memory to a process): its function has failed.
       for (let at = 0; at < batch.length; at += RUN_LENGTH) {
         const sent = this.#forget(batch[at] as number);
@@ -321,8 +323,8 @@ export class WorkerSlot {
         this.#cause = undefined;
         this.#listener.onFunctions(message[1] as string[]);
         this.#host.prepare(this.index);
-        this.#enter('ready');
-        this.#listener.onFree(this);
+        this.#listener.onFree(this); // what it has to make comes before it is ready
+        if (this.#preparing.size === 0) this.#enter('ready');
         return;
       case FROM_WORKER.failed: {
         const { value } = decode(message[1] as Uint8Array);
