@@ -49,6 +49,8 @@ export type NativeRequester = {
 /** A requester; what is left out is this JavaScript thread's. */
 export type RequesterOptions = {
   via: Via;
+  /** Of another process's native thread. */
+  native?: boolean;
   threadName?: string;
   threadId?: number;
   pid?: number;

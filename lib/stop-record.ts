@@ -38,6 +38,18 @@ export type StopRecord = {
 /** What the threads of a cluster's workers are called, before JOB:INDEX. */
 export const CLUSTER = 'cluster/';
 
+/** The workers that are processes, JOB:INDEX by pid: those of the last clusters of this one. */
+const processes = new Map<number, string>();
+const MAX_PROCESSES = 1_024;
+
+/** From now on what this process asks for is known as that worker's. */
+export function nameProcess(pid: number, worker: string): void {
+  processes.delete(pid);
+  processes.set(pid, worker);
+  const [oldest] = processes.keys();
+  if (processes.size > MAX_PROCESSES && oldest !== undefined) processes.delete(oldest);
+}
+
 export function toRequester(from: NativeRequester): StopRequester {
   const requester: StopRequester = {
     language: from.native ? 'native' : 'js',
@@ -47,7 +59,10 @@ export function toRequester(from: NativeRequester): StopRequester {
     pid: from.pid,
   };
   const { threadName } = from;
-  if (threadName.startsWith(CLUSTER)) requester.worker = threadName.slice(CLUSTER.length);
+  const worker = threadName.startsWith(CLUSTER)
+    ? threadName.slice(CLUSTER.length)
+    : processes.get(from.pid);
+  if (worker !== undefined) requester.worker = worker;
   if (from.stack !== '') requester.stack = from.stack;
   if (from.signal !== '') requester.signal = from.signal as NodeJS.Signals;
   return requester;

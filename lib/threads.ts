@@ -5,7 +5,12 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ChildProcess } from 'node:child_process';
-import { isMainThread, Worker, type WorkerOptions } from 'node:worker_threads';
+import {
+  isMainThread,
+  threadId as ownThreadId,
+  Worker,
+  type WorkerOptions,
+} from 'node:worker_threads';
 import { holds, invalidType, nameOf } from './arguments.ts';
 import type { Attachment, RequestOptions } from './attachment.ts';
 import { drain, onFirstUse } from './doorbell.ts';
@@ -275,8 +280,7 @@ function followWorker(made: Watch, worker: Worker, ended: () => void): void {
     made.fail(uncaughtIn(threadId, error), { via: 'worker-exit', threadId });
   });
   worker.on('exit', (code) => {
-    binding().forgetSpawned(threadId);
-    uncaught.delete(threadId);
+    forgetWorker(threadId);
     const expected = code === 0 || (code === TERMINATED && made.stopWasRequested);
     if (!failed && !expected) {
       const error = new UnavailableError(`Worker '${made.name}' exited with code ${code}`);
@@ -408,6 +412,22 @@ export function startWorker(
   } finally {
     native.endSpawn(ticket);
   }
+}
+
+/** What a worker of `startWorker` died of, class and fields intact. */
+export function causeOfDeath(threadId: number, received: unknown): unknown {
+  return uncaughtIn(threadId, received);
+}
+
+/** A worker of `startWorker` has exited. */
+export function forgetWorker(threadId: number): void {
+  binding().forgetSpawned(threadId);
+  uncaught.delete(threadId);
+}
+
+/** From now on this thread finds the coordinator as `Coordinator.current()`, and has that name. */
+export function setCurrent(attachment: Attachment, name: string): void {
+  binding().setSpawned(attachment.native, ownThreadId, name);
 }
 
 // In a worker, an error that will kill it is encoded while class and fields are

@@ -61,21 +61,28 @@ if (![undefined, '--all', '--available'].includes(mode)) {
 const isLinux = platform === 'linux' && arch === 'x64';
 const wanted = mode === undefined ? [host] : targets.filter(({ cross }) => isLinux && cross);
 if (!wanted.includes(host)) wanted.push(host);
+
+/** Why it cannot be made here for another platform; undefined: it has been. */
+async function tryCross(target) {
+  const missing = lacks(target);
+  if (missing.length > 0) return `there is no ${missing.join(', ')}: ${installs(target)}`;
+  try {
+    await buildCross(target);
+    return undefined;
+  } catch (error) {
+    return error.message;
+  }
+}
+
 let failed = false;
 for (const target of wanted) {
-  const missing = isLinux && target.cross ? lacks(target) : undefined;
-  if (missing?.length === 0) {
-    await buildCross(target);
-  } else if (target === host && mode !== '--all') {
-    if (missing) {
-      say(`prebuild: without ${missing.join(', ')} the binary needs the glibc of this machine`);
-      say(`  ${installs(target)}`);
-    }
+  const why = isLinux && target.cross ? await tryCross(target) : undefined;
+  const isMade = isLinux && target.cross && why === undefined;
+  if (isMade) continue;
+  if (why !== undefined) say(`prebuild: ${target.name} cannot be made: ${why}`);
+  if (target === host && mode !== '--all') {
+    if (why !== undefined) say("prebuild: with this machine's compiler, for its C library");
     await buildHost(target);
-  } else if (missing) {
-    say(`prebuild: ${target.name} cannot be made without ${missing.join(', ')}`);
-    say(`  ${installs(target)}`);
-    failed ||= mode === '--all';
-  }
+  } else failed ||= mode === '--all';
 }
 process.exit(failed ? 1 : 0);

@@ -129,7 +129,7 @@ function pathWith(node, name) {
   return bin;
 }
 
-const SCRIPTS = ['import.mjs', 'queues.mjs', 'require.cjs'];
+const SCRIPTS = ['import.mjs', 'queues.mjs', 'cluster.mjs', 'require.cjs'];
 
 /** What went wrong, or nothing. */
 function tryManager(manager, tarball) {

@@ -29,7 +29,7 @@ echo '{ "private": true, "type": "module" }' >package.json
 PATH="$work/bin" npm install --silent --no-audit --no-fund "$tarball"
 [ ! -e node_modules/allstop/binding.gyp ]
 cp "$root"/test/package/consumer/* .
-for script in import.mjs queues.mjs require.cjs; do
+for script in import.mjs queues.mjs cluster.mjs require.cjs; do
   echo "node $script"
   "$(command -v timeout)" 60 env PATH="$work/bin" node "$script"
 done

@@ -18,7 +18,7 @@ run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', resolve(ta
 });
 const cli = join(project, 'node_modules/allstop/dist/cli/main.js');
 run(process.execPath, [cli, 'doctor']);
-for (const script of ['import.mjs', 'queues.mjs', 'require.cjs']) {
+for (const script of ['import.mjs', 'queues.mjs', 'cluster.mjs', 'require.cjs']) {
   run(process.execPath, [script], { timeout: 60_000 });
   console.log(`ok: ${script}`);
 }

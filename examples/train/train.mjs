@@ -5,7 +5,7 @@ import { initialParameters } from './model.mjs';
 import { gradientStep, miniBatches, validate } from './tasks.mjs';
 
 const BATCH_SIZE = 16;
-const LEARNING_RATE = 0.1;
+const LEARNING_RATE = 0.05;
 /** So many steps are on their way, for each worker: so that none has to wait for the next. */
 const STEPS_AHEAD = 2;
 const POINTS = 100; // of the plot

@@ -18,12 +18,19 @@ export type Call = {
 
 export type Outcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
+/** Ids stand in words of shared memory; 0 and the negative ones mean something else there. */
+const MAX_ID = 2 ** 31 - 2;
 let last = 0;
+
+function nextId(): number {
+  last = (last % MAX_ID) + 1;
+  return last;
+}
 
 export class Closure implements Queued {
   place: Place = 'new';
-  /** Never used twice in this thread. */
-  readonly id: number = ++last;
+  /** Of this thread; used again only after two thousand million others. */
+  readonly id: number = nextId();
   /** A resource is what one worker has to make before it does anything else. */
   readonly work: Call | Resource;
   /** Its arguments went with it: it cannot be sent again. */

@@ -11,10 +11,8 @@ import {
 } from '../arguments.ts';
 import { Attachment } from '../attachment.ts';
 import { Coordinator } from '../coordinator.ts';
-import { encode } from '../error-record.ts';
 import {
   CancelledError,
-  ClusterNotReadyError,
   DeadlineExceededError,
   FailedPreconditionError,
   InvalidArgumentError,
@@ -25,9 +23,11 @@ import { turn } from '../turn.ts';
 import { makeCall } from './call.ts';
 import { type Call, Closure, type Outcome } from './closure.ts';
 import { ClosureQueue } from './closure-queue.ts';
+import { Datasets } from './datasets.ts';
 import { type Fetched, fetchAll } from './fetched.ts';
 import { type AnyFunction, checkFunctionOrName, Functions } from './functions.ts';
-import { PerWorkerDataset, PerWorkerValues, type Resource } from './per-worker.ts';
+import type { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
+import { whenReady } from './readiness.ts';
 import { RemoteValue, type Settle } from './remote-value.ts';
 import type { Engine, ReadinessReport, Strategy, StrategyHost, WorkerInfo } from './strategy.ts';
 
@@ -105,12 +105,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #engine: Engine;
   readonly #functions: Functions;
   readonly #inFlight = new Set<Closure>();
-  readonly #resources = new Map<number, Resource>();
-  #lastResource = 0;
-  /** Until the functions of data sets are known. */
-  #defining: Promise<void> = Promise.resolve();
-  /** So many of them are not. */
-  #toDefine = 0;
+  readonly #datasets: Datasets;
   /** `schedule` calls that look for their function: what is called later waits for them. */
   #looking: Promise<void> | undefined;
   /** Why no worker will come any more. */
@@ -151,6 +146,12 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
           ? cause
           : new CancelledError('Another function has failed: please reschedule', { cause }),
     });
+    this.#datasets = new Datasets(
+      this,
+      () => this.#engine.indexes,
+      (closure, worker) => this.#queue.putTagged(closure, worker),
+      () => this.#changed(),
+    );
     this.#engine = strategy.connect(this.#host(cancelGraceMs));
     this.coordinator.signal.addEventListener('abort', () => this.#onStop());
     this.#updateNeeded();
@@ -244,17 +245,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (perWorker !== undefined) {
       throw new InvalidArgumentError('A data set cannot be made of PerWorkerValues');
     }
-    const dataset = ++this.#lastResource;
-    this.#define(dataset, async () => {
-      const name =
-        typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
-      return { kind: 'dataset', id: dataset, name, args: [...given] };
-    });
-    return new PerWorkerDataset<T>(() => {
-      const id = ++this.#lastResource;
-      this.#define(id, async () => ({ kind: 'iterator', id, dataset }));
-      return new PerWorkerValues<AsyncIterator<T>>(this, id);
-    });
+    const name = async (): Promise<string> =>
+      typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
+    return this.#datasets.create<T>(name, given);
   }
 
   /**
@@ -270,36 +263,17 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
     signal?.throwIfAborted();
     await this.#wait(
-      new Promise<void>((resolve, reject) => {
-        const end = (settle: () => void): void => {
-          timer.clear();
-          this.#onChange.delete(look);
-          if (signal !== undefined) removeAbortListener(signal, onAbort);
-          settle();
-        };
-        const notReady = (why: string, cause?: unknown): void => {
+      whenReady({
+        report: () => {
           const report = this.#engine.report();
-          const error = new ClusterNotReadyError(describe(why, report), { cause, report });
-          end(() => reject(error));
-        };
-        const look = (): void => {
-          const report = this.#engine.report();
-          try {
-            if (onProgress !== undefined) onProgress(report);
-          } catch (error) {
-            end(() => reject(error as Error)); // it is its caller's, not the worker's who has changed
-            return;
-          }
-          if (this.#failure !== undefined) {
-            notReady(this.#failure.message, this.#failure.cause ?? this.#failure);
-          } else if (this.#closing !== undefined) notReady('the cluster is closed');
-          else if (report.ready && this.#toDefine === 0) end(resolve);
-        };
-        const onAbort = (): void => end(() => reject(signal?.reason as Error));
-        const timer = new Timer(timeoutMs, () => notReady(`it was not after ${timeoutMs} ms`));
-        if (signal !== undefined) addAbortListener(signal, onAbort);
-        this.#onChange.add(look);
-        look();
+          // What workers do not know of yet they have not made.
+          return this.#datasets.isDefining ? { ...report, ready: false } : report;
+        },
+        isHopeless: () => this.#whyHopeless(),
+        changes: this.#onChange,
+        timeoutMs,
+        signal,
+        onProgress,
       }),
     );
   }
@@ -329,13 +303,23 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       takeTagged: (worker) => this.#queue.takeTagged(worker),
       prepare: (worker) => {
         while (this.#queue.takeTagged(worker) !== undefined);
-        for (const resource of this.#resources.values()) this.#prepare(resource, worker);
+        this.#datasets.prepareAll(worker);
       },
       ended: (closure, outcome) => this.#onEnded(closure, outcome),
       lost: (closure, wasStarted, cause) => this.#onLost(closure, wasStarted, cause),
       changed: () => this.#changed(),
       failed: (error) => this.#onFailed(error),
     };
+  }
+
+  /** Why no worker will ever be ready. */
+  #whyHopeless(): { why: string; cause: unknown } | undefined {
+    if (this.#failure !== undefined) {
+      return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
+    }
+    if (this.#closing !== undefined) return { why: 'it is closed', cause: undefined };
+    if (!this.coordinator.shouldStop()) return undefined;
+    return { why: 'it was stopped', cause: this.coordinator.stopRecord?.error };
   }
 
   #changed(): void {
@@ -395,7 +379,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   ): Promise<RemoteValue<unknown>> {
     const began = performance.now();
     const before = this.#looking;
-    const found = this.#find(fn, call.perWorker === undefined ? undefined : this.#defining);
+    const found = this.#find(fn, call.perWorker === undefined ? undefined : this.#datasets.defined);
     const tooLate = (): Error => deadlineExceeded(typeof fn === 'string' ? fn : fn.name, timeoutMs);
     found.catch(() => {}); // it may be refused before its turn has come
     const enter = async (): Promise<{ remote: Promise<RemoteValue<unknown>> }> => {
@@ -435,7 +419,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   get #isOver(): boolean {
-    return this.#failure !== undefined || this.#closing !== undefined;
+    return (
+      this.#failure !== undefined || this.#closing !== undefined || this.coordinator.shouldStop()
+    );
   }
 
   #put(
@@ -520,7 +506,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   // ---------------------------------------------------------------- what becomes of it
 
   #onEnded(closure: Closure, { state, value }: Outcome): void {
-    this.#inFlight.delete(closure);
+    if (!this.#inFlight.delete(closure)) return; // the cluster has failed meanwhile
     if (closure.decided !== undefined || state !== 'failed') {
       closure.settle(state, value);
       this.#queue.end(closure);
@@ -538,7 +524,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   #onLost(closure: Closure, wasStarted: boolean, cause: unknown): void {
-    this.#inFlight.delete(closure);
+    if (!this.#inFlight.delete(closure)) return;
     if (closure.decided !== undefined) {
       this.#queue.end(closure);
       this.#afterFlight();
@@ -580,6 +566,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       this.#engine.cancel(closure, { reason, replace: true });
     }
     this.#updateNeeded();
+    this.#changed();
   }
 
   #stopError(): CancelledError {
@@ -623,31 +610,10 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     await this.#engine.close();
     this.coordinator.requestStop();
   }
-
-  // ---------------------------------------------------------------- data sets
-
-  /** In the order of calls: what an iterator is made of comes before it. */
-  #define(id: number, make: () => Promise<Resource>): void {
-    this.#toDefine += 1;
-    this.#defining = this.#defining.then(async () => {
-      let resource: Resource;
-      try {
-        resource = await make();
-      } catch (error) {
-        resource = { kind: 'broken', id, record: encode(error).bytes };
-      }
-      this.#resources.set(id, resource);
-      for (const worker of this.#engine.indexes) this.#prepare(resource, worker);
-      await Promise.resolve(); // the workers have begun with it
-      this.#toDefine -= 1;
-      this.#changed();
-    });
-  }
-
-  #prepare(resource: Resource, worker: number): void {
-    this.#queue.putTagged(new Closure(resource, () => {}), worker);
-  }
 }
+
+const isAbort = (value: unknown): boolean =>
+  value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);
 
 /** Any iterable, also one that a promise resolves to. */
 export type DatasetOf<T> =
@@ -680,15 +646,4 @@ function inTime<T>(
       (error: unknown) => end(() => reject(error as Error)),
     );
   });
-}
-
-const isAbort = (value: unknown): boolean =>
-  value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);
-
-function describe(why: string, { tasks }: ReadinessReport): string {
-  const blocking = tasks
-    .filter(({ ready }) => !ready)
-    .map(({ job, task, phase, cause }) => `${job}:${task} ${phase}${cause ? ` (${cause})` : ''}`);
-  const who = blocking.length > 0 ? `: ${blocking.join(', ')}` : '';
-  return `The cluster is not ready, ${why}${who}`;
 }

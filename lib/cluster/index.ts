@@ -23,6 +23,7 @@ export {
   type ScheduleArgs,
   type ScheduleOptions,
 } from './cluster-coordinator.ts';
+export { type ClusterJobs, ClusterSpec } from './cluster-spec.ts';
 export { type CurrentTask, currentTask } from './current-task.ts';
 export type { Fetched } from './fetched.ts';
 export { LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';

@@ -1,6 +1,6 @@
 /** What the tools can hold about the layers, so that nobody has to remember it. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = new URL('../..', import.meta.url).pathname;
@@ -52,6 +52,43 @@ describe('the TypeScript layers', () => {
     expect(
       read('lib/index.ts').replaceAll(/^export (?:type )?\{[^}]*\} from '[^']+';\n/gm, ''),
     ).toBe('');
+  });
+});
+
+describe('the cluster', () => {
+  const cluster = readdirSync(join(root, 'lib/cluster'), { recursive: true })
+    .map(String)
+    .filter((file) => file.endsWith('.ts'));
+  /** The modules that a file imports at run time, from lib/. */
+  const importsAtRunTime = (file: string): string[] => {
+    const text = read(`lib/${file}`);
+    const found = text.matchAll(/^(?:import|export)\s(?!type\b)[^;]*?from '(\.[^']+)';/gm);
+    return [...found].map(([, name]) => posix.join(posix.dirname(file), name as string));
+  };
+
+  it('never speaks to the addon', () => {
+    for (const file of cluster) {
+      expect(importsAtRunTime(`cluster/${file}`), file).not.toContain('native.ts');
+    }
+  });
+
+  it('knows where workers live in one place: what is above the seam imports no strategy', () => {
+    const above = cluster.filter((file) => !file.includes('/') && file !== 'index.ts');
+    for (const file of above) {
+      const strategies = importsAtRunTime(`cluster/${file}`).filter((name) =>
+        name.startsWith('cluster/local/'),
+      );
+      expect(strategies, file).toEqual([]);
+    }
+  });
+
+  it('has no cycle', () => {
+    const visit = (file: string, path: string[]): void => {
+      expect(path, `${path.join(' -> ')} -> ${file}`).not.toContain(file);
+      if (!file.startsWith('cluster/')) return;
+      for (const next of importsAtRunTime(file)) visit(next, [...path, file]);
+    };
+    for (const file of cluster) visit(`cluster/${file}`, []);
   });
 });
 

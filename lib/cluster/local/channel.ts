@@ -6,9 +6,9 @@ import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
 import { decode } from '../../error-record.ts';
 import { UnavailableError } from '../../errors.ts';
-import { binding } from '../../native.ts';
 import { workerEntry } from '../../package-files.ts';
-import { startWorker } from '../../threads.ts';
+import { CLUSTER, nameProcess } from '../../stop-record.ts';
+import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
 
 export type Isolation = 'thread' | 'process';
@@ -67,16 +67,15 @@ export function startThread(
   const worker = startWorker(
     attachment,
     workerEntry(),
-    { name: `cluster/${name}`, workerData },
+    { name: `${CLUSTER}${name}`, workerData },
     (made) => {
       const { threadId } = made;
       made.on('message', (message: unknown[]) => listener.onMessage(message));
       made.on('error', (error: unknown) => {
-        const bytes = binding().takeUncaught(threadId);
-        cause = bytes === null ? error : decode(bytes).value;
+        cause = causeOfDeath(threadId, error);
       });
       made.on('exit', (exitCode) => {
-        binding().forgetSpawned(threadId);
+        forgetWorker(threadId);
         const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
         listener.onGone(gone(`Worker ${name}`, how, cause, { exitCode }));
       });
@@ -93,15 +92,12 @@ export function startThread(
   };
 }
 
-/** Node's options, but for what makes it run something else: a worker that did would start more. */
-function workerOptions(execArgv: readonly string[]): string[] {
-  const own: string[] = [];
-  for (let at = 0; at < execArgv.length; at += 1) {
-    const option = execArgv[at] as string;
-    if (/^(-e|-p|-pe|--eval|--print)$/.test(option)) at += 1;
-    else if (!/^--(inspect|eval=|print=|input-type)/.test(option)) own.push(option);
-  }
-  return own;
+/** Without what is about the program itself: its text, and the port of its debugger. */
+function execArgvOfChild(): string[] {
+  const args = [...process.execArgv];
+  const at = args.findIndex((arg) => /^(?:-e|-p|-pe|--eval|--print)$/.test(arg));
+  if (at !== -1) args.splice(at, 2); // or it would start itself for ever
+  return args.filter((arg) => !/^--(?:inspect|input-type)/.test(arg));
 }
 
 export function startProcess(
@@ -113,8 +109,9 @@ export function startProcess(
   const name = `${job}:${index}`;
   const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
     serialization: 'advanced',
-    execArgv: workerOptions(process.execArgv),
+    execArgv: execArgvOfChild(),
   });
+  if (child.pid !== undefined) nameProcess(child.pid, name);
   let isGone = false;
   const end = (error: Error): void => {
     if (isGone) return;

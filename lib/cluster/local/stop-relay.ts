@@ -37,8 +37,9 @@ export function adoptStop(coordinator: Coordinator, winner: StopMessage): void {
 /** As if the requester had been one of this process's threads. */
 export function applyStop(coordinator: Coordinator, { error, requester }: StopMessage): void {
   const attachment = Attachment.behind(coordinator) as Attachment;
-  const { via, threadName, threadId, pid, stack, signal } = requester;
+  const { language, via, threadName, threadId, pid, stack, signal } = requester;
   const from = {
+    native: language === 'native',
     via,
     threadName,
     threadId,

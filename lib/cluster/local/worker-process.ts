@@ -3,7 +3,8 @@
 import { Attachment } from '../../attachment.ts';
 import { Coordinator } from '../../coordinator.ts';
 import { encode } from '../../error-record.ts';
-import { binding } from '../../native.ts';
+import { CLUSTER } from '../../stop-record.ts';
+import { setCurrent } from '../../threads.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from '../protocol.ts';
 import { Runner } from '../worker.ts';
 import { adoptStop, type StopMessage, stopMessage } from './stop-relay.ts';
@@ -13,7 +14,7 @@ function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
   const coordinator = new Coordinator({ name: 'cluster' });
   const attachment = Attachment.behind(coordinator) as Attachment;
   attachment.refuseClear = 'The coordinator of a cluster cannot be cleared';
-  binding().setSpawned(attachment.native, 0, `cluster/${job}:${index}`); // this, the main thread
+  setCurrent(attachment, `${CLUSTER}${job}:${index}`);
   return Coordinator.current() ?? coordinator;
 }
 

@@ -8,6 +8,7 @@ import {
   type QueueRunnerThread,
   type StopRecord,
 } from 'allstop';
+import { ClusterCoordinator, LocalStrategy, type RemoteValue } from 'allstop/cluster';
 
 const coord: Coordinator = new Coordinator({
   name: 'typed',
@@ -46,4 +47,21 @@ class Beat extends LooperThread {
 await coord.join([...threads, new Beat(coord, null), LooperThread.loop(coord, 5, () => {})]);
 await coord[Symbol.asyncDispose]();
 
-export { item, items, later, nativeType, stopped, swallowed };
+type Tasks = {
+  add(a: number, b: number): Promise<number>;
+  next(from: AsyncIterator<string>): string;
+};
+declare const tasks: Tasks;
+const cluster = new ClusterCoordinator<Tasks>(new LocalStrategy({ module: new URL('x:') }));
+const sum: RemoteValue<number> = await cluster.schedule('add', [1, 2], { timeoutMs: 1 });
+const lines = cluster.createPerWorkerDataset(function* () {
+  yield 'line';
+});
+const line: RemoteValue<string> = await cluster.schedule(tasks.next, [lines.iterator()]);
+const fetched: { all: [number, string] } = await cluster.fetch({ all: [sum, line] as const });
+// @ts-expect-error: an argument is missing
+void cluster.schedule('add', [1]);
+// @ts-expect-error: there is no such function
+void cluster.schedule('subtract', [1, 2]);
+
+export { fetched, item, items, later, nativeType, stopped, swallowed };

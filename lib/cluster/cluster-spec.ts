@@ -1,0 +1,154 @@
+/** The jobs and tasks of a cluster, by name. TensorFlow's ClusterSpec. */
+
+import { invalidType, outOfRange } from '../arguments.ts';
+import { InvalidArgumentError } from '../errors.ts';
+
+/** Per job the addresses of its tasks: all, from 0, or some, by index. */
+export type ClusterJobs = Readonly<
+  Record<string, readonly string[] | Readonly<Record<number, string>>>
+>;
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+function checkAddress(where: string, address: unknown): string {
+  if (typeof address === 'string' && address !== '') return address;
+  throw invalidType(where, 'a non-empty string', address);
+}
+
+/** @throws TypeError, RangeError */
+function readTasks(job: string, tasks: unknown): Map<number, string> {
+  const where = `jobs.${job}`;
+  if (Array.isArray(tasks)) {
+    const all = Array.from(tasks, (address: unknown, index): [number, string] => [
+      index,
+      checkAddress(`${where}[${index}]`, address),
+    ]);
+    return new Map(all);
+  }
+  if (!isObject(tasks)) throw invalidType(where, 'an Array or an object', tasks);
+  const found = Object.entries(tasks).map(([key, address]): [number, string] => {
+    const index = Number(key);
+    if (!/^(?:0|[1-9]\d*)$/.test(key) || !Number.isSafeInteger(index)) {
+      throw outOfRange(`${where}, a task's index,`, 'an integer >= 0', key);
+    }
+    return [index, checkAddress(`${where}[${key}]`, address)];
+  });
+  return new Map(found.toSorted(([one], [other]) => one - other));
+}
+
+/**
+ * Names the tasks of a cluster: `new ClusterSpec({ worker: ['a:1', 'b:1'], ps: { 2: 'c:1' } })`.
+ * Cannot be changed. An array and an object with the same tasks are equal.
+ */
+export class ClusterSpec {
+  readonly #jobs: ReadonlyMap<string, ReadonlyMap<number, string>>;
+
+  /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`) */
+  constructor(jobs: ClusterJobs | ClusterSpec) {
+    if (jobs instanceof ClusterSpec) {
+      this.#jobs = jobs.#jobs;
+      return;
+    }
+    if (!isObject(jobs) || Array.isArray(jobs)) {
+      throw invalidType('jobs', 'an object or a ClusterSpec', jobs);
+    }
+    const named = Object.entries(jobs).toSorted(([one], [other]) => (one < other ? -1 : 1));
+    this.#jobs = new Map(named.map(([job, tasks]) => [job, readTasks(job, tasks)]));
+  }
+
+  /**
+   * All of them as one. Jobs that are lists in all that have them are concatenated, in
+   * order; else tasks keep their indexes.
+   *
+   * @throws InvalidArgumentError: two tasks of a job have the same index
+   */
+  static union(...specs: readonly (ClusterJobs | ClusterSpec)[]): ClusterSpec {
+    const given = specs.map((spec) => new ClusterSpec(spec));
+    const names = new Set(given.flatMap((spec) => spec.jobs));
+    const jobs = [...names].map((job): [string, string[] | Record<number, string>] => {
+      const parts = given.flatMap((spec) => spec.#jobs.get(job) ?? []);
+      if (parts.every(isDense)) return [job, parts.flatMap((tasks) => [...tasks.values()])];
+      const all = new Map<number, string>();
+      for (const [index, address] of parts.flatMap((tasks) => [...tasks])) {
+        if (all.has(index)) {
+          throw new InvalidArgumentError(`The job '${job}' has two tasks with the index ${index}`);
+        }
+        all.set(index, address);
+      }
+      return [job, Object.fromEntries(all)];
+    });
+    return new ClusterSpec(Object.fromEntries(jobs));
+  }
+
+  /** The names of the jobs, sorted. */
+  get jobs(): string[] {
+    return [...this.#jobs.keys()];
+  }
+
+  /** Whether there is no job. */
+  get isEmpty(): boolean {
+    return this.#jobs.size === 0;
+  }
+
+  /** @throws InvalidArgumentError: there is no such job */
+  numTasks(job: string): number {
+    return this.#tasks(job).size;
+  }
+
+  /** The indexes of a job's tasks, ascending. @throws InvalidArgumentError */
+  taskIndices(job: string): number[] {
+    return [...this.#tasks(job).keys()];
+  }
+
+  /** @throws InvalidArgumentError: there is no such job, or no such task */
+  taskAddress(job: string, index: number): string {
+    const address = this.#tasks(job).get(index);
+    if (address !== undefined) return address;
+    throw new InvalidArgumentError(`The job '${job}' has no task with the index ${index}`);
+  }
+
+  /** The addresses by index; undefined where an index is left out. @throws InvalidArgumentError */
+  jobTasks(job: string): (string | undefined)[] {
+    const tasks = this.#tasks(job);
+    const count = Math.max(-1, ...tasks.keys()) + 1;
+    return Array.from({ length: count }, (_, index) => tasks.get(index));
+  }
+
+  /** Plain data that makes an equal spec: a list where no index is left out. */
+  asDict(): Record<string, string[] | Record<number, string>> {
+    const jobs = [...this.#jobs].map(
+      ([job, tasks]): [string, string[] | Record<number, string>] => [
+        job,
+        isDense(tasks) ? [...tasks.values()] : Object.fromEntries(tasks),
+      ],
+    );
+    return Object.fromEntries(jobs);
+  }
+
+  /** Whether the other one has the same tasks. */
+  equals(other: unknown): boolean {
+    if (!(other instanceof ClusterSpec) || other.#jobs.size !== this.#jobs.size) return false;
+    return [...this.#jobs].every(([job, tasks]) => {
+      const theirs = other.#jobs.get(job);
+      return (
+        theirs?.size === tasks.size &&
+        [...tasks].every(([index, address]) => theirs.get(index) === address)
+      );
+    });
+  }
+
+  toJSON(): Record<string, string[] | Record<number, string>> {
+    return this.asDict();
+  }
+
+  #tasks(job: string): ReadonlyMap<number, string> {
+    const tasks = this.#jobs.get(job);
+    if (tasks !== undefined) return tasks;
+    const there = this.jobs.join(', ') || 'none';
+    throw new InvalidArgumentError(`There is no job '${job}' in the cluster: there are ${there}`);
+  }
+}
+
+function isDense(tasks: ReadonlyMap<number, string>): boolean {
+  return [...tasks.keys()].every((index, position) => index === position);
+}
