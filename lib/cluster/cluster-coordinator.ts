@@ -312,9 +312,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (this.#failure !== undefined) {
       return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
     }
-    if (this.#closing !== undefined) return { why: 'it is closed', cause: undefined };
+    if (this.#closing !== undefined) return { why: 'the cluster is closed', cause: undefined };
     if (!this.coordinator.shouldStop()) return undefined;
-    return { why: 'it was stopped', cause: this.coordinator.stopRecord?.error };
+    return { why: 'the cluster was stopped', cause: this.coordinator.stopRecord?.error };
   }
 
   #changed(): void {
