@@ -24,6 +24,8 @@ export interface Channel {
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
+/** The id of what is no closure's run; 0 is what the word of the cancelled one begins as. */
+const NO_CLOSURE = -1;
 /** A function that took less was not worth a message of its own. */
 const SHORT_US = 50;
 
@@ -246,7 +248,7 @@ export class Runner {
 
   async #make(resource: Resource): Promise<unknown> {
     if (resource.kind === 'broken') throw decode(resource.record).value;
-    const task = new Task(this, 0, 1, this.#index);
+    const task = new Task(this, NO_CLOSURE, 1, this.#index);
     if (resource.kind === 'dataset') {
       const build = this.#exports[resource.name] as AnyFunction;
       return await runAsTask(task, () => build(...resource.args));
