@@ -10,6 +10,9 @@ import { transferListOf } from './transfer.ts';
 
 const NOTHING: readonly TransferListItem[] = [];
 
+/** What `structuredClone` has to look at: a symbol it refuses. */
+const needsCopy = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
+
 const isObject = (value: unknown): value is object =>
   (typeof value === 'object' && value !== null) || typeof value === 'function';
 
@@ -48,7 +51,7 @@ function refuseHandles(value: unknown, seen: Set<object>): void {
 export function makeCall(name: string, given: unknown, cluster: object): Call {
   const values = given === undefined ? [] : given;
   if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
-  if (!values.some(isObject)) {
+  if (!values.some(needsCopy)) {
     return { kind: 'call', name, args: [...values], perWorker: undefined, transfer: NOTHING };
   }
   const perWorker: number[] = [];
