@@ -39,6 +39,7 @@ class Task implements CurrentTask {
   #reason: { value: unknown } | undefined;
   /** The coordinator's signal, while it is listened to. */
   #stop: AbortSignal | undefined;
+  #hasEnded = false;
   readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
   constructor(runner: Runner, id: number, attempt: number, workerIndex: number) {
@@ -54,7 +55,7 @@ class Task implements CurrentTask {
       const { coordinator } = this.#runner;
       if (this.#reason !== undefined) this.#controller.abort(this.#reason.value);
       else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);
-      else {
+      else if (!this.#hasEnded) {
         this.#stop = coordinator.signal;
         addAbortListener(this.#stop, this.#onStop);
       }
@@ -77,6 +78,7 @@ class Task implements CurrentTask {
 
   /** Its run has ended: it is not to be kept by what outlives it. */
   release(): void {
+    this.#hasEnded = true;
     if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
   }
 }
