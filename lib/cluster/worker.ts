@@ -171,7 +171,15 @@ export class Runner {
         const args = perWorker === undefined ? given : await this.#fill(given, perWorker);
         const run = this.#exports[name] as AnyFunction;
         value = runAsTask(task, () => run(...args));
-        if (isThenable(value)) value = await value;
+        if (isThenable(value)) {
+          // It may take long, whatever it took last.
+          const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
+          try {
+            value = await value;
+          } finally {
+            clearImmediate(late);
+          }
+        }
       } catch (error) {
         state = STATE.failed;
         value = encode(error).bytes;
