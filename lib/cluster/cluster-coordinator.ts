@@ -82,6 +82,10 @@ function checkCount(name: string, value: unknown, least: number): void {
     throw outOfRange(name, `an integer >= ${least}, or Infinity`, value);
 }
 
+function tooLate(name: string, timeoutMs: number): DeadlineExceededError {
+  return new DeadlineExceededError(`The function '${name}' had not ended after ${timeoutMs} ms`);
+}
+
 /**
  * Runs exported functions on a cluster of workers. TensorFlow's ClusterCoordinator.
  *
@@ -110,6 +114,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   #failure: Error | undefined;
   #closing: Promise<void> | undefined;
   readonly #onChange = new Set<() => void>();
+  /** Until all calls that have to wait for a name are in line: nobody overtakes them. */
+  #entering: Promise<void> | undefined;
   #turnBegan = 0;
   #turn: Promise<void> | undefined;
   /** Calls that wait for something. */
@@ -190,7 +196,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       if (signal?.aborted) return Promise.reject(signal.reason);
       const name = typeof fn === 'string' ? this.#checkName(fn) : this.#functions.known(fn);
       const call = makeCall(name ?? '', args, this);
-      if (name === undefined || call.perWorker !== undefined) {
+      if (name === undefined || call.perWorker !== undefined || this.#entering !== undefined) {
         return this.#scheduleLater(fn, call, signal, timeoutMs);
       }
       return this.#put(call, signal, timeoutMs);
@@ -205,7 +211,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   join(): Promise<void> {
-    return this.#wait(this.#queue.join());
+    return this.#wait(this.#inTurn(() => this.#queue.join()));
   }
 
   /**
@@ -214,7 +220,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   done(): Promise<boolean> {
-    return this.#wait(this.#queue.done());
+    return this.#wait(this.#inTurn(() => this.#queue.done()));
   }
 
   /**
@@ -362,6 +368,11 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     return name;
   }
 
+  /** When what was called before is in line. */
+  #inTurn<T>(call: () => Promise<T>): Promise<T> {
+    return this.#entering === undefined ? call() : this.#entering.then(call);
+  }
+
   async #scheduleLater(
     fn: AnyFunction | string,
     call: Call,
@@ -369,16 +380,58 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     timeoutMs: number,
   ): Promise<RemoteValue<unknown>> {
     const began = performance.now();
-    let name: string | undefined;
-    if (typeof fn === 'function') name = await this.#functions.find(fn);
-    else {
-      await this.#until(() => this.#engine.functions !== undefined || this.#isOver);
-      name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so
-    }
-    if (call.perWorker !== undefined) await this.#datasets.defined;
-    signal?.throwIfAborted();
-    const left = Math.max(0, timeoutMs - (performance.now() - began));
-    return this.#put({ ...call, name }, signal, left, timeoutMs);
+    const before = this.#entering;
+    const put = this.#whenKnown(fn, call, signal, timeoutMs).then(() => {
+      const known = typeof fn === 'function' ? this.#functions.known(fn) : this.#checkName(fn);
+      const name = known ?? (typeof fn === 'function' ? fn.name : fn); // no worker will come: the queue says so
+      const left = Math.max(0, timeoutMs - (performance.now() - began));
+      // In an object: to be in turn is to wait for room, not to have it.
+      return { room: this.#put({ ...call, name }, signal, left, timeoutMs) };
+    });
+    const entering = Promise.allSettled([before, put]).then(() => {
+      if (this.#entering === entering) this.#entering = undefined;
+    });
+    this.#entering = entering;
+    return (await this.#wait(put)).room;
+  }
+
+  /** When it is clear which function it is, and it is its turn; or when the cluster is over. */
+  #whenKnown(
+    fn: AnyFunction | string,
+    call: Call,
+    signal: AbortSignal | undefined,
+    timeoutMs: number,
+  ): Promise<void> {
+    const isByName = typeof fn === 'string';
+    const defined = call.perWorker === undefined ? undefined : this.#datasets.defined;
+    const found = isByName ? undefined : this.#functions.find(fn);
+    return new Promise((resolve, reject) => {
+      let isInTurn = false;
+      const end = (settle: () => void): void => {
+        timer.clear();
+        this.#onChange.delete(look);
+        if (signal !== undefined) removeAbortListener(signal, onAbort);
+        settle();
+      };
+      const look = (): void => {
+        const isKnown = isInTurn && !(isByName && this.#engine.functions === undefined);
+        if (isKnown || this.#isOver) end(resolve);
+      };
+      const onAbort = (): void => end(() => reject(signal?.reason as Error));
+      const timer = new Timer(timeoutMs, () => {
+        const name = isByName ? fn : fn.name;
+        end(() => reject(tooLate(name, timeoutMs)));
+      });
+      if (signal !== undefined) addAbortListener(signal, onAbort);
+      this.#onChange.add(look);
+      Promise.all([this.#entering, defined, found]).then(
+        () => {
+          isInTurn = true;
+          look();
+        },
+        (error: unknown) => end(() => reject(error as Error)),
+      );
+    });
   }
 
   get #isOver(): boolean {
@@ -437,10 +490,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   ): void {
     const { name } = closure.work as Call;
     const timer = new Timer(leftMs, () => {
-      const value = new DeadlineExceededError(
-        `The function '${name}' had not ended after ${timeoutMs} ms`,
-      );
-      this.#decide(closure, { state: 'failed', value });
+      this.#decide(closure, { state: 'failed', value: tooLate(name, timeoutMs) });
     });
     const onAbort = (): void => {
       this.#decide(closure, { state: 'cancelled', value: signal?.reason });
