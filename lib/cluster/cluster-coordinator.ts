@@ -528,7 +528,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (wasStarted) closure.attempts += 1;
     const { name } = closure.work as Call;
     let why: string | undefined;
-    if (closure.isMoved) why = `The arguments of '${name}' were moved to a worker that is lost`;
+    // Without a cause it was taken back, because something else has failed: it is cancelled.
+    if (closure.isMoved && cause !== undefined)
+      why = `The arguments of '${name}' were moved to a worker that is lost`;
     else if (closure.attempts > this.#retries) {
       why = `'${name}' was started ${closure.attempts} times, and its worker was lost each time`;
     }
