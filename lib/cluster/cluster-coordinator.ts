@@ -317,9 +317,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (this.#failure !== undefined) {
       return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
     }
-    if (this.#closing !== undefined) return { why: 'it is closed', cause: undefined };
+    if (this.#closing !== undefined) return { why: 'the cluster is closed', cause: undefined };
     if (!this.coordinator.shouldStop()) return undefined;
-    return { why: 'it was stopped', cause: this.coordinator.stopRecord?.error };
+    return { why: 'the cluster was stopped', cause: this.coordinator.stopRecord?.error };
   }
 
   #changed(): void {
@@ -533,7 +533,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (wasStarted) closure.attempts += 1;
     const { name } = closure.work as Call;
     let why: string | undefined;
-    if (closure.isMoved) why = `The arguments of '${name}' were moved to a worker that is lost`;
+    // Without a cause it was taken back, because something else has failed: it is cancelled.
+    if (closure.isMoved && cause !== undefined)
+      why = `The arguments of '${name}' were moved to a worker that is lost`;
     else if (closure.attempts > this.#retries) {
       why = `'${name}' was started ${closure.attempts} times, and its worker was lost each time`;
     }

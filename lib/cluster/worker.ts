@@ -26,6 +26,8 @@ export interface Channel {
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
+/** The id of what is no closure's run; 0 is what the word of the cancelled one begins as. */
+const NO_CLOSURE = -1;
 /** A function that took less was not worth a message of its own. */
 const SHORT_US = 50;
 
@@ -39,6 +41,7 @@ class Task implements CurrentTask {
   #reason: { value: unknown } | undefined;
   /** The coordinator's signal, while it is listened to. */
   #stop: AbortSignal | undefined;
+  #hasEnded = false;
   readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
   constructor(runner: Runner, id: number, attempt: number, workerIndex: number) {
@@ -54,7 +57,7 @@ class Task implements CurrentTask {
       const { coordinator } = this.#runner;
       if (this.#reason !== undefined) this.#controller.abort(this.#reason.value);
       else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);
-      else {
+      else if (!this.#hasEnded) {
         this.#stop = coordinator.signal;
         addAbortListener(this.#stop, this.#onStop);
       }
@@ -77,6 +80,7 @@ class Task implements CurrentTask {
 
   /** Its run has ended: it is not to be kept by what outlives it. */
   release(): void {
+    this.#hasEnded = true;
     if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
   }
 }
@@ -169,7 +173,15 @@ export class Runner {
         const args = perWorker === undefined ? given : await this.#fill(given, perWorker);
         const run = this.#exports[name] as AnyFunction;
         value = runAsTask(task, () => run(...args));
-        if (isThenable(value)) value = await value;
+        if (isThenable(value)) {
+          // It may take long, whatever it took last.
+          const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
+          try {
+            value = await value;
+          } finally {
+            clearImmediate(late);
+          }
+        }
       } catch (error) {
         state = STATE.failed;
         value = encode(error).bytes;
@@ -249,7 +261,7 @@ export class Runner {
 
   async #make(resource: Resource): Promise<unknown> {
     if (resource.kind === 'broken') throw decode(resource.record).value;
-    const task = new Task(this, 0, 1, this.#index);
+    const task = new Task(this, NO_CLOSURE, 1, this.#index);
     if (resource.kind === 'dataset') {
       const build = this.#exports[resource.name];
       if (typeof build !== 'function') throw noFunction(resource.name);

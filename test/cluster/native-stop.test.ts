@@ -13,6 +13,7 @@ function start(isolation: 'thread' | 'process'): ClusterCoordinator {
 describe('a native thread', () => {
   it('of the program stops functions that never yield', async () => {
     const cluster = start('thread');
+    await cluster.ready(); // this thread is about to be blocked
     const started = new Int32Array(new SharedArrayBuffer(4));
     addon.start(cluster.coordinator, 'request-error', 'of-main', 'RangeError|disk gone|E_DISK');
     const polling = await cluster.schedule('poll', [started]);
@@ -32,7 +33,9 @@ describe('a native thread', () => {
     'of a worker (%s) stops the program and the others',
     async (isolation) => {
       const cluster = start(isolation);
-      const polling = await cluster.schedule('poll');
+      const started = isolation === 'thread' ? new Int32Array(new SharedArrayBuffer(4)) : undefined;
+      const polling = await cluster.schedule('poll', [started]);
+      if (started !== undefined) Atomics.wait(started, 0, 0);
       const stopping = await cluster.schedule('stopNatively', ['from a worker']);
       expect(await cluster.coordinator.waitForStop()).toBe(true);
       expect(cluster.coordinator.stopRecord).toMatchObject({

@@ -70,7 +70,9 @@ export function startThread(
     { name: `${CLUSTER}${name}`, workerData },
     (made) => {
       const { threadId } = made;
-      made.on('message', (message: unknown[]) => listener.onMessage(message));
+      made.on('message', (message: unknown) => {
+        if (Array.isArray(message)) listener.onMessage(message); // else it is the module's own
+      });
       made.on('error', (error: unknown) => {
         cause = causeOfDeath(threadId, error);
       });
@@ -119,7 +121,8 @@ export function startProcess(
     listener.onGone(error);
   };
   let cause: unknown;
-  child.on('message', (message: unknown[]) => {
+  child.on('message', (message: unknown) => {
+    if (!Array.isArray(message)) return; // the module's own
     if (message[0] === FROM_WORKER.dying) cause = decode(message[1] as Uint8Array).value;
     else listener.onMessage(message);
   });

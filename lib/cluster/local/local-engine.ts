@@ -136,7 +136,10 @@ export class LocalEngine implements Engine {
         slot.flush();
       }
     }
-    if (!hasWork || this.#isFillDue) return;
+    // One may have got it all, and what is expected to be short may be long.
+    const isUneven = (): boolean =>
+      this.#slots.some(({ isIdle }) => isIdle) && this.#slots.some(({ running }) => running > 1);
+    if (this.#isFillDue || !(hasWork || isUneven())) return;
     this.#isFillDue = true;
     setImmediate(() => {
       this.#isFillDue = false;

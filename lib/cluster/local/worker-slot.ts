@@ -172,7 +172,13 @@ export class WorkerSlot {
   prepare(closure: Closure, resource: Resource): void {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
-    this.#post([TO_WORKER.prepare, closure.id, resource]);
+    try {
+      this.#channel?.post([TO_WORKER.prepare, closure.id, resource]);
+    } catch (error) {
+      // It cannot be sent, and its users are to know: or the worker would wait for it for ever.
+      const broken: Resource = { kind: 'broken', id: resource.id, record: encode(error).bytes };
+      this.#post([TO_WORKER.prepare, closure.id, broken]);
+    }
   }
 
   /** Sends what was added. */
