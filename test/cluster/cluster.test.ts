@@ -1035,7 +1035,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
       const cluster = start();
       const ready = cluster.ready();
       const closing = cluster.close();
-      await expect(ready).rejects.toThrow(/it is closed/);
+      await expect(ready).rejects.toThrow(/is closed/);
       await closing;
     });
   });
