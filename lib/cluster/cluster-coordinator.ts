@@ -405,13 +405,33 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
     let name: string | undefined;
-    if (typeof fn === 'function') name = await this.#functions.find(fn);
-    else {
+    if (typeof fn === 'function') {
+      name = (await this.#orOver(this.#functions.find(fn))) ?? fn.name; // the queue says so
+    } else {
       await this.#until(() => this.#engine.functions !== undefined || this.#isOver);
       name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so
     }
     await defined;
     return name;
+  }
+
+  /** Undefined when the cluster is over before; its module may never have been imported. */
+  #orOver<T>(promise: Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        this.#onChange.delete(look);
+        settle();
+      };
+      const look = (): void => {
+        if (this.#isOver) end(() => resolve(undefined));
+      };
+      this.#onChange.add(look);
+      promise.then(
+        (value) => end(() => resolve(value)),
+        (error: unknown) => end(() => reject(error as Error)),
+      );
+      look();
+    });
   }
 
   #afterLooking<T>(call: () => Promise<T>): Promise<T> {

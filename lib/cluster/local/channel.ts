@@ -94,12 +94,38 @@ export function startThread(
   };
 }
 
-/** Without what is about the program itself: its text, and the port of its debugger. */
+/** A worker of a cluster may have a cluster, and its workers another; but not for ever. */
+const DEPTH = 'ALLSTOP_CLUSTER_DEPTH';
+const MAX_DEPTH = 3;
+
+function environmentOfChild(): NodeJS.ProcessEnv {
+  const depth = Number(process.env[DEPTH] ?? 0);
+  if (depth < MAX_DEPTH) return { ...process.env, [DEPTH]: String(depth + 1) };
+  throw new UnavailableError(
+    `Clusters of processes are nested ${MAX_DEPTH} deep at most: does the module make a cluster of itself?`,
+  );
+}
+
+/** Options about the program itself: its text, and the port of its debugger. */
+const WITH_VALUE = /^(?:-e|-p|-pe|--eval|--print|--input-type|--inspect-port|--debug-port)$/;
+const BY_ITSELF = /^--(?:eval|print|input-type|inspect|debug-port)/;
+
+/** Those of the program without its own: or it would start itself for ever. */
 function execArgvOfChild(): string[] {
-  const args = [...process.execArgv];
-  const at = args.findIndex((arg) => /^(?:-e|-p|-pe|--eval|--print)$/.test(arg));
-  if (at !== -1) args.splice(at, 2); // or it would start itself for ever
-  return args.filter((arg) => !/^--(?:inspect|input-type)/.test(arg));
+  const left: string[] = [];
+  for (let at = 0; at < process.execArgv.length; at++) {
+    const arg = process.execArgv[at] as string;
+    if (WITH_VALUE.test(arg)) at += 1;
+    else if (!BY_ITSELF.test(arg)) left.push(arg);
+  }
+  return left;
+}
+
+/** Those that live. One that is busy does not hear that its parent is gone. */
+const children = new Set<ChildProcess>();
+
+function killChildren(): void {
+  for (const child of children) child.kill('SIGKILL');
 }
 
 export function startProcess(
@@ -112,12 +138,17 @@ export function startProcess(
   const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
     serialization: 'advanced',
     execArgv: execArgvOfChild(),
+    env: environmentOfChild(),
   });
   if (child.pid !== undefined) nameProcess(child.pid, name);
+  if (children.size === 0) process.on('exit', killChildren);
+  children.add(child);
   let isGone = false;
   const end = (error: Error): void => {
     if (isGone) return;
     isGone = true;
+    children.delete(child);
+    if (children.size === 0) process.off('exit', killChildren);
     listener.onGone(error);
   };
   let cause: unknown;
