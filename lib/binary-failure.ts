@@ -13,13 +13,12 @@ import {
 import { UnfitError } from './binary-file.ts';
 import { UnavailableError } from './errors.ts';
 import { root } from './package-files.ts';
+import { messageOf } from './thrown-value.ts';
 
 /** A binary that is there, and what came of loading it. */
 export type Attempt = { path: string; error: unknown };
 
 const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)?.code;
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 /** Without the path, which is said before it, and what was required by whom. */
 const whatItSaid = ({ path, error }: Attempt): string =>

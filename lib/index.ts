@@ -1,26 +1,11 @@
 export { BoundedQueue, type BoundedQueueOptions, type QueueWaitOptions } from './bounded-queue.ts';
 export { Coordinator } from './coordinator.ts';
 export type { CoordinatorOptions, ErrorClass, JoinOptions } from './coordinator-options.ts';
-export {
-  AllstopError,
-  CancelledError,
-  ClosureInputError,
-  ClusterNotReadyError,
-  DeadlineExceededError,
-  FailedPreconditionError,
-  InvalidArgumentError,
-  InvalidHandleError,
-  NativeError,
-  OutOfRangeError,
-  SelfJoinError,
-  type Straggler,
-  StragglersError,
-  UnavailableError,
-} from './errors.ts';
 export type { StopExplanation } from './explain.ts';
 export type { CoordinatorHandle, QueueHandle } from './handle.ts';
 export type { MissedTicks } from './looper-schedule.ts';
 export { LooperThread, type LooperThreadOptions } from './looper-thread.ts';
+export * from './public-errors.ts';
 export {
   type EnqueueOp,
   QueueRunner,

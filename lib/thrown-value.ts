@@ -22,6 +22,10 @@ export function attempt<T>(read: () => T): T | undefined {
   }
 }
 
+/** What there is to say of a thrown value, in words. */
+export const messageOf = (value: unknown): string =>
+  value instanceof Error ? value.message : String(value);
+
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }

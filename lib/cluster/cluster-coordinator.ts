@@ -110,6 +110,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   #looking: Promise<void> | undefined;
   /** Why no worker will come any more. */
   #failure: Error | undefined;
+  #isClosed = false;
   #closing: Promise<void> | undefined;
   readonly #onChange = new Set<() => void>();
   #turnBegan = 0;
@@ -317,7 +318,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (this.#failure !== undefined) {
       return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
     }
-    if (this.#closing !== undefined) return { why: 'the cluster is closed', cause: undefined };
+    if (this.#isClosed) return { why: 'the cluster is closed', cause: undefined };
     if (!this.coordinator.shouldStop()) return undefined;
     return { why: 'the cluster was stopped', cause: this.coordinator.stopRecord?.error };
   }
@@ -439,9 +440,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   get #isOver(): boolean {
-    return (
-      this.#failure !== undefined || this.#closing !== undefined || this.coordinator.shouldStop()
-    );
+    return this.#failure !== undefined || this.#isClosed || this.coordinator.shouldStop();
   }
 
   #put(
@@ -533,7 +532,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     } else if (this.#isEcho(value)) {
       closure.settle('cancelled', this.#stopError());
       this.#queue.end(closure);
-    } else if (isAbort(value) && (this.#queue.hasFailed || this.#closing !== undefined)) {
+    } else if (isAbort(value) && (this.#queue.hasFailed || this.#isClosed)) {
       closure.settle('cancelled', value); // it was asked to end
       this.#queue.end(closure);
     } else {
@@ -625,9 +624,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   async #close(): Promise<void> {
+    this.#isClosed = true; // `#closing` is not there yet, when those who wait are told
     const dropped = new CancelledError('The cluster was closed');
     this.#stopAll(new FailedPreconditionError('The cluster is closed'), dropped, dropped);
-    this.#changed();
     await this.#until(() => this.#inFlight.size === 0);
     await this.#engine.close();
     this.coordinator.requestStop();

@@ -1,19 +1,4 @@
-export {
-  AllstopError,
-  CancelledError,
-  ClosureInputError,
-  ClusterNotReadyError,
-  DeadlineExceededError,
-  FailedPreconditionError,
-  InvalidArgumentError,
-  InvalidHandleError,
-  NativeError,
-  OutOfRangeError,
-  SelfJoinError,
-  type Straggler,
-  StragglersError,
-  UnavailableError,
-} from '../errors.ts';
+export * from '../public-errors.ts';
 export {
   ClusterCoordinator,
   type ClusterCoordinatorOptions,

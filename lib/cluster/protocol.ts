@@ -3,17 +3,13 @@
  * element says which; several closures and several results go as one message.
  */
 
-import type { CoordinatorHandle } from '../handle.ts';
-import type { Resource } from './per-worker.ts';
-
 /** How a worker is started. */
 export type WorkerSettings = {
   kind: 'cluster';
   module: string;
   job: string;
   index: number;
-  /** Threads only: the cluster's coordinator, and CLAIMS + 1 words of shared memory. */
-  handle?: CoordinatorHandle;
+  /** Threads only: CLAIMS + 1 words of shared memory. */
   words?: Int32Array;
 };
 
@@ -57,17 +53,7 @@ export const RUN_LENGTH = 6;
 export const RESULT_LENGTH = 4;
 
 /** Of a result. */
-export const STATE = { ready: 0, failed: 1, input: 2 } as const;
-
-export type Run = [
-  id: number,
-  slot: number,
-  attempt: number,
-  name: string,
-  args: readonly unknown[],
-  perWorker: readonly number[] | undefined,
-];
-export type Prepare = [op: typeof TO_WORKER.prepare, id: number, resource: Resource];
+export const STATE = { ready: 0, failed: 1 } as const;
 
 /** That a value cannot be sent is the same error between processes, whose channel names it not. */
 export function dataCloneError(error: unknown): unknown {

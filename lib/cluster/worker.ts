@@ -5,6 +5,7 @@ import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
 import type { Coordinator } from '../coordinator.ts';
 import { decode, encode } from '../error-record.ts';
 import { ClosureInputError } from '../errors.ts';
+import { messageOf } from '../thrown-value.ts';
 import { type CurrentTask, runAsTask } from './current-task.ts';
 import { HINT } from './functions.ts';
 import type { Resource } from './per-worker.ts';
@@ -286,9 +287,6 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
     typeof (value as { then?: unknown }).then === 'function'
   );
 }
-
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 /** An async iterator, of whatever can be iterated over. */
 function iteratorOf(

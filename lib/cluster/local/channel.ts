@@ -9,6 +9,7 @@ import { UnavailableError } from '../../errors.ts';
 import { workerEntry } from '../../package-files.ts';
 import { CLUSTER, nameProcess } from '../../stop-record.ts';
 import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
+import { messageOf } from '../../thrown-value.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
 
 export type Isolation = 'thread' | 'process';
@@ -22,7 +23,6 @@ export interface Listener {
 /** The coordinator's end. */
 export interface WorkerChannel {
   readonly pid: number;
-  readonly threadId: number | undefined;
   /** Shared with a thread; of a process, and then nobody else's. */
   readonly words: Int32Array;
   readonly isShared: boolean;
@@ -43,9 +43,6 @@ function gone(what: string, how: string, cause: unknown, fields: object): Error 
   return Object.assign(error, fields);
 }
 
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
-
 export function startThread(
   coordinator: Coordinator,
   module: URL,
@@ -59,7 +56,6 @@ export function startThread(
     module: module.href,
     job,
     index,
-    handle: coordinator.handle,
     words,
   };
   const name = `${job}:${index}`;
@@ -85,7 +81,6 @@ export function startThread(
   );
   return {
     pid: process.pid,
-    threadId: worker.threadId,
     words,
     isShared: true,
     post: (message, transfer) => worker.postMessage(message, transfer as TransferListItem[]),
@@ -166,7 +161,6 @@ export function startProcess(
   });
   return {
     pid: child.pid ?? 0,
-    threadId: undefined,
     words: new Int32Array(CLAIMS + 1),
     isShared: false,
     // What cannot be cloned is said here; that the child is gone, by its exit.

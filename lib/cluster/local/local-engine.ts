@@ -116,8 +116,7 @@ export class LocalEngine implements Engine {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    for (const timer of this.#restarts) timer.clear();
-    this.#restarts.clear();
+    this.#clearRestarts();
     const gone = new Promise<void>((resolve) => {
       this.#onAllGone = resolve;
     });
@@ -216,7 +215,8 @@ export class LocalEngine implements Engine {
       this.#checkAllGone();
       return;
     }
-    if (this.#failure !== undefined) return;
+    // A cluster that has failed, or was stopped, takes no more work.
+    if (this.#failure !== undefined || this.#host.coordinator.shouldStop()) return;
     slot.restarts += 1;
     const { index } = slot;
     const deaths = wasKilled ? 0 : (this.#deaths[index] as number) + 1;
@@ -230,7 +230,7 @@ export class LocalEngine implements Engine {
     const delay = deaths < 2 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (deaths - 2), LONGEST_DELAY_MS);
     const timer = new Timer(delay, () => {
       this.#restarts.delete(timer);
-      this.#startSlot(slot);
+      if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
     });
     this.#restarts.add(timer);
   }
@@ -238,7 +238,13 @@ export class LocalEngine implements Engine {
   #fail(error: Error): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
+    this.#clearRestarts();
     this.#host.failed(error);
+  }
+
+  #clearRestarts(): void {
+    for (const timer of this.#restarts) timer.clear();
+    this.#restarts.clear();
   }
 
   /** A process has stopped its own coordinator. Who has told us has not to be told. */

@@ -14,6 +14,7 @@ import { hostname } from 'node:os';
 import type { TransferListItem } from 'node:worker_threads';
 import { decode, encode } from '../../error-record.ts';
 import { CancelledError } from '../../errors.ts';
+import { messageOf } from '../../thrown-value.ts';
 import { Timer } from '../../timer.ts';
 import type { Call, Closure, Outcome } from '../closure.ts';
 import type { Resource } from '../per-worker.ts';
@@ -400,6 +401,3 @@ export class WorkerSlot {
     this.#listener.onGone(this, cause, wasKilled);
   }
 }
-
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
