@@ -50,3 +50,17 @@ describe('a native thread', () => {
     },
   );
 });
+
+it('nobody takes the place of a worker that is ended because of a stop', async () => {
+  const cluster = start('thread');
+  await cluster.ready();
+  const started = new Int32Array(new SharedArrayBuffer(4));
+  const ignoring = await cluster.schedule('ignore', [started]);
+  Atomics.wait(started, 0, 0);
+  cluster.coordinator.requestStop();
+  await expect(ignoring.fetch()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
+  await new Promise(setImmediate); // a new one would be there at once
+  const ended = cluster.workers.filter(({ state }) => state === 'lost');
+  expect(ended).toMatchObject([{ restarts: 0 }]);
+  await cluster.close();
+});
