@@ -6,6 +6,7 @@ export default defineConfig({
     // The built package, as its users import it.
     alias: {
       'allstop/cluster': fileURLToPath(new URL('./dist/cluster/index.js', import.meta.url)),
+      'allstop/nats': fileURLToPath(new URL('./dist/cluster/nats/index.js', import.meta.url)),
       allstop: fileURLToPath(new URL('./dist/index.js', import.meta.url)),
     },
   },

@@ -38,14 +38,17 @@ export type StopRecord = {
 /** What the threads of a cluster's workers are called, before JOB:INDEX. */
 export const CLUSTER = 'cluster/';
 
-/** The workers that are processes, JOB:INDEX by pid: those of the last clusters of this one. */
-const processes = new Map<number, string>();
+/** Other processes of a cluster, by pid: those of the last clusters of this one. */
+const processes = new Map<number, ProcessName>();
 const MAX_PROCESSES = 1_024;
 
-/** From now on what this process asks for is known as that worker's. */
-export function nameProcess(pid: number, worker: string): void {
+/** JOB:INDEX, and where it is if that is not here. */
+export type ProcessName = { worker?: string | undefined; host?: string | undefined };
+
+/** From now on what that process asks for is known as its. */
+export function nameProcess(pid: number, name: ProcessName): void {
   processes.delete(pid);
-  processes.set(pid, worker);
+  processes.set(pid, name);
   const [oldest] = processes.keys();
   if (processes.size > MAX_PROCESSES && oldest !== undefined) processes.delete(oldest);
 }
@@ -59,9 +62,9 @@ export function toRequester(from: NativeRequester): StopRequester {
     pid: from.pid,
   };
   const { threadName } = from;
-  const worker = threadName.startsWith(CLUSTER)
-    ? threadName.slice(CLUSTER.length)
-    : processes.get(from.pid);
+  const known = processes.get(from.pid);
+  const worker = threadName.startsWith(CLUSTER) ? threadName.slice(CLUSTER.length) : known?.worker;
+  if (known?.host !== undefined) requester.host = known.host;
   if (worker !== undefined) requester.worker = worker;
   if (from.stack !== '') requester.stack = from.stack;
   if (from.signal !== '') requester.signal = from.signal as NodeJS.Signals;

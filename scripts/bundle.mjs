@@ -9,12 +9,14 @@ const bundle = await rolldown({
   input: {
     index: lib('index.ts'),
     'cluster/index': lib('cluster/index.ts'),
+    'cluster/nats/index': lib('cluster/nats/index.ts'),
     'allstop-worker': lib('allstop-worker.ts'),
     'cli/main': lib('cli/main.ts'),
     'cli/probe-process': lib('cli/doctor/probe-process.ts'),
     'cli/self-test-worker': lib('cli/doctor/self-test-worker.ts'),
   },
   platform: 'node',
+  external: [/^@nats-io\//],
   transform: { target: 'node20.19' },
   onLog(level, { message }) {
     throw new Error(`${level}: ${message}`);

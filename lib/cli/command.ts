@@ -3,7 +3,16 @@
 /** `json`: the same as `text`, for programs. */
 export type Outcome = { text: string; json: unknown; exitCode?: number };
 
-export type Options = { relative?: boolean | undefined };
+export type Options = {
+  json?: boolean | undefined;
+  relative?: boolean | undefined;
+  module?: string | undefined;
+  servers?: string | undefined;
+  cluster?: string | undefined;
+  job?: string | undefined;
+  task?: string | undefined;
+  slots?: string | undefined;
+};
 
 export type Command = {
   /** In the list of commands. */
@@ -11,7 +20,7 @@ export type Command = {
   /** More of it, for `allstop <command> --help`. */
   help: string;
   /** Its options beside `--json`, which all have. */
-  options: readonly (keyof Options)[];
+  options: readonly Exclude<keyof Options, 'json'>[];
   run: (options: Options) => Outcome | Promise<Outcome>;
 };
 

@@ -4,19 +4,34 @@
  * loads neither the addon nor the rest of the library: a command that needs them does.
  */
 
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { build } from './build.ts';
 import { cmake } from './cmake.ts';
 import { type Command, CommandError, type Outcome, UsageError } from './command.ts';
 import { doctor } from './doctor.ts';
 import { include } from './include.ts';
+import { version } from './version.ts';
+import { worker } from './worker.ts';
 
-const commands = new Map<string, Command>(Object.entries({ include, cmake, doctor, build }));
+const commands = new Map<string, Command>(
+  Object.entries({ include, cmake, doctor, build, worker }),
+);
 
 const optionTexts = {
   relative: `  --relative  as seen from the working directory: for binding.gyp, since node-gyp
               cannot take an absolute path with a space in it
+`,
+  module: `  --module FILE      whose exports are the functions
+`,
+  servers: `  --servers URL,URL  nats://host:4222 or tls://host:4222
+`,
+  cluster: `  --cluster NAME     which cluster
+`,
+  job: `  --job worker|ps    what it is there (worker)
+`,
+  task: `  --task N           which of that job's tasks; any that is free, if it is left out
+`,
+  slots: `  --slots N          how many functions at once (as many as there are processors)
 `,
   json: `  --json      prints a JSON object
 `,
@@ -42,11 +57,6 @@ Options:
 ${flags.map((flag) => optionTexts[flag]).join('')}`;
 }
 
-function version(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-}
-
 function parse(args: string[]) {
   try {
     return parseArgs({
@@ -55,6 +65,12 @@ function parse(args: string[]) {
       options: {
         json: { type: 'boolean' },
         relative: { type: 'boolean' },
+        module: { type: 'string' },
+        servers: { type: 'string' },
+        cluster: { type: 'string' },
+        job: { type: 'string' },
+        task: { type: 'string' },
+        slots: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },
       },
@@ -68,7 +84,7 @@ function parse(args: string[]) {
 async function run(args: string[]): Promise<{ text: string; exitCode: number }> {
   const { values, positionals } = parse(args);
   const { json, help, version: wantsVersion, ...options } = values;
-  if (wantsVersion) return { text: `${version()}\n`, exitCode: 0 };
+  if (wantsVersion) return { text: `${version}\n`, exitCode: 0 };
   const [name, ...rest] = positionals;
   if (name === undefined) {
     if (help) return { text: usage, exitCode: 0 };
@@ -83,7 +99,7 @@ async function run(args: string[]): Promise<{ text: string; exitCode: number }> 
       throw new UsageError(`'${name}' takes no option '--${option}'`);
     }
   }
-  const outcome: Outcome = await command.run(options);
+  const outcome: Outcome = await command.run({ ...options, json });
   const text = json ? `${JSON.stringify(outcome.json)}\n` : outcome.text;
   return { text, exitCode: outcome.exitCode ?? 0 };
 }

@@ -48,8 +48,8 @@ export interface StrategyHost {
   takeTagged(worker: number): Closure | undefined;
   /** That worker is new: what it needs comes into its own line. */
   prepare(worker: number): void;
-  /** Its run has ended. */
-  ended(closure: Closure, outcome: Outcome): void;
+  /** Its run has ended, after so many microseconds if it was one. */
+  ended(closure: Closure, outcome: Outcome, microseconds?: number): void;
   /** Its worker is lost, or it was taken back. */
   lost(closure: Closure, wasStarted: boolean, cause?: unknown): void;
   /** Readiness or the state of workers is another. */

@@ -135,7 +135,7 @@ export function startProcess(
     execArgv: execArgvOfChild(),
     env: environmentOfChild(),
   });
-  if (child.pid !== undefined) nameProcess(child.pid, name);
+  if (child.pid !== undefined) nameProcess(child.pid, { worker: name });
   if (children.size === 0) process.on('exit', killChildren);
   children.add(child);
   let isGone = false;

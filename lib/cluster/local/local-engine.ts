@@ -18,7 +18,7 @@ import type {
   StrategyHost,
   WorkerInfo,
 } from '../strategy.ts';
-import type { Isolation } from './channel.ts';
+import type { Isolation, WorkerName } from './channel.ts';
 import { applyStop, type StopMessage, stopMessage } from './stop-relay.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
@@ -29,7 +29,13 @@ const MAX_DEATHS = 10;
 const FIRST_DELAY_MS = 50;
 const LONGEST_DELAY_MS = 2_000;
 
-export type LocalSettings = { module: URL; workers: number; isolation: Isolation };
+export type LocalSettings = {
+  module: URL;
+  workers: number;
+  isolation: Isolation;
+  /** What all of them are, if each is not a task of its own. */
+  task?: WorkerName;
+};
 
 export class LocalEngine implements Engine {
   readonly #host: StrategyHost;
@@ -48,26 +54,33 @@ export class LocalEngine implements Engine {
   #isPumpDue = false;
   #isFillDue = false;
 
-  constructor(host: StrategyHost, { module, workers, isolation }: LocalSettings) {
+  constructor(host: StrategyHost, { module, workers, isolation, task }: LocalSettings) {
     this.#host = host;
     this.#deaths = Array.from({ length: workers }, () => 0);
     this.#slots = Array.from(
       { length: workers },
       (_, index) =>
-        new WorkerSlot(index, module, isolation, host, {
-          onFree: () => this.#fill(),
-          onFunctions: (names) => {
-            this.#functions = names;
+        new WorkerSlot(
+          index,
+          module,
+          isolation,
+          host,
+          {
+            onFree: () => this.#fill(),
+            onFunctions: (names) => {
+              this.#functions = names;
+            },
+            onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
+            onGone: (slot, cause, wasKilled) => this.#onGone(slot, cause, wasKilled),
+            onStop: (stopped, message) => this.#onStop(stopped, message),
+            onResult: (slot, name, us) => {
+              this.#deaths[slot.index] = 0;
+              this.#deathsInARow = 0;
+              this.#measure(name, us);
+            },
           },
-          onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
-          onGone: (slot, cause, wasKilled) => this.#onGone(slot, cause, wasKilled),
-          onStop: (stopped, message) => this.#onStop(stopped, message),
-          onResult: (slot, name, us) => {
-            this.#deaths[slot.index] = 0;
-            this.#deathsInARow = 0;
-            this.#measure(name, us);
-          },
-        }),
+          task,
+        ),
     );
     for (const slot of this.#slots) this.#startSlot(slot);
     if (isolation === 'process') {

@@ -4,6 +4,7 @@
  * comes later is suppressed there.
  */
 
+import { hostname } from 'node:os';
 import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
 import { decode, encode } from '../../error-record.ts';
@@ -27,11 +28,17 @@ export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
 export function adoptStop(coordinator: Coordinator, winner: StopMessage): void {
   const own = stopMessage(coordinator);
   if (own !== undefined) {
-    if (winner.requester.pid === process.pid) return;
+    if (isSame(own, winner)) return;
     (Attachment.behind(coordinator) as Attachment).native.clearStop();
   }
   applyStop(coordinator, winner);
   if (own !== undefined && own.error !== null) applyStop(coordinator, own);
+}
+
+function isSame(one: StopMessage, other: StopMessage): boolean {
+  const [a, b] = [one.requester, other.requester];
+  const isSameHost = (a.host ?? hostname()) === (b.host ?? hostname());
+  return isSameHost && a.pid === b.pid && a.threadId === b.threadId && a.via === b.via;
 }
 
 /** As if the requester had been one of this process's threads. */

@@ -92,11 +92,11 @@ export class WorkerSlot {
     isolation: Isolation,
     host: StrategyHost,
     listener: SlotListener,
+    name: WorkerName = { job: 'worker', index },
   ) {
     this.index = index;
     this.#host = host;
     this.#listener = listener;
-    const name = { job: 'worker', index };
     this.#name = name;
     this.#start =
       isolation === 'thread'
@@ -362,7 +362,7 @@ export class WorkerSlot {
       message[at + 1] === STATE.ready
         ? { state: 'ready', value }
         : { state: 'failed', value: decode(value as Uint8Array).value };
-    this.#host.ended(closure, outcome);
+    this.#host.ended(closure, outcome, message[at + 3] as number);
   }
 
   #onGone(channel: WorkerChannel, cause: Error): void {

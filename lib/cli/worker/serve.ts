@@ -1,0 +1,110 @@
+/** What `allstop worker` does. */
+
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { checkConnectionOptions, credentialsOf } from '../../cluster/nats/connection-options.ts';
+import { ClusterNode, type NodeEvent } from '../../cluster/nats/node.ts';
+import { CLUSTER_NAME } from '../../cluster/nats/subjects.ts';
+import { CommandError, type Options, type Outcome, UsageError } from '../command.ts';
+import { version } from '../version.ts';
+
+const MAX_SLOTS = 1_024;
+
+function required(options: Options, name: 'module' | 'servers' | 'cluster'): string {
+  const value = options[name];
+  if (value === undefined || value === '') throw new UsageError(`'worker' needs --${name}`);
+  return value;
+}
+
+function integer(text: string | undefined, name: string, least: number, most: number) {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+  throw new UsageError(`--${name} has to be an integer from ${least} to ${most}, not '${text}'`);
+}
+
+function moduleOf(options: Options): URL {
+  const path = resolve(required(options, 'module'));
+  if (!existsSync(path)) throw new CommandError(`There is no file ${path}`);
+  return pathToFileURL(path);
+}
+
+function describe(event: NodeEvent): string {
+  if (event.event === 'connected') {
+    return `connected; waiting for the coordinator of '${event.cluster}'`;
+  }
+  if (event.event === 'disconnected') {
+    return `not connected: ${event.cause}. What to do: ${event.remedy}`;
+  }
+  if (event.event === 'refused') {
+    return `the coordinator does not take this worker: ${event.phase}: ${event.why}`;
+  }
+  if (event.event === 'session') return `serving as ${event.job}:${event.task}`;
+  return `no longer serving: ${event.why}`;
+}
+
+/** Resolves after a signal, when all is done. */
+export async function serve(options: Options): Promise<Outcome> {
+  const { job = 'worker', json = false } = options;
+  if (job !== 'worker' && job !== 'ps') {
+    throw new UsageError(`--job has to be worker or ps, not '${job}'`);
+  }
+  const servers = required(options, 'servers');
+  if (servers.includes('@')) {
+    throw new UsageError(
+      'Credentials are not for the command line, which all can read: see --help',
+    );
+  }
+  const cluster = required(options, 'cluster');
+  if (!CLUSTER_NAME.test(cluster)) {
+    throw new UsageError(`--cluster has to be 1 to 64 letters, digits, - and _, not '${cluster}'`);
+  }
+  const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
+  const task = integer(options.task, 'task', 0, 1_000_000);
+  const module = moduleOf(options);
+  const connection = connectionOf(servers);
+  const say = (text: string, data: object): void => {
+    process.stderr.write(json ? `${JSON.stringify(data)}\n` : `allstop: ${text}\n`);
+  };
+  const node = await ClusterNode.start({
+    module,
+    cluster,
+    connection,
+    job,
+    task,
+    slots: job === 'worker' ? slots : 0,
+    version,
+    onEvent: (event) => say(describe(event), event),
+  });
+  const signal = await firstSignal();
+  const running = node.running;
+  if (running > 0) {
+    const text = `${signal}: ${running} functions run here; again to end at once`;
+    say(text, { event: 'leaving', signal, running });
+  }
+  await Promise.race([node.leave(), firstSignal()]);
+  await node.close();
+  const exitCode = signal === 'SIGINT' ? 130 : 143;
+  return { text: '', json: { event: 'ended', signal }, exitCode };
+}
+
+function connectionOf(servers: string) {
+  try {
+    return checkConnectionOptions({ servers, ...credentialsOf(process.env) });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function firstSignal(): Promise<NodeJS.Signals> {
+  return new Promise((settle) => {
+    const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
+    const onSignal = (signal: NodeJS.Signals): void => {
+      for (const each of signals) process.off(each, onSignal);
+      settle(signal);
+    };
+    for (const each of signals) process.on(each, onSignal);
+  });
+}

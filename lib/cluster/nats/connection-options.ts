@@ -1,0 +1,162 @@
+/** Where the servers are, and who we are there. */
+
+import { readFileSync } from 'node:fs';
+import { checkString, invalidType } from '../../arguments.ts';
+import { InvalidArgumentError } from '../../errors.ts';
+
+/** As of the NATS client: files by name, or what would be in them. */
+export type NatsTlsOptions = {
+  caFile?: string | undefined;
+  ca?: string | undefined;
+  certFile?: string | undefined;
+  cert?: string | undefined;
+  keyFile?: string | undefined;
+  key?: string | undefined;
+  /** The server begins with TLS, without a greeting. */
+  handshakeFirst?: boolean | undefined;
+};
+
+export type NatsCredentials = {
+  user?: string | undefined;
+  pass?: string | undefined;
+  token?: string | undefined;
+  /** The seed of an nkey: `SU…`. */
+  nkey?: string | undefined;
+  /** What is in a .creds file. */
+  creds?: string | undefined;
+};
+
+/** Checked, and without anything secret in the addresses. */
+export type NatsConnectionOptions = NatsCredentials & {
+  servers: readonly string[];
+  tls?: NatsTlsOptions | undefined;
+};
+
+type Given = NatsCredentials & {
+  servers?: string | readonly string[] | undefined;
+  tls?: NatsTlsOptions | boolean | undefined;
+};
+
+const CREDENTIALS = ['user', 'pass', 'token', 'nkey', 'creds'] as const;
+const TLS_TEXTS = ['caFile', 'ca', 'certFile', 'cert', 'keyFile', 'key'] as const;
+const DEFAULT_PORT = '4222';
+
+/** Credentials in it are taken out; `hasTls`: it says tls:. */
+function parseServer(server: string): {
+  address: string;
+  hasTls: boolean;
+  user: string;
+  pass: string;
+} {
+  const wrong = (): InvalidArgumentError =>
+    new InvalidArgumentError(
+      'A server has to be an address as nats://host:4222, tls://host:4222 or host:4222' +
+        // What is wrong may be a password.
+        (server.includes('@') ? '' : `, and '${server}' is none`),
+    );
+  const text = server.includes('://') ? server : `nats://${server}`;
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw wrong();
+  }
+  const { protocol, hostname, port, username, password, pathname, search, hash } = url;
+  const isOurs = protocol === 'nats:' || protocol === 'tls:';
+  if (!isOurs || hostname === '' || !['', '/'].includes(pathname) || search + hash !== '') {
+    throw wrong();
+  }
+  return {
+    address: `${hostname}:${port === '' ? DEFAULT_PORT : port}`,
+    hasTls: protocol === 'tls:',
+    user: decodeURIComponent(username),
+    pass: decodeURIComponent(password),
+  };
+}
+
+/**
+ * @throws TypeError (`ERR_INVALID_ARG_TYPE`), InvalidArgumentError: addresses that are none,
+ *   or two ways to log in
+ */
+export function checkConnectionOptions(given: Given): NatsConnectionOptions {
+  const list = typeof given.servers === 'string' ? given.servers.split(',') : given.servers;
+  if (!Array.isArray(list)) {
+    throw invalidType('options.servers', 'of type string or an Array', given.servers);
+  }
+  for (const [at, server] of list.entries()) checkString(`options.servers[${at}]`, server);
+  const servers = (list as string[]).map((each) => parseServer(each.trim()));
+  const [first] = servers;
+  if (first === undefined) throw new InvalidArgumentError('options.servers is empty');
+  const options: NatsConnectionOptions = { servers: servers.map(({ address }) => address) };
+  for (const name of CREDENTIALS) {
+    const value: unknown = given[name];
+    if (value === undefined) continue;
+    // Not with the value: it is secret, whatever it is.
+    if (typeof value !== 'string')
+      throw invalidType(`options.${name}`, 'of type string', undefined);
+    options[name] = value;
+  }
+  const inAddress = servers.find(({ user, pass }) => user !== '' || pass !== '');
+  if (inAddress !== undefined && options.user === undefined) {
+    // A name alone is a token, as in every NATS client.
+    if (inAddress.pass === '') options.token ??= inAddress.user;
+    else {
+      options.user = inAddress.user;
+      options.pass = inAddress.pass;
+    }
+  }
+  if (options.pass !== undefined && options.user === undefined) {
+    throw new InvalidArgumentError('options.pass needs options.user');
+  }
+  const ways = [options.user, options.token, options.nkey, options.creds];
+  if (ways.filter((way) => way !== undefined).length > 1) {
+    throw new InvalidArgumentError('Only one of user, token, nkey and creds can be given');
+  }
+  const tls = checkTls(
+    given.tls,
+    servers.some(({ hasTls }) => hasTls),
+  );
+  if (tls !== undefined) options.tls = tls;
+  return options;
+}
+
+function checkTls(
+  given: NatsTlsOptions | boolean | undefined,
+  isWanted: boolean,
+): NatsTlsOptions | undefined {
+  if (given === undefined || given === false) return isWanted ? {} : undefined;
+  if (given === true) return {};
+  if (typeof given !== 'object' || given === null) {
+    throw invalidType('options.tls', 'of type object or boolean', given);
+  }
+  for (const name of TLS_TEXTS) {
+    if (given[name] !== undefined) checkString(`options.tls.${name}`, given[name]);
+  }
+  return { ...given };
+}
+
+/** The credentials of a worker or a doctor: never on a command line, which all can read. */
+export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?: NatsTlsOptions } {
+  const of = (name: string): string | undefined => {
+    const text = env[`ALLSTOP_NATS_${name}`];
+    return text === undefined || text === '' ? undefined : text;
+  };
+  const fileOf = (name: string): string | undefined => {
+    const path = of(`${name}_FILE`);
+    return path === undefined ? of(name) : readFileSync(path, 'utf8').trim();
+  };
+  const tls: NatsTlsOptions = {};
+  const [ca, cert, key] = [of('CA_FILE'), of('CERT_FILE'), of('KEY_FILE')];
+  if (ca !== undefined) tls.caFile = ca;
+  if (cert !== undefined) tls.certFile = cert;
+  if (key !== undefined) tls.keyFile = key;
+  const found: NatsCredentials & { tls?: NatsTlsOptions } = {
+    user: of('USER'),
+    pass: fileOf('PASS'),
+    token: fileOf('TOKEN'),
+    nkey: fileOf('NKEY'),
+    creds: fileOf('CREDS'),
+  };
+  if (Object.keys(tls).length > 0) found.tls = tls;
+  return found;
+}

@@ -1,0 +1,173 @@
+/**
+ * A connection to NATS that is made again for as long as it is wanted. The client does that
+ * by itself once it has been connected, but gives up in some cases (refused credentials);
+ * and what has gone wrong before the first time it says only to who looks.
+ */
+
+import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
+import { UnavailableError } from '../../errors.ts';
+import { messageOf } from '../../thrown-value.ts';
+import { Timer } from '../../timer.ts';
+import type { NatsConnectionOptions } from './connection-options.ts';
+
+const RETRY_MS = 250;
+const SETTINGS = {
+  maxReconnectAttempts: -1,
+  reconnectTimeWait: 100,
+  reconnectJitter: 50,
+  reconnectJitterTLS: 50,
+  pingInterval: 2_000,
+  maxPingOut: 2,
+  timeout: 3_000,
+  noAsyncTraces: true,
+} as const;
+
+export type ConnectionListener = {
+  /** Connected, or connected again. */
+  onUp(nats: NatsConnection): void;
+  /** Not connected any more; or still not, and why. */
+  onDown(cause: unknown): void;
+  /** The server refuses something: a permission is missing. */
+  onRefused(error: Error): void;
+};
+
+type Nats = typeof import('@nats-io/transport-node');
+
+/** @throws (rejects) UnavailableError: it is not installed */
+export async function load<T>(name: string, imported: () => Promise<T>): Promise<T> {
+  try {
+    return await imported();
+  } catch (error) {
+    throw new UnavailableError(
+      `allstop/nats needs the package ${name}, which cannot be loaded: npm install ` +
+        `@nats-io/transport-node @nats-io/jetstream @nats-io/kv (${messageOf(error)})`,
+      { cause: error },
+    );
+  }
+}
+
+export function clientOptions(nats: Nats, options: NatsConnectionOptions): ConnectionOptions {
+  const { servers, tls, user, pass, token, nkey, creds } = options;
+  const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
+  return {
+    ...SETTINGS,
+    servers: [...servers],
+    ...(tls !== undefined && { tls: tls as NonNullable<ConnectionOptions['tls']> }),
+    ...(user !== undefined && { user }),
+    ...(pass !== undefined && { pass }),
+    ...(token !== undefined && { token }),
+    ...(nkey !== undefined && { authenticator: nats.nkeyAuthenticator(bytesOf(nkey)) }),
+    ...(creds !== undefined && { authenticator: nats.credsAuthenticator(bytesOf(creds)) }),
+  };
+}
+
+export class Connection {
+  readonly #options: NatsConnectionOptions;
+  readonly #name: string;
+  readonly #listener: ConnectionListener;
+  #nats: NatsConnection | undefined;
+  #isUp = false;
+  #isClosed = false;
+  #retry: { timer: Timer; resolve: () => void } | undefined;
+  readonly #over: Promise<void>;
+
+  /** `name`: what the server's monitoring calls it. */
+  constructor(name: string, options: NatsConnectionOptions, listener: ConnectionListener) {
+    this.#name = name;
+    this.#options = options;
+    this.#listener = listener;
+    this.#over = this.#run();
+  }
+
+  /** Undefined: there is no connection now. */
+  get nats(): NatsConnection | undefined {
+    return this.#isUp ? this.#nats : undefined;
+  }
+
+  /** False: there is no connection, and nothing was sent. */
+  publish(subject: string, payload: Uint8Array, reply?: string): boolean {
+    const { nats } = this;
+    if (nats === undefined || nats.isClosed()) return false;
+    nats.publish(subject, payload, reply === undefined ? {} : { reply });
+    return true;
+  }
+
+  /** Resolves when what was published has been sent, as far as that is possible. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#retry?.timer.clear();
+    this.#retry?.resolve();
+    const nats = this.#nats;
+    if (this.#isUp) {
+      const drained = nats?.drain().catch(() => {});
+      const tooLate = new Promise<void>((resolve) => {
+        const timer = new Timer(1_000, resolve);
+        void drained?.then(() => timer.clear());
+      });
+      await Promise.race([drained, tooLate]);
+    }
+    await nats?.close().catch(() => {});
+    await this.#over;
+  }
+
+  async #run(): Promise<void> {
+    let client: Nats;
+    try {
+      client = await load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
+    } catch (error) {
+      this.#listener.onDown(error);
+      return;
+    }
+    while (!this.#isClosed) {
+      try {
+        const options = clientOptions(client, this.#options);
+        this.#nats = await client.connect({ ...options, name: this.#name });
+      } catch (error) {
+        if (!this.#isClosed) this.#listener.onDown(error);
+        await this.#delay();
+        continue;
+      }
+      await this.#follow(this.#nats);
+      if (!this.#isClosed) await this.#delay();
+    }
+  }
+
+  async #follow(nats: NatsConnection): Promise<void> {
+    if (this.#isClosed) {
+      await nats.close();
+      return;
+    }
+    let lastError: unknown;
+    const up = (): void => {
+      this.#isUp = true;
+      this.#listener.onUp(nats);
+    };
+    const down = (cause: unknown): void => {
+      this.#isUp = false;
+      if (!this.#isClosed) this.#listener.onDown(cause);
+    };
+    const watch = async (): Promise<void> => {
+      for await (const status of nats.status()) {
+        if (this.#isClosed) continue;
+        if (status.type === 'disconnect') down(lastError ?? new Error('The connection was lost'));
+        else if (status.type === 'reconnect') up();
+        else if (status.type === 'error') {
+          lastError = status.error;
+          this.#listener.onRefused(status.error);
+        }
+      }
+    };
+    const watching = watch();
+    up();
+    const error = await nats.closed();
+    await watching;
+    down(error ?? lastError ?? new Error('The connection was closed'));
+  }
+
+  #delay(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#retry = { timer: new Timer(RETRY_MS, resolve), resolve };
+    });
+  }
+}

@@ -1,0 +1,143 @@
+/** The tasks that a cluster is to have, and which node is which of them. */
+
+import type { ClusterSpec } from '../cluster-spec.ts';
+import type { TaskReadiness } from '../strategy.ts';
+import type { Session } from './session.ts';
+import type { NodeInfo } from './wire.ts';
+
+export type Job = 'worker' | 'ps';
+/** Of a spec's jobs those that nodes can have: an evaluator has no part in it, as in TensorFlow. */
+const JOBS: readonly Job[] = ['worker', 'ps'];
+
+/** A place in the cluster, whether a node has taken it or not. */
+export class Task {
+  readonly job: Job;
+  readonly index: number;
+  /** The host that it should be on, as far as anybody has said. */
+  readonly address: string | undefined;
+  session: Session | undefined;
+  #phase = 'unregistered';
+  #since = new Date();
+  #cause: string | undefined;
+  #remedy: string | undefined;
+  /** Of the node that was there last. */
+  host: string | undefined;
+  pid: number | undefined;
+  /** Of all nodes that were there. */
+  completed = 0;
+  restarts = 0;
+
+  constructor(job: Job, index: number, address?: string) {
+    this.job = job;
+    this.index = index;
+    this.address = address;
+  }
+
+  get phase(): string {
+    return this.#phase;
+  }
+
+  /** False: nothing is different. */
+  enter(phase: string, cause?: string, remedy?: string): boolean {
+    if (phase === this.#phase && cause === this.#cause && remedy === this.#remedy) return false;
+    if (phase !== this.#phase) this.#since = new Date();
+    this.#phase = phase;
+    this.#cause = cause;
+    this.#remedy = remedy;
+    return true;
+  }
+
+  get isReady(): boolean {
+    return this.session !== undefined && this.#phase === 'ready';
+  }
+
+  get readiness(): TaskReadiness {
+    const { job, index: task, address, host, pid, isReady: ready } = this;
+    const report: TaskReadiness = { job, task, ready, phase: this.#phase, since: this.#since };
+    if (address !== undefined) report.address = address;
+    if (host !== undefined) report.host = host;
+    if (pid !== undefined) report.pid = pid;
+    if (this.#cause !== undefined) report.cause = this.#cause;
+    if (this.#remedy !== undefined) report.remedy = this.#remedy;
+    return report;
+  }
+}
+
+export class Tasks {
+  readonly #tasks = new Map<string, Task>();
+  /** Nobody else is let in. */
+  readonly #isClosed: boolean;
+  readonly #minWorkers: number;
+
+  constructor(expect: ClusterSpec | undefined, minWorkers: number) {
+    this.#isClosed = expect !== undefined;
+    this.#minWorkers = minWorkers;
+    for (const job of JOBS) {
+      if (!expect?.jobs.includes(job)) continue;
+      for (const index of expect.taskIndices(job)) {
+        this.#add(new Task(job, index, expect.taskAddress(job, index)));
+      }
+    }
+    const free = expect === undefined ? minWorkers : 0;
+    for (let index = 0; index < free; index += 1) this.#add(new Task('worker', index));
+  }
+
+  get all(): Task[] {
+    return [...this.#tasks.values()];
+  }
+
+  get areReady(): boolean {
+    const { all } = this;
+    if (this.#isClosed) return all.every((task) => task.isReady);
+    const workers = all.filter(({ job, isReady }) => job === 'worker' && isReady);
+    return workers.length >= this.#minWorkers;
+  }
+
+  worker(index: number): Task | undefined {
+    return this.#tasks.get(`worker:${index}`);
+  }
+
+  /** The place that this node wants, or is to have; or why there is none. */
+  find(info: NodeInfo): Task | { why: string; remedy: string } {
+    const { job, task: wanted } = info;
+    if (wanted !== undefined) {
+      const task = this.#tasks.get(`${job}:${wanted}`);
+      if (task !== undefined) return task;
+      if (!this.#isClosed) return this.#add(new Task(job, wanted));
+      return {
+        why: `${job}:${wanted} is not in the ClusterSpec`,
+        remedy: 'give the worker a task of the spec, or put it into the spec',
+      };
+    }
+    const free = this.all.filter((each) => each.job === job && each.session === undefined);
+    const known = free.find(({ address }) => address !== undefined && isOf(address, info));
+    const [first] = free;
+    if (known !== undefined) return known;
+    if (first !== undefined) return first;
+    if (this.#isClosed) {
+      return {
+        why: `the ClusterSpec has no free task of the job '${job}'`,
+        remedy: 'end a worker, or put one more into the spec',
+      };
+    }
+    let index = 0;
+    while (this.#tasks.has(`${job}:${index}`)) index += 1;
+    return this.#add(new Task(job, index));
+  }
+
+  #add(task: Task): Task {
+    this.#tasks.set(`${task.job}:${task.index}`, task);
+    return task;
+  }
+}
+
+/** The host of an address, without its port. */
+export function hostOf(address: string): string {
+  const match = /^(?:\[(?<v6>[^\]]+)\]|(?<host>[^:]*))(?::\d+)?$/.exec(address);
+  return match?.groups?.['v6'] ?? match?.groups?.['host'] ?? address;
+}
+
+function isOf(address: string, { host, addresses }: NodeInfo): boolean {
+  const wanted = hostOf(address).toLowerCase();
+  return wanted === host.toLowerCase() || addresses.includes(wanted);
+}

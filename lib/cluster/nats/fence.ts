@@ -1,0 +1,91 @@
+/**
+ * One coordinator a cluster: the newest. Who has the key `run` of the cluster's bucket has
+ * the cluster; its token is greater than that of every run before, so that whoever meets an
+ * older one knows it. The bucket is the only thing that is kept in JetStream.
+ */
+
+import type { KV } from '@nats-io/kv';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { FailedPreconditionError } from '../../errors.ts';
+import { load } from './connection.ts';
+
+export type Run = { run: string; token: number; host: string; pid: number; since: string };
+
+const KEY = 'run';
+export const bucketOf = (cluster: string): string => `allstop_${cluster}`;
+
+export class Fence {
+  readonly #cluster: string;
+  readonly #replicas: number;
+  readonly #own: Omit<Run, 'token'>;
+  /** Undefined until the cluster has been ours. */
+  token: number | undefined;
+
+  constructor(cluster: string, replicas: number, own: Omit<Run, 'token'>) {
+    this.#cluster = cluster;
+    this.#replicas = replicas;
+    this.#own = own;
+  }
+
+  /**
+   * Takes the cluster, or makes sure that it still is ours. A store that was wiped has
+   * forgotten it, and is told again.
+   *
+   * @throws (rejects) FailedPreconditionError: a newer run has it; what JetStream says
+   */
+  async hold(nats: NatsConnection): Promise<number> {
+    const kv = await this.#open(nats);
+    for (;;) {
+      const entry = await kv.get(KEY);
+      const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
+      if (there?.run === this.#own.run) return (this.token = there.token);
+      if (this.token !== undefined && there !== undefined && there.token > this.token) {
+        throw takenOver(this.#cluster, there);
+      }
+      const token = this.token ?? Math.max(Date.now(), (there?.token ?? 0) + 1);
+      const value = JSON.stringify({ ...this.#own, token });
+      try {
+        if (entry === null) await kv.create(KEY, value);
+        else await kv.update(KEY, value, entry.revision);
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        continue; // another was quicker
+      }
+      this.token = token;
+      return token;
+    }
+  }
+
+  async #open(nats: NatsConnection): Promise<KV> {
+    const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+    const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
+    const manager = new Kvm(jetstream(nats));
+    return await manager.create(bucketOf(this.#cluster), { history: 1, replicas: this.#replicas });
+  }
+}
+
+export function takenOver(cluster: string, by?: Run): FailedPreconditionError {
+  const who = by === undefined ? '' : `, of ${by.host} (pid ${by.pid})`;
+  return new FailedPreconditionError(`A newer run has taken over the cluster '${cluster}'${who}`);
+}
+
+function parseRun(bytes: Uint8Array): Run | undefined {
+  try {
+    const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<Run> | null;
+    const { run, token, host, pid, since } = value ?? {};
+    const isRun =
+      typeof run === 'string' &&
+      Number.isSafeInteger(token) &&
+      typeof host === 'string' &&
+      typeof pid === 'number' &&
+      typeof since === 'string';
+    return isRun ? (value as Run) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The stream's last sequence is another than was expected. */
+function isConflict(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 10071;
+}

@@ -1,0 +1,218 @@
+/**
+ * A channel that neither loses, doubles nor reorders messages, over one that may do all
+ * three: core NATS while a connection breaks. Both ends have one.
+ *
+ * 1. Frames are numbered from 1. What was sent stays in `#unacked` until the other end has
+ *    said that it has it.
+ * 2. A frame is taken only when it is the next; any other is dropped, and the other end told
+ *    what is missing. So whatever arrives, messages are whole and in order.
+ * 3. Frames are sent again when the connection is back, when the other end says that some
+ *    are missing, and when nothing has been acknowledged for a while.
+ * 4. At most WINDOW_BYTES are on their way; the rest waits here. (A server that has to keep
+ *    more for one client than it likes cuts it off.)
+ */
+
+import { Timer } from '../../timer.ts';
+
+const KIND = { data: 1, ack: 2, missing: 3 } as const;
+const HEADER_BYTES = 14;
+const WINDOW_BYTES = 8 * 1024 * 1024;
+const WINDOW_FRAMES = 4_096;
+/** So many frames are acknowledged at once; fewer, when nothing has gone the other way. */
+const ACK_FRAMES = 64;
+const ACK_MS = 20;
+const RESEND_MS = 1_000;
+const LONGEST_RESEND_MS = 8_000;
+const LONGEST_MESSAGE_BYTES = 1024 ** 3;
+
+export type LinkOptions = {
+  /** A frame longer than this is not sent. */
+  maxFrameBytes: number;
+  /** Puts a frame on its way; false: there is no connection. */
+  send(frame: Uint8Array): boolean;
+  onMessage(message: Buffer): void;
+};
+
+type Sent = { seq: number; frame: Buffer };
+
+export class Link {
+  readonly #options: LinkOptions;
+  #lastSeq = 0;
+  #unacked: Sent[] = [];
+  #unackedBytes = 0;
+  readonly #backlog: Sent[] = [];
+  /** What was taken last. */
+  #taken = 0;
+  /** What the other end was told of that. */
+  #toldTaken = 0;
+  /** After this one something is missing, and the other end was told so. */
+  #toldMissing = -1;
+  #parts: Buffer[] = [];
+  #partsBytes = 0;
+  #ackTimer: Timer | undefined;
+  #resendTimer: Timer | undefined;
+  #resendMs = RESEND_MS;
+  #onDrained: (() => void) | undefined;
+  #isClosed = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  /** Sends a message, sooner or later. */
+  post(message: Uint8Array): void {
+    if (this.#isClosed) return;
+    const longest = this.#options.maxFrameBytes - HEADER_BYTES;
+    for (let at = 0; at === 0 || at < message.byteLength; at += longest) {
+      const part = message.subarray(at, at + longest);
+      const frame = Buffer.allocUnsafe(HEADER_BYTES + part.byteLength);
+      frame[0] = KIND.data;
+      frame[1] = at + longest < message.byteLength ? 1 : 0; // more of it follows
+      frame.writeUIntBE(++this.#lastSeq, 2, 6);
+      frame.set(part, HEADER_BYTES);
+      this.#backlog.push({ seq: this.#lastSeq, frame });
+    }
+    this.#advance();
+  }
+
+  /** Whether nothing is left to be acknowledged. */
+  get isDrained(): boolean {
+    return this.#unacked.length === 0 && this.#backlog.length === 0;
+  }
+
+  /** Resolves when the other end has everything, or the link is closed. */
+  drained(): Promise<void> {
+    if (this.isDrained || this.#isClosed) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onDrained = resolve;
+    });
+  }
+
+  /** A frame from the other end. False: it is none. */
+  receive(frame: Uint8Array): boolean {
+    if (this.#isClosed) return true;
+    const buffer = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
+    if (buffer.length < HEADER_BYTES) return false;
+    const kind = buffer[0];
+    const seq = buffer.readUIntBE(2, 6);
+    const ack = buffer.readUIntBE(8, 6);
+    const isOurs = kind === KIND.data || kind === KIND.ack || kind === KIND.missing;
+    if (!isOurs || ack > this.#lastSeq) return false;
+    this.#onAck(ack);
+    if (kind === KIND.missing) this.#resend();
+    if (kind !== KIND.data) return true;
+    if (seq !== this.#taken + 1) {
+      this.#onUnexpected(seq);
+      return true;
+    }
+    this.#taken = seq;
+    this.#onPart(buffer.subarray(HEADER_BYTES), buffer[1] === 1);
+    this.#ackSoon();
+    return true;
+  }
+
+  /** The connection is back. */
+  resume(): void {
+    this.#resendMs = RESEND_MS;
+    this.#resend();
+    this.#tell(KIND.ack);
+  }
+
+  /** The other end is told what has been taken; what is not acknowledged is given up. */
+  close(): void {
+    if (this.#isClosed) return;
+    if (this.#toldTaken !== this.#taken) this.#tell(KIND.ack);
+    this.#isClosed = true;
+    this.#ackTimer?.clear();
+    this.#resendTimer?.clear();
+    this.#unacked = [];
+    this.#backlog.length = 0;
+    this.#parts = [];
+    this.#onDrained?.();
+  }
+
+  #onPart(part: Buffer, hasMore: boolean): void {
+    if (!hasMore && this.#parts.length === 0) {
+      this.#options.onMessage(part);
+      return;
+    }
+    this.#parts.push(part);
+    this.#partsBytes += part.length;
+    if (hasMore && this.#partsBytes < LONGEST_MESSAGE_BYTES) return;
+    const message = Buffer.concat(this.#parts);
+    this.#parts = [];
+    this.#partsBytes = 0;
+    if (!hasMore) this.#options.onMessage(message);
+  }
+
+  /** One that we have: our word of it was lost. One that is too early: something was. */
+  #onUnexpected(seq: number): void {
+    if (seq <= this.#taken) this.#ackSoon();
+    else if (this.#toldMissing !== this.#taken) {
+      this.#toldMissing = this.#taken;
+      this.#tell(KIND.missing);
+    }
+  }
+
+  #onAck(ack: number): void {
+    let count = 0;
+    for (const { seq, frame } of this.#unacked) {
+      if (seq > ack) break;
+      this.#unackedBytes -= frame.length;
+      count += 1;
+    }
+    if (count === 0) return;
+    this.#unacked.splice(0, count);
+    this.#resendMs = RESEND_MS;
+    this.#resendTimer?.clear();
+    this.#resendTimer = undefined;
+    this.#advance();
+    if (this.isDrained) this.#onDrained?.();
+  }
+
+  #advance(): void {
+    let count = 0;
+    for (const sent of this.#backlog) {
+      const isFull = this.#unacked.length >= WINDOW_FRAMES || this.#unackedBytes >= WINDOW_BYTES;
+      if (isFull) break;
+      count += 1;
+      this.#unacked.push(sent);
+      this.#unackedBytes += sent.frame.length;
+      this.#send(sent.frame);
+    }
+    this.#backlog.splice(0, count);
+    if (this.#unacked.length > 0) this.#watch();
+  }
+
+  #send(frame: Buffer): boolean {
+    frame.writeUIntBE(this.#taken, 8, 6);
+    this.#toldTaken = this.#taken;
+    this.#ackTimer?.clear();
+    this.#ackTimer = undefined;
+    return this.#options.send(frame);
+  }
+
+  #tell(kind: number): void {
+    const frame = Buffer.alloc(HEADER_BYTES);
+    frame[0] = kind;
+    this.#send(frame);
+  }
+
+  #ackSoon(): void {
+    if (this.#taken - this.#toldTaken >= ACK_FRAMES) this.#tell(KIND.ack);
+    else this.#ackTimer ??= new Timer(ACK_MS, () => this.#tell(KIND.ack));
+  }
+
+  #resend(): void {
+    for (const { frame } of this.#unacked) if (!this.#send(frame)) break;
+    if (this.#unacked.length > 0) this.#watch();
+  }
+
+  #watch(): void {
+    this.#resendTimer ??= new Timer(this.#resendMs, () => {
+      this.#resendTimer = undefined;
+      this.#resendMs = Math.min(this.#resendMs * 2, LONGEST_RESEND_MS);
+      this.#resend();
+    });
+  }
+}

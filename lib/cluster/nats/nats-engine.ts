@@ -1,0 +1,697 @@
+/**
+ * The coordinator's side of a cluster on many machines: which nodes there are, and who gets
+ * which closure.
+ *
+ * 1. The coordinator has every closure that is not settled. What the server or a node loses
+ *    is sent again from here; so nothing that is kept in the server has to be trusted.
+ * 2. A node has a closure through one session, and a session has one node. When a session is
+ *    over, nothing of it is heard any more, and what was sent through it is `lost`.
+ * 3. A session is over when its node says so, when nobody listens at the node's subject for
+ *    ABSENT_MS, or when it has not answered MAX_MISSED probes in a row; only while we are
+ *    connected ourselves.
+ * 4. Nothing is sent before the cluster is ours (fence.ts), and nothing after it is
+ *    another's.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { debuglog } from 'node:util';
+import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
+import { nameProcess } from '../../stop-record.ts';
+import { messageOf } from '../../thrown-value.ts';
+import { Timer } from '../../timer.ts';
+import type { Closure } from '../closure.ts';
+import { applyStop, type StopMessage, stopMessage } from '../local/stop-relay.ts';
+import type {
+  Cancellation,
+  Engine,
+  ReadinessReport,
+  StrategyHost,
+  WorkerInfo,
+} from '../strategy.ts';
+import { Connection } from './connection.ts';
+import { explainFailure } from './connection-failure.ts';
+import { definitionOf } from './definition.ts';
+import { type Task, Tasks } from './expected.ts';
+import { Fence, takenOver } from './fence.ts';
+import type { NatsStrategy } from './nats-strategy.ts';
+import { Session } from './session.ts';
+import { Subjects } from './subjects.ts';
+import {
+  json,
+  type NodeInfo,
+  type NodeStatus,
+  PROTOCOL,
+  packStop,
+  parseControl,
+  parseProbeAnswer,
+  unpackStop,
+} from './wire.ts';
+
+const log = debuglog('allstop');
+
+/** A node has so much to do in advance on each thread, as far as that can be told. */
+const AHEAD_US = 10_000;
+const MAX_AHEAD = 512;
+const PROBE_MS = 100;
+/** Of a node that has nothing to do. */
+const IDLE_PROBE_MS = 1_000;
+const PROBE_TIMEOUT_MS = 1_000;
+const MAX_MISSED = 3;
+const ABSENT_MS = 500;
+/** As long after our own connection is back others may still be on their way. */
+const REJOIN_MS = 3_000;
+const HOLD_RETRY_MS = 1_000;
+/** How much of a machine's memory a thread needs at least. */
+const BYTES_PER_SLOT = 32 * 1024 * 1024;
+const MAX_FRAME_BYTES = 256 * 1024;
+
+export class NatsEngine implements Engine {
+  readonly #host: StrategyHost;
+  readonly #strategy: NatsStrategy;
+  readonly #subjects: Subjects;
+  readonly #run = randomUUID();
+  readonly #fence: Fence;
+  readonly #tasks: Tasks;
+  readonly #sessions = new Map<string, Session>();
+  readonly #byNode = new Map<string, Session>();
+  readonly #connection: Connection;
+  #subscribed: NatsConnection | undefined;
+  readonly #subscriptions: Subscription[] = [];
+  #upSince = 0;
+  #phase = 'connecting';
+  #trouble: { cause?: string; remedy?: string } = {};
+  #unavailable: Timer | undefined;
+  #holdRetry: Timer | undefined;
+  #isHolding = false;
+  #probing: Timer | undefined;
+  #definition: string | undefined;
+  #functions: readonly string[] | undefined;
+  readonly #durations = new Map<string, number>();
+  #isPumpDue = false;
+  #isOver = false;
+  #isStopTold = false;
+  #dropped = 0;
+
+  constructor(host: StrategyHost, strategy: NatsStrategy) {
+    this.#host = host;
+    this.#strategy = strategy;
+    this.#subjects = new Subjects(strategy.cluster);
+    const since = new Date().toISOString();
+    const own = { run: this.#run, host: hostname(), pid: process.pid, since };
+    this.#fence = new Fence(strategy.cluster, strategy.replicas, own);
+    this.#tasks = new Tasks(strategy.expect, strategy.minWorkers);
+    this.#awaitConnection();
+    this.#connection = new Connection(`allstop ${strategy.cluster}`, strategy.connection, {
+      onUp: (nats) => this.#onUp(nats),
+      onDown: (cause) => this.#onDown(cause),
+      onRefused: (error) => log('%s: the server refuses: %s', strategy.cluster, error.message),
+    });
+    host.coordinator.signal.addEventListener('abort', () => this.#onOwnStop());
+    void this.#define();
+  }
+
+  get functions(): readonly string[] | undefined {
+    return this.#functions;
+  }
+
+  get indexes(): number[] {
+    return this.#tasks.all
+      .filter(({ job, session }) => job === 'worker' && session !== undefined)
+      .map(({ index }) => index);
+  }
+
+  get workers(): WorkerInfo[] {
+    return this.#tasks.all
+      .filter(({ host }) => host !== undefined)
+      .map((task) => {
+        const { session } = task;
+        return {
+          job: task.job,
+          task: task.index,
+          state: stateOf(task),
+          host: task.host ?? '',
+          pid: task.pid ?? 0,
+          running: session?.running ?? 0,
+          completed: task.completed + (session?.completed ?? 0),
+          restarts: task.restarts + (session?.status.restarts ?? 0),
+        };
+      });
+  }
+
+  report(): ReadinessReport {
+    const ready = this.#phase === 'ready' && this.#tasks.areReady;
+    const tasks = this.#tasks.all.map(({ readiness }) => readiness);
+    return { ready, engine: { phase: this.#phase, ...this.#trouble }, tasks };
+  }
+
+  /** The connection keeps the program alive until the cluster is closed. */
+  setNeeded(): void {}
+
+  wake(): void {
+    if (this.#isPumpDue) return;
+    this.#isPumpDue = true;
+    queueMicrotask(() => {
+      this.#isPumpDue = false;
+      this.#pump();
+    });
+  }
+
+  cancel(closure: Closure, cancellation: Cancellation): void {
+    for (const session of this.#sessions.values()) {
+      if (!session.has(closure)) continue;
+      session.cancel(closure, cancellation);
+      return;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true;
+    this.#clearTimers();
+    const sessions = [...this.#sessions.values()];
+    for (const session of sessions) session.post(['end']);
+    if (this.#connection.nats !== undefined) await this.#inTime(sessions);
+    for (const session of sessions) session.link.close();
+    for (const task of this.#tasks.all) {
+      task.session = undefined;
+      task.enter('closed');
+    }
+    await this.#connection.close();
+  }
+
+  /** Until the nodes have it that all is over; one that is silent is not waited for. */
+  async #inTime(sessions: Session[]): Promise<void> {
+    let timer: Timer | undefined;
+    const tooLate = new Promise<void>((resolve) => {
+      timer = new Timer(1_000, resolve);
+    });
+    await Promise.race([tooLate, Promise.all(sessions.map(({ link }) => link.drained()))]);
+    timer?.clear();
+  }
+
+  #clearTimers(): void {
+    this.#unavailable?.clear();
+    this.#holdRetry?.clear();
+    this.#probing?.clear();
+    this.#probing = undefined;
+  }
+
+  #fail(error: Error): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#clearTimers();
+    this.#enter('failed', { cause: error.message });
+    this.#host.failed(error);
+    for (const session of this.#sessions.values()) session.post(['end']);
+  }
+
+  #enter(phase: string, trouble: { cause?: string; remedy?: string } = {}): void {
+    this.#phase = phase;
+    this.#trouble = trouble;
+    this.#host.changed();
+  }
+
+  // ---------------------------------------------------------------- the servers
+
+  #awaitConnection(): void {
+    const { unavailableAfterMs } = this.#strategy;
+    this.#unavailable ??= new Timer(unavailableAfterMs, () => {
+      const why = this.#trouble.cause === undefined ? '' : `: ${this.#trouble.cause}`;
+      this.#fail(
+        new UnavailableError(
+          `The NATS servers were not available for ${unavailableAfterMs} ms${why}`,
+        ),
+      );
+    });
+  }
+
+  #onUp(nats: NatsConnection): void {
+    if (this.#isOver) return;
+    this.#upSince = performance.now();
+    if (this.#subscribed !== nats) {
+      this.#subscribed = nats;
+      this.#subscribe(nats);
+    }
+    this.#enter('jetstream');
+    void this.#hold(nats);
+  }
+
+  #onDown(cause: unknown): void {
+    if (this.#isOver) return;
+    this.#probing?.clear();
+    this.#probing = undefined;
+    this.#holdRetry?.clear();
+    this.#awaitConnection();
+    if (cause instanceof UnavailableError) this.#fail(cause);
+    else this.#enter('connecting', explainFailure(cause));
+  }
+
+  #subscribe(nats: NatsConnection): void {
+    const { hello, up, stop, report, who } = this.#subjects;
+    const listen = (subject: string, onMessage: (message: Msg) => void): void => {
+      const callback = (error: Error | null, message: Msg): void => {
+        if (error === null) onMessage(message);
+        else log('%s: %s', this.#strategy.cluster, error.message);
+      };
+      this.#subscriptions.push(nats.subscribe(subject, { callback }));
+    };
+    this.#subscriptions.length = 0;
+    listen(hello, ({ data }) => this.#onHello(data));
+    listen(up.call(this.#subjects, '*'), ({ subject, data }) => this.#onFrame(subject, data));
+    listen(stop.call(this.#subjects, this.#run), ({ data }) => this.#onStopBroadcast(data));
+    listen(who, ({ data }) => this.#onWho(data));
+    listen(report, (message) => {
+      message.respond(json({ run: this.#run, report: this.report() }));
+    });
+  }
+
+  /** Another coordinator. */
+  #onWho(data: Uint8Array): void {
+    const who = parseControl(data, 'who');
+    if (who === undefined || who.run === this.#run || this.#fence.token === undefined) return;
+    if (who.token > this.#fence.token) this.#fail(takenOver(this.#strategy.cluster));
+  }
+
+  /** Makes sure that the cluster is ours; again whenever the connection is back. */
+  async #hold(nats: NatsConnection): Promise<void> {
+    if (this.#isHolding) return;
+    this.#isHolding = true;
+    try {
+      const token = await this.#fence.hold(nats);
+      if (this.#isOver) return;
+      this.#unavailable?.clear();
+      this.#unavailable = undefined;
+      if (this.#connection.nats === nats) this.#onHeld(token);
+    } catch (error) {
+      if (this.#isOver) return;
+      if (error instanceof FailedPreconditionError || error instanceof UnavailableError) {
+        this.#fail(error);
+        return;
+      }
+      this.#enter('jetstream', explainFailure(error));
+      this.#holdRetry = new Timer(HOLD_RETRY_MS, () => {
+        const again = this.#connection.nats;
+        if (again !== undefined) void this.#hold(again);
+      });
+    } finally {
+      this.#isHolding = false;
+    }
+  }
+
+  #onHeld(token: number): void {
+    this.#enter('ready');
+    this.#publish(this.#subjects.who, json({ kind: 'who', run: this.#run, token }));
+    for (const session of this.#sessions.values()) {
+      session.missed = 0;
+      session.absentSince = undefined;
+      session.link.resume();
+    }
+    this.#probe();
+    this.wake();
+  }
+
+  #publish(subject: string, payload: Uint8Array): boolean {
+    return this.#connection.publish(subject, payload);
+  }
+
+  // ---------------------------------------------------------------- the nodes
+
+  async #define(): Promise<void> {
+    this.#definition = await definitionOf(this.#strategy.module);
+  }
+
+  #onHello(data: Uint8Array): void {
+    const { token } = this.#fence;
+    if (this.#isOver || token === undefined || this.#definition === undefined) return;
+    const hello = parseControl(data, 'hello');
+    if (hello === undefined) {
+      this.#drop('a hello');
+      return;
+    }
+    const { info } = hello;
+    const known = this.#byNode.get(info.node);
+    if (known !== undefined) {
+      if (info.session === known.id) {
+        known.link.resume();
+        return;
+      }
+      if (!known.isConfirmed) {
+        this.#welcome(known, token);
+        return;
+      }
+      this.#lose(known, 'has left its session');
+    }
+    const task = this.#tasks.find(info);
+    if ('why' in task) {
+      this.#refuse(info, token, 'not-expected', `${task.why}: ${task.remedy}`);
+      return;
+    }
+    if (task.session !== undefined) {
+      const by = `${task.session.info.host} (pid ${task.session.info.pid})`;
+      const why = `${task.job}:${task.index} is taken by ${by}; it is free when that has ended`;
+      this.#refuse(info, token, 'task-taken', why);
+      return;
+    }
+    const { host, pid } = info;
+    task.host = host;
+    task.pid = pid;
+    const problem = this.#problemOf(info);
+    if (problem !== undefined) {
+      const [phase, cause, remedy] = problem;
+      if (task.enter(phase, cause, remedy)) this.#host.changed();
+      this.#refuse(info, token, phase, `${cause}: ${remedy}`);
+      return;
+    }
+    this.#begin(task, info, token);
+  }
+
+  #problemOf(info: NodeInfo): [phase: string, cause: string, remedy: string] | undefined {
+    const { protocol, version, definition, slots, freeMemory, host } = info;
+    if (protocol !== PROTOCOL) {
+      return [
+        'version-mismatch',
+        `the worker speaks protocol ${protocol} (allstop ${version}), the coordinator ${PROTOCOL}`,
+        'install the same version of allstop on both',
+      ];
+    }
+    if (definition !== this.#definition) {
+      return [
+        'definition-mismatch',
+        `the worker's module is not the coordinator's: ${definition.slice(0, 12)} there, ` +
+          `${this.#definition?.slice(0, 12)} here`,
+        'deploy the same file, and start the worker again',
+      ];
+    }
+    if (freeMemory < slots * BYTES_PER_SLOT) {
+      const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MB`;
+      return [
+        'insufficient-resources',
+        `${host} has ${megabytes(freeMemory)} of free memory, and ${slots} threads need ${megabytes(slots * BYTES_PER_SLOT)}`,
+        'start the worker with fewer --slots, or free memory',
+      ];
+    }
+    return undefined;
+  }
+
+  #begin(task: Task, info: NodeInfo, token: number): void {
+    const id = randomUUID();
+    const subject = this.#subjects.down(id);
+    const maxPayload = this.#connection.nats?.info?.max_payload ?? MAX_FRAME_BYTES;
+    const session = new Session(
+      id,
+      info,
+      task.index,
+      this.#host,
+      {
+        maxFrameBytes: Math.min(MAX_FRAME_BYTES, maxPayload),
+        send: (frame) => this.#publish(subject, frame),
+      },
+      {
+        onStatus: (from, status) => this.#onStatus(task, from, status),
+        onFree: () => this.#pump(),
+        onResult: (name, us) => this.#measure(name, us),
+        onStop: (_, stop) => this.#onNodeStop(stop),
+        onFailed: (from, error) => this.#onNodeFailed(task, from, error),
+        onMalformed: () => this.#drop('a message'),
+      },
+    );
+    task.session = session;
+    task.enter('connecting');
+    this.#sessions.set(id, session);
+    this.#byNode.set(info.node, session);
+    nameProcess(info.pid, { worker: `${task.job}:${task.index}`, host: info.host });
+    log(
+      '%s: %s:%d is %s (pid %d)',
+      this.#strategy.cluster,
+      task.job,
+      task.index,
+      info.host,
+      info.pid,
+    );
+    this.#welcome(session, token);
+    this.#host.changed();
+  }
+
+  #welcome(session: Session, token: number): void {
+    const { cancelGraceMs } = this.#host;
+    const welcome = {
+      kind: 'welcome',
+      run: this.#run,
+      token,
+      session: session.id,
+      task: session.task,
+      cancelGraceMs,
+    };
+    this.#publish(this.#subjects.node(session.info.node), json(welcome));
+    const stop = stopMessage(this.#host.coordinator);
+    if (stop !== undefined) session.post(['stopped', withHost(stop)]);
+    else if (session.info.job === 'worker') {
+      this.#host.prepare(session.task);
+      this.#prepare(session);
+    }
+  }
+
+  #refuse(info: NodeInfo, token: number, phase: string, why: string): void {
+    const refused = { kind: 'refused', run: this.#run, token, phase, why };
+    this.#publish(this.#subjects.node(info.node), json(refused));
+  }
+
+  #onFrame(subject: string, data: Uint8Array): void {
+    const session = this.#sessions.get(subject.slice(subject.lastIndexOf('.') + 1));
+    if (session === undefined) return; // it is over
+    session.missed = 0;
+    session.absentSince = undefined;
+    if (!session.link.receive(data)) this.#drop('a frame');
+  }
+
+  #onStatus(task: Task, session: Session, { phase, cause, functions }: NodeStatus): void {
+    if (task.session !== session) return;
+    if (functions !== undefined) this.#functions ??= functions;
+    const remedy =
+      cause === undefined ? undefined : 'see the cause, and the output of the worker there';
+    task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
+    this.#host.changed();
+    this.#pump();
+  }
+
+  #onNodeFailed(task: Task, session: Session, error: unknown): void {
+    if (task.session !== session) return;
+    session.status = { ...session.status, capacity: 0 };
+    task.enter('failed', messageOf(error), 'correct it, and start the worker again');
+    this.#lose(session, 'has failed', error);
+    const isHopeless = this.#tasks.all.every(
+      (each) => each.job !== 'worker' || each.session === undefined,
+    );
+    if (isHopeless && error instanceof Error) this.#fail(error);
+  }
+
+  /** `how`: "has ended". */
+  #lose(session: Session, how: string, cause?: unknown): void {
+    if (!this.#sessions.delete(session.id)) return;
+    const { info, task: index } = session;
+    this.#byNode.delete(info.node);
+    const task = this.#tasks.all.find((each) => each.session === session) as Task;
+    const name = `${info.job}:${index}`;
+    const error = new UnavailableError(
+      `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
+      cause === undefined ? {} : { cause },
+    );
+    const wasReady = task.isReady;
+    task.session = undefined;
+    task.completed += session.completed;
+    task.restarts += session.status.restarts + 1;
+    if (task.phase !== 'failed') task.enter('lost', error.message, 'start the worker again');
+    // It may be alive, and is to know.
+    this.#publish(this.#subjects.down(session.id), Buffer.alloc(0));
+    log('%s: %s', this.#strategy.cluster, error.message);
+    session.lose(error);
+    this.#host.changed();
+    if (info.job === 'ps' && wasReady) {
+      this.#fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
+    }
+    this.wake();
+  }
+
+  /** Asks every node whether it is there; those that have something to do more often. */
+  #probe(): void {
+    if (this.#probing !== undefined || this.#isOver) return;
+    this.#probing = new Timer(PROBE_MS, () => {
+      this.#probing = undefined;
+      const { nats } = this.#connection;
+      if (nats === undefined) return;
+      const now = performance.now();
+      for (const session of this.#sessions.values()) {
+        const isUrgent = session.running > 0 || session.absentSince !== undefined;
+        const every = isUrgent ? PROBE_MS : IDLE_PROBE_MS;
+        if (session.isProbed || now - session.probedAt < every) continue;
+        session.probedAt = now;
+        void this.#probeOne(nats, session);
+      }
+      this.#probe();
+    });
+  }
+
+  async #probeOne(nats: NatsConnection, session: Session): Promise<void> {
+    const { node } = session.info;
+    const probe = { kind: 'probe', run: this.#run, token: this.#fence.token, session: session.id };
+    session.isProbed = true;
+    try {
+      const answer = await nats.request(this.#subjects.node(node), json(probe), {
+        timeout: PROBE_TIMEOUT_MS,
+      });
+      this.#onProbeAnswer(session, answer.data);
+    } catch (error) {
+      if (this.#isOver || this.#connection.nats !== nats) return;
+      this.#onNoAnswer(session, error);
+    } finally {
+      session.isProbed = false;
+    }
+  }
+
+  #onProbeAnswer(session: Session, data: Uint8Array): void {
+    if (this.#isOver || !this.#sessions.has(session.id)) return;
+    const answer = parseProbeAnswer(data);
+    if (answer === undefined) {
+      this.#drop('an answer');
+      return;
+    }
+    session.missed = 0;
+    session.absentSince = undefined;
+    if (answer.token > (this.#fence.token as number)) this.#fail(takenOver(this.#strategy.cluster));
+    else if (session.isConfirmed && answer.session !== session.id) {
+      this.#lose(session, 'has left its session');
+    }
+  }
+
+  #onNoAnswer(session: Session, error: unknown): void {
+    if (!this.#sessions.has(session.id)) return;
+    const now = performance.now();
+    if (isNoResponders(error)) {
+      session.absentSince ??= now;
+      const isAbsent = now - session.absentSince >= ABSENT_MS && now - this.#upSince > REJOIN_MS;
+      if (isAbsent) this.#lose(session, 'is gone');
+      return;
+    }
+    session.missed += 1;
+    if (session.missed >= MAX_MISSED) this.#lose(session, 'does not answer');
+  }
+
+  // ---------------------------------------------------------------- who gets what
+
+  #pump(): void {
+    if (this.#isOver || this.#phase !== 'ready') return;
+    for (const session of this.#sessions.values()) this.#prepare(session);
+    let hasWork = true;
+    for (let ahead = 0; hasWork && ahead < 2; ahead += 1) {
+      // First everybody who has nothing to do, then in advance.
+      for (const session of this.#sessions.values()) {
+        if (hasWork && session.canTake) hasWork = this.#feed(session, ahead === 1);
+      }
+    }
+    for (const session of this.#sessions.values()) session.flush();
+    if (!hasWork) this.#even();
+  }
+
+  /** False: nothing is left in line. */
+  #feed(session: Session, inAdvance: boolean): boolean {
+    const { capacity } = session.status;
+    for (;;) {
+      const isBusy = session.running >= capacity;
+      const isFull = session.expectedUs >= AHEAD_US || session.running >= capacity * MAX_AHEAD;
+      if (isBusy && (!inAdvance || isFull)) return true;
+      const closure = this.#host.take();
+      if (closure === undefined) return false;
+      const { work } = closure;
+      if (work.kind === 'call') {
+        session.add(closure, work, this.#durations.get(work.name) ?? AHEAD_US);
+      }
+    }
+  }
+
+  /** One has more than it can run at once, while another has nothing to do. */
+  #even(): void {
+    let isIdle = false;
+    let fullest: Session | undefined;
+    for (const session of this.#sessions.values()) {
+      if (!session.canTake) continue;
+      if (session.running < session.status.capacity) isIdle = true;
+      else if (session.running > (fullest?.running ?? session.status.capacity)) fullest = session;
+    }
+    if (!isIdle || fullest === undefined || fullest.isRevoking) return;
+    const more = fullest.running - fullest.status.capacity;
+    fullest.revoke(Math.ceil(more / 2));
+  }
+
+  #prepare(session: Session): void {
+    if (session.info.job !== 'worker') return;
+    for (;;) {
+      const closure = this.#host.takeTagged(session.task);
+      if (closure === undefined || closure.work.kind === 'call') return;
+      session.prepare(closure.work);
+    }
+  }
+
+  #measure(name: string, us: number): void {
+    const known = this.#durations.get(name);
+    const spent = us + 2; // what is handed over costs something, too
+    this.#durations.set(name, known === undefined ? spent : known + (spent - known) / 8);
+  }
+
+  // ---------------------------------------------------------------- stops
+
+  /** Ours: nodes hear of it by the broadcast, and for certain through their sessions. */
+  #onOwnStop(): void {
+    if (this.#isOver) return;
+    const stop = withHost(stopMessage(this.#host.coordinator) as StopMessage);
+    if (!this.#isStopTold) this.#publish(this.#subjects.stop(this.#run), packStop(stop));
+    for (const session of this.#sessions.values()) session.post(['stopped', stop]);
+  }
+
+  /** A node has stopped the run. The first that we hear of is the record. */
+  #onNodeStop(stop: StopMessage): void {
+    const { pid, host } = stop.requester;
+    if (this.#host.coordinator.shouldStop()) {
+      const known = stopMessage(this.#host.coordinator)?.requester;
+      // It may have come before, by the broadcast.
+      const isKnown = known?.pid === pid && (known?.host ?? hostname()) === (host ?? hostname());
+      if (!isKnown && stop.error !== null) applyStop(this.#host.coordinator, stop);
+      return;
+    }
+    this.#isStopTold = true;
+    applyStop(this.#host.coordinator, stop);
+  }
+
+  #onStopBroadcast(data: Uint8Array): void {
+    const stop = unpackStop(data);
+    if (stop === undefined) this.#drop('a stop');
+    else if (!this.#host.coordinator.shouldStop()) this.#onNodeStop(stop);
+  }
+
+  /** What nobody of ours can have sent. */
+  #drop(what: string): void {
+    this.#dropped += 1;
+    if (this.#dropped > 1) return;
+    process.emitWarning(
+      `The cluster '${this.#strategy.cluster}' has received ${what} that is malformed, and ` +
+        'dropped it. It will drop others without a word: see stats()',
+      { code: 'ALLSTOP_MALFORMED_MESSAGE' },
+    );
+  }
+}
+
+function stateOf({ session, phase }: Task): WorkerInfo['state'] {
+  if (session === undefined) return 'lost';
+  if (phase !== 'ready' && phase !== 'leaving') return 'starting';
+  return session.running > 0 ? 'busy' : 'idle';
+}
+
+function withHost(stop: StopMessage): StopMessage {
+  const { requester } = stop;
+  return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
+}
+
+function isNoResponders(error: unknown): boolean {
+  const { cause, name } = (error ?? {}) as { cause?: { name?: unknown }; name?: unknown };
+  return name === 'NoRespondersError' || cause?.name === 'NoRespondersError';
+}

@@ -1,0 +1,311 @@
+/**
+ * A node's part in one run: it runs what it is sent on threads of its own, and tells what has
+ * become of it. The threads are those of the local strategy, with its rules about their
+ * death; this is what feeds them.
+ *
+ * The threads begin with the session and end with it: a run finds nothing of another's.
+ */
+
+import { hostname } from 'node:os';
+import { Attachment } from '../../attachment.ts';
+import { Coordinator } from '../../coordinator.ts';
+import { decode, encode } from '../../error-record.ts';
+import { CLUSTER } from '../../stop-record.ts';
+import { setCurrent } from '../../threads.ts';
+import { type Call, Closure, type Outcome } from '../closure.ts';
+import { LocalEngine } from '../local/local-engine.ts';
+import { adoptStop, applyStop, type StopMessage, stopMessage } from '../local/stop-relay.ts';
+import type { Resource } from '../per-worker.ts';
+import { dataCloneError, STATE } from '../protocol.ts';
+import type { StrategyHost } from '../strategy.ts';
+import { Link } from './link.ts';
+import { packValue, unpackValue } from './value.ts';
+import { type FromNode, type NodeStatus, pack, RUN_LENGTH, unpackToNode } from './wire.ts';
+
+export type NodeSessionOptions = {
+  module: URL;
+  job: 'worker' | 'ps';
+  task: number;
+  slots: number;
+  cancelGraceMs: number;
+  maxFrameBytes: number;
+  send(frame: Uint8Array): boolean;
+  /** It has stopped the run, or tells who has: to everybody, ahead of the coordinator. */
+  broadcast(stop: StopMessage): void;
+  /** A message that is none. */
+  onMalformed(): void;
+  /** The coordinator has ended it. */
+  onEnd(): void;
+};
+
+export class NodeSession implements StrategyHost {
+  readonly coordinator: Coordinator;
+  readonly cancelGraceMs: number;
+  readonly link: Link;
+  readonly #options: NodeSessionOptions;
+  /** Undefined on a parameter server. */
+  readonly #pool: LocalEngine | undefined;
+  #inbox: Closure[] = [];
+  /** What has come and is not answered, by the coordinator's id. */
+  readonly #closures = new Map<number, Closure>();
+  readonly #ids = new Map<Closure, number>();
+  readonly #resources: Resource[] = [];
+  /** What each thread has to make before anything else. */
+  readonly #lines = new Map<number, Closure[]>();
+  #results: unknown[] = [];
+  #told = '';
+  #isStatusDue = false;
+  #isFlushDue = false;
+  #isStopTold = false;
+  #isOver = false;
+
+  constructor(options: NodeSessionOptions) {
+    this.#options = options;
+    const { module, job, task, slots, maxFrameBytes, send } = options;
+    this.cancelGraceMs = options.cancelGraceMs;
+    this.link = new Link({ maxFrameBytes, send, onMessage: (bytes) => this.#receive(bytes) });
+    const coordinator = new Coordinator({ name: 'cluster' });
+    const attachment = Attachment.behind(coordinator) as Attachment;
+    attachment.refuseClear = 'The coordinator of a cluster cannot be cleared';
+    setCurrent(attachment, `${CLUSTER}${job}:${task}`);
+    this.coordinator = coordinator;
+    coordinator.signal.addEventListener('abort', () => this.#onStop());
+    if (job === 'worker') {
+      const name = { job, index: task };
+      this.#pool = new LocalEngine(this, {
+        module,
+        workers: slots,
+        isolation: 'thread',
+        task: name,
+      });
+    }
+    this.changed();
+  }
+
+  /** What it has, and has not answered. */
+  get running(): number {
+    return this.#closures.size;
+  }
+
+  /** It takes nothing more; the coordinator ends it when all is done. */
+  leave(): void {
+    this.#post(['leaving']);
+  }
+
+  /** Another node, or the coordinator, has stopped the run; its record is not yet certain. */
+  onBroadcast(stop: StopMessage): void {
+    if (this.coordinator.shouldStop()) return;
+    this.#isStopTold = true;
+    applyStop(this.coordinator, stop);
+  }
+
+  /** Ends the threads. Resolves when they have ended, or cannot be ended. */
+  async close(): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.link.close();
+    await this.#pool?.close();
+    this.coordinator.requestStop();
+  }
+
+  // ---------------------------------------------------------------- what the threads ask
+
+  take(): Closure | undefined {
+    return this.#inbox.shift();
+  }
+
+  takeTagged(worker: number): Closure | undefined {
+    return this.#lines.get(worker)?.shift();
+  }
+
+  prepare(worker: number): void {
+    this.#lines.set(
+      worker,
+      this.#resources.map((resource) => new Closure(resource, () => {})),
+    );
+  }
+
+  ended(closure: Closure, { state, value }: Outcome, microseconds = 0): void {
+    let result: unknown[];
+    try {
+      if (state === 'ready') result = [STATE.ready, packValue(value)];
+      else result = [STATE.failed, encode(value).bytes];
+    } catch (error) {
+      result = [STATE.failed, encode(dataCloneError(error)).bytes];
+    }
+    const id = this.#forget(closure);
+    if (id === undefined) return;
+    this.#results.push(id, ...result, microseconds);
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    queueMicrotask(() => this.#flush());
+  }
+
+  lost(closure: Closure, wasStarted: boolean, cause?: unknown): void {
+    const id = this.#ids.get(closure);
+    if (id === undefined) return;
+    // One thread has given it up for another.
+    if (cause === undefined && closure.decided === undefined) {
+      this.#inbox.unshift(closure);
+      return;
+    }
+    this.#forget(closure);
+    this.#flush();
+    this.#tellStatus(); // or it would come back here
+    this.#post(['lost', id, wasStarted, cause === undefined ? null : encode(cause).bytes]);
+  }
+
+  changed(): void {
+    if (this.#isStatusDue) return;
+    this.#isStatusDue = true;
+    queueMicrotask(() => {
+      this.#isStatusDue = false;
+      this.#tellStatus();
+    });
+  }
+
+  failed(error: Error): void {
+    queueMicrotask(() => this.#post(['failed', encode(error).bytes]));
+  }
+
+  // ---------------------------------------------------------------- what the coordinator says
+
+  #receive(bytes: Uint8Array): void {
+    const message = unpackToNode(bytes);
+    if (message === undefined) {
+      this.#options.onMalformed();
+      return;
+    }
+    switch (message[0]) {
+      case 'run':
+        this.#run(message);
+        return;
+      case 'cancel':
+        this.#cancel(message[1], decode(message[2]).value, message[3]);
+        return;
+      case 'revoke':
+        for (const id of message.slice(1)) this.#giveBack(id as number);
+        return;
+      case 'resource': {
+        const [, resource] = message;
+        this.#resources.push(resource);
+        for (const worker of this.#pool?.indexes ?? []) {
+          this.#lines.get(worker)?.push(new Closure(resource, () => {}));
+        }
+        this.#pool?.wake();
+        return;
+      }
+      case 'stopped':
+        this.#isStopTold = true;
+        adoptStop(this.coordinator, message[1]);
+        return;
+      case 'end':
+        this.#options.onEnd();
+    }
+  }
+
+  #run(message: unknown[]): void {
+    for (let at = 1; at < message.length; at += RUN_LENGTH) {
+      const [id, attempt, name, bytes, perWorker] = message.slice(at, at + RUN_LENGTH) as [
+        number,
+        number,
+        string,
+        Uint8Array,
+        number[] | undefined,
+      ];
+      if (this.#closures.has(id)) continue;
+      let args: unknown;
+      try {
+        args = unpackValue(bytes);
+        if (!Array.isArray(args)) throw new TypeError('The arguments are no array');
+      } catch (error) {
+        this.#results.push(id, STATE.failed, encode(error).bytes, 0);
+        this.#flush();
+        continue;
+      }
+      const call: Call = { kind: 'call', name, args, perWorker, transfer: [] };
+      const closure = new Closure(call, () => {});
+      closure.attempts = attempt - 1;
+      this.#closures.set(id, closure);
+      this.#ids.set(closure, id);
+      this.#inbox.push(closure);
+    }
+    this.#pool?.wake();
+  }
+
+  #cancel(id: number, reason: unknown, replace: boolean): void {
+    const closure = this.#closures.get(id);
+    if (closure === undefined) return; // its result is on its way
+    closure.decided = { state: 'cancelled', value: reason };
+    if (!this.#takeFromInbox(closure)) this.#pool?.cancel(closure, { reason, replace });
+    else this.lost(closure, false);
+  }
+
+  #giveBack(id: number): void {
+    const closure = this.#closures.get(id);
+    if (closure === undefined || !this.#takeFromInbox(closure)) return;
+    this.#forget(closure);
+    this.#post(['lost', id, false, null]);
+  }
+
+  #takeFromInbox(closure: Closure): boolean {
+    const at = this.#inbox.indexOf(closure);
+    if (at === -1) return false;
+    this.#inbox.splice(at, 1);
+    return true;
+  }
+
+  #forget(closure: Closure): number | undefined {
+    const id = this.#ids.get(closure);
+    this.#ids.delete(closure);
+    if (id !== undefined) this.#closures.delete(id);
+    return id;
+  }
+
+  // ---------------------------------------------------------------- what the coordinator is told
+
+  #onStop(): void {
+    if (this.#isStopTold || this.#isOver) return;
+    this.#isStopTold = true;
+    const own = stopMessage(this.coordinator) as StopMessage;
+    const stop = { ...own, requester: { ...own.requester, host: hostname() } };
+    this.#options.broadcast(stop);
+    this.#post(['stop', stop]);
+  }
+
+  #tellStatus(): void {
+    const status = this.#status();
+    const text = JSON.stringify(status);
+    if (text === this.#told) return;
+    this.#told = text;
+    this.#post(['status', status]);
+  }
+
+  #status(): NodeStatus {
+    const pool = this.#pool;
+    if (pool === undefined) return { phase: 'ready', capacity: 0, restarts: 0, stuck: 0 };
+    const { tasks } = pool.report();
+    const blocking = tasks.find(({ ready }) => !ready);
+    const { workers, functions } = pool;
+    return {
+      phase: blocking?.phase ?? 'ready',
+      ...(blocking?.cause !== undefined && { cause: blocking.cause }),
+      capacity: tasks.filter(({ ready }) => ready).length,
+      ...(functions !== undefined && { functions: [...functions] }),
+      restarts: workers.reduce((sum, { restarts }) => sum + restarts, 0),
+      stuck: workers.filter(({ state }) => state === 'stuck').length,
+    };
+  }
+
+  #flush(): void {
+    this.#isFlushDue = false;
+    const results = this.#results;
+    if (results.length === 0) return;
+    this.#results = [];
+    this.#post(['results', ...results]);
+  }
+
+  #post(message: FromNode): void {
+    if (!this.#isOver) this.link.post(pack(message));
+  }
+}

@@ -1,0 +1,296 @@
+/**
+ * A process that runs functions for the coordinators of a cluster, one run after the other:
+ * what `allstop worker` is. Its own thread does nothing but speak with the servers, so that
+ * functions which compute for ever do not make it look dead.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { availableParallelism, freemem, hostname, networkInterfaces } from 'node:os';
+import { debuglog } from 'node:util';
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { Timer } from '../../timer.ts';
+import { Connection } from './connection.ts';
+import { explainFailure } from './connection-failure.ts';
+import type { NatsConnectionOptions } from './connection-options.ts';
+import { definitionOf } from './definition.ts';
+import { NodeSession } from './node-session.ts';
+import { Subjects } from './subjects.ts';
+import {
+  json,
+  type NodeInfo,
+  PROTOCOL,
+  packStop,
+  parseControl,
+  unpackStop,
+  type Welcome,
+} from './wire.ts';
+
+const log = debuglog('allstop');
+
+const HELLO_MS = 1_000;
+/** A coordinator that has not asked for so long, while we are connected, is gone. */
+const SILENT_MS = 30_000;
+const MAX_FRAME_BYTES = 256 * 1024;
+
+export type ClusterNodeOptions = {
+  module: URL;
+  cluster: string;
+  connection: NatsConnectionOptions;
+  job: 'worker' | 'ps';
+  task: number | undefined;
+  slots: number;
+  version: string;
+  /** What has happened, for people. */
+  onEvent(event: NodeEvent): void;
+};
+
+export type NodeEvent =
+  | { event: 'connected'; cluster: string }
+  | { event: 'disconnected'; cause: string; remedy: string }
+  | { event: 'refused'; phase: string; why: string }
+  | { event: 'session'; job: string; task: number; run: string }
+  | { event: 'session-over'; why: string };
+
+export class ClusterNode {
+  readonly #options: ClusterNodeOptions;
+  readonly #subjects: Subjects;
+  readonly #id = randomUUID();
+  readonly #connection: Connection;
+  #subscribed: NatsConnection | undefined;
+  #definition: string;
+  /** Of the newest run that we have heard of. */
+  #token = 0;
+  #current: { id: string; session: NodeSession; unsubscribe: () => void } | undefined;
+  #hello: Timer | undefined;
+  #silence: Timer | undefined;
+  #heardAt = 0;
+  #told = '';
+  #isLeaving = false;
+  #onLeft: (() => void) | undefined;
+  #malformed = 0;
+
+  static async start(options: ClusterNodeOptions): Promise<ClusterNode> {
+    return new ClusterNode(options, await definitionOf(options.module));
+  }
+
+  private constructor(options: ClusterNodeOptions, definition: string) {
+    this.#options = options;
+    this.#definition = definition;
+    this.#subjects = new Subjects(options.cluster);
+    this.#connection = new Connection(`allstop ${options.cluster} worker`, options.connection, {
+      onUp: (nats) => this.#onUp(nats),
+      onDown: (cause) => {
+        this.#hello?.clear();
+        this.#tell({ event: 'disconnected', ...explainFailure(cause) });
+      },
+      onRefused: (error) => this.#tell({ event: 'disconnected', ...explainFailure(error) }),
+    });
+  }
+
+  /** How many functions it has. */
+  get running(): number {
+    return this.#current?.session.running ?? 0;
+  }
+
+  /** Takes nothing more. Resolves when what it has is done. */
+  leave(): Promise<void> {
+    if (this.#isLeaving) return Promise.resolve();
+    this.#isLeaving = true;
+    this.#hello?.clear();
+    const { session } = this.#current ?? {};
+    if (session === undefined || session.running === 0) return Promise.resolve();
+    session.leave();
+    return new Promise((resolve) => {
+      this.#onLeft = resolve;
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isLeaving = true;
+    this.#hello?.clear();
+    await this.#end('the worker ends');
+    await this.#connection.close();
+  }
+
+  #tell(event: NodeEvent): void {
+    const text = JSON.stringify(event);
+    if (text === this.#told) return; // again, and again
+    this.#told = text;
+    this.#options.onEvent(event);
+  }
+
+  #info(): NodeInfo {
+    const { job, task, slots, version } = this.#options;
+    const addresses = Object.values(networkInterfaces()).flatMap((each) =>
+      (each ?? []).map(({ address }) => address),
+    );
+    return {
+      protocol: PROTOCOL,
+      node: this.#id,
+      job,
+      ...(task !== undefined && { task }),
+      slots,
+      definition: this.#definition,
+      host: hostname(),
+      addresses: ['localhost', ...addresses],
+      pid: process.pid,
+      version,
+      runtime: `node ${process.version}`,
+      freeMemory: freemem(),
+      cores: availableParallelism(),
+      ...(this.#current !== undefined && { session: this.#current.id }),
+    };
+  }
+
+  #onUp(nats: NatsConnection): void {
+    if (this.#subscribed !== nats) {
+      this.#subscribed = nats;
+      this.#subscribe(nats);
+    }
+    this.#tell({ event: 'connected', cluster: this.#options.cluster });
+    this.#current?.session.link.resume();
+    this.#sayHello();
+    this.#watchSilence();
+  }
+
+  #subscribe(nats: NatsConnection): void {
+    const onWho = (message: Msg): void => {
+      const who = parseControl(message.data, 'who');
+      if (who === undefined) return;
+      if (message.reply !== undefined && message.reply !== '') {
+        message.respond(json({ kind: 'hello', info: this.#info() }));
+      } else if (who.token >= this.#token) this.#sayHello();
+    };
+    nats.subscribe(this.#subjects.who, {
+      callback: (error, message) => {
+        if (error === null) onWho(message);
+        else this.#tell({ event: 'disconnected', ...explainFailure(error) });
+      },
+    });
+    nats.subscribe(this.#subjects.node(this.#id), {
+      callback: (error, message) => {
+        if (error === null) this.#onControl(message);
+        else this.#tell({ event: 'disconnected', ...explainFailure(error) });
+      },
+    });
+    if (this.#current !== undefined) this.#listen(nats, this.#current.id);
+  }
+
+  /** Says that it is there, until a coordinator has answered. */
+  #sayHello(): void {
+    if (this.#isLeaving) return;
+    this.#hello?.clear();
+    this.#connection.publish(this.#subjects.hello, json({ kind: 'hello', info: this.#info() }));
+    this.#hello = new Timer(HELLO_MS, () => {
+      if (this.#current === undefined) this.#sayHello();
+    });
+  }
+
+  #onControl(message: Msg): void {
+    const control = parseControl(message.data, 'welcome', 'refused', 'probe');
+    if (control === undefined) {
+      this.#onMalformed();
+      return;
+    }
+    if (control.kind === 'probe') {
+      this.#token = Math.max(this.#token, control.token);
+      const session = this.#current?.id ?? null;
+      if (session === control.session) this.#heardAt = performance.now();
+      message.respond(json({ session, token: this.#token }));
+      return;
+    }
+    if (control.token < this.#token) return; // of an older run
+    this.#token = control.token;
+    if (control.kind === 'refused') {
+      this.#tell({ event: 'refused', phase: control.phase, why: control.why });
+    } else if (control.session !== this.#current?.id) void this.#begin(control);
+  }
+
+  async #begin(welcome: Welcome): Promise<void> {
+    if (this.#isLeaving) return;
+    const { run, session: id, task, cancelGraceMs } = welcome;
+    const { nats } = this.#connection;
+    if (nats === undefined) return; // it will be repeated
+    void this.#end('another has begun');
+    const { module, job, slots } = this.#options;
+    const subject = this.#subjects.up(id);
+    const session = new NodeSession({
+      module,
+      job,
+      task,
+      slots,
+      cancelGraceMs,
+      maxFrameBytes: Math.min(MAX_FRAME_BYTES, nats.info?.max_payload ?? MAX_FRAME_BYTES),
+      send: (frame) => this.#connection.publish(subject, frame),
+      broadcast: (stop) => {
+        this.#connection.publish(this.#subjects.stop(run), packStop(stop));
+      },
+      onMalformed: () => this.#onMalformed(),
+      onEnd: () => void this.#end('the coordinator has ended it'),
+    });
+    this.#current = { id, session, unsubscribe: () => {} };
+    this.#listen(nats, id, run);
+    this.#heardAt = performance.now();
+    this.#tell({ event: 'session', job, task, run });
+  }
+
+  #listen(nats: NatsConnection, id: string, run?: string): void {
+    const current = this.#current;
+    if (current === undefined) return;
+    const subscriptions = [
+      nats.subscribe(this.#subjects.down(id), {
+        callback: (error, { data }) => {
+          if (error !== null || this.#current !== current) return;
+          if (data.length === 0) void this.#end('the coordinator has given it up');
+          else if (!current.session.link.receive(data)) this.#onMalformed();
+        },
+      }),
+    ];
+    if (run !== undefined) {
+      subscriptions.push(
+        nats.subscribe(this.#subjects.stop(run), {
+          callback: (error, { data }) => {
+            const stop = error === null ? unpackStop(data) : undefined;
+            if (stop !== undefined && this.#current === current) current.session.onBroadcast(stop);
+          },
+        }),
+      );
+    }
+    current.unsubscribe = () => {
+      for (const subscription of subscriptions) subscription.unsubscribe();
+    };
+  }
+
+  async #end(why: string): Promise<void> {
+    const current = this.#current;
+    if (current === undefined) return;
+    this.#current = undefined;
+    current.unsubscribe();
+    this.#tell({ event: 'session-over', why });
+    await current.session.close();
+    this.#onLeft?.();
+    if (this.#connection.nats !== undefined) this.#sayHello();
+  }
+
+  #watchSilence(): void {
+    this.#silence?.clear();
+    this.#heardAt = performance.now();
+    const look = (): void => {
+      if (this.#connection.nats === undefined || this.#isLeaving) return;
+      const silentMs = performance.now() - this.#heardAt;
+      if (this.#current !== undefined && silentMs >= SILENT_MS) {
+        void this.#end('its coordinator is gone');
+      }
+      this.#silence = new Timer(SILENT_MS / 4, look);
+    };
+    this.#silence = new Timer(SILENT_MS / 4, look);
+  }
+
+  #onMalformed(): void {
+    this.#malformed += 1;
+    if (this.#malformed === 1) {
+      const code = 'ALLSTOP_MALFORMED_MESSAGE';
+      process.emitWarning('A malformed message was dropped, as others will be', { code });
+    } else log('%d malformed messages were dropped', this.#malformed);
+  }
+}

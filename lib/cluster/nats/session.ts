@@ -1,0 +1,225 @@
+/** The coordinator's end of a node's part in a run: what was sent there, and what came back. */
+
+import { decode, encode } from '../../error-record.ts';
+import type { Call, Closure, Outcome } from '../closure.ts';
+import type { StopMessage } from '../local/stop-relay.ts';
+import type { Resource } from '../per-worker.ts';
+import { dataCloneError, STATE } from '../protocol.ts';
+import type { Cancellation, StrategyHost } from '../strategy.ts';
+import { Link } from './link.ts';
+import { packValue, unpackValue } from './value.ts';
+import {
+  type FromNode,
+  type NodeInfo,
+  type NodeStatus,
+  pack,
+  RESULT_LENGTH,
+  type ToNode,
+  unpackFromNode,
+} from './wire.ts';
+
+/** A message with closures is not made longer than this, if it need not be. */
+const LONG_BYTES = 64 * 1024;
+
+export interface SessionListener {
+  /** It can take closures, or more of them; or it cannot any more. */
+  onStatus(session: Session, status: NodeStatus): void;
+  onFree(session: Session): void;
+  onResult(name: string, us: number): void;
+  onStop(session: Session, stop: StopMessage): void;
+  onFailed(session: Session, error: unknown): void;
+  onMalformed(session: Session): void;
+}
+
+type Sent = { closure: Closure; expectedUs: number };
+
+export class Session {
+  readonly id: string;
+  readonly info: NodeInfo;
+  readonly task: number;
+  readonly link: Link;
+  readonly #host: StrategyHost;
+  readonly #listener: SessionListener;
+  readonly #sent = new Map<number, Sent>();
+  #batch: unknown[] = [];
+  #batchBytes = 0;
+  #expectedUs = 0;
+  status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
+  /** The node has answered. */
+  isConfirmed = false;
+  isLeaving = false;
+  completed = 0;
+  /** Probes without an answer, in a row. */
+  missed = 0;
+  /** Nobody listens there, since then. */
+  absentSince: number | undefined;
+  isProbed = false;
+  probedAt = 0;
+  /** What is asked back, until it has come. */
+  isRevoking = false;
+
+  constructor(
+    id: string,
+    info: NodeInfo,
+    task: number,
+    host: StrategyHost,
+    link: { maxFrameBytes: number; send(frame: Uint8Array): boolean },
+    listener: SessionListener,
+  ) {
+    this.id = id;
+    this.info = info;
+    this.task = task;
+    this.#host = host;
+    this.#listener = listener;
+    this.link = new Link({ ...link, onMessage: (bytes) => this.#receive(bytes) });
+  }
+
+  get running(): number {
+    return this.#sent.size;
+  }
+
+  /** How long what it has is expected to take, by each of its threads. */
+  get expectedUs(): number {
+    return this.#expectedUs / Math.max(1, this.status.capacity);
+  }
+
+  get canTake(): boolean {
+    return !this.isLeaving && this.status.capacity > 0;
+  }
+
+  has(closure: Closure): boolean {
+    return this.#sent.has(closure.id);
+  }
+
+  /** Gives it a closure, with the next `flush`. */
+  add(closure: Closure, call: Call, expectedUs: number): void {
+    let bytes: Uint8Array;
+    try {
+      bytes = packValue(call.args);
+    } catch (error) {
+      this.#host.ended(closure, { state: 'failed', value: dataCloneError(error) });
+      return;
+    }
+    this.#sent.set(closure.id, { closure, expectedUs });
+    this.#expectedUs += expectedUs;
+    this.#batch.push(closure.id, closure.attempts + 1, call.name, bytes, call.perWorker);
+    this.#batchBytes += bytes.byteLength;
+    if (this.#batchBytes > LONG_BYTES) this.flush();
+  }
+
+  flush(): void {
+    if (this.#batch.length === 0) return;
+    this.post(['run', ...this.#batch]);
+    this.#batch = [];
+    this.#batchBytes = 0;
+  }
+
+  prepare(resource: Resource): void {
+    try {
+      this.post(['resource', resource]);
+    } catch (error) {
+      // It cannot be sent, and its users are to know.
+      this.post(['resource', { kind: 'broken', id: resource.id, record: encode(error).bytes }]);
+    }
+  }
+
+  cancel(closure: Closure, { reason, replace }: Cancellation): void {
+    this.post(['cancel', closure.id, encode(reason).bytes, replace]);
+  }
+
+  /** Asks for the last of what it has not started. */
+  revoke(count: number): void {
+    this.isRevoking = true;
+    const ids = [...this.#sent.keys()].slice(-count).toReversed();
+    this.post(['revoke', ...ids]);
+  }
+
+  post(message: ToNode): void {
+    this.link.post(pack(message));
+  }
+
+  /**
+   * It is over: what was sent goes back, in the order in which it was in line. As many as the
+   * node has threads may have been started.
+   */
+  lose(cause: Error): void {
+    this.link.close();
+    const all = [...this.#sent.values()];
+    this.#sent.clear();
+    this.#expectedUs = 0;
+    for (const [at, { closure }] of [...all.entries()].toReversed()) {
+      this.#host.lost(closure, at < this.info.slots, cause);
+    }
+  }
+
+  #receive(bytes: Uint8Array): void {
+    const message = unpackFromNode(bytes);
+    this.isConfirmed = true;
+    if (message === undefined) this.#listener.onMalformed(this);
+    else this.#onMessage(message);
+  }
+
+  #onMessage(message: FromNode): void {
+    switch (message[0]) {
+      case 'results':
+        for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
+        this.#listener.onFree(this);
+        return;
+      case 'lost': {
+        const [, id, wasStarted, cause] = message;
+        const sent = this.#forget(id);
+        if (sent === undefined) return;
+        this.isRevoking = false;
+        this.#host.lost(sent.closure, wasStarted, cause === null ? undefined : decode(cause).value);
+        this.#listener.onFree(this);
+        return;
+      }
+      case 'status':
+        this.status = message[1];
+        this.#listener.onStatus(this, this.status);
+        return;
+      case 'stop':
+        this.#listener.onStop(this, message[1]);
+        return;
+      case 'leaving':
+        this.isLeaving = true;
+        this.#listener.onStatus(this, this.status);
+        return;
+      case 'failed':
+        this.#listener.onFailed(this, decode(message[1]).value);
+    }
+  }
+
+  #takeResult(message: unknown[], at: number): void {
+    const [id, state, bytes, us] = message.slice(at, at + RESULT_LENGTH) as [
+      number,
+      number,
+      Uint8Array,
+      number,
+    ];
+    const sent = this.#forget(id);
+    if (sent === undefined) return;
+    this.completed += 1;
+    this.isRevoking = false;
+    const { closure } = sent;
+    if (closure.work.kind === 'call') this.#listener.onResult(closure.work.name, us);
+    this.#host.ended(closure, outcomeOf(state, bytes));
+  }
+
+  #forget(id: number): Sent | undefined {
+    const sent = this.#sent.get(id);
+    if (sent === undefined) return undefined;
+    this.#sent.delete(id);
+    this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
+    return sent;
+  }
+}
+
+function outcomeOf(state: number, bytes: Uint8Array): Outcome {
+  if (state !== STATE.ready) return { state: 'failed', value: decode(bytes).value };
+  try {
+    return { state: 'ready', value: unpackValue(bytes) };
+  } catch (error) {
+    return { state: 'failed', value: error };
+  }
+}

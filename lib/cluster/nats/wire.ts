@@ -1,0 +1,283 @@
+/**
+ * What the coordinator and the nodes of a cluster say to each other, and whether it is that.
+ *
+ * What a session is made of (welcome, probes) is JSON, since nodes of another version are to
+ * understand that they do not understand. What goes through a session (link.ts) are arrays
+ * whose first element says which; arguments and results in them are bytes, as V8 serializes
+ * them, so that one which cannot be carried, or read, spoils no other.
+ */
+
+import { deserialize, serialize } from 'node:v8';
+import type { StopMessage } from '../local/stop-relay.ts';
+import type { Resource } from '../per-worker.ts';
+
+/** Nodes of another number cannot work together. */
+export const PROTOCOL = 1;
+
+/** Who a node is, and what its machine is like. */
+export type NodeInfo = {
+  protocol: number;
+  /** Of this process, and no other. */
+  node: string;
+  job: 'worker' | 'ps';
+  /** Undefined: any. */
+  task?: number;
+  slots: number;
+  /** Of the module's file. */
+  definition: string;
+  host: string;
+  /** The names and addresses under which it may stand in a ClusterSpec. */
+  addresses: string[];
+  pid: number;
+  version: string;
+  runtime: string;
+  freeMemory: number;
+  cores: number;
+  /** The session that it is in. */
+  session?: string;
+};
+
+export type Who = { kind: 'who'; run: string; token: number };
+export type Hello = { kind: 'hello'; info: NodeInfo };
+export type Welcome = {
+  kind: 'welcome';
+  run: string;
+  token: number;
+  session: string;
+  task: number;
+  cancelGraceMs: number;
+};
+export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
+export type Probe = { kind: 'probe'; run: string; token: number; session: string };
+/** `session`: the node's own; another's is over. */
+export type ProbeAnswer = { session: string | null; token: number };
+
+export type ToNode =
+  /** [...[id, attempt, name, args as bytes, perWorker]] */
+  | ['run', ...unknown[]]
+  | ['cancel', id: number, reason: Uint8Array, replace: boolean]
+  /** What of these is not started comes back. */
+  | ['revoke', ...number[]]
+  | ['resource', resource: Resource]
+  /** The record of the run's stop. */
+  | ['stopped', stop: StopMessage]
+  | ['end'];
+export const RUN_LENGTH = 5;
+
+export type FromNode =
+  /** [...[id, state, value as bytes, microseconds]] */
+  | ['results', ...unknown[]]
+  | ['lost', id: number, wasStarted: boolean, cause: Uint8Array | null]
+  | ['status', NodeStatus]
+  | ['stop', stop: StopMessage]
+  /** It takes nothing more, and goes when all that it has is done. */
+  | ['leaving']
+  /** No worker will live there. */
+  | ['failed', cause: Uint8Array];
+export const RESULT_LENGTH = 4;
+
+export type NodeStatus = {
+  phase: string;
+  cause?: string;
+  /** So many of its threads can take functions. */
+  capacity: number;
+  functions?: string[];
+  restarts: number;
+  stuck: number;
+};
+
+export function pack(message: ToNode | FromNode): Uint8Array {
+  return serialize(message);
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isCount = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0;
+const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array;
+const isMaybe = (is: (value: unknown) => boolean, value: unknown): boolean =>
+  value === undefined || is(value);
+const isListOf = (is: (value: unknown) => boolean, value: unknown): boolean =>
+  Array.isArray(value) && value.every(is);
+
+function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boolean): boolean {
+  if (values.length === 0 || values.length % size !== 0) return false;
+  for (let at = 0; at < values.length; at += size) {
+    if (!is(values.slice(at, at + size))) return false;
+  }
+  return true;
+}
+
+function isStop(value: unknown): value is StopMessage {
+  if (!isObject(value) || !isObject(value['requester'])) return false;
+  const { requester, error } = value;
+  const { language, via, threadName, threadId, pid, host, stack, signal } = requester as Record<
+    string,
+    unknown
+  >;
+  return (
+    (error === null || isBytes(error)) &&
+    (language === 'js' || language === 'native') &&
+    isText(via) &&
+    isText(threadName) &&
+    isCount(threadId) &&
+    isCount(pid) &&
+    [host, stack, signal].every((each) => isMaybe(isText, each))
+  );
+}
+
+function isResource(value: unknown): value is Resource {
+  if (!isObject(value) || !isCount(value['id'])) return false;
+  const { kind, name, args, dataset, record } = value;
+  if (kind === 'dataset') return isText(name) && Array.isArray(args);
+  return kind === 'iterator' ? isCount(dataset) : kind === 'broken' && isBytes(record);
+}
+
+function isStatus(value: unknown): value is NodeStatus {
+  if (!isObject(value)) return false;
+  const { phase, cause, capacity, functions, restarts, stuck } = value;
+  return (
+    isText(phase) &&
+    isMaybe(isText, cause) &&
+    isMaybe((names) => isListOf(isText, names), functions) &&
+    [capacity, restarts, stuck].every(isCount)
+  );
+}
+
+const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
+  run: (rest) =>
+    inGroups(
+      rest,
+      RUN_LENGTH,
+      ([id, attempt, name, args, perWorker]) =>
+        isCount(id) &&
+        isCount(attempt) &&
+        isText(name) &&
+        isBytes(args) &&
+        isMaybe((list) => isListOf(isCount, list), perWorker),
+    ),
+  cancel: ([id, reason, replace]) => isCount(id) && isBytes(reason) && typeof replace === 'boolean',
+  revoke: (rest) => rest.every(isCount),
+  resource: ([resource]) => isResource(resource),
+  stopped: ([stop]) => isStop(stop),
+  end: () => true,
+};
+
+const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
+  results: (rest) =>
+    inGroups(
+      rest,
+      RESULT_LENGTH,
+      ([id, state, value, us]) =>
+        isCount(id) && (state === 0 || state === 1) && isBytes(value) && isCount(us),
+    ),
+  lost: ([id, wasStarted, cause]) =>
+    isCount(id) && typeof wasStarted === 'boolean' && (cause === null || isBytes(cause)),
+  status: ([status]) => isStatus(status),
+  stop: ([stop]) => isStop(stop),
+  leaving: () => true,
+  failed: ([cause]) => isBytes(cause),
+};
+
+function unpack(
+  bytes: Uint8Array,
+  shapes: Record<string, (rest: unknown[]) => boolean>,
+): unknown[] | undefined {
+  let message: unknown;
+  try {
+    message = deserialize(bytes);
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(message) || !isText(message[0])) return undefined;
+  const [kind, ...rest] = message as [string, ...unknown[]];
+  return Object.hasOwn(shapes, kind) && shapes[kind]?.(rest) === true ? message : undefined;
+}
+
+/** Undefined: it is no such message. */
+export const unpackToNode = (bytes: Uint8Array): ToNode | undefined =>
+  unpack(bytes, toNode) as ToNode | undefined;
+
+/** Undefined: it is no such message. */
+export const unpackFromNode = (bytes: Uint8Array): FromNode | undefined =>
+  unpack(bytes, fromNode) as FromNode | undefined;
+
+export function unpackStop(bytes: Uint8Array): StopMessage | undefined {
+  try {
+    const value: unknown = deserialize(bytes);
+    return isStop(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export const packStop = (stop: StopMessage): Uint8Array => serialize(stop);
+
+// ---------------------------------------------------------------- JSON
+
+const isName = (value: unknown): boolean => isText(value) && /^[A-Za-z0-9_-]{1,64}$/.test(value);
+
+function isInfo(value: unknown): value is NodeInfo {
+  if (!isObject(value)) return false;
+  const { protocol, node, job, task, slots, definition, host, addresses, pid, session } = value;
+  const { version, runtime, freeMemory, cores } = value;
+  return (
+    isCount(protocol) &&
+    isName(node) &&
+    (job === 'worker' || job === 'ps') &&
+    isMaybe(isCount, task) &&
+    [slots, pid, freeMemory, cores].every(isCount) &&
+    [definition, host, version, runtime].every(isText) &&
+    isListOf(isText, addresses) &&
+    isMaybe(isName, session)
+  );
+}
+
+type Control = Who | Hello | Welcome | Refused | Probe;
+
+const controls: Record<Control['kind'], (value: Record<string, unknown>) => boolean> = {
+  who: ({ run, token }) => isName(run) && isCount(token),
+  hello: ({ info }) => isInfo(info),
+  welcome: ({ run, token, session, task, cancelGraceMs }) =>
+    isName(run) &&
+    isCount(token) &&
+    isName(session) &&
+    isCount(task) &&
+    // JSON has no Infinity.
+    (cancelGraceMs === null || (typeof cancelGraceMs === 'number' && cancelGraceMs >= 0)),
+  refused: ({ run, token, phase, why }) =>
+    isName(run) && isCount(token) && isText(phase) && isText(why),
+  probe: ({ run, token, session }) => isName(run) && isCount(token) && isName(session),
+};
+
+function parse(bytes: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export const json = (value: object): Uint8Array => Buffer.from(JSON.stringify(value));
+
+/** Undefined: it is none of these. */
+export function parseControl<K extends Control['kind']>(
+  bytes: Uint8Array,
+  ...kinds: K[]
+): Extract<Control, { kind: K }> | undefined {
+  const value = parse(bytes);
+  if (value === undefined) return undefined;
+  const kind = value['kind'] as K;
+  if (!kinds.includes(kind) || !controls[kind](value)) return undefined;
+  if (kind === 'welcome') value['cancelGraceMs'] ??= Number.POSITIVE_INFINITY;
+  return value as Extract<Control, { kind: K }>;
+}
+
+export function parseProbeAnswer(bytes: Uint8Array): ProbeAnswer | undefined {
+  const value = parse(bytes);
+  if (value === undefined || !isCount(value['token'])) return undefined;
+  const { session } = value;
+  return session === null || isName(session) ? (value as ProbeAnswer) : undefined;
+}

@@ -1,0 +1,47 @@
+#!/bin/bash
+# Usage: nats-server.sh
+# Prints the path of a nats-server (2.10 or newer) for the tests and benchmarks: that of
+# NATS_SERVER_BIN, that on the PATH, or one that it puts into build-nats/. Debian bookworm's
+# is too old, so it takes the package of the next release from the mirror that apt uses, and
+# unpacks it without installing it or touching apt's own sources.
+set -euo pipefail
+
+is_new_enough() {
+  local version
+  version=$("$1" --version 2>/dev/null | sed -n 's/^nats-server: v//p') || return 1
+  [ "$(printf '2.10.0\n%s\n' "$version" | sort -V | head -1)" = 2.10.0 ]
+}
+
+if [ -n "${NATS_SERVER_BIN:-}" ]; then
+  is_new_enough "$NATS_SERVER_BIN" || { echo "NATS_SERVER_BIN=$NATS_SERVER_BIN is no nats-server 2.10 or newer" >&2; exit 1; }
+  echo "$NATS_SERVER_BIN"
+  exit
+fi
+there=$(command -v nats-server || true)
+if [ -n "$there" ] && is_new_enough "$there"; then echo "$there"; exit; fi
+
+dir="$(cd "$(dirname "$0")/.." && pwd)/build-nats"
+if [ -x "$dir/nats-server" ] && is_new_enough "$dir/nats-server"; then echo "$dir/nats-server"; exit; fi
+if ! command -v apt-get >/dev/null; then
+  echo 'The tests need nats-server 2.10 or newer: install it (https://nats.io/download), or set NATS_SERVER_BIN' >&2
+  exit 1
+fi
+suite=${NATS_DEBIAN_SUITE:-trixie}
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -1)
+[ -n "$mirror" ] || { echo 'apt has no sources here: install nats-server 2.10 or newer by hand' >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work"/lists/partial "$work"/cache/archives/partial "$dir"
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$work/sources.list"
+cat >"$work/apt.conf" <<END
+Dir::State::lists "$work/lists";
+Dir::Cache "$work/cache";
+Dir::Etc::sourcelist "$work/sources.list";
+Dir::Etc::sourceparts "-";
+APT::Sandbox::User "root";
+END
+export APT_CONFIG=$work/apt.conf
+apt-get -qq update >&2
+(cd "$work" && apt-get -qq download nats-server >&2 && dpkg -x nats-server_*.deb root)
+install -m 755 "$(find "$work/root" -name nats-server -type f -perm -u+x | head -1)" "$dir/nats-server"
+echo "$dir/nats-server"

@@ -1,0 +1,94 @@
+/** A nats-server of the test's own, on the loopback, which it may stop, kill and wipe. */
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const script = fileURLToPath(new URL('../../scripts/nats-server.sh', import.meta.url));
+let binary: string | undefined;
+
+/** A port that nobody has at the moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+export class NatsServer {
+  readonly port: number;
+  readonly #folder: string;
+  readonly #config: string;
+  #child: ChildProcess | undefined;
+
+  private constructor(port: number, config: string, jetstream: boolean) {
+    this.port = port;
+    this.#folder = mkdtempSync(join(tmpdir(), 'allstop-nats-'));
+    this.#config = join(this.#folder, 'nats.conf');
+    const store = join(this.#folder, 'store');
+    const stream = jetstream
+      ? `jetstream { store_dir: "${store}", max_mem: 64MB, max_file: 512MB }`
+      : '';
+    writeFileSync(
+      this.#config,
+      `listen: "127.0.0.1:${port}"\nmax_payload: 1MB\nping_interval: "1s"\nping_max: 2\n${stream}\n${config}\n`,
+    );
+  }
+
+  /** `config`: more of its configuration. */
+  static async start(config = '', { jetstream = true, port = 0 } = {}): Promise<NatsServer> {
+    binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
+    const server = new NatsServer(port === 0 ? await freePort() : port, config, jetstream);
+    await server.restart();
+    return server;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    return this.#child?.pid as number;
+  }
+
+  /** Resolves when it is ready. */
+  async restart(): Promise<void> {
+    const child = spawn(binary as string, ['-c', this.#config], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    this.#child = child;
+    const lines: string[] = [];
+    await new Promise<void>((resolve, reject) => {
+      createInterface(child.stderr as NodeJS.ReadableStream).on('line', (line) => {
+        lines.push(line);
+        if (line.includes('Server is ready')) resolve();
+      });
+      child.once('exit', () => reject(new Error(`nats-server has ended:\n${lines.join('\n')}`)));
+    });
+  }
+
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await once(child, 'exit');
+  }
+
+  /** What it has stored. It has to be dead. */
+  wipe(): void {
+    rmSync(join(this.#folder, 'store'), { recursive: true, force: true });
+  }
+
+  async close(): Promise<void> {
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}

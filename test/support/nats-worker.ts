@@ -1,0 +1,66 @@
+/** `allstop worker`, as users start it. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const cli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+export type WorkerOptions = {
+  module: URL;
+  servers: string;
+  cluster: string;
+  slots?: number;
+  task?: number;
+  job?: string;
+  env?: NodeJS.ProcessEnv;
+};
+
+export class NatsWorker {
+  readonly child: ChildProcess;
+  readonly events: Record<string, unknown>[] = [];
+  readonly #waiting: { event: string; resolve: (event: Record<string, unknown>) => void }[] = [];
+  readonly #exited: Promise<unknown[]>;
+
+  constructor(options: WorkerOptions) {
+    const { module, servers, cluster, slots = 1, task, job, env } = options;
+    const args = ['worker', '--json', '--module', fileURLToPath(module)];
+    args.push('--servers', servers, '--cluster', cluster, '--slots', String(slots));
+    if (task !== undefined) args.push('--task', String(task));
+    if (job !== undefined) args.push('--job', job);
+    this.child = spawn(process.execPath, [cli, ...args], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...env },
+    });
+    this.#exited = once(this.child, 'exit');
+    createInterface(this.child.stderr as NodeJS.ReadableStream).on('line', (line) => {
+      if (!line.startsWith('{')) {
+        if (process.env['NATS_WORKER_OUTPUT'] !== undefined) process.stderr.write(`${line}\n`);
+        return;
+      }
+      const event = JSON.parse(line) as Record<string, unknown>;
+      this.events.push(event);
+      for (const [at, waiting] of [...this.#waiting.entries()].toReversed()) {
+        if (waiting.event !== event['event']) continue;
+        this.#waiting.splice(at, 1);
+        waiting.resolve(event);
+      }
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid as number;
+  }
+
+  /** The next event of that name. */
+  next(event: string): Promise<Record<string, unknown>> {
+    return new Promise((resolve) => this.#waiting.push({ event, resolve }));
+  }
+
+  /** Resolves with [exit code, signal]. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<unknown[]> {
+    this.child.kill(signal);
+    return await this.#exited;
+  }
+}
