@@ -14,6 +14,8 @@ const PEERS = {
   tinypool: '2.2.0',
   workerpool: '10.0.3',
   poolifier: '5.3.2',
+  bullmq: '6.7.0',
+  ioredis: '6.0.0',
 };
 
 export const peerFolder = (name) => join(folder, 'node_modules', name);

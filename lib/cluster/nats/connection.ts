@@ -85,11 +85,16 @@ export class Connection {
   }
 
   /** False: there is no connection, and nothing was sent. */
-  publish(subject: string, payload: Uint8Array, reply?: string): boolean {
+  publish(subject: string, payload: Uint8Array): boolean {
     const { nats } = this;
     if (nats === undefined || nats.isClosed()) return false;
-    nats.publish(subject, payload, reply === undefined ? {} : { reply });
+    nats.publish(subject, payload);
     return true;
+  }
+
+  /** Puts on the wire now what else would go when the running code has ended. */
+  flush(): void {
+    this.nats?.flush().catch(() => {});
   }
 
   /** Resolves when what was published has been sent, as far as that is possible. */

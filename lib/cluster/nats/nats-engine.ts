@@ -644,7 +644,10 @@ export class NatsEngine implements Engine {
   #onOwnStop(): void {
     if (this.#isOver) return;
     const stop = withHost(stopMessage(this.#host.coordinator) as StopMessage);
-    if (!this.#isStopTold) this.#publish(this.#subjects.stop(this.#run), packStop(stop));
+    if (!this.#isStopTold) {
+      this.#publish(this.#subjects.stop(this.#run), packStop(stop));
+      this.#connection.flush();
+    }
     for (const session of this.#sessions.values()) session.post(['stopped', stop]);
   }
 

@@ -224,6 +224,7 @@ export class ClusterNode {
       send: (frame) => this.#connection.publish(subject, frame),
       broadcast: (stop) => {
         this.#connection.publish(this.#subjects.stop(run), packStop(stop));
+        this.#connection.flush();
       },
       onMalformed: () => this.#onMalformed(),
       onEnd: () => void this.#end('the coordinator has ended it'),

@@ -1,0 +1,6 @@
+/** node worker.mjs bare|bullmq ADDRESS */
+
+const [, , peer, address] = process.argv;
+const { work } = await import(`./${peer}.mjs`);
+await work(address);
+process.stdout.write('ready\n');

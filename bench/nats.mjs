@@ -1,0 +1,176 @@
+/**
+ * The cluster on NATS: how many trivial functions a second four workers run, how long one
+ * takes, and how soon a stop has reached eight other processes. Beside BullMQ on Redis, and
+ * beside the plain ways over NATS.
+ */
+
+import { fileURLToPath } from 'node:url';
+import { connect } from '@nats-io/transport-node';
+import { ClusterCoordinator } from '../dist/cluster/index.js';
+import { NatsStrategy } from '../dist/cluster/nats/index.js';
+import { fetchPeers } from './peers.mjs';
+import { alone, inTurn, quick, report, sleep, usSince } from './rounds.mjs';
+import { start, startNats, startRedis, worker } from './servers.mjs';
+
+const WORKERS = 4;
+const WAVE = 2_000;
+const file = (name) => fileURLToPath(new URL(name, import.meta.url));
+const module = new URL('nats-tasks.mjs', import.meta.url);
+const servers = await startNats();
+
+async function startCluster(name, workers) {
+  for (let index = 0; index < workers; index++) await worker(fileURLToPath(module), servers, name);
+  const strategy = new NatsStrategy({ module, servers, cluster: name, minWorkers: workers });
+  const cluster = new ClusterCoordinator(strategy);
+  await cluster.ready();
+  return cluster;
+}
+
+const pairs = Array.from({ length: WAVE }, (_, index) => [index, 1]);
+const check = (values) => {
+  for (const [index, value] of values.entries()) {
+    if (value !== index + 1) throw new Error(`${index} + 1 is not ${value}`);
+  }
+};
+
+async function startPeer(name, address) {
+  const { prepare } = await import(`./nats-peers/${name}.mjs`);
+  const pool = await prepare(address);
+  for (let index = 0; index < WORKERS; index++) {
+    await start(process.execPath, [file('nats-peers/worker.mjs'), name, address], /^ready/);
+  }
+  return pool;
+}
+
+const cluster = await startCluster('bench', WORKERS);
+
+async function ourWave() {
+  const began = process.hrtime.bigint();
+  const remotes = await Promise.all(pairs.map((pair) => cluster.schedule('add', pair)));
+  const values = await Promise.all(remotes.map((remote) => remote.fetch()));
+  const us = usSince(began) / WAVE;
+  check(values);
+  return us;
+}
+
+async function ourRoundTrip() {
+  const began = process.hrtime.bigint();
+  await (await cluster.schedule('add', [1, 2])).fetch();
+  return usSince(began);
+}
+
+const rows = [];
+
+async function besidePeer(peerName, pool, waveGoal) {
+  const runAll = pool.runAll ?? ((all) => Promise.all(all.map(([a, b]) => pool.run(a, b))));
+  rows.push({
+    what: 'cluster, NATS, 4 workers: a trivial closure of 2,000 at once',
+    peerName,
+    unit: 'µs',
+    goal: { ratio: waveGoal },
+    ...(await inTurn({
+      rounds: 7,
+      samples: 3,
+      ours: ourWave,
+      async peer() {
+        const began = process.hrtime.bigint();
+        const values = await runAll(pairs);
+        const us = usSince(began) / WAVE;
+        check(values);
+        return us;
+      },
+    })),
+  });
+  rows.push({
+    what: 'cluster, NATS, 4 workers: round trip, 1 in flight',
+    peerName,
+    unit: 'µs',
+    goal: { ratio: 1.2 },
+    ...(await inTurn({
+      rounds: 11,
+      samples: 201,
+      ours: ourRoundTrip,
+      async peer() {
+        const began = process.hrtime.bigint();
+        await pool.run(1, 2);
+        return usSince(began);
+      },
+    })),
+  });
+  await pool.close();
+}
+
+/** From a request here until the last of eight other processes has it. */
+async function besidePublish() {
+  const OTHERS = 8;
+  const name = 'stops';
+  for (let index = 0; index < OTHERS; index++) {
+    await worker(fileURLToPath(module), servers, name);
+    await start(process.execPath, [file('nats-peers/listener.mjs'), servers], /^ready/);
+  }
+  const nats = await connect({ servers });
+  const heard = [];
+  let onAll;
+  nats.subscribe('heard', {
+    callback(_, message) {
+      heard.push(BigInt(message.string()));
+      if (heard.length === OTHERS) onAll();
+    },
+  });
+  const lastAfter = (began, times) => {
+    const last = times.reduce((latest, time) => (time > latest ? time : latest), began);
+    return Number(last - began) / 1_000;
+  };
+  const strategy = () => new NatsStrategy({ module, servers, cluster: name, minWorkers: OTHERS });
+  rows.push({
+    what: 'stop of one node → 8 other processes',
+    peerName: 'plain publish',
+    unit: 'µs',
+    goal: { ratio: 1.2 },
+    ...(await inTurn({
+      rounds: 7,
+      samples: 5,
+      warmUp: 2,
+      async ours() {
+        const stopping = new ClusterCoordinator(strategy());
+        await stopping.ready();
+        const remotes = [];
+        for (let index = 0; index < OTHERS; index++) {
+          remotes.push(await stopping.schedule('untilStopped'));
+        }
+        while (stopping.workers.some(({ running }) => running === 0)) await sleep(5);
+        await sleep(50);
+        const began = process.hrtime.bigint();
+        stopping.coordinator.requestStop();
+        const us = lastAfter(began, await Promise.all(remotes.map((remote) => remote.fetch())));
+        await stopping.close();
+        return us;
+      },
+      async peer() {
+        heard.length = 0;
+        const all = new Promise((resolve) => {
+          onAll = resolve;
+        });
+        const began = process.hrtime.bigint();
+        nats.publish('go', '');
+        await all;
+        return lastAfter(began, heard);
+      },
+    })),
+  });
+  await nats.close();
+}
+
+if (quick) {
+  const ours = await alone({ rounds: 2, samples: 3, ours: ourWave });
+  rows.push({ what: 'cluster, NATS, a trivial closure', unit: 'µs', ours });
+} else {
+  fetchPeers();
+  await besidePeer('plain JetStream', await startPeer('bare', servers), 1);
+  const redis = await startRedis();
+  if (redis !== undefined) await besidePeer('BullMQ', await startPeer('bullmq', redis), 1 / 2);
+}
+await cluster.close();
+if (!quick) await besidePublish();
+report(rows);
+process.exit();

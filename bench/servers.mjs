@@ -1,0 +1,74 @@
+/** Servers and processes that a benchmark needs, which end with it. */
+
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'allstop-bench-'));
+const children = [];
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Resolves when a line of its output matches. */
+export async function start(command, args, isReady) {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  children.push(child);
+  const ready = new Promise((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface(stream).on('line', (line) => isReady.test(line) && resolve());
+    }
+    child.once('exit', () => reject(new Error(`${command} ${args.join(' ')} has ended`)));
+  });
+  await ready;
+  return child;
+}
+
+/** Its address. */
+export async function startNats() {
+  const binary = execFileSync('bash', [join(root, 'scripts/nats-server.sh')], { encoding: 'utf8' });
+  const address = `127.0.0.1:${await freePort()}`;
+  const config = join(folder, 'nats.conf');
+  writeFileSync(config, `listen: "${address}"\njetstream { store_dir: "${folder}/store" }\n`);
+  await start(binary.trim(), ['-c', config], /Server is ready/);
+  return address;
+}
+
+/** Its address; undefined: there is none on the PATH. */
+export async function startRedis() {
+  const port = await freePort();
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', ''];
+  try {
+    await start('redis-server', [...args, '--appendonly', 'no'], /Ready to accept connections/);
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+  return `127.0.0.1:${port}`;
+}
+
+export const worker = (module, servers, cluster) =>
+  start(
+    process.execPath,
+    [
+      join(root, 'dist/cli/main.js'),
+      ...['worker', '--module', module, '--servers', servers, '--cluster', cluster, '--slots', '1'],
+    ],
+    /connected/,
+  );
