@@ -956,7 +956,11 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
       expect(await run(program, isolation, 'add')).toEqual({ stdout: '3\n', stderr: '' });
     });
 
-    it('that Node has as text is not run again by its workers', async () => {
+    it.each([
+      [[]],
+      [['--input-type=module']],
+      [['--input-type', 'module', '--expose-gc', '--stack-trace-limit=5', '--no-warnings']],
+    ])('that Node has as text is not run again by its workers: %j', async (options) => {
       // Were it, they would start workers, too: so that it runs once only is seen to here.
       const code = `
         if (process.env.ALLSTOP_TEST_RUNS) process.exit(9);
@@ -964,7 +968,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
         process.argv.push('${isolation}', 'add');
         import('${pathToFileURL(program).href}');
       `;
-      expect(await run('-e', code)).toEqual({ stdout: '3\n', stderr: '' });
+      expect(await run(...options, '-e', code)).toEqual({ stdout: '3\n', stderr: '' });
     });
   });
 

@@ -110,7 +110,7 @@ it('processes that compute for ever end soon after their parent was killed', asy
   });
   const [line] = (await once(parent.stdout, 'data')) as [Buffer];
   const busy = Number(line.toString());
-  onTestFailed(() => process.kill(busy, 'SIGKILL'));
+  onTestFailed(() => void process.kill(busy, 'SIGKILL'));
   expect(busy).not.toBe(parent.pid);
   parent.kill('SIGKILL');
   // The workers have the same standard output: it is closed when the last of them is gone.

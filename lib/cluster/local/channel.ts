@@ -6,6 +6,7 @@ import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
 import { decode } from '../../error-record.ts';
 import { UnavailableError } from '../../errors.ts';
+import { execArgvOfFile } from '../../exec-argv.ts';
 import { workerEntry } from '../../package-files.ts';
 import { CLUSTER, nameProcess } from '../../stop-record.ts';
 import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
@@ -101,22 +102,7 @@ function environmentOfChild(): NodeJS.ProcessEnv {
   );
 }
 
-/** Options about the program itself: its text, and the port of its debugger. */
-const WITH_VALUE = /^(?:-e|-p|-pe|--eval|--print|--input-type|--inspect-port|--debug-port)$/;
-const BY_ITSELF = /^--(?:eval|print|input-type|inspect|debug-port)/;
-
-/** Those of the program without its own: or it would start itself for ever. */
-function execArgvOfChild(): string[] {
-  const left: string[] = [];
-  for (let at = 0; at < process.execArgv.length; at++) {
-    const arg = process.execArgv[at] as string;
-    if (WITH_VALUE.test(arg)) at += 1;
-    else if (!BY_ITSELF.test(arg)) left.push(arg);
-  }
-  return left;
-}
-
-/** Those that live. One that is busy does not hear that its parent is gone. */
+/** Those that live. One that is busy hears only later that its parent is gone. */
 const children = new Set<ChildProcess>();
 
 function killChildren(): void {
@@ -132,7 +118,7 @@ export function startProcess(
   const name = `${job}:${index}`;
   const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
     serialization: 'advanced',
-    execArgv: execArgvOfChild(),
+    execArgv: execArgvOfFile(),
     env: environmentOfChild(),
   });
   if (child.pid !== undefined) nameProcess(child.pid, name);
