@@ -32,6 +32,10 @@ export type WorkerInfo = {
   /** 'lost': it has died and is being replaced; 'stuck': a thread that cannot be ended. */
   state: 'starting' | 'idle' | 'busy' | 'lost' | 'stuck';
   host: string;
+  /**
+   * Of the program, if it is a thread. Of a process that is lost: what it was, until another
+   * has come; NaN, which `process.kill` refuses, if none could be started.
+   */
   pid: number;
   running: number;
   completed: number;

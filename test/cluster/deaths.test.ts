@@ -1,7 +1,9 @@
 /** Workers that die. */
 
+import { BlockList } from 'node:net';
 import { UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
+import * as tasks from '../fixtures/cluster-tasks.mjs';
 import { errorOf, kinds, useClusters } from '../support/clusters.ts';
 
 describe.each(kinds)('workers as $name', (kind) => {
@@ -44,6 +46,12 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(await waiting.fetch()).toMatchObject({ attempt: 1 });
     });
 
+    it('what it has answered before counts, and is not run again', async () => {
+      const cluster = start();
+      expect(await (await cluster.schedule('answerAndDie')).fetch()).toBe(1);
+      await cluster.join();
+    });
+
     it('that works in between may die as often as it likes', async () => {
       const cluster = start();
       for (let count = 0; count < 12; count += 1) {
@@ -51,5 +59,44 @@ describe.each(kinds)('workers as $name', (kind) => {
       }
       expect(cluster.workers[0]?.restarts).toBe(12);
     });
+  });
+
+  describe.runIf(kind.isThread)('what cannot be read', () => {
+    it('of a worker: it is lost with it, and the function is run again', async () => {
+      const cluster = start(1, { retries: 1 });
+      const value = await cluster.schedule('blockList');
+      tasks.refuseBlockList();
+      expect(await value.fetch()).toEqual([expect.any(BlockList), 2]);
+      expect(cluster.workers).toMatchObject([{ restarts: 1 }]);
+    });
+
+    it('of a worker, time and again: that is why the function fails', async () => {
+      const cluster = start(1, { retries: 0 });
+      const value = await cluster.schedule('blockList');
+      tasks.refuseBlockList();
+      const error = await errorOf(value.fetch());
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(error.cause.message).toBe('Worker worker:0 died: unreadable');
+      expect(await errorOf(cluster.join())).toBe(error);
+    });
+
+    it('by a worker: it has not been started, and comes to another', async () => {
+      const cluster = start();
+      await (await cluster.schedule('refuseBlockList')).fetch();
+      const value = await cluster.schedule('attemptWith', [new BlockList()]);
+      expect(await value.fetch()).toBe(1);
+      expect(cluster.workers).toMatchObject([{ restarts: 1 }]);
+    });
+  });
+
+  it('who it was is known until another has come, by its number and by its pid', async () => {
+    const cluster = start();
+    const place = await (await cluster.schedule('where')).fetch();
+    const links = (): string[] => cluster.coordinator.explain().links;
+    const where = kind.isThread ? `thread ${place.threadId}` : `process ${place.pid}`;
+    expect(links()).toEqual([`the worker worker:0 (${where})`]);
+    await cluster.close();
+    expect(cluster.workers).toMatchObject([{ state: 'lost', pid: place.pid }]);
+    expect(links()).toEqual([]);
   });
 });

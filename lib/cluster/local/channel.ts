@@ -11,6 +11,7 @@ import { workerEntry } from '../../package-files.ts';
 import { CLUSTER, nameProcess } from '../../stop-record.ts';
 import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
 import { messageOf } from '../../thrown-value.ts';
+import { Timer } from '../../timer.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
 
 export type Isolation = 'thread' | 'process';
@@ -23,7 +24,10 @@ export interface Listener {
 
 /** The coordinator's end. */
 export interface WorkerChannel {
+  /** NaN: the process could not be started. */
   readonly pid: number;
+  /** For people: where the worker is. */
+  readonly place: string;
   /** Shared with a thread; of a process, and then nobody else's. */
   readonly words: Int32Array;
   readonly isShared: boolean;
@@ -73,6 +77,11 @@ export function startThread(
       made.on('error', (error: unknown) => {
         cause = causeOfDeath(threadId, error);
       });
+      // Of which function it was cannot be known: that worker is lost, and they are run again.
+      made.on('messageerror', (error: unknown) => {
+        cause = error;
+        void made.terminate();
+      });
       made.on('exit', (exitCode) => {
         forgetWorker(threadId);
         const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
@@ -82,6 +91,7 @@ export function startThread(
   );
   return {
     pid: process.pid,
+    place: `thread ${worker.threadId}`,
     words,
     isShared: true,
     post: (message, transfer) => worker.postMessage(message, transfer as TransferListItem[]),
@@ -101,6 +111,9 @@ function environmentOfChild(): NodeJS.ProcessEnv {
     `Clusters of processes are nested ${MAX_DEPTH} deep at most: does the module make a cluster of itself?`,
   );
 }
+
+/** A channel may stay open, if what the module has started has it, too. */
+const LAST_WORDS_MS = 500;
 
 /** Those that live. One that is busy hears only later that its parent is gone. */
 const children = new Set<ChildProcess>();
@@ -143,10 +156,18 @@ export function startProcess(
   });
   child.on('exit', (exitCode, exitSignal) => {
     const how = exitCode === null ? `was killed by ${exitSignal}` : `exited with code ${exitCode}`;
-    end(gone(`Worker ${name}`, how, cause, exitCode === null ? { exitSignal } : { exitCode }));
+    const fields = exitCode === null ? { exitSignal } : { exitCode };
+    const ended = (): void => {
+      late.clear();
+      end(gone(`Worker ${name}`, how, cause, fields));
+    };
+    // What it has said may still be on its way, until its channel is closed.
+    const late = new Timer(LAST_WORDS_MS, ended);
+    child.once('close', ended);
   });
   return {
-    pid: child.pid ?? 0,
+    pid: child.pid ?? Number.NaN,
+    place: `process ${child.pid}`,
     words: new Int32Array(CLAIMS + 1),
     isShared: false,
     // What cannot be cloned is said here; that the child is gone, by its exit.
