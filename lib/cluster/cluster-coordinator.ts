@@ -152,7 +152,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   /**
    * Puts a function in line. Resolves at once while there is room. The arguments are
-   * copied here and now.
+   * copied here and now, or taken when it is in line, if something is moved (`transfer`).
    *
    * @param fn - an export of the strategy's module, or its name
    * @param args - its arguments; PerWorkerValues become those of the worker that runs it
@@ -181,7 +181,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       if (signal?.aborted) return Promise.reject(signal.reason);
       const limits = { signal, timeoutMs, leftMs: timeoutMs };
       const name = this.#lookups.known(fn);
-      const call = makeCall(name ?? '', args, this);
+      const call = makeCall(name ?? '', args, this, this.#sharesMemory);
       if (name === undefined || call.perWorker !== undefined || this.#lookups.arePending) {
         return this.#scheduleLater(fn, call, limits);
       }
@@ -230,10 +230,11 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     args?: readonly unknown[],
   ): PerWorkerDataset<T> {
     checkFunctionOrName(datasetFn);
-    const { args: given, perWorker } = makeCall('', args, this);
-    if (perWorker !== undefined) {
+    const call = makeCall('', args, this, this.#sharesMemory);
+    if (call.perWorker !== undefined) {
       throw new InvalidArgumentError('A data set cannot be made of PerWorkerValues');
     }
+    const { args: given } = call.take?.() ?? call;
     const name = async (): Promise<string> =>
       typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
     return this.#datasets.create<T>(name, given);
@@ -278,6 +279,10 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  get #sharesMemory(): boolean {
+    return this.#engine.sharesMemory === true;
   }
 
   #host(cancelGraceMs: number): StrategyHost {

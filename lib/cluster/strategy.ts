@@ -76,6 +76,8 @@ export interface Engine {
   cancel(closure: Closure, cancellation: Cancellation): void;
   /** Whether the program waits for something: else workers keep it from nothing. */
   setNeeded(needed: boolean): void;
+  /** Shared memory arrives as such. Else, or if this is left out, it is refused. */
+  readonly sharesMemory?: boolean;
   /** The workers that have begun, by number; the others will be prepared. */
   readonly indexes: number[];
   readonly workers: WorkerInfo[];

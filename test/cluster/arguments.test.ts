@@ -5,6 +5,14 @@ import { describe, expect, it } from 'vitest';
 import * as tasks from '../fixtures/cluster-tasks.mjs';
 import { errorOf, kinds, useClusters } from '../support/clusters.ts';
 
+class Holder {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+}
+
 describe.each(kinds)('workers as $name', (kind) => {
   const { start, running } = useClusters(kind);
 
@@ -68,6 +76,8 @@ describe.each(kinds)('workers as $name', (kind) => {
       ['in a Map', (value: unknown) => new Map([[1, value]])],
       ['as the key of a Map', (value: unknown) => new Map([[value, 1]])],
       ['in a Set', (value: unknown) => new Set([value])],
+      ['in an instance of a class', (value: unknown) => new Holder(value)],
+      ['in an error', (value: unknown) => [Object.assign(new Error('with more'), { value })]],
     ])('no RemoteValue %s', async (_where, wrap) => {
       const cluster = start();
       const value = await cluster.schedule('add', [1, 2]);

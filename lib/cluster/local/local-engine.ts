@@ -32,6 +32,7 @@ const LONGEST_DELAY_MS = 2_000;
 export type LocalSettings = { module: URL; workers: number; isolation: Isolation };
 
 export class LocalEngine implements Engine {
+  readonly sharesMemory: boolean;
   readonly #host: StrategyHost;
   readonly #slots: WorkerSlot[];
   #functions: string[] | undefined;
@@ -50,6 +51,7 @@ export class LocalEngine implements Engine {
 
   constructor(host: StrategyHost, { module, workers, isolation }: LocalSettings) {
     this.#host = host;
+    this.sharesMemory = isolation === 'thread';
     this.#deaths = Array.from({ length: workers }, () => 0);
     this.#slots = Array.from(
       { length: workers },

@@ -204,7 +204,7 @@ export class WorkerSlot {
       this.#channel?.post([TO_WORKER.run, ...batch], transfers);
     } catch (error) {
       const value = dataCloneError(error);
-      // It cannot be sent at all (shared memory to a process): its function has failed.
+      // It cannot be sent at all (a port to a process): its function has failed.
       for (let at = 0; at < batch.length; at += RUN_LENGTH) {
         const sent = this.#forget(batch[at] as number);
         if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
