@@ -159,7 +159,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) TypeError: no export; InvalidArgumentError: a RemoteValue among the
    *   arguments; the first error of a function, of which nobody knows yet; CancelledError:
    *   the cluster was stopped; FailedPreconditionError: it is closed; UnavailableError: no
-   *   worker will come; DeadlineExceededError, or the reason of `signal`: no room meanwhile
+   *   worker will come; DeadlineExceededError, or the reason of `signal`: it has not got in
+   *   line meanwhile, as its function had to be looked up, or there was no room
    */
   schedule<F extends AnyFunction>(
     fn: F,

@@ -2,6 +2,7 @@
 
 import { DeadlineExceededError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
+import * as tasks from '../fixtures/cluster-tasks.mjs';
 import { errorOf, kinds, useClusters } from '../support/clusters.ts';
 import { turn } from '../support/gate.ts';
 
@@ -110,6 +111,21 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(cluster.workers[0]?.state).toBe('starting');
       await cluster.join();
       expect(visits.names).toEqual([]);
+    });
+
+    it('is said by schedule until the function is in line, and then by its value', async () => {
+      const cluster = start();
+      const late = { timeoutMs: 0 };
+      const early = errorOf(cluster.schedule(tasks.add, [1, 2], late)); // it is looked up first
+      expect(await early).toBeInstanceOf(DeadlineExceededError);
+      await cluster.join(); // nothing has failed
+      await cluster.schedule(tasks.add, [1, 2]);
+      const { visit } = await running(cluster, 'a');
+      const value = await cluster.schedule(tasks.add, [1, 2], late);
+      const error = await errorOf(value.fetch());
+      expect(error).toBeInstanceOf(DeadlineExceededError);
+      visit.pass();
+      expect(await errorOf(cluster.join())).toBe(error);
     });
 
     it('leaves nothing behind at a signal that is used for many', async () => {
