@@ -173,13 +173,9 @@ export function startProcess(
     // What cannot be cloned is said here; that the child is gone, by its exit.
     post: (message) => void child.send(message, () => {}),
     setReferenced(referenced) {
-      if (referenced) {
-        child.ref();
-        child.channel?.ref();
-      } else {
-        child.unref();
-        child.channel?.unref();
-      }
+      const how = referenced ? 'ref' : 'unref';
+      child[how]();
+      child.channel?.[how]?.(); // Bun's has neither
     },
     kill: () => void child.kill('SIGKILL'),
   };
