@@ -13,6 +13,7 @@
         "native/binding/convert.cc",
         "native/binding/doorbell.cc",
         "native/binding/environment.cc",
+        "native/binding/parent_watch.cc",
         "native/binding/queue_attachment.cc",
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",

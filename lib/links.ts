@@ -31,7 +31,11 @@ function disposable(dispose: () => void): Disposable {
 }
 
 /** A link that exists for `explain()` as long as it is not undone. */
-function describedLink(attachment: Attachment, description: string, undo: () => void): Disposable {
+export function describedLink(
+  attachment: Attachment,
+  description: string,
+  undo: () => void,
+): Disposable {
   const id = attachment.native.addLink(description);
   const link = disposable(() => {
     attachment.links.delete(link);

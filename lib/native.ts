@@ -265,6 +265,8 @@ export interface NativeBinding {
   forgetSpawned(threadId: number): void;
   noteUncaught(error: Uint8Array): void;
   takeUncaught(threadId: number): Uint8Array | null;
+  /** This process ends soon after its parent has, whatever its threads compute. */
+  exitWithParent(parentId: number): void;
   nextIdentity(): string;
 }
 

@@ -16,6 +16,7 @@ import type { Attachment, RequestOptions } from './attachment.ts';
 import { drain, onFirstUse } from './doorbell.ts';
 import { decode, encode, restoreClass } from './error-record.ts';
 import { UnavailableError } from './errors.ts';
+import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
 import { binding, type NativeThread, THREAD_KINDS, type ThreadKind } from './native.ts';
 
 /** Anything that ends: a Worker, a child process, a promise, or what has a `join()`, as a LooperThread. */
@@ -404,13 +405,23 @@ export function startWorker(
   const native = binding();
   const ticket = native.beginSpawn();
   try {
-    const worker = new Worker(url, options);
+    const worker = newWorker(url, options);
     const name = nameOf(options ?? {}) ?? `worker-${worker.threadId}`;
     native.setSpawned(attachment.native, worker.threadId, name);
     follow(worker, name);
     return worker;
   } finally {
     native.endSpawn(ticket);
+  }
+}
+
+function newWorker(url: URL | string, options: WorkerOptions | undefined): Worker {
+  const execArgv = options?.execArgv === undefined ? execArgvOfWorker() : undefined;
+  if (execArgv === undefined) return new Worker(url, options);
+  try {
+    return new Worker(url, { ...options, execArgv });
+  } catch (error) {
+    return new Worker(url, { ...options, execArgv: withoutRefused(execArgv, error) });
   }
 }
 

@@ -23,24 +23,29 @@ const work = mkdtempSync(join(tmpdir(), 'allstop-installs-'));
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 
 const inPackage = (...path) => join(folder, 'node_modules', ...path);
+const npmOf = (major, version) => ({
+  name: `npm ${major}`,
+  npm: [`npm${major}`, `npm:npm@${version}`],
+  cli: inPackage(`npm${major}/bin/npm-cli.js`),
+  install: ['install', '--no-audit', '--no-fund'],
+  locked: ['ci', '--ignore-scripts', '--no-audit', '--no-fund'],
+  lockfile: 'package-lock.json',
+});
+const yarn4 = (linker, settings) => ({
+  name: `yarn 4, ${linker}`,
+  npm: ['@yarnpkg/cli-dist', '4.18.1'],
+  cli: inPackage('@yarnpkg/cli-dist/bin/yarn.js'),
+  install: ['install'],
+  locked: ['install', '--immutable', '--mode=skip-build'],
+  lockfile: 'yarn.lock',
+  files: {
+    'yarn.lock': '',
+    '.yarnrc.yml': ['enableGlobalCache: false', ...settings, ''].join('\n'),
+  },
+});
 const managers = [
-  {
-    name: 'npm 11',
-    npm: ['npm11', 'npm:npm@11.21.2'],
-    cli: inPackage('npm11/bin/npm-cli.js'),
-    install: ['install', '--no-audit', '--no-fund'],
-    locked: ['ci', '--ignore-scripts', '--no-audit', '--no-fund'],
-    lockfile: 'package-lock.json',
-  },
-  {
-    name: 'npm 12',
-    npm: ['npm12', 'npm:npm@12.2.0'],
-    cli: inPackage('npm12/bin/npm-cli.js'),
-    minimumNode: [22, 22],
-    install: ['install', '--no-audit', '--no-fund'],
-    locked: ['ci', '--ignore-scripts', '--no-audit', '--no-fund'],
-    lockfile: 'package-lock.json',
-  },
+  npmOf(11, '11.21.2'),
+  { ...npmOf(12, '12.2.0'), minimumNode: [22, 22] },
   {
     name: 'pnpm 12',
     npm: ['pnpm', '12.21.0'],
@@ -58,28 +63,8 @@ const managers = [
     locked: ['install', '--frozen-lockfile', '--ignore-scripts'],
     lockfile: 'yarn.lock',
   },
-  {
-    name: 'yarn 4, Plug’n’Play',
-    npm: ['@yarnpkg/cli-dist', '4.18.1'],
-    cli: inPackage('@yarnpkg/cli-dist/bin/yarn.js'),
-    install: ['install'],
-    locked: ['install', '--immutable', '--mode=skip-build'],
-    lockfile: 'yarn.lock',
-    files: { 'yarn.lock': '', '.yarnrc.yml': 'enableGlobalCache: false\n' },
-    run: ['node'],
-  },
-  {
-    name: 'yarn 4, node_modules',
-    npm: ['@yarnpkg/cli-dist', '4.18.1'],
-    cli: inPackage('@yarnpkg/cli-dist/bin/yarn.js'),
-    install: ['install'],
-    locked: ['install', '--immutable', '--mode=skip-build'],
-    lockfile: 'yarn.lock',
-    files: {
-      'yarn.lock': '',
-      '.yarnrc.yml': 'enableGlobalCache: false\nnodeLinker: node-modules\n',
-    },
-  },
+  { ...yarn4('Plug’n’Play', []), run: ['node'] },
+  yarn4('node_modules', ['nodeLinker: node-modules']),
   {
     name: 'bun 1.4',
     npm: ['@oven/bun-linux-x64', '1.4.5'],

@@ -157,8 +157,11 @@ const results = [];
 for (const runtime of runnable) {
   const row = { runtime, outcomes: new Map() };
   results.push(row);
-  for (const { title, story, isLive, isPosix } of chosen) {
-    const cannot = (isLive && runtime.usesFiles) || (isPosix && runtime.target.startsWith('win32'));
+  for (const { title, story, isLive, isPosix, forks } of chosen) {
+    const cannot =
+      (isLive && runtime.usesFiles) ||
+      (isPosix && runtime.target.startsWith('win32')) ||
+      (forks && runtime.through);
     row.outcomes.set(
       title,
       cannot ? { outcome: 'not run' } : await runScenario({ title, story, runtime }),

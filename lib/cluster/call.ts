@@ -1,11 +1,12 @@
 /** The arguments of a closure, as they go to a worker. */
 
+import { types } from 'node:util';
 import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../arguments.ts';
 import { InvalidArgumentError } from '../errors.ts';
-import type { Call } from './closure.ts';
-import { isPlain } from './fetched.ts';
+import type { Call, Taken } from './closure.ts';
 import { PerWorkerValues } from './per-worker.ts';
+import { dataCloneError } from './protocol.ts';
 import { RemoteValue } from './remote-value.ts';
 import { transferListOf } from './transfer.ts';
 
@@ -17,8 +18,11 @@ const isObject = (value: unknown): value is object =>
 /** A symbol cannot be copied, either; anything else is itself. */
 const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
 
-/** What would arrive as an empty object. */
-function refuseHandles(value: unknown, seen: Set<object>): void {
+const isSharedMemory = (value: object): boolean =>
+  types.isSharedArrayBuffer(ArrayBuffer.isView(value) ? value.buffer : value);
+
+/** Refuses what would arrive as something else. Looks into whatever is copied field by field. */
+function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void {
   if (!isObject(value) || seen.has(value)) return;
   seen.add(value);
   if (value instanceof RemoteValue) {
@@ -31,25 +35,35 @@ function refuseHandles(value: unknown, seen: Set<object>): void {
       'PerWorkerValues have to be arguments themselves, of a function of their own cluster',
     );
   }
-  if (Array.isArray(value)) for (const each of value) refuseHandles(each, seen);
-  else if (value instanceof Map) {
-    for (const [key, each] of value) {
-      refuseHandles(key, seen);
-      refuseHandles(each, seen);
-    }
-  } else if (value instanceof Set) for (const each of value) refuseHandles(each, seen);
-  else if (isPlain(value)) {
-    for (const each of Object.values(value)) refuseHandles(each, seen);
+  if (!sharesMemory && isSharedMemory(value)) {
+    throw new InvalidArgumentError(
+      'Shared memory cannot be an argument here: it is shared with threads only. Pass a copy',
+    );
   }
+  if (ArrayBuffer.isView(value)) return;
+  const inside = (each: unknown): void => refuse(each, sharesMemory, seen);
+  if (value instanceof Map) {
+    for (const [key, each] of value) {
+      inside(key);
+      inside(each);
+    }
+  } else if (value instanceof Set) for (const each of value) inside(each);
+  else for (const each of Object.values(value)) inside(each);
 }
 
 /**
  * The arguments are copied here and now: what the caller does to them later is nobody's
- * concern, and what cannot be copied is refused at once.
+ * concern, and what cannot be copied is refused at once. Those of which something is moved
+ * are the caller's until the call is in line: a call that is refused must not take them.
  *
  * @throws TypeError, InvalidArgumentError, DataCloneError
  */
-export function makeCall(name: string, given: unknown, cluster: object): Call {
+export function makeCall(
+  name: string,
+  given: unknown,
+  cluster: object,
+  sharesMemory: boolean,
+): Call {
   const values = given === undefined ? [] : given;
   if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
   if (!values.some(hasToBeCopied)) {
@@ -63,15 +77,21 @@ export function makeCall(name: string, given: unknown, cluster: object): Call {
     return undefined;
   });
   const seen = new Set<object>();
-  for (const value of own) refuseHandles(value, seen);
-  const moved = transferListOf(own);
-  // What is moved is ours then, under another identity.
-  const copy = structuredClone({ args: own, transfer: moved }, { transfer: moved as never });
-  return {
+  for (const value of own) refuse(value, sharesMemory, seen);
+  const call = {
     kind: 'call',
     name,
-    args: copy.args,
     perWorker: perWorker.length > 0 ? perWorker : undefined,
-    transfer: copy.transfer,
+  } as const;
+  const moved = transferListOf(own);
+  if (moved.length === 0) return { ...call, args: structuredClone(own), transfer: NOTHING };
+  const take = (): Taken => {
+    try {
+      // What is moved is ours then, under another identity.
+      return structuredClone({ args: own, transfer: moved }, { transfer: moved as never });
+    } catch (error) {
+      throw dataCloneError(error); // what had been moved before is told of in other words
+    }
   };
+  return { ...call, args: own, transfer: moved, take };
 }

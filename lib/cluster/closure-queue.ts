@@ -23,6 +23,8 @@ export type Place = 'new' | 'waiting' | 'queued' | 'in-flight' | 'out';
 export interface Queued {
   /** The queue's. */
   place: Place;
+  /** It gets in line. What it throws refuses it: it is not put in. */
+  enter(): void;
   /** It has left the line, or will not get in; it is out already. */
   drop(error: unknown): void;
 }
@@ -111,12 +113,16 @@ export class ClosureQueue<C extends Queued> {
     return this.#error !== undefined;
   }
 
-  /** Undefined: it is in line. Else resolves when it is. Rejects with what has failed. */
+  /** Undefined: it is in line. Else resolves when it is. Rejects with what has failed, or refuses it. */
   put(closure: C): Promise<void> | undefined {
     const isFree = this.#error === undefined && this.#closed === undefined;
     if (isFree && this.#waiters.length === 0 && this.#queued < this.#options.maxQueued) {
-      this.#enter(closure);
-      return undefined;
+      try {
+        this.#enter(closure);
+        return undefined;
+      } catch (error) {
+        return Promise.reject(error);
+      }
     }
     closure.place = 'waiting';
     return new Promise((resolve, reject) => {
@@ -251,6 +257,8 @@ export class ClosureQueue<C extends Queued> {
   }
 
   #enter(closure: C): void {
+    closure.place = 'out'; // if it is refused
+    closure.enter();
     closure.place = 'queued';
     this.#queued += 1;
     this.#line.push(closure);
@@ -301,8 +309,12 @@ export class ClosureQueue<C extends Queued> {
       if (first.kind === 'put') {
         if (this.#queued >= this.#options.maxQueued) return;
         this.#waiters.shift();
-        this.#enter(first.closure);
-        first.resolve();
+        try {
+          this.#enter(first.closure);
+          first.resolve();
+        } catch (error) {
+          first.reject(error);
+        }
       } else if (first.kind === 'done') {
         this.#waiters.shift();
         first.resolve(this.#isIdle());

@@ -14,7 +14,11 @@ export type Call = {
   readonly perWorker: readonly number[] | undefined;
   /** What of the arguments moves to the worker. */
   readonly transfer: readonly TransferListItem[];
+  /** The arguments are still the caller's, until this takes them. */
+  readonly take?: () => Taken;
 };
+
+export type Taken = Pick<Call, 'args' | 'transfer'>;
 
 export type Outcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
@@ -32,7 +36,7 @@ export class Closure implements Queued {
   /** Of this thread; used again only after two thousand million others. */
   readonly id: number = nextId();
   /** A resource is what one worker has to make before it does anything else. */
-  readonly work: Call | Resource;
+  work: Call | Resource;
   /** Its arguments went with it: it cannot be sent again. */
   isMoved = false;
   /** How often it was started. */
@@ -46,6 +50,13 @@ export class Closure implements Queued {
   constructor(work: Call | Resource, settle: Settle) {
     this.work = work;
     this.#settle = settle;
+  }
+
+  /** What moves is taken from the caller as late as this, when nothing can refuse the call. */
+  enter(): void {
+    if (this.work.kind !== 'call' || this.work.take === undefined) return;
+    const { take, ...call } = this.work;
+    this.work = { ...call, ...take() };
   }
 
   /** The first call counts. */

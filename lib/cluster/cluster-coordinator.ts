@@ -1,6 +1,5 @@
 /** The public class: schedules functions, and holds the rules about their errors. */
 
-import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
 import {
   checkDuration,
   checkFunction,
@@ -11,25 +10,30 @@ import {
 } from '../arguments.ts';
 import { Attachment } from '../attachment.ts';
 import { Coordinator } from '../coordinator.ts';
-import {
-  CancelledError,
-  DeadlineExceededError,
-  FailedPreconditionError,
-  InvalidArgumentError,
-  UnavailableError,
-} from '../errors.ts';
-import { Timer } from '../timer.ts';
-import { turn } from '../turn.ts';
+import { CancelledError, InvalidArgumentError } from '../errors.ts';
 import { makeCall } from './call.ts';
-import { type Call, Closure, type Outcome } from './closure.ts';
+import { Changes } from './changes.ts';
+import { type Call, Closure } from './closure.ts';
 import { ClosureQueue } from './closure-queue.ts';
+import { ClosureRules } from './closure-rules.ts';
 import { Datasets } from './datasets.ts';
+import { FairTurns } from './fair-turns.ts';
 import { type Fetched, fetchAll } from './fetched.ts';
 import { type AnyFunction, checkFunctionOrName, Functions } from './functions.ts';
-import type { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
+import { Lookups } from './lookups.ts';
+import type { PerWorkerDataset } from './per-worker.ts';
 import { whenReady } from './readiness.ts';
 import { RemoteValue, type Settle } from './remote-value.ts';
+import type {
+  DatasetOf,
+  FunctionNames,
+  Named,
+  Result,
+  ScheduleArgs,
+  ScheduleOptions,
+} from './signatures.ts';
 import type { Engine, ReadinessReport, Strategy, StrategyHost, WorkerInfo } from './strategy.ts';
+import { deadlineExceeded, inTime, type Limits, limit } from './time-limits.ts';
 
 export type ClusterCoordinatorOptions = {
   /** So many closures wait for workers; `schedule` waits while there are more. */
@@ -40,29 +44,6 @@ export type ClusterCoordinatorOptions = {
   cancelGraceMs?: number | undefined;
 };
 
-export type ScheduleOptions = {
-  signal?: AbortSignal | undefined;
-  /** For the closure's whole life, the wait for room included. */
-  timeoutMs?: number | undefined;
-};
-
-/** What a function takes; each may be a worker's own. */
-export type PerWorkerArgs<P extends readonly unknown[]> = {
-  [I in keyof P]: P[I] | PerWorkerValues<P[I]>;
-};
-
-export type ScheduleArgs<P extends readonly unknown[]> = [] extends P
-  ? [args?: PerWorkerArgs<P>, options?: ScheduleOptions]
-  : [args: PerWorkerArgs<P>, options?: ScheduleOptions];
-
-export type FunctionNames<M extends object> = {
-  [K in keyof M]: M[K] extends AnyFunction ? K : never;
-}[keyof M] &
-  string;
-
-type Result<F extends AnyFunction> = Awaited<ReturnType<F>>;
-type Named<M extends object, K extends keyof M> = M[K] extends AnyFunction ? M[K] : AnyFunction;
-
 export type ReadyOptions = {
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
@@ -72,8 +53,6 @@ export type ReadyOptions = {
 const MAX_QUEUED = 262_144; // TensorFlow's
 const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
-/** A loop of awaited `schedule` calls lets the event loop turn that often. */
-const LONGEST_TURN_MS = 1;
 
 function checkCount(name: string, value: unknown, least: number): void {
   if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
@@ -100,21 +79,15 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * cannot be cleared.
    */
   readonly coordinator: Coordinator;
-  readonly #retries: number;
   readonly #queue: ClosureQueue<Closure>;
+  readonly #rules: ClosureRules;
   readonly #engine: Engine;
+  readonly #lookups: Lookups;
   readonly #functions: Functions;
-  readonly #inFlight = new Set<Closure>();
   readonly #datasets: Datasets;
-  /** `schedule` calls that look for their function: what is called later waits for them. */
-  #looking: Promise<void> | undefined;
-  /** Why no worker will come any more. */
-  #failure: Error | undefined;
-  #isClosed = false;
+  readonly #changes = new Changes();
+  readonly #turns = new FairTurns();
   #closing: Promise<void> | undefined;
-  readonly #onChange = new Set<() => void>();
-  #turnBegan = 0;
-  #turn: Promise<void> | undefined;
   /** Calls that wait for something. */
   #waiting = 0;
   #isNeeded = true;
@@ -134,7 +107,6 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     checkCount('options.retries', retries, 0);
     checkDuration('options.cancelGraceMs', cancelGraceMs);
     this.strategy = strategy;
-    this.#retries = retries;
     this.#functions = new Functions(strategy.module);
     this.coordinator = new Coordinator({ name: 'cluster' });
     (Attachment.behind(this.coordinator) as Attachment).refuseClear =
@@ -147,14 +119,29 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
           ? cause
           : new CancelledError('Another function has failed: please reschedule', { cause }),
     });
+    this.#rules = new ClosureRules({
+      queue: this.#queue,
+      coordinator: this.coordinator,
+      retries,
+      cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
+      onLeft: () => this.#updateNeeded(),
+      onChange: () => this.#changes.tell(),
+    });
+    this.#lookups = new Lookups({
+      functions: this.#functions,
+      there: () => this.#engine.functions,
+      changes: this.#changes,
+      isOver: () => this.#rules.isOver,
+      wait: (promise) => this.#wait(promise),
+    });
     this.#datasets = new Datasets(
       this,
       () => this.#engine.indexes,
       (closure, worker) => this.#queue.putTagged(closure, worker),
-      () => this.#changed(),
+      () => this.#changes.tell(),
     );
     this.#engine = strategy.connect(this.#host(cancelGraceMs));
-    this.coordinator.signal.addEventListener('abort', () => this.#onStop());
+    this.coordinator.signal.addEventListener('abort', () => this.#rules.stop());
     this.#updateNeeded();
   }
 
@@ -165,14 +152,15 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   /**
    * Puts a function in line. Resolves at once while there is room. The arguments are
-   * copied here and now.
+   * copied here and now, or taken when it is in line, if something is moved (`transfer`).
    *
    * @param fn - an export of the strategy's module, or its name
    * @param args - its arguments; PerWorkerValues become those of the worker that runs it
    * @throws (rejects) TypeError: no export; InvalidArgumentError: a RemoteValue among the
    *   arguments; the first error of a function, of which nobody knows yet; CancelledError:
    *   the cluster was stopped; FailedPreconditionError: it is closed; UnavailableError: no
-   *   worker will come; DeadlineExceededError, or the reason of `signal`: no room meanwhile
+   *   worker will come; DeadlineExceededError, or the reason of `signal`: it has not got in
+   *   line meanwhile, as its function had to be looked up, or there was no room
    */
   schedule<F extends AnyFunction>(
     fn: F,
@@ -192,12 +180,13 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       checkDuration('options.timeoutMs', timeoutMs);
       if (signal !== undefined) checkSignal('options.signal', signal);
       if (signal?.aborted) return Promise.reject(signal.reason);
-      const name = typeof fn === 'string' ? this.#checkName(fn) : this.#functions.known(fn);
-      const call = makeCall(name ?? '', args, this);
-      if (name === undefined || call.perWorker !== undefined || this.#looking !== undefined) {
-        return this.#scheduleLater(fn, call, signal, timeoutMs);
+      const limits = { signal, timeoutMs, leftMs: timeoutMs };
+      const name = this.#lookups.known(fn);
+      const call = makeCall(name ?? '', args, this, this.#sharesMemory);
+      if (name === undefined || call.perWorker !== undefined || this.#lookups.arePending) {
+        return this.#scheduleLater(fn, call, limits);
       }
-      return this.#put(call, signal, timeoutMs);
+      return this.#put(call, limits);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -209,7 +198,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   join(): Promise<void> {
-    return this.#wait(this.#afterLooking(() => this.#queue.join()));
+    return this.#wait(this.#lookups.after(() => this.#queue.join()));
   }
 
   /**
@@ -219,7 +208,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   done(): Promise<boolean> {
-    return this.#wait(this.#afterLooking(() => this.#queue.done()));
+    return this.#wait(this.#lookups.after(() => this.#queue.done()));
   }
 
   /**
@@ -242,10 +231,11 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     args?: readonly unknown[],
   ): PerWorkerDataset<T> {
     checkFunctionOrName(datasetFn);
-    const { args: given, perWorker } = makeCall('', args, this);
-    if (perWorker !== undefined) {
+    const call = makeCall('', args, this, this.#sharesMemory);
+    if (call.perWorker !== undefined) {
       throw new InvalidArgumentError('A data set cannot be made of PerWorkerValues');
     }
+    const { args: given } = call.take?.() ?? call;
     const name = async (): Promise<string> =>
       typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
     return this.#datasets.create<T>(name, given);
@@ -270,8 +260,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
           // What workers do not know of yet they have not made.
           return this.#datasets.isDefining ? { ...report, ready: false } : report;
         },
-        isHopeless: () => this.#whyHopeless(),
-        changes: this.#onChange,
+        isHopeless: () => this.#rules.whyHopeless(),
+        changes: this.#changes,
         timeoutMs,
         signal,
         onProgress,
@@ -292,59 +282,30 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     return this.close();
   }
 
+  get #sharesMemory(): boolean {
+    return this.#engine.sharesMemory === true;
+  }
+
   #host(cancelGraceMs: number): StrategyHost {
     return {
       coordinator: this.coordinator,
       cancelGraceMs,
-      take: () => {
-        const closure = this.#queue.take();
-        if (closure !== undefined) this.#inFlight.add(closure);
-        return closure;
-      },
+      take: () => this.#rules.take(),
       takeTagged: (worker) => this.#queue.takeTagged(worker),
       prepare: (worker) => {
         while (this.#queue.takeTagged(worker) !== undefined);
         this.#datasets.prepareAll(worker);
       },
-      ended: (closure, outcome) => this.#onEnded(closure, outcome),
-      lost: (closure, wasStarted, cause) => this.#onLost(closure, wasStarted, cause),
-      changed: () => this.#changed(),
-      failed: (error) => this.#onFailed(error),
+      ended: (closure, outcome) => this.#rules.ended(closure, outcome),
+      lost: (closure, wasStarted, cause) => this.#rules.lost(closure, wasStarted, cause),
+      changed: () => this.#changes.tell(),
+      failed: (error) => this.#rules.fail(error),
     };
-  }
-
-  /** Why no worker will ever be ready. */
-  #whyHopeless(): { why: string; cause: unknown } | undefined {
-    if (this.#failure !== undefined) {
-      return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
-    }
-    if (this.#isClosed) return { why: 'the cluster is closed', cause: undefined };
-    if (!this.coordinator.shouldStop()) return undefined;
-    return { why: 'the cluster was stopped', cause: this.coordinator.stopRecord?.error };
-  }
-
-  #changed(): void {
-    for (const look of this.#onChange) look();
-  }
-
-  /** Resolves when the predicate holds; it is asked whenever something about workers changes. */
-  #until(predicate: () => boolean): Promise<void> {
-    if (predicate()) return Promise.resolve();
-    return this.#wait(
-      new Promise((resolve) => {
-        const look = (): void => {
-          if (!predicate()) return;
-          this.#onChange.delete(look);
-          resolve();
-        };
-        this.#onChange.add(look);
-      }),
-    );
   }
 
   /** Workers keep the program alive while it waits for something. */
   #updateNeeded(): void {
-    const needed = this.#waiting > 0 || this.#inFlight.size > 0 || this.#queue.queued > 0;
+    const needed = this.#waiting > 0 || !this.#rules.isIdle || this.#queue.queued > 0;
     if (needed === this.#isNeeded) return;
     this.#isNeeded = needed;
     this.#engine.setNeeded(needed);
@@ -361,105 +322,37 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     }
   }
 
-  // ---------------------------------------------------------------- schedule
-
-  /** Undefined: no worker has told yet which there are. */
-  #checkName(name: string): string | undefined {
-    const { functions } = this.#engine;
-    if (functions === undefined) return undefined;
-    this.#functions.checkName(name, functions);
-    return name;
-  }
-
   /** In the order of calls, as soon as it is known what is called. */
   async #scheduleLater(
     fn: AnyFunction | string,
     call: Call,
-    signal: AbortSignal | undefined,
-    timeoutMs: number,
+    limits: Limits,
   ): Promise<RemoteValue<unknown>> {
+    const { signal, timeoutMs } = limits;
     const began = performance.now();
-    const before = this.#looking;
-    const found = this.#find(fn, call.perWorker === undefined ? undefined : this.#datasets.defined);
     const tooLate = (): Error => deadlineExceeded(typeof fn === 'string' ? fn : fn.name, timeoutMs);
-    found.catch(() => {}); // it may be refused before its turn has come
-    const enter = async (): Promise<{ remote: Promise<RemoteValue<unknown>> }> => {
-      await before;
-      const name = await found;
+    const defined = call.perWorker === undefined ? undefined : this.#datasets.defined;
+    const entered = this.#lookups.inTurn(fn, defined, (name) => {
       signal?.throwIfAborted();
-      const left = timeoutMs - (performance.now() - began);
-      if (left <= 0) throw tooLate();
-      return { remote: this.#put({ ...call, name }, signal, left, timeoutMs) };
-    };
-    const entered = enter();
-    const looking = entered.then(
-      () => {},
-      () => {},
-    );
-    this.#looking = looking;
-    void looking.then(() => {
-      if (this.#looking === looking) this.#looking = undefined;
+      const leftMs = timeoutMs - (performance.now() - began);
+      if (leftMs <= 0) throw tooLate();
+      // Not the promise itself: calls that come later wait for their turn, not for room.
+      return { remote: this.#put({ ...call, name }, { ...limits, leftMs }) };
     });
-    const { remote } = await inTime(entered, signal, timeoutMs, tooLate);
+    const { remote } = await inTime(entered, limits, tooLate);
     return remote;
   }
 
-  async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
-    let name: string | undefined;
-    if (typeof fn === 'function') {
-      name = (await this.#orOver(this.#functions.find(fn))) ?? fn.name; // the queue says so
-    } else {
-      await this.#until(() => this.#engine.functions !== undefined || this.#isOver);
-      name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so
-    }
-    await defined;
-    return name;
-  }
-
-  /** Undefined when the cluster is over before; its module may never have been imported. */
-  #orOver<T>(promise: Promise<T>): Promise<T | undefined> {
-    return new Promise((resolve, reject) => {
-      const end = (settle: () => void): void => {
-        this.#onChange.delete(look);
-        settle();
-      };
-      const look = (): void => {
-        if (this.#isOver) end(() => resolve(undefined));
-      };
-      this.#onChange.add(look);
-      promise.then(
-        (value) => end(() => resolve(value)),
-        (error: unknown) => end(() => reject(error as Error)),
-      );
-      look();
-    });
-  }
-
-  #afterLooking<T>(call: () => Promise<T>): Promise<T> {
-    return this.#looking === undefined || this.#isOver ? call() : this.#looking.then(call);
-  }
-
-  get #isOver(): boolean {
-    return this.#failure !== undefined || this.#isClosed || this.coordinator.shouldStop();
-  }
-
-  #put(
-    call: Call,
-    signal: AbortSignal | undefined,
-    leftMs: number,
-    timeoutMs: number = leftMs,
-  ): Promise<RemoteValue<unknown>> {
+  #put(call: Call, limits: Limits): Promise<RemoteValue<unknown>> {
     let settle: Settle | undefined;
     const remote = new RemoteValue<unknown>((own) => {
       settle = own;
     });
     const closure = new Closure(call, settle as Settle);
-    if (signal !== undefined || leftMs !== Number.POSITIVE_INFINITY) {
-      this.#limit(closure, signal, leftMs, timeoutMs);
-    }
+    limit(closure, limits, (own, outcome) => this.#rules.decide(own, outcome));
     const room = this.#queue.put(closure);
     this.#updateNeeded();
-    if (room === undefined) return this.#fairly(remote);
+    if (room === undefined) return this.#turns.give(remote);
     return this.#wait(
       room.then(
         () => remote,
@@ -471,200 +364,10 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     );
   }
 
-  /** A loop of awaited calls is made of microtasks, in which no result would ever arrive. */
-  #fairly<T>(value: T): Promise<T> {
-    if (this.#turn === undefined) {
-      this.#turnBegan = performance.now();
-      this.#turn = turn().then(() => {
-        this.#turn = undefined;
-      });
-    } else if (performance.now() - this.#turnBegan > LONGEST_TURN_MS) {
-      return this.#turn.then(() => value);
-    }
-    return Promise.resolve(value);
-  }
-
-  /** Its deadline, and its caller's signal. */
-  #limit(
-    closure: Closure,
-    signal: AbortSignal | undefined,
-    leftMs: number,
-    timeoutMs: number,
-  ): void {
-    const { name } = closure.work as Call;
-    const timer = new Timer(leftMs, () => {
-      this.#decide(closure, { state: 'failed', value: deadlineExceeded(name, timeoutMs) });
-    });
-    const onAbort = (): void => {
-      this.#decide(closure, { state: 'cancelled', value: signal?.reason });
-    };
-    if (signal !== undefined) addAbortListener(signal, onAbort);
-    closure.onSettled = () => {
-      timer.clear();
-      if (signal !== undefined) removeAbortListener(signal, onAbort);
-    };
-  }
-
-  /** It comes to this, wherever it is. If it runs, its run is asked to end. */
-  #decide(closure: Closure, outcome: Outcome): void {
-    const { state, value } = outcome;
-    if (closure.place === 'in-flight') {
-      closure.decided = outcome;
-      closure.settle(state, value);
-      if (state === 'failed' && this.#queue.report(value)) this.#cancelOthers(value);
-      this.#engine.cancel(closure, { reason: value, replace: true });
-    } else if (closure.place === 'queued') {
-      closure.settle(state, value);
-      if (state === 'failed') {
-        if (this.#queue.failQueued(closure, value)) this.#cancelOthers(value);
-      } else this.#queue.remove(closure);
-    } else this.#queue.remove(closure, value); // it waits for room: its call rejects
-    this.#updateNeeded();
-  }
-
-  // ---------------------------------------------------------------- what becomes of it
-
-  #onEnded(closure: Closure, { state, value }: Outcome): void {
-    if (!this.#inFlight.delete(closure)) return; // the cluster has failed meanwhile
-    if (closure.decided !== undefined || state !== 'failed') {
-      closure.settle(state, value);
-      this.#queue.end(closure);
-    } else if (this.#isEcho(value)) {
-      closure.settle('cancelled', this.#stopError());
-      this.#queue.end(closure);
-    } else if (isAbort(value) && (this.#queue.hasFailed || this.#isClosed)) {
-      closure.settle('cancelled', value); // it was asked to end
-      this.#queue.end(closure);
-    } else {
-      closure.settle('failed', value);
-      if (this.#queue.fail(closure, value)) this.#cancelOthers(value);
-    }
-    this.#afterFlight();
-  }
-
-  #onLost(closure: Closure, wasStarted: boolean, cause: unknown): void {
-    if (!this.#inFlight.delete(closure)) return;
-    if (closure.decided !== undefined) {
-      this.#queue.end(closure);
-      this.#afterFlight();
-      return;
-    }
-    if (wasStarted) closure.attempts += 1;
-    const { name } = closure.work as Call;
-    let why: string | undefined;
-    // Without a cause it was taken back, because something else has failed: it is cancelled.
-    if (closure.isMoved && cause !== undefined)
-      why = `The arguments of '${name}' were moved to a worker that is lost`;
-    else if (closure.attempts > this.#retries) {
-      why = `'${name}' was started ${closure.attempts} times, and its worker was lost each time`;
-    }
-    if (why === undefined) this.#queue.putBack(closure);
-    else {
-      const error = new UnavailableError(why, { cause });
-      closure.settle('failed', error);
-      if (this.#queue.fail(closure, error)) this.#cancelOthers(error);
-    }
-    this.#afterFlight();
-  }
-
-  #afterFlight(): void {
-    this.#updateNeeded();
-    if (this.#inFlight.size === 0) this.#changed();
-  }
-
-  /** What runs sees it by its signal, and may go on; what was not started never will be. */
-  #cancelOthers(cause: unknown): void {
-    const reason = new CancelledError('Another function has failed', { cause });
-    for (const closure of this.#inFlight) {
-      if (closure.decided === undefined) this.#engine.cancel(closure, { reason, replace: false });
-    }
-  }
-
-  /** Nothing gets in any more; what runs is asked to end, and then made to. */
-  #stopAll(error: unknown, dropped: CancelledError, reason: unknown): void {
-    this.#queue.close(error, dropped);
-    for (const closure of this.#inFlight) {
-      this.#engine.cancel(closure, { reason, replace: true });
-    }
-    this.#updateNeeded();
-    this.#changed();
-  }
-
-  #stopError(): CancelledError {
-    const record = this.coordinator.stopRecord;
-    const options = record?.error === undefined ? {} : { cause: record.error };
-    return new CancelledError('The cluster was stopped', options);
-  }
-
-  /** What a function throws because the cluster was stopped is no failure of its own. */
-  #isEcho(error: unknown): boolean {
-    const record = this.coordinator.stopRecord;
-    if (record === undefined) return false;
-    return isAbort(error) || Object.is(error, record.error);
-  }
-
-  #onStop(): void {
-    const error = this.#stopError();
-    this.#stopAll(error, error, this.coordinator.signal.reason);
-  }
-
-  #onFailed(error: Error): void {
-    this.#failure = error;
-    // A strategy may find out before it is even connected.
-    queueMicrotask(() => {
-      this.#queue.close(error, error);
-      for (const closure of this.#inFlight) {
-        this.#inFlight.delete(closure);
-        closure.settle('failed', error);
-        this.#queue.end(closure);
-      }
-      this.#updateNeeded();
-      this.#changed();
-    });
-  }
-
   async #close(): Promise<void> {
-    this.#isClosed = true; // `#closing` is not there yet, when those who wait are told
-    const dropped = new CancelledError('The cluster was closed');
-    this.#stopAll(new FailedPreconditionError('The cluster is closed'), dropped, dropped);
-    await this.#until(() => this.#inFlight.size === 0);
+    this.#rules.close();
+    await this.#wait(this.#changes.until(() => this.#rules.isIdle));
     await this.#engine.close();
     this.coordinator.requestStop();
   }
-}
-
-const isAbort = (value: unknown): boolean =>
-  value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);
-
-/** Any iterable, also one that a promise resolves to. */
-export type DatasetOf<T> =
-  | Iterable<T>
-  | AsyncIterable<T>
-  | PromiseLike<Iterable<T> | AsyncIterable<T>>;
-
-const deadlineExceeded = (name: string, timeoutMs: number): Error =>
-  new DeadlineExceededError(`The function '${name}' had not ended after ${timeoutMs} ms`);
-
-/** Rejects when it is too late, whatever becomes of the promise. */
-function inTime<T>(
-  promise: Promise<T>,
-  signal: AbortSignal | undefined,
-  timeoutMs: number,
-  tooLate: () => Error,
-): Promise<T> {
-  if (signal === undefined && timeoutMs === Number.POSITIVE_INFINITY) return promise;
-  return new Promise((resolve, reject) => {
-    const end = (settle: () => void): void => {
-      timer.clear();
-      if (signal !== undefined) removeAbortListener(signal, onAbort);
-      settle();
-    };
-    const onAbort = (): void => end(() => reject(signal?.reason as Error));
-    const timer = new Timer(timeoutMs, () => end(() => reject(tooLate())));
-    if (signal !== undefined) addAbortListener(signal, onAbort);
-    promise.then(
-      (value) => end(() => resolve(value)),
-      (error: unknown) => end(() => reject(error as Error)),
-    );
-  });
 }

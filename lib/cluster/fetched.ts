@@ -24,7 +24,7 @@ type FetchedFields<T extends object> = T extends { [K in keyof T]: Fetched<T[K]>
   ? T
   : { [K in keyof T]: Fetched<T[K]> };
 
-export function isPlain(value: object): boolean {
+function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as unknown;
   return prototype === Object.prototype || prototype === null;
 }

@@ -55,7 +55,7 @@ export const RESULT_LENGTH = 4;
 /** Of a result. */
 export const STATE = { ready: 0, failed: 1 } as const;
 
-/** That a value cannot be sent is the same error between processes, whose channel names it not. */
+/** That a value cannot be sent is one error, also where the runtime names it not. */
 export function dataCloneError(error: unknown): unknown {
   const isOurs = error instanceof Error && error.name === 'Error';
   return isOurs ? new DOMException(error.message, 'DataCloneError') : error;

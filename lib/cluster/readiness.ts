@@ -3,14 +3,14 @@
 import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
 import { ClusterNotReadyError } from '../errors.ts';
 import { Timer } from '../timer.ts';
+import type { Changes } from './changes.ts';
 import type { ReadinessReport } from './strategy.ts';
 
 export type Readiness = {
   report: () => ReadinessReport;
   /** Why waiting is of no use. */
   isHopeless: () => { why: string; cause: unknown } | undefined;
-  /** What is in here is called when something about workers has changed. */
-  changes: Set<() => void>;
+  changes: Changes;
   timeoutMs: number;
   signal: AbortSignal | undefined;
   onProgress: ((report: ReadinessReport) => void) | undefined;

@@ -32,6 +32,10 @@ export type WorkerInfo = {
   /** 'lost': it has died and is being replaced; 'stuck': a thread that cannot be ended. */
   state: 'starting' | 'idle' | 'busy' | 'lost' | 'stuck';
   host: string;
+  /**
+   * Of the program, if it is a thread. Of a process that is lost: what it was, until another
+   * has come; NaN, which `process.kill` refuses, if none could be started.
+   */
   pid: number;
   running: number;
   completed: number;
@@ -72,6 +76,8 @@ export interface Engine {
   cancel(closure: Closure, cancellation: Cancellation): void;
   /** Whether the program waits for something: else workers keep it from nothing. */
   setNeeded(needed: boolean): void;
+  /** Shared memory arrives as such. Else, or if this is left out, it is refused. */
+  readonly sharesMemory?: boolean;
   /** The workers that have begun, by number; the others will be prepared. */
   readonly indexes: number[];
   readonly workers: WorkerInfo[];

@@ -12,6 +12,7 @@
 #include "attachment.h"
 #include "convert.h"
 #include "environment.h"
+#include "parent_watch.h"
 #include "queue_attachment.h"
 #include "spawned_workers.h"
 
@@ -127,6 +128,11 @@ Napi::Value TakeUncaught(const Info& info) {
   return Napi::Buffer<char>::Copy(info.Env(), record->data(), record->size());
 }
 
+Napi::Value ExitWithParent(const Info& info) {
+  binding::ExitWithParent(IdArgument(info, 0));
+  return info.Env().Undefined();
+}
+
 Napi::Value NextIdentity(const Info& info) {
   return Napi::String::New(info.Env(), core::NextIdentity());
 }
@@ -153,6 +159,7 @@ Napi::Value Setup(const Info& info) {
   set("currentCoordinator", Checked<CurrentCoordinator>);
   set("noteUncaught", Checked<NoteUncaught>);
   set("takeUncaught", Checked<TakeUncaught>);
+  set("exitWithParent", Checked<ExitWithParent>);
   set("nextIdentity", Checked<NextIdentity>);
   functions.Set("world", core::World());
   functions.Set("abi",

@@ -80,7 +80,7 @@ export function writePlatforms({ root, results, scenarios }) {
     '## Prebuilt binaries',
     markdown(['platform', 'needs', 'built', 'run on', 'size'], rows),
     '## What was run',
-    'An empty cell: not run there (Windows has no signals like these).',
+    'An empty cell: not run there (Windows has no signals like these, and what an emulated program starts is not emulated).',
     markdown(['', ...headings], matrix),
     ...(failures.length > 0 ? ['What failed:', failures.join('\n')] : []),
     '## Not run',

@@ -127,7 +127,13 @@ async function pipeline(start) {
   assert.deepEqual({ threads, suppressed }, { threads: [], suppressed: [] });
 }
 
-/** `isLive`: it talks with the script while that runs; `isPosix`: it needs real signals. */
+const cluster = (isolation) => async (start) => {
+  const { wrong } = told(await start('cluster', [isolation]).ended, 'told');
+  assert.deepEqual(wrong, []);
+};
+
+/** `isLive`: it talks with the script while that runs; `isPosix`: it needs real signals;
+ * `forks`: it starts its own runtime, which an emulator does not pass on. */
 const scenario = (title, story, more = {}) => ({ title, story, ...more });
 const quick = { quick: true };
 const signal = { isLive: true, isPosix: true };
@@ -143,6 +149,8 @@ export const scenarios = [
   scenario('errors across threads', errors, quick),
   scenario('queues', queues, quick),
   scenario('queue runner, looper', pipeline, quick),
+  scenario('cluster of threads', cluster('thread'), quick),
+  scenario('cluster of processes', cluster('process'), { ...quick, forks: true }),
   scenario('GC, 1,000 rounds', collected),
   scenario('cleared at once', cleared),
   scenario('event loop', eventLoop),

@@ -11,9 +11,14 @@ class Item implements Queued {
   place: Place = 'new';
   readonly name: string;
   readonly dropped: unknown[] = [];
+  refusal: unknown;
 
   constructor(name: string) {
     this.name = name;
+  }
+
+  enter(): void {
+    if (this.refusal !== undefined) throw this.refusal;
   }
 
   drop(error: unknown): void {
@@ -101,6 +106,22 @@ describe('1: every closure is in one place', () => {
     expect(queue.remove(item, 'too late')).toBe(true);
     await expect(room).rejects.toBe('too late');
     expect(item.place).toBe('out');
+  });
+
+  it('does not put in what refuses to get in, at once or when there is room', async () => {
+    const { queue, put, take } = makeQueue(1);
+    const [now, later] = ['now', 'later'].map((name) => new Item(name)) as [Item, Item];
+    now.refusal = 'not now';
+    await expect(queue.put(now)).rejects.toBe('not now');
+    put('first');
+    const room = queue.put(later);
+    const { room: next } = put('next');
+    later.refusal = 'not later';
+    expect(take()).toBe('first');
+    await expect(room).rejects.toBe('not later');
+    await next;
+    for (const { place, dropped } of [now, later]) expect([place, dropped]).toEqual(['out', []]);
+    expect([take(), take()]).toEqual(['next', undefined]);
   });
 
   it('holds on to nothing that has left the line', async () => {

@@ -1,10 +1,11 @@
 /** Workers die, at random and on purpose; what was scheduled comes to its end all the same. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFailed } from 'vitest';
 import {
   ClusterCoordinator,
   type ClusterCoordinatorOptions,
@@ -101,6 +102,20 @@ describe('processes', () => {
     }
   });
 });
+
+it('processes that compute for ever end soon after their parent was killed', async () => {
+  const program = fileURLToPath(new URL('../fixtures/cluster-program.mjs', import.meta.url));
+  const parent = spawn(process.execPath, [program, 'process', 'spin'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+  const busy = Number(line.toString());
+  onTestFailed(() => void process.kill(busy, 'SIGKILL'));
+  expect(busy).not.toBe(parent.pid);
+  parent.kill('SIGKILL');
+  // The workers have the same standard output: it is closed when the last of them is gone.
+  await once(parent.stdout.resume(), 'close');
+}, 10_000);
 
 describe('a thread that is blocked in native code', () => {
   it('is abandoned after the grace period, listed as stuck, and not waited for', async () => {

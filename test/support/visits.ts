@@ -21,7 +21,7 @@ export type Visit = {
 let made = 0;
 
 export class Visits {
-  readonly #server: Server;
+  #server: Server | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #arrived = new Map<string, Visit[]>();
   readonly #expected = new Map<string, ((visit: Visit) => void)[]>();
@@ -30,17 +30,16 @@ export class Visits {
   /** What functions are passed. */
   readonly path: string;
 
-  private constructor() {
+  constructor() {
     const name = `allstop-test-${process.pid}-${++made}`;
     this.path = process.platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), name);
-    this.#server = createServer((socket) => this.#greet(socket));
   }
 
-  static async open(): Promise<Visits> {
-    const visits = new Visits();
-    visits.#server.listen(visits.path);
-    await once(visits.#server, 'listening');
-    return visits;
+  /** For one test, until it is closed. */
+  async open(): Promise<void> {
+    this.#server = createServer((socket) => this.#greet(socket));
+    this.#server.listen(this.path);
+    await once(this.#server, 'listening');
   }
 
   /** Resolves when a function of that name has come; each is given once. */
@@ -54,8 +53,12 @@ export class Visits {
 
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
-    this.#server.close();
-    await once(this.#server, 'close');
+    const closed = this.#server === undefined ? undefined : once(this.#server, 'close');
+    this.#server?.close();
+    await closed;
+    this.#arrived.clear();
+    this.#expected.clear();
+    this.names.length = 0;
   }
 
   #greet(socket: Socket): void {

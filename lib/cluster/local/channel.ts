@@ -6,10 +6,12 @@ import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
 import { decode } from '../../error-record.ts';
 import { UnavailableError } from '../../errors.ts';
+import { execArgvOfFile } from '../../exec-argv.ts';
 import { workerEntry } from '../../package-files.ts';
 import { CLUSTER, nameProcess } from '../../stop-record.ts';
 import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
 import { messageOf } from '../../thrown-value.ts';
+import { Timer } from '../../timer.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
 
 export type Isolation = 'thread' | 'process';
@@ -22,7 +24,10 @@ export interface Listener {
 
 /** The coordinator's end. */
 export interface WorkerChannel {
+  /** NaN: the process could not be started. */
   readonly pid: number;
+  /** For people: where the worker is. */
+  readonly place: string;
   /** Shared with a thread; of a process, and then nobody else's. */
   readonly words: Int32Array;
   readonly isShared: boolean;
@@ -72,6 +77,11 @@ export function startThread(
       made.on('error', (error: unknown) => {
         cause = causeOfDeath(threadId, error);
       });
+      // Of which function it was cannot be known: that worker is lost, and they are run again.
+      made.on('messageerror', (error: unknown) => {
+        cause = error;
+        void made.terminate();
+      });
       made.on('exit', (exitCode) => {
         forgetWorker(threadId);
         const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
@@ -81,6 +91,7 @@ export function startThread(
   );
   return {
     pid: process.pid,
+    place: `thread ${worker.threadId}`,
     words,
     isShared: true,
     post: (message, transfer) => worker.postMessage(message, transfer as TransferListItem[]),
@@ -101,22 +112,10 @@ function environmentOfChild(): NodeJS.ProcessEnv {
   );
 }
 
-/** Options about the program itself: its text, and the port of its debugger. */
-const WITH_VALUE = /^(?:-e|-p|-pe|--eval|--print|--input-type|--inspect-port|--debug-port)$/;
-const BY_ITSELF = /^--(?:eval|print|input-type|inspect|debug-port)/;
+/** A channel may stay open, if what the module has started has it, too. */
+const LAST_WORDS_MS = 500;
 
-/** Those of the program without its own: or it would start itself for ever. */
-function execArgvOfChild(): string[] {
-  const left: string[] = [];
-  for (let at = 0; at < process.execArgv.length; at++) {
-    const arg = process.execArgv[at] as string;
-    if (WITH_VALUE.test(arg)) at += 1;
-    else if (!BY_ITSELF.test(arg)) left.push(arg);
-  }
-  return left;
-}
-
-/** Those that live. One that is busy does not hear that its parent is gone. */
+/** Those that live. One that is busy hears only later that its parent is gone. */
 const children = new Set<ChildProcess>();
 
 function killChildren(): void {
@@ -132,7 +131,7 @@ export function startProcess(
   const name = `${job}:${index}`;
   const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
     serialization: 'advanced',
-    execArgv: execArgvOfChild(),
+    execArgv: execArgvOfFile(),
     env: environmentOfChild(),
   });
   if (child.pid !== undefined) nameProcess(child.pid, { worker: name });
@@ -157,22 +156,26 @@ export function startProcess(
   });
   child.on('exit', (exitCode, exitSignal) => {
     const how = exitCode === null ? `was killed by ${exitSignal}` : `exited with code ${exitCode}`;
-    end(gone(`Worker ${name}`, how, cause, exitCode === null ? { exitSignal } : { exitCode }));
+    const fields = exitCode === null ? { exitSignal } : { exitCode };
+    const ended = (): void => {
+      late.clear();
+      end(gone(`Worker ${name}`, how, cause, fields));
+    };
+    // What it has said may still be on its way, until its channel is closed.
+    const late = new Timer(LAST_WORDS_MS, ended);
+    child.once('close', ended);
   });
   return {
-    pid: child.pid ?? 0,
+    pid: child.pid ?? Number.NaN,
+    place: `process ${child.pid}`,
     words: new Int32Array(CLAIMS + 1),
     isShared: false,
     // What cannot be cloned is said here; that the child is gone, by its exit.
     post: (message) => void child.send(message, () => {}),
     setReferenced(referenced) {
-      if (referenced) {
-        child.ref();
-        child.channel?.ref();
-      } else {
-        child.unref();
-        child.channel?.unref();
-      }
+      const how = referenced ? 'ref' : 'unref';
+      child[how]();
+      child.channel?.[how]?.(); // Bun's has neither
     },
     kill: () => void child.kill('SIGKILL'),
   };

@@ -38,6 +38,7 @@ export type LocalSettings = {
 };
 
 export class LocalEngine implements Engine {
+  readonly sharesMemory: boolean;
   readonly #host: StrategyHost;
   readonly #slots: WorkerSlot[];
   #functions: string[] | undefined;
@@ -56,6 +57,7 @@ export class LocalEngine implements Engine {
 
   constructor(host: StrategyHost, { module, workers, isolation, task }: LocalSettings) {
     this.#host = host;
+    this.sharesMemory = isolation === 'thread';
     this.#deaths = Array.from({ length: workers }, () => 0);
     this.#slots = Array.from(
       { length: workers },

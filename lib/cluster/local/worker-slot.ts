@@ -12,8 +12,10 @@
 
 import { hostname } from 'node:os';
 import type { TransferListItem } from 'node:worker_threads';
+import { Attachment } from '../../attachment.ts';
 import { decode, encode } from '../../error-record.ts';
 import { CancelledError } from '../../errors.ts';
+import { describedLink } from '../../links.ts';
 import { messageOf } from '../../thrown-value.ts';
 import { Timer } from '../../timer.ts';
 import type { Call, Closure, Outcome } from '../closure.ts';
@@ -76,6 +78,10 @@ export class WorkerSlot {
   #phase = 'starting';
   #since = new Date();
   #cause: unknown;
+  /** Of the last worker that was here. Never 0, which for process.kill() is everybody. */
+  #pid = Number.NaN;
+  /** What `explain()` of the coordinator says of it. */
+  #link: Disposable | undefined;
   completed = 0;
   restarts = 0;
   /** Ended by us: its death says nothing about it. */
@@ -121,6 +127,15 @@ export class WorkerSlot {
       },
     });
     this.#channel = channel;
+    this.#pid = channel.pid;
+    const { job, index } = this.#name;
+    const attachment = Attachment.behind(this.#host.coordinator) as Attachment;
+    // Not as a thread, for which a join would wait: it lives until the cluster is closed.
+    this.#link = describedLink(
+      attachment,
+      `the worker ${job}:${index} (${channel.place})`,
+      () => {},
+    );
     channel.setReferenced(this.#isReferenced);
   }
 
@@ -144,10 +159,6 @@ export class WorkerSlot {
 
   get running(): number {
     return this.#sent.size;
-  }
-
-  get pid(): number {
-    return this.#channel?.pid ?? 0;
   }
 
   /** Whether more can wait at the worker than what it runs. */
@@ -193,7 +204,7 @@ export class WorkerSlot {
       this.#channel?.post([TO_WORKER.run, ...batch], transfers);
     } catch (error) {
       const value = dataCloneError(error);
-      // It cannot be sent at all (shared memory to a process): its function has failed.
+      // It cannot be sent at all (a port to a process): its function has failed.
       for (let at = 0; at < batch.length; at += RUN_LENGTH) {
         const sent = this.#forget(batch[at] as number);
         if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
@@ -257,7 +268,8 @@ export class WorkerSlot {
       if (!this.isLoaded || this.#preparing.size > 0) state = 'starting';
       else state = this.#sent.size > 0 ? 'busy' : 'idle';
     }
-    const { completed, restarts, pid } = this;
+    const { completed, restarts } = this;
+    const pid = this.#pid;
     const running = this.#sent.size;
     const { job, index: task } = this.#name;
     return { job, task, state, host: hostname(), pid, running, completed, restarts };
@@ -268,7 +280,7 @@ export class WorkerSlot {
     const phase = this.isReady ? 'ready' : this.#phase;
     const ready = this.isReady;
     const report: TaskReadiness = { job, task, host: hostname(), ready, phase, since: this.#since };
-    if (this.#channel !== undefined) report.pid = this.pid;
+    if (this.#channel !== undefined) report.pid = this.#pid;
     if (!ready && this.#cause !== undefined) {
       report.cause = messageOf(this.#cause);
       report.remedy = this.#remedy();
@@ -387,6 +399,7 @@ export class WorkerSlot {
     const channel = this.#channel as WorkerChannel;
     const wasKilled = this.#wasKilled !== undefined;
     this.#channel = undefined;
+    this.#link?.[Symbol.dispose]();
     this.isLoaded = false;
     this.#stuckTimer?.clear();
     this.#preparing.clear();

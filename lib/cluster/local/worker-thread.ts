@@ -19,6 +19,10 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
       port.postMessage(message, transfer as TransferListItem[]),
   };
   const runner = new Runner(channel, coordinator, settings);
+  // It has not arrived, so it is not answered: this worker is of no use to who waits for that.
+  port.on('messageerror', (error) => {
+    throw error;
+  });
   await runner.load(settings.module);
   port.on('message', (message: unknown[]) => runner.receive(message));
 }

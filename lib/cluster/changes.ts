@@ -1,0 +1,30 @@
+/** Who waits for something about the workers to change. */
+
+export class Changes {
+  readonly #listeners = new Set<() => void>();
+
+  tell(): void {
+    for (const look of this.#listeners) look();
+  }
+
+  add(look: () => void): void {
+    this.#listeners.add(look);
+  }
+
+  delete(look: () => void): void {
+    this.#listeners.delete(look);
+  }
+
+  /** Resolves when the predicate holds; it is asked whenever something has changed. */
+  until(predicate: () => boolean): Promise<void> {
+    if (predicate()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (!predicate()) return;
+        this.#listeners.delete(look);
+        resolve();
+      };
+      this.#listeners.add(look);
+    });
+  }
+}

@@ -1,0 +1,111 @@
+/** Calls of functions that have to be looked up first, in the order in which they came. */
+
+import type { Changes } from './changes.ts';
+import type { AnyFunction, Functions } from './functions.ts';
+
+export type LookupsOptions = {
+  functions: Functions;
+  /** Names of the module's functions; undefined until a worker has told. */
+  there: () => readonly string[] | undefined;
+  changes: Changes;
+  /** No worker will tell any more. */
+  isOver: () => boolean;
+  /** Keeps the program alive meanwhile. */
+  wait: <T>(promise: Promise<T>) => Promise<T>;
+};
+
+export class Lookups {
+  readonly #options: LookupsOptions;
+  /** The last of the calls that are being looked up. */
+  #last: Promise<void> | undefined;
+
+  constructor(options: LookupsOptions) {
+    this.#options = options;
+  }
+
+  /** What is called later has to wait for them. */
+  get arePending(): boolean {
+    return this.#last !== undefined;
+  }
+
+  /**
+   * Undefined: it has to be looked up.
+   *
+   * @throws TypeError: there is no such function
+   */
+  known(fn: AnyFunction | string): string | undefined {
+    return typeof fn === 'string' ? this.#checkName(fn) : this.#options.functions.known(fn);
+  }
+
+  /** Calls `enter` with the name, after those that came before, and when `defined` resolves. */
+  inTurn<T>(
+    fn: AnyFunction | string,
+    defined: Promise<void> | undefined,
+    enter: (name: string) => T,
+  ): Promise<T> {
+    const before = this.#last;
+    const found = this.#find(fn, defined);
+    found.catch(() => {}); // it may be refused before its turn has come
+    const inTurn = async (): Promise<T> => {
+      await before;
+      return enter(await found);
+    };
+    const entered = inTurn();
+    const last = entered.then(
+      () => {},
+      () => {},
+    );
+    this.#last = last;
+    void last.then(() => {
+      if (this.#last === last) this.#last = undefined;
+    });
+    return entered;
+  }
+
+  /** Makes the call when it is known what came before it; at once, if that will not be. */
+  after<T>(call: () => Promise<T>): Promise<T> {
+    const last = this.#last;
+    return last === undefined || this.#options.isOver() ? call() : last.then(call);
+  }
+
+  async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
+    const { functions, there, changes, isOver, wait } = this.#options;
+    let name: string | undefined;
+    if (typeof fn === 'function') {
+      name = (await this.#orOver(functions.find(fn))) ?? fn.name; // the queue says so
+    } else {
+      await wait(changes.until(() => there() !== undefined || isOver()));
+      name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so
+    }
+    await defined;
+    return name;
+  }
+
+  #checkName(name: string): string | undefined {
+    const { functions, there } = this.#options;
+    const names = there();
+    if (names === undefined) return undefined;
+    functions.checkName(name, names);
+    return name;
+  }
+
+  /** Undefined when the cluster is over before; its module may never have been imported. */
+  #orOver<T>(promise: Promise<T>): Promise<T | undefined> {
+    const { changes, isOver } = this.#options;
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        changes.delete(look);
+        settle();
+      };
+      const look = (): void => {
+        if (isOver()) end(() => resolve(undefined));
+      };
+      changes.add(look);
+      promise.then(
+        (value) => end(() => resolve(value)),
+        (error: unknown) => end(() => reject(error as Error)),
+      );
+      look();
+    });
+  }
+}

@@ -1,0 +1,73 @@
+/** The deadline of a call and its caller's signal, before it is in line and after. */
+
+import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
+import { DeadlineExceededError } from '../errors.ts';
+import { Timer } from '../timer.ts';
+import type { Call, Closure, Outcome } from './closure.ts';
+
+/** What a call may take. */
+export type Limits = {
+  readonly signal: AbortSignal | undefined;
+  /** As the caller has said it: errors name it. */
+  readonly timeoutMs: number;
+  /** What is left of it. */
+  readonly leftMs: number;
+};
+
+export const deadlineExceeded = (name: string, timeoutMs: number): Error =>
+  new DeadlineExceededError(`The function '${name}' had not ended after ${timeoutMs} ms`);
+
+export const areNone = ({ signal, leftMs }: Limits): boolean =>
+  signal === undefined && leftMs === Number.POSITIVE_INFINITY;
+
+/** Calls one of the two, once; returns what takes timer and listener off. */
+function watch(
+  { signal, leftMs }: Limits,
+  onLate: () => void,
+  onAbort: (reason: unknown) => void,
+): () => void {
+  const timer = new Timer(leftMs, onLate);
+  const aborted = (): void => onAbort(signal?.reason);
+  if (signal !== undefined) addAbortListener(signal, aborted);
+  return () => {
+    timer.clear();
+    if (signal !== undefined) removeAbortListener(signal, aborted);
+  };
+}
+
+/** Rejects when it is too late, whatever becomes of the promise. */
+export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Error): Promise<T> {
+  if (areNone(limits)) return promise;
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void): void => {
+      stop();
+      settle();
+    };
+    const stop = watch(
+      limits,
+      () => end(() => reject(tooLate())),
+      (reason) => end(() => reject(reason as Error)),
+    );
+    promise.then(
+      (value) => end(() => resolve(value)),
+      (error: unknown) => end(() => reject(error as Error)),
+    );
+  });
+}
+
+/** Has a closure come to what its limits make of it, until it is settled. */
+export function limit(
+  closure: Closure,
+  limits: Limits,
+  decide: (closure: Closure, outcome: Outcome) => void,
+): void {
+  if (areNone(limits)) return;
+  const { name } = closure.work as Call;
+  closure.onSettled = watch(
+    limits,
+    () => {
+      decide(closure, { state: 'failed', value: deadlineExceeded(name, limits.timeoutMs) });
+    },
+    (reason) => decide(closure, { state: 'cancelled', value: reason }),
+  );
+}

@@ -1,0 +1,93 @@
+/** What is refused, and with which code. */
+
+import { ClusterCoordinator, LocalStrategy, transfer } from 'allstop/cluster';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { errorOf, type Kind, kinds, module, useClusters } from '../support/clusters.ts';
+
+describe('bad input', () => {
+  const { start } = useClusters(kinds[0] as Kind);
+  const strategy = (): LocalStrategy => new LocalStrategy({ module, workers: 1 });
+  let cluster: ClusterCoordinator;
+
+  beforeEach(() => {
+    cluster = start();
+  });
+
+  const type = 'ERR_INVALID_ARG_TYPE';
+  const range = 'ERR_OUT_OF_RANGE';
+
+  it.each<[string, () => unknown, string]>([
+    ['no options', () => new (LocalStrategy as any)(), type],
+    ['no module', () => new LocalStrategy({} as any), type],
+    ['a path', () => new LocalStrategy({ module: '/tasks.mjs' as any }), type],
+    ['workers as text', () => new LocalStrategy({ module, workers: '1' as any }), type],
+    ['no workers', () => new LocalStrategy({ module, workers: 0 }), range],
+    ['a part of a worker', () => new LocalStrategy({ module, workers: 1.5 }), range],
+    ['too many workers', () => new LocalStrategy({ module, workers: 1e6 }), range],
+    ['NaN workers', () => new LocalStrategy({ module, workers: Number.NaN }), range],
+    ['an unknown isolation', () => new LocalStrategy({ module, isolation: 'vm' as any }), type],
+    ['no strategy', () => new (ClusterCoordinator as any)(), type],
+    ['another strategy', () => new ClusterCoordinator({} as any), type],
+    ['options', () => new ClusterCoordinator(strategy(), 1 as any), type],
+    [
+      'maxQueued as text',
+      () => new ClusterCoordinator(strategy(), { maxQueued: '1' as any }),
+      type,
+    ],
+    ['maxQueued 0', () => new ClusterCoordinator(strategy(), { maxQueued: 0 }), range],
+    ['maxQueued NaN', () => new ClusterCoordinator(strategy(), { maxQueued: Number.NaN }), range],
+    ['retries as text', () => new ClusterCoordinator(strategy(), { retries: '1' as any }), type],
+    ['retries -1', () => new ClusterCoordinator(strategy(), { retries: -1 }), range],
+    ['retries 1.5', () => new ClusterCoordinator(strategy(), { retries: 1.5 }), range],
+    ['a grace -1', () => new ClusterCoordinator(strategy(), { cancelGraceMs: -1 }), range],
+    ['a grace NaN', () => new ClusterCoordinator(strategy(), { cancelGraceMs: Number.NaN }), range],
+    ['transfer of nothing', () => transfer(1 as any, []), type],
+    ['transfer without a list', () => transfer({}, {} as any), type],
+    ['a data set of nothing', () => cluster.createPerWorkerDataset(1 as any), type],
+    ['arguments of a data set', () => cluster.createPerWorkerDataset('numbers', 1 as any), type],
+  ])('%s is refused at once', (_what, call, code) => {
+    let error: any;
+    try {
+      call();
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toBeInstanceOf(code === type ? TypeError : RangeError);
+    expect(error.code).toBe(code);
+  });
+
+  it.each<[string, () => Promise<unknown>, string]>([
+    ['no function', () => (cluster.schedule as any)(), type],
+    ['a number as a function', () => cluster.schedule(1 as any), type],
+    ['arguments that are no array', () => cluster.schedule('add', 1 as any), type],
+    ['arguments that are null', () => cluster.schedule('add', null as any), type],
+    ['options', () => cluster.schedule('add', [1, 2], 1 as any), type],
+    ['timeoutMs', () => cluster.schedule('add', [1, 2], { timeoutMs: '1' as any }), type],
+    ['timeoutMs -1', () => cluster.schedule('add', [1, 2], { timeoutMs: -1 }), range],
+    ['timeoutMs NaN', () => cluster.schedule('add', [1, 2], { timeoutMs: Number.NaN }), range],
+    ['a signal', () => cluster.schedule('add', [1, 2], { signal: {} as any }), type],
+    ['options of ready', () => cluster.ready(1 as any), type],
+    ['timeoutMs of ready', () => cluster.ready({ timeoutMs: -1 }), range],
+    ['the signal of ready', () => cluster.ready({ signal: 1 as any }), type],
+    ['onProgress', () => cluster.ready({ onProgress: 1 as any }), type],
+    ['options of fetch', async () => (await cluster.schedule('add', [1, 2])).fetch(1 as any), type],
+    [
+      'timeoutMs of fetch',
+      async () => (await cluster.schedule('add', [1, 2])).fetch({ timeoutMs: -1 }),
+      range,
+    ],
+  ])('%s is a rejection', async (_what, call, code) => {
+    const error = await errorOf(call());
+    expect(error).toBeInstanceOf(code === type ? TypeError : RangeError);
+    expect(error.code).toBe(code);
+    await cluster.join();
+  });
+
+  it('an empty options object is none, and undefined is left out', async () => {
+    await cluster.schedule('add', [1, 2], {});
+    await cluster.schedule('add', [1, 2], { timeoutMs: undefined, signal: undefined });
+    await cluster.schedule('nothing', undefined, undefined);
+    await cluster.ready({ timeoutMs: undefined });
+    await cluster.join();
+  });
+});

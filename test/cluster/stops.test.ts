@@ -1,0 +1,77 @@
+/** Stops of the cluster’s coordinator. */
+
+import { CancelledError, FailedPreconditionError } from 'allstop/cluster';
+import { describe, expect, it } from 'vitest';
+import { errorOf, kinds, useClusters } from '../support/clusters.ts';
+
+describe.each(kinds)('workers as $name', (kind) => {
+  const { start, running, visits } = useClusters(kind);
+
+  describe('a stop', () => {
+    it.each([
+      ['a plain one', undefined],
+      ['one with an error', 'enough'],
+    ])('%s of a function stops everything, and names the worker', async (_what, message) => {
+      const cluster = start(2);
+      const value = await cluster.schedule('untilAborted', [visits.path, 'a']);
+      const visit = await visits.next('a');
+      const stopping = await cluster.schedule('stop', [message]);
+      expect(await cluster.coordinator.waitForStop()).toBe(true);
+      expect(await visit.told()).toMatch(
+        message === undefined ? /^AbortError/ : 'RangeError: enough',
+      );
+      await errorOf(value.fetch());
+      expect(value.state).toBe('cancelled');
+      await Promise.allSettled([stopping.fetch()]);
+      const { stopRecord } = cluster.coordinator;
+      expect(stopRecord?.kind).toBe(message === undefined ? 'plain' : 'error');
+      expect(stopRecord?.requester.worker).toMatch(/^worker:[01]$/);
+      if (message !== undefined) {
+        expect(stopRecord?.error).toBeInstanceOf(RangeError);
+        await expect(cluster.coordinator.join()).rejects.toThrow('enough');
+      }
+    });
+
+    it('of the program cancels what is in line, because of the error, and aborts what runs', async () => {
+      const cluster = start();
+      const value = await cluster.schedule('untilAborted', [visits.path, 'a']);
+      const visit = await visits.next('a');
+      const queued = await cluster.schedule('hold', [visits.path, 'queued']);
+      const joined = cluster.join();
+      const stop = new RangeError('enough');
+      cluster.coordinator.requestStop(stop);
+      const error = await errorOf(queued.fetch());
+      expect(error).toBeInstanceOf(CancelledError);
+      expect(error.cause).toBe(stop);
+      expect(queued.state).toBe('cancelled');
+      expect(await visit.told()).toBe('RangeError: enough');
+      await errorOf(value.fetch());
+      const calls = [joined, cluster.join(), cluster.done(), cluster.schedule('nothing')];
+      for (const refused of await Promise.all(calls.map(errorOf))) {
+        expect(refused).toBeInstanceOf(CancelledError);
+        expect(refused.cause).toBe(stop);
+      }
+      expect(visits.names).toEqual(['a']);
+    });
+
+    it('lets schedule calls that wait for room go', async () => {
+      const cluster = start(1, { maxQueued: 1 });
+      const { visit } = await running(cluster, 'a');
+      await cluster.schedule('nothing');
+      const blocked = cluster.schedule('nothing');
+      cluster.coordinator.requestStop();
+      await expect(blocked).rejects.toThrow(CancelledError);
+      visit.pass();
+    });
+
+    it('cannot be taken back', async () => {
+      const cluster = start();
+      await expect((await cluster.schedule('clear')).fetch()).rejects.toThrow(
+        FailedPreconditionError,
+      );
+      cluster.coordinator.requestStop();
+      expect(() => cluster.coordinator.clearStop()).toThrow(FailedPreconditionError);
+      expect(cluster.coordinator.shouldStop()).toBe(true);
+    });
+  });
+});

@@ -1,0 +1,38 @@
+// What cluster.mjs schedules.
+import { Coordinator } from 'allstop';
+import { currentTask } from 'allstop/cluster';
+
+export const add = (a, b) => a + b;
+
+export const fail = () => {
+  throw Object.assign(new RangeError('broken'), { code: 'E_BROKEN', extra: new Map([[1n, null]]) });
+};
+
+/** Its worker dies on the first try. */
+export function dieOnce() {
+  const { attempt } = currentTask();
+  if (attempt === 1) process.exit(7);
+  return attempt;
+}
+
+export function* numbers(from) {
+  for (let number = from; ; number += 1) yield number;
+}
+
+export const next = async (iterator) => (await iterator.next()).value;
+
+export async function untilAborted() {
+  const { signal } = currentTask();
+  await new Promise((resolve) => signal.addEventListener('abort', resolve));
+  throw signal.reason;
+}
+
+export function spin() {
+  for (;;);
+}
+
+export const increment = (memory) => Atomics.add(new Int32Array(memory), 0, 1);
+
+export function stop() {
+  Coordinator.current().requestStop(new RangeError('enough'));
+}

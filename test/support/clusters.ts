@@ -1,0 +1,86 @@
+/** The kinds of clusters that the same stories are told about, and what tells them. */
+
+import {
+  ClusterCoordinator,
+  type ClusterCoordinatorOptions,
+  LocalStrategy,
+  type RemoteValue,
+} from 'allstop/cluster';
+import { afterEach, beforeEach, expect } from 'vitest';
+import { type Visit, Visits } from './visits.ts';
+
+/** What is scheduled, if nothing else is said. */
+export const module = new URL('../fixtures/cluster-tasks.mjs', import.meta.url);
+
+export type Kind = {
+  name: string;
+  /** Of functions of that module. */
+  connect(workers: number, options: ClusterCoordinatorOptions, module: URL): ClusterCoordinator;
+  /** Workers are threads of this process: memory can be shared with them, and moved. */
+  isThread: boolean;
+};
+
+const local = (isolation: 'thread' | 'process'): Kind => ({
+  name: isolation,
+  connect: (workers, options, url) =>
+    new ClusterCoordinator(new LocalStrategy({ module: url, workers, isolation }), options),
+  isThread: isolation === 'thread',
+});
+
+export const kinds: Kind[] = [local('thread'), local('process')];
+
+export type Clusters = {
+  start(workers?: number, options?: ClusterCoordinatorOptions, url?: URL): ClusterCoordinator;
+  /** Where functions stop over. */
+  readonly visits: Visits;
+  /** A function that runs, and goes on when the test says so. */
+  running(
+    cluster: ClusterCoordinator,
+    name: string,
+  ): Promise<{ value: RemoteValue<string>; visit: Visit }>;
+  /** One that has failed, of which nobody has been told. */
+  failed(cluster: ClusterCoordinator, message: string): Promise<void>;
+};
+
+/** For the tests of one `describe`: clusters of that kind, each of which is closed after its test. */
+export function useClusters(kind: Kind): Clusters {
+  const visits = new Visits();
+  let clusters: ClusterCoordinator[] = [];
+
+  beforeEach(() => visits.open());
+
+  afterEach(async () => {
+    // Functions that still wait for the test end with their connection.
+    const closing = clusters.map((cluster) => cluster.close());
+    clusters = [];
+    await visits.close();
+    await Promise.all(closing);
+  });
+
+  return {
+    start(workers = 1, options = {}, url = module) {
+      const cluster = kind.connect(workers, { cancelGraceMs: 600_000, ...options }, url);
+      clusters.push(cluster);
+      return cluster;
+    },
+    visits,
+    async running(cluster, name) {
+      const value = await cluster.schedule('hold', [visits.path, name]);
+      return { value, visit: await visits.next(name) };
+    },
+    async failed(cluster, message) {
+      const value = await cluster.schedule('fail', [message]);
+      await expect(value.fetch()).rejects.toThrow(message);
+    },
+  };
+}
+
+/** What it rejects with. */
+export async function errorOf(promise: Promise<unknown>): Promise<any> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('It has not failed');
+}
