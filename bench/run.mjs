@@ -28,6 +28,7 @@ const FILES = [
   'queue-memory',
   'cluster',
   'cluster-memory',
+  'nats',
   'idle-cost',
   'scale',
 ];

@@ -63,12 +63,8 @@ export async function startRedis() {
   return `127.0.0.1:${port}`;
 }
 
-export const worker = (module, servers, cluster) =>
-  start(
-    process.execPath,
-    [
-      join(root, 'dist/cli/main.js'),
-      ...['worker', '--module', module, '--servers', servers, '--cluster', cluster, '--slots', '1'],
-    ],
-    /connected/,
-  );
+export function worker(module, servers, cluster) {
+  const options = ['--module', module, '--servers', servers, '--cluster', cluster, '--slots', '1'];
+  const args = [join(root, 'dist/cli/main.js'), 'worker', ...options];
+  return start(process.execPath, args, /connected/);
+}

@@ -1,6 +1,7 @@
 /** Workers that die. */
 
 import { BlockList } from 'node:net';
+import { hostname } from 'node:os';
 import { UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../fixtures/cluster-tasks.mjs';
@@ -93,7 +94,8 @@ describe.each(kinds)('workers as $name', (kind) => {
     const cluster = start();
     const place = await (await cluster.schedule('where')).fetch();
     const links = (): string[] => cluster.coordinator.explain().links;
-    const where = kind.isThread ? `thread ${place.threadId}` : `process ${place.pid}`;
+    const process = `process ${place.pid}${kind.isRemote ? ` on ${hostname()}` : ''}`;
+    const where = kind.isThread ? `thread ${place.threadId}` : process;
     expect(links()).toEqual([`the worker worker:0 (${where})`]);
     await cluster.close();
     expect(cluster.workers).toMatchObject([{ state: 'lost', pid: place.pid }]);

@@ -171,7 +171,7 @@ describe.each(kinds)('workers as $name', (kind) => {
       const place = await (await cluster.schedule('where')).fetch();
       expect(place).toMatchObject({ workerIndex: 0, attempt: 1 });
       expect(place.pid === process.pid).toBe(kind.isThread);
-      expect(place.threadId > 0).toBe(kind.isThread);
+      expect(place.threadId > 0).toBe(kind.hasThreads);
       expect(cluster.workers).toMatchObject([{ job: 'worker', task: 0, pid: place.pid }]);
     });
 

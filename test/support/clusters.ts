@@ -6,7 +6,10 @@ import {
   LocalStrategy,
   type RemoteValue,
 } from 'allstop/cluster';
-import { afterEach, beforeEach, expect } from 'vitest';
+import { NatsStrategy } from 'allstop/nats';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { NatsServer } from './nats-server.ts';
+import { NatsWorker } from './nats-worker.ts';
 import { type Visit, Visits } from './visits.ts';
 
 /** What is scheduled, if nothing else is said. */
@@ -18,6 +21,15 @@ export type Kind = {
   connect(workers: number, options: ClusterCoordinatorOptions, module: URL): ClusterCoordinator;
   /** Workers are threads of this process: memory can be shared with them, and moved. */
   isThread: boolean;
+  /** They are threads, wherever. */
+  hasThreads: boolean;
+  /** They are started by somebody else. */
+  isRemote: boolean;
+  /** Before all tests of a file. */
+  open?(): Promise<void>;
+  /** After each, when its clusters are closed. */
+  clean?(): Promise<void>;
+  close?(): Promise<void>;
 };
 
 const local = (isolation: 'thread' | 'process'): Kind => ({
@@ -25,9 +37,41 @@ const local = (isolation: 'thread' | 'process'): Kind => ({
   connect: (workers, options, url) =>
     new ClusterCoordinator(new LocalStrategy({ module: url, workers, isolation }), options),
   isThread: isolation === 'thread',
+  hasThreads: isolation === 'thread',
+  isRemote: false,
 });
 
-export const kinds: Kind[] = [local('thread'), local('process')];
+/** Each worker is a process of its own, with one thread, and the server is the file's. */
+function nats(): Kind {
+  let server: NatsServer;
+  let workers: NatsWorker[] = [];
+  let made = 0;
+  return {
+    name: 'nats',
+    isThread: false,
+    hasThreads: true,
+    isRemote: true,
+    async open() {
+      server = await NatsServer.start();
+    },
+    connect(count, options, url) {
+      const cluster = `test-${++made}`;
+      const settings = { module: url, servers: server.address, cluster };
+      const started = Array.from({ length: count }, () => new NatsWorker(settings));
+      workers.push(...started);
+      return new ClusterCoordinator(new NatsStrategy({ ...settings, minWorkers: count }), options);
+    },
+    async clean() {
+      const ended = workers.map((worker) => worker.kill());
+      workers = [];
+      await Promise.all(ended);
+    },
+    close: () => server.close(),
+  };
+}
+
+export const localKinds: Kind[] = [local('thread'), local('process')];
+export const kinds: Kind[] = [...localKinds, nats()];
 
 export type Clusters = {
   start(workers?: number, options?: ClusterCoordinatorOptions, url?: URL): ClusterCoordinator;
@@ -47,6 +91,8 @@ export function useClusters(kind: Kind): Clusters {
   const visits = new Visits();
   let clusters: ClusterCoordinator[] = [];
 
+  beforeAll(() => kind.open?.());
+  afterAll(() => kind.close?.());
   beforeEach(() => visits.open());
 
   afterEach(async () => {
@@ -55,6 +101,7 @@ export function useClusters(kind: Kind): Clusters {
     clusters = [];
     await visits.close();
     await Promise.all(closing);
+    await kind.clean?.();
   });
 
   return {

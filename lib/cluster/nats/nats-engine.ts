@@ -172,7 +172,7 @@ export class NatsEngine implements Engine {
     const sessions = [...this.#sessions.values()];
     for (const session of sessions) session.post(['end']);
     if (this.#connection.nats !== undefined) await this.#inTime(sessions);
-    for (const session of sessions) session.link.close();
+    for (const session of sessions) session.close();
     for (const task of this.#tasks.all) {
       task.session = undefined;
       task.enter('closed');
@@ -418,9 +418,10 @@ export class NatsEngine implements Engine {
     );
     task.session = session;
     task.enter('connecting');
+    const name = `${task.job}:${task.index}`;
     this.#sessions.set(id, session);
     this.#byNode.set(info.node, session);
-    nameProcess(info.pid, { worker: `${task.job}:${task.index}`, host: info.host });
+    nameProcess(info.pid, { worker: name, host: info.host });
     log(
       '%s: %s:%d is %s (pid %d)',
       this.#strategy.cluster,
@@ -478,7 +479,8 @@ export class NatsEngine implements Engine {
   #onNodeFailed(task: Task, session: Session, error: unknown): void {
     if (task.session !== session) return;
     session.status = { ...session.status, capacity: 0 };
-    task.enter('failed', messageOf(error), 'correct it, and start the worker again');
+    const phase = task.phase === 'import-failed' ? task.phase : 'failed';
+    task.enter(phase, messageOf(error), 'correct it, and start the worker again');
     this.#lose(session, 'has failed', error);
     const isHopeless = this.#tasks.all.every(
       (each) => each.job !== 'worker' || each.session === undefined,
@@ -501,7 +503,7 @@ export class NatsEngine implements Engine {
     task.session = undefined;
     task.completed += session.completed;
     task.restarts += session.status.restarts + 1;
-    if (task.phase !== 'failed') task.enter('lost', error.message, 'start the worker again');
+    if (cause === undefined) task.enter('lost', error.message, 'start the worker again');
     // It may be alive, and is to know.
     this.#publish(this.#subjects.down(session.id), Buffer.alloc(0));
     log('%s: %s', this.#strategy.cluster, error.message);

@@ -1,6 +1,8 @@
 /** The coordinator's end of a node's part in a run: what was sent there, and what came back. */
 
+import { Attachment } from '../../attachment.ts';
 import { decode, encode } from '../../error-record.ts';
+import { describedLink } from '../../links.ts';
 import type { Call, Closure, Outcome } from '../closure.ts';
 import type { StopMessage } from '../local/stop-relay.ts';
 import type { Resource } from '../per-worker.ts';
@@ -40,6 +42,8 @@ export class Session {
   readonly link: Link;
   readonly #host: StrategyHost;
   readonly #listener: SessionListener;
+  /** What `explain()` of the coordinator says of it. */
+  readonly #mention: Disposable;
   readonly #sent = new Map<number, Sent>();
   #batch: unknown[] = [];
   #batchBytes = 0;
@@ -72,6 +76,12 @@ export class Session {
     this.#host = host;
     this.#listener = listener;
     this.link = new Link({ ...link, onMessage: (bytes) => this.#receive(bytes) });
+    const { job, pid, host: machine } = info;
+    this.#mention = describedLink(
+      Attachment.behind(host.coordinator) as Attachment,
+      `the worker ${job}:${task} (process ${pid} on ${machine})`,
+      () => {},
+    );
   }
 
   get running(): number {
@@ -143,13 +153,18 @@ export class Session {
    * node has threads may have been started.
    */
   lose(cause: Error): void {
-    this.link.close();
+    this.close();
     const all = [...this.#sent.values()];
     this.#sent.clear();
     this.#expectedUs = 0;
     for (const [at, { closure }] of [...all.entries()].toReversed()) {
       this.#host.lost(closure, at < this.info.slots, cause);
     }
+  }
+
+  close(): void {
+    this.link.close();
+    this.#mention[Symbol.dispose]();
   }
 
   #receive(bytes: Uint8Array): void {
