@@ -441,6 +441,11 @@ export function setCurrent(attachment: Attachment, name: string): void {
   binding().setSpawned(attachment.native, ownThreadId, name);
 }
 
+/** This process ends when its parent has, whatever its threads compute. */
+export function endWithParent(): void {
+  binding().exitWithParent(process.ppid);
+}
+
 // In a worker, an error that will kill it is encoded while class and fields are
 // there; the thread that has registered the worker takes it from there.
 onFirstUse.push(() => {

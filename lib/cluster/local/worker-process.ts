@@ -3,9 +3,8 @@
 import { Attachment } from '../../attachment.ts';
 import { Coordinator } from '../../coordinator.ts';
 import { encode } from '../../error-record.ts';
-import { binding } from '../../native.ts';
 import { CLUSTER } from '../../stop-record.ts';
-import { setCurrent } from '../../threads.ts';
+import { endWithParent, setCurrent } from '../../threads.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from '../protocol.ts';
 import { Runner } from '../worker.ts';
 import { adoptStop, type StopMessage, stopMessage } from './stop-relay.ts';
@@ -24,7 +23,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     // That the parent is gone is said by 'disconnect'.
     process.send?.(message, undefined, undefined, () => {});
   };
-  binding().exitWithParent(process.ppid); // it may be killed, while we are busy
+  endWithParent(); // it may be killed, while we are busy
   const coordinator = ownCoordinator(settings);
   const runner = new Runner({ post: send }, coordinator, settings);
   // Ctrl-C in a terminal reaches the whole group: what becomes of us is the parent's affair.
