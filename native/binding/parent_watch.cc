@@ -5,11 +5,18 @@
 #if defined(_WIN32)
 #include <windows.h>
 #else
+#include <poll.h>
 #include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#elif defined(__APPLE__)
+#include <sys/event.h>
+#endif
 #endif
 
 namespace allstop::binding {
@@ -29,9 +36,47 @@ void ExitWithParent(std::uint64_t parent_id) {
 
 namespace {
 
-// Asked, not told: Linux' PR_SET_PDEATHSIG is about the parent's thread, and a pipe would
+// Linux' PR_SET_PDEATHSIG is about the parent's thread, not its process; and a pipe would
 // stay open in whatever else the parent has forked.
-constexpr std::chrono::milliseconds kInterval{500};
+#if defined(__linux__)
+
+// A descriptor that can be read when the process has ended; -1: there is none (Linux 5.3).
+int OpenEnd(pid_t process) {
+  constexpr long kPidfdOpen = 434;  // NOLINT(google-runtime-int): of syscall(), everywhere
+  return static_cast<int>(syscall(kPidfdOpen, process, 0));
+}
+
+void WaitForEnd(int descriptor) {
+  pollfd end{descriptor, POLLIN, 0};
+  while (poll(&end, 1, -1) == -1 && errno == EINTR) {
+  }
+}
+
+#elif defined(__APPLE__)
+
+int OpenEnd(pid_t process) {
+  const int queue = kqueue();
+  struct kevent end;
+  EV_SET(&end, process, EVFILT_PROC, EV_ADD, NOTE_EXIT, 0, nullptr);
+  if (queue != -1 && kevent(queue, &end, 1, nullptr, 0, nullptr) == -1) {
+    close(queue);
+    return -1;
+  }
+  return queue;
+}
+
+void WaitForEnd(int descriptor) {
+  struct kevent end;
+  while (kevent(descriptor, nullptr, 0, &end, 1, nullptr) == -1 && errno == EINTR) {
+  }
+}
+
+#else
+
+int OpenEnd(pid_t) { return -1; }
+void WaitForEnd(int) {}
+
+#endif
 
 bool IsOrphan(pid_t parent) {
   if (getppid() == parent) return false;
@@ -40,6 +85,15 @@ bool IsOrphan(pid_t parent) {
 #else
   return true;
 #endif
+}
+
+void WaitForParent(pid_t parent) {
+  const int end = OpenEnd(parent);
+  // It may have ended before, and its number may be another's by now.
+  if (end != -1 && !IsOrphan(parent)) WaitForEnd(end);
+  // Where the system tells nobody, it has to be asked.
+  constexpr std::chrono::milliseconds kInterval{500};
+  while (!IsOrphan(parent)) std::this_thread::sleep_for(kInterval);
 }
 
 }  // namespace
@@ -53,7 +107,7 @@ void ExitWithParent(std::uint64_t parent_id) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     std::thread([parent] {
-      while (!IsOrphan(parent)) std::this_thread::sleep_for(kInterval);
+      WaitForParent(parent);
       _exit(1);
     }).detach();
   } catch (...) {
