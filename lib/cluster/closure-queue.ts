@@ -87,6 +87,7 @@ export class ClosureQueue<C extends Queued> {
   readonly #options: ClosureQueueOptions;
   readonly #line = new Line<C>();
   readonly #tagged = new Map<number, Line<C>>();
+  #taggedCount = 0;
   #queued = 0;
   /** In #line, but out. */
   #left = 0;
@@ -137,13 +138,21 @@ export class ClosureQueue<C extends Queued> {
     if (line === undefined) this.#tagged.set(tag, (line = new Line()));
     closure.place = 'queued';
     line.push(closure);
+    this.#taggedCount += 1;
     this.#options.onWork();
+  }
+
+  /** Whether anything is in line for one worker only. */
+  get hasTagged(): boolean {
+    return this.#taggedCount > 0;
   }
 
   /** What was tagged for that worker; it is out. */
   takeTagged(tag: number): C | undefined {
     const closure = this.#tagged.get(tag)?.shift();
-    if (closure !== undefined) closure.place = 'out';
+    if (closure === undefined) return undefined;
+    closure.place = 'out';
+    this.#taggedCount -= 1;
     return closure;
   }
 

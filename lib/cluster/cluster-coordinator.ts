@@ -292,6 +292,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       cancelGraceMs,
       take: () => this.#rules.take(),
       takeTagged: (worker) => this.#queue.takeTagged(worker),
+      hasTagged: () => this.#queue.hasTagged,
       prepare: (worker) => {
         while (this.#queue.takeTagged(worker) !== undefined);
         this.#datasets.prepareAll(worker);

@@ -50,6 +50,8 @@ export interface StrategyHost {
   take(): Closure | undefined;
   /** What that worker has to do before anything else. */
   takeTagged(worker: number): Closure | undefined;
+  /** Whether any worker has something to do before anything else. */
+  hasTagged(): boolean;
   /** That worker is new: what it needs comes into its own line. */
   prepare(worker: number): void;
   /** Its run has ended, after so many microseconds if it was one. */

@@ -75,6 +75,8 @@ export class NatsEngine implements Engine {
   readonly #fence: Fence;
   readonly #tasks: Tasks;
   readonly #sessions = new Map<string, Session>();
+  /** Those that may have less to do than they can. */
+  readonly #idle = new Set<Session>();
   readonly #byNode = new Map<string, Session>();
   readonly #connection: Connection;
   #subscribed: NatsConnection | undefined;
@@ -90,6 +92,7 @@ export class NatsEngine implements Engine {
   #functions: readonly string[] | undefined;
   readonly #durations = new Map<string, number>();
   #isPumpDue = false;
+  #isEvenDue = false;
   #isOver = false;
   #isStopTold = false;
   #dropped = 0;
@@ -409,7 +412,7 @@ export class NatsEngine implements Engine {
       },
       {
         onStatus: (from, status) => this.#onStatus(task, from, status),
-        onFree: () => this.#pump(),
+        onFree: (from) => this.#onFree(from),
         onResult: (name, us) => this.#measure(name, us),
         onStop: (_, stop) => this.#onNodeStop(stop),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
@@ -473,6 +476,7 @@ export class NatsEngine implements Engine {
       cause === undefined ? undefined : 'see the cause, and the output of the worker there';
     task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
+    this.#idle.add(session);
     this.#pump();
   }
 
@@ -493,6 +497,7 @@ export class NatsEngine implements Engine {
     if (!this.#sessions.delete(session.id)) return;
     const { info, task: index } = session;
     this.#byNode.delete(info.node);
+    this.#idle.delete(session);
     const task = this.#tasks.all.find((each) => each.session === session) as Task;
     const name = `${info.job}:${index}`;
     const error = new UnavailableError(
@@ -583,16 +588,36 @@ export class NatsEngine implements Engine {
 
   #pump(): void {
     if (this.#isOver || this.#phase !== 'ready') return;
-    for (const session of this.#sessions.values()) this.#prepare(session);
-    let hasWork = true;
-    for (let ahead = 0; hasWork && ahead < 2; ahead += 1) {
-      // First everybody who has nothing to do, then in advance.
-      for (const session of this.#sessions.values()) {
-        if (hasWork && session.canTake) hasWork = this.#feed(session, ahead === 1);
-      }
+    if (this.#host.hasTagged()) {
+      for (const session of this.#sessions.values()) this.#prepare(session);
     }
-    for (const session of this.#sessions.values()) session.flush();
-    if (!hasWork) this.#even();
+    // In advance they get something when they have answered.
+    for (const session of this.#idle) {
+      const hasWork = !session.canTake || this.#feed(session, false);
+      session.flush();
+      if (!hasWork) break;
+      this.#idle.delete(session);
+    }
+    this.#evenSoon();
+  }
+
+  /** Only this one is looked at: with many nodes there are many results. */
+  #onFree(session: Session): void {
+    if (this.#isOver || this.#phase !== 'ready' || !session.canTake) return;
+    const hasWork = this.#feed(session, true);
+    session.flush();
+    if (hasWork) return;
+    if (session.running < session.status.capacity) this.#idle.add(session);
+    this.#evenSoon();
+  }
+
+  #evenSoon(): void {
+    if (this.#isEvenDue || this.#idle.size === 0) return;
+    this.#isEvenDue = true;
+    setImmediate(() => {
+      this.#isEvenDue = false;
+      this.#even();
+    });
   }
 
   /** False: nothing is left in line. */
@@ -614,13 +639,16 @@ export class NatsEngine implements Engine {
   /** One has more than it can run at once, while another has nothing to do. */
   #even(): void {
     let isIdle = false;
+    for (const session of this.#idle) {
+      isIdle ||= session.canTake && session.running < session.status.capacity;
+    }
+    if (!isIdle) return;
     let fullest: Session | undefined;
     for (const session of this.#sessions.values()) {
-      if (!session.canTake) continue;
-      if (session.running < session.status.capacity) isIdle = true;
-      else if (session.running > (fullest?.running ?? session.status.capacity)) fullest = session;
+      const most = fullest?.running ?? session.status.capacity;
+      if (session.canTake && session.running > most) fullest = session;
     }
-    if (!isIdle || fullest === undefined || fullest.isRevoking) return;
+    if (fullest === undefined || fullest.isRevoking) return;
     const more = fullest.running - fullest.status.capacity;
     fullest.revoke(Math.ceil(more / 2));
   }

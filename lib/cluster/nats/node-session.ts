@@ -118,6 +118,10 @@ export class NodeSession implements StrategyHost {
     return this.#lines.get(worker)?.shift();
   }
 
+  hasTagged(): boolean {
+    return [...this.#lines.values()].some((line) => line.length > 0);
+  }
+
   prepare(worker: number): void {
     this.#lines.set(
       worker,

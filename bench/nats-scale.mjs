@@ -1,0 +1,82 @@
+/**
+ * What a coordinator and a server carry: with 10, 100 and 1,000 workers, most of them
+ * virtual. `npm run bench:scale`. It prints a table for docs/scale.md.
+ */
+
+import { cpuUsage } from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { ClusterCoordinator } from '../dist/cluster/index.js';
+import { NatsStrategy } from '../dist/cluster/nats/index.js';
+import { sleep } from './rounds.mjs';
+import { start, startNats } from './servers.mjs';
+import { median } from './statistics.mjs';
+
+const COUNTS = [10, 100, 1_000];
+const PER_PROCESS = 250;
+const module = new URL('nats-tasks.mjs', import.meta.url);
+const path = fileURLToPath(module);
+const workers = fileURLToPath(new URL('nats-peers/virtual-workers.mjs', import.meta.url));
+const servers = await startNats();
+
+/** The share of one processor that this process takes meanwhile. */
+async function load(body) {
+  const before = cpuUsage();
+  const began = performance.now();
+  await body();
+  const { user, system } = cpuUsage(before);
+  return (user + system) / 1_000 / (performance.now() - began);
+}
+
+const rows = [];
+for (const count of COUNTS) {
+  const cluster = `scale-${count}`;
+  const children = [];
+  for (let left = count; left > 0; left -= PER_PROCESS) {
+    const some = String(Math.min(left, PER_PROCESS));
+    children.push(await start(process.execPath, [workers, servers, cluster, some, path], /^ready/));
+  }
+  const began = performance.now();
+  const coordinator = new ClusterCoordinator(
+    new NatsStrategy({ module, servers, cluster, minWorkers: count }),
+  );
+  await coordinator.ready();
+  const readyMs = performance.now() - began;
+  const idle = await load(() => sleep(5_000));
+  const trips = [];
+  for (let sample = 0; sample < 300; sample++) {
+    const sent = performance.now();
+    await (await coordinator.schedule('add', [1, 2])).fetch();
+    trips.push(performance.now() - sent);
+  }
+  const closures = 20_000;
+  const scheduled = performance.now();
+  const remotes = [];
+  for (let index = 0; index < closures; index++) {
+    remotes.push(await coordinator.schedule('add', [index, 1]));
+  }
+  const values = await Promise.all(remotes.map((remote) => remote.fetch()));
+  if (!values.every((value, index) => value === index + 1)) throw new Error('A result is wrong');
+  const perSecond = closures / ((performance.now() - scheduled) / 1_000);
+  rows.push({
+    workers: count,
+    'ready, ms': Math.round(readyMs),
+    'idle coordinator, % of a processor': Number((idle * 100).toFixed(1)),
+    'round trip, ms': Number(median(trips).toFixed(2)),
+    'closures/s': Math.round(perSecond),
+  });
+  process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
+  await coordinator.close();
+  for (const child of children) {
+    child.removeAllListeners('exit');
+    child.kill();
+  }
+}
+const columns = Object.keys(rows[0]);
+const line = (cells) => `| ${cells.join(' | ')} |`;
+const table = [
+  line(columns),
+  line(columns.map(() => '---:')),
+  ...rows.map((row) => line(Object.values(row))),
+];
+process.stdout.write(`${table.join('\n')}\n`);
+process.exit();
