@@ -25,11 +25,21 @@ export class ClosureRules {
   readonly #inFlight = new Set<Closure>();
   /** Why no worker will come any more. */
   #failure: Error | undefined;
+  #retried = 0;
   #isClosed = false;
 
   constructor(options: ClosureRulesOptions) {
     this.#options = options;
     this.#queue = options.queue;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.size;
+  }
+
+  /** How often a function was put in line again because its worker was lost. */
+  get retried(): number {
+    return this.#retried;
   }
 
   get isIdle(): boolean {
@@ -112,8 +122,10 @@ export class ClosureRules {
     else if (closure.attempts > this.#options.retries) {
       why = `'${name}' was started ${closure.attempts} times, and its worker was lost each time`;
     }
-    if (why === undefined) this.#queue.putBack(closure);
-    else {
+    if (why === undefined) {
+      if (wasStarted) this.#retried += 1;
+      this.#queue.putBack(closure);
+    } else {
       const error = new UnavailableError(why, { cause });
       closure.settle('failed', error);
       if (this.#queue.fail(closure, error)) this.#cancelOthers(error);

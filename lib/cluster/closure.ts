@@ -20,6 +20,9 @@ export type Call = {
 
 export type Taken = Pick<Call, 'args' | 'transfer'>;
 
+/** How many came to what. */
+export type Tally = Record<Exclude<RemoteState, 'pending'>, number>;
+
 export type Outcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
 /** Ids stand in words of shared memory; 0 and the negative ones mean something else there. */
@@ -43,13 +46,16 @@ export class Closure implements Queued {
   attempts = 0;
   /** What it will come to, whatever its run does; the run goes on until it has ended. */
   decided: Outcome | undefined;
-  readonly #settle: Settle;
+  readonly #settle: Settle | undefined;
+  readonly #tally: Tally | undefined;
   /** Takes timers and listeners off. */
   onSettled: (() => void) | undefined;
 
-  constructor(work: Call | Resource, settle: Settle) {
+  /** Without more: nobody waits for what it comes to. */
+  constructor(work: Call | Resource, settle?: Settle, tally?: Tally) {
     this.work = work;
     this.#settle = settle;
+    this.#tally = tally;
   }
 
   /** What moves is taken from the caller as late as this, when nothing can refuse the call. */
@@ -61,7 +67,8 @@ export class Closure implements Queued {
 
   /** The first call counts. */
   settle(state: Outcome['state'], value: unknown): void {
-    this.#settle(state, value);
+    const isFirst = this.#settle?.(state, value);
+    if (isFirst && this.#tally !== undefined) this.#tally[state] += 1;
     this.onSettled?.();
     this.onSettled = undefined;
   }

@@ -13,7 +13,7 @@ import { Coordinator } from '../coordinator.ts';
 import { CancelledError, InvalidArgumentError } from '../errors.ts';
 import { makeCall } from './call.ts';
 import { Changes } from './changes.ts';
-import { type Call, Closure } from './closure.ts';
+import { type Call, Closure, type Tally } from './closure.ts';
 import { ClosureQueue } from './closure-queue.ts';
 import { ClosureRules } from './closure-rules.ts';
 import { Datasets } from './datasets.ts';
@@ -42,6 +42,22 @@ export type ClusterCoordinatorOptions = {
   retries?: number | undefined;
   /** How long what was cancelled may go on; then its worker is replaced. */
   cancelGraceMs?: number | undefined;
+};
+
+/** Numbers of functions, since the cluster was made. */
+export type ClusterStats = {
+  /** In line. */
+  queued: number;
+  /** At a worker. */
+  inFlight: number;
+  /** With a result; with an error; not run to their end. */
+  completed: number;
+  failed: number;
+  cancelled: number;
+  /** Runs again of those whose worker was lost. */
+  retried: number;
+  /** What the strategy has counted: `restarts` of workers; on NATS nodes, connections and more. */
+  engine: Record<string, number>;
 };
 
 export type ReadyOptions = {
@@ -85,6 +101,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #lookups: Lookups;
   readonly #functions: Functions;
   readonly #datasets: Datasets;
+  readonly #tally: Tally = { ready: 0, failed: 0, cancelled: 0 };
   readonly #changes = new Changes();
   readonly #turns = new FairTurns();
   #closing: Promise<void> | undefined;
@@ -148,6 +165,20 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   /** The workers, those that are stuck included. */
   get workers(): WorkerInfo[] {
     return this.#engine.workers;
+  }
+
+  /** What there is, and what has been, as plain data: for dashboards and logs. */
+  stats(): ClusterStats {
+    const { ready: completed, failed, cancelled } = this.#tally;
+    return {
+      queued: this.#queue.queued,
+      inFlight: this.#rules.inFlight,
+      completed,
+      failed,
+      cancelled,
+      retried: this.#rules.retried,
+      engine: this.#engine.stats(),
+    };
   }
 
   /**
@@ -349,7 +380,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     const remote = new RemoteValue<unknown>((own) => {
       settle = own;
     });
-    const closure = new Closure(call, settle as Settle);
+    const closure = new Closure(call, settle, this.#tally);
     limit(closure, limits, (own, outcome) => this.#rules.decide(own, outcome));
     const room = this.#queue.put(closure);
     this.#updateNeeded();

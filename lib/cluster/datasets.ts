@@ -81,6 +81,6 @@ export class Datasets {
   }
 
   #send(resource: Resource, worker: number): void {
-    this.#prepare(new Closure(resource, () => {}), worker);
+    this.#prepare(new Closure(resource), worker);
   }
 }

@@ -2,6 +2,7 @@ export * from '../public-errors.ts';
 export {
   ClusterCoordinator,
   type ClusterCoordinatorOptions,
+  type ClusterStats,
   type ReadyOptions,
 } from './cluster-coordinator.ts';
 export { type ClusterJobs, ClusterSpec } from './cluster-spec.ts';

@@ -12,8 +12,8 @@ export type FetchOptions = {
   signal?: AbortSignal | undefined;
 };
 
-/** How the cluster settles one. The first call counts. */
-export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => void;
+/** How the cluster settles one. The first call counts; false: this was not the first. */
+export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => boolean;
 
 /**
  * The result of a scheduled function. It settles once, whatever becomes of the workers,
@@ -28,7 +28,7 @@ export class RemoteValue<T> {
   /** @internal `schedule` makes them. */
   constructor(hand: (settle: Settle) => void) {
     hand((state, value) => {
-      if (this.#state !== 'pending') return;
+      if (this.#state !== 'pending') return false;
       this.#state = state;
       this.#value = value;
       const waiting = this.#waiting;
@@ -37,6 +37,7 @@ export class RemoteValue<T> {
         if (state === 'ready') resolve(value as T);
         else reject(value);
       }
+      return true;
     });
   }
 

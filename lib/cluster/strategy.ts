@@ -84,6 +84,8 @@ export interface Engine {
   readonly indexes: number[];
   readonly workers: WorkerInfo[];
   report(): ReadinessReport;
+  /** What it has counted, by name. */
+  stats(): Record<string, number>;
   /** Names of the module's functions; undefined until a worker has told. */
   readonly functions: readonly string[] | undefined;
   /** Ends the workers, after asking what runs. */

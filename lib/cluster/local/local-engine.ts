@@ -112,6 +112,10 @@ export class LocalEngine implements Engine {
     return { ready, engine, tasks };
   }
 
+  stats(): Record<string, number> {
+    return { restarts: this.#slots.reduce((sum, { restarts }) => sum + restarts, 0) };
+  }
+
   setNeeded(needed: boolean): void {
     for (const slot of this.#slots) slot.setReferenced(needed);
   }

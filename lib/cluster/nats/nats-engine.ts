@@ -96,6 +96,8 @@ export class NatsEngine implements Engine {
   #isOver = false;
   #isStopTold = false;
   #dropped = 0;
+  #nodesLost = 0;
+  #connections = 0;
 
   constructor(host: StrategyHost, strategy: NatsStrategy) {
     this.#host = host;
@@ -147,6 +149,17 @@ export class NatsEngine implements Engine {
     const ready = this.#phase === 'ready' && this.#tasks.areReady;
     const tasks = this.#tasks.all.map(({ readiness }) => readiness);
     return { ready, engine: { phase: this.#phase, ...this.#trouble }, tasks };
+  }
+
+  stats(): Record<string, number> {
+    const { all } = this.#tasks;
+    return {
+      restarts: this.workers.reduce((sum, { restarts }) => sum + restarts, 0),
+      nodes: all.filter(({ session }) => session !== undefined).length,
+      nodesLost: this.#nodesLost,
+      connections: this.#connections,
+      malformedMessages: this.#dropped,
+    };
   }
 
   /** The connection keeps the program alive until the cluster is closed. */
@@ -232,6 +245,7 @@ export class NatsEngine implements Engine {
   #onUp(nats: NatsConnection): void {
     if (this.#isOver) return;
     this.#upSince = performance.now();
+    this.#connections += 1;
     if (this.#subscribed !== nats) {
       this.#subscribed = nats;
       this.#subscribe(nats);
@@ -497,6 +511,7 @@ export class NatsEngine implements Engine {
     if (!this.#sessions.delete(session.id)) return;
     const { info, task: index } = session;
     this.#byNode.delete(info.node);
+    this.#nodesLost += 1;
     this.#idle.delete(session);
     const task = this.#tasks.all.find((each) => each.session === session) as Task;
     const name = `${info.job}:${index}`;

@@ -125,7 +125,7 @@ export class NodeSession implements StrategyHost {
   prepare(worker: number): void {
     this.#lines.set(
       worker,
-      this.#resources.map((resource) => new Closure(resource, () => {})),
+      this.#resources.map((resource) => new Closure(resource)),
     );
   }
 
@@ -194,7 +194,7 @@ export class NodeSession implements StrategyHost {
         const [, resource] = message;
         this.#resources.push(resource);
         for (const worker of this.#pool?.indexes ?? []) {
-          this.#lines.get(worker)?.push(new Closure(resource, () => {}));
+          this.#lines.get(worker)?.push(new Closure(resource));
         }
         this.#pool?.wake();
         return;
@@ -228,7 +228,7 @@ export class NodeSession implements StrategyHost {
         continue;
       }
       const call: Call = { kind: 'call', name, args, perWorker, transfer: [] };
-      const closure = new Closure(call, () => {});
+      const closure = new Closure(call);
       closure.attempts = attempt - 1;
       this.#closures.set(id, closure);
       this.#ids.set(closure, id);
