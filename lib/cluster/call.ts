@@ -1,6 +1,5 @@
 /** The arguments of a closure, as they go to a worker. */
 
-import { types } from 'node:util';
 import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../arguments.ts';
 import { InvalidArgumentError } from '../errors.ts';
@@ -18,9 +17,6 @@ const isObject = (value: unknown): value is object =>
 /** A symbol cannot be copied, either; anything else is itself. */
 const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
 
-const isSharedMemory = (value: object): boolean =>
-  types.isSharedArrayBuffer(ArrayBuffer.isView(value) ? value.buffer : value);
-
 /** Refuses what would arrive as something else. Looks into whatever is copied field by field. */
 function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void {
   if (!isObject(value) || seen.has(value)) return;
@@ -35,20 +31,20 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
       'PerWorkerValues have to be arguments themselves, of a function of their own cluster',
     );
   }
-  if (!sharesMemory && isSharedMemory(value)) {
+  if (Array.isArray(value)) for (const each of value) refuse(each, sharesMemory, seen);
+  else if (ArrayBuffer.isView(value)) refuse(value.buffer, sharesMemory, seen);
+  else if (value instanceof SharedArrayBuffer) {
+    if (sharesMemory) return;
     throw new InvalidArgumentError(
       'Shared memory cannot be an argument here: it is shared with threads only. Pass a copy',
     );
-  }
-  if (ArrayBuffer.isView(value)) return;
-  const inside = (each: unknown): void => refuse(each, sharesMemory, seen);
-  if (value instanceof Map) {
+  } else if (value instanceof Map) {
     for (const [key, each] of value) {
-      inside(key);
-      inside(each);
+      refuse(key, sharesMemory, seen);
+      refuse(each, sharesMemory, seen);
     }
-  } else if (value instanceof Set) for (const each of value) inside(each);
-  else for (const each of Object.values(value)) inside(each);
+  } else if (value instanceof Set) for (const each of value) refuse(each, sharesMemory, seen);
+  else for (const each of Object.values(value)) refuse(each, sharesMemory, seen);
 }
 
 /**
