@@ -47,6 +47,15 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
   else for (const each of Object.values(value)) refuse(each, sharesMemory, seen);
 }
 
+/** All of one shape: they are read often. */
+const called = (
+  name: string,
+  args: readonly unknown[],
+  perWorker: readonly number[] | undefined,
+  moved: readonly TransferListItem[] = NOTHING,
+  take?: () => Taken,
+): Call => ({ kind: 'call', name, args, perWorker, transfer: moved, take });
+
 /**
  * The arguments are copied here and now: what the caller does to them later is nobody's
  * concern, and what cannot be copied is refused at once. Those of which something is moved
@@ -63,31 +72,27 @@ export function makeCall(
   const values = given === undefined ? [] : given;
   if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
   if (!values.some(hasToBeCopied)) {
-    return { kind: 'call', name, args: [...values], perWorker: undefined, transfer: NOTHING };
+    return called(name, [...values], undefined);
   }
   const perWorker: number[] = [];
-  const own = values.map((value: unknown, index) => {
+  const args = values.map((value: unknown, index) => {
     const id = PerWorkerValues.idOf(value, cluster);
     if (id === undefined) return value;
     perWorker.push(index, id);
     return undefined;
   });
   const seen = new Set<object>();
-  for (const value of own) refuse(value, sharesMemory, seen);
-  const call = {
-    kind: 'call',
-    name,
-    perWorker: perWorker.length > 0 ? perWorker : undefined,
-  } as const;
-  const moved = transferListOf(own);
-  if (moved.length === 0) return { ...call, args: structuredClone(own), transfer: NOTHING };
+  for (const value of args) refuse(value, sharesMemory, seen);
+  const own = perWorker.length > 0 ? perWorker : undefined;
+  const moved = transferListOf(args);
+  if (moved.length === 0) return called(name, structuredClone(args), own);
   const take = (): Taken => {
     try {
       // What is moved is ours then, under another identity.
-      return structuredClone({ args: own, transfer: moved }, { transfer: moved as never });
+      return structuredClone({ args, transfer: moved }, { transfer: moved as never });
     } catch (error) {
       throw dataCloneError(error); // what had been moved before is told of in other words
     }
   };
-  return { ...call, args: own, transfer: moved, take };
+  return called(name, args, own, moved, take);
 }
