@@ -1,6 +1,5 @@
 /** The arguments of a closure, as they go to a worker. */
 
-import { types } from 'node:util';
 import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../arguments.ts';
 import { InvalidArgumentError } from '../errors.ts';
@@ -18,9 +17,6 @@ const isObject = (value: unknown): value is object =>
 /** A symbol cannot be copied, either; anything else is itself. */
 const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
 
-const isSharedMemory = (value: object): boolean =>
-  types.isSharedArrayBuffer(ArrayBuffer.isView(value) ? value.buffer : value);
-
 /** Refuses what would arrive as something else. Looks into whatever is copied field by field. */
 function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void {
   if (!isObject(value) || seen.has(value)) return;
@@ -35,21 +31,30 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
       'PerWorkerValues have to be arguments themselves, of a function of their own cluster',
     );
   }
-  if (!sharesMemory && isSharedMemory(value)) {
+  if (Array.isArray(value)) for (const each of value) refuse(each, sharesMemory, seen);
+  else if (ArrayBuffer.isView(value)) refuse(value.buffer, sharesMemory, seen);
+  else if (value instanceof SharedArrayBuffer) {
+    if (sharesMemory) return;
     throw new InvalidArgumentError(
       'Shared memory cannot be an argument here: it is shared with threads only. Pass a copy',
     );
-  }
-  if (ArrayBuffer.isView(value)) return;
-  const inside = (each: unknown): void => refuse(each, sharesMemory, seen);
-  if (value instanceof Map) {
+  } else if (value instanceof Map) {
     for (const [key, each] of value) {
-      inside(key);
-      inside(each);
+      refuse(key, sharesMemory, seen);
+      refuse(each, sharesMemory, seen);
     }
-  } else if (value instanceof Set) for (const each of value) inside(each);
-  else for (const each of Object.values(value)) inside(each);
+  } else if (value instanceof Set) for (const each of value) refuse(each, sharesMemory, seen);
+  else for (const each of Object.values(value)) refuse(each, sharesMemory, seen);
 }
+
+/** All of one shape: they are read often. */
+const called = (
+  name: string,
+  args: readonly unknown[],
+  perWorker: readonly number[] | undefined,
+  moved: readonly TransferListItem[] = NOTHING,
+  take?: () => Taken,
+): Call => ({ kind: 'call', name, args, perWorker, transfer: moved, take });
 
 /**
  * The arguments are copied here and now: what the caller does to them later is nobody's
@@ -67,31 +72,27 @@ export function makeCall(
   const values = given === undefined ? [] : given;
   if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
   if (!values.some(hasToBeCopied)) {
-    return { kind: 'call', name, args: [...values], perWorker: undefined, transfer: NOTHING };
+    return called(name, [...values], undefined);
   }
   const perWorker: number[] = [];
-  const own = values.map((value: unknown, index) => {
+  const args = values.map((value: unknown, index) => {
     const id = PerWorkerValues.idOf(value, cluster);
     if (id === undefined) return value;
     perWorker.push(index, id);
     return undefined;
   });
   const seen = new Set<object>();
-  for (const value of own) refuse(value, sharesMemory, seen);
-  const call = {
-    kind: 'call',
-    name,
-    perWorker: perWorker.length > 0 ? perWorker : undefined,
-  } as const;
-  const moved = transferListOf(own);
-  if (moved.length === 0) return { ...call, args: structuredClone(own), transfer: NOTHING };
+  for (const value of args) refuse(value, sharesMemory, seen);
+  const own = perWorker.length > 0 ? perWorker : undefined;
+  const moved = transferListOf(args);
+  if (moved.length === 0) return called(name, structuredClone(args), own);
   const take = (): Taken => {
     try {
       // What is moved is ours then, under another identity.
-      return structuredClone({ args: own, transfer: moved }, { transfer: moved as never });
+      return structuredClone({ args, transfer: moved }, { transfer: moved as never });
     } catch (error) {
       throw dataCloneError(error); // what had been moved before is told of in other words
     }
   };
-  return { ...call, args: own, transfer: moved, take };
+  return called(name, args, own, moved, take);
 }

@@ -15,7 +15,7 @@ export type Call = {
   /** What of the arguments moves to the worker. */
   readonly transfer: readonly TransferListItem[];
   /** The arguments are still the caller's, until this takes them. */
-  readonly take?: () => Taken;
+  readonly take?: (() => Taken) | undefined;
 };
 
 export type Taken = Pick<Call, 'args' | 'transfer'>;
@@ -61,8 +61,7 @@ export class Closure implements Queued {
   /** What moves is taken from the caller as late as this, when nothing can refuse the call. */
   enter(): void {
     if (this.work.kind !== 'call' || this.work.take === undefined) return;
-    const { take, ...call } = this.work;
-    this.work = { ...call, ...take() };
+    this.work = { ...this.work, ...this.work.take(), take: undefined };
   }
 
   /** The first call counts. */
