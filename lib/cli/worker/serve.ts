@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { loadClient } from '../../cluster/nats/connection.ts';
 import { checkConnectionOptions, credentialsOf } from '../../cluster/nats/connection-options.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node.ts';
 import { CLUSTER_NAME } from '../../cluster/nats/subjects.ts';
@@ -68,6 +69,7 @@ export async function serve(options: Options): Promise<Outcome> {
   const say = (text: string, data: object): void => {
     process.stderr.write(json ? `${JSON.stringify(data)}\n` : `allstop: ${text}\n`);
   };
+  await loadClient();
   const node = await ClusterNode.start({
     module,
     cluster,
@@ -78,7 +80,11 @@ export async function serve(options: Options): Promise<Outcome> {
     version,
     onEvent: (event) => say(describe(event), event),
   });
-  const signal = await firstSignal();
+  const signal = await Promise.race([firstSignal(), node.failed]);
+  if (signal instanceof Error) {
+    await node.close();
+    throw new CommandError(signal.message);
+  }
   const running = node.running;
   if (running > 0) {
     const text = `${signal}: ${running} functions run here; again to end at once`;

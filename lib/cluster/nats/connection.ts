@@ -46,6 +46,9 @@ export async function load<T>(name: string, imported: () => Promise<T>): Promise
   }
 }
 
+export const loadClient = (): Promise<Nats> =>
+  load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
+
 export function clientOptions(nats: Nats, options: NatsConnectionOptions): ConnectionOptions {
   const { servers, tls, user, pass, token, nkey, creds } = options;
   const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -118,7 +121,7 @@ export class Connection {
   async #run(): Promise<void> {
     let client: Nats;
     try {
-      client = await load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
+      client = await loadClient();
     } catch (error) {
       this.#listener.onDown(error);
       return;

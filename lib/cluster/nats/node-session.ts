@@ -17,7 +17,7 @@ import { LocalEngine } from '../local/local-engine.ts';
 import { adoptStop, applyStop, type StopMessage, stopMessage } from '../local/stop-relay.ts';
 import type { Resource } from '../per-worker.ts';
 import { dataCloneError, STATE } from '../protocol.ts';
-import type { StrategyHost } from '../strategy.ts';
+import type { StrategyHost, TaskReadiness } from '../strategy.ts';
 import { Link } from './link.ts';
 import { packValue, unpackValue } from './value.ts';
 import { type FromNode, type NodeStatus, pack, RUN_LENGTH, unpackToNode } from './wire.ts';
@@ -36,6 +36,8 @@ export type NodeSessionOptions = {
   onMalformed(): void;
   /** The coordinator has ended it. */
   onEnd(): void;
+  /** No thread will live here; the coordinator is being told. */
+  onFailed(error: Error): void;
 };
 
 export class NodeSession implements StrategyHost {
@@ -169,7 +171,10 @@ export class NodeSession implements StrategyHost {
   }
 
   failed(error: Error): void {
-    queueMicrotask(() => this.#post(['failed', encode(error).bytes]));
+    queueMicrotask(() => {
+      this.#post(['failed', encode(error).bytes]);
+      this.#options.onFailed(error);
+    });
   }
 
   // ---------------------------------------------------------------- what the coordinator says
@@ -289,7 +294,8 @@ export class NodeSession implements StrategyHost {
     const pool = this.#pool;
     if (pool === undefined) return { phase: 'ready', capacity: 0, restarts: 0, stuck: 0 };
     const { tasks } = pool.report();
-    const blocking = tasks.find(({ ready }) => !ready);
+    const isWhy = ({ ready, cause }: TaskReadiness): boolean => !ready && cause !== undefined;
+    const blocking = tasks.find(isWhy) ?? tasks.find(({ ready }) => !ready);
     const { workers, functions } = pool;
     return {
       phase: blocking?.phase ?? 'ready',

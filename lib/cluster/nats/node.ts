@@ -67,6 +67,11 @@ export class ClusterNode {
   #told = '';
   #isLeaving = false;
   #onLeft: (() => void) | undefined;
+  #onFailed: ((error: Error) => void) | undefined;
+  /** Resolves when nothing can be run here: the module cannot be imported, for example. */
+  readonly failed: Promise<Error> = new Promise((resolve) => {
+    this.#onFailed = resolve;
+  });
   #malformed = 0;
 
   static async start(options: ClusterNodeOptions): Promise<ClusterNode> {
@@ -228,6 +233,8 @@ export class ClusterNode {
       },
       onMalformed: () => this.#onMalformed(),
       onEnd: () => void this.#end('the coordinator has ended it'),
+      // That it is told is more important than how soon we end.
+      onFailed: (error) => void this.#fail(session, error),
     });
     this.#current = { id, session, unsubscribe: () => {} };
     this.#listen(nats, id, run);
@@ -260,6 +267,12 @@ export class ClusterNode {
     current.unsubscribe = () => {
       for (const subscription of subscriptions) subscription.unsubscribe();
     };
+  }
+
+  /** That the coordinator is told is more important than how soon we end. */
+  async #fail(session: NodeSession, error: Error): Promise<void> {
+    await session.link.drained();
+    this.#onFailed?.(error);
   }
 
   async #end(why: string): Promise<void> {
