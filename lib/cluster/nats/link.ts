@@ -79,6 +79,11 @@ export class Link {
     this.#advance();
   }
 
+  /** Whether more than the window waits to be sent. */
+  get isFull(): boolean {
+    return this.#backlog.length > 0;
+  }
+
   /** Whether nothing is left to be acknowledged. */
   get isDrained(): boolean {
     return this.#unacked.length === 0 && this.#backlog.length === 0;
