@@ -40,17 +40,33 @@ export const CLUSTER = 'cluster/';
 
 /** Other processes of a cluster, by pid: those of the last clusters of this one. */
 const processes = new Map<number, ProcessName>();
-const MAX_PROCESSES = 1_024;
+const MAX_NAMES = 1_024;
 
 /** JOB:INDEX, and where it is if that is not here. */
 export type ProcessName = { worker?: string | undefined; host?: string | undefined };
 
-/** From now on what that process asks for is known as its. */
+function keep<K>(names: Map<K, ProcessName>, key: K, name: ProcessName): void {
+  names.delete(key);
+  names.set(key, name);
+  const [oldest] = names.keys();
+  if (names.size > MAX_NAMES && oldest !== undefined) names.delete(oldest);
+}
+
+/** From now on what that process of this machine asks for is known as its. */
 export function nameProcess(pid: number, name: ProcessName): void {
-  processes.delete(pid);
-  processes.set(pid, name);
-  const [oldest] = processes.keys();
-  if (processes.size > MAX_PROCESSES && oldest !== undefined) processes.delete(oldest);
+  keep(processes, pid, name);
+}
+
+/** Threads of other machines; their pids may be those of processes here. */
+const threads = new Map<string, ProcessName>();
+
+const keyOf = ({ pid, threadId, threadName }: Thread): string => `${pid}/${threadId}/${threadName}`;
+type Thread = Pick<StopRequester, 'pid' | 'threadId' | 'threadName'>;
+
+/** Whose stop is about to be recorded here. */
+export function nameThread(requester: StopRequester): void {
+  const { worker, host } = requester;
+  if (host !== undefined) keep(threads, keyOf(requester), { worker, host });
 }
 
 export function toRequester(from: NativeRequester): StopRequester {
@@ -62,7 +78,7 @@ export function toRequester(from: NativeRequester): StopRequester {
     pid: from.pid,
   };
   const { threadName } = from;
-  const known = processes.get(from.pid);
+  const known = threads.get(keyOf(from)) ?? processes.get(from.pid);
   const worker = threadName.startsWith(CLUSTER) ? threadName.slice(CLUSTER.length) : known?.worker;
   if (known?.host !== undefined) requester.host = known.host;
   if (worker !== undefined) requester.worker = worker;

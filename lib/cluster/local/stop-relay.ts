@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
 import { decode, encode } from '../../error-record.ts';
-import type { StopRequester } from '../../stop-record.ts';
+import { nameThread, type StopRequester } from '../../stop-record.ts';
 
 /** The error as a record, if there is one, and who asked for it. */
 export type StopMessage = { error: Uint8Array | null; requester: StopRequester };
@@ -44,6 +44,7 @@ function isSame(one: StopMessage, other: StopMessage): boolean {
 /** As if the requester had been one of this process's threads. */
 export function applyStop(coordinator: Coordinator, { error, requester }: StopMessage): void {
   const attachment = Attachment.behind(coordinator) as Attachment;
+  nameThread(requester);
   const { language, via, threadName, threadId, pid, stack, signal } = requester;
   const from = {
     native: language === 'native',

@@ -87,10 +87,11 @@ export class Connection {
     return this.#isUp ? this.#nats : undefined;
   }
 
-  /** False: there is no connection, and nothing was sent. */
+  /** False: there is no connection, or that is too long for the server. Nothing was sent. */
   publish(subject: string, payload: Uint8Array): boolean {
     const { nats } = this;
     if (nats === undefined || nats.isClosed()) return false;
+    if (payload.byteLength > (nats.info?.max_payload ?? Infinity)) return false; // it would throw
     nats.publish(subject, payload);
     return true;
   }

@@ -8,7 +8,7 @@
  *    what is missing. So whatever arrives, messages are whole and in order.
  * 3. Frames are sent again when the connection is back, when the other end says that some
  *    are missing, and when nothing has been acknowledged for a while.
- * 4. At most WINDOW_BYTES are on their way; the rest waits here. (A server that has to keep
+ * 4. At most a window of bytes is on its way; the rest waits here. (A server that has to keep
  *    more for one client than it likes cuts it off.)
  */
 
@@ -28,6 +28,8 @@ const LONGEST_MESSAGE_BYTES = 1024 ** 3;
 export type LinkOptions = {
   /** A frame longer than this is not sent. */
   maxFrameBytes: number;
+  /** So much is on its way at most (8 MB). */
+  windowBytes?: number;
   /** Puts a frame on its way; false: there is no connection. */
   send(frame: Uint8Array): boolean;
   onMessage(message: Buffer): void;
@@ -37,6 +39,7 @@ type Sent = { seq: number; frame: Buffer };
 
 export class Link {
   readonly #options: LinkOptions;
+  readonly #windowBytes: number;
   #lastSeq = 0;
   #unacked: Sent[] = [];
   #unackedBytes = 0;
@@ -57,6 +60,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#windowBytes = options.windowBytes ?? WINDOW_BYTES;
   }
 
   /** Sends a message, sooner or later. */
@@ -73,6 +77,11 @@ export class Link {
       this.#backlog.push({ seq: this.#lastSeq, frame });
     }
     this.#advance();
+  }
+
+  /** Whether more than the window waits to be sent. */
+  get isFull(): boolean {
+    return this.#backlog.length > 0;
   }
 
   /** Whether nothing is left to be acknowledged. */
@@ -107,12 +116,13 @@ export class Link {
     }
     this.#taken = seq;
     this.#onPart(buffer.subarray(HEADER_BYTES), buffer[1] === 1);
-    this.#ackSoon();
+    if (!this.#isClosed) this.#ackSoon(); // the message may have been the last
     return true;
   }
 
   /** The connection is back. */
   resume(): void {
+    if (this.#isClosed) return;
     this.#resendMs = RESEND_MS;
     this.#resend();
     this.#tell(KIND.ack);
@@ -173,7 +183,8 @@ export class Link {
   #advance(): void {
     let count = 0;
     for (const sent of this.#backlog) {
-      const isFull = this.#unacked.length >= WINDOW_FRAMES || this.#unackedBytes >= WINDOW_BYTES;
+      const isFull =
+        this.#unacked.length >= WINDOW_FRAMES || this.#unackedBytes >= this.#windowBytes;
       if (isFull) break;
       count += 1;
       this.#unacked.push(sent);

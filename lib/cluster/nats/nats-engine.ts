@@ -18,7 +18,6 @@ import { hostname } from 'node:os';
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
-import { nameProcess } from '../../stop-record.ts';
 import { messageOf } from '../../thrown-value.ts';
 import { Timer } from '../../timer.ts';
 import type { Closure } from '../closure.ts';
@@ -63,6 +62,9 @@ const ABSENT_MS = 500;
 /** As long after our own connection is back others may still be on their way. */
 const REJOIN_MS = 3_000;
 const HOLD_RETRY_MS = 1_000;
+/** A node has so long to say that something has ended when its time is over. */
+const UNHEARD_MS = 2_000;
+const LONGEST_LOOK_MS = 2_000;
 /** How much of a machine's memory a thread needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
 const MAX_FRAME_BYTES = 256 * 1024;
@@ -88,6 +90,7 @@ export class NatsEngine implements Engine {
   #holdRetry: Timer | undefined;
   #isHolding = false;
   #probing: Timer | undefined;
+  #cancelled: Timer | undefined;
   #definition: string | undefined;
   #functions: readonly string[] | undefined;
   readonly #durations = new Map<string, number>();
@@ -178,8 +181,30 @@ export class NatsEngine implements Engine {
     for (const session of this.#sessions.values()) {
       if (!session.has(closure)) continue;
       session.cancel(closure, cancellation);
+      if (cancellation.replace) this.#watchCancelled();
       return;
     }
+  }
+
+  /**
+   * A node makes what was cancelled end. One that cannot be reached, because we are not
+   * connected, is not waited for any longer than one that can.
+   */
+  #watchCancelled(): void {
+    const graceMs = this.#host.cancelGraceMs + UNHEARD_MS;
+    this.#cancelled ??= new Timer(Math.min(graceMs, LONGEST_LOOK_MS), () => {
+      this.#cancelled = undefined;
+      let isMore = false;
+      for (const session of this.#sessions.values()) {
+        const { toldAt } = session;
+        if (toldAt === undefined) continue;
+        const isOverdue = performance.now() - toldAt >= graceMs;
+        if (isOverdue && this.#connection.nats === undefined) {
+          this.#lose(session, 'cannot be reached');
+        } else isMore = true;
+      }
+      if (isMore) this.#watchCancelled();
+    });
   }
 
   async close(): Promise<void> {
@@ -209,6 +234,7 @@ export class NatsEngine implements Engine {
   #clearTimers(): void {
     this.#unavailable?.clear();
     this.#holdRetry?.clear();
+    this.#cancelled?.clear();
     this.#probing?.clear();
     this.#probing = undefined;
   }
@@ -297,8 +323,6 @@ export class NatsEngine implements Engine {
     try {
       const token = await this.#fence.hold(nats);
       if (this.#isOver) return;
-      this.#unavailable?.clear();
-      this.#unavailable = undefined;
       if (this.#connection.nats === nats) this.#onHeld(token);
     } catch (error) {
       if (this.#isOver) return;
@@ -317,6 +341,8 @@ export class NatsEngine implements Engine {
   }
 
   #onHeld(token: number): void {
+    this.#unavailable?.clear();
+    this.#unavailable = undefined;
     this.#enter('ready');
     this.#publish(this.#subjects.who, json({ kind: 'who', run: this.#run, token }));
     for (const session of this.#sessions.values()) {
@@ -426,7 +452,10 @@ export class NatsEngine implements Engine {
       },
       {
         onStatus: (from, status) => this.#onStatus(task, from, status),
-        onFree: (from) => this.#onFree(from),
+        onFree: (from) => {
+          this.#letGo(from);
+          this.#onFree(from);
+        },
         onResult: (name, us) => this.#measure(name, us),
         onStop: (_, stop) => this.#onNodeStop(stop),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
@@ -435,10 +464,8 @@ export class NatsEngine implements Engine {
     );
     task.session = session;
     task.enter('connecting');
-    const name = `${task.job}:${task.index}`;
     this.#sessions.set(id, session);
     this.#byNode.set(info.node, session);
-    nameProcess(info.pid, { worker: name, host: info.host });
     log(
       '%s: %s:%d is %s (pid %d)',
       this.#strategy.cluster,
@@ -448,9 +475,16 @@ export class NatsEngine implements Engine {
       info.pid,
     );
     this.#welcome(session, token);
+    const stop = stopMessage(this.#host.coordinator);
+    if (stop !== undefined) session.post(['stopped', withHost(stop)]);
+    else if (info.job === 'worker') {
+      this.#host.prepare(task.index);
+      this.#prepare(session);
+    }
     this.#host.changed();
   }
 
+  /** Again, if it was lost; what follows it is the link's. */
   #welcome(session: Session, token: number): void {
     const { cancelGraceMs } = this.#host;
     const welcome = {
@@ -462,12 +496,6 @@ export class NatsEngine implements Engine {
       cancelGraceMs,
     };
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
-    const stop = stopMessage(this.#host.coordinator);
-    if (stop !== undefined) session.post(['stopped', withHost(stop)]);
-    else if (session.info.job === 'worker') {
-      this.#host.prepare(session.task);
-      this.#prepare(session);
-    }
   }
 
   #refuse(info: NodeInfo, token: number, phase: string, why: string): void {
@@ -491,7 +519,16 @@ export class NatsEngine implements Engine {
     task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
     this.#idle.add(session);
+    this.#letGo(session);
     this.#pump();
+  }
+
+  /** It has asked to go, and has done what it had to do. */
+  #letGo(session: Session): void {
+    if (!session.isLeaving || session.running > 0 || session.isLetGo) return;
+    session.isLetGo = true;
+    session.post(['end']);
+    void session.link.drained().then(() => this.#lose(session, 'has left'));
   }
 
   #onNodeFailed(task: Task, session: Session, error: unknown): void {
@@ -519,7 +556,7 @@ export class NatsEngine implements Engine {
       `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
       cause === undefined ? {} : { cause },
     );
-    const wasReady = task.isReady;
+    const wasReady = task.isReady || session.isLeaving;
     task.session = undefined;
     task.completed += session.completed;
     task.restarts += session.status.restarts + 1;
@@ -641,7 +678,8 @@ export class NatsEngine implements Engine {
     for (;;) {
       const isBusy = session.running >= capacity;
       const isFull = session.expectedUs >= AHEAD_US || session.running >= capacity * MAX_AHEAD;
-      if (isBusy && (!inAdvance || isFull)) return true;
+      // What cannot even be sent is better kept in line, and its memory with it.
+      if (isBusy && (!inAdvance || isFull || session.link.isFull)) return true;
       const closure = this.#host.take();
       if (closure === undefined) return false;
       const { work } = closure;

@@ -59,6 +59,8 @@ export class NodeSession implements StrategyHost {
   #isStatusDue = false;
   #isFlushDue = false;
   #isStopTold = false;
+  /** It has asked for a stop, and has no answer. */
+  #unheardStop: StopMessage | undefined;
   #isOver = false;
 
   constructor(options: NodeSessionOptions) {
@@ -87,6 +89,10 @@ export class NodeSession implements StrategyHost {
   /** What it has, and has not answered. */
   get running(): number {
     return this.#closures.size;
+  }
+
+  get unheardStop(): StopMessage | undefined {
+    return this.#unheardStop;
   }
 
   /** It takes nothing more; the coordinator ends it when all is done. */
@@ -206,6 +212,7 @@ export class NodeSession implements StrategyHost {
       }
       case 'stopped':
         this.#isStopTold = true;
+        this.#unheardStop = undefined;
         adoptStop(this.coordinator, message[1]);
         return;
       case 'end':
@@ -277,7 +284,10 @@ export class NodeSession implements StrategyHost {
     if (this.#isStopTold || this.#isOver) return;
     this.#isStopTold = true;
     const own = stopMessage(this.coordinator) as StopMessage;
-    const stop = { ...own, requester: { ...own.requester, host: hostname() } };
+    const { job, task } = this.#options;
+    const requester = { ...own.requester, worker: `${job}:${task}`, host: hostname() };
+    const stop = { ...own, requester };
+    this.#unheardStop = stop;
     this.#options.broadcast(stop);
     this.#post(['stop', stop]);
   }

@@ -9,6 +9,7 @@ import { availableParallelism, freemem, hostname, networkInterfaces } from 'node
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { Timer } from '../../timer.ts';
+import { applyStop, type StopMessage } from '../local/stop-relay.ts';
 import { Connection } from './connection.ts';
 import { explainFailure } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
@@ -30,6 +31,8 @@ const log = debuglog('allstop');
 const HELLO_MS = 1_000;
 /** A coordinator that has not asked for so long, while we are connected, is gone. */
 const SILENT_MS = 30_000;
+/** A coordinator lets a node go that has nothing to do; if it does not, it is gone itself. */
+const LET_GO_MS = 2_000;
 const MAX_FRAME_BYTES = 256 * 1024;
 
 export type ClusterNodeOptions = {
@@ -60,7 +63,10 @@ export class ClusterNode {
   #definition: string;
   /** Of the newest run that we have heard of. */
   #token = 0;
-  #current: { id: string; session: NodeSession; unsubscribe: () => void } | undefined;
+  #current: { id: string; run: string; session: NodeSession; unsubscribe: () => void } | undefined;
+  /** A stop of the last session's, which its coordinator may never have heard of. */
+  #unheard: { run: string; stop: StopMessage } | undefined;
+  #lettingGo: Timer | undefined;
   #hello: Timer | undefined;
   #silence: Timer | undefined;
   #heardAt = 0;
@@ -103,16 +109,21 @@ export class ClusterNode {
     this.#isLeaving = true;
     this.#hello?.clear();
     const { session } = this.#current ?? {};
-    if (session === undefined || session.running === 0) return Promise.resolve();
-    session.leave();
+    if (session === undefined) return Promise.resolve();
+    session.leave(); // something may be on its way here
     return new Promise((resolve) => {
       this.#onLeft = resolve;
+      this.#lettingGo = new Timer(LET_GO_MS, () => {
+        if (session.running === 0) resolve();
+      });
     });
   }
 
   async close(): Promise<void> {
     this.#isLeaving = true;
     this.#hello?.clear();
+    this.#silence?.clear();
+    this.#lettingGo?.clear();
     await this.#end('the worker ends');
     await this.#connection.close();
   }
@@ -178,7 +189,7 @@ export class ClusterNode {
         else this.#tell({ event: 'disconnected', ...explainFailure(error) });
       },
     });
-    if (this.#current !== undefined) this.#listen(nats, this.#current.id);
+    this.#listen(nats);
   }
 
   /** Says that it is there, until a coordinator has answered. */
@@ -236,34 +247,31 @@ export class ClusterNode {
       // That it is told is more important than how soon we end.
       onFailed: (error) => void this.#fail(session, error),
     });
-    this.#current = { id, session, unsubscribe: () => {} };
-    this.#listen(nats, id, run);
+    this.#current = { id, run, session, unsubscribe: () => {} };
+    this.#listen(nats);
+    if (this.#unheard?.run === run) applyStop(session.coordinator, this.#unheard.stop);
     this.#heardAt = performance.now();
     this.#tell({ event: 'session', job, task, run });
   }
 
-  #listen(nats: NatsConnection, id: string, run?: string): void {
+  #listen(nats: NatsConnection): void {
     const current = this.#current;
     if (current === undefined) return;
     const subscriptions = [
-      nats.subscribe(this.#subjects.down(id), {
+      nats.subscribe(this.#subjects.down(current.id), {
         callback: (error, { data }) => {
           if (error !== null || this.#current !== current) return;
           if (data.length === 0) void this.#end('the coordinator has given it up');
           else if (!current.session.link.receive(data)) this.#onMalformed();
         },
       }),
+      nats.subscribe(this.#subjects.stop(current.run), {
+        callback: (error, { data }) => {
+          const stop = error === null ? unpackStop(data) : undefined;
+          if (stop !== undefined && this.#current === current) current.session.onBroadcast(stop);
+        },
+      }),
     ];
-    if (run !== undefined) {
-      subscriptions.push(
-        nats.subscribe(this.#subjects.stop(run), {
-          callback: (error, { data }) => {
-            const stop = error === null ? unpackStop(data) : undefined;
-            if (stop !== undefined && this.#current === current) current.session.onBroadcast(stop);
-          },
-        }),
-      );
-    }
     current.unsubscribe = () => {
       for (const subscription of subscriptions) subscription.unsubscribe();
     };
@@ -279,6 +287,8 @@ export class ClusterNode {
     const current = this.#current;
     if (current === undefined) return;
     this.#current = undefined;
+    const stop = current.session.unheardStop;
+    this.#unheard = stop && { run: current.run, stop };
     current.unsubscribe();
     this.#tell({ event: 'session-over', why });
     await current.session.close();
@@ -290,7 +300,7 @@ export class ClusterNode {
     this.#silence?.clear();
     this.#heardAt = performance.now();
     const look = (): void => {
-      if (this.#connection.nats === undefined || this.#isLeaving) return;
+      if (this.#connection.nats === undefined) return;
       const silentMs = performance.now() - this.#heardAt;
       if (this.#current !== undefined && silentMs >= SILENT_MS) {
         void this.#end('its coordinator is gone');

@@ -52,6 +52,8 @@ export class Session {
   /** The node has answered. */
   isConfirmed = false;
   isLeaving = false;
+  /** It was told that it can go. */
+  isLetGo = false;
   completed = 0;
   /** Probes without an answer, in a row. */
   missed = 0;
@@ -61,6 +63,8 @@ export class Session {
   probedAt = 0;
   /** What is asked back, until it has come. */
   isRevoking = false;
+  /** When that was told to end, and its worker to be replaced if it does not. */
+  readonly #told = new Map<number, number>();
 
   constructor(
     id: string,
@@ -134,7 +138,14 @@ export class Session {
   }
 
   cancel(closure: Closure, { reason, replace }: Cancellation): void {
+    this.flush(); // it may not have been sent yet
     this.post(['cancel', closure.id, encode(reason).bytes, replace]);
+    if (replace && !this.#told.has(closure.id)) this.#told.set(closure.id, performance.now());
+  }
+
+  /** The oldest that was told to end, and has not; undefined: there is none. */
+  get toldAt(): number | undefined {
+    return this.#told.values().next().value;
   }
 
   /** Asks for the last of what it has not started. */
@@ -156,6 +167,7 @@ export class Session {
     this.close();
     const all = [...this.#sent.values()];
     this.#sent.clear();
+    this.#told.clear();
     this.#expectedUs = 0;
     for (const [at, { closure }] of [...all.entries()].toReversed()) {
       this.#host.lost(closure, at < this.info.slots, cause);
@@ -169,6 +181,8 @@ export class Session {
 
   #receive(bytes: Uint8Array): void {
     const message = unpackFromNode(bytes);
+    // What was sent before it listened was heard by nobody.
+    if (!this.isConfirmed) this.link.resume();
     this.isConfirmed = true;
     if (message === undefined) this.#listener.onMalformed(this);
     else this.#onMessage(message);
@@ -225,6 +239,7 @@ export class Session {
     const sent = this.#sent.get(id);
     if (sent === undefined) return undefined;
     this.#sent.delete(id);
+    this.#told.delete(id);
     this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
     return sent;
   }

@@ -112,10 +112,8 @@ function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boo
 function isStop(value: unknown): value is StopMessage {
   if (!isObject(value) || !isObject(value['requester'])) return false;
   const { requester, error } = value;
-  const { language, via, threadName, threadId, pid, host, stack, signal } = requester as Record<
-    string,
-    unknown
-  >;
+  const { language, via, threadName, threadId, pid, host, worker, stack, signal } =
+    requester as Record<string, unknown>;
   return (
     (error === null || isBytes(error)) &&
     (language === 'js' || language === 'native') &&
@@ -123,7 +121,7 @@ function isStop(value: unknown): value is StopMessage {
     isText(threadName) &&
     isCount(threadId) &&
     isCount(pid) &&
-    [host, stack, signal].every((each) => isMaybe(isText, each))
+    [host, worker, stack, signal].every((each) => isMaybe(isText, each))
   );
 }
 
