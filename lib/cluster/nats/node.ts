@@ -60,7 +60,7 @@ export class ClusterNode {
   #definition: string;
   /** Of the newest run that we have heard of. */
   #token = 0;
-  #current: { id: string; session: NodeSession; unsubscribe: () => void } | undefined;
+  #current: { id: string; run: string; session: NodeSession; unsubscribe: () => void } | undefined;
   #hello: Timer | undefined;
   #silence: Timer | undefined;
   #heardAt = 0;
@@ -77,7 +77,8 @@ export class ClusterNode {
     this.#options = options;
     this.#definition = definition;
     this.#subjects = new Subjects(options.cluster);
-    this.#connection = new Connection(`allstop ${options.cluster} worker`, options.connection, {
+    const name = `allstop ${options.cluster} worker`;
+    this.#connection = new Connection(name, this.#subjects.inbox('worker'), options.connection, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause) => {
         this.#hello?.clear();
@@ -156,8 +157,8 @@ export class ClusterNode {
   #subscribe(nats: NatsConnection): void {
     const onWho = (message: Msg): void => {
       const who = parseControl(message.data, 'who');
-      if (who === undefined) return;
-      if (message.reply !== undefined && message.reply !== '') {
+      if (who === undefined) this.#onMalformed();
+      else if (message.reply !== undefined && message.reply !== '') {
         message.respond(json({ kind: 'hello', info: this.#info() }));
       } else if (who.token >= this.#token) this.#sayHello();
     };
@@ -173,7 +174,7 @@ export class ClusterNode {
         else this.#tell({ event: 'disconnected', ...explainFailure(error) });
       },
     });
-    if (this.#current !== undefined) this.#listen(nats, this.#current.id);
+    this.#listen(nats);
   }
 
   /** Says that it is there, until a coordinator has answered. */
@@ -225,37 +226,40 @@ export class ClusterNode {
       broadcast: (stop) => {
         this.#connection.publish(this.#subjects.stop(run), packStop(stop));
       },
-      onMalformed: () => this.#onMalformed(),
+      onMalformed: () => {
+        this.#onMalformed();
+        // It was in the place of another, which is lost.
+        if (this.#current?.id === id) void this.#end('a message of the coordinator is none');
+      },
       onEnd: () => void this.#end('the coordinator has ended it'),
     });
-    this.#current = { id, session, unsubscribe: () => {} };
-    this.#listen(nats, id, run);
+    this.#current = { id, run, session, unsubscribe: () => {} };
+    this.#listen(nats);
     this.#heardAt = performance.now();
     this.#tell({ event: 'session', job, task, run });
   }
 
-  #listen(nats: NatsConnection, id: string, run?: string): void {
+  #listen(nats: NatsConnection): void {
     const current = this.#current;
     if (current === undefined) return;
+    const { id, run, session } = current;
     const subscriptions = [
       nats.subscribe(this.#subjects.down(id), {
         callback: (error, { data }) => {
           if (error !== null || this.#current !== current) return;
           if (data.length === 0) void this.#end('the coordinator has given it up');
-          else if (!current.session.link.receive(data)) this.#onMalformed();
+          else if (!session.link.receive(data)) this.#onMalformed();
+        },
+      }),
+      nats.subscribe(this.#subjects.stop(run), {
+        callback: (error, { data }) => {
+          if (error !== null || this.#current !== current) return;
+          const stop = unpackStop(data);
+          if (stop === undefined) this.#onMalformed();
+          else session.onBroadcast(stop);
         },
       }),
     ];
-    if (run !== undefined) {
-      subscriptions.push(
-        nats.subscribe(this.#subjects.stop(run), {
-          callback: (error, { data }) => {
-            const stop = error === null ? unpackStop(data) : undefined;
-            if (stop !== undefined && this.#current === current) current.session.onBroadcast(stop);
-          },
-        }),
-      );
-    }
     current.unsubscribe = () => {
       for (const subscription of subscriptions) subscription.unsubscribe();
     };
