@@ -1,7 +1,13 @@
 /** What a command of `npx allstop` is, and the two ways in which it fails. */
 
 /** `json`: the same as `text`, for programs. */
-export type Outcome = { text: string; json: unknown; exitCode?: number };
+export type Outcome = {
+  text: string;
+  json: unknown;
+  exitCode?: number;
+  /** Something that cannot be ended may be going on, and is not waited for. */
+  lingers?: boolean;
+};
 
 export type Options = {
   json?: boolean | undefined;

@@ -81,7 +81,9 @@ function parse(args: string[]) {
 }
 
 /** @throws UsageError, CommandError */
-async function run(args: string[]): Promise<{ text: string; exitCode: number }> {
+async function run(
+  args: string[],
+): Promise<{ text: string; exitCode: number; lingers?: boolean | undefined }> {
   const { values, positionals } = parse(args);
   const { json, help, version: wantsVersion, ...options } = values;
   if (wantsVersion) return { text: `${version}\n`, exitCode: 0 };
@@ -101,13 +103,15 @@ async function run(args: string[]): Promise<{ text: string; exitCode: number }> 
   }
   const outcome: Outcome = await command.run({ ...options, json });
   const text = json ? `${JSON.stringify(outcome.json)}\n` : outcome.text;
-  return { text, exitCode: outcome.exitCode ?? 0 };
+  return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers };
 }
 
 try {
-  const { text, exitCode } = await run(process.argv.slice(2));
-  process.stdout.write(text);
+  const { text, exitCode, lingers } = await run(process.argv.slice(2));
   process.exitCode = exitCode;
+  process.stdout.write(text, () => {
+    if (lingers) process.exit();
+  });
 } catch (error) {
   const { message } = error as Error;
   if (error instanceof UsageError) {

@@ -4,7 +4,7 @@ import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
 import { ClusterNotReadyError } from '../errors.ts';
 import { Timer } from '../timer.ts';
 import type { Changes } from './changes.ts';
-import type { ReadinessReport } from './strategy.ts';
+import type { ReadinessReport, TaskReadiness } from './strategy.ts';
 
 export type Readiness = {
   report: () => ReadinessReport;
@@ -51,10 +51,37 @@ export function whenReady(options: Readiness): Promise<void> {
   });
 }
 
-function describe(why: string, { tasks }: ReadinessReport): string {
-  const blocking = tasks
-    .filter(({ ready }) => !ready)
-    .map(({ job, task, phase, cause }) => `${job}:${task} ${phase}${cause ? ` (${cause})` : ''}`);
-  const who = blocking.length > 0 ? `. Not ready: ${blocking.join(', ')}` : '';
-  return `The cluster is not ready: ${why}${who}`;
+/** In a message; the report has all of them. */
+const MOST_BLOCKING = 10;
+
+/** Who blocks, in a line; then of each since when, why, and what to do. */
+function describe(why: string, { engine, tasks }: ReadinessReport): string {
+  const blocking = tasks.filter(({ ready }) => !ready);
+  const told = blocking.slice(0, MOST_BLOCKING);
+  const names = told.map(({ job, task, phase }) => `${job}:${task} ${phase}`);
+  const left = blocking.length - told.length;
+  if (left > 0) names.push(`and ${left} more`);
+  const who = names.length > 0 ? `. Not ready: ${names.join(', ')}` : '';
+  const details = [
+    ...(engine.phase === 'ready' || engine.phase === 'failed'
+      ? []
+      : [`the engine, ${engine.phase}${reasonOf(engine)}`]),
+    ...told.map((task) => `${nameOf(task)}, ${task.phase} ${agoOf(task.since)}${reasonOf(task)}`),
+  ];
+  return [`The cluster is not ready: ${why}${who}`, ...details].join('\n  ');
+}
+
+function nameOf({ job, task, address, host, pid }: TaskReadiness): string {
+  const where = host === undefined ? address : `${host}, pid ${pid}`;
+  return `${job}:${task}${where === undefined ? '' : ` (${where})`}`;
+}
+
+function agoOf(since: Date): string {
+  const seconds = Math.max(0, (Date.now() - since.getTime()) / 1_000);
+  return `for ${seconds.toFixed(1)} s`;
+}
+
+function reasonOf({ cause, remedy }: { cause?: string; remedy?: string }): string {
+  const why = cause === undefined ? '' : `: ${cause}`;
+  return remedy === undefined ? why : `${why}. What to do: ${remedy}`;
 }

@@ -89,8 +89,11 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
 }
 
 /** `isRestricted`: this process may not do all that it should. */
-export async function binaryChecks(isRestricted: boolean): Promise<Check[]> {
-  const found = await probe({ inChild: !isRestricted });
+export async function binaryChecks(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
+  const found = await probe({
+    inChild: !isRestricted,
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  });
   if (found.failed !== undefined) return [failedCheck(found.failed)];
   if (found.loaded === undefined) return [crashedCheck(found.crash ?? 'ended')];
   return [loadedCheck(found.loaded), abiCheck(found.loaded), selfTestCheck(found, isRestricted)];

@@ -22,7 +22,7 @@ export const QUIRK = 'quirk';
 const MARK_WIDTH = 'not ok'.length;
 
 /** Node 20.12 is needed, and doctor has to be able to say that it is. */
-function paint(colour: 'red' | 'green', text: string): string {
+export function paint(colour: 'red' | 'green', text: string): string {
   const wanted = process.stdout.isTTY && !process.env['NO_COLOR'];
   return wanted && 'styleText' in util ? util.styleText(colour, text) : text;
 }

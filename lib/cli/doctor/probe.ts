@@ -33,22 +33,25 @@ export type Probe = {
 const CHILD_MS = 30_000;
 
 /** A child of the same kind; a debugger's port is taken, and it would wait there. */
-function runChild(binary: string | undefined) {
+function runChild(binary: string | undefined, timeout: number) {
   const args = process.execArgv.filter((arg) => !arg.startsWith('--inspect'));
   const script = join(root(), 'dist/cli/probe-process.js');
   return spawnSync(process.execPath, [...args, script], {
     encoding: 'utf8',
-    timeout: CHILD_MS,
+    timeout,
     killSignal: 'SIGKILL',
     env: binary === undefined ? process.env : { ...process.env, [OVERRIDE]: binary },
     windowsHide: true,
   });
 }
 
-function howItEnded({ error, signal, status, stderr }: ReturnType<typeof runChild>): string {
+function howItEnded(
+  { error, signal, status, stderr }: ReturnType<typeof runChild>,
+  timeout: number,
+): string {
   const timedOut = (error as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT';
   const how = timedOut
-    ? `did not answer within ${CHILD_MS / 1_000} s`
+    ? `did not answer within ${timeout / 1_000} s`
     : signal === null
       ? `was ended with exit code ${status}`
       : `was ended by ${signal}`;
@@ -58,10 +61,10 @@ function howItEnded({ error, signal, status, stderr }: ReturnType<typeof runChil
 }
 
 /** Undefined: there can be no child. */
-function probeInChild(binary: string | undefined): Probe | undefined {
+function probeInChild(binary: string | undefined, timeout: number): Probe | undefined {
   let child: ReturnType<typeof runChild>;
   try {
-    child = runChild(binary);
+    child = runChild(binary, timeout);
   } catch {
     return undefined; // the permission model, which refuses by an exception
   }
@@ -69,15 +72,20 @@ function probeInChild(binary: string | undefined): Probe | undefined {
   const lines = child.stdout.split('\n').filter((line) => line.startsWith('{'));
   const told: Probe = Object.assign({}, ...lines.map((line) => JSON.parse(line)));
   const isComplete = [told.failed, told.tested, told.untested].some((end) => end !== undefined);
-  return isComplete && child.status === 0 ? told : { ...told, crash: howItEnded(child) };
+  return isComplete && child.status === 0 ? told : { ...told, crash: howItEnded(child, timeout) };
 }
 
 /**
  * `inChild`: false where a child would be permitted more than this process.
  * `binary`: to load in place of what the package would, in a child only.
  */
-export async function probe(options: { inChild: boolean; binary?: string }): Promise<Probe> {
-  const found = options.inChild ? probeInChild(options.binary) : undefined;
+export async function probe(options: {
+  inChild: boolean;
+  binary?: string;
+  timeoutMs?: number;
+}): Promise<Probe> {
+  const { inChild, binary, timeoutMs = CHILD_MS } = options;
+  const found = inChild ? probeInChild(binary, timeoutMs) : undefined;
   if (found !== undefined) return found;
   const told: Probe = {};
   // Here, not above: doctor has to say what it can where the library cannot even be read.

@@ -5,10 +5,9 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { loadClient } from '../../cluster/nats/connection.ts';
-import { checkConnectionOptions, credentialsOf } from '../../cluster/nats/connection-options.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node.ts';
-import { CLUSTER_NAME } from '../../cluster/nats/subjects.ts';
 import { CommandError, type Options, type Outcome, UsageError } from '../command.ts';
+import { clusterOf, connectionOf } from '../servers.ts';
 import { version } from '../version.ts';
 
 const MAX_SLOTS = 1_024;
@@ -52,20 +51,11 @@ export async function serve(options: Options): Promise<Outcome> {
   if (job !== 'worker' && job !== 'ps') {
     throw new UsageError(`--job has to be worker or ps, not '${job}'`);
   }
-  const servers = required(options, 'servers');
-  if (servers.includes('@')) {
-    throw new UsageError(
-      'Credentials are not for the command line, which all can read: see --help',
-    );
-  }
-  const cluster = required(options, 'cluster');
-  if (!CLUSTER_NAME.test(cluster)) {
-    throw new UsageError(`--cluster has to be 1 to 64 letters, digits, - and _, not '${cluster}'`);
-  }
+  const connection = connectionOf(required(options, 'servers'));
+  const cluster = clusterOf(required(options, 'cluster'));
   const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
   const task = integer(options.task, 'task', 0, 1_000_000);
   const module = moduleOf(options);
-  const connection = connectionOf(servers);
   const say = (text: string, data: object): void => {
     process.stderr.write(json ? `${JSON.stringify(data)}\n` : `allstop: ${text}\n`);
   };
@@ -94,14 +84,6 @@ export async function serve(options: Options): Promise<Outcome> {
   await node.close();
   const exitCode = signal === 'SIGINT' ? 130 : 143;
   return { text: '', json: { event: 'ended', signal }, exitCode };
-}
-
-function connectionOf(servers: string) {
-  try {
-    return checkConnectionOptions({ servers, ...credentialsOf(process.env) });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
 }
 
 function firstSignal(): Promise<NodeJS.Signals> {

@@ -16,7 +16,11 @@ function chainOf(error: unknown): Failure[] {
   return chain;
 }
 
-type Rule = { is: (failure: Failure) => boolean; cause: string; remedy: string };
+/** What a connection rests on, from the bottom. */
+export const RUNGS = ['client', 'dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'] as const;
+export type Rung = (typeof RUNGS)[number];
+
+type Rule = { rung?: Rung; is: (failure: Failure) => boolean; cause: string; remedy: string };
 
 const hasCode =
   (...codes: string[]) =>
@@ -27,58 +31,100 @@ const says =
   ({ name, message }: Failure): boolean =>
     pattern.test(`${String(name)}: ${String(message)}`);
 
+/** The first that fits, of the outermost error that one fits. */
 const RULES: readonly Rule[] = [
   {
+    rung: 'client',
+    is: ({ name, message }) =>
+      name === 'UnavailableError' && /needs the package/.test(String(message)),
+    cause: 'the client for NATS cannot be loaded',
+    remedy: 'npm install @nats-io/transport-node @nats-io/jetstream @nats-io/kv',
+  },
+  {
+    rung: 'dns',
     is: hasCode('ENOTFOUND', 'EAI_AGAIN'),
     cause: 'the name of the server is unknown (DNS)',
     remedy: 'check the name in `servers`, and the DNS of this machine',
   },
   {
+    rung: 'tcp',
     is: hasCode('ECONNREFUSED'),
     cause: 'the host refuses connections at that port: no server listens there',
     remedy: 'start nats-server there, or correct the port in `servers`',
   },
   {
-    is: hasCode('EHOSTUNREACH', 'ENETUNREACH'),
-    cause: 'there is no way to the host of the server',
-    remedy: 'check the address in `servers`, the network and firewalls',
+    rung: 'tcp',
+    is: hasCode('EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'),
+    cause: 'there is no way to the host of the server, or it is off, or a firewall drops packets',
+    remedy: 'check the address in `servers`, the host, the network and firewalls',
   },
   {
+    rung: 'auth',
     is: says(/AuthorizationError|authorization violation|user authentication|AuthenticationError/i),
     cause: 'the server does not accept the credentials',
     remedy: 'check user and password, token or nkey; and which of them the server wants',
   },
   {
+    rung: 'auth',
+    is: says(/nkeys:|unable to parse credentials|NKeysError/i),
+    cause: 'the nkey or the credentials file is none',
+    remedy: 'give the seed of an nkey (SU…) as `nkey`, or what is in a .creds file as `creds`',
+  },
+  {
+    rung: 'tls',
+    is: says(/tls_verify|certificate required|handshake failure|bad certificate/i),
+    cause: 'the server wants a certificate of the client',
+    remedy: 'give one that it trusts as `tls.certFile` and `tls.keyFile`',
+  },
+  {
+    rung: 'tls',
     is: hasCode(
       'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
       'SELF_SIGNED_CERT_IN_CHAIN',
       'DEPTH_ZERO_SELF_SIGNED_CERT',
+      'UNABLE_TO_GET_ISSUER_CERT',
       'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
       'CERT_HAS_EXPIRED',
+      'CERT_NOT_YET_VALID',
       'ERR_TLS_CERT_ALTNAME_INVALID',
     ),
     cause: 'the certificate of the server is not trusted',
-    remedy: 'give the authority that has signed it as `tls.caFile`; check its names and dates',
+    remedy:
+      'give the authority that has signed it as `tls.caFile` (ALLSTOP_NATS_CA_FILE); check its names and dates',
   },
   {
+    rung: 'tls',
     is: says(/does not support 'tls'|server does not support TLS/i),
     cause: 'the server has no TLS, and it was asked for',
-    remedy: 'set up TLS in the server, or leave `tls` out',
+    remedy: 'set up TLS in the server, or leave `tls` and tls:// out',
   },
   {
-    is: says(/requires TLS|secure connection|TLS.*required|client requires/i),
-    cause: 'the server wants TLS',
-    remedy: 'give `tls`',
+    rung: 'tls',
+    is: ({ code, message }) =>
+      /^(?:ERR_SSL_|ERR_TLS_|ERR_OSSL_)/.test(String(code)) ||
+      String(message).endsWith(" doesn't exist"),
+    cause: 'TLS cannot be begun',
+    remedy: 'check the files of `tls`, and what TLS the server has',
   },
   {
+    rung: 'jetstream',
     is: says(/JetStreamNotEnabled|jetstream.*not enabled|jetstream is not enabled/i),
     cause: 'the server has no JetStream, or not for this account',
     remedy: 'start nats-server with `--jetstream`, or enable it for the account',
   },
   {
+    rung: 'nats',
     is: says(/unexpected response|invalid.*info|parse error|ProtocolError/i),
     cause: 'what answers there is no NATS server',
     remedy: 'check the port in `servers`: clients use 4222',
+  },
+  {
+    rung: 'nats',
+    is: says(/without a word|undefined error/),
+    cause:
+      'what listens there ends the connection at once: no NATS server, or one that begins with TLS',
+    remedy:
+      'check the port in `servers`; for a server with `handshake_first` give tls.handshakeFirst',
   },
   {
     is: says(/permissions violation|PermissionViolation/i),
@@ -86,16 +132,19 @@ const RULES: readonly Rule[] = [
     remedy: 'give the role the permissions that docs/operations.md lists',
   },
   {
+    rung: 'jetstream',
     is: says(/JetStreamApiError.*(replicas|no suitable peers|insufficient)/i),
-    cause: 'JetStream has not enough servers for so many replicas',
-    remedy: 'start more servers, or set `replicas` to as many as there are',
+    cause: 'JetStream has not enough servers, or room, for what it is to keep',
+    remedy: 'start more servers, or set `replicas` to as many as there are; check its limits',
   },
   {
+    rung: 'jetstream',
     is: says(/no responders|NoResponders/i),
     cause: 'JetStream does not answer: it is off, or has no leader now',
     remedy: 'start nats-server with `--jetstream`; with several servers a majority has to run',
   },
   {
+    rung: 'nats',
     is: says(/TimeoutError|timeout/i),
     cause: 'the server does not answer in time: the host is silent, or the server hangs',
     remedy: 'check the address, firewalls and the server’s log',
@@ -104,11 +153,22 @@ const RULES: readonly Rule[] = [
 
 /** The likeliest reason that the error, or what has caused it, speaks of. */
 export function explainFailure(error: unknown): Explanation {
+  const { cause, remedy } = failureOf(error);
+  return { cause, remedy };
+}
+
+/** `rung`: what it was that failed; undefined, if that depends on what was asked for. */
+export function failureOf(error: unknown): Explanation & { rung?: Rung | undefined } {
   const chain = chainOf(error);
-  for (const rule of RULES) {
-    const found = chain.find((failure) => rule.is(failure));
-    if (found !== undefined)
-      return { cause: `${rule.cause} (${messageOf(found)})`, remedy: rule.remedy };
+  for (const { is, rung, cause, remedy } of RULES) {
+    const found = chain.find((failure) => is(failure));
+    if (found !== undefined) return { rung, cause: `${cause} (${sayingOf(found)})`, remedy };
   }
   return { cause: messageOf(error), remedy: 'see the server’s log' };
+}
+
+/** An error about several addresses has a code, but no message. */
+function sayingOf(failure: Failure): string {
+  const message = messageOf(failure);
+  return message === '' ? String(failure.code) : message;
 }

@@ -1,7 +1,7 @@
 /**
- * A connection to NATS that is made again for as long as it is wanted. The client does that
- * by itself once it has been connected, but gives up in some cases (refused credentials);
- * and what has gone wrong before the first time it says only to who looks.
+ * A connection to NATS that is made again for as long as it is wanted. Not by the client's
+ * own loop, which would do that once it has been connected: that says to nobody why it does
+ * not succeed, and gives up in some cases (refused credentials).
  */
 
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
@@ -9,13 +9,13 @@ import { UnavailableError } from '../../errors.ts';
 import { messageOf } from '../../thrown-value.ts';
 import { Timer } from '../../timer.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
+import { lookAgain } from './greeting.ts';
 
-const RETRY_MS = 250;
+const RETRY_MS = 100;
+/** So that not all the nodes of a cluster come at once. */
+const RETRY_JITTER_MS = 50;
 const SETTINGS = {
-  maxReconnectAttempts: -1,
-  reconnectTimeWait: 100,
-  reconnectJitter: 50,
-  reconnectJitterTLS: 50,
+  reconnect: false,
   pingInterval: 2_000,
   maxPingOut: 2,
   timeout: 3_000,
@@ -49,12 +49,18 @@ export async function load<T>(name: string, imported: () => Promise<T>): Promise
 export const loadClient = (): Promise<Nats> =>
   load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
 
-export function clientOptions(nats: Nats, options: NatsConnectionOptions): ConnectionOptions {
+/** `inboxPrefix`: where answers come, so that the server can permit nobody else to hear them. */
+export function clientOptions(
+  nats: Nats,
+  options: NatsConnectionOptions,
+  inboxPrefix: string,
+): ConnectionOptions {
   const { servers, tls, user, pass, token, nkey, creds } = options;
   const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
   return {
     ...SETTINGS,
     servers: [...servers],
+    inboxPrefix,
     ...(tls !== undefined && { tls: tls as NonNullable<ConnectionOptions['tls']> }),
     ...(user !== undefined && { user }),
     ...(pass !== undefined && { pass }),
@@ -67,16 +73,25 @@ export function clientOptions(nats: Nats, options: NatsConnectionOptions): Conne
 export class Connection {
   readonly #options: NatsConnectionOptions;
   readonly #name: string;
+  readonly #inboxPrefix: string;
   readonly #listener: ConnectionListener;
   #nats: NatsConnection | undefined;
   #isUp = false;
   #isClosed = false;
+  /** Servers of the same cluster, of which the ones that were given have told. */
+  #learned: readonly string[] = [];
   #retry: { timer: Timer; resolve: () => void } | undefined;
   readonly #over: Promise<void>;
 
   /** `name`: what the server's monitoring calls it. */
-  constructor(name: string, options: NatsConnectionOptions, listener: ConnectionListener) {
+  constructor(
+    name: string,
+    inboxPrefix: string,
+    options: NatsConnectionOptions,
+    listener: ConnectionListener,
+  ) {
     this.#name = name;
+    this.#inboxPrefix = inboxPrefix;
     this.#options = options;
     this.#listener = listener;
     this.#over = this.#run();
@@ -129,10 +144,15 @@ export class Connection {
     }
     while (!this.#isClosed) {
       try {
-        const options = clientOptions(client, this.#options);
-        this.#nats = await client.connect({ ...options, name: this.#name });
+        const servers = [...new Set([...this.#options.servers, ...this.#learned])];
+        const options = { ...this.#options, servers };
+        this.#nats = await client.connect({
+          ...clientOptions(client, options, this.#inboxPrefix),
+          name: this.#name,
+        });
       } catch (error) {
-        if (!this.#isClosed) this.#listener.onDown(error);
+        const cause = this.#isClosed ? error : await lookAgain(error, this.#options);
+        if (!this.#isClosed) this.#listener.onDown(cause);
         await this.#delay();
         continue;
       }
@@ -146,37 +166,31 @@ export class Connection {
       await nats.close();
       return;
     }
-    let lastError: unknown;
-    const up = (): void => {
-      this.#isUp = true;
-      this.#listener.onUp(nats);
-    };
-    const down = (cause: unknown): void => {
-      this.#isUp = false;
-      if (!this.#isClosed) this.#listener.onDown(cause);
-    };
+    let lastError: Error | undefined;
     const watch = async (): Promise<void> => {
       for await (const status of nats.status()) {
-        if (this.#isClosed) continue;
-        if (status.type === 'disconnect') down(lastError ?? new Error('The connection was lost'));
-        else if (status.type === 'reconnect') up();
-        else if (status.type === 'error') {
-          lastError = status.error;
-          this.#listener.onRefused(status.error);
-        }
+        if (status.type === 'disconnect') this.#isUp = false;
+        if (status.type !== 'error' || this.#isClosed) continue;
+        lastError = status.error;
+        this.#listener.onRefused(status.error);
       }
     };
     const watching = watch();
-    up();
+    this.#learned = nats.info?.connect_urls ?? [];
+    this.#isUp = true;
+    this.#listener.onUp(nats);
     const error = await nats.closed();
+    this.#isUp = false;
     await watching;
-    down(error ?? lastError ?? new Error('The connection was closed'));
+    if (this.#isClosed) return;
+    this.#listener.onDown(error ?? lastError ?? new Error('The connection was lost'));
   }
 
   #delay(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#retry = { timer: new Timer(RETRY_MS, resolve), resolve };
+      const afterMs = RETRY_MS + Math.random() * RETRY_JITTER_MS;
+      this.#retry = { timer: new Timer(afterMs, resolve), resolve };
     });
   }
 }

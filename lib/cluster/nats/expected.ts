@@ -2,12 +2,16 @@
 
 import type { ClusterSpec } from '../cluster-spec.ts';
 import type { TaskReadiness } from '../strategy.ts';
+import { splitAddress } from './reach.ts';
 import type { Session } from './session.ts';
 import type { NodeInfo } from './wire.ts';
 
 export type Job = 'worker' | 'ps';
 /** Of a spec's jobs those that nodes can have: an evaluator has no part in it, as in TensorFlow. */
 const JOBS: readonly Job[] = ['worker', 'ps'];
+
+export const UNREGISTERED = 'unregistered';
+export const START = 'start `allstop worker` for this cluster';
 
 /** A place in the cluster, whether a node has taken it or not. */
 export class Task {
@@ -16,10 +20,10 @@ export class Task {
   /** The host that it should be on, as far as anybody has said. */
   readonly address: string | undefined;
   session: Session | undefined;
-  #phase = 'unregistered';
+  #phase = UNREGISTERED;
   #since = new Date();
-  #cause: string | undefined;
-  #remedy: string | undefined;
+  #cause: string | undefined = 'no worker has registered for it';
+  #remedy: string | undefined = START;
   /** Of the node that was there last. */
   host: string | undefined;
   pid: number | undefined;
@@ -131,13 +135,7 @@ export class Tasks {
   }
 }
 
-/** The host of an address, without its port. */
-export function hostOf(address: string): string {
-  const match = /^(?:\[(?<v6>[^\]]+)\]|(?<host>[^:]*))(?::\d+)?$/.exec(address);
-  return match?.groups?.['v6'] ?? match?.groups?.['host'] ?? address;
-}
-
 function isOf(address: string, { host, addresses }: NodeInfo): boolean {
-  const wanted = hostOf(address).toLowerCase();
+  const wanted = splitAddress(address).host.toLowerCase();
   return wanted === host.toLowerCase() || addresses.includes(wanted);
 }

@@ -12,7 +12,7 @@ import { load } from './connection.ts';
 export type Run = { run: string; token: number; host: string; pid: number; since: string };
 
 const KEY = 'run';
-export const bucketOf = (cluster: string): string => `allstop_${cluster}`;
+const bucketOf = (cluster: string): string => `allstop_${cluster}`;
 
 export class Fence {
   readonly #cluster: string;
@@ -64,9 +64,28 @@ export class Fence {
   }
 }
 
-export function takenOver(cluster: string, by?: Run): FailedPreconditionError {
-  const who = by === undefined ? '' : `, of ${by.host} (pid ${by.pid})`;
-  return new FailedPreconditionError(`A newer run has taken over the cluster '${cluster}'${who}`);
+function takenOver(cluster: string, { host, pid }: Run): FailedPreconditionError {
+  const who = `${host} (pid ${pid})`;
+  return new FailedPreconditionError(
+    `A newer run has taken over the cluster '${cluster}', of ${who}`,
+  );
+}
+
+/** Who holds the cluster, as far as the bucket tells. Changes nothing. */
+export async function holderOf(
+  nats: NatsConnection,
+  cluster: string,
+  timeout: number,
+): Promise<Run | undefined> {
+  const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+  const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
+  const js = jetstream(nats, { timeout });
+  const bucket = await new Kvm(js).open(bucketOf(cluster), { allow_direct: true });
+  const entry = await bucket.get(KEY).catch((error: unknown) => {
+    if (isNoBucket(error)) return null;
+    throw error;
+  });
+  return entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
 }
 
 function parseRun(bytes: Uint8Array): Run | undefined {
@@ -83,6 +102,13 @@ function parseRun(bytes: Uint8Array): Run | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Nobody serves it, which is how a server answers a direct question about what it has not. */
+function isNoBucket(error: unknown): boolean {
+  const { code, name, cause } = error as { code?: unknown; name?: unknown; cause?: unknown };
+  const isUnknown = code === 10059 || name === 'StreamNotFoundError' || name === 'NoResponders';
+  return isUnknown || (typeof cause === 'object' && cause !== null && isNoBucket(cause));
 }
 
 /** The stream's last sequence is another than was expected. */

@@ -210,6 +210,7 @@ export class Link {
   }
 
   #ackSoon(): void {
+    if (this.#isClosed) return; // by what was in the message
     if (this.#taken - this.#toldTaken >= ACK_FRAMES) this.#tell(KIND.ack);
     else this.#ackTimer ??= new Timer(ACK_MS, () => this.#tell(KIND.ack));
   }

@@ -29,15 +29,18 @@ import type {
   StrategyHost,
   WorkerInfo,
 } from '../strategy.ts';
+import { AddressChecks } from './address-checks.ts';
 import { Connection } from './connection.ts';
-import { explainFailure } from './connection-failure.ts';
+import { type Explanation, explainFailure } from './connection-failure.ts';
 import { definitionOf } from './definition.ts';
-import { type Task, Tasks } from './expected.ts';
-import { Fence, takenOver } from './fence.ts';
+import { type Task, Tasks, UNREGISTERED } from './expected.ts';
+import { Fence } from './fence.ts';
 import type { NatsStrategy } from './nats-strategy.ts';
 import { Session } from './session.ts';
 import { Subjects } from './subjects.ts';
+import { TurnedAwayNodes } from './turned-away.ts';
 import {
+  type CoordinatorReport,
   json,
   type NodeInfo,
   type NodeStatus,
@@ -68,6 +71,11 @@ const LONGEST_LOOK_MS = 2_000;
 /** How much of a machine's memory a thread needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
 const MAX_FRAME_BYTES = 256 * 1024;
+/** A message of the report has to be within the server's limit. */
+const MAX_TOLD_TASKS = 1_000;
+/** The phase of a task whose node has missed a probe. */
+const SILENT = 'silent';
+const END_IT = 'look at that process; end it, and start the worker again';
 
 export class NatsEngine implements Engine {
   readonly #host: StrategyHost;
@@ -86,6 +94,10 @@ export class NatsEngine implements Engine {
   #upSince = 0;
   #phase = 'connecting';
   #trouble: { cause?: string; remedy?: string } = {};
+  /** The server does not permit what we need. */
+  #forbidden: Explanation | undefined;
+  readonly #addressChecks: AddressChecks;
+  readonly #turnedAway = new TurnedAwayNodes();
   #unavailable: Timer | undefined;
   #holdRetry: Timer | undefined;
   #isHolding = false;
@@ -110,11 +122,17 @@ export class NatsEngine implements Engine {
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
     this.#fence = new Fence(strategy.cluster, strategy.replicas, own);
     this.#tasks = new Tasks(strategy.expect, strategy.minWorkers);
+    this.#addressChecks = new AddressChecks(
+      () => this.#tasks.all.filter(({ phase }) => phase === UNREGISTERED),
+      () => host.changed(),
+    );
     this.#awaitConnection();
-    this.#connection = new Connection(`allstop ${strategy.cluster}`, strategy.connection, {
+    const name = `allstop ${strategy.cluster}`;
+    const inboxPrefix = this.#subjects.inbox('coordinator');
+    this.#connection = new Connection(name, inboxPrefix, strategy.connection, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause) => this.#onDown(cause),
-      onRefused: (error) => log('%s: the server refuses: %s', strategy.cluster, error.message),
+      onRefused: (error) => this.#onRefused(error),
     });
     host.coordinator.signal.addEventListener('abort', () => this.#onOwnStop());
     void this.#define();
@@ -149,8 +167,11 @@ export class NatsEngine implements Engine {
   }
 
   report(): ReadinessReport {
-    const ready = this.#phase === 'ready' && this.#tasks.areReady;
     const tasks = this.#tasks.all.map(({ readiness }) => readiness);
+    if (this.#forbidden !== undefined && !this.#isOver) {
+      return { ready: false, engine: { phase: 'forbidden', ...this.#forbidden }, tasks };
+    }
+    const ready = this.#phase === 'ready' && this.#tasks.areReady;
     return { ready, engine: { phase: this.#phase, ...this.#trouble }, tasks };
   }
 
@@ -237,6 +258,7 @@ export class NatsEngine implements Engine {
     this.#cancelled?.clear();
     this.#probing?.clear();
     this.#probing = undefined;
+    this.#addressChecks.close();
   }
 
   #fail(error: Error): void {
@@ -249,6 +271,8 @@ export class NatsEngine implements Engine {
   }
 
   #enter(phase: string, trouble: { cause?: string; remedy?: string } = {}): void {
+    const isKnown = phase === this.#phase && trouble.cause === this.#trouble.cause;
+    if (isKnown && phase === 'connecting') return; // tried again, and no better
     this.#phase = phase;
     this.#trouble = trouble;
     this.#host.changed();
@@ -272,6 +296,7 @@ export class NatsEngine implements Engine {
     if (this.#isOver) return;
     this.#upSince = performance.now();
     this.#connections += 1;
+    this.#forbidden = undefined;
     if (this.#subscribed !== nats) {
       this.#subscribed = nats;
       this.#subscribe(nats);
@@ -285,9 +310,18 @@ export class NatsEngine implements Engine {
     this.#probing?.clear();
     this.#probing = undefined;
     this.#holdRetry?.clear();
+    this.#addressChecks.stop();
     this.#awaitConnection();
     if (cause instanceof UnavailableError) this.#fail(cause);
     else this.#enter('connecting', explainFailure(cause));
+  }
+
+  /** Whatever it is that is not permitted, the cluster needs it. */
+  #onRefused(error: Error): void {
+    log('%s: the server refuses: %s', this.#strategy.cluster, error.message);
+    if (error.name !== 'PermissionViolationError') return;
+    this.#forbidden = explainFailure(error);
+    this.#host.changed();
   }
 
   #subscribe(nats: NatsConnection): void {
@@ -305,15 +339,35 @@ export class NatsEngine implements Engine {
     listen(stop.call(this.#subjects, this.#run), ({ data }) => this.#onStopBroadcast(data));
     listen(who, ({ data }) => this.#onWho(data));
     listen(report, (message) => {
-      message.respond(json({ run: this.#run, report: this.report() }));
+      message.respond(json(this.#tell()));
     });
+  }
+
+  /** For a doctor: who blocks comes first. */
+  #tell(): CoordinatorReport {
+    const { tasks, ...rest } = this.report();
+    const ordered = [...tasks.filter(({ ready }) => !ready), ...tasks.filter(({ ready }) => ready)];
+    const told = ordered.slice(0, MAX_TOLD_TASKS);
+    return {
+      run: this.#run,
+      report: { ...rest, tasks: told },
+      leftOff: tasks.length - told.length,
+      turnedAway: this.#turnedAway.all,
+    };
   }
 
   /** Another coordinator. */
   #onWho(data: Uint8Array): void {
     const who = parseControl(data, 'who');
-    if (who === undefined || who.run === this.#run || this.#fence.token === undefined) return;
-    if (who.token > this.#fence.token) this.#fail(takenOver(this.#strategy.cluster));
+    if (who === undefined) this.#drop('a who');
+    else if (who.run !== this.#run) this.#onToken(who.token);
+  }
+
+  /** Somebody says that there is a newer run. Only the fence knows. */
+  #onToken(token: number): void {
+    const { nats } = this.#connection;
+    if (nats === undefined || this.#fence.token === undefined || token <= this.#fence.token) return;
+    void this.#hold(nats);
   }
 
   /** Makes sure that the cluster is ours; again whenever the connection is back. */
@@ -323,20 +377,25 @@ export class NatsEngine implements Engine {
     try {
       const token = await this.#fence.hold(nats);
       if (this.#isOver) return;
-      if (this.#connection.nats === nats) this.#onHeld(token);
+      if (this.#connection.nats === nats && this.#phase !== 'ready') this.#onHeld(token);
     } catch (error) {
       if (this.#isOver) return;
       if (error instanceof FailedPreconditionError || error instanceof UnavailableError) {
         this.#fail(error);
         return;
       }
-      this.#enter('jetstream', explainFailure(error));
-      this.#holdRetry = new Timer(HOLD_RETRY_MS, () => {
-        const again = this.#connection.nats;
-        if (again !== undefined) void this.#hold(again);
-      });
+      if (this.#connection.nats === nats) {
+        if (this.#phase !== 'ready') this.#enter('jetstream', explainFailure(error));
+        this.#holdRetry?.clear();
+        this.#holdRetry = new Timer(HOLD_RETRY_MS, () => {
+          if (this.#connection.nats === nats) void this.#hold(nats);
+        });
+      }
     } finally {
       this.#isHolding = false;
+      // Another connection has come meanwhile.
+      const { nats: now } = this.#connection;
+      if (now !== undefined && now !== nats && !this.#isOver) void this.#hold(now);
     }
   }
 
@@ -351,6 +410,7 @@ export class NatsEngine implements Engine {
       session.link.resume();
     }
     this.#probe();
+    this.#addressChecks.start();
     this.wake();
   }
 
@@ -387,13 +447,20 @@ export class NatsEngine implements Engine {
     }
     const task = this.#tasks.find(info);
     if ('why' in task) {
-      this.#refuse(info, token, 'not-expected', `${task.why}: ${task.remedy}`);
+      this.#refuse(info, token, {
+        phase: 'not-expected',
+        cause: task.why,
+        remedy: task.remedy,
+      });
       return;
     }
     if (task.session !== undefined) {
       const by = `${task.session.info.host} (pid ${task.session.info.pid})`;
-      const why = `${task.job}:${task.index} is taken by ${by}; it is free when that has ended`;
-      this.#refuse(info, token, 'task-taken', why);
+      this.#refuse(info, token, {
+        phase: 'task-taken',
+        cause: `${task.job}:${task.index} is taken by ${by}`,
+        remedy: 'end one of the two, or give this one another --task',
+      });
       return;
     }
     const { host, pid } = info;
@@ -403,9 +470,10 @@ export class NatsEngine implements Engine {
     if (problem !== undefined) {
       const [phase, cause, remedy] = problem;
       if (task.enter(phase, cause, remedy)) this.#host.changed();
-      this.#refuse(info, token, phase, `${cause}: ${remedy}`);
+      this.#refuse(info, token, { phase, cause, remedy }, task);
       return;
     }
+    this.#turnedAway.forget(info.node);
     this.#begin(task, info, token);
   }
 
@@ -459,7 +527,11 @@ export class NatsEngine implements Engine {
         onResult: (name, us) => this.#measure(name, us),
         onStop: (_, stop) => this.#onNodeStop(stop),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
-        onMalformed: () => this.#drop('a message'),
+        onMalformed: (from) => {
+          this.#drop('a message');
+          // It was in the place of another, which is lost.
+          this.#lose(from, 'has sent what is no message');
+        },
       },
     );
     task.session = session;
@@ -498,7 +570,15 @@ export class NatsEngine implements Engine {
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
-  #refuse(info: NodeInfo, token: number, phase: string, why: string): void {
+  #refuse(
+    info: NodeInfo,
+    token: number,
+    reason: { phase: string } & Explanation,
+    task?: Task,
+  ): void {
+    this.#turnedAway.note(info, reason, task);
+    const { phase } = reason;
+    const why = `${reason.cause}: ${reason.remedy}`;
     const refused = { kind: 'refused', run: this.#run, token, phase, why };
     this.#publish(this.#subjects.node(info.node), json(refused));
   }
@@ -506,9 +586,21 @@ export class NatsEngine implements Engine {
   #onFrame(subject: string, data: Uint8Array): void {
     const session = this.#sessions.get(subject.slice(subject.lastIndexOf('.') + 1));
     if (session === undefined) return; // it is over
+    this.#onHeard(session);
+    if (!session.link.receive(data)) this.#drop('a frame');
+  }
+
+  /** A sign of life. */
+  #onHeard(session: Session): void {
+    if (session.missed === 0 && session.absentSince === undefined) return;
     session.missed = 0;
     session.absentSince = undefined;
-    if (!session.link.receive(data)) this.#drop('a frame');
+    const task = this.#taskOf(session);
+    if (task.phase === SILENT) this.#onStatus(task, session, session.status);
+  }
+
+  #taskOf(session: Session): Task {
+    return this.#tasks.all.find((each) => each.session === session) as Task;
   }
 
   #onStatus(task: Task, session: Session, { phase, cause, functions }: NodeStatus): void {
@@ -516,7 +608,8 @@ export class NatsEngine implements Engine {
     if (functions !== undefined) this.#functions ??= functions;
     const remedy =
       cause === undefined ? undefined : 'see the cause, and the output of the worker there';
-    task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
+    if (!session.isConfirmed) task.enter('connecting');
+    else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
     this.#idle.add(session);
     this.#letGo(session);
@@ -550,17 +643,19 @@ export class NatsEngine implements Engine {
     this.#byNode.delete(info.node);
     this.#nodesLost += 1;
     this.#idle.delete(session);
-    const task = this.#tasks.all.find((each) => each.session === session) as Task;
+    const task = this.#taskOf(session);
     const name = `${info.job}:${index}`;
     const error = new UnavailableError(
       `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
       cause === undefined ? {} : { cause },
     );
-    const wasReady = task.isReady || session.isLeaving;
+    const wasReady = session.status.phase === 'ready' || session.isLeaving;
     task.session = undefined;
     task.completed += session.completed;
     task.restarts += session.status.restarts + 1;
-    if (cause === undefined) task.enter('lost', error.message, 'start the worker again');
+    if (cause === undefined) {
+      task.enter('lost', error.message, task.phase === SILENT ? END_IT : 'start the worker again');
+    }
     // It may be alive, and is to know.
     this.#publish(this.#subjects.down(session.id), Buffer.alloc(0));
     log('%s: %s', this.#strategy.cluster, error.message);
@@ -579,6 +674,7 @@ export class NatsEngine implements Engine {
       this.#probing = undefined;
       const { nats } = this.#connection;
       if (nats === undefined) return;
+      if (this.#turnedAway.expire()) this.#host.changed();
       const now = performance.now();
       for (const session of this.#sessions.values()) {
         const isUrgent = session.running > 0 || session.absentSince !== undefined;
@@ -615,10 +711,9 @@ export class NatsEngine implements Engine {
       this.#drop('an answer');
       return;
     }
-    session.missed = 0;
-    session.absentSince = undefined;
-    if (answer.token > (this.#fence.token as number)) this.#fail(takenOver(this.#strategy.cluster));
-    else if (session.isConfirmed && answer.session !== session.id) {
+    this.#onHeard(session);
+    this.#onToken(answer.token);
+    if (session.isConfirmed && answer.session !== session.id) {
       this.#lose(session, 'has left its session');
     }
   }
@@ -633,7 +728,13 @@ export class NatsEngine implements Engine {
       return;
     }
     session.missed += 1;
-    if (session.missed >= MAX_MISSED) this.#lose(session, 'does not answer');
+    if (session.missed >= MAX_MISSED) {
+      this.#lose(session, 'does not answer: it hangs, is stopped, or its network is cut');
+      return;
+    }
+    const { host, pid } = session.info;
+    const cause = `${host} (pid ${pid}) has not answered for ${session.missed * PROBE_TIMEOUT_MS} ms: it hangs, is stopped, or its network is cut`;
+    if (this.#taskOf(session).enter(SILENT, cause, END_IT)) this.#host.changed();
   }
 
   // ---------------------------------------------------------------- who gets what
@@ -768,7 +869,7 @@ export class NatsEngine implements Engine {
 
 function stateOf({ session, phase }: Task): WorkerInfo['state'] {
   if (session === undefined) return 'lost';
-  if (phase !== 'ready' && phase !== 'leaving') return 'starting';
+  if (phase !== 'ready' && phase !== 'leaving' && phase !== SILENT) return 'starting';
   return session.running > 0 ? 'busy' : 'idle';
 }
 
@@ -779,5 +880,5 @@ function withHost(stop: StopMessage): StopMessage {
 
 function isNoResponders(error: unknown): boolean {
   const { cause, name } = (error ?? {}) as { cause?: { name?: unknown }; name?: unknown };
-  return name === 'NoRespondersError' || cause?.name === 'NoRespondersError';
+  return name === 'NoResponders' || cause?.name === 'NoResponders';
 }

@@ -88,7 +88,8 @@ export class ClusterNode {
     this.#options = options;
     this.#definition = definition;
     this.#subjects = new Subjects(options.cluster);
-    this.#connection = new Connection(`allstop ${options.cluster} worker`, options.connection, {
+    const name = `allstop ${options.cluster} worker`;
+    this.#connection = new Connection(name, this.#subjects.inbox('worker'), options.connection, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause) => {
         this.#hello?.clear();
@@ -172,8 +173,8 @@ export class ClusterNode {
   #subscribe(nats: NatsConnection): void {
     const onWho = (message: Msg): void => {
       const who = parseControl(message.data, 'who');
-      if (who === undefined) return;
-      if (message.reply !== undefined && message.reply !== '') {
+      if (who === undefined) this.#onMalformed();
+      else if (message.reply !== undefined && message.reply !== '') {
         message.respond(json({ kind: 'hello', info: this.#info() }));
       } else if (who.token >= this.#token) this.#sayHello();
     };
@@ -242,7 +243,11 @@ export class ClusterNode {
         this.#connection.publish(this.#subjects.stop(run), packStop(stop));
         this.#connection.flush();
       },
-      onMalformed: () => this.#onMalformed(),
+      onMalformed: () => {
+        this.#onMalformed();
+        // It was in the place of another, which is lost.
+        if (this.#current?.id === id) void this.#end('a message of the coordinator is none');
+      },
       onEnd: () => void this.#end('the coordinator has ended it'),
       // That it is told is more important than how soon we end.
       onFailed: (error) => void this.#fail(session, error),
@@ -257,18 +262,21 @@ export class ClusterNode {
   #listen(nats: NatsConnection): void {
     const current = this.#current;
     if (current === undefined) return;
+    const { id, run, session } = current;
     const subscriptions = [
-      nats.subscribe(this.#subjects.down(current.id), {
+      nats.subscribe(this.#subjects.down(id), {
         callback: (error, { data }) => {
           if (error !== null || this.#current !== current) return;
           if (data.length === 0) void this.#end('the coordinator has given it up');
-          else if (!current.session.link.receive(data)) this.#onMalformed();
+          else if (!session.link.receive(data)) this.#onMalformed();
         },
       }),
-      nats.subscribe(this.#subjects.stop(current.run), {
+      nats.subscribe(this.#subjects.stop(run), {
         callback: (error, { data }) => {
-          const stop = error === null ? unpackStop(data) : undefined;
-          if (stop !== undefined && this.#current === current) current.session.onBroadcast(stop);
+          if (error !== null || this.#current !== current) return;
+          const stop = unpackStop(data);
+          if (stop === undefined) this.#onMalformed();
+          else session.onBroadcast(stop);
         },
       }),
     ];

@@ -246,8 +246,8 @@ export class Session {
 }
 
 function outcomeOf(state: number, bytes: Uint8Array): Outcome {
-  if (state !== STATE.ready) return { state: 'failed', value: decode(bytes).value };
   try {
+    if (state !== STATE.ready) return { state: 'failed', value: decode(bytes).value };
     return { state: 'ready', value: unpackValue(bytes) };
   } catch (error) {
     return { state: 'failed', value: error };

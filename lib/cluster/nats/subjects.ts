@@ -1,5 +1,7 @@
 /** Where the nodes of a cluster and its coordinator speak to each other. */
 
+export type Role = 'coordinator' | 'worker' | 'doctor';
+
 /**
  * The names of runs, sessions and nodes are random, and stand in the subjects: what is left
  * of an earlier run is heard by nobody.
@@ -39,6 +41,11 @@ export class Subjects {
   /** From whoever has stopped the run, to everybody, ahead of the coordinator's word. */
   stop(run: string): string {
     return `${this.#prefix}.stop.${run}`;
+  }
+
+  /** Where a client of that role has its answers. Nobody else may listen there. */
+  inbox(role: Role): string {
+    return `${this.#prefix}.inbox.${role}`;
   }
 
   /** From a doctor to the coordinator: what do you know? */

@@ -8,8 +8,11 @@
  */
 
 import { deserialize, serialize } from 'node:v8';
+import { decode } from '../../error-record.ts';
+import { attempt } from '../../thrown-value.ts';
 import type { StopMessage } from '../local/stop-relay.ts';
 import type { Resource } from '../per-worker.ts';
+import type { ReadinessReport, TaskReadiness } from '../strategy.ts';
 
 /** Nodes of another number cannot work together. */
 export const PROTOCOL = 1;
@@ -51,6 +54,26 @@ export type Refused = { kind: 'refused'; run: string; token: number; phase: stri
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
 /** `session`: the node's own; another's is over. */
 export type ProbeAnswer = { session: string | null; token: number };
+
+/** A node that was not let in. */
+export type TurnedAway = {
+  job: string;
+  task?: number;
+  host: string;
+  pid: number;
+  phase: string;
+  since: Date;
+  cause: string;
+  remedy: string;
+};
+
+/** What a coordinator tells a doctor. `leftOff`: so many tasks are not in the report. */
+export type CoordinatorReport = {
+  run: string;
+  report: ReadinessReport;
+  leftOff: number;
+  turnedAway: TurnedAway[];
+};
 
 export type ToNode =
   /** [...[id, attempt, name, args as bytes, perWorker]] */
@@ -96,10 +119,15 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array;
+/** An error as bytes (error-record.ts), which can be read. */
+const isRecord = (value: unknown): value is Uint8Array =>
+  isBytes(value) && attempt(() => decode(value)) !== undefined;
 const isMaybe = (is: (value: unknown) => boolean, value: unknown): boolean =>
   value === undefined || is(value);
+/** No list of ours is longer. One with holes costs its sender nothing, whatever its length. */
+const LONGEST_LIST = 100_000;
 const isListOf = (is: (value: unknown) => boolean, value: unknown): boolean =>
-  Array.isArray(value) && value.every(is);
+  Array.isArray(value) && value.length <= LONGEST_LIST && value.every(is);
 
 function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boolean): boolean {
   if (values.length === 0 || values.length % size !== 0) return false;
@@ -115,7 +143,7 @@ function isStop(value: unknown): value is StopMessage {
   const { language, via, threadName, threadId, pid, host, worker, stack, signal } =
     requester as Record<string, unknown>;
   return (
-    (error === null || isBytes(error)) &&
+    (error === null || isRecord(error)) &&
     (language === 'js' || language === 'native') &&
     isText(via) &&
     isText(threadName) &&
@@ -129,7 +157,7 @@ function isResource(value: unknown): value is Resource {
   if (!isObject(value) || !isCount(value['id'])) return false;
   const { kind, name, args, dataset, record } = value;
   if (kind === 'dataset') return isText(name) && Array.isArray(args);
-  return kind === 'iterator' ? isCount(dataset) : kind === 'broken' && isBytes(record);
+  return kind === 'iterator' ? isCount(dataset) : kind === 'broken' && isRecord(record);
 }
 
 function isStatus(value: unknown): value is NodeStatus {
@@ -148,14 +176,15 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
     inGroups(
       rest,
       RUN_LENGTH,
-      ([id, attempt, name, args, perWorker]) =>
+      ([id, attempts, name, args, perWorker]) =>
         isCount(id) &&
-        isCount(attempt) &&
+        isCount(attempts) &&
         isText(name) &&
         isBytes(args) &&
         isMaybe((list) => isListOf(isCount, list), perWorker),
     ),
-  cancel: ([id, reason, replace]) => isCount(id) && isBytes(reason) && typeof replace === 'boolean',
+  cancel: ([id, reason, replace]) =>
+    isCount(id) && isRecord(reason) && typeof replace === 'boolean',
   revoke: (rest) => rest.every(isCount),
   resource: ([resource]) => isResource(resource),
   stopped: ([stop]) => isStop(stop),
@@ -171,11 +200,11 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
         isCount(id) && (state === 0 || state === 1) && isBytes(value) && isCount(us),
     ),
   lost: ([id, wasStarted, cause]) =>
-    isCount(id) && typeof wasStarted === 'boolean' && (cause === null || isBytes(cause)),
+    isCount(id) && typeof wasStarted === 'boolean' && (cause === null || isRecord(cause)),
   status: ([status]) => isStatus(status),
   stop: ([stop]) => isStop(stop),
   leaving: () => true,
-  failed: ([cause]) => isBytes(cause),
+  failed: ([cause]) => isRecord(cause),
 };
 
 function unpack(
@@ -188,7 +217,9 @@ function unpack(
   } catch {
     return undefined;
   }
-  if (!Array.isArray(message) || !isText(message[0])) return undefined;
+  // Elements take a byte at least: one that claims to have more is made of holes.
+  if (!Array.isArray(message) || message.length > bytes.byteLength) return undefined;
+  if (!isText(message[0])) return undefined;
   const [kind, ...rest] = message as [string, ...unknown[]];
   return Object.hasOwn(shapes, kind) && shapes[kind]?.(rest) === true ? message : undefined;
 }
@@ -278,4 +309,44 @@ export function parseProbeAnswer(bytes: Uint8Array): ProbeAnswer | undefined {
   if (value === undefined || !isCount(value['token'])) return undefined;
   const { session } = value;
   return session === null || isName(session) ? (value as ProbeAnswer) : undefined;
+}
+
+/** Of one's own cluster, as its coordinator told it. */
+export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
+  const value = parse(bytes);
+  if (value === undefined) return undefined;
+  const { run, report, leftOff, turnedAway } = value;
+  if (!isName(run) || !isCount(leftOff) || !isObject(report)) return undefined;
+  const { ready, engine, tasks } = report;
+  const isReport =
+    typeof ready === 'boolean' &&
+    isObject(engine) &&
+    isText(engine['phase']) &&
+    isReason(engine) &&
+    isListOf((task) => isTask(task) && typeof (task as TaskReadiness).ready === 'boolean', tasks) &&
+    isListOf((each) => isTask(each) && isText((each as TurnedAway).cause), turnedAway);
+  if (!isReport) return undefined;
+  const found = value as unknown as CoordinatorReport;
+  for (const each of [...found.report.tasks, ...found.turnedAway])
+    each.since = new Date(each.since);
+  return found;
+}
+
+const isReason = ({ cause, remedy }: Record<string, unknown>): boolean =>
+  isMaybe(isText, cause) && isMaybe(isText, remedy);
+
+function isTask(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { job, task, address, host, pid, phase, since } = value;
+  return (
+    isText(job) &&
+    isMaybe(isCount, task) &&
+    isMaybe(isText, address) &&
+    isMaybe(isText, host) &&
+    isMaybe(isCount, pid) &&
+    isText(phase) &&
+    isText(since) &&
+    !Number.isNaN(Date.parse(since)) &&
+    isReason(value)
+  );
 }

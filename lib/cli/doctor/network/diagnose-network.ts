@@ -1,0 +1,45 @@
+/** `allstop doctor --servers`: the ladder of each server, then the cluster. */
+
+import { Subjects } from '../../../cluster/nats/subjects.ts';
+import type { Outcome } from '../../command.ts';
+import { clusterOf, connectionOf } from '../../servers.ts';
+import { binaryChecks } from '../binary-checks.ts';
+import type { Check } from '../check.ts';
+import { climb } from './ladder.ts';
+import { tables } from './tables.ts';
+import { type Topology, topologyOf } from './topology.ts';
+
+/** Inboxes have a cluster's name in them; without a cluster it is anybody's. */
+const NO_CLUSTER = 'doctor';
+/** One that hangs is found, and the rest looked at. */
+const BINARY_MS = 5_000;
+
+/** @throws (rejects) UsageError */
+export async function diagnoseNetwork(servers: string, name: string | undefined): Promise<Outcome> {
+  const options = connectionOf(servers);
+  const cluster = name === undefined ? undefined : clusterOf(name);
+  const inboxPrefix = new Subjects(cluster ?? NO_CLUSTER).inbox('doctor');
+  const binary = await binaryCheck();
+  const climbs = await Promise.all(
+    options.servers.map((server) => climb(server, options, inboxPrefix)),
+  );
+  const nats = climbs.find((each) => each.nats !== undefined)?.nats;
+  let topology: Topology = { checks: [] };
+  if (cluster !== undefined && nats !== undefined) topology = await topologyOf(nats, cluster);
+  await Promise.all(climbs.map(async (each) => each.nats?.close()));
+  const checks = [binary, ...climbs.flatMap((each) => each.checks), ...topology.checks];
+  const ok = checks.every((check) => check.ok);
+  const { report } = topology;
+  return {
+    text: tables(checks),
+    json: { ok, checks, ...(report !== undefined && { report }) },
+    exitCode: ok ? 0 : 1,
+    lingers: true,
+  };
+}
+
+/** The first of its checks that fails, or the one that says which binary it is. */
+async function binaryCheck(): Promise<Check> {
+  const checks = await binaryChecks(false, BINARY_MS);
+  return checks.find(({ ok }) => !ok) ?? (checks[0] as Check);
+}

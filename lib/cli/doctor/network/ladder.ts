@@ -1,0 +1,137 @@
+/** What a connection to a server rests on, rung by rung, up to the first that does not hold. */
+
+import { isIP } from 'node:net';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { clientOptions, load } from '../../../cluster/nats/connection.ts';
+import { failureOf } from '../../../cluster/nats/connection-failure.ts';
+import type { NatsConnectionOptions } from '../../../cluster/nats/connection-options.ts';
+import {
+  type Greeting,
+  greetingOf,
+  noCertificate,
+  wantsCertificate,
+} from '../../../cluster/nats/greeting.ts';
+import { dial, lookUp, splitAddress } from '../../../cluster/nats/reach.ts';
+import type { Check } from '../check.ts';
+
+/** In their order. `nats`: whether it is a NATS server that answers there. */
+export const LADDER = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'] as const;
+type Name = (typeof LADDER)[number];
+
+// All of them together, and what topology.ts waits for, take less than 15 s.
+const STEP_MS = 1_500;
+const CONNECT_MS = 2_500;
+
+/** `nats`: the connection, if all is well. */
+export type Climb = { checks: Check[]; nats?: NatsConnection };
+
+/** A rung that does not hold. */
+class Fall extends Error {
+  readonly rung: Name;
+
+  constructor(rung: Name, cause: unknown) {
+    super(rung, { cause });
+    this.rung = rung;
+  }
+}
+
+export async function climb(
+  server: string,
+  options: NatsConnectionOptions,
+  inboxPrefix: string,
+): Promise<Climb> {
+  const checks: Check[] = [];
+  const step = async <T>(
+    name: Name,
+    work: () => Promise<T>,
+    detailOf: (found: T) => string,
+  ): Promise<T> => {
+    try {
+      const found = await work();
+      checks.push({ name, ok: true, target: server, detail: detailOf(found) });
+      return found;
+    } catch (error) {
+      throw new Fall(name, error);
+    }
+  };
+  const { host, port } = splitAddress(server) as { host: string; port: number };
+  try {
+    if (isIP(host) === 0) {
+      await step(
+        'dns',
+        () => lookUp(host, STEP_MS),
+        (found) => found.join(', '),
+      );
+    } else checks.push({ name: 'dns', ok: true, target: server, detail: 'an address' });
+    const socket = await step(
+      'tcp',
+      () => dial(host, port, STEP_MS),
+      () => 'connected',
+    );
+    const greeting = await step(
+      'nats',
+      () => greetingOf(socket, STEP_MS),
+      ({ version }) => `nats-server ${String(version)}`,
+    );
+    const nats = await connect({ ...options, servers: [server] }, inboxPrefix, greeting);
+    checks.push({ name: 'tls', ok: true, target: server, detail: tlsOf(options, greeting) });
+    checks.push({ name: 'auth', ok: true, target: server, detail: whoOf(options) });
+    try {
+      await step(
+        'jetstream',
+        () => askJetStream(nats),
+        () => 'it answers',
+      );
+    } catch (error) {
+      await nats.close();
+      throw error;
+    }
+    return { checks, nats };
+  } catch (error) {
+    const { rung, cause: error_ } = error as Fall;
+    const { cause, remedy } = failureOf(error_);
+    // What lies between the greeting and this rung was passed on the way.
+    if (rung === 'auth') {
+      checks.push({ name: 'tls', ok: true, target: server, detail: tlsOf(options, {}) });
+    }
+    checks.push({ name: rung, ok: false, target: server, cause, remedy });
+    return { checks };
+  }
+}
+
+async function connect(
+  options: NatsConnectionOptions,
+  inboxPrefix: string,
+  greeting: Greeting,
+): Promise<NatsConnection> {
+  const client = await load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
+  try {
+    return await client.connect({
+      ...clientOptions(client, options, inboxPrefix),
+      name: 'allstop doctor',
+      timeout: CONNECT_MS,
+    });
+  } catch (error) {
+    const isTls = failureOf(error).rung === 'tls' || wantsCertificate(greeting, options);
+    const why = wantsCertificate(greeting, options) ? noCertificate(error) : error;
+    throw new Fall(isTls ? 'tls' : 'auth', why);
+  }
+}
+
+async function askJetStream(nats: NatsConnection): Promise<void> {
+  const { jetstreamManager } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+  await jetstreamManager(nats, { timeout: STEP_MS });
+}
+
+function tlsOf({ tls }: NatsConnectionOptions, { tls_required: isRequired }: Greeting): string {
+  if (tls !== undefined) return 'encrypted';
+  return isRequired === true ? 'encrypted, as the server requires' : 'not asked for';
+}
+
+/** Never the secret itself. */
+function whoOf({ user, token, nkey, creds }: NatsConnectionOptions): string {
+  if (user !== undefined) return `user ${user}`;
+  if (token !== undefined) return 'by a token';
+  if (nkey !== undefined) return 'by an nkey';
+  return creds === undefined ? 'without credentials' : 'by a credentials file';
+}

@@ -1,0 +1,63 @@
+/** The checks of a network for people: what there is in tables, and what to do below them. */
+
+import Table from 'cli-table3';
+import { type Check, paint } from '../check.ts';
+import { LADDER } from './ladder.ts';
+
+const NONE = '-';
+
+const mark = ({ ok }: Check): string => paint(ok ? 'green' : 'red', ok ? 'ok' : 'NOT OK');
+
+function tableOf(head: string[], rows: string[][]): string {
+  // Without frames: it goes into mails and tickets.
+  const empty = Object.fromEntries(
+    ['top', 'bottom', 'left', 'right', 'mid', 'middle'].flatMap((place) =>
+      ['', '-left', '-mid', '-right'].map((part) => [`${place}${part}`, '']),
+    ),
+  );
+  const table = new Table({
+    head,
+    chars: { ...empty, middle: '  ' },
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+  });
+  table.push(...rows);
+  const lines = table.toString().split('\n');
+  return lines.map((line) => line.trimEnd()).join('\n');
+}
+
+function serversOf(checks: Check[]): string {
+  const rungs = checks.filter(({ name }) => (LADDER as readonly string[]).includes(name));
+  const servers = [...new Set(rungs.map(({ target }) => target as string))];
+  const rows = servers.map((server) => {
+    const own = rungs.filter(({ target }) => target === server);
+    const cells = LADDER.map((rung) => own.find(({ name }) => name === rung));
+    return [server, ...cells.map((check) => (check === undefined ? NONE : mark(check)))];
+  });
+  return tableOf(['server', ...LADDER], rows);
+}
+
+function othersOf(checks: Check[]): string | undefined {
+  const rows = checks
+    .filter(({ name }) => !(LADDER as readonly string[]).includes(name) && name !== 'binary')
+    .map((check) => [check.name, check.target ?? NONE, mark(check), check.detail ?? NONE]);
+  return rows.length === 0 ? undefined : tableOf(['cluster', '', '', ''], rows);
+}
+
+function problemsOf(checks: Check[]): string {
+  const problems = checks.filter(({ ok }) => !ok);
+  if (problems.length === 0) return 'Nothing blocks.';
+  const told = problems.map(
+    ({ name, target, cause, remedy }, at) =>
+      `${at + 1}. ${name} ${target ?? ''}\n   cause:  ${cause}\n   remedy: ${remedy}`,
+  );
+  return ['What blocks:', ...told].join('\n');
+}
+
+/** As a person reads them: from the servers to the nodes, and last what to do. */
+export function tables(checks: Check[]): string {
+  const binary = checks
+    .filter(({ name }) => name === 'binary')
+    .map((check) => `binary  ${mark(check)}  ${check.target ?? ''}`.trimEnd());
+  const parts = [...binary, serversOf(checks), othersOf(checks), problemsOf(checks)];
+  return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`;
+}

@@ -1,0 +1,171 @@
+/**
+ * Who is in the cluster: the coordinator that holds it, what that reports, and the nodes that
+ * answer. It only asks: nothing there is other for it.
+ */
+
+import type { NatsConnection } from '@nats-io/transport-node';
+import { explainFailure } from '../../../cluster/nats/connection-failure.ts';
+import { holderOf, type Run } from '../../../cluster/nats/fence.ts';
+import { Subjects } from '../../../cluster/nats/subjects.ts';
+import {
+  type CoordinatorReport,
+  json,
+  type NodeInfo,
+  parseControl,
+  parseReport,
+  type TurnedAway,
+} from '../../../cluster/nats/wire.ts';
+import type { ReadinessReport, TaskReadiness } from '../../../cluster/strategy.ts';
+import type { Check } from '../check.ts';
+import { ago } from './ago.ts';
+
+const HOLDER_MS = 1_500;
+/** For the first answer; then for another. */
+const ANSWER_MS = 1_500;
+const NEXT_ANSWER_MS = 400;
+
+export type Topology = { checks: Check[]; report?: ReadinessReport };
+
+export async function topologyOf(nats: NatsConnection, cluster: string): Promise<Topology> {
+  const subjects = new Subjects(cluster);
+  let holder: Run | undefined;
+  let reports: CoordinatorReport[];
+  let nodes: NodeInfo[];
+  try {
+    holder = await holderOf(nats, cluster, HOLDER_MS);
+    // Nobody's run, and older than all: nobody gives way to it.
+    const who = json({ kind: 'who', run: 'doctor', token: 0 });
+    [reports, nodes] = await Promise.all([
+      ask(nats, subjects.report, json({}), parseReport),
+      ask(nats, subjects.who, who, (data) => parseControl(data, 'hello')?.info),
+    ]);
+  } catch (error) {
+    const why = explainFailure(error);
+    return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
+  }
+  const told = reports.find(({ run }) => run === holder?.run);
+  const older = reports.length - (told === undefined ? 0 : 1);
+  const checks = [coordinatorCheck(cluster, holder, told, older)];
+  if (told === undefined) {
+    checks.push(...nodes.map((node) => nodeCheck(node, undefined)));
+    return { checks };
+  }
+  const { report, turnedAway } = told;
+  checks.push(...report.tasks.map((task) => taskCheck(task, nodes)));
+  const isPlaced = (node: NodeInfo): boolean =>
+    report.tasks.some((task) => isSame(task, node) && node.session !== undefined);
+  for (const node of nodes) {
+    const refused = turnedAway.find((each) => isSame(each, node));
+    if (refused !== undefined || !isPlaced(node)) checks.push(nodeCheck(node, refused));
+  }
+  return { checks, report };
+}
+
+/** All who answer; what is no answer is left out. */
+async function ask<T>(
+  nats: NatsConnection,
+  subject: string,
+  payload: Uint8Array,
+  parse: (data: Uint8Array) => T | undefined,
+): Promise<T[]> {
+  const found: T[] = [];
+  try {
+    const answers = await nats.requestMany(subject, payload, {
+      strategy: 'stall',
+      maxWait: ANSWER_MS,
+      stall: NEXT_ANSWER_MS,
+    });
+    for await (const { data } of answers) {
+      const answer = parse(data);
+      if (answer !== undefined) found.push(answer);
+    }
+  } catch (error) {
+    if (!isNobody(error)) throw error;
+  }
+  return found;
+}
+
+const isNobody = (error: unknown): boolean => {
+  const { name, cause } = error as { name?: unknown; cause?: { name?: unknown } };
+  return [name, cause?.name].some((each) => each === 'NoResponders' || each === 'TimeoutError');
+};
+
+const isSame = (one: { host?: string; pid?: number }, { host, pid }: NodeInfo): boolean =>
+  one.host === host && one.pid === pid;
+
+function coordinatorCheck(
+  cluster: string,
+  holder: Run | undefined,
+  told: CoordinatorReport | undefined,
+  older: number,
+): Check {
+  const check = { name: 'coordinator', target: cluster };
+  if (holder === undefined) {
+    return {
+      ...check,
+      ok: false,
+      cause: `no coordinator has held the cluster '${cluster}'`,
+      remedy: 'start the program with its ClusterCoordinator, or correct --cluster',
+    };
+  }
+  const since = ago(new Date(holder.since));
+  const who = `${holder.host} (pid ${holder.pid}), which began ${since} ago`;
+  if (told === undefined) {
+    return {
+      ...check,
+      ok: false,
+      detail: who,
+      cause: `the coordinator, on ${who}, does not answer: it has ended, hangs, or is cut off`,
+      remedy: 'start the program; if it runs, look at that process and its connection',
+    };
+  }
+  const { phase, cause, remedy } = told.report.engine;
+  const others = older === 0 ? '' : `; ${older} that it has taken over from still run`;
+  const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
+  const detail = `${who}: ${phase}${leftOff}${others}`;
+  if (phase === 'ready') return { ...check, ok: true, detail };
+  return {
+    ...check,
+    ok: false,
+    detail,
+    cause: `the coordinator, on ${who}, is not ready: ${phase}${cause === undefined ? '' : `: ${cause}`}`,
+    remedy: remedy ?? 'see the output of that process',
+  };
+}
+
+function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
+  const { job, task: index, address, host, pid, phase, since, ready, cause, remedy } = task;
+  const where = host === undefined ? address : `${host} (pid ${pid})`;
+  const state = `${phase} for ${ago(since)}`;
+  const check = {
+    name: 'task',
+    target: `${job}:${index}`,
+    detail: where === undefined ? state : `${where}, ${state}`,
+  };
+  const isThere = nodes.some((node) => isSame(task, node));
+  if (ready && isThere) return { ...check, ok: true };
+  if (ready || (!isThere && host !== undefined && phase !== 'lost' && phase !== 'failed')) {
+    return {
+      ...check,
+      ok: false,
+      cause: `${where} is in the coordinator's report (${state}), but does not answer: it hangs, is stopped, or is cut off`,
+      remedy: 'look at that process; end it, and start the worker again',
+    };
+  }
+  return {
+    ...check,
+    ok: false,
+    cause: `${state}${cause === undefined ? '' : `: ${cause}`}`,
+    remedy: remedy ?? 'wait; if it stays so, see the output of the worker there',
+  };
+}
+
+/** `refused`: why the coordinator does not take it. */
+function nodeCheck({ job, task, host, pid }: NodeInfo, refused: TurnedAway | undefined): Check {
+  const check = { name: 'node', target: `${host} (pid ${pid})` };
+  const what = task === undefined ? `any ${job}` : `${job}:${task}`;
+  if (refused === undefined) return { ...check, ok: true, detail: `${what}, has no place yet` };
+  const { phase, since, cause, remedy } = refused;
+  const state = `turned away for ${ago(since)}: ${phase}`;
+  return { ...check, ok: false, detail: `${what}, ${state}`, cause: `${state}: ${cause}`, remedy };
+}

@@ -1,0 +1,29 @@
+/** What `--servers` and `--cluster` are, and the environment that goes with them. */
+
+import {
+  checkConnectionOptions,
+  credentialsOf,
+  type NatsConnectionOptions,
+} from '../cluster/nats/connection-options.ts';
+import { CLUSTER_NAME } from '../cluster/nats/subjects.ts';
+import { UsageError } from './command.ts';
+
+/** @throws UsageError */
+export function connectionOf(servers: string): NatsConnectionOptions {
+  if (servers.includes('@')) {
+    throw new UsageError(
+      'Credentials are not for the command line, which all can read: see --help',
+    );
+  }
+  try {
+    return checkConnectionOptions({ servers, ...credentialsOf(process.env) });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+/** @throws UsageError */
+export function clusterOf(name: string): string {
+  if (CLUSTER_NAME.test(name)) return name;
+  throw new UsageError(`--cluster has to be 1 to 64 letters, digits, - and _, not '${name}'`);
+}
