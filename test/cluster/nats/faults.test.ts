@@ -132,7 +132,8 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
 describe('a worker that is silent', () => {
   it('because it was stopped: its work goes to another, and it comes back', async () => {
     scene = await NatsScene.open();
-    const visits = await Visits.open();
+    const visits = new Visits();
+    await visits.open();
     const cluster = await scene.start(1);
     const stopped = scene.workers[0] as NatsWorker;
     const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
@@ -161,7 +162,8 @@ describe('a worker that is silent', () => {
 
   it('because the network swallows all: likewise', async () => {
     scene = await NatsScene.open();
-    const visits = await Visits.open();
+    const visits = new Visits();
+    await visits.open();
     const proxy = await scene.proxy();
     const cluster = scene.coordinator();
     const far = scene.spawn({ task: 0, servers: proxy.address });
@@ -191,7 +193,8 @@ describe('a worker that is silent', () => {
 describe('servers that stay away', () => {
   it('are an UnavailableError of every call, and of every value that is awaited', async () => {
     scene = await NatsScene.open();
-    const visits = await Visits.open();
+    const visits = new Visits();
+    await visits.open();
     const cluster = scene.coordinator({ unavailableAfterMs: 1_000 }, { maxQueued: 2 });
     const worker = scene.spawn();
     await cluster.ready();
