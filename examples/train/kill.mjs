@@ -6,7 +6,7 @@ import { crash } from './tasks.mjs';
 /** @typedef {import('allstop/cluster').ClusterCoordinator} ClusterCoordinator */
 
 /** @param {ClusterCoordinator} cluster
- * @param {{ kill: number, steps: number, seed: number, isolation: 'thread' | 'process' }} options */
+ * @param {{ kill: number, steps: number, seed: number, isolation: 'thread' | 'process' | 'nats' }} options */
 export function createKiller(cluster, { kill, steps, seed, isolation }) {
   const random = createRandom(seed);
   /** The steps before which a worker was killed.
@@ -21,10 +21,9 @@ export function createKiller(cluster, { kill, steps, seed, isolation }) {
     return true;
   };
 
-  /** False: all are dead already. A worker that is not yet replaced has the pid 0, which
-   * for kill() are we ourselves. */
+  /** False: all are dead already. Only of this machine. */
   const killProcess = () => {
-    const living = cluster.workers.filter(({ pid }) => pid !== 0 && !pids.has(pid));
+    const living = cluster.workers.filter(({ state, pid }) => state !== 'lost' && !pids.has(pid));
     const victim = living[Math.floor(random() * living.length)];
     if (victim === undefined) return false;
     pids.add(victim.pid);

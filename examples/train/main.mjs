@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+import { NatsStrategy } from 'allstop/nats';
 import cliProgress from 'cli-progress';
 import { createKiller } from './kill.mjs';
 import { parseCommandLine, USAGE } from './options.mjs';
@@ -11,10 +12,13 @@ import { train } from './train.mjs';
 
 /** @param {import('./options.mjs').Options} options */
 async function main(options) {
-  const { workers, isolation, steps, out } = options;
-  const cluster = new ClusterCoordinator(
-    new LocalStrategy({ module: new URL('./tasks.mjs', import.meta.url), workers, isolation }),
-  );
+  const { workers, isolation, servers, steps, out } = options;
+  const module = new URL('./tasks.mjs', import.meta.url);
+  const strategy =
+    isolation === 'nats'
+      ? new NatsStrategy({ module, servers, cluster: 'train', minWorkers: workers })
+      : new LocalStrategy({ module, workers, isolation });
+  const cluster = new ClusterCoordinator(strategy);
   cluster.coordinator.stopOnSignals(); // SIGINT, SIGTERM; a second one kills
 
   const progress = new cliProgress.SingleBar({

@@ -12,6 +12,9 @@ gradient descent on several workers.
 
   --workers N      so many workers (default: as many as processors)
   --isolation HOW  thread (default) or process
+  --servers URL    workers elsewhere, of these NATS servers: so many as --workers says;
+                   start each by: npx allstop worker --module examples/train/tasks.mjs
+                   --cluster train --servers URL
   --steps N        so many steps of gradient descent (default: 2000)
   --kill N         kill a worker at random, N times in all (default: 0)
   --seed N         of the initial parameters, the mini-batches and the kills (default: 1)
@@ -20,7 +23,8 @@ gradient descent on several workers.
 
 Ctrl-C stops it and says what was stopped.`;
 
-/** @typedef {{ workers: number, isolation: 'thread' | 'process', steps: number, kill: number,
+/** @typedef {{ workers: number, isolation: 'thread' | 'process' | 'nats', servers?: string,
+ *   steps: number, kill: number,
  *   seed: number, out: string }} Options */
 
 /** @param {string} option
@@ -40,6 +44,7 @@ export function parseCommandLine() {
     options: {
       workers: { type: 'string', default: `${availableParallelism()}` },
       isolation: { type: 'string', default: 'thread' },
+      servers: { type: 'string' },
       steps: { type: 'string', default: '2000' },
       kill: { type: 'string', default: '0' },
       seed: { type: 'string', default: '1' },
@@ -48,7 +53,7 @@ export function parseCommandLine() {
     },
   });
   if (values.help) return undefined;
-  const { isolation } = values;
+  const { isolation, servers } = values;
   if (isolation !== 'thread' && isolation !== 'process') {
     throw new Error(`--isolation is thread or process, not '${isolation}'`);
   }
@@ -65,5 +70,7 @@ export function parseCommandLine() {
   if (statSync(out, { throwIfNoEntry: false })?.isDirectory()) {
     throw new Error(`--out takes a file, not a folder: ${out}`);
   }
-  return { workers, isolation, steps, kill, seed, out };
+  const numbers = { workers, steps, kill, seed };
+  if (servers !== undefined) return { ...numbers, isolation: 'nats', servers, out };
+  return { ...numbers, isolation, out };
 }

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NatsServer } from '../support/nats-server.ts';
+import { NatsWorker } from '../support/nats-worker.ts';
 
 const main = fileURLToPath(new URL('../../examples/train/main.mjs', import.meta.url));
 let directory: string;
@@ -79,6 +81,21 @@ function isWellFormed(xml: string): boolean {
 function numberAfter(label: string, { stdout }: Ended): number {
   return Number(new RegExp(`${label} (\\d+(?:\\.\\d+)?)`).exec(stdout)?.[1]);
 }
+
+it('with --servers it converges on workers elsewhere, though one is killed', async () => {
+  const server = await NatsServer.start();
+  const module = new URL('../../examples/train/tasks.mjs', import.meta.url);
+  const settings = { module, servers: server.address, cluster: 'train' };
+  const workers = Array.from({ length: 3 }, () => new NatsWorker(settings));
+  const options = ['--servers', server.address, '--workers', '3', '--kill', '1'];
+  const ended = await run(...options, '--out', join(directory, 'nats.svg'));
+  await Promise.all(workers.map((worker) => worker.kill()));
+  await server.close();
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(ended.stdout).toContain('Steps: 2000, on 3 workers (nats)');
+  expect(numberAfter('accuracy', ended)).toBeGreaterThan(80);
+  expect(numberAfter('killed:', ended)).toBe(1);
+});
 
 describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
   it.each([0, 6])('it converges, though %i workers are killed', async (kill) => {
