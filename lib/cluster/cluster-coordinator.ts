@@ -1,4 +1,4 @@
-/** The public class: schedules functions, and holds the rules about their errors. */
+/** The public class: what users call, made of the parts that know how. */
 
 import {
   checkDuration,
