@@ -30,9 +30,11 @@ import type {
   WorkerInfo,
 } from '../strategy.ts';
 import { AddressChecks } from './address-checks.ts';
+import { admit, type Refusal } from './admission.ts';
 import { Connection } from './connection.ts';
 import { type Explanation, explainFailure } from './connection-failure.ts';
 import { definitionOf } from './definition.ts';
+import { Dispatcher } from './dispatcher.ts';
 import { type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
 import type { NatsStrategy } from './nats-strategy.ts';
@@ -44,7 +46,6 @@ import {
   json,
   type NodeInfo,
   type NodeStatus,
-  PROTOCOL,
   packStop,
   parseControl,
   parseProbeAnswer,
@@ -53,9 +54,6 @@ import {
 
 const log = debuglog('allstop');
 
-/** A node has so much to do in advance on each thread, as far as that can be told. */
-const AHEAD_US = 10_000;
-const MAX_AHEAD = 512;
 const PROBE_MS = 100;
 /** Of a node that has nothing to do. */
 const IDLE_PROBE_MS = 1_000;
@@ -68,8 +66,6 @@ const HOLD_RETRY_MS = 1_000;
 /** A node has so long to say that something has ended when its time is over. */
 const UNHEARD_MS = 2_000;
 const LONGEST_LOOK_MS = 2_000;
-/** How much of a machine's memory a thread needs at least. */
-const BYTES_PER_SLOT = 32 * 1024 * 1024;
 const MAX_FRAME_BYTES = 256 * 1024;
 /** A message of the report has to be within the server's limit. */
 const MAX_TOLD_TASKS = 1_000;
@@ -85,8 +81,7 @@ export class NatsEngine implements Engine {
   readonly #fence: Fence;
   readonly #tasks: Tasks;
   readonly #sessions = new Map<string, Session>();
-  /** Those that may have less to do than they can. */
-  readonly #idle = new Set<Session>();
+  readonly #dispatcher: Dispatcher;
   readonly #byNode = new Map<string, Session>();
   readonly #connection: Connection;
   #subscribed: NatsConnection | undefined;
@@ -105,9 +100,6 @@ export class NatsEngine implements Engine {
   #cancelled: Timer | undefined;
   #definition: string | undefined;
   #functions: readonly string[] | undefined;
-  readonly #durations = new Map<string, number>();
-  #isPumpDue = false;
-  #isEvenDue = false;
   #isOver = false;
   #isStopTold = false;
   #dropped = 0;
@@ -117,6 +109,7 @@ export class NatsEngine implements Engine {
   constructor(host: StrategyHost, strategy: NatsStrategy) {
     this.#host = host;
     this.#strategy = strategy;
+    this.#dispatcher = new Dispatcher(host);
     this.#subjects = new Subjects(strategy.cluster);
     const since = new Date().toISOString();
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
@@ -190,12 +183,7 @@ export class NatsEngine implements Engine {
   setNeeded(): void {}
 
   wake(): void {
-    if (this.#isPumpDue) return;
-    this.#isPumpDue = true;
-    queueMicrotask(() => {
-      this.#isPumpDue = false;
-      this.#pump();
-    });
+    this.#dispatcher.wake();
   }
 
   cancel(closure: Closure, cancellation: Cancellation): void {
@@ -275,6 +263,7 @@ export class NatsEngine implements Engine {
     if (isKnown && phase === 'connecting') return; // tried again, and no better
     this.#phase = phase;
     this.#trouble = trouble;
+    this.#dispatcher.isOpen = phase === 'ready';
     this.#host.changed();
   }
 
@@ -445,64 +434,13 @@ export class NatsEngine implements Engine {
       }
       this.#lose(known, 'has left its session');
     }
-    const task = this.#tasks.find(info);
-    if ('why' in task) {
-      this.#refuse(info, token, {
-        phase: 'not-expected',
-        cause: task.why,
-        remedy: task.remedy,
-      });
-      return;
-    }
-    if (task.session !== undefined) {
-      const by = `${task.session.info.host} (pid ${task.session.info.pid})`;
-      this.#refuse(info, token, {
-        phase: 'task-taken',
-        cause: `${task.job}:${task.index} is taken by ${by}`,
-        remedy: 'end one of the two, or give this one another --task',
-      });
-      return;
-    }
-    const { host, pid } = info;
-    task.host = host;
-    task.pid = pid;
-    const problem = this.#problemOf(info);
-    if (problem !== undefined) {
-      const [phase, cause, remedy] = problem;
-      if (task.enter(phase, cause, remedy)) this.#host.changed();
-      this.#refuse(info, token, { phase, cause, remedy }, task);
+    const { task, refusal } = admit(info, this.#tasks, this.#definition);
+    if (refusal !== undefined) {
+      this.#refuse(info, token, refusal, task);
       return;
     }
     this.#turnedAway.forget(info.node);
     this.#begin(task, info, token);
-  }
-
-  #problemOf(info: NodeInfo): [phase: string, cause: string, remedy: string] | undefined {
-    const { protocol, version, definition, slots, freeMemory, host } = info;
-    if (protocol !== PROTOCOL) {
-      return [
-        'version-mismatch',
-        `the worker speaks protocol ${protocol} (allstop ${version}), the coordinator ${PROTOCOL}`,
-        'install the same version of allstop on both',
-      ];
-    }
-    if (definition !== this.#definition) {
-      return [
-        'definition-mismatch',
-        `the worker's module is not the coordinator's: ${definition.slice(0, 12)} there, ` +
-          `${this.#definition?.slice(0, 12)} here`,
-        'deploy the same file, and start the worker again',
-      ];
-    }
-    if (freeMemory < slots * BYTES_PER_SLOT) {
-      const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MB`;
-      return [
-        'insufficient-resources',
-        `${host} has ${megabytes(freeMemory)} of free memory, and ${slots} threads need ${megabytes(slots * BYTES_PER_SLOT)}`,
-        'start the worker with fewer --slots, or free memory',
-      ];
-    }
-    return undefined;
   }
 
   #begin(task: Task, info: NodeInfo, token: number): void {
@@ -522,9 +460,9 @@ export class NatsEngine implements Engine {
         onStatus: (from, status) => this.#onStatus(task, from, status),
         onFree: (from) => {
           this.#letGo(from);
-          this.#onFree(from);
+          this.#dispatcher.freed(from);
         },
-        onResult: (name, us) => this.#measure(name, us),
+        onResult: (name, us) => this.#dispatcher.measure(name, us),
         onStop: (_, stop) => this.#onNodeStop(stop),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         onMalformed: (from) => {
@@ -535,6 +473,8 @@ export class NatsEngine implements Engine {
       },
     );
     task.session = session;
+    task.host = info.host;
+    task.pid = info.pid;
     task.enter('connecting');
     this.#sessions.set(id, session);
     this.#byNode.set(info.node, session);
@@ -551,7 +491,7 @@ export class NatsEngine implements Engine {
     if (stop !== undefined) session.post(['stopped', withHost(stop)]);
     else if (info.job === 'worker') {
       this.#host.prepare(task.index);
-      this.#prepare(session);
+      this.#dispatcher.add(session);
     }
     this.#host.changed();
   }
@@ -570,16 +510,15 @@ export class NatsEngine implements Engine {
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
-  #refuse(
-    info: NodeInfo,
-    token: number,
-    reason: { phase: string } & Explanation,
-    task?: Task,
-  ): void {
-    this.#turnedAway.note(info, reason, task);
-    const { phase } = reason;
-    const why = `${reason.cause}: ${reason.remedy}`;
-    const refused = { kind: 'refused', run: this.#run, token, phase, why };
+  #refuse(info: NodeInfo, token: number, refusal: Refusal, task?: Task): void {
+    const { phase, cause, remedy } = refusal;
+    this.#turnedAway.note(info, refusal, task);
+    if (task !== undefined) {
+      task.host = info.host;
+      task.pid = info.pid;
+      if (task.enter(phase, cause, remedy)) this.#host.changed();
+    }
+    const refused = { kind: 'refused', run: this.#run, token, phase, why: `${cause}: ${remedy}` };
     this.#publish(this.#subjects.node(info.node), json(refused));
   }
 
@@ -611,9 +550,8 @@ export class NatsEngine implements Engine {
     if (!session.isConfirmed) task.enter('connecting');
     else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
-    this.#idle.add(session);
     this.#letGo(session);
-    this.#pump();
+    this.#dispatcher.changed(session);
   }
 
   /** It has asked to go, and has done what it had to do. */
@@ -642,7 +580,7 @@ export class NatsEngine implements Engine {
     const { info, task: index } = session;
     this.#byNode.delete(info.node);
     this.#nodesLost += 1;
-    this.#idle.delete(session);
+    this.#dispatcher.remove(session);
     const task = this.#taskOf(session);
     const name = `${info.job}:${index}`;
     const error = new UnavailableError(
@@ -735,91 +673,6 @@ export class NatsEngine implements Engine {
     const { host, pid } = session.info;
     const cause = `${host} (pid ${pid}) has not answered for ${session.missed * PROBE_TIMEOUT_MS} ms: it hangs, is stopped, or its network is cut`;
     if (this.#taskOf(session).enter(SILENT, cause, END_IT)) this.#host.changed();
-  }
-
-  // ---------------------------------------------------------------- who gets what
-
-  #pump(): void {
-    if (this.#isOver || this.#phase !== 'ready') return;
-    if (this.#host.hasTagged()) {
-      for (const session of this.#sessions.values()) this.#prepare(session);
-    }
-    // In advance they get something when they have answered.
-    for (const session of this.#idle) {
-      const hasWork = !session.canTake || this.#feed(session, false);
-      session.flush();
-      if (!hasWork) break;
-      this.#idle.delete(session);
-    }
-    this.#evenSoon();
-  }
-
-  /** Only this one is looked at: with many nodes there are many results. */
-  #onFree(session: Session): void {
-    if (this.#isOver || this.#phase !== 'ready' || !session.canTake) return;
-    const hasWork = this.#feed(session, true);
-    session.flush();
-    if (hasWork) return;
-    if (session.running < session.status.capacity) this.#idle.add(session);
-    this.#evenSoon();
-  }
-
-  #evenSoon(): void {
-    if (this.#isEvenDue || this.#idle.size === 0) return;
-    this.#isEvenDue = true;
-    setImmediate(() => {
-      this.#isEvenDue = false;
-      this.#even();
-    });
-  }
-
-  /** False: nothing is left in line. */
-  #feed(session: Session, inAdvance: boolean): boolean {
-    const { capacity } = session.status;
-    for (;;) {
-      const isBusy = session.running >= capacity;
-      const isFull = session.expectedUs >= AHEAD_US || session.running >= capacity * MAX_AHEAD;
-      // What cannot even be sent is better kept in line, and its memory with it.
-      if (isBusy && (!inAdvance || isFull || session.link.isFull)) return true;
-      const closure = this.#host.take();
-      if (closure === undefined) return false;
-      const { work } = closure;
-      if (work.kind === 'call') {
-        session.add(closure, work, this.#durations.get(work.name) ?? AHEAD_US);
-      }
-    }
-  }
-
-  /** One has more than it can run at once, while another has nothing to do. */
-  #even(): void {
-    let isIdle = false;
-    for (const session of this.#idle) {
-      isIdle ||= session.canTake && session.running < session.status.capacity;
-    }
-    if (!isIdle) return;
-    let fullest: Session | undefined;
-    for (const session of this.#sessions.values()) {
-      const most = fullest?.running ?? session.status.capacity;
-      if (session.canTake && session.running > most) fullest = session;
-    }
-    if (fullest === undefined || fullest.isRevoking) return;
-    const more = fullest.running - fullest.status.capacity;
-    fullest.revoke(Math.ceil(more / 2));
-  }
-
-  #prepare(session: Session): void {
-    if (session.info.job !== 'worker') return;
-    for (;;) {
-      const closure = this.#host.takeTagged(session.task);
-      if (closure === undefined || closure.work.kind === 'call') return;
-      session.prepare(closure.work);
-    }
-  }
-
-  #measure(name: string, us: number): void {
-    const known = this.#durations.get(name);
-    const spent = us + 2; // what is handed over costs something, too
-    this.#durations.set(name, known === undefined ? spent : known + (spent - known) / 8);
   }
 
   // ---------------------------------------------------------------- stops
