@@ -57,7 +57,10 @@ describe('allstop', () => {
   it.each([
     ['include', /^Usage: allstop include \[--relative\] \[--json\]\n/],
     ['cmake', /^Usage: allstop cmake \[--relative\] \[--json\]\n/],
-    ['doctor', /^Usage: allstop doctor \[--servers\] \[--cluster\] \[--json\]\n[\s\S]*Exit code: 0/],
+    [
+      'doctor',
+      /^Usage: allstop doctor \[--servers\] \[--cluster\] \[--json\]\n[\s\S]*Exit code: 0/,
+    ],
     ['build', /^Usage: allstop build \[--json\]\n[\s\S]*Exit code: 0/],
   ])('%s --help prints its own', (command, text) => {
     const { status, stdout, stderr } = allstop(command, '--help');

@@ -27,6 +27,7 @@ export class NatsServer {
   readonly port: number;
   readonly #folder: string;
   readonly #config: string;
+  readonly #base: string;
   #child: ChildProcess | undefined;
 
   private constructor(port: number, config: string, jetstream: boolean) {
@@ -37,10 +38,18 @@ export class NatsServer {
     const stream = jetstream
       ? `jetstream { store_dir: "${store}", max_mem: 64MB, max_file: 512MB }`
       : '';
-    writeFileSync(
-      this.#config,
-      `listen: "127.0.0.1:${port}"\nmax_payload: 1MB\nping_interval: "1s"\nping_max: 2\n${stream}\n${config}\n`,
-    );
+    this.#base = `listen: "127.0.0.1:${port}"\nmax_payload: 1MB\nping_interval: "1s"\nping_max: 2\n${stream}\n`;
+    this.#write(config);
+  }
+
+  #write(config: string): void {
+    writeFileSync(this.#config, `${this.#base}${config}\n`);
+  }
+
+  /** While it runs; in place of what was given when it started. */
+  reconfigure(config: string): void {
+    this.#write(config);
+    this.#child?.kill('SIGHUP');
   }
 
   /** `config`: more of its configuration. */

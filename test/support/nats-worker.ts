@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const cli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const ownCli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 export type WorkerOptions = {
   module: URL;
@@ -14,6 +14,8 @@ export type WorkerOptions = {
   slots?: number;
   task?: number;
   job?: string;
+  /** Of another copy of the package. */
+  cli?: string;
   env?: NodeJS.ProcessEnv;
 };
 
@@ -24,7 +26,7 @@ export class NatsWorker {
   readonly #exited: Promise<unknown[]>;
 
   constructor(options: WorkerOptions) {
-    const { module, servers, cluster, slots = 1, task, job, env } = options;
+    const { module, servers, cluster, slots = 1, task, job, env, cli = ownCli } = options;
     const args = ['worker', '--json', '--module', fileURLToPath(module)];
     args.push('--servers', servers, '--cluster', cluster, '--slots', String(slots));
     if (task !== undefined) args.push('--task', String(task));
