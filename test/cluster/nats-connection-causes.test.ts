@@ -18,7 +18,7 @@ const LADDER = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'];
 const SECRET = 'correct-horse-battery';
 
 let certificates: Certificates;
-const ending: (() => Promise<unknown> | unknown)[] = [];
+const ending: (() => unknown)[] = [];
 
 beforeAll(() => {
   certificates = new Certificates();

@@ -25,7 +25,7 @@ let server: NatsServer;
 let count = 0;
 /** Of this test. */
 let cluster: string;
-const ending: (() => Promise<unknown> | unknown)[] = [];
+const ending: (() => unknown)[] = [];
 
 beforeAll(async () => {
   server = await NatsServer.start();
@@ -35,7 +35,7 @@ afterEach(async () => {
   for (const end of ending.splice(0).toReversed()) await end();
 });
 
-function start(worker: string[] | undefined = undefined, module = tasks): ClusterCoordinator {
+function start(worker?: string[], module = tasks): ClusterCoordinator {
   cluster = `readiness-${(count += 1)}`;
   const expected = worker === undefined ? {} : { expect: new ClusterSpec({ worker }) };
   const strategy = new NatsStrategy({ module, servers: server.address, cluster, ...expected });

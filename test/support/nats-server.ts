@@ -28,9 +28,16 @@ export class NatsServer {
   readonly #folder: string;
   readonly #config: string;
   readonly #base: string;
+  readonly #more: { args: string[]; env: NodeJS.ProcessEnv };
   #child: ChildProcess | undefined;
 
-  private constructor(port: number, config: string, jetstream: boolean) {
+  private constructor(
+    port: number,
+    config: string,
+    jetstream: boolean,
+    more: { args: string[]; env: NodeJS.ProcessEnv } = { args: [], env: {} },
+  ) {
+    this.#more = more;
     this.port = port;
     this.#folder = mkdtempSync(join(tmpdir(), 'allstop-nats-'));
     this.#config = join(this.#folder, 'nats.conf');
@@ -60,6 +67,17 @@ export class NatsServer {
     return server;
   }
 
+  /** With a file of its own; only where it listens and stores is said beside it. */
+  static async startFrom(file: string, env: NodeJS.ProcessEnv): Promise<NatsServer> {
+    binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
+    const port = await freePort();
+    const args = ['-c', file, '-a', '127.0.0.1', '-p', String(port)];
+    const server = new NatsServer(port, '', false, { args, env });
+    args.push('-sd', join(server.#folder, 'store'));
+    await server.restart();
+    return server;
+  }
+
   get address(): string {
     return `127.0.0.1:${this.port}`;
   }
@@ -70,8 +88,10 @@ export class NatsServer {
 
   /** Resolves when it is ready. */
   async restart(): Promise<void> {
-    const child = spawn(binary as string, ['-c', this.#config], {
+    const { args, env } = this.#more;
+    const child = spawn(binary as string, args.length > 0 ? args : ['-c', this.#config], {
       stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...env },
     });
     this.#child = child;
     const lines: string[] = [];

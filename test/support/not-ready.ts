@@ -24,10 +24,11 @@ export async function whyNotReady(
 export async function untilReport(
   cluster: ClusterCoordinator,
   isIt: (report: ReadinessReport) => boolean,
+  over?: AbortSignal,
 ): Promise<void> {
   const last: ReadinessReport[] = [];
   const deadline = performance.now() + 30_000;
-  while (performance.now() < deadline) {
+  while (performance.now() < deadline && over?.aborted !== true) {
     const abort = new AbortController();
     const onProgress = (report: ReadinessReport): void => {
       last[0] = report;

@@ -33,6 +33,7 @@ import type {
 import { AddressChecks } from './address-checks.ts';
 import { Connection } from './connection.ts';
 import { type Explanation, explainFailure } from './connection-failure.ts';
+import type { NatsConnectionOptions } from './connection-options.ts';
 import { definitionOf } from './definition.ts';
 import { type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
@@ -106,7 +107,7 @@ export class NatsEngine implements Engine {
   #isStopTold = false;
   #dropped = 0;
 
-  constructor(host: StrategyHost, strategy: NatsStrategy) {
+  constructor(host: StrategyHost, strategy: NatsStrategy, options: NatsConnectionOptions) {
     this.#host = host;
     this.#strategy = strategy;
     this.#subjects = new Subjects(strategy.cluster);
@@ -121,7 +122,7 @@ export class NatsEngine implements Engine {
     this.#awaitConnection();
     const name = `allstop ${strategy.cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
-    this.#connection = new Connection(name, inboxPrefix, strategy.connection, {
+    this.#connection = new Connection(name, inboxPrefix, options, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause) => this.#onDown(cause),
       onRefused: (error) => this.#onRefused(error),

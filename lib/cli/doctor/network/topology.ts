@@ -18,6 +18,7 @@ import {
 import type { ReadinessReport, TaskReadiness } from '../../../cluster/strategy.ts';
 import type { Check } from '../check.ts';
 import { ago } from './ago.ts';
+import { Refusals } from './refusals.ts';
 
 const HOLDER_MS = 1_500;
 /** For the first answer; then for another. */
@@ -31,14 +32,17 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   let holder: Run | undefined;
   let reports: CoordinatorReport[];
   let nodes: NodeInfo[];
+  const refusals = new Refusals(nats);
   try {
-    holder = await holderOf(nats, cluster, HOLDER_MS);
+    holder = await refusals.rule(holderOf(nats, cluster, HOLDER_MS));
     // Nobody's run, and older than all: nobody gives way to it.
     const who = json({ kind: 'who', run: 'doctor', token: 0 });
-    [reports, nodes] = await Promise.all([
-      ask(nats, subjects.report, json({}), parseReport),
-      ask(nats, subjects.who, who, (data) => parseControl(data, 'hello')?.info),
-    ]);
+    [reports, nodes] = await refusals.rule(
+      Promise.all([
+        ask(nats, subjects.report, json({}), parseReport),
+        ask(nats, subjects.who, who, (data) => parseControl(data, 'hello')?.info),
+      ]),
+    );
   } catch (error) {
     const why = explainFailure(error);
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
