@@ -22,6 +22,8 @@ export type WorkerOptions = {
 export class NatsWorker {
   readonly child: ChildProcess;
   readonly events: Record<string, unknown>[] = [];
+  /** Lines of its stderr that are no events. */
+  readonly output: string[] = [];
   readonly #waiting: { event: string; resolve: (event: Record<string, unknown>) => void }[] = [];
   readonly #exited: Promise<unknown[]>;
 
@@ -38,6 +40,7 @@ export class NatsWorker {
     this.#exited = once(this.child, 'exit');
     createInterface(this.child.stderr as NodeJS.ReadableStream).on('line', (line) => {
       if (!line.startsWith('{')) {
+        this.output.push(line);
         if (process.env['NATS_WORKER_OUTPUT'] !== undefined) process.stderr.write(`${line}\n`);
         return;
       }

@@ -28,7 +28,8 @@ export async function untilReport(
 ): Promise<void> {
   const last: ReadinessReport[] = [];
   const deadline = performance.now() + 30_000;
-  while (performance.now() < deadline && over?.aborted !== true) {
+  while (performance.now() < deadline) {
+    if (over?.aborted === true) return;
     const abort = new AbortController();
     const onProgress = (report: ReadinessReport): void => {
       last[0] = report;

@@ -70,7 +70,7 @@ const HOLD_RETRY_MS = 1_000;
 /** How much of a machine's memory a thread needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
 const MAX_FRAME_BYTES = 256 * 1024;
-/** A message of the report has to be within the server's limit. */
+/** A report is a message, which the server limits. */
 const MAX_TOLD_TASKS = 1_000;
 /** The phase of a task whose node has missed a probe. */
 const SILENT = 'silent';
@@ -297,20 +297,27 @@ export class NatsEngine implements Engine {
     listen(stop.call(this.#subjects, this.#run), ({ data }) => this.#onStopBroadcast(data));
     listen(who, ({ data }) => this.#onWho(data));
     listen(report, (message) => {
-      message.respond(json(this.#tell()));
+      const longest = nats.info?.max_payload ?? MAX_FRAME_BYTES;
+      let bytes = json(this.#tell(MAX_TOLD_TASKS));
+      for (let count = MAX_TOLD_TASKS; bytes.byteLength > longest && count > 0; ) {
+        count = Math.floor(count / 2);
+        bytes = json(this.#tell(count));
+      }
+      message.respond(bytes);
     });
   }
 
   /** For a doctor: who blocks comes first. */
-  #tell(): CoordinatorReport {
+  #tell(count: number): CoordinatorReport {
     const { tasks, ...rest } = this.report();
     const ordered = [...tasks.filter(({ ready }) => !ready), ...tasks.filter(({ ready }) => ready)];
-    const told = ordered.slice(0, MAX_TOLD_TASKS);
+    const told = ordered.slice(0, count);
     return {
       run: this.#run,
       report: { ...rest, tasks: told },
       leftOff: tasks.length - told.length,
       turnedAway: this.#turnedAway.all,
+      dropped: this.#dropped,
     };
   }
 
@@ -776,7 +783,7 @@ export class NatsEngine implements Engine {
     if (this.#dropped > 1) return;
     process.emitWarning(
       `The cluster '${this.#strategy.cluster}' has received ${what} that is malformed, and ` +
-        'dropped it. It will drop others without a word: see stats()',
+        'dropped it, as it will others without a word: `allstop doctor` tells how many',
       { code: 'ALLSTOP_MALFORMED_MESSAGE' },
     );
   }

@@ -126,7 +126,7 @@ function coordinatorCheck(
   const { phase, cause, remedy } = told.report.engine;
   const others = older === 0 ? '' : `; ${older} that it has taken over from still run`;
   const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
-  const detail = `${who}: ${phase}${leftOff}${others}`;
+  const detail = `${who}: ${phase}${leftOff}${others}${malformed(told.dropped)}`;
   if (phase === 'ready') return { ...check, ok: true, detail };
   return {
     ...check,
@@ -137,6 +137,10 @@ function coordinatorCheck(
   };
 }
 
+/** Somebody sends what nobody should: worth knowing, but nothing blocks. */
+const malformed = (dropped = 0): string =>
+  dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;
+
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const { job, task: index, address, host, pid, phase, since, ready, cause, remedy } = task;
   const where = host === undefined ? address : `${host} (pid ${pid})`;
@@ -146,7 +150,9 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
     target: `${job}:${index}`,
     detail: where === undefined ? state : `${where}, ${state}`,
   };
-  const isThere = nodes.some((node) => isSame(task, node));
+  const there = nodes.find((node) => isSame(task, node));
+  const isThere = there !== undefined;
+  check.detail += malformed(there?.dropped);
   if (ready && isThere) return { ...check, ok: true };
   if (ready || (!isThere && host !== undefined && phase !== 'lost' && phase !== 'failed')) {
     return {
