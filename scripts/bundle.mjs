@@ -1,5 +1,6 @@
 // Compiles lib/ into few files: a program, and each of its workers, loads them in half the
 // time that forty modules take. The declarations are tsc's.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -23,7 +24,7 @@ const bundle = await rolldown({
   },
 });
 // package-files.ts counts on being in dist/ itself.
-await bundle.write({
+const { output } = await bundle.write({
   dir: join(root, 'dist'),
   format: 'esm',
   entryFileNames: '[name].js',
@@ -32,3 +33,16 @@ await bundle.write({
   comments: { annotation: true, legal: false, jsdoc: false },
 });
 await bundle.close();
+
+// What the command line has of others goes with it, and their licences have to.
+const folders = output
+  .flatMap(({ moduleIds = [] }) => moduleIds)
+  .map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0])
+  .filter((folder) => folder !== undefined);
+const licences = [...new Set(folders)].sort().map((folder) => {
+  const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
+  if (file === undefined) throw new Error(`${folder} is bundled, and has no licence`);
+  const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  return `${name} ${version}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
+});
+writeFileSync(join(root, 'dist/cli/LICENSES.txt'), licences.join(`\n${'-'.repeat(72)}\n\n`));

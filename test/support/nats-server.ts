@@ -27,9 +27,17 @@ export class NatsServer {
   readonly port: number;
   readonly #folder: string;
   readonly #config: string;
+  readonly #base: string;
+  readonly #more: { args: string[]; env: NodeJS.ProcessEnv };
   #child: ChildProcess | undefined;
 
-  private constructor(port: number, config: string, jetstream: boolean) {
+  private constructor(
+    port: number,
+    config: string,
+    jetstream: boolean,
+    more: { args: string[]; env: NodeJS.ProcessEnv } = { args: [], env: {} },
+  ) {
+    this.#more = more;
     this.port = port;
     this.#folder = mkdtempSync(join(tmpdir(), 'allstop-nats-'));
     this.#config = join(this.#folder, 'nats.conf');
@@ -37,16 +45,35 @@ export class NatsServer {
     const stream = jetstream
       ? `jetstream { store_dir: "${store}", max_mem: 64MB, max_file: 512MB }`
       : '';
-    writeFileSync(
-      this.#config,
-      `listen: "127.0.0.1:${port}"\nmax_payload: 1MB\nping_interval: "1s"\nping_max: 2\n${stream}\n${config}\n`,
-    );
+    this.#base = `listen: "127.0.0.1:${port}"\nmax_payload: 1MB\nping_interval: "1s"\nping_max: 2\n${stream}\n`;
+    this.#write(config);
+  }
+
+  #write(config: string): void {
+    writeFileSync(this.#config, `${this.#base}${config}\n`);
+  }
+
+  /** While it runs; in place of what was given when it started. */
+  reconfigure(config: string): void {
+    this.#write(config);
+    this.#child?.kill('SIGHUP');
   }
 
   /** `config`: more of its configuration. */
   static async start(config = '', { jetstream = true, port = 0 } = {}): Promise<NatsServer> {
     binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
     const server = new NatsServer(port === 0 ? await freePort() : port, config, jetstream);
+    await server.restart();
+    return server;
+  }
+
+  /** With a file of its own; only where it listens and stores is said beside it. */
+  static async startFrom(file: string, env: NodeJS.ProcessEnv): Promise<NatsServer> {
+    binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
+    const port = await freePort();
+    const args = ['-c', file, '-a', '127.0.0.1', '-p', String(port)];
+    const server = new NatsServer(port, '', false, { args, env });
+    args.push('-sd', join(server.#folder, 'store'));
     await server.restart();
     return server;
   }
@@ -61,8 +88,10 @@ export class NatsServer {
 
   /** Resolves when it is ready. */
   async restart(): Promise<void> {
-    const child = spawn(binary as string, ['-c', this.#config], {
+    const { args, env } = this.#more;
+    const child = spawn(binary as string, args.length > 0 ? args : ['-c', this.#config], {
       stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...env },
     });
     this.#child = child;
     const lines: string[] = [];

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const cli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const ownCli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 export type WorkerOptions = {
   module: URL;
@@ -14,17 +14,21 @@ export type WorkerOptions = {
   slots?: number;
   task?: number;
   job?: string;
+  /** Of another copy of the package. */
+  cli?: string;
   env?: NodeJS.ProcessEnv;
 };
 
 export class NatsWorker {
   readonly child: ChildProcess;
   readonly events: Record<string, unknown>[] = [];
+  /** Lines of its stderr that are no events. */
+  readonly output: string[] = [];
   readonly #waiting: { event: string; resolve: (event: Record<string, unknown>) => void }[] = [];
   readonly #exited: Promise<unknown[]>;
 
   constructor(options: WorkerOptions) {
-    const { module, servers, cluster, slots = 1, task, job, env } = options;
+    const { module, servers, cluster, slots = 1, task, job, env, cli = ownCli } = options;
     const args = ['worker', '--json', '--module', fileURLToPath(module)];
     args.push('--servers', servers, '--cluster', cluster, '--slots', String(slots));
     if (task !== undefined) args.push('--task', String(task));
@@ -36,6 +40,7 @@ export class NatsWorker {
     this.#exited = once(this.child, 'exit');
     createInterface(this.child.stderr as NodeJS.ReadableStream).on('line', (line) => {
       if (!line.startsWith('{')) {
+        this.output.push(line);
         if (process.env['NATS_WORKER_OUTPUT'] !== undefined) process.stderr.write(`${line}\n`);
         return;
       }

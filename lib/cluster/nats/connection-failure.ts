@@ -144,6 +144,11 @@ const RULES: readonly Rule[] = [
     remedy: 'start nats-server with `--jetstream`; with several servers a majority has to run',
   },
   {
+    is: says(/connection was lost/),
+    cause: 'the server, or the network, has ended the connection',
+    remedy: 'it is made again as soon as that is possible; if it is not, see the server’s log',
+  },
+  {
     rung: 'nats',
     is: says(/TimeoutError|timeout/i),
     cause: 'the server does not answer in time: the host is silent, or the server hangs',

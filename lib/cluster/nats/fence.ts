@@ -113,5 +113,6 @@ function isNoBucket(error: unknown): boolean {
 
 /** The stream's last sequence is another than was expected. */
 function isConflict(error: unknown): boolean {
-  return (error as { code?: unknown } | null)?.code === 10071;
+  const code = (error as { code?: unknown } | null)?.code;
+  return code === 10071 || code === 10164; // which says the same, without the number
 }

@@ -33,6 +33,7 @@ import { AddressChecks } from './address-checks.ts';
 import { admit, type Refusal } from './admission.ts';
 import { Connection } from './connection.ts';
 import { type Explanation, explainFailure } from './connection-failure.ts';
+import type { NatsConnectionOptions } from './connection-options.ts';
 import { definitionOf } from './definition.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { type Task, Tasks, UNREGISTERED } from './expected.ts';
@@ -67,7 +68,7 @@ const HOLD_RETRY_MS = 1_000;
 const UNHEARD_MS = 2_000;
 const LONGEST_LOOK_MS = 2_000;
 const MAX_FRAME_BYTES = 256 * 1024;
-/** A message of the report has to be within the server's limit. */
+/** A report is a message, which the server limits. */
 const MAX_TOLD_TASKS = 1_000;
 /** The phase of a task whose node has missed a probe. */
 const SILENT = 'silent';
@@ -106,7 +107,7 @@ export class NatsEngine implements Engine {
   #nodesLost = 0;
   #connections = 0;
 
-  constructor(host: StrategyHost, strategy: NatsStrategy) {
+  constructor(host: StrategyHost, strategy: NatsStrategy, options: NatsConnectionOptions) {
     this.#host = host;
     this.#strategy = strategy;
     this.#dispatcher = new Dispatcher(host);
@@ -122,7 +123,7 @@ export class NatsEngine implements Engine {
     this.#awaitConnection();
     const name = `allstop ${strategy.cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
-    this.#connection = new Connection(name, inboxPrefix, strategy.connection, {
+    this.#connection = new Connection(name, inboxPrefix, options, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause) => this.#onDown(cause),
       onRefused: (error) => this.#onRefused(error),
@@ -328,20 +329,27 @@ export class NatsEngine implements Engine {
     listen(stop.call(this.#subjects, this.#run), ({ data }) => this.#onStopBroadcast(data));
     listen(who, ({ data }) => this.#onWho(data));
     listen(report, (message) => {
-      message.respond(json(this.#tell()));
+      const longest = nats.info?.max_payload ?? MAX_FRAME_BYTES;
+      let bytes = json(this.#tell(MAX_TOLD_TASKS));
+      for (let count = MAX_TOLD_TASKS; bytes.byteLength > longest && count > 0; ) {
+        count = Math.floor(count / 2);
+        bytes = json(this.#tell(count));
+      }
+      message.respond(bytes);
     });
   }
 
   /** For a doctor: who blocks comes first. */
-  #tell(): CoordinatorReport {
+  #tell(count: number): CoordinatorReport {
     const { tasks, ...rest } = this.report();
     const ordered = [...tasks.filter(({ ready }) => !ready), ...tasks.filter(({ ready }) => ready)];
-    const told = ordered.slice(0, MAX_TOLD_TASKS);
+    const told = ordered.slice(0, count);
     return {
       run: this.#run,
       report: { ...rest, tasks: told },
       leftOff: tasks.length - told.length,
       turnedAway: this.#turnedAway.all,
+      dropped: this.#dropped,
     };
   }
 
@@ -714,7 +722,7 @@ export class NatsEngine implements Engine {
     if (this.#dropped > 1) return;
     process.emitWarning(
       `The cluster '${this.#strategy.cluster}' has received ${what} that is malformed, and ` +
-        'dropped it. It will drop others without a word: see stats()',
+        'dropped it, as it will others without a word: `allstop doctor` tells how many',
       { code: 'ALLSTOP_MALFORMED_MESSAGE' },
     );
   }

@@ -52,6 +52,7 @@ export class NatsStrategy implements Strategy {
   readonly minWorkers: number;
   readonly unavailableAfterMs: number;
   readonly replicas: number;
+  /** There are credentials in it: nobody who prints the strategy sees them. */
   readonly #connection: NatsConnectionOptions;
 
   /**
@@ -89,13 +90,8 @@ export class NatsStrategy implements Strategy {
     this.#connection = checkConnectionOptions(given);
   }
 
-  /** Not seen by who prints the strategy: there are credentials in it. @internal */
-  get connection(): NatsConnectionOptions {
-    return this.#connection;
-  }
-
   /** @internal */
   connect(host: StrategyHost): Engine {
-    return new NatsEngine(host, this);
+    return new NatsEngine(host, this, this.#connection);
   }
 }

@@ -156,6 +156,7 @@ export class ClusterNode {
       freeMemory: freemem(),
       cores: availableParallelism(),
       ...(this.#current !== undefined && { session: this.#current.id }),
+      ...(this.#malformed > 0 && { dropped: this.#malformed }),
     };
   }
 

@@ -38,6 +38,8 @@ export type NodeInfo = {
   cores: number;
   /** The session that it is in. */
   session?: string;
+  /** So many messages that were none it has dropped. */
+  dropped?: number;
 };
 
 export type Who = { kind: 'who'; run: string; token: number };
@@ -73,6 +75,8 @@ export type CoordinatorReport = {
   report: ReadinessReport;
   leftOff: number;
   turnedAway: TurnedAway[];
+  /** So many messages that were none it has dropped. */
+  dropped: number;
 };
 
 export type ToNode =
@@ -250,7 +254,7 @@ const isName = (value: unknown): boolean => isText(value) && /^[A-Za-z0-9_-]{1,6
 function isInfo(value: unknown): value is NodeInfo {
   if (!isObject(value)) return false;
   const { protocol, node, job, task, slots, definition, host, addresses, pid, session } = value;
-  const { version, runtime, freeMemory, cores } = value;
+  const { version, runtime, freeMemory, cores, dropped } = value;
   return (
     isCount(protocol) &&
     isName(node) &&
@@ -259,7 +263,8 @@ function isInfo(value: unknown): value is NodeInfo {
     [slots, pid, freeMemory, cores].every(isCount) &&
     [definition, host, version, runtime].every(isText) &&
     isListOf(isText, addresses) &&
-    isMaybe(isName, session)
+    isMaybe(isName, session) &&
+    isMaybe(isCount, dropped)
   );
 }
 
@@ -315,8 +320,8 @@ export function parseProbeAnswer(bytes: Uint8Array): ProbeAnswer | undefined {
 export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
   const value = parse(bytes);
   if (value === undefined) return undefined;
-  const { run, report, leftOff, turnedAway } = value;
-  if (!isName(run) || !isCount(leftOff) || !isObject(report)) return undefined;
+  const { run, report, leftOff, turnedAway, dropped } = value;
+  if (!isName(run) || ![leftOff, dropped].every(isCount) || !isObject(report)) return undefined;
   const { ready, engine, tasks } = report;
   const isReport =
     typeof ready === 'boolean' &&

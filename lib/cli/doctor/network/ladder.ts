@@ -13,6 +13,7 @@ import {
 } from '../../../cluster/nats/greeting.ts';
 import { dial, lookUp, splitAddress } from '../../../cluster/nats/reach.ts';
 import type { Check } from '../check.ts';
+import { Refusals } from './refusals.ts';
 
 /** In their order. `nats`: whether it is a NATS server that answers there. */
 export const LADDER = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'] as const;
@@ -79,7 +80,7 @@ export async function climb(
     try {
       await step(
         'jetstream',
-        () => askJetStream(nats),
+        () => new Refusals(nats).rule(askJetStream(nats)),
         () => 'it answers',
       );
     } catch (error) {

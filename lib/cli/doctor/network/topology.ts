@@ -18,6 +18,7 @@ import {
 import type { ReadinessReport, TaskReadiness } from '../../../cluster/strategy.ts';
 import type { Check } from '../check.ts';
 import { ago } from './ago.ts';
+import { Refusals } from './refusals.ts';
 
 const HOLDER_MS = 1_500;
 /** For the first answer; then for another. */
@@ -31,14 +32,17 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   let holder: Run | undefined;
   let reports: CoordinatorReport[];
   let nodes: NodeInfo[];
+  const refusals = new Refusals(nats);
   try {
-    holder = await holderOf(nats, cluster, HOLDER_MS);
+    holder = await refusals.rule(holderOf(nats, cluster, HOLDER_MS));
     // Nobody's run, and older than all: nobody gives way to it.
     const who = json({ kind: 'who', run: 'doctor', token: 0 });
-    [reports, nodes] = await Promise.all([
-      ask(nats, subjects.report, json({}), parseReport),
-      ask(nats, subjects.who, who, (data) => parseControl(data, 'hello')?.info),
-    ]);
+    [reports, nodes] = await refusals.rule(
+      Promise.all([
+        ask(nats, subjects.report, json({}), parseReport),
+        ask(nats, subjects.who, who, (data) => parseControl(data, 'hello')?.info),
+      ]),
+    );
   } catch (error) {
     const why = explainFailure(error);
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
@@ -122,7 +126,7 @@ function coordinatorCheck(
   const { phase, cause, remedy } = told.report.engine;
   const others = older === 0 ? '' : `; ${older} that it has taken over from still run`;
   const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
-  const detail = `${who}: ${phase}${leftOff}${others}`;
+  const detail = `${who}: ${phase}${leftOff}${others}${malformed(told.dropped)}`;
   if (phase === 'ready') return { ...check, ok: true, detail };
   return {
     ...check,
@@ -133,6 +137,10 @@ function coordinatorCheck(
   };
 }
 
+/** Somebody sends what nobody should: worth knowing, but nothing blocks. */
+const malformed = (dropped = 0): string =>
+  dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;
+
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const { job, task: index, address, host, pid, phase, since, ready, cause, remedy } = task;
   const where = host === undefined ? address : `${host} (pid ${pid})`;
@@ -142,7 +150,9 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
     target: `${job}:${index}`,
     detail: where === undefined ? state : `${where}, ${state}`,
   };
-  const isThere = nodes.some((node) => isSame(task, node));
+  const there = nodes.find((node) => isSame(task, node));
+  const isThere = there !== undefined;
+  check.detail += malformed(there?.dropped);
   if (ready && isThere) return { ...check, ok: true };
   if (ready || (!isThere && host !== undefined && phase !== 'lost' && phase !== 'failed')) {
     return {

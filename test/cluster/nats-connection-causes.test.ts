@@ -1,0 +1,344 @@
+// What keeps a coordinator from its servers, each of it brought about for real: `ready()` and
+// `allstop doctor` both name it, and what to do.
+
+import { once } from 'node:events';
+import { createServer as createWebServer } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createUser } from '@nats-io/nkeys';
+import { ClusterCoordinator } from 'allstop/cluster';
+import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Certificates } from '../support/certificates.ts';
+import { diagnose, doctor, problemsOf } from '../support/nats-doctor.ts';
+import { freePort, NatsServer } from '../support/nats-server.ts';
+import { whyNotReady } from '../support/not-ready.ts';
+
+const module = new URL('../fixtures/cluster-nats-tasks.mjs', import.meta.url);
+const LADDER = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'];
+const SECRET = 'correct-horse-battery';
+
+let certificates: Certificates;
+const ending: (() => unknown)[] = [];
+
+beforeAll(() => {
+  certificates = new Certificates();
+});
+afterAll(() => certificates.remove());
+afterEach(async () => {
+  for (const end of ending.splice(0).toReversed()) await end();
+});
+
+type Options = Omit<NatsStrategyOptions, 'module' | 'servers' | 'cluster'>;
+
+function start(servers: string, options: Options = {}): ClusterCoordinator {
+  const cluster = new ClusterCoordinator(
+    new NatsStrategy({ module, servers, cluster: 'causes', ...options }),
+  );
+  ending.push(() => cluster.close());
+  return cluster;
+}
+
+/** A server of that kind, on the loopback; its address. */
+async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  ending.push(() => server.close());
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function nats(config = '', options = {}): Promise<string> {
+  const server = await NatsServer.start(config, options);
+  ending.push(() => server.close());
+  return server.address;
+}
+
+const user = `authorization { user: app, password: "${SECRET}" }`;
+const nkeyOf = (): [seed: string, config: string] => {
+  const pair = createUser();
+  const config = `authorization { users: [ { nkey: ${pair.getPublicKey()} } ] }`;
+  return [new TextDecoder().decode(pair.getSeed()), config];
+};
+
+type Case = {
+  servers: () => Promise<string> | string;
+  /** Given to the strategy, and to the doctor by its environment. */
+  options?: () => Options;
+  env?: () => NodeJS.ProcessEnv;
+  rung: string;
+  cause: RegExp;
+  remedy: RegExp;
+};
+
+const cases: Record<string, Case> = {
+  'a name that nobody knows': {
+    servers: () => 'no-such-host.invalid:4222',
+    rung: 'dns',
+    cause: /name of the server is unknown \(DNS\).*ENOTFOUND no-such-host\.invalid/,
+    remedy: /check the name/,
+  },
+  'a port where nobody listens': {
+    servers: async () => `127.0.0.1:${await freePort()}`,
+    rung: 'tcp',
+    cause: /refuses connections.*ECONNREFUSED/,
+    remedy: /start nats-server there/,
+  },
+  'a host that accepts, and never speaks': {
+    servers: () => {
+      const server = createServer((socket) => socket.resume().on('error', () => {}));
+      return listen(server);
+    },
+    rung: 'nats',
+    cause: /the host is silent, or the server hangs/,
+    remedy: /firewalls/,
+  },
+  'a host that hangs up': {
+    servers: () => listen(createServer((socket) => socket.destroy())),
+    rung: 'nats',
+    cause: /ends the connection at once/,
+    remedy: /check the port/,
+  },
+  'a web server': {
+    servers: () => listen(createWebServer()),
+    rung: 'nats',
+    cause: /no NATS server.*HTTP\/1\.1 400/,
+    remedy: /check the port/,
+  },
+  'another service': {
+    servers: () => listen(createServer((socket) => socket.end('220 mail ESMTP\r\n'))),
+    rung: 'nats',
+    cause: /no NATS server.*220 mail ESMTP/,
+    remedy: /check the port/,
+  },
+  'TLS that is not there': {
+    servers: async () => `tls://${await nats()}`,
+    rung: 'tls',
+    cause: /has no TLS, and it was asked for/,
+    remedy: /leave `tls` and tls:\/\/ out/,
+  },
+  'TLS that was not asked for, of an unknown authority': {
+    servers: () => nats(certificates.config()),
+    rung: 'tls',
+    cause: /certificate of the server is not trusted/,
+    remedy: /tls\.caFile/,
+  },
+  'a certificate of an unknown authority': {
+    servers: async () => `tls://${await nats(certificates.config())}`,
+    rung: 'tls',
+    cause: /certificate of the server is not trusted/,
+    remedy: /tls\.caFile/,
+  },
+  'a certificate for another name': {
+    servers: () => {
+      certificates.make('other', 'DNS:elsewhere.invalid');
+      return nats(certificates.config('other'));
+    },
+    options: () => ({ tls: { caFile: certificates.path('ca.pem') } }),
+    env: () => ({ ALLSTOP_NATS_CA_FILE: certificates.path('ca.pem') }),
+    rung: 'tls',
+    cause: /certificate of the server is not trusted.*elsewhere\.invalid/,
+    remedy: /names and dates/,
+  },
+  'an authority whose file is missing': {
+    servers: () => nats(certificates.config()),
+    options: () => ({ tls: { caFile: certificates.path('none.pem') } }),
+    env: () => ({ ALLSTOP_NATS_CA_FILE: certificates.path('none.pem') }),
+    rung: 'tls',
+    cause: /none\.pem doesn't exist/,
+    remedy: /files of `tls`/,
+  },
+  'a server that wants a certificate': {
+    servers: () => {
+      const more = `ca_file: "${certificates.path('ca.pem')}", verify: true`;
+      return nats(certificates.config('server', more));
+    },
+    options: () => ({ tls: { caFile: certificates.path('ca.pem') } }),
+    env: () => ({ ALLSTOP_NATS_CA_FILE: certificates.path('ca.pem') }),
+    rung: 'tls',
+    cause: /wants a certificate of the client/,
+    remedy: /tls\.certFile/,
+  },
+  'no credentials': {
+    servers: () => nats(user),
+    rung: 'auth',
+    cause: /does not accept the credentials/,
+    remedy: /which of them the server wants/,
+  },
+  'a wrong password': {
+    servers: () => nats(user),
+    options: () => ({ user: 'app', pass: `${SECRET}-not` }),
+    env: () => ({ ALLSTOP_NATS_USER: 'app', ALLSTOP_NATS_PASS: `${SECRET}-not` }),
+    rung: 'auth',
+    cause: /does not accept the credentials/,
+    remedy: /check user and password/,
+  },
+  'a wrong token': {
+    servers: () => nats(`authorization { token: "${SECRET}" }`),
+    options: () => ({ token: `${SECRET}-not` }),
+    env: () => ({ ALLSTOP_NATS_TOKEN: `${SECRET}-not` }),
+    rung: 'auth',
+    cause: /does not accept the credentials/,
+    remedy: /token/,
+  },
+  'a wrong nkey': (() => {
+    const [seed] = nkeyOf();
+    return {
+      servers: () => nats(nkeyOf()[1]),
+      options: () => ({ nkey: seed }),
+      env: () => ({ ALLSTOP_NATS_NKEY: seed }),
+      rung: 'auth',
+      cause: /does not accept the credentials/,
+      remedy: /nkey/,
+    };
+  })(),
+  'an nkey that is none': {
+    servers: () => nats(nkeyOf()[1]),
+    options: () => ({ nkey: `SU${SECRET}` }),
+    env: () => ({ ALLSTOP_NATS_NKEY: `SU${SECRET}` }),
+    rung: 'auth',
+    cause: /nkey or the credentials file is none/,
+    remedy: /seed of an nkey/,
+  },
+  'a server without JetStream': {
+    servers: () => nats('', { jetstream: false }),
+    rung: 'jetstream',
+    cause: /has no JetStream/,
+    remedy: /--jetstream/,
+  },
+  'an account without JetStream': {
+    servers: () =>
+      nats(`accounts {
+        A { jetstream: enabled, users: [ { user: a, password: a } ] }
+        B { users: [ { user: app, password: "${SECRET}" } ] }
+      }`),
+    options: () => ({ user: 'app', pass: SECRET }),
+    env: () => ({ ALLSTOP_NATS_USER: 'app', ALLSTOP_NATS_PASS: SECRET }),
+    rung: 'jetstream',
+    cause: /no JetStream, or not for this account/,
+    remedy: /for the account/,
+  },
+};
+
+describe.each(Object.entries(cases))('%s', (_, { servers: serve, options, env, ...expected }) => {
+  const { rung, cause, remedy } = expected;
+
+  it('is named by ready() and by doctor, without a secret', async () => {
+    const servers = await serve();
+    const cluster = start(servers, options?.());
+    const phase = rung === 'jetstream' ? 'jetstream' : 'connecting';
+    const [error, found] = await Promise.all([
+      whyNotReady(cluster, ({ engine }) => engine.cause !== undefined),
+      diagnose(servers, 'causes', env?.()),
+    ]);
+    const { report, message } = error as unknown as { report: any; message: string };
+    expect(report).toMatchObject({ ready: false, engine: { phase } });
+    expect(report.engine.cause).toMatch(cause);
+    expect(report.engine.remedy).toMatch(remedy);
+    expect(message).toContain(
+      `the engine, ${phase}: ${report.engine.cause}. What to do: ${report.engine.remedy}`,
+    );
+
+    expect(found).toMatchObject({ status: 1, ok: false });
+    const [problem, ...others] = problemsOf(found);
+    expect(others).toEqual([]);
+    expect(problem).toMatchObject({ name: rung, target: servers.replace('tls://', '') });
+    expect(problem?.cause).toMatch(cause);
+    expect(problem?.remedy).toMatch(remedy);
+    const passed = found.checks.filter(({ name, ok }) => ok && LADDER.includes(name));
+    expect(passed.map(({ name }) => name)).toEqual(LADDER.slice(0, LADDER.indexOf(rung)));
+
+    for (const text of [message, JSON.stringify(found)]) expect(text).not.toContain(SECRET);
+  });
+});
+
+describe('the way in that the server wants', () => {
+  const [seed, nkeyConfig] = nkeyOf();
+  it.each([
+    ['user and password', user, { ALLSTOP_NATS_USER: 'app', ALLSTOP_NATS_PASS: SECRET }],
+    ['a token', `authorization { token: "${SECRET}" }`, { ALLSTOP_NATS_TOKEN: SECRET }],
+    ['an nkey', nkeyConfig, { ALLSTOP_NATS_NKEY: seed }],
+  ])('by %s: doctor gets in', async (_, config, env) => {
+    const found = await diagnose(await nats(config), undefined, env);
+    expect(found).toMatchObject({ status: 0, ok: true });
+    expect(JSON.stringify(found)).not.toContain(Object.values(env).at(-1));
+  });
+
+  it('by TLS, asked for or not', async () => {
+    const address = await nats(certificates.config());
+    const env = { ALLSTOP_NATS_CA_FILE: certificates.path('ca.pem') };
+    for (const servers of [address, `tls://${address}`]) {
+      expect(await diagnose(servers, undefined, env)).toMatchObject({ status: 0, ok: true });
+    }
+    const cluster = start(`tls://${address}`, {
+      minWorkers: 0,
+      tls: { caFile: env.ALLSTOP_NATS_CA_FILE },
+    });
+    await cluster.ready();
+  });
+});
+
+it('credentials that are changed while it runs are the cause from then on', async () => {
+  const server = await NatsServer.start(user);
+  ending.push(() => server.close());
+  const cluster = start(server.address, { user: 'app', pass: SECRET, minWorkers: 0 });
+  await cluster.ready();
+  server.reconfigure('authorization { user: app, password: "another" }');
+  const error = await whyNotReady(cluster, ({ engine }) => /credentials/.test(engine.cause ?? ''));
+  expect(error.message).toMatch(/connecting: the server does not accept the credentials/);
+  server.reconfigure(user);
+  await cluster.ready();
+});
+
+it('a server that goes away is the cause, and later its host', async () => {
+  const server = await NatsServer.start();
+  ending.push(() => server.close());
+  const cluster = start(server.address, { minWorkers: 0 });
+  await cluster.ready();
+  await server.kill();
+  const error = await whyNotReady(cluster, ({ engine }) => /REFUSED/.test(engine.cause ?? ''));
+  expect(error.message).toMatch(/connecting: the host refuses connections/);
+  await server.restart();
+  await cluster.ready();
+});
+
+it('of several servers doctor names the one that is wrong, and the cluster works', async () => {
+  const [good, bad] = [await nats(), `127.0.0.1:${await freePort()}`];
+  const cluster = start(`${bad},${good}`, { minWorkers: 0 });
+  await cluster.ready();
+  const { status, stdout, stderr } = await doctor([
+    '--servers',
+    `${bad},${good}`,
+    '--cluster',
+    'causes',
+  ]);
+  expect({ status, stderr }).toEqual({ status: 1, stderr: '' });
+  expect(stdout).toMatch(new RegExp(`^${bad} +ok +NOT OK +- +- +- +-$`, 'm'));
+  expect(stdout).toMatch(new RegExp(`^${good} +ok +ok +ok +ok +ok +ok$`, 'm'));
+  expect(stdout).toMatch(
+    /^coordinator +causes +ok +\S+ \(pid \d+\), which began \d+ s ago: ready$/m,
+  );
+  expect(stdout).toMatch(
+    new RegExp(`What blocks:\\n1\\. tcp ${bad}\\n {3}cause: {2}.*\\n {3}remedy: .*\\n$`),
+  );
+  expect(stdout).not.toContain('\u001B');
+});
+
+describe('doctor, called wrongly', () => {
+  it.each([
+    ['credentials on the command line', ['--servers', `nats://app:${SECRET}@127.0.0.1`]],
+    ['a cluster without servers', ['--cluster', 'causes']],
+    ['a cluster that cannot be one', ['--servers', '127.0.0.1', '--cluster', 'a.b']],
+    ['an address that is none', ['--servers', 'http://127.0.0.1']],
+  ])('with %s', async (_, args) => {
+    const { status, stdout, stderr } = await doctor(args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(/^allstop: /);
+    expect(stderr).not.toContain(SECRET);
+  });
+
+  it('with two ways to log in', async () => {
+    const env = { ALLSTOP_NATS_USER: 'app', ALLSTOP_NATS_TOKEN: SECRET };
+    const { status, stderr } = await doctor(['--servers', '127.0.0.1'], env);
+    expect(status).toBe(2);
+    expect(stderr).not.toContain(SECRET);
+  });
+});
