@@ -16,7 +16,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { debuglog } from 'node:util';
-import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import type { Msg, NatsConnection, RequestError, Subscription } from '@nats-io/transport-node';
 import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
 import { messageOf } from '../../thrown-value.ts';
 import { Timer } from '../../timer.ts';
@@ -64,7 +64,6 @@ const REJOIN_MS = 3_000;
 const HOLD_RETRY_MS = 1_000;
 /** A node has so long to say that something has ended when its time is over. */
 const UNHEARD_MS = 2_000;
-const LONGEST_LOOK_MS = 2_000;
 /** How much of a machine's memory a thread needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
 const MAX_FRAME_BYTES = 256 * 1024;
@@ -174,20 +173,19 @@ export class NatsEngine implements Engine {
    * A node makes what was cancelled end. One that cannot be reached, because we are not
    * connected, is not waited for any longer than one that can.
    */
-  #watchCancelled(): void {
-    const graceMs = this.#host.cancelGraceMs + UNHEARD_MS;
-    this.#cancelled ??= new Timer(Math.min(graceMs, LONGEST_LOOK_MS), () => {
+  #watchCancelled(inMs = this.#host.cancelGraceMs + UNHEARD_MS): void {
+    this.#cancelled ??= new Timer(inMs, () => {
       this.#cancelled = undefined;
+      const since = performance.now() - this.#host.cancelGraceMs - UNHEARD_MS;
       let isMore = false;
       for (const session of this.#sessions.values()) {
         const { toldAt } = session;
         if (toldAt === undefined) continue;
-        const isOverdue = performance.now() - toldAt >= graceMs;
-        if (isOverdue && this.#connection.nats === undefined) {
+        if (toldAt <= since && this.#connection.nats === undefined) {
           this.#lose(session, 'cannot be reached');
         } else isMore = true;
       }
-      if (isMore) this.#watchCancelled();
+      if (isMore) this.#watchCancelled(UNHEARD_MS);
     });
   }
 
@@ -489,8 +487,7 @@ export class NatsEngine implements Engine {
   #onFrame(subject: string, data: Uint8Array): void {
     const session = this.#sessions.get(subject.slice(subject.lastIndexOf('.') + 1));
     if (session === undefined) return; // it is over
-    session.missed = 0;
-    session.absentSince = undefined;
+    session.heard();
     if (!session.link.receive(data)) this.#drop('a frame');
   }
 
@@ -594,8 +591,7 @@ export class NatsEngine implements Engine {
       this.#drop('an answer');
       return;
     }
-    session.missed = 0;
-    session.absentSince = undefined;
+    session.heard();
     if (answer.token > (this.#fence.token as number)) this.#fail(takenOver(this.#strategy.cluster));
     else if (session.isConfirmed && answer.session !== session.id) {
       this.#lose(session, 'has left its session');
@@ -607,8 +603,8 @@ export class NatsEngine implements Engine {
     const now = performance.now();
     if (isNoResponders(error)) {
       session.absentSince ??= now;
-      const isAbsent = now - session.absentSince >= ABSENT_MS && now - this.#upSince > REJOIN_MS;
-      if (isAbsent) this.#lose(session, 'is gone');
+      const mayRejoin = session.heardAt < this.#upSince && now - this.#upSince < REJOIN_MS;
+      if (!mayRejoin && now - session.absentSince >= ABSENT_MS) this.#lose(session, 'is gone');
       return;
     }
     session.missed += 1;
@@ -731,6 +727,5 @@ function withHost(stop: StopMessage): StopMessage {
 }
 
 function isNoResponders(error: unknown): boolean {
-  const { cause, name } = (error ?? {}) as { cause?: { name?: unknown }; name?: unknown };
-  return name === 'NoRespondersError' || cause?.name === 'NoRespondersError';
+  return (error as Partial<RequestError> | null)?.isNoResponders?.() === true;
 }

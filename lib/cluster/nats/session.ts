@@ -55,6 +55,7 @@ export class Session {
   missed = 0;
   /** Nobody listens there, since then. */
   absentSince: number | undefined;
+  heardAt: number = performance.now();
   isProbed = false;
   probedAt = 0;
   /** What is asked back, until it has come. */
@@ -76,6 +77,13 @@ export class Session {
     this.#host = host;
     this.#listener = listener;
     this.link = new Link({ ...link, onMessage: (bytes) => this.#receive(bytes) });
+  }
+
+  /** It is there. */
+  heard(): void {
+    this.missed = 0;
+    this.absentSince = undefined;
+    this.heardAt = performance.now();
   }
 
   get running(): number {
