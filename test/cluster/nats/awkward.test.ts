@@ -120,6 +120,11 @@ describe('a worker', () => {
     expect(await first.fetch()).toEqual({ value: 0, done: false });
     await scene.workers[0]?.kill();
     await eventually(() => stateOf(cluster) === 'lost');
+    // Not only silent: nobody listens there.
+    const lost = { phase: 'lost', cause: expect.stringContaining('is gone') };
+    await expect(cluster.ready({ timeoutMs: 1 })).rejects.toMatchObject({
+      report: { tasks: [lost] },
+    });
     const value = await cluster.schedule('square', [3]);
     const next = await cluster.schedule('next', [iterator]);
     scene.spawn({ task: 0 });
