@@ -111,6 +111,29 @@ describe('a worker', () => {
     expect(cluster.workers).toMatchObject([{ restarts: 0, completed: 1 }]);
   }, 30_000);
 
+  it('that is busy gives what waits behind to one that is not', async () => {
+    scene = await NatsScene.open();
+    const cluster = await scene.start(1);
+    await cluster.schedule('holdMaybe', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    const wasShort = await Promise.all(
+      Array.from({ length: 500 }, () => cluster.schedule('holdMaybe')),
+    );
+    visit.pass();
+    await cluster.fetch(wasShort);
+    const long = await cluster.schedule('holdMaybe', [visits.path, 'b']);
+    const behind = await Promise.all(
+      Array.from({ length: 50 }, () => cluster.schedule('holdMaybe')),
+    );
+    const holding = await visits.next('b');
+    await eventually(() => cluster.workers[0]?.running === 51);
+    scene.spawn({ task: 1 });
+    await cluster.fetch(behind);
+    expect(long.state).toBe('pending');
+    holding.pass();
+    await cluster.join();
+  });
+
   it('that takes the place of another makes its data sets before it takes work', async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
@@ -134,6 +157,16 @@ describe('a worker', () => {
     making.pass();
     expect(await value.fetch()).toBe(9);
     expect(await next.fetch()).toEqual({ value: 0, done: false }); // it begins anew
+  });
+
+  it('that cannot import the module is not tried again and again', async () => {
+    scene = await NatsScene.open();
+    const cluster = await scene.start(1);
+    const broken = scene.spawn({ task: 1, env: { ALLSTOP_TEST_BROKEN: '1' } });
+    await broken.next('session-over');
+    await works(cluster);
+    expect(cluster.workers).toMatchObject([{ task: 0 }, { task: 1, state: 'lost', restarts: 1 }]);
+    expect(broken.events.filter(({ event }) => event === 'session')).toHaveLength(1);
   });
 
   it('that is a parameter server and is lost is the end', async () => {
