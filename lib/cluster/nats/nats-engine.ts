@@ -577,6 +577,9 @@ export class NatsEngine implements Engine {
       });
       this.#onProbeAnswer(session, answer.data);
     } catch (error) {
+      const isDoubtful = !isNoResponders(error) && session.missed + 1 >= MAX_MISSED;
+      // It may be the server that is silent: then nobody is lost, and we are soon disconnected.
+      if (isDoubtful && !(await answers(nats))) return;
       if (this.#isOver || this.#connection.nats !== nats) return;
       this.#onNoAnswer(session, error);
     } finally {
@@ -724,6 +727,21 @@ function stateOf({ session, phase }: Task): WorkerInfo['state'] {
 function withHost(stop: StopMessage): StopMessage {
   const { requester } = stop;
   return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
+}
+
+/** Whether the server does, in time. */
+async function answers(nats: NatsConnection): Promise<boolean> {
+  let timer: Timer | undefined;
+  const tooLate = new Promise<boolean>((resolve) => {
+    timer = new Timer(PROBE_TIMEOUT_MS, () => resolve(false));
+  });
+  const flushed = nats.flush().then(
+    () => true,
+    () => false,
+  );
+  const isThere = await Promise.race([flushed, tooLate]);
+  timer?.clear();
+  return isThere;
 }
 
 function isNoResponders(error: unknown): boolean {

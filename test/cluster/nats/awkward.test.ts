@@ -13,7 +13,7 @@ import { startScript } from '../../support/run-script.ts';
 import { type Visit, Visits } from '../../support/visits.ts';
 
 /** Longer than a worker may be silent (3 s); `npm run test:soak`: longer than anything. */
-const COMPUTE_MS = process.env['ALLSTOP_SOAK'] === undefined ? 4_500 : 10_000;
+const COMPUTE_MS = process.env['ALLSTOP_SOAK'] === undefined ? 4_000 : 10_000;
 const MB = 1024 * 1024;
 
 const failedPrecondition = { code: 'ERR_ALLSTOP_FAILED_PRECONDITION' };

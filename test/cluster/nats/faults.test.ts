@@ -190,6 +190,22 @@ describe('a worker that is silent', () => {
   });
 });
 
+it('a server that hangs is no fault of the workers', async () => {
+  scene = await NatsScene.open();
+  const visits = await Visits.open();
+  const cluster = await scene.start(1);
+  const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+  const visit = await visits.next('a');
+  const down = (scene.workers[0] as NatsWorker).next('disconnected');
+  await scene.server.kill('SIGSTOP');
+  await down; // a worker has noticed, after more than three seconds
+  visit.pass();
+  await scene.server.kill('SIGCONT');
+  expect(await value.fetch()).toMatchObject({ attempt: 1 });
+  expect(cluster.workers).toMatchObject([{ restarts: 0, completed: 1 }]);
+  await visits.close();
+});
+
 describe('servers that stay away', () => {
   it('are an UnavailableError of every call, and of every value that is awaited', async () => {
     scene = await NatsScene.open();
