@@ -10,12 +10,15 @@ export class TcpProxy {
   #isBlackHole = false;
   /** Both ways. */
   latencyMs = 0;
+  /** The next message from the server with this in it is lost. */
+  loseNext: string | undefined;
 
   private constructor(target: number) {
     this.#server = createServer((near) => {
       const far = connect(target, '127.0.0.1');
-      this.#join(near, far);
-      this.#join(far, near);
+      const messages = new NatsMessages();
+      this.#join(near, far, (data) => [data]);
+      this.#join(far, near, (data) => messages.split(data));
     });
   }
 
@@ -47,18 +50,48 @@ export class TcpProxy {
     await once(this.#server, 'close');
   }
 
-  #join(from: Socket, to: Socket): void {
+  #join(from: Socket, to: Socket, split: (data: Buffer) => Buffer[]): void {
     this.#sockets.add(from);
     from.setNoDelay(true);
-    from.on('data', (data) => {
-      if (this.#isBlackHole) return;
-      if (this.latencyMs === 0) to.write(data);
-      else setTimeout(() => to.write(data), this.latencyMs);
+    from.on('data', (data: Buffer) => {
+      for (const part of split(data)) {
+        if (this.#isBlackHole || this.#isLost(part)) continue;
+        if (this.latencyMs === 0) to.write(part);
+        else setTimeout(() => to.write(part), this.latencyMs);
+      }
     });
     from.on('error', () => {});
     from.on('close', () => {
       this.#sockets.delete(from);
       if (!this.#isBlackHole) to.destroy();
     });
+  }
+
+  #isLost(part: Buffer): boolean {
+    if (this.loseNext === undefined || !part.includes(this.loseNext)) return false;
+    this.loseNext = undefined;
+    return true;
+  }
+}
+
+/** What a server sends, cut at the ends of its messages. */
+class NatsMessages {
+  #rest: Buffer = Buffer.alloc(0);
+
+  split(data: Buffer): Buffer[] {
+    const parts: Buffer[] = [];
+    let rest = Buffer.concat([this.#rest, data]);
+    for (;;) {
+      const line = rest.indexOf('\r\n');
+      if (line === -1) break;
+      const words = rest.toString('latin1', 0, line).split(' ');
+      const isMessage = words[0] === 'MSG' || words[0] === 'HMSG';
+      const length = line + 2 + (isMessage ? Number(words.at(-1)) + 2 : 0);
+      if (rest.length < length) break;
+      parts.push(rest.subarray(0, length));
+      rest = rest.subarray(length);
+    }
+    this.#rest = rest;
+    return parts;
   }
 }

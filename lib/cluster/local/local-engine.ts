@@ -133,6 +133,11 @@ export class LocalEngine implements Engine {
     for (const slot of this.#slots) if (slot.cancel(closure, cancellation)) return;
   }
 
+  /** Whether it was not started, and now never will be. */
+  revoke(closure: Closure): boolean {
+    return this.#slots.some((slot) => slot.revoke(closure));
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#clearRestarts();

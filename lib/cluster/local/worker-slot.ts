@@ -212,12 +212,23 @@ export class WorkerSlot {
     }
   }
 
+  /** Whether it was not started, and now never will be. */
+  revoke(closure: Closure): boolean {
+    const sent = this.#sent.get(closure.id);
+    const channel = this.#channel;
+    if (sent === undefined || channel === undefined || !channel.isShared) return false;
+    const { id } = closure;
+    if (Atomics.compareExchange(channel.words, sent.word, id, 0) !== id) return false;
+    this.#forget(id);
+    return true;
+  }
+
   /** Takes back what was not started, the last first; `few`: at most so many. */
   takeBack(few: number): Closure[] {
     const back: Closure[] = [];
     for (const { closure } of [...this.#sent.values()].toReversed()) {
       if (back.length === few) break;
-      if (!closure.isMoved && this.#revoke(closure)) back.push(closure);
+      if (!closure.isMoved && this.revoke(closure)) back.push(closure);
     }
     return back;
   }
@@ -226,7 +237,7 @@ export class WorkerSlot {
   cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
     const sent = this.#sent.get(closure.id);
     if (sent === undefined) return false;
-    if (this.#revoke(closure)) {
+    if (this.revoke(closure)) {
       this.#host.lost(closure, false);
       return true;
     }
@@ -307,17 +318,6 @@ export class WorkerSlot {
     } catch {
       // It is ending; `onGone` follows.
     }
-  }
-
-  /** Whether it was not started, and now never will be. */
-  #revoke(closure: Closure): boolean {
-    const sent = this.#sent.get(closure.id);
-    const channel = this.#channel;
-    if (sent === undefined || channel === undefined || !channel.isShared) return false;
-    const { id } = closure;
-    if (Atomics.compareExchange(channel.words, sent.word, id, 0) !== id) return false;
-    this.#forget(id);
-    return true;
   }
 
   #forget(id: number): Sent | undefined {

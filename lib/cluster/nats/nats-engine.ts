@@ -66,7 +66,6 @@ const REJOIN_MS = 3_000;
 const HOLD_RETRY_MS = 1_000;
 /** A node has so long to say that something has ended when its time is over. */
 const UNHEARD_MS = 2_000;
-const LONGEST_LOOK_MS = 2_000;
 const MAX_FRAME_BYTES = 256 * 1024;
 /** A report is a message, which the server limits. */
 const MAX_TOLD_TASKS = 1_000;
@@ -200,20 +199,19 @@ export class NatsEngine implements Engine {
    * A node makes what was cancelled end. One that cannot be reached, because we are not
    * connected, is not waited for any longer than one that can.
    */
-  #watchCancelled(): void {
-    const graceMs = this.#host.cancelGraceMs + UNHEARD_MS;
-    this.#cancelled ??= new Timer(Math.min(graceMs, LONGEST_LOOK_MS), () => {
+  #watchCancelled(inMs = this.#host.cancelGraceMs + UNHEARD_MS): void {
+    this.#cancelled ??= new Timer(inMs, () => {
       this.#cancelled = undefined;
+      const since = performance.now() - this.#host.cancelGraceMs - UNHEARD_MS;
       let isMore = false;
       for (const session of this.#sessions.values()) {
         const { toldAt } = session;
         if (toldAt === undefined) continue;
-        const isOverdue = performance.now() - toldAt >= graceMs;
-        if (isOverdue && this.#connection.nats === undefined) {
+        if (toldAt <= since && this.#connection.nats === undefined) {
           this.#lose(session, 'cannot be reached');
         } else isMore = true;
       }
-      if (isMore) this.#watchCancelled();
+      if (isMore) this.#watchCancelled(UNHEARD_MS);
     });
   }
 
@@ -539,9 +537,9 @@ export class NatsEngine implements Engine {
 
   /** A sign of life. */
   #onHeard(session: Session): void {
-    if (session.missed === 0 && session.absentSince === undefined) return;
-    session.missed = 0;
-    session.absentSince = undefined;
+    const wasMissed = session.missed > 0;
+    session.heard();
+    if (!wasMissed) return;
     const task = this.#taskOf(session);
     if (task.phase === SILENT) this.#onStatus(task, session, session.status);
   }
@@ -643,6 +641,9 @@ export class NatsEngine implements Engine {
       });
       this.#onProbeAnswer(session, answer.data);
     } catch (error) {
+      const isDoubtful = !isNoResponders(error) && session.missed + 1 >= MAX_MISSED;
+      // It may be the server that is silent: then nobody is lost, and we are soon disconnected.
+      if (isDoubtful && !(await answers(nats))) return;
       if (this.#isOver || this.#connection.nats !== nats) return;
       this.#onNoAnswer(session, error);
     } finally {
@@ -669,8 +670,8 @@ export class NatsEngine implements Engine {
     const now = performance.now();
     if (isNoResponders(error)) {
       session.absentSince ??= now;
-      const isAbsent = now - session.absentSince >= ABSENT_MS && now - this.#upSince > REJOIN_MS;
-      if (isAbsent) this.#lose(session, 'is gone');
+      const mayRejoin = session.heardAt < this.#upSince && now - this.#upSince < REJOIN_MS;
+      if (!mayRejoin && now - session.absentSince >= ABSENT_MS) this.#lose(session, 'is gone');
       return;
     }
     session.missed += 1;
@@ -737,6 +738,21 @@ function stateOf({ session, phase }: Task): WorkerInfo['state'] {
 function withHost(stop: StopMessage): StopMessage {
   const { requester } = stop;
   return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
+}
+
+/** Whether the server does, in time. */
+async function answers(nats: NatsConnection): Promise<boolean> {
+  let timer: Timer | undefined;
+  const tooLate = new Promise<boolean>((resolve) => {
+    timer = new Timer(PROBE_TIMEOUT_MS, () => resolve(false));
+  });
+  const flushed = nats.flush().then(
+    () => true,
+    () => false,
+  );
+  const isThere = await Promise.race([flushed, tooLate]);
+  timer?.clear();
+  return isThere;
 }
 
 function isNoResponders(error: unknown): boolean {

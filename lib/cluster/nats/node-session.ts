@@ -62,6 +62,8 @@ export class NodeSession implements StrategyHost {
   /** It has asked for a stop, and has no answer. */
   #unheardStop: StopMessage | undefined;
   #isOver = false;
+  /** No thread will live here. */
+  hasFailed = false;
 
   constructor(options: NodeSessionOptions) {
     this.#options = options;
@@ -177,6 +179,7 @@ export class NodeSession implements StrategyHost {
   }
 
   failed(error: Error): void {
+    this.hasFailed = true;
     queueMicrotask(() => {
       this.#post(['failed', encode(error).bytes]);
       this.#options.onFailed(error);
@@ -259,7 +262,8 @@ export class NodeSession implements StrategyHost {
 
   #giveBack(id: number): void {
     const closure = this.#closures.get(id);
-    if (closure === undefined || !this.#takeFromInbox(closure)) return;
+    if (closure === undefined) return;
+    if (!this.#takeFromInbox(closure) && this.#pool?.revoke(closure) !== true) return; // it runs
     this.#forget(closure);
     this.#post(['lost', id, false, null]);
   }

@@ -29,6 +29,8 @@ import {
 const log = debuglog('allstop');
 
 const HELLO_MS = 1_000;
+/** A module that cannot be imported is tried again, in case that its surroundings are mended. */
+const FAILED_MS = 5_000;
 /** A coordinator that has not asked for so long, while we are connected, is gone. */
 const SILENT_MS = 30_000;
 /** A coordinator lets a node go that has nothing to do; if it does not, it is gone itself. */
@@ -302,7 +304,10 @@ export class ClusterNode {
     this.#tell({ event: 'session-over', why });
     await current.session.close();
     this.#onLeft?.();
-    if (this.#connection.nats !== undefined) this.#sayHello();
+    if (this.#isLeaving || this.#current !== undefined) return;
+    const ms = current.session.hasFailed ? FAILED_MS : 0;
+    this.#hello?.clear();
+    this.#hello = new Timer(ms, () => this.#sayHello());
   }
 
   #watchSilence(): void {

@@ -59,6 +59,7 @@ export class Session {
   missed = 0;
   /** Nobody listens there, since then. */
   absentSince: number | undefined;
+  heardAt: number = performance.now();
   isProbed = false;
   probedAt = 0;
   /** What is asked back, until it has come. */
@@ -86,6 +87,13 @@ export class Session {
       `the worker ${job}:${task} (process ${pid} on ${machine})`,
       () => {},
     );
+  }
+
+  /** It is there. */
+  heard(): void {
+    this.missed = 0;
+    this.absentSince = undefined;
+    this.heardAt = performance.now();
   }
 
   get running(): number {

@@ -81,6 +81,8 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
         await scene.server.kill();
         await scene.server.restart();
       });
+      // That workers were away as long as we were is no fault of theirs.
+      expect(cluster.workers.map(({ restarts }) => restarts)).toEqual([0, 0, 0]);
     });
 
     it('though the server forgets all that it has stored', { timeout: TIMEOUT_MS }, async () => {
@@ -188,6 +190,22 @@ describe('a worker that is silent', () => {
     expect(completed(cluster)).toBe(1_001);
     await visits.close();
   });
+});
+
+it('a server that hangs is no fault of the workers', async () => {
+  scene = await NatsScene.open();
+  const visits = await Visits.open();
+  const cluster = await scene.start(1);
+  const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+  const visit = await visits.next('a');
+  const down = (scene.workers[0] as NatsWorker).next('disconnected');
+  await scene.server.kill('SIGSTOP');
+  await down; // a worker has noticed, after more than three seconds
+  visit.pass();
+  await scene.server.kill('SIGCONT');
+  expect(await value.fetch()).toMatchObject({ attempt: 1 });
+  expect(cluster.workers).toMatchObject([{ restarts: 0, completed: 1 }]);
+  await visits.close();
 });
 
 describe('servers that stay away', () => {
