@@ -29,7 +29,8 @@ let lines: string;
 const linesOf = (): string[] => readFileSync(lines, 'utf8').trim().split('\n');
 
 beforeEach(async () => {
-  visits = await Visits.open();
+  visits = new Visits();
+  await visits.open();
   folder = await mkdtemp(join(tmpdir(), 'allstop-awkward-'));
   lines = join(folder, 'lines');
 });

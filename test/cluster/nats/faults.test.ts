@@ -194,7 +194,8 @@ describe('a worker that is silent', () => {
 
 it('a server that hangs is no fault of the workers', async () => {
   scene = await NatsScene.open();
-  const visits = await Visits.open();
+  const visits = new Visits();
+  await visits.open();
   const cluster = await scene.start(1);
   const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
   const visit = await visits.next('a');
