@@ -248,12 +248,12 @@ it('a machine without memory', async () => {
 it('a module that cannot be imported', async () => {
   const coordinator = start(['localhost'], broken);
   work({ module: broken });
-  const error = await whyNotReady(coordinator, hasPhase('failed'));
+  const error = await whyNotReady(coordinator, hasPhase('import-failed'));
   expect(error.message).toContain('this module is broken');
   const { found } = await diagnosed('worker:0', 1);
   expect(problemsOf(found)).toMatchObject([
     { name: 'coordinator', cause: expect.stringContaining('this module is broken') },
-    { name: 'task', cause: expect.stringMatching(/^failed for .*this module is broken/) },
+    { name: 'task', cause: expect.stringMatching(/^import-failed for .*this module is broken/) },
   ]);
 });
 

@@ -85,7 +85,9 @@ export class Visits {
       },
       left,
     };
-    createInterface(socket).on('line', (line) => {
+    const reader = createInterface(socket);
+    reader.on('error', () => {}); // it passes on what the socket says
+    reader.on('line', (line) => {
       if (!isGreeted) {
         isGreeted = true;
         this.#arrive(line, visit);

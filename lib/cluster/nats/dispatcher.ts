@@ -57,6 +57,9 @@ export class Dispatcher {
   /** It has answered. Only this one is looked at: with many nodes there are many results. */
   freed(session: Session): void {
     if (!this.isOpen || !session.canTake) return;
+    // Who has nothing to do comes before who gets something in advance: what one has given
+    // back for the other would go to it again.
+    this.#feedIdle();
     const hasWork = this.#feed(session, true);
     session.flush();
     if (hasWork) return;
@@ -75,13 +78,17 @@ export class Dispatcher {
     if (this.#host.hasTagged()) {
       for (const session of this.#sessions) this.#prepare(session);
     }
+    this.#feedIdle();
+    this.#evenSoon();
+  }
+
+  #feedIdle(): void {
     for (const session of this.#idle) {
       const hasWork = !session.canTake || this.#feed(session, false);
       session.flush();
-      if (!hasWork) break;
+      if (!hasWork) return;
       this.#idle.delete(session);
     }
-    this.#evenSoon();
   }
 
   /** False: nothing is left in line. */

@@ -141,6 +141,9 @@ function coordinatorCheck(
 const malformed = (dropped = 0): string =>
   dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;
 
+/** The phases of a worker that is not expected to answer. */
+const GONE = ['lost', 'failed', 'import-failed', 'closed'];
+
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const { job, task: index, address, host, pid, phase, since, ready, cause, remedy } = task;
   const where = host === undefined ? address : `${host} (pid ${pid})`;
@@ -154,7 +157,7 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const isThere = there !== undefined;
   check.detail += malformed(there?.dropped);
   if (ready && isThere) return { ...check, ok: true };
-  if (ready || (!isThere && host !== undefined && phase !== 'lost' && phase !== 'failed')) {
+  if (ready || (!isThere && host !== undefined && !GONE.includes(phase))) {
     return {
       ...check,
       ok: false,
