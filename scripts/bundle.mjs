@@ -39,7 +39,7 @@ const folders = output
   .flatMap(({ moduleIds = [] }) => moduleIds)
   .map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0])
   .filter((folder) => folder !== undefined);
-const licences = [...new Set(folders)].sort().map((folder) => {
+const licences = [...new Set(folders)].toSorted().map((folder) => {
   const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
   if (file === undefined) throw new Error(`${folder} is bundled, and has no licence`);
   const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
