@@ -95,7 +95,9 @@ describe('server.conf', () => {
     await expect(cluster.join()).rejects.toThrow(/A newer run has taken over/);
     await newer.schedule('stopsTheCluster', ['over']);
     await expect(newer.join()).rejects.toMatchObject({ cause: { message: 'over' } });
-    expect(worker.events.map(({ event }) => event)).not.toContain('disconnected');
+    const events = worker.events.map(({ event }) => event);
+    expect(events).not.toContain('disconnected');
+    expect(events).not.toContain('forbidden');
     expect(newer.coordinator.shouldStop()).toBe(true);
   });
 
@@ -166,7 +168,7 @@ describe('each permission is needed', () => {
       return 'coordinator';
     };
     const byWorker = async (): Promise<Role> => {
-      for (;;) if (isForbidden((await worker.next('disconnected'))['cause'])) return 'worker';
+      for (;;) if (isForbidden((await worker.next('forbidden'))['cause'])) return 'worker';
     };
     /** All that they do; the doctor comes last, and may find nothing. */
     const story = async (): Promise<Role> => {

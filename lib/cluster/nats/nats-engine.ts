@@ -38,6 +38,7 @@ import { definitionOf } from './definition.ts';
 import { type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
 import type { NatsStrategy } from './nats-strategy.ts';
+import { type Unfit, whyUnfit } from './requirements.ts';
 import { Session } from './session.ts';
 import { Subjects } from './subjects.ts';
 import { TurnedAwayNodes } from './turned-away.ts';
@@ -46,7 +47,6 @@ import {
   json,
   type NodeInfo,
   type NodeStatus,
-  PROTOCOL,
   packStop,
   parseControl,
   parseProbeAnswer,
@@ -67,8 +67,6 @@ const ABSENT_MS = 500;
 /** As long after our own connection is back others may still be on their way. */
 const REJOIN_MS = 3_000;
 const HOLD_RETRY_MS = 1_000;
-/** How much of a machine's memory a thread needs at least. */
-const BYTES_PER_SLOT = 32 * 1024 * 1024;
 const MAX_FRAME_BYTES = 256 * 1024;
 /** A report is a message, which the server limits. */
 const MAX_TOLD_TASKS = 1_000;
@@ -431,43 +429,14 @@ export class NatsEngine implements Engine {
     const { host, pid } = info;
     task.host = host;
     task.pid = pid;
-    const problem = this.#problemOf(info);
-    if (problem !== undefined) {
-      const [phase, cause, remedy] = problem;
-      if (task.enter(phase, cause, remedy)) this.#host.changed();
-      this.#refuse(info, token, { phase, cause, remedy }, task);
+    const unfit = whyUnfit(info, this.#definition);
+    if (unfit !== undefined) {
+      if (task.enter(unfit.phase, unfit.cause, unfit.remedy)) this.#host.changed();
+      this.#refuse(info, token, unfit, task);
       return;
     }
     this.#turnedAway.forget(info.node);
     this.#begin(task, info, token);
-  }
-
-  #problemOf(info: NodeInfo): [phase: string, cause: string, remedy: string] | undefined {
-    const { protocol, version, definition, slots, freeMemory, host } = info;
-    if (protocol !== PROTOCOL) {
-      return [
-        'version-mismatch',
-        `the worker speaks protocol ${protocol} (allstop ${version}), the coordinator ${PROTOCOL}`,
-        'install the same version of allstop on both',
-      ];
-    }
-    if (definition !== this.#definition) {
-      return [
-        'definition-mismatch',
-        `the worker's module is not the coordinator's: ${definition.slice(0, 12)} there, ` +
-          `${this.#definition?.slice(0, 12)} here`,
-        'deploy the same file, and start the worker again',
-      ];
-    }
-    if (freeMemory < slots * BYTES_PER_SLOT) {
-      const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MB`;
-      return [
-        'insufficient-resources',
-        `${host} has ${megabytes(freeMemory)} of free memory, and ${slots} threads need ${megabytes(slots * BYTES_PER_SLOT)}`,
-        'start the worker with fewer --slots, or free memory',
-      ];
-    }
-    return undefined;
   }
 
   #begin(task: Task, info: NodeInfo, token: number): void {
@@ -532,12 +501,7 @@ export class NatsEngine implements Engine {
     }
   }
 
-  #refuse(
-    info: NodeInfo,
-    token: number,
-    reason: { phase: string } & Explanation,
-    task?: Task,
-  ): void {
+  #refuse(info: NodeInfo, token: number, reason: Unfit, task?: Task): void {
     this.#turnedAway.note(info, reason, task);
     const { phase } = reason;
     const why = `${reason.cause}: ${reason.remedy}`;
