@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { createServer as createWebServer } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { createUser } from '@nats-io/nkeys';
+import { nkeys } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -54,7 +54,7 @@ async function nats(config = '', options = {}): Promise<string> {
 
 const user = `authorization { user: app, password: "${SECRET}" }`;
 const nkeyOf = (): [seed: string, config: string] => {
-  const pair = createUser();
+  const pair = nkeys.createUser();
   const config = `authorization { users: [ { nkey: ${pair.getPublicKey()} } ] }`;
   return [new TextDecoder().decode(pair.getSeed()), config];
 };
