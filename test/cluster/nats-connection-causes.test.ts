@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { createServer as createWebServer } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { createUser } from '@nats-io/nkeys';
+import { nkeys } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -54,7 +54,7 @@ async function nats(config = '', options = {}): Promise<string> {
 
 const user = `authorization { user: app, password: "${SECRET}" }`;
 const nkeyOf = (): [seed: string, config: string] => {
-  const pair = createUser();
+  const pair = nkeys.createUser();
   const config = `authorization { users: [ { nkey: ${pair.getPublicKey()} } ] }`;
   return [new TextDecoder().decode(pair.getSeed()), config];
 };
@@ -96,6 +96,27 @@ const cases: Record<string, Case> = {
     rung: 'nats',
     cause: /ends the connection at once/,
     remedy: /check the port/,
+  },
+  'a server that greets, and then is silent': {
+    servers: () => {
+      const info = {
+        server_id: 'x',
+        version: '2.10.0',
+        proto: 1,
+        headers: true,
+        max_payload: 1024,
+      };
+      const greet = `INFO ${JSON.stringify(info)} \r\n`;
+      return listen(
+        createServer((socket) => {
+          socket.on('error', () => {}).resume();
+          socket.write(greet);
+        }),
+      );
+    },
+    rung: 'auth',
+    cause: /the server does not answer in time/,
+    remedy: /the server’s log/,
   },
   'a web server': {
     servers: () => listen(createWebServer()),
@@ -320,6 +341,24 @@ it('of several servers doctor names the one that is wrong, and the cluster works
     new RegExp(`What blocks:\\n1\\. tcp ${bad}\\n {3}cause: {2}.*\\n {3}remedy: .*\\n$`),
   );
   expect(stdout).not.toContain('\u001B');
+});
+
+it('a server that hangs: doctor ends, and so does ready()', async () => {
+  const server = await NatsServer.start();
+  ending.push(() => server.close());
+  const cluster = start(server.address, { minWorkers: 0 });
+  await cluster.ready();
+  await server.kill('SIGSTOP');
+  const began = performance.now();
+  const found = await diagnose(server.address, 'causes');
+  expect(performance.now() - began).toBeLessThan(20_000);
+  expect(problemsOf(found)).toMatchObject([
+    { name: 'nats', cause: expect.stringMatching(/the host is silent, or the server hangs/) },
+  ]);
+  const error = await whyNotReady(cluster, ({ engine }) => /hangs/.test(engine.cause ?? ''));
+  expect(error.message).toMatch(/connecting: the server does not answer in time/);
+  await server.kill('SIGCONT');
+  await cluster.ready();
 });
 
 describe('doctor, called wrongly', () => {

@@ -6,7 +6,7 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { diagnose } from '../support/nats-doctor.ts';
+import { diagnose, doctor } from '../support/nats-doctor.ts';
 import { NatsServer } from '../support/nats-server.ts';
 import { NatsWorker } from '../support/nats-worker.ts';
 
@@ -187,6 +187,24 @@ describe('to the coordinator', () => {
     await works();
     expect(warnings).toEqual([expect.stringContaining('an answer')]);
   });
+});
+
+it('to a doctor: what is none is left out, and what a terminal would obey is taken out', async () => {
+  const host = 'h\u001B[2J\nok';
+  const answers = [...NONSENSE, ...HELLOS, text({ kind: 'hello', info: { ...info, host } })];
+  for (const subject of ['allstop.c.who', 'allstop.c.report']) {
+    stranger.subscribe(subject, {
+      callback: (_, message) => {
+        if (message.reply === undefined || message.reply === '') return;
+        for (const answer of answers) message.respond(answer);
+      },
+    });
+  }
+  await stranger.flush();
+  const { status, stdout } = await doctor(['--servers', server.address, '--cluster', 'c']);
+  expect(status).toBe(0);
+  expect(stdout.match(/^node .*/gm)).toEqual([expect.stringMatching(/^node +h \[2J ok \(pid 1\)/)]);
+  expect(stdout).not.toContain('\u001B');
 });
 
 describe('to a worker', () => {

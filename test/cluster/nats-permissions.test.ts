@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { connect, type NatsConnection, nkeys } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -95,7 +95,9 @@ describe('server.conf', () => {
     await expect(cluster.join()).rejects.toThrow(/A newer run has taken over/);
     await newer.schedule('stopsTheCluster', ['over']);
     await expect(newer.join()).rejects.toMatchObject({ cause: { message: 'over' } });
-    expect(worker.events.map(({ event }) => event)).not.toContain('disconnected');
+    const events = worker.events.map(({ event }) => event);
+    expect(events).not.toContain('disconnected');
+    expect(events).not.toContain('forbidden');
     expect(newer.coordinator.shouldStop()).toBe(true);
   });
 
@@ -107,6 +109,39 @@ describe('server.conf', () => {
       );
     }
   });
+});
+
+it('server.conf with nkeys in place of passwords', async () => {
+  const [coordinator, worker] = [nkeys.createUser(), nkeys.createUser()];
+  const seedOf = (pair: typeof worker): string => new TextDecoder().decode(pair.getSeed());
+  const folder = mkdtempSync(join(tmpdir(), 'allstop-nkeys-'));
+  ending.push(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'server.conf');
+  writeFileSync(
+    path,
+    readFileSync(file('server.conf'), 'utf8')
+      .replace(/user: coordinator, password: \$\w+/, 'nkey: $COORDINATOR_NKEY')
+      .replace(/user: worker, password: \$\w+/, 'nkey: $WORKER_NKEY'),
+  );
+  const server = await serve(path, {
+    COORDINATOR_NKEY: coordinator.getPublicKey(),
+    WORKER_NKEY: worker.getPublicKey(),
+  });
+  const cluster = new ClusterCoordinator(
+    new NatsStrategy({
+      module,
+      servers: server.address,
+      cluster: CLUSTER,
+      nkey: seedOf(coordinator),
+    }),
+  );
+  ending.push(() => cluster.close());
+  work(server, {
+    ALLSTOP_NATS_USER: '',
+    ALLSTOP_NATS_PASS: '',
+    ALLSTOP_NATS_NKEY: seedOf(worker),
+  });
+  await squares(cluster);
 });
 
 it('tls.conf is the same, encrypted', async () => {
@@ -166,7 +201,7 @@ describe('each permission is needed', () => {
       return 'coordinator';
     };
     const byWorker = async (): Promise<Role> => {
-      for (;;) if (isForbidden((await worker.next('disconnected'))['cause'])) return 'worker';
+      for (;;) if (isForbidden((await worker.next('forbidden'))['cause'])) return 'worker';
     };
     /** All that they do; the doctor comes last, and may find nothing. */
     const story = async (): Promise<Role> => {

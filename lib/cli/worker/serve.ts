@@ -38,6 +38,9 @@ function describe(event: NodeEvent): string {
   if (event.event === 'disconnected') {
     return `not connected: ${event.cause}. What to do: ${event.remedy}`;
   }
+  if (event.event === 'forbidden') {
+    return `not permitted: ${event.cause}. What to do: ${event.remedy}`;
+  }
   if (event.event === 'refused') {
     return `the coordinator does not take this worker: ${event.phase}: ${event.why}`;
   }

@@ -144,7 +144,10 @@ const RULES: readonly Rule[] = [
     remedy: 'start nats-server with `--jetstream`; with several servers a majority has to run',
   },
   {
-    is: says(/connection was lost/),
+    rung: 'nats',
+    is: (failure) =>
+      hasCode('ECONNRESET', 'EPIPE', 'ERR_STREAM_WRITE_AFTER_END')(failure) ||
+      says(/connection was lost/)(failure),
     cause: 'the server, or the network, has ended the connection',
     remedy: 'it is made again as soon as that is possible; if it is not, see the server’s log',
   },

@@ -78,6 +78,7 @@ export class Connection {
   #nats: NatsConnection | undefined;
   #isUp = false;
   #isClosed = false;
+  readonly #closing = new AbortController();
   /** Servers of the same cluster, of which the ones that were given have told. */
   #learned: readonly string[] = [];
   #retry: { timer: Timer; resolve: () => void } | undefined;
@@ -119,6 +120,7 @@ export class Connection {
   /** Resolves when what was published has been sent, as far as that is possible. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#closing.abort();
     this.#retry?.timer.clear();
     this.#retry?.resolve();
     const nats = this.#nats;
@@ -151,7 +153,7 @@ export class Connection {
           name: this.#name,
         });
       } catch (error) {
-        const cause = this.#isClosed ? error : await lookAgain(error, this.#options);
+        const cause = await lookAgain(error, this.#options, this.#closing.signal);
         if (!this.#isClosed) this.#listener.onDown(cause);
         await this.#delay();
         continue;

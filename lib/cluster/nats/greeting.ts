@@ -82,12 +82,16 @@ export const noCertificate = (cause: unknown): Error =>
 const isVague = (error: unknown): boolean => failureOf(error).rung === 'nats';
 
 /** What has kept the client from connecting, if looking again can tell more than it has said. */
-export async function lookAgain(error: unknown, options: NatsConnectionOptions): Promise<unknown> {
+export async function lookAgain(
+  error: unknown,
+  options: NatsConnectionOptions,
+  signal: AbortSignal,
+): Promise<unknown> {
   if (!isVague(error) || options.tls?.handshakeFirst === true) return error;
   for (const server of options.servers) {
     const { host, port } = splitAddress(server);
     try {
-      const socket = await dial(host, port as number, DIAL_MS);
+      const socket = await dial(host, port as number, DIAL_MS, signal);
       const greeting = await greetingOf(socket, DIAL_MS);
       if (wantsCertificate(greeting, options)) return noCertificate(error);
     } catch (found) {

@@ -30,7 +30,7 @@ import type {
   WorkerInfo,
 } from '../strategy.ts';
 import { AddressChecks } from './address-checks.ts';
-import { admit, type Refusal } from './admission.ts';
+import { admit } from './admission.ts';
 import { Connection } from './connection.ts';
 import { type Explanation, explainFailure } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
@@ -39,6 +39,7 @@ import { Dispatcher } from './dispatcher.ts';
 import { type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
 import type { NatsStrategy } from './nats-strategy.ts';
+import type { Unfit } from './requirements.ts';
 import { Session } from './session.ts';
 import { Subjects } from './subjects.ts';
 import { TurnedAwayNodes } from './turned-away.ts';
@@ -516,7 +517,7 @@ export class NatsEngine implements Engine {
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
-  #refuse(info: NodeInfo, token: number, refusal: Refusal, task?: Task): void {
+  #refuse(info: NodeInfo, token: number, refusal: Unfit, task?: Task): void {
     const { phase, cause, remedy } = refusal;
     this.#turnedAway.note(info, refusal, task);
     if (task !== undefined) {

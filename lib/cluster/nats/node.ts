@@ -52,6 +52,7 @@ export type ClusterNodeOptions = {
 export type NodeEvent =
   | { event: 'connected'; cluster: string }
   | { event: 'disconnected'; cause: string; remedy: string }
+  | { event: 'forbidden'; cause: string; remedy: string }
   | { event: 'refused'; phase: string; why: string }
   | { event: 'session'; job: string; task: number; run: string }
   | { event: 'session-over'; why: string };
@@ -97,7 +98,10 @@ export class ClusterNode {
         this.#hello?.clear();
         this.#tell({ event: 'disconnected', ...explainFailure(cause) });
       },
-      onRefused: (error) => this.#tell({ event: 'disconnected', ...explainFailure(error) }),
+      onRefused: (error) => {
+        if (error.name !== 'PermissionViolationError') return; // the connection ends, and says so
+        this.#tell({ event: 'forbidden', ...explainFailure(error) });
+      },
     });
   }
 
@@ -184,13 +188,11 @@ export class ClusterNode {
     nats.subscribe(this.#subjects.who, {
       callback: (error, message) => {
         if (error === null) onWho(message);
-        else this.#tell({ event: 'disconnected', ...explainFailure(error) });
       },
     });
     nats.subscribe(this.#subjects.node(this.#id), {
       callback: (error, message) => {
         if (error === null) this.#onControl(message);
-        else this.#tell({ event: 'disconnected', ...explainFailure(error) });
       },
     });
     this.#listen(nats);

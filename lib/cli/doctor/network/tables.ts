@@ -53,8 +53,18 @@ function problemsOf(checks: Check[]): string {
   return ['What blocks:', ...told].join('\n');
 }
 
+/** Names and errors have come from elsewhere: what a terminal would obey is taken out. */
+function plain(check: Check): Check {
+  const entries = Object.entries(check).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value.replaceAll(/\p{Cc}+/gu, ' ') : value,
+  ]);
+  return Object.fromEntries(entries) as Check;
+}
+
 /** As a person reads them: from the servers to the nodes, and last what to do. */
-export function tables(checks: Check[]): string {
+export function tables(found: Check[]): string {
+  const checks = found.map(plain);
   const binary = checks
     .filter(({ name }) => name === 'binary')
     .map((check) => `binary  ${mark(check)}  ${check.target ?? ''}`.trimEnd());
