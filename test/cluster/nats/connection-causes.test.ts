@@ -8,12 +8,12 @@ import { nkeys } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Certificates } from '../support/certificates.ts';
-import { diagnose, doctor, problemsOf } from '../support/nats-doctor.ts';
-import { freePort, NatsServer } from '../support/nats-server.ts';
-import { whyNotReady } from '../support/not-ready.ts';
+import { Certificates } from '../../support/certificates.ts';
+import { diagnose, doctor, problemsOf } from '../../support/nats-doctor.ts';
+import { freePort, NatsServer } from '../../support/nats-server.ts';
+import { whyNotReady } from '../../support/not-ready.ts';
 
-const module = new URL('../fixtures/cluster-nats-tasks.mjs', import.meta.url);
+const module = new URL('../../fixtures/cluster-nats-tasks.mjs', import.meta.url);
 const LADDER = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'];
 const SECRET = 'correct-horse-battery';
 

@@ -10,15 +10,15 @@ import { connect, type NatsConnection, nkeys } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Certificates } from '../support/certificates.ts';
-import { diagnose, doctor, problemsOf } from '../support/nats-doctor.ts';
-import { NatsServer } from '../support/nats-server.ts';
-import { NatsWorker } from '../support/nats-worker.ts';
-import { untilReport, whyNotReady } from '../support/not-ready.ts';
+import { Certificates } from '../../support/certificates.ts';
+import { diagnose, doctor, problemsOf } from '../../support/nats-doctor.ts';
+import { NatsServer } from '../../support/nats-server.ts';
+import { NatsWorker } from '../../support/nats-worker.ts';
+import { untilReport, whyNotReady } from '../../support/not-ready.ts';
 
-const module = new URL('../fixtures/cluster-nats-tasks.mjs', import.meta.url);
+const module = new URL('../../fixtures/cluster-nats-tasks.mjs', import.meta.url);
 const file = (name: string): string =>
-  fileURLToPath(new URL(`../../examples/nats/${name}`, import.meta.url));
+  fileURLToPath(new URL(`../../../examples/nats/${name}`, import.meta.url));
 const CLUSTER = 'main';
 const PASSWORDS = {
   coordinator: 'coordinator-secret',

@@ -11,15 +11,15 @@ import { connect } from '@nats-io/transport-node';
 import { ClusterCoordinator, ClusterSpec, type ReadinessReport } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { type Diagnosis, diagnose, problemsOf } from '../support/nats-doctor.ts';
-import { NatsServer } from '../support/nats-server.ts';
-import { NatsWorker, type WorkerOptions } from '../support/nats-worker.ts';
-import { untilReport, whyNotReady } from '../support/not-ready.ts';
-import { publishedCopy } from '../support/published-copy.ts';
+import { type Diagnosis, diagnose, problemsOf } from '../../support/nats-doctor.ts';
+import { NatsServer } from '../../support/nats-server.ts';
+import { NatsWorker, type WorkerOptions } from '../../support/nats-worker.ts';
+import { untilReport, whyNotReady } from '../../support/not-ready.ts';
+import { publishedCopy } from '../../support/published-copy.ts';
 
-const tasks = new URL('../fixtures/cluster-nats-tasks.mjs', import.meta.url);
-const broken = new URL('../fixtures/broken-tasks.mjs', import.meta.url);
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const tasks = new URL('../../fixtures/cluster-nats-tasks.mjs', import.meta.url);
+const broken = new URL('../../fixtures/broken-tasks.mjs', import.meta.url);
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 let server: NatsServer;
 let count = 0;

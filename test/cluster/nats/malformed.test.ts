@@ -6,11 +6,11 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { diagnose, doctor } from '../support/nats-doctor.ts';
-import { NatsServer } from '../support/nats-server.ts';
-import { NatsWorker } from '../support/nats-worker.ts';
+import { diagnose, doctor } from '../../support/nats-doctor.ts';
+import { NatsServer } from '../../support/nats-server.ts';
+import { NatsWorker } from '../../support/nats-worker.ts';
 
-const module = new URL('../fixtures/cluster-nats-tasks.mjs', import.meta.url);
+const module = new URL('../../fixtures/cluster-nats-tasks.mjs', import.meta.url);
 const CODE = 'ALLSTOP_MALFORMED_MESSAGE';
 
 let server: NatsServer;
