@@ -57,6 +57,8 @@ export class Dispatcher {
   /** It has answered. Only this one is looked at: with many nodes there are many results. */
   freed(session: Session): void {
     if (!this.isOpen || !session.canTake) return;
+    // What it gave back for one that is idle is not to go back to it.
+    if (this.#idle.size > 0) this.#pump();
     const hasWork = this.#feed(session, true);
     session.flush();
     if (hasWork) return;
