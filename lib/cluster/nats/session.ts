@@ -220,6 +220,7 @@ export class Session {
         return;
       case 'leaving':
         this.isLeaving = true;
+        if (this.running > 0) this.revoke(this.running); // what it has not started need not wait
         this.#listener.onStatus(this, this.status);
         return;
       case 'failed':

@@ -52,6 +52,20 @@ async function works(cluster: ClusterCoordinator): Promise<void> {
   expect(await cluster.fetch(squares.all)).toEqual(squares.results);
 }
 
+/** Five functions that are known to be short, at a worker that is busy with another. */
+async function busyWith(cluster: ClusterCoordinator) {
+  for (let n = 0; n < 200; n += 1) await cluster.schedule('holdMaybe');
+  await cluster.join();
+  await cluster.schedule('hold', [visits.path, 'first']);
+  const long = await cluster.schedule('holdMaybe', [visits.path, 'long']);
+  const behind = [];
+  for (let n = 0; n < 5; n += 1) behind.push(await cluster.schedule('holdMaybe'));
+  (await visits.next('first')).pass(); // a worker that has a result gets more, in advance
+  const visit = await visits.next('long');
+  await eventually(() => cluster.workers[0]?.running === 6);
+  return { long, behind, visit };
+}
+
 describe('a worker', () => {
   it('whose welcome is lost is welcomed again, and makes its data sets once', async () => {
     scene = await NatsScene.open();
@@ -115,24 +129,11 @@ describe('a worker', () => {
   it('that is busy gives what waits behind to one that is not', async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
-    await cluster.schedule('holdMaybe', [visits.path, 'a']);
-    const visit = await visits.next('a');
-    const wasShort = await Promise.all(
-      Array.from({ length: 500 }, () => cluster.schedule('holdMaybe')),
-    );
-    visit.pass();
-    await cluster.fetch(wasShort);
-    const short = (): Promise<RemoteValue<unknown>> => cluster.schedule('holdMaybe');
-    // With the results of the first ones many of the others go there in advance.
-    const before = Array.from({ length: 50 }, short);
-    const long = cluster.schedule('holdMaybe', [visits.path, 'b']);
-    const behind = Array.from({ length: 50 }, short);
-    const holding = await visits.next('b');
-    await eventually(() => cluster.stats().inFlight > 1);
+    const { long, behind, visit } = await busyWith(cluster);
     scene.spawn({ task: 1 });
-    await cluster.fetch(await Promise.all([...before, ...behind]));
-    expect((await long).state).toBe('pending');
-    holding.pass();
+    await cluster.fetch(behind);
+    expect(long.state).toBe('pending');
+    visit.pass();
     await cluster.join();
   });
 
@@ -218,6 +219,20 @@ describe('SIGTERM', () => {
     const worker = scene.spawn();
     await worker.next('connected');
     expect(await worker.kill('SIGTERM')).toEqual([143, null]);
+  });
+
+  it('what waits at the worker goes to others, what runs there ends there', async () => {
+    scene = await NatsScene.open();
+    const cluster = await scene.start(1);
+    const { long, behind, visit } = await busyWith(cluster);
+    const worker = scene.workers[0] as NatsWorker;
+    const ended = worker.kill('SIGTERM');
+    await eventually(() => cluster.workers[0]?.running === 1);
+    scene.spawn({ task: 1 });
+    await cluster.fetch(behind);
+    visit.pass('well');
+    expect(await long.fetch()).toBe('well');
+    expect(await ended).toEqual([143, null]);
   });
 
   it('for the second time: it ends at once, and its work goes to another', async () => {
