@@ -56,7 +56,11 @@ export class Dispatcher {
 
   /** It has answered. Only this one is looked at: with many nodes there are many results. */
   freed(session: Session): void {
-    if (!this.isOpen || !session.canTake) return;
+    if (!session.canTake) return; // it will say when it can
+    if (!this.isOpen) {
+      this.#idle.add(session);
+      return;
+    }
     // Who has nothing to do comes before who gets something in advance: what one has given
     // back for the other would go to it again.
     this.#feedIdle();

@@ -290,7 +290,9 @@ export class NatsEngine implements Engine {
       this.#subscribed = nats;
       this.#subscribe(nats);
     }
-    this.#enter('jetstream');
+    // Who has it keeps it until the bucket says otherwise, which may be away for a while.
+    if (this.#fence.token === undefined) this.#enter('jetstream');
+    else this.#onHeld(this.#fence.token);
     void this.#hold(nats);
   }
 

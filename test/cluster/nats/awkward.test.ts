@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ClusterCoordinator, ClusterSpec, type RemoteValue } from 'allstop/cluster';
+import { type ClusterCoordinator, ClusterSpec } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { isPending } from '../../support/gate.ts';
