@@ -1,7 +1,7 @@
 /** The tasks that a cluster is to have, and which node is which of them. */
 
 import type { ClusterSpec } from '../cluster-spec.ts';
-import type { TaskReadiness } from '../strategy.ts';
+import type { TaskReadiness, WorkerInfo } from '../strategy.ts';
 import { splitAddress } from './reach.ts';
 import type { Session } from './session.ts';
 import type { NodeInfo } from './wire.ts';
@@ -12,6 +12,9 @@ const JOBS: readonly Job[] = ['worker', 'ps'];
 
 export const UNREGISTERED = 'unregistered';
 export const START = 'start `allstop worker` for this cluster';
+
+/** The phase of a task whose node has missed a probe. */
+export const SILENT = 'silent';
 
 /** A place in the cluster, whether a node has taken it or not. */
 export class Task {
@@ -67,6 +70,12 @@ export class Task {
   }
 }
 
+function stateOf({ session, phase }: Task): WorkerInfo['state'] {
+  if (session === undefined) return 'lost';
+  if (phase !== 'ready' && phase !== 'leaving' && phase !== SILENT) return 'starting';
+  return session.running > 0 ? 'busy' : 'idle';
+}
+
 export class Tasks {
   readonly #tasks = new Map<string, Task>();
   /** Nobody else is let in. */
@@ -88,6 +97,24 @@ export class Tasks {
 
   get all(): Task[] {
     return [...this.#tasks.values()];
+  }
+
+  /** Those that a node has, or has had. */
+  get workers(): WorkerInfo[] {
+    return this.all.flatMap((task) => {
+      const { job, index, host, pid, session } = task;
+      if (host === undefined || pid === undefined) return [];
+      return {
+        job,
+        task: index,
+        state: stateOf(task),
+        host,
+        pid,
+        running: session?.running ?? 0,
+        completed: task.completed + (session?.completed ?? 0),
+        restarts: task.restarts + (session?.status.restarts ?? 0),
+      };
+    });
   }
 
   get areReady(): boolean {

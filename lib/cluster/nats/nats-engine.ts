@@ -6,22 +6,19 @@
  *    is sent again from here; so nothing that is kept in the server has to be trusted.
  * 2. A node has a closure through one session, and a session has one node. When a session is
  *    over, nothing of it is heard any more, and what was sent through it is `lost`.
- * 3. A session is over when its node says so, when nobody listens at the node's subject for
- *    ABSENT_MS, or when it has not answered MAX_MISSED probes in a row; only while we are
- *    connected ourselves.
- * 4. Nothing is sent before the cluster is ours (fence.ts), and nothing after it is
- *    another's.
+ * 3. A session is over when its node says so, or when probes say so (probes.ts).
+ * 4. Nothing is sent before the cluster is ours (tenure.ts), and nothing after it is known to
+ *    be another's.
  */
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { debuglog } from 'node:util';
-import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
-import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { UnavailableError } from '../../errors.ts';
 import { messageOf } from '../../thrown-value.ts';
 import { Timer } from '../../timer.ts';
 import type { Closure } from '../closure.ts';
-import { applyStop, type StopMessage, stopMessage } from '../local/stop-relay.ts';
 import type {
   Cancellation,
   Engine,
@@ -31,47 +28,37 @@ import type {
 } from '../strategy.ts';
 import { AddressChecks } from './address-checks.ts';
 import { admit } from './admission.ts';
-import { Connection } from './connection.ts';
-import { type Explanation, explainFailure } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import { definitionOf } from './definition.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { type Task, Tasks, UNREGISTERED } from './expected.ts';
+import { SILENT, type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
 import type { NatsStrategy } from './nats-strategy.ts';
+import { Probes } from './probes.ts';
 import type { Unfit } from './requirements.ts';
 import { Session } from './session.ts';
+import { StopArbiter } from './stop-arbiter.ts';
 import { Subjects } from './subjects.ts';
+import { Tenure } from './tenure.ts';
 import { TurnedAwayNodes } from './turned-away.ts';
 import {
   type CoordinatorReport,
   json,
   type NodeInfo,
   type NodeStatus,
+  type ProbeAnswer,
   packStop,
   parseControl,
-  parseProbeAnswer,
   unpackStop,
 } from './wire.ts';
 
 const log = debuglog('allstop');
 
-const PROBE_MS = 100;
-/** Of a node that has nothing to do. */
-const IDLE_PROBE_MS = 1_000;
-const PROBE_TIMEOUT_MS = 1_000;
-const MAX_MISSED = 3;
-const ABSENT_MS = 500;
-/** As long after our own connection is back others may still be on their way. */
-const REJOIN_MS = 3_000;
-const HOLD_RETRY_MS = 1_000;
 /** A node has so long to say that something has ended when its time is over. */
 const UNHEARD_MS = 2_000;
 const MAX_FRAME_BYTES = 256 * 1024;
 /** A report is a message, which the server limits. */
 const MAX_TOLD_TASKS = 1_000;
-/** The phase of a task whose node has missed a probe. */
-const SILENT = 'silent';
 const END_IT = 'look at that process; end it, and start the worker again';
 
 export class NatsEngine implements Engine {
@@ -79,33 +66,21 @@ export class NatsEngine implements Engine {
   readonly #strategy: NatsStrategy;
   readonly #subjects: Subjects;
   readonly #run = randomUUID();
-  readonly #fence: Fence;
   readonly #tasks: Tasks;
   readonly #sessions = new Map<string, Session>();
   readonly #dispatcher: Dispatcher;
   readonly #byNode = new Map<string, Session>();
-  readonly #connection: Connection;
-  #subscribed: NatsConnection | undefined;
-  readonly #subscriptions: Subscription[] = [];
-  #upSince = 0;
-  #phase = 'connecting';
-  #trouble: { cause?: string; remedy?: string } = {};
-  /** The server does not permit what we need. */
-  #forbidden: Explanation | undefined;
+  readonly #tenure: Tenure;
   readonly #addressChecks: AddressChecks;
   readonly #turnedAway = new TurnedAwayNodes();
-  #unavailable: Timer | undefined;
-  #holdRetry: Timer | undefined;
-  #isHolding = false;
-  #probing: Timer | undefined;
+  readonly #probes: Probes;
+  readonly #stops: StopArbiter;
   #cancelled: Timer | undefined;
   #definition: string | undefined;
   #functions: readonly string[] | undefined;
   #isOver = false;
-  #isStopTold = false;
   #dropped = 0;
   #nodesLost = 0;
-  #connections = 0;
 
   constructor(host: StrategyHost, strategy: NatsStrategy, options: NatsConnectionOptions) {
     this.#host = host;
@@ -114,21 +89,53 @@ export class NatsEngine implements Engine {
     this.#subjects = new Subjects(strategy.cluster);
     const since = new Date().toISOString();
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
-    this.#fence = new Fence(strategy.cluster, strategy.replicas, own);
+    const fence = new Fence(strategy.cluster, strategy.replicas, own);
     this.#tasks = new Tasks(strategy.expect, strategy.minWorkers);
     this.#addressChecks = new AddressChecks(
       () => this.#tasks.all.filter(({ phase }) => phase === UNREGISTERED),
       () => host.changed(),
     );
-    this.#awaitConnection();
+    this.#probes = new Probes(this.#sessions, {
+      questionFor: ({ id, info }) => ({
+        subject: this.#subjects.node(info.node),
+        probe: { kind: 'probe', run: this.#run, token: this.#tenure.token ?? 0, session: id },
+      }),
+      onAnswer: (session, answer) => this.#onProbeAnswer(session, answer),
+      onMalformed: () => this.#drop('an answer'),
+      onSilent: (session, forMs) => this.#onSilent(session, forMs),
+      onLost: (session, how) => this.#lose(session, how),
+      onRound: () => {
+        if (this.#turnedAway.expire()) this.#host.changed();
+      },
+    });
     const name = `allstop ${strategy.cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
-    this.#connection = new Connection(name, inboxPrefix, options, {
-      onUp: (nats) => this.#onUp(nats),
-      onDown: (cause) => this.#onDown(cause),
-      onRefused: (error) => this.#onRefused(error),
+    const connect = { name, inboxPrefix, options };
+    this.#tenure = new Tenure(fence, strategy.unavailableAfterMs, connect, {
+      onConnection: (nats) => this.#subscribe(nats),
+      onHeld: (nats, token) => this.#onHeld(nats, token),
+      onDown: () => {
+        this.#probes.stop();
+        this.#addressChecks.stop();
+      },
+      onLost: (error) => this.#fail(error),
+      onRefused: ({ message }) => log('%s: the server refuses: %s', strategy.cluster, message),
+      onChange: () => {
+        this.#dispatcher.isOpen = this.#tenure.state.phase === 'ready';
+        host.changed();
+      },
     });
-    host.coordinator.signal.addEventListener('abort', () => this.#onOwnStop());
+    this.#stops = new StopArbiter(host.coordinator, {
+      broadcast: (stop) => {
+        if (this.#isOver) return;
+        this.#publish(this.#subjects.stop(this.#run), packStop(stop));
+        this.#tenure.flush();
+      },
+      announce: (stop) => {
+        if (this.#isOver) return;
+        for (const session of this.#sessions.values()) session.post(['stopped', stop]);
+      },
+    });
     void this.#define();
   }
 
@@ -143,30 +150,13 @@ export class NatsEngine implements Engine {
   }
 
   get workers(): WorkerInfo[] {
-    return this.#tasks.all
-      .filter(({ host }) => host !== undefined)
-      .map((task) => {
-        const { session } = task;
-        return {
-          job: task.job,
-          task: task.index,
-          state: stateOf(task),
-          host: task.host ?? '',
-          pid: task.pid ?? 0,
-          running: session?.running ?? 0,
-          completed: task.completed + (session?.completed ?? 0),
-          restarts: task.restarts + (session?.status.restarts ?? 0),
-        };
-      });
+    return this.#tasks.workers;
   }
 
   report(): ReadinessReport {
     const tasks = this.#tasks.all.map(({ readiness }) => readiness);
-    if (this.#forbidden !== undefined && !this.#isOver) {
-      return { ready: false, engine: { phase: 'forbidden', ...this.#forbidden }, tasks };
-    }
-    const ready = this.#phase === 'ready' && this.#tasks.areReady;
-    return { ready, engine: { phase: this.#phase, ...this.#trouble }, tasks };
+    const { state } = this.#tenure;
+    return { ready: state.phase === 'ready' && this.#tasks.areReady, engine: state, tasks };
   }
 
   stats(): Record<string, number> {
@@ -175,7 +165,7 @@ export class NatsEngine implements Engine {
       restarts: this.workers.reduce((sum, { restarts }) => sum + restarts, 0),
       nodes: all.filter(({ session }) => session !== undefined).length,
       nodesLost: this.#nodesLost,
-      connections: this.#connections,
+      connections: this.#tenure.connections,
       malformedMessages: this.#dropped,
     };
   }
@@ -208,7 +198,7 @@ export class NatsEngine implements Engine {
       for (const session of this.#sessions.values()) {
         const { toldAt } = session;
         if (toldAt === undefined) continue;
-        if (toldAt <= since && this.#connection.nats === undefined) {
+        if (toldAt <= since && this.#tenure.nats === undefined) {
           this.#lose(session, 'cannot be reached');
         } else isMore = true;
       }
@@ -219,15 +209,17 @@ export class NatsEngine implements Engine {
   async close(): Promise<void> {
     this.#isOver = true;
     this.#clearTimers();
+    this.#dispatcher.isOpen = false;
+    if (this.#tenure.state.phase !== 'failed') this.#tenure.end({ phase: 'closed' });
     const sessions = [...this.#sessions.values()];
     for (const session of sessions) session.post(['end']);
-    if (this.#connection.nats !== undefined) await this.#inTime(sessions);
+    if (this.#tenure.nats !== undefined) await this.#inTime(sessions);
     for (const session of sessions) session.close();
     for (const task of this.#tasks.all) {
       task.session = undefined;
       task.enter('closed');
     }
-    await this.#connection.close();
+    await this.#tenure.close();
   }
 
   /** Until the nodes have it that all is over; one that is silent is not waited for. */
@@ -241,11 +233,8 @@ export class NatsEngine implements Engine {
   }
 
   #clearTimers(): void {
-    this.#unavailable?.clear();
-    this.#holdRetry?.clear();
     this.#cancelled?.clear();
-    this.#probing?.clear();
-    this.#probing = undefined;
+    this.#probes.stop();
     this.#addressChecks.close();
   }
 
@@ -253,83 +242,34 @@ export class NatsEngine implements Engine {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#clearTimers();
-    this.#enter('failed', { cause: error.message });
+    this.#tenure.end({ phase: 'failed', cause: error.message });
+    this.#dispatcher.isOpen = false;
     this.#host.failed(error);
-    for (const session of this.#sessions.values()) session.post(['end']);
-  }
-
-  #enter(phase: string, trouble: { cause?: string; remedy?: string } = {}): void {
-    const isKnown = phase === this.#phase && trouble.cause === this.#trouble.cause;
-    if (isKnown && phase === 'connecting') return; // tried again, and no better
-    this.#phase = phase;
-    this.#trouble = trouble;
-    this.#dispatcher.isOpen = phase === 'ready';
     this.#host.changed();
+    for (const session of this.#sessions.values()) session.post(['end']);
   }
 
   // ---------------------------------------------------------------- the servers
 
-  #awaitConnection(): void {
-    const { unavailableAfterMs } = this.#strategy;
-    this.#unavailable ??= new Timer(unavailableAfterMs, () => {
-      const why = this.#trouble.cause === undefined ? '' : `: ${this.#trouble.cause}`;
-      this.#fail(
-        new UnavailableError(
-          `The NATS servers were not available for ${unavailableAfterMs} ms${why}`,
-        ),
-      );
-    });
-  }
-
-  #onUp(nats: NatsConnection): void {
-    if (this.#isOver) return;
-    this.#upSince = performance.now();
-    this.#connections += 1;
-    this.#forbidden = undefined;
-    if (this.#subscribed !== nats) {
-      this.#subscribed = nats;
-      this.#subscribe(nats);
-    }
-    // Who has it keeps it until the bucket says otherwise, which may be away for a while.
-    if (this.#fence.token === undefined) this.#enter('jetstream');
-    else this.#onHeld(this.#fence.token);
-    void this.#hold(nats);
-  }
-
-  #onDown(cause: unknown): void {
-    if (this.#isOver) return;
-    this.#probing?.clear();
-    this.#probing = undefined;
-    this.#holdRetry?.clear();
-    this.#addressChecks.stop();
-    this.#awaitConnection();
-    if (cause instanceof UnavailableError) this.#fail(cause);
-    else this.#enter('connecting', explainFailure(cause));
-  }
-
-  /** Whatever it is that is not permitted, the cluster needs it. */
-  #onRefused(error: Error): void {
-    log('%s: the server refuses: %s', this.#strategy.cluster, error.message);
-    if (error.name !== 'PermissionViolationError') return;
-    this.#forbidden = explainFailure(error);
-    this.#host.changed();
-  }
-
   #subscribe(nats: NatsConnection): void {
-    const { hello, up, stop, report, who } = this.#subjects;
+    const subjects = this.#subjects;
     const listen = (subject: string, onMessage: (message: Msg) => void): void => {
       const callback = (error: Error | null, message: Msg): void => {
         if (error === null) onMessage(message);
         else log('%s: %s', this.#strategy.cluster, error.message);
       };
-      this.#subscriptions.push(nats.subscribe(subject, { callback }));
+      nats.subscribe(subject, { callback });
     };
-    this.#subscriptions.length = 0;
-    listen(hello, ({ data }) => this.#onHello(data));
-    listen(up.call(this.#subjects, '*'), ({ subject, data }) => this.#onFrame(subject, data));
-    listen(stop.call(this.#subjects, this.#run), ({ data }) => this.#onStopBroadcast(data));
-    listen(who, ({ data }) => this.#onWho(data));
-    listen(report, (message) => {
+    listen(subjects.hello, ({ data }) => this.#onHello(data));
+    listen(subjects.up('*'), ({ subject, data }) => this.#onFrame(subject, data));
+    listen(subjects.stop(this.#run), ({ data }) => {
+      const stop = unpackStop(data);
+      if (stop === undefined) this.#drop('a stop');
+      // Once is enough: its error would be among the suppressed twice.
+      else if (this.#stops.stop === undefined) this.#stops.heard(stop);
+    });
+    listen(subjects.who, ({ data }) => this.#onWho(data));
+    listen(subjects.report, (message) => {
       const longest = nats.info?.max_payload ?? MAX_FRAME_BYTES;
       let bytes = json(this.#tell(MAX_TOLD_TASKS));
       for (let count = MAX_TOLD_TASKS; bytes.byteLength > longest && count > 0; ) {
@@ -358,62 +298,19 @@ export class NatsEngine implements Engine {
   #onWho(data: Uint8Array): void {
     const who = parseControl(data, 'who');
     if (who === undefined) this.#drop('a who');
-    else if (who.run !== this.#run) this.#onToken(who.token);
+    else if (who.run !== this.#run) this.#tenure.doubt(who.token);
   }
 
-  /** Somebody says that there is a newer run. Only the fence knows. */
-  #onToken(token: number): void {
-    const { nats } = this.#connection;
-    if (nats === undefined || this.#fence.token === undefined || token <= this.#fence.token) return;
-    void this.#hold(nats);
-  }
-
-  /** Makes sure that the cluster is ours; again whenever the connection is back. */
-  async #hold(nats: NatsConnection): Promise<void> {
-    if (this.#isHolding) return;
-    this.#isHolding = true;
-    try {
-      const token = await this.#fence.hold(nats);
-      if (this.#isOver) return;
-      if (this.#connection.nats === nats && this.#phase !== 'ready') this.#onHeld(token);
-    } catch (error) {
-      if (this.#isOver) return;
-      if (error instanceof FailedPreconditionError || error instanceof UnavailableError) {
-        this.#fail(error);
-        return;
-      }
-      if (this.#connection.nats === nats) {
-        if (this.#phase !== 'ready') this.#enter('jetstream', explainFailure(error));
-        this.#holdRetry?.clear();
-        this.#holdRetry = new Timer(HOLD_RETRY_MS, () => {
-          if (this.#connection.nats === nats) void this.#hold(nats);
-        });
-      }
-    } finally {
-      this.#isHolding = false;
-      // Another connection has come meanwhile.
-      const { nats: now } = this.#connection;
-      if (now !== undefined && now !== nats && !this.#isOver) void this.#hold(now);
-    }
-  }
-
-  #onHeld(token: number): void {
-    this.#unavailable?.clear();
-    this.#unavailable = undefined;
-    this.#enter('ready');
+  #onHeld(nats: NatsConnection, token: number): void {
     this.#publish(this.#subjects.who, json({ kind: 'who', run: this.#run, token }));
-    for (const session of this.#sessions.values()) {
-      session.missed = 0;
-      session.absentSince = undefined;
-      session.link.resume();
-    }
-    this.#probe();
+    for (const session of this.#sessions.values()) session.link.resume();
+    this.#probes.start(nats);
     this.#addressChecks.start();
     this.wake();
   }
 
   #publish(subject: string, payload: Uint8Array): boolean {
-    return this.#connection.publish(subject, payload);
+    return this.#tenure.publish(subject, payload);
   }
 
   // ---------------------------------------------------------------- the nodes
@@ -423,7 +320,7 @@ export class NatsEngine implements Engine {
   }
 
   #onHello(data: Uint8Array): void {
-    const { token } = this.#fence;
+    const { token } = this.#tenure;
     if (this.#isOver || token === undefined || this.#definition === undefined) return;
     const hello = parseControl(data, 'hello');
     if (hello === undefined) {
@@ -455,7 +352,7 @@ export class NatsEngine implements Engine {
   #begin(task: Task, info: NodeInfo, token: number): void {
     const id = randomUUID();
     const subject = this.#subjects.down(id);
-    const maxPayload = this.#connection.nats?.info?.max_payload ?? MAX_FRAME_BYTES;
+    const maxPayload = this.#tenure.nats?.info?.max_payload ?? MAX_FRAME_BYTES;
     const session = new Session(
       id,
       info,
@@ -472,7 +369,7 @@ export class NatsEngine implements Engine {
           this.#dispatcher.freed(from);
         },
         onResult: (name, us) => this.#dispatcher.measure(name, us),
-        onStop: (_, stop) => this.#onNodeStop(stop),
+        onStop: (_, stop) => this.#stops.heard(stop),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         onMalformed: (from) => {
           this.#drop('a message');
@@ -496,8 +393,8 @@ export class NatsEngine implements Engine {
       info.pid,
     );
     this.#welcome(session, token);
-    const stop = stopMessage(this.#host.coordinator);
-    if (stop !== undefined) session.post(['stopped', withHost(stop)]);
+    const { stop } = this.#stops;
+    if (stop !== undefined) session.post(['stopped', stop]);
     else if (info.job === 'worker') {
       this.#host.prepare(task.index);
       this.#dispatcher.add(session);
@@ -614,110 +511,18 @@ export class NatsEngine implements Engine {
     this.wake();
   }
 
-  /** Asks every node whether it is there; those that have something to do more often. */
-  #probe(): void {
-    if (this.#probing !== undefined || this.#isOver) return;
-    this.#probing = new Timer(PROBE_MS, () => {
-      this.#probing = undefined;
-      const { nats } = this.#connection;
-      if (nats === undefined) return;
-      if (this.#turnedAway.expire()) this.#host.changed();
-      const now = performance.now();
-      for (const session of this.#sessions.values()) {
-        const isUrgent = session.running > 0 || session.absentSince !== undefined;
-        const every = isUrgent ? PROBE_MS : IDLE_PROBE_MS;
-        if (session.isProbed || now - session.probedAt < every) continue;
-        session.probedAt = now;
-        void this.#probeOne(nats, session);
-      }
-      this.#probe();
-    });
-  }
-
-  async #probeOne(nats: NatsConnection, session: Session): Promise<void> {
-    const { node } = session.info;
-    const probe = { kind: 'probe', run: this.#run, token: this.#fence.token, session: session.id };
-    session.isProbed = true;
-    try {
-      const answer = await nats.request(this.#subjects.node(node), json(probe), {
-        timeout: PROBE_TIMEOUT_MS,
-      });
-      this.#onProbeAnswer(session, answer.data);
-    } catch (error) {
-      const isDoubtful = !isNoResponders(error) && session.missed + 1 >= MAX_MISSED;
-      // It may be the server that is silent: then nobody is lost, and we are soon disconnected.
-      if (isDoubtful && !(await answers(nats))) return;
-      if (this.#isOver || this.#connection.nats !== nats) return;
-      this.#onNoAnswer(session, error);
-    } finally {
-      session.isProbed = false;
-    }
-  }
-
-  #onProbeAnswer(session: Session, data: Uint8Array): void {
-    if (this.#isOver || !this.#sessions.has(session.id)) return;
-    const answer = parseProbeAnswer(data);
-    if (answer === undefined) {
-      this.#drop('an answer');
-      return;
-    }
+  #onProbeAnswer(session: Session, answer: ProbeAnswer): void {
     this.#onHeard(session);
-    this.#onToken(answer.token);
+    this.#tenure.doubt(answer.token);
     if (session.isConfirmed && answer.session !== session.id) {
       this.#lose(session, 'has left its session');
     }
   }
 
-  #onNoAnswer(session: Session, error: unknown): void {
-    if (!this.#sessions.has(session.id)) return;
-    const now = performance.now();
-    if (isNoResponders(error)) {
-      session.absentSince ??= now;
-      const mayRejoin = session.heardAt < this.#upSince && now - this.#upSince < REJOIN_MS;
-      if (!mayRejoin && now - session.absentSince >= ABSENT_MS) this.#lose(session, 'is gone');
-      return;
-    }
-    session.missed += 1;
-    if (session.missed >= MAX_MISSED) {
-      this.#lose(session, 'does not answer: it hangs, is stopped, or its network is cut');
-      return;
-    }
+  #onSilent(session: Session, forMs: number): void {
     const { host, pid } = session.info;
-    const cause = `${host} (pid ${pid}) has not answered for ${session.missed * PROBE_TIMEOUT_MS} ms: it hangs, is stopped, or its network is cut`;
+    const cause = `${host} (pid ${pid}) has not answered for ${forMs} ms: it hangs, is stopped, or its network is cut`;
     if (this.#taskOf(session).enter(SILENT, cause, END_IT)) this.#host.changed();
-  }
-
-  // ---------------------------------------------------------------- stops
-
-  /** Ours: nodes hear of it by the broadcast, and for certain through their sessions. */
-  #onOwnStop(): void {
-    if (this.#isOver) return;
-    const stop = withHost(stopMessage(this.#host.coordinator) as StopMessage);
-    if (!this.#isStopTold) {
-      this.#publish(this.#subjects.stop(this.#run), packStop(stop));
-      this.#connection.flush();
-    }
-    for (const session of this.#sessions.values()) session.post(['stopped', stop]);
-  }
-
-  /** A node has stopped the run. The first that we hear of is the record. */
-  #onNodeStop(stop: StopMessage): void {
-    const { pid, host } = stop.requester;
-    if (this.#host.coordinator.shouldStop()) {
-      const known = stopMessage(this.#host.coordinator)?.requester;
-      // It may have come before, by the broadcast.
-      const isKnown = known?.pid === pid && (known?.host ?? hostname()) === (host ?? hostname());
-      if (!isKnown && stop.error !== null) applyStop(this.#host.coordinator, stop);
-      return;
-    }
-    this.#isStopTold = true;
-    applyStop(this.#host.coordinator, stop);
-  }
-
-  #onStopBroadcast(data: Uint8Array): void {
-    const stop = unpackStop(data);
-    if (stop === undefined) this.#drop('a stop');
-    else if (!this.#host.coordinator.shouldStop()) this.#onNodeStop(stop);
   }
 
   /** What nobody of ours can have sent. */
@@ -730,35 +535,4 @@ export class NatsEngine implements Engine {
       { code: 'ALLSTOP_MALFORMED_MESSAGE' },
     );
   }
-}
-
-function stateOf({ session, phase }: Task): WorkerInfo['state'] {
-  if (session === undefined) return 'lost';
-  if (phase !== 'ready' && phase !== 'leaving' && phase !== SILENT) return 'starting';
-  return session.running > 0 ? 'busy' : 'idle';
-}
-
-function withHost(stop: StopMessage): StopMessage {
-  const { requester } = stop;
-  return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
-}
-
-/** Whether the server does, in time. */
-async function answers(nats: NatsConnection): Promise<boolean> {
-  let timer: Timer | undefined;
-  const tooLate = new Promise<boolean>((resolve) => {
-    timer = new Timer(PROBE_TIMEOUT_MS, () => resolve(false));
-  });
-  const flushed = nats.flush().then(
-    () => true,
-    () => false,
-  );
-  const isThere = await Promise.race([flushed, tooLate]);
-  timer?.clear();
-  return isThere;
-}
-
-function isNoResponders(error: unknown): boolean {
-  const { cause, name } = (error ?? {}) as { cause?: { name?: unknown }; name?: unknown };
-  return name === 'NoResponders' || cause?.name === 'NoResponders';
 }

@@ -1,0 +1,56 @@
+/**
+ * The stop of a run. The coordinator's process decides which was the first: its record is
+ * everybody's. What a node says is provisional until then, and so is a broadcast, which only
+ * makes it known sooner.
+ */
+
+import { hostname } from 'node:os';
+import type { Coordinator } from '../../coordinator.ts';
+import { applyStop, type StopMessage, stopMessage } from '../local/stop-relay.ts';
+
+export interface StopListener {
+  /** To everybody, as soon as possible. */
+  broadcast(stop: StopMessage): void;
+  /** To everybody, for certain. */
+  announce(stop: StopMessage): void;
+}
+
+export class StopArbiter {
+  readonly #coordinator: Coordinator;
+  readonly #listener: StopListener;
+  /** A node has asked for it, and told everybody. */
+  #isKnown = false;
+
+  constructor(coordinator: Coordinator, listener: StopListener) {
+    this.#coordinator = coordinator;
+    this.#listener = listener;
+    coordinator.signal.addEventListener('abort', () => this.#onStop());
+  }
+
+  /** The record, as it goes to a node; undefined: there is none. */
+  get stop(): StopMessage | undefined {
+    const stop = stopMessage(this.#coordinator);
+    if (stop === undefined) return undefined;
+    const { requester } = stop;
+    return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
+  }
+
+  /** A node has asked for it; it may have been heard before. */
+  heard(stop: StopMessage): void {
+    const { stop: known } = this;
+    if (known === undefined) {
+      this.#isKnown = true;
+      applyStop(this.#coordinator, stop);
+      return;
+    }
+    const { pid, host } = stop.requester;
+    const isSame = known.requester.pid === pid && known.requester.host === (host ?? hostname());
+    if (!isSame && stop.error !== null) applyStop(this.#coordinator, stop);
+  }
+
+  #onStop(): void {
+    const stop = this.stop as StopMessage;
+    if (!this.#isKnown) this.#listener.broadcast(stop);
+    this.#listener.announce(stop);
+  }
+}
