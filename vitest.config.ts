@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
@@ -15,6 +16,8 @@ export default defineConfig({
     // A crash of the addon is reported, and every file has a process of its own:
     // the registry of coordinators is process-wide.
     pool: 'forks',
+    // Most of the time they wait for other processes.
+    maxWorkers: availableParallelism() + 1,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     execArgv: ['--expose-gc'],
