@@ -13,9 +13,19 @@ export function packValue(value: unknown): Uint8Array {
   return serializer.releaseBuffer();
 }
 
-/** @throws Error: these are no such bytes */
+/**
+ * @throws DataCloneError: these are no such bytes, or of a Node whose V8 writes what this one
+ *   cannot read: an Error with a cause from Node 20 to later ones, what is newer than a Node
+ */
 export function unpackValue(bytes: Uint8Array): unknown {
-  const deserializer = new Deserializer(bytes);
-  deserializer.readHeader();
-  return deserializer.readValue();
+  try {
+    const deserializer = new Deserializer(bytes);
+    deserializer.readHeader();
+    return deserializer.readValue();
+  } catch {
+    throw new DOMException(
+      `A value cannot be read by Node ${process.version}: does the other machine have another version?`,
+      'DataCloneError',
+    );
+  }
 }
