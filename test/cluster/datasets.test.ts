@@ -29,6 +29,14 @@ describe.each(kinds)('workers as $name', (kind) => {
       }
     });
 
+    it('gets memory as it is, and not that of a message with it', async () => {
+      const cluster = start();
+      const bytes = new Uint8Array([1, 2, 3, 4]);
+      const iterator = cluster.createPerWorkerDataset<number[]>('sizes', [bytes]).iterator();
+      const { value } = await (await cluster.schedule('next', [iterator])).fetch();
+      expect(value).toEqual([4, 4]);
+    });
+
     it('each worker has its own', async () => {
       const cluster = start(2);
       const iterator = cluster.createPerWorkerDataset(tasks.own).iterator();

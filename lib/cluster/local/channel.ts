@@ -13,6 +13,7 @@ import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
 import { messageOf } from '../../thrown-value.ts';
 import { Timer } from '../../timer.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
+import { packValue, unpackMessage } from '../value.ts';
 
 export type Isolation = 'thread' | 'process';
 
@@ -147,9 +148,10 @@ export function startProcess(
   };
   let cause: unknown;
   child.on('message', (message: unknown) => {
-    if (!Array.isArray(message)) return; // the module's own
-    if (message[0] === FROM_WORKER.dying) cause = decode(message[1] as Uint8Array).value;
-    else listener.onMessage(message);
+    const own = unpackMessage(message);
+    if (own === undefined) return;
+    if (own[0] === FROM_WORKER.dying) cause = decode(own[1] as Uint8Array).value;
+    else listener.onMessage(own);
   });
   child.on('error', (error) => {
     if (child.pid === undefined) end(gone(`Worker ${name}`, 'could not be started', error, {}));
@@ -171,7 +173,7 @@ export function startProcess(
     words: new Int32Array(CLAIMS + 1),
     isShared: false,
     // What cannot be cloned is said here; that the child is gone, by its exit.
-    post: (message) => void child.send(message, () => {}),
+    post: (message) => void child.send(packValue(message), () => {}),
     setReferenced(referenced) {
       const how = referenced ? 'ref' : 'unref';
       child[how]();

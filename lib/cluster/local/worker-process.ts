@@ -6,6 +6,7 @@ import { encode } from '../../error-record.ts';
 import { CLUSTER } from '../../stop-record.ts';
 import { endWithParent, setCurrent } from '../../threads.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from '../protocol.ts';
+import { packValue, unpackMessage } from '../value.ts';
 import { Runner } from '../worker.ts';
 import { adoptStop, type StopMessage, stopMessage } from './stop-relay.ts';
 
@@ -21,7 +22,7 @@ function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
   const send = (message: unknown[]): void => {
     // That the parent is gone is said by 'disconnect'.
-    process.send?.(message, undefined, undefined, () => {});
+    process.send?.(packValue(message), undefined, undefined, () => {});
   };
   endWithParent(); // it may be killed, while we are busy
   const coordinator = ownCoordinator(settings);
@@ -36,7 +37,9 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   coordinator.signal.addEventListener('abort', () => {
     if (!isTold) send([FROM_WORKER.stop, stopMessage(coordinator)]);
   });
-  process.on('message', (message: unknown[]) => {
+  process.on('message', (bytes: unknown) => {
+    const message = unpackMessage(bytes);
+    if (message === undefined) return;
     if (message[0] === TO_WORKER.stop) {
       isTold = true;
       adoptStop(coordinator, message[1] as StopMessage);

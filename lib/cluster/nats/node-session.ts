@@ -18,9 +18,16 @@ import { adoptStop, applyStop, type StopMessage, stopMessage } from '../local/st
 import type { Resource } from '../per-worker.ts';
 import { dataCloneError, STATE } from '../protocol.ts';
 import type { StrategyHost, TaskReadiness } from '../strategy.ts';
+import { packValue, unpackValue } from '../value.ts';
 import { Link } from './link.ts';
-import { packValue, unpackValue } from './value.ts';
-import { type FromNode, type NodeStatus, pack, RUN_LENGTH, unpackToNode } from './wire.ts';
+import {
+  type FromNode,
+  type NodeStatus,
+  type PackedResource,
+  pack,
+  RUN_LENGTH,
+  unpackToNode,
+} from './wire.ts';
 
 export type NodeSessionOptions = {
   module: URL;
@@ -205,7 +212,7 @@ export class NodeSession implements StrategyHost {
         for (const id of message.slice(1)) this.#giveBack(id as number);
         return;
       case 'resource': {
-        const [, resource] = message;
+        const resource = unpackResource(message[1]);
         this.#resources.push(resource);
         for (const worker of this.#pool?.indexes ?? []) {
           this.#lines.get(worker)?.push(new Closure(resource));
@@ -331,5 +338,16 @@ export class NodeSession implements StrategyHost {
 
   #post(message: FromNode): void {
     if (!this.#isOver) this.link.post(pack(message));
+  }
+}
+
+function unpackResource(packed: PackedResource): Resource {
+  if (packed.kind !== 'dataset') return packed;
+  try {
+    const args = unpackValue(packed.args);
+    if (!Array.isArray(args)) throw new TypeError('The arguments are no array');
+    return { ...packed, args };
+  } catch (error) {
+    return { kind: 'broken', id: packed.id, record: encode(error).bytes }; // its users get to know
   }
 }

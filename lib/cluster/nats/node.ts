@@ -22,6 +22,7 @@ import {
   PROTOCOL,
   packStop,
   parseControl,
+  RUNTIME,
   unpackStop,
   type Welcome,
 } from './wire.ts';
@@ -158,7 +159,7 @@ export class ClusterNode {
       addresses: ['localhost', ...addresses],
       pid: process.pid,
       version,
-      runtime: `node ${process.version}`,
+      runtime: RUNTIME,
       freeMemory: freemem(),
       cores: availableParallelism(),
       ...(this.#current !== undefined && { session: this.#current.id }),

@@ -1,13 +1,15 @@
 /** What a node has to be, to have a part in a run. */
 
 import type { Explanation } from './connection-failure.ts';
-import { type NodeInfo, PROTOCOL } from './wire.ts';
+import { type NodeInfo, PROTOCOL, RUNTIME } from './wire.ts';
 
 /** Why a node is not let in. */
 export type Unfit = { phase: string } & Explanation;
 
 /** How much of a machine's memory a thread needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
+
+const isBun = (runtime: string): boolean => runtime.startsWith('bun ');
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MB`;
 
@@ -19,6 +21,13 @@ export function whyUnfit(info: NodeInfo, definition: string): Unfit | undefined 
       phase: 'version-mismatch',
       cause: `the worker speaks protocol ${protocol} (allstop ${version}), the coordinator ${PROTOCOL}`,
       remedy: 'install the same version of allstop on both',
+    };
+  }
+  if (isBun(info.runtime) !== isBun(RUNTIME)) {
+    return {
+      phase: 'version-mismatch',
+      cause: `the worker runs on ${info.runtime}, the coordinator on ${RUNTIME}: they write values in different ways`,
+      remedy: 'run both on Bun, or none',
     };
   }
   if (info.definition !== definition) {

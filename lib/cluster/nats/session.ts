@@ -8,8 +8,8 @@ import type { StopMessage } from '../local/stop-relay.ts';
 import type { Resource } from '../per-worker.ts';
 import { dataCloneError, STATE } from '../protocol.ts';
 import type { Cancellation, StrategyHost } from '../strategy.ts';
+import { packValue, unpackValue } from '../value.ts';
 import { Link } from './link.ts';
-import { packValue, unpackValue } from './value.ts';
 import {
   type FromNode,
   type NodeInfo,
@@ -138,7 +138,9 @@ export class Session {
 
   prepare(resource: Resource): void {
     try {
-      this.post(['resource', resource]);
+      const packed =
+        resource.kind === 'dataset' ? { ...resource, args: packValue(resource.args) } : resource;
+      this.post(['resource', packed]);
     } catch (error) {
       // It cannot be sent, and its users are to know.
       this.post(['resource', { kind: 'broken', id: resource.id, record: encode(error).bytes }]);

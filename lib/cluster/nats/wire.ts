@@ -17,6 +17,11 @@ import type { ReadinessReport, TaskReadiness } from '../strategy.ts';
 /** Nodes of another number cannot work together. */
 export const PROTOCOL = 1;
 
+const RUNTIMES = ['bun', 'deno', 'node']; // the others say that they are Node, too
+const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;
+/** What runs this: "node 20.20.2". */
+export const RUNTIME: string = `${own} ${process.versions[own]}`;
+
 /** Who a node is, and what its machine is like. */
 export type NodeInfo = {
   protocol: number;
@@ -85,10 +90,14 @@ export type ToNode =
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
   /** What of these is not started comes back. */
   | ['revoke', ...number[]]
-  | ['resource', resource: Resource]
+  | ['resource', resource: PackedResource]
   /** The record of the run's stop. */
   | ['stopped', stop: StopMessage]
   | ['end'];
+/** One with arguments has them as bytes. */
+export type PackedResource =
+  | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
+  | Exclude<Resource, { kind: 'dataset' }>;
 export const RUN_LENGTH = 5;
 
 export type FromNode =
@@ -157,10 +166,10 @@ function isStop(value: unknown): value is StopMessage {
   );
 }
 
-function isResource(value: unknown): value is Resource {
+function isResource(value: unknown): value is PackedResource {
   if (!isObject(value) || !isCount(value['id'])) return false;
   const { kind, name, args, dataset, record } = value;
-  if (kind === 'dataset') return isText(name) && Array.isArray(args);
+  if (kind === 'dataset') return isText(name) && isBytes(args);
   return kind === 'iterator' ? isCount(dataset) : kind === 'broken' && isRecord(record);
 }
 

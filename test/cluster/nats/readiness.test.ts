@@ -245,6 +245,16 @@ it('a machine without memory', async () => {
   expect(cause).toMatch(/^insufficient-resources for .* 40 MB/);
 });
 
+it('a worker on a runtime that writes values in another way', async () => {
+  const coordinator = start(['localhost']);
+  const versions = "{ value: { ...process.versions, bun: '1.4.5' } }";
+  const preload = `Object.defineProperty(process, 'versions', ${versions});`;
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(preload)}`;
+  work({ env: { NODE_OPTIONS } });
+  const error = await whyNotReady(coordinator, hasPhase('version-mismatch'));
+  expect(error.message).toMatch(/runs on bun 1\.4\.5, the coordinator on node .* both on Bun/);
+});
+
 it('a module that cannot be imported', async () => {
   const coordinator = start(['localhost'], broken);
   work({ module: broken });
