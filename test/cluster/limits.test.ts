@@ -69,6 +69,7 @@ describe.each(kinds)('workers as $name', (kind) => {
 
     it('while it runs: its signal has the reason', async () => {
       const cluster = start();
+      await cluster.ready(); // else the time may be over before it runs
       const options = { timeoutMs: 1_000 };
       const value = await cluster.schedule('untilAborted', [visits.path, 'a'], options);
       const visit = await visits.next('a');
