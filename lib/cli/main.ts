@@ -106,6 +106,12 @@ async function run(
   return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers };
 }
 
+/** Who reads our output may have gone: that ends neither a worker nor what the exit code says. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+}
+
+outliveReaders();
 try {
   const { text, exitCode, lingers } = await run(process.argv.slice(2));
   process.exitCode = exitCode;

@@ -507,6 +507,17 @@ describe('the first error', () => {
   });
 });
 
+it('a worker whose output nobody reads any more goes on', async () => {
+  scene = await NatsScene.open();
+  const cluster = scene.coordinator();
+  const worker = scene.spawn();
+  await worker.next('connected');
+  worker.child.stderr?.destroy();
+  await cluster.ready(); // it has said so, to nobody
+  await works(cluster);
+  expect(await worker.kill('SIGTERM')).toEqual([143, null]);
+});
+
 describe('close() in the middle', () => {
   it.each(['all is well', 'a worker is dead', 'a worker is stopped', 'the server is away'])(
     'settles everything, when %s',
