@@ -81,6 +81,7 @@ describe('allstop', () => {
     [['doctor', 'now'], /'doctor' takes no argument/],
     [['build', '--relative'], /'build' takes no option '--relative'/],
     [['build', '--debug'], /--debug/],
+    [['doctor', '--servers', 'a', '--servers', 'b'], /--servers is there more than once/],
   ])('refuses %j with exit code 2', (args, why) => {
     const { status, stdout, stderr } = allstop(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
