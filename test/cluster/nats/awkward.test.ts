@@ -250,6 +250,25 @@ describe('SIGTERM', () => {
     (await visits.next('a')).pass();
     expect(await value.fetch()).toMatchObject({ pid: other.pid, attempt: 2 });
   });
+
+  it('while the server is away: it ends when it has waited long enough for it', async () => {
+    scene = await NatsScene.open();
+    const cluster = await scene.start(1, { cancelGraceMs: 0 });
+    await cluster.schedule('hold', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    const worker = scene.workers[0] as NatsWorker;
+    const disconnected = worker.next('disconnected');
+    await scene.server.kill();
+    await disconnected;
+    const leaving = worker.next('leaving');
+    const ended = worker.kill('SIGTERM');
+    await leaving;
+    // Longer than a worker without work would wait.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(worker.child.exitCode).toBe(null);
+    visit.pass();
+    expect(await ended).toEqual([143, null]);
+  });
 });
 
 describe('a coordinator that a newer one has superseded', () => {
