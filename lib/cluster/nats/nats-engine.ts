@@ -475,7 +475,8 @@ export class NatsEngine implements Engine {
     task.enter(phase, messageOf(error), 'correct it, and start the worker again');
     this.#lose(session, 'has failed', error);
     const isHopeless = this.#tasks.all.every(
-      (each) => each.job !== 'worker' || each.session === undefined,
+      (each) =>
+        each.job !== 'worker' || (each.session === undefined && each.phase !== UNREGISTERED),
     );
     if (isHopeless && error instanceof Error) this.#fail(error);
   }
