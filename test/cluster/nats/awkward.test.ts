@@ -537,6 +537,14 @@ it('a worker whose output nobody reads any more goes on', async () => {
   expect(await worker.kill('SIGTERM')).toEqual([143, null]);
 });
 
+it('workers keep their counts when the cluster is closed', async () => {
+  scene = await NatsScene.open();
+  const cluster = await scene.start(1);
+  await works(cluster);
+  await cluster.close();
+  expect(completed(cluster)).toBe(100);
+});
+
 describe('close() in the middle', () => {
   it.each(['all is well', 'a worker is dead', 'a worker is stopped', 'the server is away'])(
     'settles everything, when %s',
