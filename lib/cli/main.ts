@@ -57,11 +57,22 @@ Options:
 ${flags.map((flag) => optionTexts[flag]).join('')}`;
 }
 
+/** The last of several would count, and nobody would hear of the others. */
+function refuseRepeated(tokens: readonly { kind: string; name?: string }[]): void {
+  const seen = new Set<string>();
+  for (const { kind, name } of tokens) {
+    if (kind !== 'option' || name === undefined) continue;
+    if (seen.has(name)) throw new Error(`--${name} is there more than once`);
+    seen.add(name);
+  }
+}
+
 function parse(args: string[]) {
   try {
-    return parseArgs({
+    const parsed = parseArgs({
       args,
       allowPositionals: true,
+      tokens: true,
       options: {
         json: { type: 'boolean' },
         relative: { type: 'boolean' },
@@ -75,6 +86,8 @@ function parse(args: string[]) {
         version: { type: 'boolean', short: 'v' },
       },
     });
+    refuseRepeated(parsed.tokens);
+    return parsed;
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
@@ -106,6 +119,12 @@ async function run(
   return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers };
 }
 
+/** Who reads our output may have gone: that ends neither a worker nor what the exit code says. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+}
+
+outliveReaders();
 try {
   const { text, exitCode, lingers } = await run(process.argv.slice(2));
   process.exitCode = exitCode;

@@ -1,5 +1,6 @@
 /** The command line, and its commands that print a folder, as child processes. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,11 +81,27 @@ describe('allstop', () => {
     [['doctor', 'now'], /'doctor' takes no argument/],
     [['build', '--relative'], /'build' takes no option '--relative'/],
     [['build', '--debug'], /--debug/],
+    [['doctor', '--servers', 'a', '--servers', 'b'], /--servers is there more than once/],
   ])('refuses %j with exit code 2', (args, why) => {
     const { status, stdout, stderr } = allstop(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(why);
     expect(stderr).toMatch(/Usage: allstop/);
+  });
+});
+
+describe('nobody who reads', () => {
+  it.each([
+    ['stdout', ['--help'], 0],
+    ['stderr', ['includes'], 2],
+  ] as const)('%s: %j ends as it would', async (stream, args, status) => {
+    const child = spawn(process.execPath, [join(root, manifest.bin.allstop), ...args]);
+    child[stream].destroy();
+    const other = stream === 'stdout' ? child.stderr : child.stdout;
+    let said = '';
+    other.on('data', (data) => (said += data));
+    expect(await once(child, 'close')).toEqual([status, null]);
+    expect(said).toBe('');
   });
 });
 

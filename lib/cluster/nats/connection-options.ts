@@ -56,12 +56,16 @@ function parseServer(server: string): {
     );
   const text = server.includes('://') ? server : `nats://${server}`;
   let url: URL;
+  let user: string;
+  let pass: string;
   try {
     url = new URL(text);
+    user = decodeURIComponent(url.username);
+    pass = decodeURIComponent(url.password);
   } catch {
     throw wrong();
   }
-  const { protocol, hostname, port, username, password, pathname, search, hash } = url;
+  const { protocol, hostname, port, pathname, search, hash } = url;
   const isOurs = protocol === 'nats:' || protocol === 'tls:';
   if (!isOurs || hostname === '' || !['', '/'].includes(pathname) || search + hash !== '') {
     throw wrong();
@@ -69,8 +73,8 @@ function parseServer(server: string): {
   return {
     address: `${hostname}:${port === '' ? DEFAULT_PORT : port}`,
     hasTls: protocol === 'tls:',
-    user: decodeURIComponent(username),
-    pass: decodeURIComponent(password),
+    user,
+    pass,
   };
 }
 
@@ -126,11 +130,15 @@ function checkTls(
 ): NatsTlsOptions | undefined {
   if (given === undefined || given === false) return isWanted ? {} : undefined;
   if (given === true) return {};
-  if (typeof given !== 'object' || given === null) {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw invalidType('options.tls', 'of type object or boolean', given);
   }
   for (const name of TLS_TEXTS) {
     if (given[name] !== undefined) checkString(`options.tls.${name}`, given[name]);
+  }
+  const { handshakeFirst } = given;
+  if (handshakeFirst !== undefined && typeof handshakeFirst !== 'boolean') {
+    throw invalidType('options.tls.handshakeFirst', 'of type boolean', handshakeFirst);
   }
   return { ...given };
 }

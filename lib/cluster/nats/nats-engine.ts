@@ -216,6 +216,9 @@ export class NatsEngine implements Engine {
     if (this.#tenure.nats !== undefined) await this.#inTime(sessions);
     for (const session of sessions) session.close();
     for (const task of this.#tasks.all) {
+      const { session } = task;
+      task.completed += session?.completed ?? 0;
+      task.restarts += session?.status.restarts ?? 0;
       task.session = undefined;
       task.enter('closed');
     }
@@ -474,8 +477,10 @@ export class NatsEngine implements Engine {
     const phase = task.phase === 'import-failed' ? task.phase : 'failed';
     task.enter(phase, messageOf(error), 'correct it, and start the worker again');
     this.#lose(session, 'has failed', error);
+    // Where nobody has come yet somebody better may.
     const isHopeless = this.#tasks.all.every(
-      (each) => each.job !== 'worker' || each.session === undefined,
+      (each) =>
+        each.job !== 'worker' || (each.session === undefined && each.phase !== UNREGISTERED),
     );
     if (isHopeless && error instanceof Error) this.#fail(error);
   }

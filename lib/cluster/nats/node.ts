@@ -36,6 +36,8 @@ const FAILED_MS = 5_000;
 const SILENT_MS = 30_000;
 /** A coordinator lets a node go that has nothing to do; if it does not, it is gone itself. */
 const LET_GO_MS = 2_000;
+/** Results that nobody hears are worth waiting a little longer: they took somebody's time. */
+const UNHEARD_MS = 10_000;
 const MAX_FRAME_BYTES = 256 * 1024;
 
 export type ClusterNodeOptions = {
@@ -121,10 +123,19 @@ export class ClusterNode {
     session.leave(); // something may be on its way here
     return new Promise((resolve) => {
       this.#onLeft = resolve;
-      this.#lettingGo = new Timer(LET_GO_MS, () => {
-        if (session.running === 0) resolve();
-      });
+      this.#watchLeaving(session, session.running > 0 ? UNHEARD_MS : LET_GO_MS, resolve);
     });
+  }
+
+  /** Who would let it go may be gone: it has been done for so long, and goes by itself. */
+  #watchLeaving(session: NodeSession, patienceMs: number, go: () => void): void {
+    let doneMs = 0;
+    const look = (): void => {
+      doneMs = session.running === 0 ? doneMs + LET_GO_MS : 0;
+      if (doneMs >= patienceMs) go();
+      else this.#lettingGo = new Timer(LET_GO_MS, look);
+    };
+    this.#lettingGo = new Timer(LET_GO_MS, look);
   }
 
   async close(): Promise<void> {

@@ -250,6 +250,25 @@ describe('SIGTERM', () => {
     (await visits.next('a')).pass();
     expect(await value.fetch()).toMatchObject({ pid: other.pid, attempt: 2 });
   });
+
+  it('while the server is away: it ends when it has waited long enough for it', async () => {
+    scene = await NatsScene.open();
+    const cluster = await scene.start(1, { cancelGraceMs: 0 });
+    await cluster.schedule('hold', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    const worker = scene.workers[0] as NatsWorker;
+    const disconnected = worker.next('disconnected');
+    await scene.server.kill();
+    await disconnected;
+    const leaving = worker.next('leaving');
+    const ended = worker.kill('SIGTERM');
+    await leaving;
+    // Longer than a worker without work would wait.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(worker.child.exitCode).toBe(null);
+    visit.pass();
+    expect(await ended).toEqual([143, null]);
+  });
 });
 
 describe('a coordinator that a newer one has superseded', () => {
@@ -505,6 +524,25 @@ describe('the first error', () => {
     await works(cluster);
     expect(visits.names).toEqual(['a']);
   });
+});
+
+it('a worker whose output nobody reads any more goes on', async () => {
+  scene = await NatsScene.open();
+  const cluster = scene.coordinator();
+  const worker = scene.spawn();
+  await worker.next('connected');
+  worker.child.stderr?.destroy();
+  await cluster.ready(); // it has said so, to nobody
+  await works(cluster);
+  expect(await worker.kill('SIGTERM')).toEqual([143, null]);
+});
+
+it('workers keep their counts when the cluster is closed', async () => {
+  scene = await NatsScene.open();
+  const cluster = await scene.start(1);
+  await works(cluster);
+  await cluster.close();
+  expect(completed(cluster)).toBe(100);
 });
 
 describe('close() in the middle', () => {

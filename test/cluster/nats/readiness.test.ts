@@ -267,6 +267,26 @@ it('a module that cannot be imported', async () => {
   ]);
 });
 
+it('a worker that cannot import the module, while another may', async () => {
+  const fails =
+    'if (process.env.FAILS) throw new Error("no driver here"); export const one = () => 1;';
+  const folder = await mkdtemp(join(tmpdir(), 'allstop-readiness-'));
+  ending.push(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'tasks.mjs');
+  writeFileSync(file, fails);
+  const module = pathToFileURL(file);
+  const coordinator = start(['localhost', 'localhost'], module);
+  const first = work({ module, task: 0, env: { FAILS: '1' } });
+  const error = await whyNotReady(coordinator, hasPhase('import-failed'));
+  expect(error.message).toContain('no driver here');
+  expect(error.message).toContain('worker:1 (localhost), unregistered');
+  expect(first.events.map(({ event }) => event)).not.toContain('refused');
+  work({ module, task: 1 });
+  expect(await (await coordinator.schedule('one')).fetch()).toBe(1);
+  work({ module, task: 0 });
+  await coordinator.ready();
+});
+
 it('a worker that nobody expects, and one for a place that is taken', async () => {
   const coordinator = start(['localhost']);
   const first = work({ task: 0 });

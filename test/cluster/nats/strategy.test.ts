@@ -1,0 +1,63 @@
+/** What a NatsStrategy cannot be made of. Nothing is connected. */
+import { ClusterSpec } from 'allstop/cluster';
+import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
+import { describe, expect, it } from 'vitest';
+
+const module = new URL('file:///tasks.mjs');
+const make = (options: object): NatsStrategy =>
+  new NatsStrategy({ module, servers: 'h', cluster: 'c', ...options } as NatsStrategyOptions);
+
+describe('a NatsStrategy', () => {
+  it.each([
+    { servers: 4222 },
+    { servers: [4222] },
+    { cluster: 1 },
+    { module: 'tasks.mjs' },
+    { expect: { worker: ['h'] } },
+    { minWorkers: '1' },
+    { unavailableAfterMs: '1' },
+    { replicas: null },
+    { tls: 'yes' },
+    { tls: [] },
+    { tls: { caFile: 1 } },
+    { tls: { handshakeFirst: 'yes' } },
+    { user: 1 },
+    { token: null },
+  ])('of another type: %j', (options) => {
+    expect(() => make(options)).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' }),
+    );
+  });
+
+  it.each([
+    { minWorkers: -1 },
+    { minWorkers: Number.NaN },
+    { unavailableAfterMs: -1 },
+    { unavailableAfterMs: Number.NaN },
+    { replicas: 0 },
+  ])('out of range: %j', (options) => {
+    expect(() => make(options)).toThrow(
+      expect.objectContaining({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' }),
+    );
+  });
+
+  it.each([
+    { servers: '' },
+    { servers: [] },
+    { servers: 'h,' },
+    { servers: 'http://h' },
+    { servers: 'h:99999' },
+    { servers: 'nats://h/path' },
+    { servers: 'nats://100%:pass@h' },
+    { servers: 'nats://user:100%@h' },
+    { cluster: '' },
+    { cluster: 'a.b' },
+    { pass: 'alone' },
+    { user: 'u', token: 't' },
+    { expect: new ClusterSpec({ worker: ['h'] }), minWorkers: 1 },
+  ])('of what cannot be: %j', (options) => {
+    expect(() => make(options)).toThrow(
+      expect.objectContaining({ code: 'ERR_ALLSTOP_INVALID_ARGUMENT' }),
+    );
+  });
+});
