@@ -214,6 +214,7 @@ export class NatsEngine implements Engine {
     const sessions = [...this.#sessions.values()];
     for (const session of sessions) session.post(['end']);
     if (this.#tenure.nats !== undefined) await this.#inTime(sessions);
+    this.#sessions.clear(); // what comes of them from here on is nobody's loss
     for (const session of sessions) session.close();
     for (const task of this.#tasks.all) {
       const { session } = task;
