@@ -4,6 +4,7 @@ import { ClosureInputError, InvalidArgumentError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../fixtures/cluster-tasks.mjs';
 import { errorOf, kinds, useClusters } from '../support/clusters.ts';
+import { isPending } from '../support/gate.ts';
 
 describe.each(kinds)('workers as $name', (kind) => {
   const { start, visits } = useClusters(kind);
@@ -59,6 +60,21 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(await both()).toEqual([0, 0]);
       await (await cluster.schedule('next', [first])).fetch();
       expect(await both()).toEqual([2, 1]);
+    });
+
+    it('ready() waits until it is made', async () => {
+      const cluster = start(1);
+      await cluster.ready();
+      cluster.createPerWorkerDataset('hold', [visits.path, 'a']);
+      const phases: string[] = [];
+      const ready = cluster.ready({
+        onProgress: ({ tasks: [task] }) => phases.push(task?.phase ?? 'none'),
+      });
+      const visit = await visits.next('a');
+      expect(await isPending(ready)).toBe(true);
+      expect(phases).toContain('building-dataset');
+      visit.pass();
+      await ready;
     });
 
     it('is made again for a new worker, before that takes work', async () => {

@@ -4,7 +4,7 @@ import type { ClusterSpec } from '../cluster-spec.ts';
 import type { TaskReadiness, WorkerInfo } from '../strategy.ts';
 import { splitAddress } from './reach.ts';
 import type { Session } from './session.ts';
-import type { NodeInfo } from './wire.ts';
+import { BUILDING, type NodeInfo } from './wire.ts';
 
 export type Job = 'worker' | 'ps';
 /** Of a spec's jobs those that nodes can have: an evaluator has no part in it, as in TensorFlow. */
@@ -41,6 +41,8 @@ export class Task {
   }
 
   get phase(): string {
+    // What its node said was before it got to know what to make.
+    if (this.#phase === 'ready' && this.session?.isPrepared === false) return BUILDING;
     return this.#phase;
   }
 
@@ -55,12 +57,12 @@ export class Task {
   }
 
   get isReady(): boolean {
-    return this.session !== undefined && this.#phase === 'ready';
+    return this.session !== undefined && this.phase === 'ready';
   }
 
   get readiness(): TaskReadiness {
     const { job, index: task, address, host, pid, isReady: ready } = this;
-    const report: TaskReadiness = { job, task, ready, phase: this.#phase, since: this.#since };
+    const report: TaskReadiness = { job, task, ready, phase: this.phase, since: this.#since };
     if (address !== undefined) report.address = address;
     if (host !== undefined) report.host = host;
     if (pid !== undefined) report.pid = pid;

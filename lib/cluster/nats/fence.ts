@@ -29,20 +29,27 @@ export class Fence {
 
   /**
    * Takes the cluster, or makes sure that it still is ours. A store that was wiped has
-   * forgotten it, and is told again.
+   * forgotten it, and is told again. `heard`: the greatest token that anybody has spoken of;
+   * if the cluster is ours all the same, that was before the store was wiped, and ours becomes
+   * greater.
    *
    * @throws (rejects) FailedPreconditionError: a newer run has it; what JetStream says
    */
-  async hold(nats: NatsConnection): Promise<number> {
+  async hold(nats: NatsConnection, heard = 0): Promise<number> {
     const kv = await this.#open(nats);
     for (;;) {
       const entry = await kv.get(KEY);
       const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
-      if (there?.run === this.#own.run) return (this.token = there.token);
-      if (this.token !== undefined && there !== undefined && there.token > this.token) {
+      const isOurs = there?.run === this.#own.run;
+      if (isOurs && there.token >= heard) return (this.token = there.token);
+      if (!isOurs && this.token !== undefined && there !== undefined && there.token > this.token) {
         throw takenOver(this.#cluster, there);
       }
-      const token = this.token ?? Math.max(Date.now(), (there?.token ?? 0) + 1);
+      const least = Math.max((there?.token ?? 0) + 1, heard + 1);
+      const token = Math.max(
+        this.token ?? Date.now(),
+        isOurs || this.token === undefined ? least : 0,
+      );
       const value = JSON.stringify({ ...this.#own, token });
       try {
         if (entry === null) await kv.create(KEY, value);

@@ -55,7 +55,7 @@ export class Link {
   #ackTimer: Timer | undefined;
   #resendTimer: Timer | undefined;
   #resendMs = RESEND_MS;
-  #onDrained: (() => void) | undefined;
+  #onDrained: (() => void)[] = [];
   #isClosed = false;
 
   constructor(options: LinkOptions) {
@@ -93,7 +93,7 @@ export class Link {
   drained(): Promise<void> {
     if (this.isDrained || this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#onDrained = resolve;
+      this.#onDrained.push(resolve);
     });
   }
 
@@ -138,7 +138,11 @@ export class Link {
     this.#unacked = [];
     this.#backlog.length = 0;
     this.#parts = [];
-    this.#onDrained?.();
+    this.#tellDrained();
+  }
+
+  #tellDrained(): void {
+    for (const tell of this.#onDrained.splice(0)) tell();
   }
 
   #onPart(part: Buffer, hasMore: boolean): void {
@@ -177,7 +181,7 @@ export class Link {
     this.#resendTimer?.clear();
     this.#resendTimer = undefined;
     this.#advance();
-    if (this.isDrained) this.#onDrained?.();
+    if (this.isDrained) this.#tellDrained();
   }
 
   #advance(): void {

@@ -81,6 +81,8 @@ export class NatsEngine implements Engine {
   #isOver = false;
   #dropped = 0;
   #nodesLost = 0;
+  /** So many nodes found that no worker lives there. */
+  #failures = 0;
 
   constructor(host: StrategyHost, strategy: NatsStrategy, options: NatsConnectionOptions) {
     this.#host = host;
@@ -214,6 +216,7 @@ export class NatsEngine implements Engine {
     const sessions = [...this.#sessions.values()];
     for (const session of sessions) session.post(['end']);
     if (this.#tenure.nats !== undefined) await this.#inTime(sessions);
+    this.#sessions.clear(); // what comes of them from here on is nobody's loss
     for (const session of sessions) session.close();
     for (const task of this.#tasks.all) {
       const { session } = task;
@@ -477,11 +480,12 @@ export class NatsEngine implements Engine {
     const phase = task.phase === 'import-failed' ? task.phase : 'failed';
     task.enter(phase, messageOf(error), 'correct it, and start the worker again');
     this.#lose(session, 'has failed', error);
-    // Where nobody has come yet somebody better may.
-    const isHopeless = this.#tasks.all.every(
-      (each) =>
-        each.job !== 'worker' || (each.session === undefined && each.phase !== UNREGISTERED),
-    );
+    this.#failures += 1;
+    const workers = this.#tasks.all.filter(({ job }) => job === 'worker');
+    // Where nobody has come yet somebody better may; unless as many have failed as there are places.
+    const isHopeless =
+      workers.every(({ session: other }) => other === undefined) &&
+      (this.#failures >= workers.length || workers.every(({ phase: at }) => at !== UNREGISTERED));
     if (isHopeless && error instanceof Error) this.#fail(error);
   }
 

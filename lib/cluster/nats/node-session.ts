@@ -21,6 +21,7 @@ import type { StrategyHost, TaskReadiness } from '../strategy.ts';
 import { packValue, unpackValue } from '../value.ts';
 import { Link } from './link.ts';
 import {
+  BUILDING,
   type FromNode,
   type NodeStatus,
   type PackedResource,
@@ -218,6 +219,7 @@ export class NodeSession implements StrategyHost {
           this.#lines.get(worker)?.push(new Closure(resource));
         }
         this.#pool?.wake();
+        this.changed();
         return;
       }
       case 'stopped':
@@ -319,12 +321,14 @@ export class NodeSession implements StrategyHost {
     const blocking = tasks.find(isWhy) ?? tasks.find(({ ready }) => !ready);
     const { workers, functions } = pool;
     return {
-      phase: blocking?.phase ?? 'ready',
+      // Threads that are about to be told are not ready any more.
+      phase: blocking?.phase ?? (this.hasTagged() ? BUILDING : 'ready'),
       ...(blocking?.cause !== undefined && { cause: blocking.cause }),
       capacity: tasks.filter(({ ready }) => ready).length,
       ...(functions !== undefined && { functions: [...functions] }),
       restarts: workers.reduce((sum, { restarts }) => sum + restarts, 0),
       stuck: workers.filter(({ state }) => state === 'stuck').length,
+      resources: this.#resources.length,
     };
   }
 

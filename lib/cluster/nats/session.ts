@@ -49,6 +49,8 @@ export class Session {
   #batchBytes = 0;
   #expectedUs = 0;
   status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
+  /** So many resources it was told of. */
+  #resources = 0;
   /** The node has answered. */
   isConfirmed = false;
   isLeaving = false;
@@ -136,7 +138,13 @@ export class Session {
     this.#batchBytes = 0;
   }
 
+  /** Its status is of after the last resource that it was told of. */
+  get isPrepared(): boolean {
+    return (this.status.resources ?? Number.POSITIVE_INFINITY) >= this.#resources;
+  }
+
   prepare(resource: Resource): void {
+    this.#resources += 1;
     try {
       const packed =
         resource.kind === 'dataset' ? { ...resource, args: packValue(resource.args) } : resource;

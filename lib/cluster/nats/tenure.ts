@@ -13,6 +13,8 @@ import type { NatsConnectionOptions } from './connection-options.ts';
 import type { Fence } from './fence.ts';
 
 const RETRY_MS = 1_000;
+/** Greater ones are nobody's: they begin as milliseconds since 1970. */
+const MAX_TOKEN = 2 ** 50;
 
 export interface TenureListener {
   /** A new connection: nothing is subscribed yet. */
@@ -40,6 +42,8 @@ export class Tenure {
   #unavailable: Timer | undefined;
   #retry: Timer | undefined;
   #isHolding = false;
+  /** The greatest token that anybody has spoken of. */
+  #heard = 0;
   #isOver = false;
   /** So many there were. */
   connections = 0;
@@ -86,10 +90,16 @@ export class Tenure {
     this.#connection.flush();
   }
 
-  /** Somebody says that there is a newer run. Only the fence knows. */
+  /**
+   * Somebody says that there is a newer run. Only the fence knows. If the cluster is ours all
+   * the same, we are known by a greater token from then on: else who remembers that one would
+   * not listen.
+   */
   doubt(token: number): void {
     const { nats, token: own } = this;
-    if (nats !== undefined && own !== undefined && token > own) void this.#hold(nats);
+    if (nats === undefined || own === undefined || token <= own || token > MAX_TOKEN) return;
+    this.#heard = Math.max(this.#heard, token);
+    void this.#hold(nats);
   }
 
   /** It is over, and this is why; the connection stays until it is closed. */
@@ -152,9 +162,10 @@ export class Tenure {
     if (this.#isHolding) return;
     this.#isHolding = true;
     try {
-      const token = await this.#fence.hold(nats);
-      if (this.#isOver || this.nats !== nats || this.#state.phase === 'ready') return;
-      this.#onHeld(nats, token);
+      const before = this.token;
+      const token = await this.#fence.hold(nats, this.#heard);
+      const isKnown = this.#state.phase === 'ready' && token === before;
+      if (!this.#isOver && this.nats === nats && !isKnown) this.#onHeld(nats, token);
     } catch (error) {
       if (!this.#isOver) this.#onNotHeld(nats, error);
     } finally {

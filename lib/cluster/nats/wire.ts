@@ -112,6 +112,9 @@ export type FromNode =
   | ['failed', cause: Uint8Array];
 export const RESULT_LENGTH = 4;
 
+/** The phase of a worker that makes its data sets. */
+export const BUILDING = 'building-dataset';
+
 export type NodeStatus = {
   phase: string;
   cause?: string;
@@ -120,6 +123,8 @@ export type NodeStatus = {
   functions?: string[];
   restarts: number;
   stuck: number;
+  /** So many resources it knows of; `phase` speaks of them, too. */
+  resources?: number;
 };
 
 export function pack(message: ToNode | FromNode): Uint8Array {
@@ -175,10 +180,11 @@ function isResource(value: unknown): value is PackedResource {
 
 function isStatus(value: unknown): value is NodeStatus {
   if (!isObject(value)) return false;
-  const { phase, cause, capacity, functions, restarts, stuck } = value;
+  const { phase, cause, capacity, functions, restarts, stuck, resources } = value;
   return (
     isText(phase) &&
     isMaybe(isText, cause) &&
+    isMaybe(isCount, resources) &&
     isMaybe((names) => isListOf(isText, names), functions) &&
     [capacity, restarts, stuck].every(isCount)
   );

@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ClusterCoordinator, ClusterSpec } from 'allstop/cluster';
+import { type ClusterCoordinator, ClusterSpec, type ReadinessReport } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { isPending } from '../../support/gate.ts';
 import { completed, NatsScene, Squares } from '../../support/nats-scene.ts';
 import type { NatsWorker, WorkerOptions } from '../../support/nats-worker.ts';
+import { untilReport } from '../../support/not-ready.ts';
 import { startScript } from '../../support/run-script.ts';
 import { type Visit, Visits } from '../../support/visits.ts';
 
@@ -301,6 +302,26 @@ describe('a coordinator that a newer one has superseded', () => {
     await works(newer);
   });
 
+  it('that a worker takes for an older one gets a greater number', async () => {
+    scene = await NatsScene.open();
+    const worker = scene.spawn();
+    const before = scene.coordinator();
+    await before.ready();
+    await before.close();
+    await scene.server.kill();
+    scene.server.wipe(); // now nobody but the worker knows which run was the last
+    await scene.server.restart();
+    const now = Date.now;
+    Date.now = () => now() - 3_600_000;
+    try {
+      const after = scene.coordinator();
+      await works(after);
+    } finally {
+      Date.now = now;
+    }
+    expect(worker.events.filter(({ event }) => event === 'session')).toHaveLength(2);
+  });
+
   it('finds that out when it goes on after it was stopped', async () => {
     scene = await NatsScene.open();
     const worker = scene.spawn();
@@ -569,6 +590,25 @@ describe('close() in the middle', () => {
       }
     },
   );
+});
+
+it('close() while a worker that leaves cannot be told that it may', async () => {
+  scene = await NatsScene.open();
+  const cluster = scene.coordinator({ minWorkers: 2 });
+  const worker = scene.spawn();
+  const isIn = (phase: string) => (report: ReadinessReport) => report.tasks[0]?.phase === phase;
+  await untilReport(cluster, isIn('ready'));
+  const leaving = untilReport(cluster, (report) => {
+    if (!isIn('leaving')(report)) return false;
+    worker.child.kill('SIGSTOP'); // before it is told
+    return true;
+  });
+  worker.child.kill('SIGTERM');
+  await leaving;
+  await scene.server.kill();
+  await untilReport(cluster, ({ engine }) => engine.phase === 'connecting');
+  await cluster.close();
+  expect(stateOf(cluster)).toBe('lost');
 });
 
 describe('what is large', () => {

@@ -309,9 +309,9 @@ describe('the end', () => {
     const pair = new Pair();
     const [one] = pair.ends;
     one.post(5);
-    const drained = one.link.drained();
+    const drained = [one.link.drained(), one.link.drained()];
     one.link.close();
-    await drained;
+    await Promise.all(drained);
     expect(vi.getTimerCount()).toBe(0);
   });
 });
