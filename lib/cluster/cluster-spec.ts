@@ -15,6 +15,9 @@ function checkAddress(where: string, address: unknown): string {
   throw invalidType(where, 'a non-empty string', address);
 }
 
+/** `jobTasks` has an element for each index up to the last. */
+const MAX_INDEX = 1_000_000;
+
 /** @throws TypeError, RangeError */
 function readTasks(job: string, tasks: unknown): Map<number, string> {
   const where = `jobs.${job}`;
@@ -28,8 +31,8 @@ function readTasks(job: string, tasks: unknown): Map<number, string> {
   if (!isObject(tasks)) throw invalidType(where, 'an Array or an object', tasks);
   const found = Object.entries(tasks).map(([key, address]): [number, string] => {
     const index = Number(key);
-    if (!/^(?:0|[1-9]\d*)$/.test(key) || !Number.isSafeInteger(index)) {
-      throw outOfRange(`${where}, a task's index,`, 'an integer >= 0', key);
+    if (!/^(?:0|[1-9]\d*)$/.test(key) || index > MAX_INDEX) {
+      throw outOfRange(`${where}, a task's index,`, `an integer >= 0 and <= ${MAX_INDEX}`, key);
     }
     return [index, checkAddress(`${where}[${key}]`, address)];
   });
@@ -110,7 +113,7 @@ export class ClusterSpec {
   /** The addresses by index; undefined where an index is left out. @throws InvalidArgumentError */
   jobTasks(job: string): (string | undefined)[] {
     const tasks = this.#tasks(job);
-    const count = Math.max(-1, ...tasks.keys()) + 1;
+    const count = ([...tasks.keys()].at(-1) ?? -1) + 1; // they are ascending
     return Array.from({ length: count }, (_, index) => tasks.get(index));
   }
 

@@ -102,11 +102,14 @@ describe('bad input', () => {
     expect(make).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
   });
 
-  it.each([['-1'], ['1.5'], ['01'], ['first'], ['1e3']])('an index that is none: %s', (index) => {
-    const make = (): ClusterSpec => new ClusterSpec({ worker: { [index]: 'a' } as never });
-    expect(make).toThrow(RangeError);
-    expect(make).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }));
-  });
+  it.each([['-1'], ['1.5'], ['01'], ['first'], ['1e3'], ['1000000001']])(
+    'an index that is none: %s',
+    (index) => {
+      const make = (): ClusterSpec => new ClusterSpec({ worker: { [index]: 'a' } as never });
+      expect(make).toThrow(RangeError);
+      expect(make).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }));
+    },
+  );
 
   it.each([
     ['numTasks', ['ps']],

@@ -151,7 +151,13 @@ export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?:
   };
   const fileOf = (name: string): string | undefined => {
     const path = of(`${name}_FILE`);
-    return path === undefined ? of(name) : readFileSync(path, 'utf8').trim();
+    if (path === undefined) return of(name);
+    try {
+      return readFileSync(path, 'utf8').trim();
+    } catch (error) {
+      const why = `ALLSTOP_NATS_${name}_FILE cannot be read: ${(error as Error).message}`;
+      throw new InvalidArgumentError(why, { cause: error });
+    }
   };
   const tls: NatsTlsOptions = {};
   const [ca, cert, key] = [of('CA_FILE'), of('CERT_FILE'), of('KEY_FILE')];
