@@ -10,6 +10,7 @@
 import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
 import { Timer } from '../../timer.ts';
 import type { Closure } from '../closure.ts';
+import { Durations } from '../durations.ts';
 import { CLAIMS, TO_WORKER } from '../protocol.ts';
 import type {
   Cancellation,
@@ -42,8 +43,7 @@ export class LocalEngine implements Engine {
   readonly #host: StrategyHost;
   readonly #slots: WorkerSlot[];
   #functions: string[] | undefined;
-  /** Microseconds that a function takes, on average. */
-  readonly #durations = new Map<string, number>();
+  readonly #durations = new Durations();
   /** Deaths in a row, by worker, and of all. */
   readonly #deaths: number[];
   #deathsInARow = 0;
@@ -78,7 +78,7 @@ export class LocalEngine implements Engine {
             onResult: (slot, name, us) => {
               this.#deaths[slot.index] = 0;
               this.#deathsInARow = 0;
-              this.#measure(name, us);
+              this.#durations.measure(name, us);
             },
           },
           task,
@@ -213,17 +213,10 @@ export class LocalEngine implements Engine {
       if (closure === undefined) return false;
       if (closure.work.kind !== 'call') continue;
       const { work } = closure;
-      slot.add(closure, work, this.#durations.get(work.name) ?? AHEAD_US);
+      slot.add(closure, work, this.#durations.of(work.name) ?? AHEAD_US);
       batch += 1;
     }
     return true;
-  }
-
-  #measure(name: string, us: number): void {
-    const known = this.#durations.get(name);
-    // What was handed over costs something, too: nothing takes no time.
-    const spent = us + 2;
-    this.#durations.set(name, known === undefined ? spent : known + (spent - known) / 8);
   }
 
   #startSlot(slot: WorkerSlot): void {

@@ -5,6 +5,7 @@
  * to do.
  */
 
+import { Durations } from '../durations.ts';
 import type { StrategyHost } from '../strategy.ts';
 import type { Session } from './session.ts';
 
@@ -17,8 +18,7 @@ export class Dispatcher {
   readonly #sessions = new Set<Session>();
   /** Those that may have less to do than they can. */
   readonly #idle = new Set<Session>();
-  /** Microseconds that a function takes, on average. */
-  readonly #durations = new Map<string, number>();
+  readonly #durations = new Durations();
   #isPumpDue = false;
   #isEvenDue = false;
   /** Nothing is given to anybody before. */
@@ -72,9 +72,7 @@ export class Dispatcher {
   }
 
   measure(name: string, us: number): void {
-    const known = this.#durations.get(name);
-    const spent = us + 2; // what is handed over costs something, too
-    this.#durations.set(name, known === undefined ? spent : known + (spent - known) / 8);
+    this.#durations.measure(name, us);
   }
 
   #pump(): void {
@@ -107,7 +105,7 @@ export class Dispatcher {
       if (closure === undefined) return false;
       const { work } = closure;
       if (work.kind === 'call') {
-        session.add(closure, work, this.#durations.get(work.name) ?? AHEAD_US);
+        session.add(closure, work, this.#durations.of(work.name) ?? AHEAD_US);
       }
     }
   }

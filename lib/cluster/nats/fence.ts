@@ -45,11 +45,10 @@ export class Fence {
       if (!isOurs && this.token !== undefined && there !== undefined && there.token > this.token) {
         throw takenOver(this.#cluster, there);
       }
-      const least = Math.max((there?.token ?? 0) + 1, heard + 1);
-      const token = Math.max(
-        this.token ?? Date.now(),
-        isOurs || this.token === undefined ? least : 0,
-      );
+      // One that the store has forgotten keeps its own: a newer run may come back, too.
+      const isRaised = isOurs || this.token === undefined;
+      const least = isRaised ? Math.max(there?.token ?? 0, heard) + 1 : 0;
+      const token = Math.max(this.token ?? Date.now(), least);
       const value = JSON.stringify({ ...this.#own, token });
       try {
         if (entry === null) await kv.create(KEY, value);

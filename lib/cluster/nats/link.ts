@@ -25,6 +25,12 @@ const RESEND_MS = 1_000;
 const LONGEST_RESEND_MS = 8_000;
 const LONGEST_MESSAGE_BYTES = 1024 ** 3;
 
+const LONGEST_FRAME_BYTES = 256 * 1024;
+
+/** How long a frame may be with a server that takes messages of so many bytes. */
+export const frameBytes = (maxPayload: number = LONGEST_FRAME_BYTES): number =>
+  Math.min(LONGEST_FRAME_BYTES, maxPayload);
+
 export type LinkOptions = {
   /** A frame longer than this is not sent. */
   maxFrameBytes: number;

@@ -33,6 +33,7 @@ import { definitionOf } from './definition.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { SILENT, type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
+import { frameBytes } from './link.ts';
 import type { NatsStrategy } from './nats-strategy.ts';
 import { Probes } from './probes.ts';
 import type { Unfit } from './requirements.ts';
@@ -56,7 +57,6 @@ const log = debuglog('allstop');
 
 /** A node has so long to say that something has ended when its time is over. */
 const UNHEARD_MS = 2_000;
-const MAX_FRAME_BYTES = 256 * 1024;
 /** A report is a message, which the server limits. */
 const MAX_TOLD_TASKS = 1_000;
 const END_IT = 'look at that process; end it, and start the worker again';
@@ -276,7 +276,7 @@ export class NatsEngine implements Engine {
     });
     listen(subjects.who, ({ data }) => this.#onWho(data));
     listen(subjects.report, (message) => {
-      const longest = nats.info?.max_payload ?? MAX_FRAME_BYTES;
+      const longest = frameBytes(nats.info?.max_payload);
       let bytes = json(this.#tell(MAX_TOLD_TASKS));
       for (let count = MAX_TOLD_TASKS; bytes.byteLength > longest && count > 0; ) {
         count = Math.floor(count / 2);
@@ -358,14 +358,13 @@ export class NatsEngine implements Engine {
   #begin(task: Task, info: NodeInfo, token: number): void {
     const id = randomUUID();
     const subject = this.#subjects.down(id);
-    const maxPayload = this.#tenure.nats?.info?.max_payload ?? MAX_FRAME_BYTES;
     const session = new Session(
       id,
       info,
       task.index,
       this.#host,
       {
-        maxFrameBytes: Math.min(MAX_FRAME_BYTES, maxPayload),
+        maxFrameBytes: frameBytes(this.#tenure.nats?.info?.max_payload),
         send: (frame) => this.#publish(subject, frame),
       },
       {

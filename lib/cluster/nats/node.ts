@@ -14,6 +14,7 @@ import { Connection } from './connection.ts';
 import { explainFailure } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import { definitionOf } from './definition.ts';
+import { frameBytes } from './link.ts';
 import { NodeSession } from './node-session.ts';
 import { Subjects } from './subjects.ts';
 import {
@@ -38,7 +39,6 @@ const SILENT_MS = 30_000;
 const LET_GO_MS = 2_000;
 /** Results that nobody hears are worth waiting a little longer: they took somebody's time. */
 const UNHEARD_MS = 10_000;
-const MAX_FRAME_BYTES = 256 * 1024;
 
 export type ClusterNodeOptions = {
   module: URL;
@@ -65,7 +65,6 @@ export class ClusterNode {
   readonly #subjects: Subjects;
   readonly #id = randomUUID();
   readonly #connection: Connection;
-  #subscribed: NatsConnection | undefined;
   #definition: string;
   /** Of the newest run that we have heard of. */
   #token = 0;
@@ -179,10 +178,7 @@ export class ClusterNode {
   }
 
   #onUp(nats: NatsConnection): void {
-    if (this.#subscribed !== nats) {
-      this.#subscribed = nats;
-      this.#subscribe(nats);
-    }
+    this.#subscribe(nats);
     this.#tell({ event: 'connected', cluster: this.#options.cluster });
     this.#current?.session.link.resume();
     this.#sayHello();
@@ -237,10 +233,10 @@ export class ClusterNode {
     this.#token = control.token;
     if (control.kind === 'refused') {
       this.#tell({ event: 'refused', phase: control.phase, why: control.why });
-    } else if (control.session !== this.#current?.id) void this.#begin(control);
+    } else if (control.session !== this.#current?.id) this.#begin(control);
   }
 
-  async #begin(welcome: Welcome): Promise<void> {
+  #begin(welcome: Welcome): void {
     if (this.#isLeaving) return;
     const { run, session: id, task, cancelGraceMs } = welcome;
     const { nats } = this.#connection;
@@ -254,7 +250,7 @@ export class ClusterNode {
       task,
       slots,
       cancelGraceMs,
-      maxFrameBytes: Math.min(MAX_FRAME_BYTES, nats.info?.max_payload ?? MAX_FRAME_BYTES),
+      maxFrameBytes: frameBytes(nats.info?.max_payload),
       send: (frame) => this.#connection.publish(subject, frame),
       broadcast: (stop) => {
         this.#connection.publish(this.#subjects.stop(run), packStop(stop));
@@ -266,7 +262,6 @@ export class ClusterNode {
         if (this.#current?.id === id) void this.#end('a message of the coordinator is none');
       },
       onEnd: () => void this.#end('the coordinator has ended it'),
-      // That it is told is more important than how soon we end.
       onFailed: (error) => void this.#fail(session, error),
     });
     this.#current = { id, run, session, unsubscribe: () => {} };

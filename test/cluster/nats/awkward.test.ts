@@ -255,7 +255,8 @@ describe('SIGTERM', () => {
   it('while the server is away: it ends when it has waited long enough for it', async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1, { cancelGraceMs: 0 });
-    await cluster.schedule('hold', [visits.path, 'a']);
+    // Longer than a worker without work would wait.
+    await cluster.schedule('holdTwice', [visits.path, 'a', 3_000, 'b']);
     const visit = await visits.next('a');
     const worker = scene.workers[0] as NatsWorker;
     const disconnected = worker.next('disconnected');
@@ -264,10 +265,8 @@ describe('SIGTERM', () => {
     const leaving = worker.next('leaving');
     const ended = worker.kill('SIGTERM');
     await leaving;
-    // Longer than a worker without work would wait.
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
-    expect(worker.child.exitCode).toBe(null);
     visit.pass();
+    (await visits.next('b')).pass();
     expect(await ended).toEqual([143, null]);
   });
 });
