@@ -76,9 +76,20 @@ describe('the cluster', () => {
     const above = cluster.filter((file) => !file.includes('/') && file !== 'index.ts');
     for (const file of above) {
       const strategies = importsAtRunTime(`cluster/${file}`).filter((name) =>
-        name.startsWith('cluster/local/'),
+        /^cluster\/(?:local|nats|pool)\//.test(name),
       );
       expect(strategies, file).toEqual([]);
+    }
+  });
+
+  it('has strategies that do not know each other, and a pool of workers that knows neither', () => {
+    for (const file of cluster) {
+      const [folder] = file.split('/');
+      const others = { local: /\/nats\//, nats: /\/local\//, pool: /\/(?:nats|local)\// };
+      const foreign = others[folder as keyof typeof others];
+      if (foreign === undefined) continue;
+      const found = importsAtRunTime(`cluster/${file}`).filter((name) => foreign.test(name));
+      expect(found, file).toEqual([]);
     }
   });
 

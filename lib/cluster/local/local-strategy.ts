@@ -2,9 +2,9 @@
 
 import { availableParallelism } from 'node:os';
 import { checkOptions, invalidType, outOfRange } from '../../arguments.ts';
+import type { Isolation } from '../pool/channel.ts';
+import { WorkerPool } from '../pool/worker-pool.ts';
 import type { Engine, Strategy, StrategyHost } from '../strategy.ts';
-import type { Isolation } from './channel.ts';
-import { LocalEngine } from './local-engine.ts';
 
 export type LocalStrategyOptions = {
   /** Its exports are what can be scheduled. Each worker imports it. */
@@ -43,6 +43,6 @@ export class LocalStrategy implements Strategy {
 
   /** @internal */
   connect(host: StrategyHost): Engine {
-    return new LocalEngine(host, this);
+    return new WorkerPool(host, this);
   }
 }

@@ -13,9 +13,9 @@ import { decode, encode } from '../../error-record.ts';
 import { CLUSTER } from '../../stop-record.ts';
 import { setCurrent } from '../../threads.ts';
 import { type Call, Closure, type Outcome } from '../closure.ts';
-import { LocalEngine } from '../local/local-engine.ts';
-import { adoptStop, applyStop, type StopMessage, stopMessage } from '../local/stop-relay.ts';
 import type { Resource } from '../per-worker.ts';
+import { adoptStop, applyStop, type StopMessage, stopMessage } from '../pool/stop-relay.ts';
+import { WorkerPool } from '../pool/worker-pool.ts';
 import { dataCloneError, STATE } from '../protocol.ts';
 import type { StrategyHost, TaskReadiness } from '../strategy.ts';
 import { packValue, unpackValue } from '../value.ts';
@@ -54,7 +54,7 @@ export class NodeSession implements StrategyHost {
   readonly link: Link;
   readonly #options: NodeSessionOptions;
   /** Undefined on a parameter server. */
-  readonly #pool: LocalEngine | undefined;
+  readonly #pool: WorkerPool | undefined;
   #inbox: Closure[] = [];
   /** What has come and is not answered, by the coordinator's id. */
   readonly #closures = new Map<number, Closure>();
@@ -86,7 +86,7 @@ export class NodeSession implements StrategyHost {
     coordinator.signal.addEventListener('abort', () => this.#onStop());
     if (job === 'worker') {
       const name = { job, index: task };
-      this.#pool = new LocalEngine(this, {
+      this.#pool = new WorkerPool(this, {
         module,
         workers: slots,
         isolation: 'thread',

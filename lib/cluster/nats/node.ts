@@ -9,7 +9,7 @@ import { availableParallelism, freemem, hostname, networkInterfaces } from 'node
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { Timer } from '../../timer.ts';
-import { applyStop, type StopMessage } from '../local/stop-relay.ts';
+import { applyStop, type StopMessage } from '../pool/stop-relay.ts';
 import { Connection } from './connection.ts';
 import { explainFailure } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';

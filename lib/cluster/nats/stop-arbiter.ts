@@ -6,7 +6,7 @@
 
 import { hostname } from 'node:os';
 import type { Coordinator } from '../../coordinator.ts';
-import { applyStop, type StopMessage, stopMessage } from '../local/stop-relay.ts';
+import { applyStop, type StopMessage, stopMessage } from '../pool/stop-relay.ts';
 
 export interface StopListener {
   /** To everybody, as soon as possible. */

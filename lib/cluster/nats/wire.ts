@@ -10,8 +10,8 @@
 import { deserialize, serialize } from 'node:v8';
 import { decode } from '../../error-record.ts';
 import { attempt } from '../../thrown-value.ts';
-import type { StopMessage } from '../local/stop-relay.ts';
 import type { Resource } from '../per-worker.ts';
+import type { StopMessage } from '../pool/stop-relay.ts';
 import type { ReadinessReport, TaskReadiness } from '../strategy.ts';
 
 /** Nodes of another number cannot work together. */

@@ -30,7 +30,7 @@ const MAX_DEATHS = 10;
 const FIRST_DELAY_MS = 50;
 const LONGEST_DELAY_MS = 2_000;
 
-export type LocalSettings = {
+export type PoolSettings = {
   module: URL;
   workers: number;
   isolation: Isolation;
@@ -38,7 +38,7 @@ export type LocalSettings = {
   task?: WorkerName;
 };
 
-export class LocalEngine implements Engine {
+export class WorkerPool implements Engine {
   readonly sharesMemory: boolean;
   readonly #host: StrategyHost;
   readonly #slots: WorkerSlot[];
@@ -55,7 +55,7 @@ export class LocalEngine implements Engine {
   #isPumpDue = false;
   #isFillDue = false;
 
-  constructor(host: StrategyHost, { module, workers, isolation, task }: LocalSettings) {
+  constructor(host: StrategyHost, { module, workers, isolation, task }: PoolSettings) {
     this.#host = host;
     this.sharesMemory = isolation === 'thread';
     this.#deaths = Array.from({ length: workers }, () => 0);
