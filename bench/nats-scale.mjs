@@ -27,6 +27,11 @@ async function load(body) {
   return (user + system) / 1_000 / (performance.now() - began);
 }
 
+function heapUsed() {
+  gc();
+  return process.memoryUsage().heapUsed;
+}
+
 const rows = [];
 for (const count of COUNTS) {
   const cluster = `scale-${count}`;
@@ -35,12 +40,14 @@ for (const count of COUNTS) {
     const some = String(Math.min(left, PER_PROCESS));
     children.push(await start(process.execPath, [workers, servers, cluster, some, path], /^ready/));
   }
+  const heapBefore = heapUsed();
   const began = performance.now();
   const coordinator = new ClusterCoordinator(
     new NatsStrategy({ module, servers, cluster, minWorkers: count }),
   );
   await coordinator.ready();
   const readyMs = performance.now() - began;
+  const bytes = heapUsed() - heapBefore;
   const idle = await load(() => sleep(5_000));
   const trips = [];
   for (let sample = 0; sample < 300; sample++) {
@@ -61,6 +68,7 @@ for (const count of COUNTS) {
     workers: count,
     'ready, ms': Math.round(readyMs),
     'idle coordinator, % of a processor': Number((idle * 100).toFixed(1)),
+    'KB of it a worker': Number((bytes / count / 1_024).toFixed(1)),
     'round trip, ms': Number(median(trips).toFixed(2)),
     'closures/s': Math.round(perSecond),
   });
