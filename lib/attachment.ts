@@ -146,17 +146,44 @@ export class Attachment {
     return outcome;
   }
 
+  /** A request that another process has recorded, under this id. Nobody can be thrown at. */
+  relay(error: Uint8Array | null, options: RequesterOptions, recordId: string): Outcome {
+    const from = { ...options, hasCaller: false };
+    if (error === null) return this.#request(null, from, NOTHING, NOTHING, recordId);
+    const { id, value } = this.errorOf(error);
+    const { ids, abortIds } = echoes(value);
+    return this.#request(error, from, [id, ...ids], abortIds, recordId);
+  }
+
   #request(
     bytes: Uint8Array | null,
     options: RequestOptions,
     echoIds: string[],
     abortEchoIds: string[],
+    recordId?: string,
   ): Outcome {
     const hasCaller = options.hasCaller !== false;
-    const outcome = this.native.requestStop(bytes, options, echoIds, abortEchoIds, hasCaller);
+    const { native } = this;
+    const outcome = native.requestStop(bytes, options, echoIds, abortEchoIds, hasCaller, recordId);
+    this.#catchUp();
+    return OUTCOMES[outcome] as Outcome;
+  }
+
+  #catchUp(): void {
     drain();
     this.check(); // even if we are called from a listener that an outer drain runs
-    return OUTCOMES[outcome] as Outcome;
+  }
+
+  /** The arbiter's record: it stands from now on. */
+  answerStop(error: Uint8Array | null, from: RequesterOptions, recordId: string): void {
+    this.native.answerStop(error, from, recordId);
+    this.#catchUp();
+  }
+
+  /** There will be no answer: what stands is the record. */
+  answerNone(): void {
+    this.native.answerNone();
+    this.#catchUp();
   }
 
   clearStop(): boolean {

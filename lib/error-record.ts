@@ -77,9 +77,12 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     chain: [],
   };
   let graph: Uint8Array | undefined;
+  // As strict as the core (error_record.cc).
+  if (!buffer.subarray(0, MAGIC.length).equals(MAGIC)) throw new TypeError('No encoded error');
   for (let at = MAGIC.length; at < buffer.length; ) {
     const tag = buffer.readUInt8(at);
     const end = at + 5 + buffer.readUInt32LE(at + 1);
+    if (end > buffer.length) throw new TypeError('An encoded error is cut off');
     const value = buffer.subarray(at + 5, end);
     at = end;
     if (tag === TAG.id) header.id = value.toString('utf8');
@@ -92,6 +95,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     else if (tag === TAG.js) graph = value;
     else if (tag === TAG.cause) header.cause = value;
   }
+  if (header.id === '') throw new TypeError('An encoded error has no id');
   return { header, graph };
 }
 

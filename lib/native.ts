@@ -55,6 +55,8 @@ export type RequesterOptions = {
   threadId?: number;
   pid?: number;
   signal?: string;
+  /** Of another process's stop: milliseconds since 1970, by its clock. */
+  at?: number;
   /** A function is called when everybody has been woken. */
   stack?: string | (() => string);
 };
@@ -114,7 +116,14 @@ export interface NativeAttachment {
     echoIds: string[],
     abortEchoIds: string[],
     hasCaller: boolean,
+    recordId?: string,
   ): number;
+  /** From now on a stop's record is provisional, and joins of it wait for one of these two. */
+  awaitAnswer(): void;
+  /** Whose stop has won. */
+  answerStop(error: Uint8Array | null, requester: RequesterOptions, recordId: string): void;
+  /** What stands has. */
+  answerNone(): void;
   /** False: the parent is stopped. */
   clearStop(): boolean;
   /** Blocks for `ms` at most; true once stopped or the generation is another. */

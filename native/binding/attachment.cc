@@ -51,6 +51,9 @@ Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {
   return DefineClass(env, "NativeAttachment",
                      {
                          ALLSTOP_METHOD("requestStop", RequestStop),
+                         ALLSTOP_METHOD("awaitAnswer", AwaitAnswer),
+                         ALLSTOP_METHOD("answerStop", AnswerStop),
+                         ALLSTOP_METHOD("answerNone", AnswerNone),
                          ALLSTOP_METHOD("clearStop", ClearStop),
                          ALLSTOP_METHOD("waitSlice", WaitSlice),
                          ALLSTOP_METHOD("generation", Generation),
@@ -169,8 +172,30 @@ Napi::Value Attachment::RequestStop(const Info& info) {
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = BooleanArgument(info, 4);
+  if (info[5].IsString()) request.record_id = StringArgument(info, 5);
   const auto outcome = coordinator_->RequestStop(request);
   return Napi::Number::New(info.Env(), static_cast<double>(outcome));
+}
+
+Napi::Value Attachment::AwaitAnswer(const Info& info) {
+  coordinator_->AwaitAnswer();
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::AnswerStop(const Info& info) {
+  core::StopRequest request;
+  request.error = ErrorArgument(info, 0);
+  request.requester.language = core::Language::kJavaScript;
+  ReadRequester(ObjectArgument(info, 1), request.requester);
+  request.record_id = StringArgument(info, 2);
+  request.has_caller = false;
+  coordinator_->AnswerStop(request);
+  return info.Env().Undefined();
+}
+
+Napi::Value Attachment::AnswerNone(const Info& info) {
+  coordinator_->AnswerNone();
+  return info.Env().Undefined();
 }
 
 Napi::Value Attachment::ClearStop(const Info& info) {

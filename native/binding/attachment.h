@@ -39,6 +39,9 @@ class Attachment final : public Napi::ObjectWrap<Attachment>, public Closable {
   Napi::Value Checked(const Info& info);
 
   Napi::Value RequestStop(const Info& info);
+  Napi::Value AwaitAnswer(const Info& info);
+  Napi::Value AnswerStop(const Info& info);
+  Napi::Value AnswerNone(const Info& info);
   Napi::Value ClearStop(const Info& info);
   Napi::Value WaitSlice(const Info& info);
   Napi::Value Generation(const Info& info);

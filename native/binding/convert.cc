@@ -106,6 +106,8 @@ void ReadRequester(Napi::Object from, core::Requester& requester) {
   }
   const Napi::Value pid = from.Get("pid");
   if (pid.IsNumber()) requester.pid = pid.As<Napi::Number>().Int64Value();
+  const Napi::Value at = from.Get("at");
+  if (at.IsNumber()) requester.at_ms = at.As<Napi::Number>().Int64Value();
   const Napi::Value native = from.Get("native");
   if (native.IsBoolean() && native.As<Napi::Boolean>().Value()) {
     requester.language = core::Language::kNative;

@@ -13,7 +13,9 @@
 //  5. A stop callback is in callbacks_ exactly while it is kWaiting and no stop
 //     has taken it. Its function is called only by the thread that moved it to
 //     kRunning, with no lock held.
-//  6. observers_ holds whoever AddObserver added and RemoveObserver has not yet
+//  6. While awaits_answer_, no join ends that has seen a stop. It falls once, and a
+//     record is replaced only as it falls: what a join has thrown stands.
+//  7. observers_ holds whoever AddObserver added and RemoveObserver has not yet
 //     removed; mirrors of others are never written.
 //
 // No wake-up is lost. Every wait holds mutex_ while it tests its predicate, and
@@ -120,17 +122,86 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   if (record_ && !request.error) return StopOutcome::kAlreadyStopped;
   if (record_ || (joined_ && failed)) return Suppress(request, effects);
 
-  auto record = spare_ ? std::move(spare_) : NewRecord();
-  if (request.error) record->id = request.error->fields().id;
+  const auto record = RecordOf(request);
   record->generation = generation_ + 1;
-  record->kind = failed ? StopKind::kError : clean ? StopKind::kClean : StopKind::kPlain;
-  record->error = request.error;
   record->requested_at = Clock::now();
   effects.WillComplete({record, &record->own_origin}, request);
   if (failed && reported_.error) suppressed_.reserve(suppressed_.size() + 1);
-  Latch(std::move(record), effects.own, effects);
+  Latch(record, effects.own, effects);
   if (failed && reported_.error) Keep(std::exchange(reported_, {}));  // a join throws the other
   return StopOutcome::kStopped;
+}
+
+std::shared_ptr<StopRecord> Coordinator::RecordOf(const StopRequest& request) {
+  auto record = spare_ ? std::move(spare_) : NewRecord();
+  if (request.error) {
+    record->id = request.error->fields().id;
+    record->kind = IsClean(*request.error) ? StopKind::kClean : StopKind::kError;
+    record->error = request.error;
+  } else if (!request.record_id.empty()) {
+    record->id = request.record_id;
+  }
+  return record;
+}
+
+void Coordinator::AwaitAnswer() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  awaits_answer_ = true;
+}
+
+void Coordinator::AnswerStop(const StopRequest& winner) {
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
+  if (!record_) {
+    Decide(winner, effects);
+  } else if (awaits_answer_ && record_->id != id) {
+    Replace(winner, effects);
+  }
+  Answered(effects);
+}
+
+void Coordinator::AnswerNone() {
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Answered(effects);
+}
+
+void Coordinator::Answered(Effects& effects) {
+  if (!awaits_answer_) return;
+  for (Join* join : joins_) {
+    effects.on_join_progress.emplace_back();
+    effects.on_join_progress.back() = join->waiter_.lock();
+  }
+  effects.joins_changed = true;
+  awaits_answer_ = false;
+}
+
+void Coordinator::Replace(const StopRequest& winner, Effects& effects) {
+  const std::shared_ptr<const StopRecord> old = record_;
+  const auto record = RecordOf(winner);
+  record->generation = old->generation;
+  record->requested_at = old->requested_at;
+  effects.WillComplete({record, &record->own_origin}, winner);
+  suppressed_.reserve(suppressed_.size() + 1);
+  std::string old_id = old->id;
+  for (Coordinator* child : children_) {
+    const std::lock_guard<std::mutex> lock(child->mutex_);
+    child->Inherit(old, record);
+  }
+  Swap(record);
+  replaced_id_ = std::move(old_id);
+  if (old->error) Keep({old->error, {old, &old->own_origin}});
+}
+
+void Coordinator::Swap(std::shared_ptr<const StopRecord> record) noexcept {
+  for (const auto& observer : observers_) {
+    if (observer->unseen_ == record_) observer->unseen_ = record;
+  }
+  for (Join* join : joins_) {
+    if (join->stop_ == record_) join->stop_ = record;
+  }
+  record_ = std::move(record);
 }
 
 std::shared_ptr<StopRecord> Coordinator::NewRecord() {
@@ -180,16 +251,34 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
 
 void Coordinator::LatchFromParent(const std::shared_ptr<const StopRecord>& record,
                                   Effects& effects) {
+  auto inherited = Inherited(record);
+  inherited->generation = generation_ + 1;
+  Latch(std::move(inherited), effects.descendants.emplace_back(), effects);
+}
+
+void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
+                          const std::shared_ptr<const StopRecord>& record) {
+  for (Coordinator* child : children_) {
+    const std::lock_guard<std::mutex> lock(child->mutex_);
+    child->Inherit(old, record);
+  }
+  if (!record_ || record_->inherited_from != old) return;
+  auto inherited = Inherited(record);
+  inherited->generation = record_->generation;
+  Swap(std::move(inherited));
+}
+
+std::shared_ptr<StopRecord> Coordinator::Inherited(
+    const std::shared_ptr<const StopRecord>& record) const {
   auto inherited = std::make_shared<StopRecord>();
   inherited->id = record->id;  // the same stop
-  inherited->generation = generation_ + 1;
   inherited->error = record->error;
   if (record->error) {
     inherited->kind = IsClean(*record->error) ? StopKind::kClean : StopKind::kError;
   }
   inherited->inherited_from = record->inherited_from ? record->inherited_from : record;
   inherited->requested_at = record->requested_at;
-  Latch(std::move(inherited), effects.descendants.emplace_back(), effects);
+  return inherited;
 }
 
 StopOutcome Coordinator::Suppress(const StopRequest& request, Effects& effects) {
@@ -216,6 +305,7 @@ bool Coordinator::IsEcho(const StopRequest& request) const {
     return std::find(ids.begin(), ids.end(), id) != ids.end();
   };
   if (record_ && contains(request.echo_ids, record_->id)) return true;
+  if (record_ && contains(request.echo_ids, replaced_id_)) return true;
   return std::any_of(request.abort_echo_ids.begin(), request.abort_echo_ids.end(),
                      [&](const std::string& id) { return contains(past_ids_, id); });
 }
@@ -259,6 +349,7 @@ Status Coordinator::ClearStop() {
   }
   joined_ = false;
   record_ = nullptr;
+  replaced_id_.clear();
   reported_ = {};
   suppressed_.clear();
   suppressed_count_ = 0;

@@ -106,6 +106,17 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const std::shared_ptr<Coordinator>& parent() const { return parent_; }
 
   StopOutcome RequestStop(const StopRequest& request);
+  // The stop is one of several processes': an arbiter elsewhere says whose is the record.
+  // Until AnswerStop or AnswerNone a record is provisional, and joins that saw the stop do
+  // not end, whatever their grace period.
+  void AwaitAnswer();
+  // The arbiter's answer. Where no stop was requested, this is one; else `winner` (told by
+  // its id) takes the record's place, in the children that inherited it as well, and the
+  // error that was there is suppressed. The stop itself, its generation, and who was told of
+  // it stay as they are: nobody sees the flag fall.
+  void AnswerStop(const StopRequest& winner);
+  // There will be no answer: what stands is the record.
+  void AnswerNone();
   // TensorFlow's ReportStatus: keeps the first error that is not of a clean-stop type,
   // beside the record, and requests no stop. A join that ends stopped without an error
   // comes to it. Later ones are suppressed.
@@ -194,6 +205,14 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   static std::shared_ptr<StopRecord> NewRecord();
   void PrepareRecord() noexcept;
   void LatchFromParent(const std::shared_ptr<const StopRecord>& record, Effects& effects);
+  std::shared_ptr<StopRecord> RecordOf(const StopRequest& request);
+  void Replace(const StopRequest& winner, Effects& effects);
+  void Inherit(const std::shared_ptr<const StopRecord>& old,
+               const std::shared_ptr<const StopRecord>& record);
+  std::shared_ptr<StopRecord> Inherited(const std::shared_ptr<const StopRecord>& record) const;
+  void Swap(std::shared_ptr<const StopRecord> record) noexcept;
+  void Answered(Effects& effects);
+  bool IsProvisional(const Join& join) const { return awaits_answer_ && join.stop_ != nullptr; }
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
   bool Keep(SuppressedError error);
   void Update(Mirror& mirror) const;
@@ -216,6 +235,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   std::atomic<std::uint32_t> stop_word_{0};  // written under it, read without
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
+  bool awaits_answer_ = false;                // a stop is provisional
   std::uint64_t generation_ = 0;              // stops so far
   std::shared_ptr<const StopRecord> record_;  // not null = stopped
   std::shared_ptr<StopRecord> spare_;         // the next one, if there was time to make it
@@ -230,6 +250,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   std::vector<SuppressedError> suppressed_;
   std::uint32_t suppressed_count_ = 0;
   std::list<std::string> past_ids_;  // of cleared stops, the newest last
+  std::string replaced_id_;          // of the record that the arbiter's has replaced
   ThreadRegistry threads_;
   std::map<std::uint64_t, std::string> links_;
   std::uint64_t next_link_ = 1;

@@ -151,6 +151,7 @@ std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
 
 double Coordinator::JoinRemainingMs(const Join& join, double grace_period_ms) const {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (IsProvisional(join)) return std::numeric_limits<double>::infinity();
   if (join.alive_ == 0) return 0;
   if (!join.stop_) return std::numeric_limits<double>::infinity();
   const Clock::time_point from = std::max(join.began_, join.stop_->requested_at);
@@ -203,6 +204,7 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
         return join->alive_ == 0;
       });
     }
+    join_changed_.wait(lock, [&] { return !IsProvisional(*join); });
   }
   JoinResult result;
   try {

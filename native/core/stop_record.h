@@ -18,7 +18,7 @@ enum class StopKind : std::uint8_t { kPlain = 0, kClean = 1, kError = 2 };
 // One stop. Immutable (but for the origin, which completes itself) and shared, so
 // that a wait which began before the stop was cleared can still say what it saw.
 struct StopRecord {
-  std::string id;                // the error's id if there is one, else fresh
+  std::string id;                // the error's id if there is one, else the request's, or fresh
   std::uint64_t generation = 0;  // which stop of its coordinator it is, from 1
   StopKind kind = StopKind::kPlain;
   std::shared_ptr<const ErrorRecord> error;          // null for kPlain
@@ -52,6 +52,8 @@ struct StopRequest {
   // Those of them that came through an AbortError. They are echoes of earlier,
   // cleared stops, too: a task that unwinds late must not stop a new life.
   std::vector<std::string> abort_echo_ids;
+  // The id that the record has in another process; empty: it is made here.
+  std::string record_id;
   // Whether somebody can be thrown at. False for links and registered threads.
   bool has_caller = true;
 };

@@ -1,8 +1,10 @@
 /** Stops of the cluster’s coordinator. */
 
+import type { StopRecord } from 'allstop';
 import { CancelledError, FailedPreconditionError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import { errorOf, kinds, useClusters } from '../support/clusters.ts';
+import { eventually } from '../support/eventually.ts';
 
 describe.each(kinds)('workers as $name', (kind) => {
   const { start, running, visits } = useClusters(kind);
@@ -73,5 +75,30 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(() => cluster.coordinator.clearStop()).toThrow(FailedPreconditionError);
       expect(cluster.coordinator.shouldStop()).toBe(true);
     });
+  });
+});
+
+// Threads share the record itself.
+describe.each(kinds.filter(({ isThread }) => !isThread))('workers as $name', (kind) => {
+  const { start, visits } = useClusters(kind);
+
+  it('of two workers at once has one record everywhere, and joins wait for it', async () => {
+    const cluster = start(2);
+    const { coordinator } = cluster;
+    const names = ['a', 'b'];
+    for (const name of names) await cluster.schedule('stopAndJoin', [visits.path, name]);
+    const stopping = await Promise.all(names.map((name) => visits.next(name)));
+    const joined = names.map((name) => visits.next(`${name} has joined`));
+    for (const visit of stopping) visit.pass();
+    const told = await Promise.all(
+      joined.map(async (visit) => JSON.parse(await (await visit).told())),
+    );
+    await eventually(() => coordinator.stopRecord?.suppressedCount === 1);
+    const { id, requestedAt, requester, error, suppressed } = coordinator.stopRecord as StopRecord;
+    const winner = (error as Error).message;
+    const worker = requester.worker;
+    const known = { thrown: winner, id, requestedAt: requestedAt.toISOString(), worker };
+    expect(told).toEqual([known, known]);
+    expect([winner, (suppressed[0]?.error as Error).message].toSorted()).toEqual(names);
   });
 });

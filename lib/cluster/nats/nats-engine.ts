@@ -410,6 +410,7 @@ export class NatsEngine implements Engine {
   /** Again, if it was lost; what follows it is the link's. */
   #welcome(session: Session, token: number): void {
     const { cancelGraceMs } = this.#host;
+    const { unavailableAfterMs } = this.#strategy;
     const welcome = {
       kind: 'welcome',
       run: this.#run,
@@ -417,6 +418,7 @@ export class NatsEngine implements Engine {
       session: session.id,
       task: session.task,
       cancelGraceMs,
+      unavailableAfterMs,
     };
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }

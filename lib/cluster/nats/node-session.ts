@@ -12,9 +12,17 @@ import { Coordinator } from '../../coordinator.ts';
 import { decode, encode } from '../../error-record.ts';
 import { CLUSTER } from '../../stop-record.ts';
 import { setCurrent } from '../../threads.ts';
+import { Timer } from '../../timer.ts';
 import { type Call, Closure, type Outcome } from '../closure.ts';
 import type { Resource } from '../per-worker.ts';
-import { adoptStop, applyStop, type StopMessage, stopMessage } from '../pool/stop-relay.ts';
+import {
+  answerNone,
+  answerStop,
+  applyStop,
+  awaitAnswer,
+  type StopMessage,
+  stopMessage,
+} from '../pool/stop-relay.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
 import { dataCloneError, STATE } from '../protocol.ts';
 import type { StrategyHost, TaskReadiness } from '../strategy.ts';
@@ -36,6 +44,8 @@ export type NodeSessionOptions = {
   task: number;
   slots: number;
   cancelGraceMs: number;
+  /** How long a stop is provisional that the coordinator says nothing of. */
+  unavailableAfterMs: number;
   maxFrameBytes: number;
   send(frame: Uint8Array): boolean;
   /** It has stopped the run, or tells who has: to everybody, ahead of the coordinator. */
@@ -69,6 +79,8 @@ export class NodeSession implements StrategyHost {
   #isStopTold = false;
   /** It has asked for a stop, and has no answer. */
   #unheardStop: StopMessage | undefined;
+  /** Until our record stands. */
+  #unanswered: Timer | undefined;
   #isOver = false;
   /** No thread will live here. */
   hasFailed = false;
@@ -80,6 +92,7 @@ export class NodeSession implements StrategyHost {
     this.link = new Link({ maxFrameBytes, send, onMessage: (bytes) => this.#receive(bytes) });
     const coordinator = new Coordinator({ name: 'cluster' });
     const attachment = Attachment.behind(coordinator) as Attachment;
+    awaitAnswer(coordinator);
     attachment.refuseClear = 'The coordinator of a cluster cannot be cleared';
     setCurrent(attachment, `${CLUSTER}${job}:${task}`);
     this.coordinator = coordinator;
@@ -122,6 +135,8 @@ export class NodeSession implements StrategyHost {
     if (this.#isOver) return;
     this.#isOver = true;
     this.link.close();
+    this.#unanswered?.clear();
+    answerNone(this.coordinator); // who joins would wait for ever
     await this.#pool?.close();
     this.coordinator.requestStop();
   }
@@ -225,7 +240,8 @@ export class NodeSession implements StrategyHost {
       case 'stopped':
         this.#isStopTold = true;
         this.#unheardStop = undefined;
-        adoptStop(this.coordinator, message[1]);
+        answerStop(this.coordinator, message[1]);
+        this.#unanswered?.clear();
         return;
       case 'end':
         this.#options.onEnd();
@@ -294,7 +310,10 @@ export class NodeSession implements StrategyHost {
   // ---------------------------------------------------------------- what the coordinator is told
 
   #onStop(): void {
-    if (this.#isStopTold || this.#isOver) return;
+    if (this.#isOver) return;
+    const { unavailableAfterMs } = this.#options;
+    this.#unanswered = new Timer(unavailableAfterMs, () => answerNone(this.coordinator));
+    if (this.#isStopTold) return;
     this.#isStopTold = true;
     const own = stopMessage(this.coordinator) as StopMessage;
     const { job, task } = this.#options;

@@ -238,7 +238,7 @@ export class ClusterNode {
 
   #begin(welcome: Welcome): void {
     if (this.#isLeaving) return;
-    const { run, session: id, task, cancelGraceMs } = welcome;
+    const { run, session: id, task, cancelGraceMs, unavailableAfterMs } = welcome;
     const { nats } = this.#connection;
     if (nats === undefined) return; // it will be repeated
     void this.#end('another has begun');
@@ -250,6 +250,7 @@ export class ClusterNode {
       task,
       slots,
       cancelGraceMs,
+      unavailableAfterMs,
       maxFrameBytes: frameBytes(nats.info?.max_payload),
       send: (frame) => this.#connection.publish(subject, frame),
       broadcast: (stop) => {

@@ -43,9 +43,7 @@ export class StopArbiter {
       applyStop(this.#coordinator, stop);
       return;
     }
-    const { pid, host } = stop.requester;
-    const isSame = known.requester.pid === pid && known.requester.host === (host ?? hostname());
-    if (!isSame && stop.error !== null) applyStop(this.#coordinator, stop);
+    if (stop.id !== known.id && stop.error !== null) applyStop(this.#coordinator, stop);
   }
 
   #onStop(): void {

@@ -56,6 +56,8 @@ export type Welcome = {
   session: string;
   task: number;
   cancelGraceMs: number;
+  /** How long a stop that the node has asked for is provisional at most. */
+  unavailableAfterMs: number;
 };
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
@@ -157,10 +159,13 @@ function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boo
 
 function isStop(value: unknown): value is StopMessage {
   if (!isObject(value) || !isObject(value['requester'])) return false;
-  const { requester, error } = value;
+  const { id, requester, error, at } = value;
   const { language, via, threadName, threadId, pid, host, worker, stack, signal } =
     requester as Record<string, unknown>;
   return (
+    isText(id) &&
+    id !== '' &&
+    isCount(at) &&
     (error === null || isRecord(error)) &&
     (language === 'js' || language === 'native') &&
     isText(via) &&
@@ -283,18 +288,21 @@ function isInfo(value: unknown): value is NodeInfo {
   );
 }
 
+/** JSON has no Infinity, and writes null. */
+const isDuration = (value: unknown): boolean =>
+  value === null || (typeof value === 'number' && value >= 0);
+
 type Control = Who | Hello | Welcome | Refused | Probe;
 
 const controls: Record<Control['kind'], (value: Record<string, unknown>) => boolean> = {
   who: ({ run, token }) => isName(run) && isCount(token),
   hello: ({ info }) => isInfo(info),
-  welcome: ({ run, token, session, task, cancelGraceMs }) =>
+  welcome: ({ run, token, session, task, cancelGraceMs, unavailableAfterMs }) =>
     isName(run) &&
     isCount(token) &&
     isName(session) &&
     isCount(task) &&
-    // JSON has no Infinity.
-    (cancelGraceMs === null || (typeof cancelGraceMs === 'number' && cancelGraceMs >= 0)),
+    [cancelGraceMs, unavailableAfterMs].every(isDuration),
   refused: ({ run, token, phase, why }) =>
     isName(run) && isCount(token) && isText(phase) && isText(why),
   probe: ({ run, token, session }) => isName(run) && isCount(token) && isName(session),
@@ -320,7 +328,11 @@ export function parseControl<K extends Control['kind']>(
   if (value === undefined) return undefined;
   const kind = value['kind'] as K;
   if (!kinds.includes(kind) || !controls[kind](value)) return undefined;
-  if (kind === 'welcome') value['cancelGraceMs'] ??= Number.POSITIVE_INFINITY;
+  if (kind === 'welcome') {
+    for (const name of ['cancelGraceMs', 'unavailableAfterMs']) {
+      value[name] ??= Number.POSITIVE_INFINITY;
+    }
+  }
   return value as Extract<Control, { kind: K }>;
 }
 

@@ -1,61 +1,67 @@
 /**
  * A stop on its way between processes, each of which has a coordinator of its own. The
  * parent is the arbiter: the first stop that it hears of is the record for all, and what
- * comes later is suppressed there.
+ * comes later is suppressed there. Elsewhere a record is provisional until the arbiter has
+ * answered, and a `join()` waits for that.
  */
 
-import { hostname } from 'node:os';
 import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
-import { decode, encode } from '../../error-record.ts';
-import { nameThread, type StopRequester } from '../../stop-record.ts';
+import type { RequesterOptions } from '../../native.ts';
+import { nameThread, type StopRequester, toRequester } from '../../stop-record.ts';
 
-/** The error as a record, if there is one, and who asked for it. */
-export type StopMessage = { error: Uint8Array | null; requester: StopRequester };
+/** A record: its id, the error (encoded) if there is one, and who asked for it. */
+export type StopMessage = {
+  id: string;
+  error: Uint8Array | null;
+  requester: StopRequester;
+  /** When, by the requester's clock: milliseconds since 1970. */
+  at: number;
+};
+
+function attachmentOf(coordinator: Coordinator): Attachment {
+  return Attachment.behind(coordinator) as Attachment;
+}
 
 /** Of a coordinator that is stopped. */
 export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
-  const record = coordinator.stopRecord;
-  if (record === undefined) return undefined;
-  const error = record.error === undefined ? null : encode(record.error).bytes;
-  return { error, requester: record.requester };
+  const record = attachmentOf(coordinator).native.record();
+  if (record === null) return undefined;
+  const { id, error, requester } = record;
+  return { id, error, requester: toRequester(requester), at: requester.at };
 }
 
-/**
- * What the arbiter has answered. Our own record was provisional: if another's has won, it
- * takes its place, and our error is suppressed.
- */
-export function adoptStop(coordinator: Coordinator, winner: StopMessage): void {
-  const own = stopMessage(coordinator);
-  if (own !== undefined) {
-    if (isSame(own, winner)) return;
-    (Attachment.behind(coordinator) as Attachment).native.clearStop();
-  }
-  applyStop(coordinator, winner);
-  if (own !== undefined && own.error !== null) applyStop(coordinator, own);
+/** From now on this coordinator's records are provisional. */
+export function awaitAnswer(coordinator: Coordinator): void {
+  attachmentOf(coordinator).native.awaitAnswer();
 }
 
-function isSame(one: StopMessage, other: StopMessage): boolean {
-  const [a, b] = [one.requester, other.requester];
-  const isSameHost = (a.host ?? hostname()) === (b.host ?? hostname());
-  return isSameHost && a.pid === b.pid && a.threadId === b.threadId && a.via === b.via;
+/** The arbiter's record takes the place of ours, if there is one, whose error is suppressed. */
+export function answerStop(coordinator: Coordinator, winner: StopMessage): void {
+  attachmentOf(coordinator).answerStop(winner.error, requesterOf(winner), winner.id);
+}
+
+/** There will be no answer: what stands is the record. */
+export function answerNone(coordinator: Coordinator): void {
+  attachmentOf(coordinator).answerNone();
 }
 
 /** As if the requester had been one of this process's threads. */
-export function applyStop(coordinator: Coordinator, { error, requester }: StopMessage): void {
-  const attachment = Attachment.behind(coordinator) as Attachment;
+export function applyStop(coordinator: Coordinator, stop: StopMessage): void {
+  attachmentOf(coordinator).relay(stop.error, requesterOf(stop), stop.id);
+}
+
+function requesterOf({ requester, at }: StopMessage): RequesterOptions {
   nameThread(requester);
   const { language, via, threadName, threadId, pid, stack, signal } = requester;
-  const from = {
+  return {
     native: language === 'native',
     via,
     threadName,
     threadId,
     pid,
+    at,
     ...(stack !== undefined && { stack }),
     ...(signal !== undefined && { signal }),
-    hasCaller: false,
   };
-  if (error === null) attachment.requestPlainStop(from);
-  else attachment.report(decode(error).value, from);
 }

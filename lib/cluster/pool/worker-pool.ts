@@ -51,7 +51,6 @@ export class WorkerPool implements Engine {
   #failure: Error | undefined;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
-  readonly #toldBy = new Set<WorkerSlot>();
   #isPumpDue = false;
   #isFillDue = false;
 
@@ -74,7 +73,7 @@ export class WorkerPool implements Engine {
             },
             onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
             onGone: (slot, cause, wasKilled) => this.#onGone(slot, cause, wasKilled),
-            onStop: (stopped, message) => this.#onStop(stopped, message),
+            onStop: (message) => applyStop(this.#host.coordinator, message),
             onResult: (slot, name, us) => {
               this.#deaths[slot.index] = 0;
               this.#deathsInARow = 0;
@@ -264,17 +263,10 @@ export class WorkerPool implements Engine {
     this.#restarts.clear();
   }
 
-  /** A process has stopped its own coordinator. Who has told us has not to be told. */
-  #onStop(from: WorkerSlot, message: StopMessage): void {
-    this.#toldBy.add(from);
-    applyStop(this.#host.coordinator, message);
-  }
-
+  /** Also whoever has asked for it: it waits for an answer. */
   #tellStop(): void {
     const message = stopMessage(this.#host.coordinator);
-    for (const slot of this.#slots) {
-      if (!this.#toldBy.has(slot)) slot.post([TO_WORKER.stop, message]);
-    }
+    for (const slot of this.#slots) slot.post([TO_WORKER.stop, message]);
   }
 
   #checkAllGone(): void {

@@ -8,12 +8,13 @@ import { endWithParent, setCurrent } from '../../threads.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from '../protocol.ts';
 import { packValue, unpackMessage } from '../value.ts';
 import { Runner } from '../worker.ts';
-import { adoptStop, type StopMessage, stopMessage } from './stop-relay.ts';
+import { answerStop, awaitAnswer, type StopMessage, stopMessage } from './stop-relay.ts';
 
 /** Its coordinator is not the parent's; stops are passed on both ways. */
 function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
   const coordinator = new Coordinator({ name: 'cluster' });
   const attachment = Attachment.behind(coordinator) as Attachment;
+  awaitAnswer(coordinator);
   attachment.refuseClear = 'The coordinator of a cluster cannot be cleared';
   setCurrent(attachment, `${CLUSTER}${job}:${index}`);
   return Coordinator.current() ?? coordinator;
@@ -42,7 +43,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     if (message === undefined) return;
     if (message[0] === TO_WORKER.stop) {
       isTold = true;
-      adoptStop(coordinator, message[1] as StopMessage);
+      answerStop(coordinator, message[1] as StopMessage);
     } else runner.receive(message);
   });
   await runner.load(settings.module);

@@ -55,7 +55,7 @@ export interface SlotListener {
   /** `wasKilled`: by us. What it had has gone back. */
   onGone(slot: WorkerSlot, cause: Error, wasKilled: boolean): void;
   /** A process was stopped. */
-  onStop(slot: WorkerSlot, message: StopMessage): void;
+  onStop(message: StopMessage): void;
   onResult(slot: WorkerSlot, name: string, us: number): void;
 }
 
@@ -357,7 +357,7 @@ export class WorkerSlot {
         this.#listener.onFree(this);
         return;
       case FROM_WORKER.stop:
-        this.#listener.onStop(this, message[1] as StopMessage);
+        this.#listener.onStop(message[1] as StopMessage);
     }
   }
 

@@ -349,6 +349,7 @@ describe('a coordinator that a newer one has superseded', () => {
 
 /** What a thread of a worker knows of a stop. */
 type Known = {
+  id: string;
   error?: string;
   requester: { worker?: string; host?: string; pid: number; threadName: string; language: string };
   suppressed: string[];
@@ -398,6 +399,7 @@ describe('a stop', () => {
     for (const visit of watching) {
       const known = await knows(visit, ({ error }) => error === winner);
       expect(known.requester).toMatchObject(requester);
+      expect(known.id).toBe(stopRecord?.id);
     }
     const second = stopRecord?.suppressed[0]?.requester.worker;
     expect(new Set([worker, second])).toEqual(new Set(['worker:0', 'worker:1']));

@@ -1,0 +1,186 @@
+// Stops of several processes, of which an arbiter elsewhere decides whose is the record.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "core/coordinator.h"
+#include "gate.h"
+#include "requests.h"
+
+namespace allstop::core {
+namespace {
+
+using test::Failure;
+using test::MakeCoordinator;
+using test::Plain;
+using test::Thread;
+
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
+std::shared_ptr<Coordinator> MakeProvisional() {
+  auto coordinator = MakeCoordinator();
+  coordinator->AwaitAnswer();
+  return coordinator;
+}
+
+StopRequest PlainOf(std::string id, std::string thread) {
+  StopRequest request = Plain();
+  request.record_id = std::move(id);
+  request.requester.thread_name = std::move(thread);
+  request.has_caller = false;
+  return request;
+}
+
+class Counter final : public Observer {
+ public:
+  void OnStop() override { ++stops; }
+  void OnClear() override { ++clears; }
+  void OnJoinProgress() override { ++progress; }
+
+  int stops = 0;
+  int clears = 0;
+  int progress = 0;
+};
+
+TEST(AnswerTest, TheWinnerTakesTheRecordAndTheLosersErrorIsSuppressed) {
+  const auto coordinator = MakeProvisional();
+  const auto observer = std::make_shared<Counter>();
+  coordinator->AddObserver(observer, nullptr);
+  coordinator->SetInterested(*observer, true);
+  const StopRequest loser = Failure("TypeError");
+  const StopRequest winner = Failure("RangeError");
+  coordinator->RequestStop(loser);
+  const auto generation = coordinator->generation();
+  coordinator->AnswerStop(winner);
+
+  const StopView view = coordinator->View();
+  EXPECT_EQ(view.record->id, winner.error->fields().id);
+  EXPECT_EQ(view.record->error, winner.error);
+  EXPECT_EQ(view.record->kind, StopKind::kError);
+  ASSERT_EQ(view.suppressed.size(), 1u);
+  EXPECT_EQ(view.suppressed[0].error, loser.error);
+  EXPECT_EQ(view.suppressed[0].origin->Get().via, Via::kException);
+  EXPECT_EQ(view.suppressed_count, 1u);
+  // It is the same stop: nobody is told twice, and the flag has never fallen.
+  EXPECT_EQ(coordinator->generation(), generation);
+  EXPECT_EQ(observer->stops, 1);
+  EXPECT_EQ(observer->clears, 0);
+  EXPECT_EQ(coordinator->TakeUnseen(*observer), view.record);
+  EXPECT_EQ(coordinator->BlockingJoin(kForever, false), Status::kStoppedByError);
+  coordinator->RemoveObserver(*observer);
+}
+
+TEST(AnswerTest, WhoWonKeepsItsRecord) {
+  const auto coordinator = MakeProvisional();
+  const StopRequest own = Failure();
+  coordinator->RequestStop(own);
+  const auto record = coordinator->View().record;
+  coordinator->AnswerStop(own);
+  EXPECT_EQ(coordinator->View().record, record);
+  EXPECT_EQ(coordinator->View().suppressed_count, 0u);
+}
+
+TEST(AnswerTest, AnAnswerToNoQuestionIsAStopUnderItsOwnId) {
+  const auto coordinator = MakeProvisional();
+  coordinator->AnswerStop(PlainOf("elsewhere-1", "far"));
+  EXPECT_TRUE(coordinator->ShouldStop());
+  const auto record = coordinator->View().record;
+  EXPECT_EQ(record->id, "elsewhere-1");
+  EXPECT_EQ(record->requester().thread_name, "far");
+  coordinator->AnswerStop(PlainOf("elsewhere-2", "further"));  // the first answer stands
+  EXPECT_EQ(coordinator->View().record, record);
+}
+
+TEST(AnswerTest, APlainLoserLeavesNothing) {
+  const auto coordinator = MakeProvisional();
+  coordinator->RequestStop(Plain());
+  coordinator->AnswerStop(PlainOf("elsewhere", "far"));
+  EXPECT_EQ(coordinator->View().record->id, "elsewhere");
+  EXPECT_EQ(coordinator->View().suppressed_count, 0u);
+}
+
+TEST(AnswerTest, TheLosersErrorIsAnEchoWhenItComesBack) {
+  const auto coordinator = MakeProvisional();
+  const StopRequest loser = Failure();
+  coordinator->RequestStop(loser);
+  coordinator->AnswerStop(PlainOf("elsewhere", "far"));
+  EXPECT_EQ(coordinator->RequestStop(loser), StopOutcome::kEcho);
+  EXPECT_EQ(coordinator->View().suppressed_count, 1u);
+}
+
+TEST(AnswerTest, JoinsWaitForIt) {
+  const auto coordinator = MakeProvisional();
+  const auto observer = std::make_shared<Counter>();
+  coordinator->AddObserver(observer, nullptr);
+  const auto before = coordinator->BeginJoin({}, observer);
+  EXPECT_EQ(coordinator->JoinRemainingMs(*before, 0), 0);  // without a stop there is no question
+  coordinator->RequestStop(Failure());
+  const auto after = coordinator->BeginJoin({}, observer);
+  EXPECT_EQ(coordinator->JoinRemainingMs(*before, 0), kForever);
+  EXPECT_EQ(coordinator->JoinRemainingMs(*after, 0), kForever);
+  const int progress = observer->progress;
+  const StopRequest winner = Failure("RangeError");
+  coordinator->AnswerStop(winner);
+  EXPECT_EQ(observer->progress, progress + 2);
+  EXPECT_EQ(coordinator->JoinRemainingMs(*before, 0), 0);
+  const JoinResult result = coordinator->FinishJoin(*before);
+  EXPECT_EQ(result.error, winner.error);
+  EXPECT_EQ(result.stop, coordinator->View().record);
+  coordinator->AbandonJoin(*after);
+  coordinator->RemoveObserver(*observer);
+}
+
+TEST(AnswerTest, ABlockingJoinWaitsForItPastItsGracePeriod) {
+  const auto coordinator = MakeProvisional();
+  coordinator->RegisterThread(Thread("endless"));
+  coordinator->RequestStop(Plain());
+  Status status = Status::kOk;
+  test::Gate joining;
+  std::thread joiner([&] {
+    joining.Open();
+    status = coordinator->BlockingJoin(0, false);
+  });
+  joining.Wait();
+  coordinator->AnswerStop(Failure());
+  joiner.join();
+  EXPECT_EQ(status, Status::kStoppedByError);  // and not kStragglers
+}
+
+TEST(AnswerTest, WithoutOneWhatStandsIsTheRecord) {
+  const auto coordinator = MakeProvisional();
+  coordinator->RequestStop(Failure());
+  const auto record = coordinator->View().record;
+  const auto join = coordinator->BeginJoin({});
+  EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), kForever);
+  coordinator->AnswerNone();
+  EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), 0);
+  EXPECT_EQ(coordinator->FinishJoin(*join).error, record->error);
+  coordinator->AnswerStop(Failure("RangeError"));  // too late: it has been thrown
+  EXPECT_EQ(coordinator->View().record, record);
+}
+
+TEST(AnswerTest, ChildrenThatInheritedTheRecordInheritTheWinners) {
+  const auto parent = MakeProvisional();
+  const auto own = parent->CreateChild(test::Named("own"));
+  own->RequestStop(Failure("EvalError"));
+  const auto child = parent->CreateChild(test::Named("child"));
+  const auto grandchild = child->CreateChild(test::Named("grandchild"));
+  parent->RequestStop(Failure("TypeError"));
+  const StopRequest winner = Failure("RangeError");
+  parent->AnswerStop(winner);
+  for (const auto& each : {child, grandchild}) {
+    const auto record = each->View().record;
+    EXPECT_EQ(record->id, winner.error->fields().id) << each->name();
+    EXPECT_EQ(record->error, winner.error);
+    EXPECT_EQ(record->inherited_from, parent->View().record);
+    EXPECT_EQ(record->generation, 1u);
+  }
+  EXPECT_EQ(own->View().record->error->fields().name, "EvalError");
+}
+
+}  // namespace
+}  // namespace allstop::core
