@@ -22,6 +22,16 @@ export function invalidType(name: string, expected: string, value: unknown): Typ
   } catch {
     got = `Received a value of type ${typeof value}`; // a hostile proxy
   }
+  return wrongType(name, expected, got);
+}
+
+/** The same of what is secret, whatever it is: the value is not told. */
+export function invalidSecret(name: string, expected: string, value: unknown): TypeError {
+  const got = value === null ? 'null' : `a value of type ${typeof value}`;
+  return wrongType(name, expected, `Received ${got}`);
+}
+
+function wrongType(name: string, expected: string, got: string): TypeError {
   const what = name.includes('.') ? 'property' : 'argument';
   const error = new TypeError(`The "${name}" ${what} must be ${expected}. ${got}`);
   return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });

@@ -17,6 +17,7 @@ export type Options = {
   cluster?: string | undefined;
   job?: string | undefined;
   task?: string | undefined;
+  spec?: string | undefined;
   slots?: string | undefined;
 };
 
@@ -27,6 +28,8 @@ export type Command = {
   help: string;
   /** Its options beside `--json`, which all have. */
   options: readonly Exclude<keyof Options, 'json'>[];
+  /** Those that cannot be left out. */
+  required?: readonly Exclude<keyof Options, 'json'>[];
   run: (options: Options) => Outcome | Promise<Outcome>;
 };
 

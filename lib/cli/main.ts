@@ -31,6 +31,8 @@ const optionTexts = {
 `,
   task: `  --task N           which of that job's tasks; any that is free, if it is left out
 `,
+  spec: `  --spec FILE        the cluster's ClusterSpec, as JSON, to be compared with the coordinator's
+`,
   slots: `  --slots N          how many functions at once (as many as there are processors)
 `,
   json: `  --json      prints a JSON object
@@ -47,9 +49,11 @@ ${optionTexts.json}  --help      prints this; after a command, more of that
   --version   prints the version of the package
 `;
 
-function helpOf(name: string, { help, options }: Command): string {
+function helpOf(name: string, { help, options, required = [] }: Command): string {
   const flags = [...options, 'json' as const];
-  return `Usage: allstop ${name} ${flags.map((flag) => `[--${flag}]`).join(' ')}
+  const usageOf = (flag: (typeof flags)[number]): string =>
+    required.some((each) => each === flag) ? `--${flag}` : `[--${flag}]`;
+  return `Usage: allstop ${name} ${flags.map(usageOf).join(' ')}
 
 ${help}
 
@@ -81,6 +85,7 @@ function parse(args: string[]) {
         cluster: { type: 'string' },
         job: { type: 'string' },
         task: { type: 'string' },
+        spec: { type: 'string' },
         slots: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },

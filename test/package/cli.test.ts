@@ -1,7 +1,7 @@
 /** The command line, and its commands that print a folder, as child processes. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -63,6 +63,10 @@ describe('allstop', () => {
       /^Usage: allstop doctor \[--servers\] \[--cluster\] \[--json\]\n[\s\S]*Exit code: 0/,
     ],
     ['build', /^Usage: allstop build \[--json\]\n[\s\S]*Exit code: 0/],
+    [
+      'worker',
+      /^Usage: allstop worker --module --servers --cluster \[--job\] \[--task\] \[--spec\] \[--slots\] \[--json\]\n[\s\S]*Exit code: 130, 143/,
+    ],
   ])('%s --help prints its own', (command, text) => {
     const { status, stdout, stderr } = allstop(command, '--help');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -87,6 +91,48 @@ describe('allstop', () => {
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(why);
     expect(stderr).toMatch(/Usage: allstop/);
+  });
+});
+
+describe('allstop worker', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'allstop-worker-'));
+  const [spec, none] = [join(folder, 'spec.json'), join(folder, 'none.json')];
+  writeFileSync(spec, JSON.stringify({ worker: ['a'] }));
+  writeFileSync(none, JSON.stringify({ worker: 'a' }));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const module = ['--module', fileURLToPath(import.meta.url)];
+  const others = ['--servers', '127.0.0.1:1', '--cluster', 'c'];
+
+  it.each([
+    [[...others], "'worker' needs --module"],
+    [[...module, '--cluster', 'c'], "'worker' needs --servers"],
+    [[...module, '--servers', 'h'], "'worker' needs --cluster"],
+    [[...module, '--servers', 'http://h', '--cluster', 'c'], "'http://h' is none"],
+    [[...module, '--servers', 'u:secret@h', '--cluster', 'c'], 'Credentials are not for the'],
+    [[...module, '--servers', 'h', '--cluster', 'a.b'], "not 'a.b'"],
+    [[...module, ...others, '--job', 'chief'], "worker or ps, not 'chief'"],
+    [[...module, ...others, '--slots', '0'], '--slots has to be an integer from 1'],
+    [[...module, ...others, '--task', '-1'], "'--task"],
+    [[...module, ...others, '--task', '1.5'], '--task has to be an integer from 0'],
+    [[...module, ...others, '--spec', spec, '--task', '1'], `There is no worker:1 in ${spec}`],
+    [[...module, ...others, '--spec', spec, '--job', 'ps'], `There is no ps in ${spec}`],
+  ])('refuses %j with exit code 2', (args, why) => {
+    const { status, stdout, stderr } = allstop('worker', ...args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(why);
+    expect(stderr).not.toContain('secret');
+  });
+
+  it.each([
+    [['--module', 'no-such-file.mjs'], 'There is no file '],
+    [['--module', folder], `There is no file ${folder}`],
+    [[...module, '--spec', 'no-such-file.json'], 'no-such-file.json is no ClusterSpec: ENOENT'],
+    [[...module, '--spec', none], `${none} is no ClusterSpec: The "jobs.worker"`],
+  ])('cannot work with %j: exit code 1', (args, why) => {
+    const { status, stdout, stderr } = allstop('worker', ...others, ...args);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toContain(why);
   });
 });
 

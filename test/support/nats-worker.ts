@@ -14,6 +14,8 @@ export type WorkerOptions = {
   slots?: number;
   task?: number;
   job?: string;
+  /** A file. */
+  spec?: string;
   /** Of another copy of the package. */
   cli?: string;
   env?: NodeJS.ProcessEnv;
@@ -28,11 +30,12 @@ export class NatsWorker {
   readonly #exited: Promise<unknown[]>;
 
   constructor(options: WorkerOptions) {
-    const { module, servers, cluster, slots = 1, task, job, env, cli = ownCli } = options;
+    const { module, servers, cluster, slots = 1, task, job, spec, env, cli = ownCli } = options;
     const args = ['worker', '--json', '--module', fileURLToPath(module)];
     args.push('--servers', servers, '--cluster', cluster, '--slots', String(slots));
     if (task !== undefined) args.push('--task', String(task));
     if (job !== undefined) args.push('--job', job);
+    if (spec !== undefined) args.push('--spec', spec);
     this.child = spawn(process.execPath, [cli, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, ...env },

@@ -1,9 +1,10 @@
 /** What `allstop worker` does. */
 
-import { existsSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node.ts';
 import { CommandError, type Options, type Outcome, UsageError } from '../command.ts';
@@ -27,8 +28,25 @@ function integer(text: string | undefined, name: string, least: number, most: nu
 
 function moduleOf(options: Options): URL {
   const path = resolve(required(options, 'module'));
-  if (!existsSync(path)) throw new CommandError(`There is no file ${path}`);
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) {
+    throw new CommandError(`There is no file ${path}`);
+  }
   return pathToFileURL(path);
+}
+
+/** @throws UsageError: it has no such task; CommandError: it cannot be read */
+function specOf({ spec: path }: Options, job: string, task: number | undefined) {
+  if (path === undefined) return undefined;
+  let spec: ClusterSpec;
+  try {
+    spec = new ClusterSpec(JSON.parse(readFileSync(path, 'utf8')) as ClusterJobs);
+  } catch (error) {
+    throw new CommandError(`${path} is no ClusterSpec: ${(error as Error).message}`);
+  }
+  const isThere =
+    spec.jobs.includes(job) && (task === undefined || spec.taskIndices(job).includes(task));
+  if (isThere) return spec;
+  throw new UsageError(`There is no ${job}${task === undefined ? '' : `:${task}`} in ${path}`);
 }
 
 function describe(event: NodeEvent): string {
@@ -58,6 +76,7 @@ export async function serve(options: Options): Promise<Outcome> {
   const cluster = clusterOf(required(options, 'cluster'));
   const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
   const task = integer(options.task, 'task', 0, 1_000_000);
+  const spec = specOf(options, job, task);
   const module = moduleOf(options);
   const say = (text: string, data: object): void => {
     process.stderr.write(json ? `${JSON.stringify(data)}\n` : `allstop: ${text}\n`);
@@ -69,6 +88,7 @@ export async function serve(options: Options): Promise<Outcome> {
     connection,
     job,
     task,
+    spec,
     slots: job === 'worker' ? slots : 0,
     version,
     onEvent: (event) => say(describe(event), event),

@@ -1,7 +1,7 @@
 /** Whether a node can take part, and as what. */
 
 import type { Task, Tasks } from './expected.ts';
-import { type Unfit, whyUnfit } from './requirements.ts';
+import { type Definitions, type Unfit, whyUnfit } from './requirements.ts';
 import type { NodeInfo } from './wire.ts';
 
 /** `refusal`: it cannot; `task`: it would have been that. */
@@ -9,8 +9,7 @@ export type Admission =
   | { task: Task; refusal?: undefined }
   | { task?: Task | undefined; refusal: Unfit };
 
-/** `definition`: of the coordinator's module. */
-export function admit(info: NodeInfo, tasks: Tasks, definition: string): Admission {
+export function admit(info: NodeInfo, tasks: Tasks, own: Definitions): Admission {
   const task = tasks.find(info);
   if ('why' in task) {
     return { refusal: { phase: 'not-expected', cause: task.why, remedy: task.remedy } };
@@ -21,6 +20,6 @@ export function admit(info: NodeInfo, tasks: Tasks, definition: string): Admissi
     const remedy = 'end one of the two, or give this one another --task';
     return { refusal: { phase: 'task-taken', cause, remedy } };
   }
-  const refusal = whyUnfit(info, definition);
+  const refusal = whyUnfit(info, own);
   return refusal === undefined ? { task } : { task, refusal };
 }

@@ -1,7 +1,7 @@
 /** Where the servers are, and who we are there. */
 
 import { readFileSync } from 'node:fs';
-import { checkString, invalidType } from '../../arguments.ts';
+import { checkString, invalidSecret, invalidType } from '../../arguments.ts';
 import { InvalidArgumentError } from '../../errors.ts';
 
 /** As of the NATS client: files by name, or what would be in them. */
@@ -95,9 +95,9 @@ export function checkConnectionOptions(given: Given): NatsConnectionOptions {
   for (const name of CREDENTIALS) {
     const value: unknown = given[name];
     if (value === undefined) continue;
-    // Not with the value: it is secret, whatever it is.
-    if (typeof value !== 'string')
-      throw invalidType(`options.${name}`, 'of type string', undefined);
+    if (typeof value !== 'string') {
+      throw invalidSecret(`options.${name}`, 'of type string', value);
+    }
     options[name] = value;
   }
   const inAddress = servers.find(({ user, pass }) => user !== '' || pass !== '');
@@ -164,6 +164,7 @@ export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?:
   if (ca !== undefined) tls.caFile = ca;
   if (cert !== undefined) tls.certFile = cert;
   if (key !== undefined) tls.keyFile = key;
+  if (of('HANDSHAKE_FIRST') === '1') tls.handshakeFirst = true;
   const found: NatsCredentials & { tls?: NatsTlsOptions } = {
     user: of('USER'),
     pass: fileOf('PASS'),

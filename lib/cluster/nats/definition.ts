@@ -1,7 +1,8 @@
-/** What a module is, wherever its file lies: so that all run the same functions. */
+/** What a module is, wherever its file lies, and a spec: so that all mean the same by them. */
 
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import type { ClusterSpec } from '../cluster-spec.ts';
 
 /**
  * The hash of the module's file. What it imports is not looked at. A module that is no file,
@@ -15,4 +16,9 @@ export async function definitionOf(module: URL): Promise<string> {
     hash.update(module.href);
   }
   return hash.digest('hex');
+}
+
+/** Specs that are equal have the same. */
+export function hashOfSpec(spec: ClusterSpec): string {
+  return createHash('sha256').update(JSON.stringify(spec)).digest('hex');
 }

@@ -80,21 +80,27 @@ function stateOf({ session, phase }: Task): WorkerInfo['state'] {
 
 export class Tasks {
   readonly #tasks = new Map<string, Task>();
-  /** Nobody else is let in. */
-  readonly #isClosed: boolean;
+  /** Into these nobody else is let in. */
+  readonly #closed: ReadonlySet<Job>;
   readonly #minWorkers: number;
 
-  constructor(expect: ClusterSpec | undefined, minWorkers: number) {
-    this.#isClosed = expect !== undefined;
-    this.#minWorkers = minWorkers;
-    for (const job of JOBS) {
-      if (!expect?.jobs.includes(job)) continue;
-      for (const index of expect.taskIndices(job)) {
-        this.#add(new Task(job, index, expect.taskAddress(job, index)));
+  /** `minWorkers`: of all that are expected, if they are; else 1. */
+  constructor(expect: ClusterSpec | undefined, minWorkers: number | undefined) {
+    this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
+    for (const job of this.#closed) {
+      const spec = expect as ClusterSpec;
+      for (const index of spec.taskIndices(job)) {
+        this.#add(new Task(job, index, spec.taskAddress(job, index)));
       }
     }
-    const free = expect === undefined ? minWorkers : 0;
-    for (let index = 0; index < free; index += 1) this.#add(new Task('worker', index));
+    if (this.#closed.has('worker')) {
+      this.#minWorkers = minWorkers ?? (expect as ClusterSpec).numTasks('worker');
+      return;
+    }
+    this.#minWorkers = minWorkers ?? 1;
+    for (let index = 0; index < this.#minWorkers; index += 1) {
+      this.#add(new Task('worker', index));
+    }
   }
 
   get all(): Task[] {
@@ -121,9 +127,9 @@ export class Tasks {
 
   get areReady(): boolean {
     const { all } = this;
-    if (this.#isClosed) return all.every((task) => task.isReady);
+    const servers = all.filter(({ job }) => job === 'ps' && this.#closed.has(job));
     const workers = all.filter(({ job, isReady }) => job === 'worker' && isReady);
-    return workers.length >= this.#minWorkers;
+    return servers.every(({ isReady }) => isReady) && workers.length >= this.#minWorkers;
   }
 
   worker(index: number): Task | undefined {
@@ -136,7 +142,7 @@ export class Tasks {
     if (wanted !== undefined) {
       const task = this.#tasks.get(`${job}:${wanted}`);
       if (task !== undefined) return task;
-      if (!this.#isClosed) return this.#add(new Task(job, wanted));
+      if (!this.#closed.has(job)) return this.#add(new Task(job, wanted));
       return {
         why: `${job}:${wanted} is not in the ClusterSpec`,
         remedy: 'give the worker a task of the spec, or put it into the spec',
@@ -147,7 +153,7 @@ export class Tasks {
     const [first] = free;
     if (known !== undefined) return known;
     if (first !== undefined) return first;
-    if (this.#isClosed) {
+    if (this.#closed.has(job)) {
       return {
         why: `the ClusterSpec has no free task of the job '${job}'`,
         remedy: 'end a worker, or put one more into the spec',

@@ -29,14 +29,14 @@ import type {
 import { AddressChecks } from './address-checks.ts';
 import { admit } from './admission.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
-import { definitionOf } from './definition.ts';
+import { definitionOf, hashOfSpec } from './definition.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { SILENT, type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
 import { frameBytes } from './link.ts';
 import type { NatsStrategy } from './nats-strategy.ts';
 import { Probes } from './probes.ts';
-import type { Unfit } from './requirements.ts';
+import type { Definitions, Unfit } from './requirements.ts';
 import { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
 import { Subjects } from './subjects.ts';
@@ -76,7 +76,7 @@ export class NatsEngine implements Engine {
   readonly #probes: Probes;
   readonly #stops: StopArbiter;
   #cancelled: Timer | undefined;
-  #definition: string | undefined;
+  #definitions: Definitions | undefined;
   #functions: readonly string[] | undefined;
   #isOver = false;
   #dropped = 0;
@@ -322,12 +322,16 @@ export class NatsEngine implements Engine {
   // ---------------------------------------------------------------- the nodes
 
   async #define(): Promise<void> {
-    this.#definition = await definitionOf(this.#strategy.module);
+    const { module, expect } = this.#strategy;
+    this.#definitions = {
+      module: await definitionOf(module),
+      spec: expect && hashOfSpec(expect),
+    };
   }
 
   #onHello(data: Uint8Array): void {
     const { token } = this.#tenure;
-    if (this.#isOver || token === undefined || this.#definition === undefined) return;
+    if (this.#isOver || token === undefined || this.#definitions === undefined) return;
     const hello = parseControl(data, 'hello');
     if (hello === undefined) {
       this.#drop('a hello');
@@ -346,7 +350,7 @@ export class NatsEngine implements Engine {
       }
       this.#lose(known, 'has left its session');
     }
-    const { task, refusal } = admit(info, this.#tasks, this.#definition);
+    const { task, refusal } = admit(info, this.#tasks, this.#definitions);
     if (refusal !== undefined) {
       this.#refuse(info, token, refusal, task);
       return;

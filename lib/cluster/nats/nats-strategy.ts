@@ -26,9 +26,9 @@ export type NatsStrategyOptions = NatsCredentials & {
   servers: string | readonly string[];
   /** The name under which workers and coordinator find each other. */
   cluster: string;
-  /** The tasks that there have to be; others are not let in. */
+  /** The tasks that there have to be; into the jobs that it names nobody else is let in. */
   expect?: ClusterSpec | undefined;
-  /** Without `expect`: the cluster is ready with so many workers (1). */
+  /** The cluster is ready with so many workers (all that are expected; 1 if none are). */
   minWorkers?: number | undefined;
   /** After so long without a server the cluster fails (60,000). */
   unavailableAfterMs?: number | undefined;
@@ -37,6 +37,7 @@ export type NatsStrategyOptions = NatsCredentials & {
   tls?: NatsTlsOptions | boolean | undefined;
 };
 
+const MAX_WORKERS = 1_000_000;
 const UNAVAILABLE_AFTER_MS = 60_000;
 
 function checkInteger(name: string, value: unknown, least: number, most: number): void {
@@ -49,7 +50,7 @@ export class NatsStrategy implements Strategy {
   readonly module: URL;
   readonly cluster: string;
   readonly expect: ClusterSpec | undefined;
-  readonly minWorkers: number;
+  readonly minWorkers: number | undefined;
   readonly unavailableAfterMs: number;
   readonly replicas: number;
   /** There are credentials in it: nobody who prints the strategy sees them. */
@@ -64,7 +65,7 @@ export class NatsStrategy implements Strategy {
   constructor(options: NatsStrategyOptions) {
     const given = checkOptions('options', options) as NatsStrategyOptions;
     const { module, cluster, expect, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
-    const { minWorkers = 1, replicas = 1 } = given;
+    const { minWorkers, replicas = 1 } = given;
     if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
     checkString('options.cluster', cluster);
     if (!CLUSTER_NAME.test(cluster)) {
@@ -75,10 +76,11 @@ export class NatsStrategy implements Strategy {
     if (expect !== undefined && !(expect instanceof ClusterSpec)) {
       throw invalidType('options.expect', 'an instance of ClusterSpec', expect);
     }
-    if (expect !== undefined && given.minWorkers !== undefined) {
-      throw new InvalidArgumentError('options.minWorkers is for clusters without options.expect');
+    if (minWorkers !== undefined) {
+      const hasWorkers = expect?.jobs.includes('worker') === true;
+      const most = hasWorkers ? expect.numTasks('worker') : MAX_WORKERS;
+      checkInteger('options.minWorkers', minWorkers, 0, most);
     }
-    checkInteger('options.minWorkers', minWorkers, 0, 1_000_000);
     checkInteger('options.replicas', replicas, 1, 5);
     checkDuration('options.unavailableAfterMs', unavailableAfterMs);
     this.module = module;

@@ -9,11 +9,12 @@ import { availableParallelism, freemem, hostname, networkInterfaces } from 'node
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { Timer } from '../../timer.ts';
+import type { ClusterSpec } from '../cluster-spec.ts';
 import { applyStop, type StopMessage } from '../pool/stop-relay.ts';
 import { Connection } from './connection.ts';
 import { explainFailure } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
-import { definitionOf } from './definition.ts';
+import { definitionOf, hashOfSpec } from './definition.ts';
 import { frameBytes } from './link.ts';
 import { NodeSession } from './node-session.ts';
 import { Subjects } from './subjects.ts';
@@ -46,6 +47,8 @@ export type ClusterNodeOptions = {
   connection: NatsConnectionOptions;
   job: 'worker' | 'ps';
   task: number | undefined;
+  /** Of the cluster, as far as this machine knows. */
+  spec: ClusterSpec | undefined;
   slots: number;
   version: string;
   /** What has happened, for people. */
@@ -154,7 +157,7 @@ export class ClusterNode {
   }
 
   #info(): NodeInfo {
-    const { job, task, slots, version } = this.#options;
+    const { job, task, spec, slots, version } = this.#options;
     const addresses = Object.values(networkInterfaces()).flatMap((each) =>
       (each ?? []).map(({ address }) => address),
     );
@@ -165,6 +168,7 @@ export class ClusterNode {
       ...(task !== undefined && { task }),
       slots,
       definition: this.#definition,
+      ...(spec !== undefined && { spec: hashOfSpec(spec) }),
       host: hostname(),
       addresses: ['localhost', ...addresses],
       pid: process.pid,

@@ -13,8 +13,13 @@ const isBun = (runtime: string): boolean => runtime.startsWith('bun ');
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MB`;
 
-/** `definition`: that of the coordinator's module. Undefined: it is as it has to be. */
-export function whyUnfit(info: NodeInfo, definition: string): Unfit | undefined {
+/** What the coordinator has: the hashes of its module, and of the spec that it expects. */
+export type Definitions = { module: string; spec?: string | undefined };
+
+const short = (hash: string): string => hash.slice(0, 12);
+
+/** Undefined: it is as it has to be. */
+export function whyUnfit(info: NodeInfo, own: Definitions): Unfit | undefined {
   const { protocol, version, slots, freeMemory, host } = info;
   if (protocol !== PROTOCOL) {
     return {
@@ -30,12 +35,19 @@ export function whyUnfit(info: NodeInfo, definition: string): Unfit | undefined 
       remedy: 'run both on Bun, or none',
     };
   }
-  if (info.definition !== definition) {
-    const [theirs, ours] = [info.definition, definition].map((hash) => hash.slice(0, 12));
+  if (info.definition !== own.module) {
     return {
       phase: 'definition-mismatch',
-      cause: `the worker's module is not the coordinator's: ${theirs} there, ${ours} here`,
+      cause: `the worker's module is not the coordinator's: ${short(info.definition)} there, ${short(own.module)} here`,
       remedy: 'deploy the same file, and start the worker again',
+    };
+  }
+  // Either may know of none.
+  if (info.spec !== undefined && own.spec !== undefined && info.spec !== own.spec) {
+    return {
+      phase: 'spec-mismatch',
+      cause: `the worker's ClusterSpec is not the coordinator's: ${short(info.spec)} there, ${short(own.spec)} here`,
+      remedy: 'give the worker the same --spec, and start it again',
     };
   }
   const needed = slots * BYTES_PER_SLOT;

@@ -33,6 +33,8 @@ export type NodeInfo = {
   slots: number;
   /** Of the module's file. */
   definition: string;
+  /** Of the ClusterSpec that it was given. */
+  spec?: string;
   host: string;
   /** The names and addresses under which it may stand in a ClusterSpec. */
   addresses: string[];
@@ -274,7 +276,7 @@ const isName = (value: unknown): boolean => isText(value) && /^[A-Za-z0-9_-]{1,6
 function isInfo(value: unknown): value is NodeInfo {
   if (!isObject(value)) return false;
   const { protocol, node, job, task, slots, definition, host, addresses, pid, session } = value;
-  const { version, runtime, freeMemory, cores, dropped } = value;
+  const { version, runtime, freeMemory, cores, dropped, spec } = value;
   return (
     isCount(protocol) &&
     isName(node) &&
@@ -284,6 +286,7 @@ function isInfo(value: unknown): value is NodeInfo {
     [definition, host, version, runtime].every(isText) &&
     isListOf(isText, addresses) &&
     isMaybe(isName, session) &&
+    isMaybe(isText, spec) &&
     isMaybe(isCount, dropped)
   );
 }

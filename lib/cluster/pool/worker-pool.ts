@@ -20,7 +20,7 @@ import type {
   WorkerInfo,
 } from '../strategy.ts';
 import type { Isolation, WorkerName } from './channel.ts';
-import { applyStop, type StopMessage, stopMessage } from './stop-relay.ts';
+import { applyStop, stopMessage } from './stop-relay.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
 /** A worker has so much to do in advance, as far as that can be told. */

@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { ClusterCoordinator, ClusterSpec, type ReadinessReport } from 'allstop/cluster';
-import { NatsStrategy } from 'allstop/nats';
+import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type Diagnosis, diagnose, problemsOf } from '../../support/nats-doctor.ts';
 import { NatsServer } from '../../support/nats-server.ts';
@@ -35,10 +35,20 @@ afterEach(async () => {
   for (const end of ending.splice(0).toReversed()) await end();
 });
 
-function start(worker?: string[], module = tasks): ClusterCoordinator {
+function start(
+  worker?: string[],
+  module = tasks,
+  options: Partial<NatsStrategyOptions> = {},
+): ClusterCoordinator {
   cluster = `readiness-${(count += 1)}`;
   const expected = worker === undefined ? {} : { expect: new ClusterSpec({ worker }) };
-  const strategy = new NatsStrategy({ module, servers: server.address, cluster, ...expected });
+  const strategy = new NatsStrategy({
+    module,
+    servers: server.address,
+    cluster,
+    ...expected,
+    ...options,
+  });
   const coordinator = new ClusterCoordinator(strategy);
   ending.push(() => coordinator.close());
   return coordinator;
@@ -219,6 +229,48 @@ it('a worker with another module, until it has the right one', async () => {
   await worker.kill();
   work();
   await coordinator.ready();
+});
+
+it('a worker that was given another ClusterSpec, until it has the right one', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'allstop-spec-'));
+  ending.push(() => rmSync(folder, { recursive: true }));
+  const spec = join(folder, 'spec.json');
+  writeFileSync(spec, JSON.stringify({ worker: { 0: 'localhost', 1: 'elsewhere' } }));
+  const coordinator = start(['localhost']);
+  const worker = work({ spec });
+  const error = await whyNotReady(coordinator, hasPhase('spec-mismatch'));
+  expect(error.message).toMatch(/spec-mismatch for .*[\da-f]{12} there, [\da-f]{12} here/);
+  const { cause } = await diagnosed('worker:0', 1);
+  expect(cause).toMatch(/^spec-mismatch for/);
+  await worker.kill();
+  writeFileSync(spec, JSON.stringify({ worker: { 0: 'localhost' } })); // equal, if not the same
+  work({ spec });
+  await coordinator.ready();
+});
+
+it('of the workers that are expected, as many as are enough', async () => {
+  const coordinator = start(['localhost', 'localhost', 'localhost'], tasks, { minWorkers: 2 });
+  work({ task: 2 });
+  await untilReport(coordinator, hasPhase('ready', 2));
+  expect(coordinator.workers).toHaveLength(1);
+  const ready = coordinator.ready();
+  const worker = work({ task: 3 });
+  expect(await worker.next('refused')).toMatchObject({ phase: 'not-expected' });
+  work();
+  await ready;
+  const untaken = await diagnose(server.address, cluster);
+  expect(problemsOf(untaken)).toMatchObject([{ target: 'worker:1' }, { name: 'node' }]);
+});
+
+it('where only parameter servers are expected, any worker may come', async () => {
+  const coordinator = start(undefined, tasks, { expect: new ClusterSpec({ ps: ['localhost'] }) });
+  work({ task: 7 });
+  await whyNotReady(coordinator, ({ tasks: all }) =>
+    all.some(({ job, ready }) => job === 'worker' && ready),
+  );
+  work({ job: 'ps' });
+  await coordinator.ready();
+  expect(await (await coordinator.schedule('pid')).fetch()).toBeGreaterThan(0);
 });
 
 it('a worker that was turned away and is gone is not the reason any more', async () => {

@@ -35,9 +35,16 @@ describe('a NatsStrategy', () => {
     { unavailableAfterMs: -1 },
     { unavailableAfterMs: Number.NaN },
     { replicas: 0 },
+    { expect: new ClusterSpec({ worker: ['h'] }), minWorkers: 2 },
   ])('out of range: %j', (options) => {
     expect(() => make(options)).toThrow(
       expect.objectContaining({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' }),
+    );
+  });
+
+  it('does not tell what a password was, whatever it was', () => {
+    expect(() => make({ user: 'u', pass: 12_345 })).toThrow(
+      'The "options.pass" property must be of type string. Received a value of type number',
     );
   });
 
@@ -54,7 +61,6 @@ describe('a NatsStrategy', () => {
     { cluster: 'a.b' },
     { pass: 'alone' },
     { user: 'u', token: 't' },
-    { expect: new ClusterSpec({ worker: ['h'] }), minWorkers: 1 },
   ])('of what cannot be: %j', (options) => {
     expect(() => make(options)).toThrow(
       expect.objectContaining({ code: 'ERR_ALLSTOP_INVALID_ARGUMENT' }),
