@@ -69,6 +69,11 @@ export class Link {
     this.#windowBytes = options.windowBytes ?? WINDOW_BYTES;
   }
 
+  /** Whether its frames are not too long for such a server. */
+  fits(maxPayload: number | undefined): boolean {
+    return this.#options.maxFrameBytes <= frameBytes(maxPayload);
+  }
+
   /** Sends a message, sooner or later. */
   post(message: Uint8Array): void {
     if (this.#isClosed) return;

@@ -309,7 +309,11 @@ export class NatsEngine implements Engine {
 
   #onHeld(nats: NatsConnection, token: number): void {
     this.#publish(this.#subjects.who, json({ kind: 'who', run: this.#run, token }));
-    for (const session of this.#sessions.values()) session.link.resume();
+    for (const session of [...this.#sessions.values()]) {
+      // What was cut to its length would never get through.
+      if (session.link.fits(nats.info?.max_payload)) session.link.resume();
+      else this.#lose(session, 'had messages that are too long for the server now');
+    }
     this.#probes.start(nats);
     this.#addressChecks.start();
     this.wake();

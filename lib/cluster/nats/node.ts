@@ -184,7 +184,11 @@ export class ClusterNode {
   #onUp(nats: NatsConnection): void {
     this.#subscribe(nats);
     this.#tell({ event: 'connected', cluster: this.#options.cluster });
-    this.#current?.session.link.resume();
+    const link = this.#current?.session.link;
+    if (link?.fits(nats.info?.max_payload) === false) {
+      void this.#end('its messages are too long for the server now');
+    }
+    link?.resume();
     this.#sayHello();
     this.#watchSilence();
   }

@@ -641,6 +641,22 @@ describe('what is large', () => {
     expect(most).toBeLessThan(10);
   });
 
+  it('gets through a server that takes less than before', async () => {
+    scene = await NatsScene.open('max_payload: 256KB');
+    const cluster = await scene.start(1);
+    const bytes = new Uint8Array(MB).fill(1);
+    const held = await cluster.schedule('hold', [visits.path, 'a']);
+    await visits.next('a');
+    await scene.server.kill();
+    const value = await cluster.schedule('increase', [bytes]);
+    scene.server.reconfigure('max_payload: 64KB');
+    await scene.server.restart();
+    (await visits.next('a')).pass('again'); // in another session
+    expect(await held.fetch()).toBe('again');
+    expect(await value.fetch()).toEqual(bytes.fill(2));
+    await works(cluster);
+  });
+
   it('is cut into what the server takes', async () => {
     scene = await NatsScene.open('max_payload: 4KB');
     const cluster = await scene.start(1);
