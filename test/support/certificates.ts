@@ -14,11 +14,13 @@ export class Certificates {
   }
 
   /** For those names, as by `subjectAltName`. */
-  make(name: string, names: string): void {
+  make(name: string, names: string, days = 2): void {
     writeFileSync(join(this.#folder, `${name}.ext`), `subjectAltName=${names}\n`);
     this.#openssl(`req -nodes -keyout ${name}.key -out ${name}.csr -subj /CN=${name}`);
     const by = '-CA ca.pem -CAkey ca.key -CAcreateserial';
-    this.#openssl(`x509 -req -in ${name}.csr ${by} -days 2 -out ${name}.pem -extfile ${name}.ext`);
+    this.#openssl(
+      `x509 -req -in ${name}.csr ${by} -days ${days} -out ${name}.pem -extfile ${name}.ext`,
+    );
   }
 
   path(file: string): string {

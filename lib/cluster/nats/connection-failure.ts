@@ -139,6 +139,12 @@ const RULES: readonly Rule[] = [
   },
   {
     rung: 'jetstream',
+    is: says(/JetStream is silent/),
+    cause: 'the server answers, but its JetStream does not: it has no leader now, or hangs',
+    remedy: 'of several servers a majority has to run, and to reach each other; see their logs',
+  },
+  {
+    rung: 'jetstream',
     is: says(/no responders|NoResponders/i),
     cause: 'JetStream does not answer: it is off, or has no leader now',
     remedy: 'start nats-server with `--jetstream`; with several servers a majority has to run',
@@ -158,6 +164,12 @@ const RULES: readonly Rule[] = [
     remedy: 'check the address, firewalls and the server’s log',
   },
 ];
+
+/** What JetStream has said; that it has said nothing does not mean the server. */
+export function failureOfJetStream(error: unknown): unknown {
+  const isTimeout = chainOf(error).some(says(/TimeoutError|^Error: timeout/i));
+  return isTimeout ? new Error('JetStream is silent', { cause: error }) : error;
+}
 
 /** The likeliest reason that the error, or what has caused it, speaks of. */
 export function explainFailure(error: unknown): Explanation {

@@ -8,7 +8,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
 import { Timer } from '../../timer.ts';
 import { Connection } from './connection.ts';
-import { type Explanation, explainFailure } from './connection-failure.ts';
+import { type Explanation, explainFailure, failureOfJetStream } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import type { Fence } from './fence.ts';
 
@@ -183,7 +183,7 @@ export class Tenure {
     }
     if (this.nats !== nats) return;
     if (this.#state.phase !== 'ready')
-      this.#enter({ phase: 'jetstream', ...explainFailure(error) });
+      this.#enter({ phase: 'jetstream', ...explainFailure(failureOfJetStream(error)) });
     this.#retry?.clear();
     this.#retry = new Timer(RETRY_MS, () => {
       if (this.nats === nats) void this.#hold(nats);

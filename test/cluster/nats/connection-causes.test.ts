@@ -1,15 +1,17 @@
 // What keeps a coordinator from its servers, each of it brought about for real: `ready()` and
 // `allstop doctor` both name it, and what to do.
 
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer as createWebServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { nkeys } from '@nats-io/transport-node';
-import { ClusterCoordinator } from 'allstop/cluster';
+import { ClusterCoordinator, type ReadinessReport } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Certificates } from '../../support/certificates.ts';
 import { diagnose, doctor, problemsOf } from '../../support/nats-doctor.ts';
+import { NatsScene } from '../../support/nats-scene.ts';
 import { freePort, NatsServer } from '../../support/nats-server.ts';
 import { whyNotReady } from '../../support/not-ready.ts';
 
@@ -52,6 +54,26 @@ async function nats(config = '', options = {}): Promise<string> {
   return server.address;
 }
 
+/** One whose line of connections is full, so that the system drops what knocks. */
+async function fullListener(): Promise<string> {
+  const script = `
+    const server = require('node:net').createServer();
+    server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {
+      require('node:fs').writeSync(1, String(server.address().port));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`;
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  ending.push(() => child.kill('SIGKILL'));
+  const [port] = (await once(child.stdout, 'data')) as [Buffer];
+  const address = { host: '127.0.0.1', port: Number(port) };
+  for (let at = 0; at < 2; at += 1) {
+    const socket = connect(address);
+    ending.push(() => socket.destroy());
+    await once(socket, 'connect');
+  }
+  return `${address.host}:${address.port}`;
+}
+
 const user = `authorization { user: app, password: "${SECRET}" }`;
 const nkeyOf = (): [seed: string, config: string] => {
   const pair = nkeys.createUser();
@@ -91,6 +113,14 @@ const cases: Record<string, Case> = {
     cause: /the host is silent, or the server hangs/,
     remedy: /firewalls/,
   },
+  ...(process.platform === 'linux' && {
+    'a host that drops what comes': {
+      servers: fullListener,
+      rung: 'tcp',
+      cause: /no way to the host of the server.*(?:has not answered within|ETIMEDOUT)/,
+      remedy: /the network and firewalls/,
+    },
+  }),
   'a host that hangs up': {
     servers: () => listen(createServer((socket) => socket.destroy())),
     rung: 'nats',
@@ -157,6 +187,17 @@ const cases: Record<string, Case> = {
     env: () => ({ ALLSTOP_NATS_CA_FILE: certificates.path('ca.pem') }),
     rung: 'tls',
     cause: /certificate of the server is not trusted.*elsewhere\.invalid/,
+    remedy: /names and dates/,
+  },
+  'a certificate that has expired': {
+    servers: () => {
+      certificates.make('expired', 'IP:127.0.0.1', -1);
+      return nats(certificates.config('expired'));
+    },
+    options: () => ({ tls: { caFile: certificates.path('ca.pem') } }),
+    env: () => ({ ALLSTOP_NATS_CA_FILE: certificates.path('ca.pem') }),
+    rung: 'tls',
+    cause: /certificate of the server is not trusted.*expired/,
     remedy: /names and dates/,
   },
   'an authority whose file is missing': {
@@ -295,6 +336,42 @@ describe('the way in that the server wants', () => {
     });
     await cluster.ready();
   });
+});
+
+it('more replicas than there are servers', async () => {
+  const address = await nats();
+  const cluster = start(address, { minWorkers: 0, replicas: 3 });
+  const error = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
+  const why = /jetstream: JetStream has not enough servers, or room, for what it is to keep/;
+  expect(error.message).toMatch(why);
+  const { remedy } = (error.report as ReadinessReport).engine;
+  expect(remedy).toMatch(/set `replicas` to as many as there are/);
+  const found = await diagnose(address, 'causes');
+  expect(problemsOf(found)).toEqual([
+    {
+      name: 'coordinator',
+      ok: false,
+      target: 'causes',
+      detail: 'it does not hold the cluster yet: jetstream',
+      cause: expect.stringMatching(why),
+      remedy,
+    },
+  ]);
+});
+
+it('one server that is left of three', async () => {
+  const scene = await NatsScene.openThree();
+  ending.push(() => scene.close());
+  const [first, ...others] = scene.servers as [NatsServer, NatsServer, NatsServer];
+  await Promise.all(others.map((server) => server.kill()));
+  const cluster = start(first.address, { minWorkers: 0, replicas: 3 });
+  const error = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
+  const why = /the server answers, but its JetStream does not: it has no leader/;
+  expect(error.message).toMatch(why);
+  const found = await diagnose(first.address, 'causes');
+  expect(problemsOf(found)).toMatchObject([
+    { name: 'jetstream', target: first.address, cause: expect.stringMatching(why) },
+  ]);
 });
 
 it('credentials that are changed while it runs are the cause from then on', async () => {

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { clientOptions, load } from '../../../cluster/nats/connection.ts';
-import { failureOf } from '../../../cluster/nats/connection-failure.ts';
+import { failureOf, failureOfJetStream } from '../../../cluster/nats/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../cluster/nats/connection-options.ts';
 import {
   type Greeting,
@@ -80,7 +80,7 @@ export async function climb(
     try {
       await step(
         'jetstream',
-        () => new Refusals(nats).rule(askJetStream(nats)),
+        () => new Refusals(nats).rule(askJetStream(nats)).catch(throwOfJetStream),
         () => 'it answers',
       );
     } catch (error) {
@@ -122,6 +122,10 @@ async function connect(
 async function askJetStream(nats: NatsConnection): Promise<void> {
   const { jetstreamManager } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
   await jetstreamManager(nats, { timeout: STEP_MS });
+}
+
+function throwOfJetStream(error: unknown): never {
+  throw failureOfJetStream(error);
 }
 
 function tlsOf({ tls }: NatsConnectionOptions, { tls_required: isRequired }: Greeting): string {

@@ -47,7 +47,8 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
     const why = explainFailure(error);
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
   }
-  const told = reports.find(({ run }) => run === holder?.run);
+  // Without a holder: one that waits for JetStream to let it be that.
+  const told = holder === undefined ? reports[0] : reports.find(({ run }) => run === holder.run);
   const older = reports.length - (told === undefined ? 0 : 1);
   const checks = [coordinatorCheck(cluster, holder, told, older)];
   if (told === undefined) {
@@ -104,7 +105,7 @@ function coordinatorCheck(
   older: number,
 ): Check {
   const check = { name: 'coordinator', target: cluster };
-  if (holder === undefined) {
+  if (holder === undefined && told === undefined) {
     return {
       ...check,
       ok: false,
@@ -112,8 +113,10 @@ function coordinatorCheck(
       remedy: 'start the program with its ClusterCoordinator, or correct --cluster',
     };
   }
-  const since = ago(new Date(holder.since));
-  const who = `${holder.host} (pid ${holder.pid}), which began ${since} ago`;
+  const who =
+    holder === undefined
+      ? 'it does not hold the cluster yet'
+      : `${holder.host} (pid ${holder.pid}), which began ${ago(new Date(holder.since))} ago`;
   if (told === undefined) {
     return {
       ...check,
@@ -128,11 +131,13 @@ function coordinatorCheck(
   const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
   const detail = `${who}: ${phase}${leftOff}${others}${malformed(told.dropped)}`;
   if (phase === 'ready') return { ...check, ok: true, detail };
+  const why = cause === undefined ? phase : `${phase}: ${cause}`;
+  const where = holder === undefined ? '' : `, on ${who},`;
   return {
     ...check,
     ok: false,
     detail,
-    cause: `the coordinator, on ${who}, is not ready: ${phase}${cause === undefined ? '' : `: ${cause}`}`,
+    cause: `the coordinator${where} is not ready: ${why}`,
     remedy: remedy ?? 'see the output of that process',
   };
 }
