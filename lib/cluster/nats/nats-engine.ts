@@ -180,6 +180,10 @@ export class NatsEngine implements Engine {
   }
 
   cancel(closure: Closure, cancellation: Cancellation): void {
+    this.#stops.afterBroadcast(() => this.#cancel(closure, cancellation));
+  }
+
+  #cancel(closure: Closure, cancellation: Cancellation): void {
     for (const session of this.#sessions.values()) {
       if (!session.has(closure)) continue;
       session.cancel(closure, cancellation);
@@ -209,6 +213,7 @@ export class NatsEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    this.#stops.hurry();
     this.#isOver = true;
     this.#clearTimers();
     this.#dispatcher.isOpen = false;
@@ -246,6 +251,7 @@ export class NatsEngine implements Engine {
 
   #fail(error: Error): void {
     if (this.#isOver) return;
+    this.#stops.hurry();
     this.#isOver = true;
     this.#clearTimers();
     this.#tenure.end({ phase: 'failed', cause: error.message });

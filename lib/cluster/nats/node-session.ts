@@ -144,6 +144,7 @@ export class NodeSession implements StrategyHost {
   // ---------------------------------------------------------------- what the threads ask
 
   take(): Closure | undefined {
+    if (this.coordinator.shouldStop()) return undefined; // the coordinator will cancel them
     return this.#inbox.shift();
   }
 

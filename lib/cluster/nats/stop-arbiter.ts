@@ -6,7 +6,11 @@
 
 import { hostname } from 'node:os';
 import type { Coordinator } from '../../coordinator.ts';
+import { Timer } from '../../timer.ts';
 import { applyStop, type StopMessage, stopMessage } from '../pool/stop-relay.ts';
+
+/** So long the processors are for those who are woken by a broadcast. */
+const QUIET_MS = 10;
 
 export interface StopListener {
   /** To everybody, as soon as possible. */
@@ -20,6 +24,9 @@ export class StopArbiter {
   readonly #listener: StopListener;
   /** A node has asked for it, and told everybody. */
   #isKnown = false;
+  /** What follows the broadcast; undefined: there is none to give way to. */
+  #following: (() => void)[] | undefined;
+  #quiet: Timer | undefined;
 
   constructor(coordinator: Coordinator, listener: StopListener) {
     this.#coordinator = coordinator;
@@ -46,9 +53,25 @@ export class StopArbiter {
     if (stop.id !== known.id && stop.error !== null) applyStop(this.#coordinator, stop);
   }
 
+  /** Done now, or when a broadcast has had the time to reach everybody. */
+  afterBroadcast(work: () => void): void {
+    if (this.#following === undefined) work();
+    else this.#following.push(work);
+  }
+
+  /** What gives way is done now. */
+  hurry(): void {
+    this.#quiet?.clear();
+    const works = this.#following ?? [];
+    this.#following = undefined;
+    for (const work of works) work();
+  }
+
   #onStop(): void {
     const stop = this.stop as StopMessage;
     if (!this.#isKnown) this.#listener.broadcast(stop);
-    this.#listener.announce(stop);
+    this.#following = [];
+    this.#quiet = new Timer(QUIET_MS, () => this.hurry());
+    this.afterBroadcast(() => this.#listener.announce(stop));
   }
 }
