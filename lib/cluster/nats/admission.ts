@@ -21,5 +21,6 @@ export function admit(info: NodeInfo, tasks: Tasks, own: Definitions): Admission
     return { refusal: { phase: 'task-taken', cause, remedy } };
   }
   const refusal = whyUnfit(info, own);
-  return refusal === undefined ? { task } : { task, refusal };
+  if (refusal === undefined) return { task };
+  return tasks.has(task) ? { task, refusal } : { refusal };
 }

@@ -90,7 +90,7 @@ export class Tasks {
     for (const job of this.#closed) {
       const spec = expect as ClusterSpec;
       for (const index of spec.taskIndices(job)) {
-        this.#add(new Task(job, index, spec.taskAddress(job, index)));
+        this.add(new Task(job, index, spec.taskAddress(job, index)));
       }
     }
     if (this.#closed.has('worker')) {
@@ -99,7 +99,7 @@ export class Tasks {
     }
     this.#minWorkers = minWorkers ?? 1;
     for (let index = 0; index < this.#minWorkers; index += 1) {
-      this.#add(new Task('worker', index));
+      this.add(new Task('worker', index));
     }
   }
 
@@ -136,13 +136,13 @@ export class Tasks {
     return this.#tasks.get(`worker:${index}`);
   }
 
-  /** The place that this node wants, or is to have; or why there is none. */
+  /** The place that this node wants, or is to have, which may be a new one; or why there is none. */
   find(info: NodeInfo): Task | { why: string; remedy: string } {
     const { job, task: wanted } = info;
     if (wanted !== undefined) {
       const task = this.#tasks.get(`${job}:${wanted}`);
       if (task !== undefined) return task;
-      if (!this.#closed.has(job)) return this.#add(new Task(job, wanted));
+      if (!this.#closed.has(job)) return new Task(job, wanted);
       return {
         why: `${job}:${wanted} is not in the ClusterSpec`,
         remedy: 'give the worker a task of the spec, or put it into the spec',
@@ -161,12 +161,16 @@ export class Tasks {
     }
     let index = 0;
     while (this.#tasks.has(`${job}:${index}`)) index += 1;
-    return this.#add(new Task(job, index));
+    return new Task(job, index);
   }
 
-  #add(task: Task): Task {
+  /** From now on it is one of them. */
+  add(task: Task): void {
     this.#tasks.set(`${task.job}:${task.index}`, task);
-    return task;
+  }
+
+  has({ job, index }: Task): boolean {
+    return this.#tasks.has(`${job}:${index}`);
   }
 }
 

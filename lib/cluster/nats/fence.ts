@@ -29,19 +29,25 @@ export class Fence {
 
   /**
    * Takes the cluster, or makes sure that it still is ours. A store that was wiped has
-   * forgotten it, and is told again. `heard`: the greatest token that anybody has spoken of;
-   * if the cluster is ours all the same, that was before the store was wiped, and ours becomes
-   * greater.
+   * forgotten it, and is told again. `heard`: the greatest token that anybody has spoken of.
+   * If it is greater than ours, and the key says that the cluster is ours, the store was
+   * wiped: the run of that token may live (`isRivalled`), and then it is the newer one; or it
+   * was before the wipe, and ours becomes greater, so that who remembers it listens to us.
    *
    * @throws (rejects) FailedPreconditionError: a newer run has it; what JetStream says
    */
-  async hold(nats: NatsConnection, heard = 0): Promise<number> {
+  async hold(
+    nats: NatsConnection,
+    heard = 0,
+    isRivalled: () => Promise<boolean> = async () => false,
+  ): Promise<number> {
     const kv = await this.#open(nats);
     for (;;) {
       const entry = await kv.get(KEY);
       const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
       const isOurs = there?.run === this.#own.run;
       if (isOurs && there.token >= heard) return (this.token = there.token);
+      if (isOurs && (await isRivalled())) throw takenOver(this.#cluster);
       if (!isOurs && this.token !== undefined && there !== undefined && there.token > this.token) {
         throw takenOver(this.#cluster, there);
       }
@@ -70,11 +76,9 @@ export class Fence {
   }
 }
 
-function takenOver(cluster: string, { host, pid }: Run): FailedPreconditionError {
-  const who = `${host} (pid ${pid})`;
-  return new FailedPreconditionError(
-    `A newer run has taken over the cluster '${cluster}', of ${who}`,
-  );
+function takenOver(cluster: string, by?: Run): FailedPreconditionError {
+  const who = by === undefined ? '' : `, of ${by.host} (pid ${by.pid})`;
+  return new FailedPreconditionError(`A newer run has taken over the cluster '${cluster}'${who}`);
 }
 
 /** Who holds the cluster, as far as the bucket tells. Changes nothing. */

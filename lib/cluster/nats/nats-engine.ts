@@ -33,6 +33,7 @@ import { definitionOf, hashOfSpec } from './definition.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { SILENT, type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
+import { guarded } from './guarded.ts';
 import { frameBytes } from './link.ts';
 import type { NatsStrategy } from './nats-strategy.ts';
 import { Probes } from './probes.ts';
@@ -57,8 +58,8 @@ const log = debuglog('allstop');
 
 /** A node has so long to say that something has ended when its time is over. */
 const UNHEARD_MS = 2_000;
-/** A report is a message, which the server limits. */
-const MAX_TOLD_TASKS = 1_000;
+/** Tasks, and nodes turned away. A report is a message, which the server limits. */
+const MAX_TOLD = 1_000;
 const END_IT = 'look at that process; end it, and start the worker again';
 
 export class NatsEngine implements Engine {
@@ -115,7 +116,8 @@ export class NatsEngine implements Engine {
     const connect = { name, inboxPrefix, options };
     this.#tenure = new Tenure(fence, strategy.unavailableAfterMs, connect, {
       onConnection: (nats) => this.#subscribe(nats),
-      onHeld: (nats, token) => this.#onHeld(nats, token),
+      onHeld: (nats) => this.#onHeld(nats),
+      onDoubt: () => this.#sayWho(),
       onDown: () => {
         this.#probes.stop();
         this.#addressChecks.stop();
@@ -266,10 +268,7 @@ export class NatsEngine implements Engine {
   #subscribe(nats: NatsConnection): void {
     const subjects = this.#subjects;
     const listen = (subject: string, onMessage: (message: Msg) => void): void => {
-      const callback = (error: Error | null, message: Msg): void => {
-        if (error === null) onMessage(message);
-        else log('%s: %s', this.#strategy.cluster, error.message);
-      };
+      const callback = guarded(onMessage, (error) => this.#drop('a message', error));
       nats.subscribe(subject, { callback });
     };
     listen(subjects.hello, ({ data }) => this.#onHello(data));
@@ -280,11 +279,12 @@ export class NatsEngine implements Engine {
       // Once is enough: its error would be among the suppressed twice.
       else if (this.#stops.stop === undefined) this.#stops.heard(stop);
     });
-    listen(subjects.who, ({ data }) => this.#onWho(data));
+    listen(subjects.who, (message) => this.#onWho(message));
     listen(subjects.report, (message) => {
       const longest = frameBytes(nats.info?.max_payload);
-      let bytes = json(this.#tell(MAX_TOLD_TASKS));
-      for (let count = MAX_TOLD_TASKS; bytes.byteLength > longest && count > 0; ) {
+      let count = MAX_TOLD;
+      let bytes = json(this.#tell(count));
+      while (bytes.byteLength > longest && count > 0) {
         count = Math.floor(count / 2);
         bytes = json(this.#tell(count));
       }
@@ -301,20 +301,32 @@ export class NatsEngine implements Engine {
       run: this.#run,
       report: { ...rest, tasks: told },
       leftOff: tasks.length - told.length,
-      turnedAway: this.#turnedAway.all,
+      turnedAway: this.#turnedAway.all.slice(0, count),
       dropped: this.#dropped,
     };
   }
 
   /** Another coordinator. */
-  #onWho(data: Uint8Array): void {
+  #onWho({ data, reply }: Msg): void {
     const who = parseControl(data, 'who');
     if (who === undefined) this.#drop('a who');
-    else if (who.run !== this.#run) this.#tenure.doubt(who.token);
+    else if (who.run !== this.#run) {
+      this.#tenure.doubt(who.token, true);
+      // It may not know that there is a newer one; a doctor only asks.
+      const isOlder = who.token < (this.#tenure.token ?? 0);
+      if (isOlder && (reply ?? '') === '') this.#sayWho();
+    }
   }
 
-  #onHeld(nats: NatsConnection, token: number): void {
+  /** Who has the cluster, as far as we know: to all. */
+  #sayWho(): void {
+    const { token, state } = this.#tenure;
+    if (state.phase !== 'ready') return;
     this.#publish(this.#subjects.who, json({ kind: 'who', run: this.#run, token }));
+  }
+
+  #onHeld(nats: NatsConnection): void {
+    this.#sayWho();
     for (const session of [...this.#sessions.values()]) {
       // What was cut to its length would never get through.
       if (session.link.fits(nats.info?.max_payload)) session.link.resume();
@@ -397,6 +409,7 @@ export class NatsEngine implements Engine {
         },
       },
     );
+    this.#tasks.add(task);
     task.session = session;
     task.host = info.host;
     task.pid = info.pid;
@@ -458,11 +471,10 @@ export class NatsEngine implements Engine {
 
   /** A sign of life. */
   #onHeard(session: Session): void {
-    const wasMissed = session.missed > 0;
     session.heard();
-    if (!wasMissed) return;
-    const task = this.#taskOf(session);
-    if (task.phase === SILENT) this.#onStatus(task, session, session.status);
+    if (!session.isSilent) return;
+    session.isSilent = false;
+    this.#onStatus(this.#taskOf(session), session, session.status);
   }
 
   #taskOf(session: Session): Task {
@@ -545,12 +557,14 @@ export class NatsEngine implements Engine {
 
   #onSilent(session: Session, forMs: number): void {
     const { host, pid } = session.info;
+    session.isSilent = true;
     const cause = `${host} (pid ${pid}) has not answered for ${forMs} ms: it hangs, is stopped, or its network is cut`;
     if (this.#taskOf(session).enter(SILENT, cause, END_IT)) this.#host.changed();
   }
 
   /** What nobody of ours can have sent. */
-  #drop(what: string): void {
+  #drop(what: string, error?: unknown): void {
+    if (error !== undefined) log('%s: %s', this.#strategy.cluster, messageOf(error));
     this.#dropped += 1;
     if (this.#dropped > 1) return;
     process.emitWarning(

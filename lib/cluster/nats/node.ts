@@ -7,7 +7,8 @@
 import { randomUUID } from 'node:crypto';
 import { availableParallelism, freemem, hostname, networkInterfaces } from 'node:os';
 import { debuglog } from 'node:util';
-import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import { messageOf } from '../../thrown-value.ts';
 import { Timer } from '../../timer.ts';
 import type { ClusterSpec } from '../cluster-spec.ts';
 import { applyStop, type StopMessage } from '../pool/stop-relay.ts';
@@ -15,6 +16,7 @@ import { Connection } from './connection.ts';
 import { explainFailure } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import { definitionOf, hashOfSpec } from './definition.ts';
+import { guarded } from './guarded.ts';
 import { frameBytes } from './link.ts';
 import { NodeSession } from './node-session.ts';
 import { Subjects } from './subjects.ts';
@@ -194,24 +196,23 @@ export class ClusterNode {
   }
 
   #subscribe(nats: NatsConnection): void {
-    const onWho = (message: Msg): void => {
+    this.#on(nats, this.#subjects.who, (message) => {
       const who = parseControl(message.data, 'who');
       if (who === undefined) this.#onMalformed();
       else if (message.reply !== undefined && message.reply !== '') {
         message.respond(json({ kind: 'hello', info: this.#info() }));
       } else if (who.token >= this.#token) this.#sayHello();
-    };
-    nats.subscribe(this.#subjects.who, {
-      callback: (error, message) => {
-        if (error === null) onWho(message);
-      },
     });
-    nats.subscribe(this.#subjects.node(this.#id), {
-      callback: (error, message) => {
-        if (error === null) this.#onControl(message);
-      },
-    });
+    this.#on(nats, this.#subjects.node(this.#id), (message) => this.#onControl(message));
     this.#listen(nats);
+  }
+
+  #on(nats: NatsConnection, subject: string, onMessage: (message: Msg) => void): Subscription {
+    const callback = guarded(onMessage, (error) => {
+      log('a message of %s: %s', subject, messageOf(error));
+      this.#onMalformed();
+    });
+    return nats.subscribe(subject, { callback });
   }
 
   /** Says that it is there, until a coordinator has answered. */
@@ -285,20 +286,16 @@ export class ClusterNode {
     if (current === undefined) return;
     const { id, run, session } = current;
     const subscriptions = [
-      nats.subscribe(this.#subjects.down(id), {
-        callback: (error, { data }) => {
-          if (error !== null || this.#current !== current) return;
-          if (data.length === 0) void this.#end('the coordinator has given it up');
-          else if (!session.link.receive(data)) this.#onMalformed();
-        },
+      this.#on(nats, this.#subjects.down(id), ({ data }) => {
+        if (this.#current !== current) return;
+        if (data.length === 0) void this.#end('the coordinator has given it up');
+        else if (!session.link.receive(data)) this.#onMalformed();
       }),
-      nats.subscribe(this.#subjects.stop(run), {
-        callback: (error, { data }) => {
-          if (error !== null || this.#current !== current) return;
-          const stop = unpackStop(data);
-          if (stop === undefined) this.#onMalformed();
-          else session.onBroadcast(stop);
-        },
+      this.#on(nats, this.#subjects.stop(run), ({ data }) => {
+        if (this.#current !== current) return;
+        const stop = unpackStop(data);
+        if (stop === undefined) this.#onMalformed();
+        else session.onBroadcast(stop);
       }),
     ];
     current.unsubscribe = () => {

@@ -59,6 +59,8 @@ export class Session {
   completed = 0;
   /** Probes without an answer, in a row. */
   missed = 0;
+  /** Its task says so. */
+  isSilent = false;
   /** Nobody listens there, since then. */
   absentSince: number | undefined;
   heardAt: number = performance.now();

@@ -13,19 +13,23 @@ import type { NatsConnectionOptions } from './connection-options.ts';
 import type { Fence } from './fence.ts';
 
 const RETRY_MS = 1_000;
-/** Greater ones are nobody's: they begin as milliseconds since 1970. */
-const MAX_TOKEN = 2 ** 50;
+/** Runs count from milliseconds since 1970, on clocks of several machines: 50 days. */
+const FURTHEST_TOKEN = 2 ** 32;
+/** A newer run that lives has answered by then. */
+const RIVAL_MS = 1_500;
 
 export interface TenureListener {
   /** A new connection: nothing is subscribed yet. */
   onConnection(nats: NatsConnection): void;
   /** The cluster is ours, and this is how to speak to it. */
-  onHeld(nats: NatsConnection, token: number): void;
+  onHeld(nats: NatsConnection): void;
   onDown(): void;
   /** It will not be ours any more. */
   onLost(error: Error): void;
   /** The server refuses something. */
   onRefused(error: Error): void;
+  /** Whoever has the cluster is to say so. */
+  onDoubt(): void;
   onChange(): void;
 }
 
@@ -41,9 +45,12 @@ export class Tenure {
   #forbidden: Explanation | undefined;
   #unavailable: Timer | undefined;
   #retry: Timer | undefined;
+  #asking: Timer | undefined;
   #isHolding = false;
   /** The greatest token that anybody has spoken of. */
   #heard = 0;
+  /** The greatest token of a run that lives. */
+  #rival = 0;
   #isOver = false;
   /** So many there were. */
   connections = 0;
@@ -91,14 +98,16 @@ export class Tenure {
   }
 
   /**
-   * Somebody says that there is a newer run. Only the fence knows. If the cluster is ours all
-   * the same, we are known by a greater token from then on: else who remembers that one would
-   * not listen.
+   * Somebody says that there is a newer run; `isItself`: that run. Only the fence knows, if
+   * it was not wiped. If the cluster is ours all the same, we are known by a greater token from
+   * then on: else who remembers that one would not listen.
    */
-  doubt(token: number): void {
+  doubt(token: number, isItself = false): void {
     const { nats, token: own } = this;
-    if (nats === undefined || own === undefined || token <= own || token > MAX_TOKEN) return;
+    if (nats === undefined || own === undefined) return;
+    if (token <= own || token > own + FURTHEST_TOKEN) return;
     this.#heard = Math.max(this.#heard, token);
+    if (isItself) this.#rival = Math.max(this.#rival, token);
     void this.#hold(nats);
   }
 
@@ -108,6 +117,7 @@ export class Tenure {
     this.#state = state;
     this.#unavailable?.clear();
     this.#retry?.clear();
+    this.#asking?.clear();
   }
 
   close(): Promise<void> {
@@ -136,7 +146,7 @@ export class Tenure {
     this.#forbidden = undefined;
     this.#listener.onConnection(nats);
     if (this.token === undefined) this.#enter({ phase: 'jetstream' });
-    else this.#onHeld(nats, this.token);
+    else this.#onHeld(nats);
     void this.#hold(nats);
   }
 
@@ -163,9 +173,9 @@ export class Tenure {
     this.#isHolding = true;
     try {
       const before = this.token;
-      const token = await this.#fence.hold(nats, this.#heard);
+      const token = await this.#fence.hold(nats, this.#heard, () => this.#isRivalled());
       const isKnown = this.#state.phase === 'ready' && token === before;
-      if (!this.#isOver && this.nats === nats && !isKnown) this.#onHeld(nats, token);
+      if (!this.#isOver && this.nats === nats && !isKnown) this.#onHeld(nats);
     } catch (error) {
       if (!this.#isOver) this.#onNotHeld(nats, error);
     } finally {
@@ -174,6 +184,17 @@ export class Tenure {
       const { nats: now } = this;
       if (now !== undefined && now !== nats && !this.#isOver) void this.#hold(now);
     }
+  }
+
+  /** Whether a newer run lives, of which the store knows nothing any more. */
+  async #isRivalled(): Promise<boolean> {
+    const isThere = (): boolean => this.#rival > (this.token ?? 0);
+    if (isThere()) return true;
+    this.#listener.onDoubt();
+    await new Promise<void>((resolve) => {
+      this.#asking = new Timer(RIVAL_MS, resolve);
+    });
+    return isThere();
   }
 
   #onNotHeld(nats: NatsConnection, error: unknown): void {
@@ -190,10 +211,10 @@ export class Tenure {
     });
   }
 
-  #onHeld(nats: NatsConnection, token: number): void {
+  #onHeld(nats: NatsConnection): void {
     this.#unavailable?.clear();
     this.#unavailable = undefined;
     this.#enter({ phase: 'ready' });
-    this.#listener.onHeld(nats, token);
+    this.#listener.onHeld(nats);
   }
 }

@@ -138,6 +138,8 @@ export function pack(message: ToNode | FromNode): Uint8Array {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 const isText = (value: unknown): value is string => typeof value === 'string';
+/** A name of a machine, a version: no longer than such are. */
+const isWord = (value: unknown): value is string => isText(value) && value.length <= 256;
 const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array;
@@ -148,7 +150,7 @@ const isMaybe = (is: (value: unknown) => boolean, value: unknown): boolean =>
   value === undefined || is(value);
 /** No list of ours is longer. One with holes costs its sender nothing, whatever its length. */
 const LONGEST_LIST = 100_000;
-const isListOf = (is: (value: unknown) => boolean, value: unknown): boolean =>
+const isListOf = (is: (value: unknown) => boolean, value: unknown): value is unknown[] =>
   Array.isArray(value) && value.length <= LONGEST_LIST && value.every(is);
 
 function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boolean): boolean {
@@ -273,6 +275,10 @@ export const packStop = (stop: StopMessage): Uint8Array => serialize(stop);
 
 const isName = (value: unknown): boolean => isText(value) && /^[A-Za-z0-9_-]{1,64}$/.test(value);
 
+/** As of a ClusterSpec. */
+const isIndex = (value: unknown): boolean => isCount(value) && value <= 1_000_000;
+const MOST_ADDRESSES = 1_000;
+
 function isInfo(value: unknown): value is NodeInfo {
   if (!isObject(value)) return false;
   const { protocol, node, job, task, slots, definition, host, addresses, pid, session } = value;
@@ -281,12 +287,13 @@ function isInfo(value: unknown): value is NodeInfo {
     isCount(protocol) &&
     isName(node) &&
     (job === 'worker' || job === 'ps') &&
-    isMaybe(isCount, task) &&
+    isMaybe(isIndex, task) &&
     [slots, pid, freeMemory, cores].every(isCount) &&
-    [definition, host, version, runtime].every(isText) &&
-    isListOf(isText, addresses) &&
+    [definition, host, version, runtime].every(isWord) &&
+    isListOf(isWord, addresses) &&
+    addresses.length <= MOST_ADDRESSES &&
     isMaybe(isName, session) &&
-    isMaybe(isText, spec) &&
+    isMaybe(isWord, spec) &&
     isMaybe(isCount, dropped)
   );
 }
