@@ -364,14 +364,15 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     const began = performance.now();
     const tooLate = (): Error => deadlineExceeded(typeof fn === 'string' ? fn : fn.name, timeoutMs);
     const defined = call.perWorker === undefined ? undefined : this.#datasets.defined;
-    const entered = this.#lookups.inTurn(fn, defined, (name) => {
+    const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
+    const entered = this.#lookups.inTurn(fn, defined, inOwnTime, (name) => {
       signal?.throwIfAborted();
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
       // Not the promise itself: calls that come later wait for their turn, not for room.
       return { remote: this.#put({ ...call, name }, { ...limits, leftMs }) };
     });
-    const { remote } = await inTime(entered, limits, tooLate);
+    const { remote } = await inOwnTime(entered);
     return remote;
   }
 

@@ -37,14 +37,18 @@ export class Lookups {
     return typeof fn === 'string' ? this.#checkName(fn) : this.#options.functions.known(fn);
   }
 
-  /** Calls `enter` with the name, after those that came before, and when `defined` resolves. */
+  /**
+   * Calls `enter` with the name, after those that came before, and when `defined` resolves.
+   * `inTime` rejects when the caller waits no more, and then nobody behind does, either.
+   */
   inTurn<T>(
     fn: AnyFunction | string,
     defined: Promise<void> | undefined,
+    inTime: (found: Promise<string>) => Promise<string>,
     enter: (name: string) => T,
   ): Promise<T> {
     const before = this.#last;
-    const found = this.#find(fn, defined);
+    const found = inTime(this.#find(fn, defined));
     found.catch(() => {}); // it may be refused before its turn has come
     const inTurn = async (): Promise<T> => {
       await before;

@@ -56,6 +56,20 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(visits.names).toEqual(['a']);
     });
 
+    it('is followed by errors that come too late, which are suppressed', async () => {
+      const cluster = start();
+      const { coordinator } = cluster;
+      await cluster.schedule('stopLate', [visits.path, 'late']);
+      const visit = await visits.next('late');
+      coordinator.requestStop(new RangeError('enough'));
+      visit.pass();
+      await eventually(() => coordinator.stopRecord?.suppressedCount === 1);
+      expect(coordinator.stopRecord).toMatchObject({
+        error: { message: 'enough' },
+        suppressed: [{ error: { message: 'late' }, requester: { worker: 'worker:0' } }],
+      });
+    });
+
     it('lets schedule calls that wait for room go', async () => {
       const cluster = start(1, { maxQueued: 1 });
       const { visit } = await running(cluster, 'a');

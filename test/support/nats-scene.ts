@@ -1,5 +1,6 @@
 /** Servers, workers and coordinators of one test, and their end. */
 
+import assert from 'node:assert/strict';
 import {
   ClusterCoordinator,
   type ClusterCoordinatorOptions,
@@ -126,4 +127,12 @@ export class Squares {
 /** Of all the workers that there are and were: each result is counted once. */
 export function completed(cluster: ClusterCoordinator): number {
   return cluster.workers.reduce((sum, worker) => sum + worker.completed, 0);
+}
+
+/** It does what it is for. */
+export async function works(cluster: ClusterCoordinator): Promise<void> {
+  const squares = new Squares();
+  await squares.schedule(cluster, 100);
+  await cluster.join();
+  assert.deepEqual(await cluster.fetch(squares.all), squares.results);
 }

@@ -39,6 +39,8 @@ export type LinkOptions = {
   /** Puts a frame on its way; false: there is no connection. */
   send(frame: Uint8Array): boolean;
   onMessage(message: Buffer): void;
+  /** The other end has what we have not sent: somebody has spoken in our place. */
+  onImpostor(): void;
 };
 
 type Sent = { seq: number; frame: Buffer };
@@ -117,7 +119,11 @@ export class Link {
     const seq = buffer.readUIntBE(2, 6);
     const ack = buffer.readUIntBE(8, 6);
     const isOurs = kind === KIND.data || kind === KIND.ack || kind === KIND.missing;
-    if (!isOurs || ack > this.#lastSeq) return false;
+    if (!isOurs) return false;
+    if (ack > this.#lastSeq) {
+      this.#options.onImpostor();
+      return true;
+    }
     this.#onAck(ack);
     if (kind === KIND.missing) this.#resend();
     if (kind !== KIND.data) return true;

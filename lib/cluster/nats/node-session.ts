@@ -20,6 +20,7 @@ import {
   answerStop,
   applyStop,
   awaitAnswer,
+  LateErrors,
   type StopMessage,
   stopMessage,
 } from '../pool/stop-relay.ts';
@@ -79,6 +80,8 @@ export class NodeSession implements StrategyHost {
   #isStopTold = false;
   /** It has asked for a stop, and has no answer. */
   #unheardStop: StopMessage | undefined;
+  #isAnswered = false;
+  readonly #late: LateErrors;
   /** Until our record stands. */
   #unanswered: Timer | undefined;
   #isOver = false;
@@ -89,13 +92,19 @@ export class NodeSession implements StrategyHost {
     this.#options = options;
     const { module, job, task, slots, maxFrameBytes, send } = options;
     this.cancelGraceMs = options.cancelGraceMs;
-    this.link = new Link({ maxFrameBytes, send, onMessage: (bytes) => this.#receive(bytes) });
+    this.link = new Link({
+      maxFrameBytes,
+      send,
+      onMessage: (bytes) => this.#receive(bytes),
+      onImpostor: () => options.onMalformed(),
+    });
     const coordinator = new Coordinator({ name: 'cluster' });
     const attachment = Attachment.behind(coordinator) as Attachment;
     awaitAnswer(coordinator);
     attachment.refuseClear = 'The coordinator of a cluster cannot be cleared';
     setCurrent(attachment, `${CLUSTER}${job}:${task}`);
     this.coordinator = coordinator;
+    this.#late = new LateErrors(coordinator);
     coordinator.signal.addEventListener('abort', () => this.#onStop());
     if (job === 'worker') {
       const name = { job, index: task };
@@ -127,6 +136,7 @@ export class NodeSession implements StrategyHost {
   onBroadcast(stop: StopMessage): void {
     if (this.coordinator.shouldStop()) return;
     this.#isStopTold = true;
+    this.#late.skip(stop);
     applyStop(this.coordinator, stop);
   }
 
@@ -174,6 +184,7 @@ export class NodeSession implements StrategyHost {
     const id = this.#forget(closure);
     if (id === undefined) return;
     this.#results.push(id, ...result, microseconds);
+    this.#tellLate();
     if (this.#isFlushDue) return;
     this.#isFlushDue = true;
     queueMicrotask(() => this.#flush());
@@ -239,12 +250,16 @@ export class NodeSession implements StrategyHost {
         return;
       }
       case 'stopped':
+        // A thread may have been quicker, and its news be on its way.
+        if (this.coordinator.shouldStop()) this.#onStop();
         this.#isStopTold = true;
+        this.#isAnswered = true;
+        this.#unanswered?.clear();
         this.#unheardStop = undefined;
         answerStop(this.coordinator, message[1]);
-        this.#unanswered?.clear();
         return;
       case 'end':
+        this.#tellLate();
         this.#options.onEnd();
     }
   }
@@ -312,17 +327,31 @@ export class NodeSession implements StrategyHost {
 
   #onStop(): void {
     if (this.#isOver) return;
-    const { unavailableAfterMs } = this.#options;
-    this.#unanswered = new Timer(unavailableAfterMs, () => answerNone(this.coordinator));
+    if (!this.#isAnswered) {
+      const { unavailableAfterMs } = this.#options;
+      this.#unanswered ??= new Timer(unavailableAfterMs, () => answerNone(this.coordinator));
+    }
     if (this.#isStopTold) return;
     this.#isStopTold = true;
-    const own = stopMessage(this.coordinator) as StopMessage;
-    const { job, task } = this.#options;
-    const requester = { ...own.requester, worker: `${job}:${task}`, host: hostname() };
-    const stop = { ...own, requester };
+    const stop = this.#here(stopMessage(this.coordinator) as StopMessage);
     this.#unheardStop = stop;
+    this.#late.skip(stop);
     this.#options.broadcast(stop);
     this.#post(['stop', stop]);
+  }
+
+  /** Errors that came after the stop. */
+  #tellLate(): void {
+    if (!this.coordinator.shouldStop()) return;
+    for (const late of this.#late.take()) this.#post(['stop', this.#here(late)]);
+  }
+
+  #here(stop: StopMessage): StopMessage {
+    const { job, task } = this.#options;
+    return {
+      ...stop,
+      requester: { ...stop.requester, worker: `${job}:${task}`, host: hostname() },
+    };
   }
 
   #tellStatus(): void {

@@ -84,7 +84,11 @@ export class Session {
     this.task = task;
     this.#host = host;
     this.#listener = listener;
-    this.link = new Link({ ...link, onMessage: (bytes) => this.#receive(bytes) });
+    this.link = new Link({
+      ...link,
+      onMessage: (bytes) => this.#receive(bytes),
+      onImpostor: () => listener.onMalformed(this),
+    });
     const { job, pid, host: machine } = info;
     this.#mention = describedLink(
       Attachment.behind(host.coordinator) as Attachment,

@@ -7,6 +7,7 @@
 
 import { Attachment } from '../../attachment.ts';
 import type { Coordinator } from '../../coordinator.ts';
+import { decode } from '../../error-record.ts';
 import type { RequesterOptions } from '../../native.ts';
 import { nameThread, type StopRequester, toRequester } from '../../stop-record.ts';
 
@@ -44,6 +45,40 @@ export function answerStop(coordinator: Coordinator, winner: StopMessage): void 
 /** There will be no answer: what stands is the record. */
 export function answerNone(coordinator: Coordinator): void {
   attachmentOf(coordinator).answerNone();
+}
+
+/** Errors that came too late here, and that the arbiter is to know of, too. */
+export class LateErrors {
+  readonly #coordinator: Coordinator;
+  /** The arbiter has these. */
+  readonly #known = new Set<string>();
+  #count = 0;
+
+  constructor(coordinator: Coordinator) {
+    this.#coordinator = coordinator;
+  }
+
+  /** The arbiter has that one from us, or from another. */
+  skip({ id }: StopMessage): void {
+    this.#known.add(id);
+  }
+
+  /** Those that are new. Of many, which are only counted, it does not get to know. */
+  take(): StopMessage[] {
+    const { native } = attachmentOf(this.#coordinator);
+    const count = native.suppressedCount();
+    if (count === this.#count) return [];
+    this.#count = count;
+    const late = native.suppressed().map(({ error, requester }) => ({
+      id: decode(error).id,
+      error,
+      requester: toRequester(requester),
+      at: requester.at,
+    }));
+    const fresh = late.filter(({ id }) => !this.#known.has(id));
+    for (const each of fresh) this.skip(each);
+    return fresh;
+  }
 }
 
 /** As if the requester had been one of this process's threads. */

@@ -8,7 +8,13 @@ import { endWithParent, setCurrent } from '../../threads.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from '../protocol.ts';
 import { packValue, unpackMessage } from '../value.ts';
 import { Runner } from '../worker.ts';
-import { answerStop, awaitAnswer, type StopMessage, stopMessage } from './stop-relay.ts';
+import {
+  answerStop,
+  awaitAnswer,
+  LateErrors,
+  type StopMessage,
+  stopMessage,
+} from './stop-relay.ts';
 
 /** Its coordinator is not the parent's; stops are passed on both ways. */
 function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
@@ -27,7 +33,14 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   };
   endWithParent(); // it may be killed, while we are busy
   const coordinator = ownCoordinator(settings);
-  const runner = new Runner({ post: send }, coordinator, settings);
+  const late = new LateErrors(coordinator);
+  const post = (message: unknown[]): void => {
+    send(message);
+    if (!coordinator.shouldStop()) return;
+    tellStop();
+    for (const error of late.take()) send([FROM_WORKER.stop, error]);
+  };
+  const runner = new Runner({ post }, coordinator, settings);
   // Ctrl-C in a terminal reaches the whole group: what becomes of us is the parent's affair.
   process.on('SIGINT', () => {});
   process.on('disconnect', () => process.exit());
@@ -35,13 +48,20 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     send([FROM_WORKER.dying, encode(error).bytes]);
   });
   let isTold = false;
-  coordinator.signal.addEventListener('abort', () => {
-    if (!isTold) send([FROM_WORKER.stop, stopMessage(coordinator)]);
-  });
+  const tellStop = (): void => {
+    if (isTold) return;
+    isTold = true;
+    const own = stopMessage(coordinator) as StopMessage;
+    late.skip(own);
+    send([FROM_WORKER.stop, own]);
+  };
+  coordinator.signal.addEventListener('abort', tellStop);
   process.on('message', (bytes: unknown) => {
     const message = unpackMessage(bytes);
     if (message === undefined) return;
     if (message[0] === TO_WORKER.stop) {
+      // A native thread may have been quicker, and its news be on its way.
+      if (coordinator.shouldStop()) tellStop();
       isTold = true;
       answerStop(coordinator, message[1] as StopMessage);
     } else runner.receive(message);

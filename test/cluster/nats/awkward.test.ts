@@ -1,4 +1,4 @@
-/** Races of workers, coordinators and stops, each of them forced. */
+/** Races of workers and stops, each of them forced; coordinators.test.ts has those of coordinators. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
@@ -7,17 +7,15 @@ import { type ClusterCoordinator, ClusterSpec, type ReadinessReport } from 'alls
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { isPending } from '../../support/gate.ts';
-import { completed, NatsScene, Squares } from '../../support/nats-scene.ts';
+import { completed, NatsScene, Squares, works } from '../../support/nats-scene.ts';
 import type { NatsWorker, WorkerOptions } from '../../support/nats-worker.ts';
 import { untilReport } from '../../support/not-ready.ts';
-import { startScript } from '../../support/run-script.ts';
 import { type Visit, Visits } from '../../support/visits.ts';
 
 /** Longer than a worker may be silent (3 s); `npm run test:soak`: longer than anything. */
 const COMPUTE_MS = process.env['ALLSTOP_SOAK'] === undefined ? 4_000 : 10_000;
 const MB = 1024 * 1024;
 
-const failedPrecondition = { code: 'ERR_ALLSTOP_FAILED_PRECONDITION' };
 const cancelled = { code: 'ERR_ALLSTOP_CANCELLED' };
 const unavailable = { code: 'ERR_ALLSTOP_UNAVAILABLE' };
 
@@ -45,13 +43,6 @@ afterEach(async () => {
 const messageOf = (error: unknown): string => (error as Error).message;
 const stateOf = (cluster: ClusterCoordinator, task = 0): string | undefined =>
   cluster.workers.find((worker) => worker.task === task)?.state;
-
-async function works(cluster: ClusterCoordinator): Promise<void> {
-  const squares = new Squares();
-  await squares.schedule(cluster, 100);
-  await cluster.join();
-  expect(await cluster.fetch(squares.all)).toEqual(squares.results);
-}
 
 /** Five functions that are known to be short, at a worker that is busy with another. */
 async function busyWith(cluster: ClusterCoordinator) {
@@ -268,82 +259,6 @@ describe('SIGTERM', () => {
     visit.pass();
     (await visits.next('b')).pass();
     expect(await ended).toEqual([143, null]);
-  });
-});
-
-describe('a coordinator that a newer one has superseded', () => {
-  it('gets a FailedPreconditionError from everything, and hears nothing more', async () => {
-    scene = await NatsScene.open();
-    const old = await scene.start(1, { maxQueued: 1 });
-    const worker = scene.workers[0] as NatsWorker;
-    const held = await old.schedule('hold', [visits.path, 'old']);
-    const visit = await visits.next('old');
-    const queued = await old.schedule('square', [2]);
-    const calls = [held.fetch(), queued.fetch(), old.schedule('square', [3]), old.join()];
-    const settling = Promise.allSettled(calls);
-    const over = worker.next('session-over');
-    const session = worker.next('session');
-    const newer = scene.coordinator();
-    for (const settled of await settling) {
-      expect(settled).toMatchObject({ reason: failedPrecondition });
-    }
-    await over;
-    await session;
-    visit.pass(); // too late
-    await works(newer);
-    await expect(old.schedule('square', [1])).rejects.toMatchObject(failedPrecondition);
-    await expect(old.join()).rejects.toMatchObject(failedPrecondition);
-    await expect(old.done()).rejects.toMatchObject(failedPrecondition);
-    expect(held.state).toBe('failed');
-    expect(completed(old)).toBe(0);
-    expect(completed(newer)).toBe(100);
-    await old.close();
-    await works(newer);
-  });
-
-  it('that a worker takes for an older one gets a greater number', async () => {
-    scene = await NatsScene.open();
-    const worker = scene.spawn();
-    const before = scene.coordinator();
-    await before.ready();
-    await before.close();
-    await scene.server.kill();
-    scene.server.wipe(); // now nobody but the worker knows which run was the last
-    await scene.server.restart();
-    const now = Date.now;
-    Date.now = () => now() - 3_600_000;
-    try {
-      const after = scene.coordinator();
-      await works(after);
-    } finally {
-      Date.now = now;
-    }
-    expect(worker.events.filter(({ event }) => event === 'session')).toHaveLength(2);
-  });
-
-  it('finds that out when it goes on after it was stopped', async () => {
-    scene = await NatsScene.open();
-    const worker = scene.spawn();
-    const old = startScript('nats-coordinator', [scene.server.address, visits.path]);
-    await old.says('scheduled');
-    const visit = await visits.next('old');
-    old.kill('SIGSTOP');
-    const session = worker.next('session');
-    const newer = scene.coordinator();
-    await session;
-    visit.pass();
-    await works(newer);
-    old.kill('SIGCONT');
-    const code = failedPrecondition.code;
-    expect(await old.says('superseded')).toMatchObject({
-      fetch: code,
-      schedule: code,
-      join: code,
-      done: code,
-    });
-    expect(await old.ended).toMatchObject({ code: 0 });
-    await works(newer);
-    expect(newer.workers).toMatchObject([{ restarts: 0 }]);
   });
 });
 

@@ -14,6 +14,7 @@ class End {
   readonly link: Link;
   readonly sent: string[] = [];
   readonly taken: string[] = [];
+  impostors = 0;
   wire: Uint8Array[] = [];
   frames = 0;
 
@@ -29,6 +30,9 @@ class End {
         return true;
       },
       onMessage: (message) => this.taken.push(message.toString('latin1')),
+      onImpostor: () => {
+        this.impostors += 1;
+      },
     });
   }
 
@@ -261,6 +265,7 @@ it('what is acknowledged is not kept', async () => {
       return true;
     },
     onMessage: () => {},
+    onImpostor: () => {},
   });
   const sender = new Link({
     maxFrameBytes: FRAME_BYTES,
@@ -269,6 +274,7 @@ it('what is acknowledged is not kept', async () => {
       return receiver.receive(Uint8Array.from(frame));
     },
     onMessage: () => {},
+    onImpostor: () => {},
   });
   for (let n = 0; n < 64; n += 1) sender.post(Buffer.alloc(8)); // so many are acknowledged at once
   const drained = sender.drained();
@@ -293,6 +299,7 @@ describe('the end', () => {
         return true;
       },
       onMessage: () => link.close(),
+      onImpostor: () => {},
     });
     one.post(5);
     link.receive(one.wire[0] as Uint8Array);
@@ -320,9 +327,16 @@ it.each([
   ['nothing', []],
   ['too short', Array(13).fill(1)],
   ['of no kind', [9, 0, ...Array(12).fill(0)]],
-  ['the acknowledgement of what was never sent', [2, 0, ...Array(11).fill(0), 7]],
 ])('what is no frame is said to be none: %s', (_, bytes: number[]) => {
   const [one] = new Pair().ends;
   expect(one.link.receive(Uint8Array.from(bytes))).toBe(false);
   expect(vi.getTimerCount()).toBe(0);
+});
+
+it('what was never sent, and is acknowledged, was somebody else’s', () => {
+  const [one] = new Pair().ends;
+  one.post(5);
+  expect(one.link.receive(Uint8Array.from([2, 0, ...Array(11).fill(0), 2]))).toBe(true);
+  expect(one.impostors).toBe(1);
+  one.link.close();
 });

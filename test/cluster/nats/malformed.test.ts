@@ -94,10 +94,11 @@ function holes(kind: string): unknown[] {
   return list;
 }
 
-const stop = serialize({
-  error: null,
-  requester: { language: 'js', via: 'x', threadName: 't', threadId: 0, pid: 1 },
-});
+const requester = { language: 'js', via: 'x', threadName: 't', threadId: 0, pid: 1 };
+const stop = serialize({ id: 'i', at: 0, error: null, requester });
+const stopsWithNoError = ['', 'ASE\u0001', 'ASX\u0001', 'ASE\u0001\u0001\u00ff'].map((error) =>
+  serialize({ id: 'i', at: 0, error: Buffer.from(error, 'latin1'), requester }),
+);
 
 const NONSENSE: Uint8Array[] = [
   ...['', 'nonsense', 'null', '[]', '"who"', '{}', '{"kind":"constructor"}', '{"kind":7}'].map(
@@ -109,6 +110,7 @@ const NONSENSE: Uint8Array[] = [
   Buffer.alloc(64 * 1024, 0xa5),
   serialize({ isPolluted: true }),
   serialize(holes('results')),
+  ...stopsWithNoError,
   ...Array.from({ length: stop.length - 1 }, (_, length) => stop.subarray(0, length)),
 ];
 
@@ -117,6 +119,9 @@ const HELLOS = [
   { kind: 'hello', info: null },
   ...[
     { protocol: '1' },
+    { task: 1_000_001 },
+    { host: 'x'.repeat(500_000) },
+    { addresses: Array(1_001).fill('a') },
     { protocol: 1e308 },
     { node: '*' },
     { node: 'a.b' },
@@ -256,6 +261,31 @@ describe('to a worker', () => {
   });
 });
 
+it('nodes that are turned away leave nothing, and a report of them is not too long', async () => {
+  await server.kill();
+  server.reconfigure('max_payload: 64KB');
+  await server.restart();
+  await works();
+  await stranger.close();
+  stranger = await connect({ servers: server.address });
+  const others = Array.from({ length: 300 }, (_, task) => ({
+    ...info,
+    node: `n${task}`,
+    host: `h${task}-${'x'.repeat(200)}`,
+    task: 1_000 + task,
+  }));
+  for (const other of others) {
+    stranger.publish('allstop.c.hello', text({ kind: 'hello', info: other }));
+  }
+  await stranger.flush();
+  const found = await diagnose(server.address, 'c');
+  expect(found.checks.find(({ name }) => name === 'coordinator')).toMatchObject({ ok: true });
+  expect(found.report?.tasks).toHaveLength(1);
+  expect(cluster.workers).toHaveLength(1);
+  await works();
+  expect(cluster.stats().engine).toMatchObject({ connections: 2 }); // none was lost again
+});
+
 describe('in the place of a true message of a session', () => {
   const HEADER = 14;
   /** A frame of data, with that number. */
@@ -300,6 +330,24 @@ describe('in the place of a true message of a session', () => {
     expect(await running.fetch()).toBe('done');
     await works();
     expect(warnings).toEqual([expect.stringContaining('a message that is malformed')]);
+  });
+
+  it('a copy of the last, with the next number: it is given up', async () => {
+    let last: Buffer | undefined;
+    stranger.subscribe(`allstop.c.up.${session}`, {
+      callback: (__, { data }) => {
+        if (data[0] === 1) last = Buffer.from(data);
+      },
+    });
+    await stranger.flush();
+    await works();
+    await stranger.flush();
+    const copy = last as Buffer;
+    copy.writeUIntBE(copy.readUIntBE(2, 6) + 1, 2, 6);
+    const again = worker.next('session');
+    stranger.publish(`allstop.c.up.${session}`, copy);
+    await again;
+    await works();
   });
 
   it('to a worker: it asks for another session', async () => {
