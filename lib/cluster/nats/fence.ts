@@ -20,6 +20,8 @@ export class Fence {
   readonly #own: Omit<Run, 'token'>;
   /** Undefined until the cluster has been ours. */
   token: number | undefined;
+  /** The key was lost, and is there again because of us: a newer one may have been lost, too. */
+  #isRestored = false;
 
   constructor(cluster: string, replicas: number, own: Omit<Run, 'token'>) {
     this.#cluster = cluster;
@@ -30,9 +32,10 @@ export class Fence {
   /**
    * Takes the cluster, or makes sure that it still is ours. A store that was wiped has
    * forgotten it, and is told again. `heard`: the greatest token that anybody has spoken of.
-   * If it is greater than ours, and the key says that the cluster is ours, the store was
-   * wiped: the run of that token may live (`isRivalled`), and then it is the newer one; or it
-   * was before the wipe, and ours becomes greater, so that who remembers it listens to us.
+   * If it is greater than ours, and the key says that the cluster is ours, the key is right,
+   * and ours becomes greater, so that who remembers that one listens to us; unless the store
+   * was wiped since we had the cluster: then the run of that token may live (`isRivalled`), and
+   * is the newer one.
    *
    * @throws (rejects) FailedPreconditionError: a newer run has it; what JetStream says
    */
@@ -47,7 +50,7 @@ export class Fence {
       const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
       const isOurs = there?.run === this.#own.run;
       if (isOurs && there.token >= heard) return (this.token = there.token);
-      if (isOurs && (await isRivalled())) throw takenOver(this.#cluster);
+      if (isOurs && this.#isRestored && (await isRivalled())) throw takenOver(this.#cluster);
       if (!isOurs && this.token !== undefined && there !== undefined && there.token > this.token) {
         throw takenOver(this.#cluster, there);
       }
@@ -63,6 +66,7 @@ export class Fence {
         if (!isConflict(error)) throw error;
         continue; // another was quicker
       }
+      this.#isRestored = there === undefined && this.token !== undefined;
       this.token = token;
       return token;
     }

@@ -327,7 +327,7 @@ export class NatsEngine implements Engine {
 
   #onHeld(nats: NatsConnection): void {
     this.#sayWho();
-    for (const session of [...this.#sessions.values()]) {
+    for (const session of this.#sessions.values()) {
       // What was cut to its length would never get through.
       if (session.link.fits(nats.info?.max_payload)) session.link.resume();
       else this.#lose(session, 'had messages that are too long for the server now');

@@ -7,7 +7,7 @@ import { type ClusterCoordinator, ClusterSpec, type ReadinessReport } from 'alls
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { isPending } from '../../support/gate.ts';
-import { completed, NatsScene, Squares, works } from '../../support/nats-scene.ts';
+import { completed, NatsScene, works } from '../../support/nats-scene.ts';
 import type { NatsWorker, WorkerOptions } from '../../support/nats-worker.ts';
 import { untilReport } from '../../support/not-ready.ts';
 import { type Visit, Visits } from '../../support/visits.ts';

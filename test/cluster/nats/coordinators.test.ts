@@ -5,7 +5,7 @@ import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { completed, NatsScene, works } from '../../support/nats-scene.ts';
 import type { NatsWorker } from '../../support/nats-worker.ts';
-import { untilReport, whyNotReady } from '../../support/not-ready.ts';
+import { untilReport } from '../../support/not-ready.ts';
 import { startScript } from '../../support/run-script.ts';
 import { Visits } from '../../support/visits.ts';
 
