@@ -1,7 +1,14 @@
 /** Calls of functions that have to be looked up first, in the order in which they came. */
 
+import { Timer } from '../timer.ts';
 import type { Changes } from './changes.ts';
 import type { AnyFunction, Functions } from './functions.ts';
+
+/**
+ * So long a call waits for a worker that tells what functions there are. Later ones are taken
+ * at their word: a worker that may come at any time is no reason to wait.
+ */
+const PATIENCE_MS = 3_000;
 
 export type LookupsOptions = {
   functions: Functions;
@@ -18,6 +25,7 @@ export class Lookups {
   readonly #options: LookupsOptions;
   /** The last of the calls that are being looked up. */
   #last: Promise<void> | undefined;
+  #told: Promise<void> | undefined;
 
   constructor(options: LookupsOptions) {
     this.#options = options;
@@ -73,16 +81,31 @@ export class Lookups {
   }
 
   async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
-    const { functions, there, changes, isOver, wait } = this.#options;
+    const { functions, wait } = this.#options;
     let name: string | undefined;
     if (typeof fn === 'function') {
       name = (await this.#orOver(functions.find(fn))) ?? fn.name; // the queue says so
     } else {
-      await wait(changes.until(() => there() !== undefined || isOver()));
-      name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so
+      this.#told ??= this.#untilTold();
+      await wait(this.#told);
+      name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so; or it comes late
     }
     await defined;
     return name;
+  }
+
+  /** Until a worker has told what there is, none will, or it takes too long. */
+  #untilTold(): Promise<void> {
+    const { there, changes, isOver } = this.#options;
+    return new Promise((resolve) => {
+      const patience = new Timer(PATIENCE_MS, resolve);
+      void changes
+        .until(() => there() !== undefined || isOver())
+        .then(() => {
+          patience.clear();
+          resolve();
+        });
+    });
   }
 
   #checkName(name: string): string | undefined {

@@ -172,8 +172,9 @@ export class Runner {
         const perWorker = message[at + 5] as readonly number[] | undefined;
         const given = message[at + 4] as unknown[];
         const args = perWorker === undefined ? given : await this.#fill(given, perWorker);
-        const run = this.#exports[name] as AnyFunction;
-        value = runAsTask(task, () => run(...args));
+        const run = this.#exports[name];
+        if (typeof run !== 'function') throw noFunction(name);
+        value = runAsTask(task, () => (run as AnyFunction)(...args));
         if (isThenable(value)) {
           // It may take long, whatever it took last.
           const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;

@@ -163,6 +163,20 @@ it('a coordinator whose server hung and began anew finds its workers ready again
   await works(cluster);
 });
 
+it('a coordinator without a worker takes calls, which a worker runs that comes later', async () => {
+  scene = await NatsScene.open();
+  const cluster = scene.coordinator();
+  const value = await cluster.schedule('square', [3]);
+  const missing = await cluster.schedule('noSuchFunction');
+  expect([value.state, missing.state]).toEqual(['pending', 'pending']);
+  scene.spawn();
+  expect(await value.fetch()).toBe(9);
+  const why = /no function 'noSuchFunction'/;
+  await expect(missing.fetch()).rejects.toThrow(why);
+  await expect(cluster.join()).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+  await expect(cluster.schedule('noSuchFunction')).rejects.toThrow(TypeError); // now it is known
+});
+
 it('a call that was given up before any worker came is waited for by nobody', async () => {
   scene = await NatsScene.open();
   const cluster = scene.coordinator();
