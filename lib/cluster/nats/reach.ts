@@ -2,6 +2,7 @@
 
 import { lookup } from 'node:dns/promises';
 import { Socket } from 'node:net';
+import { addAbortListener, removeAbortListener } from '../../abort-listeners.ts';
 import { Timer } from '../../timer.ts';
 
 /** As of the system: its code says what it is. */
@@ -37,9 +38,9 @@ export async function lookUp(host: string, timeoutMs: number): Promise<string[]>
 }
 
 /**
- * A connection, which is the caller's to end.
+ * A connection, which is the caller's to end. An abort of `signal` ends it, too.
  *
- * @throws (rejects) Error with a code: ECONNREFUSED, ETIMEDOUT…
+ * @throws (rejects) Error with a code: ECONNREFUSED, ETIMEDOUT…; the reason of `signal`
  */
 export function dial(
   host: string,
@@ -48,11 +49,23 @@ export function dial(
   signal?: AbortSignal,
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = new Socket(signal === undefined ? {} : { signal });
+    if (signal?.aborted) {
+      reject(signal.reason as Error);
+      return;
+    }
+    const socket = new Socket();
     const timer = new Timer(timeoutMs, () => {
       const why = `${host}:${port} has not answered within ${timeoutMs} ms`;
       socket.destroy(failure('ETIMEDOUT', why));
     });
+    // Not the socket's own `signal`: Node 20 leaves its listener there when the socket is closed.
+    if (signal !== undefined) {
+      const onAbort = (): void => {
+        socket.destroy(signal.reason as Error);
+      };
+      addAbortListener(signal, onAbort);
+      socket.once('close', () => removeAbortListener(signal, onAbort));
+    }
     socket.once('error', (error) => {
       timer.clear();
       reject(error);
