@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { ReadinessReport } from 'allstop/cluster';
 
-const cli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const ownCli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 export type Check = {
   name: string;
@@ -26,7 +26,12 @@ export type Diagnosis = {
 
 export type Printed = { status: number | null; stdout: string; stderr: string };
 
-export async function doctor(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Printed> {
+/** `cli`: of another copy of the package. */
+export async function doctor(
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  cli = ownCli,
+): Promise<Printed> {
   const child = spawn(process.execPath, [cli, 'doctor', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, NODE_OPTIONS: '', ...env },
@@ -41,10 +46,11 @@ export async function diagnose(
   servers: string,
   cluster?: string,
   env: NodeJS.ProcessEnv = {},
+  cli = ownCli,
 ): Promise<Diagnosis> {
   const args = ['--json', '--servers', servers];
   if (cluster !== undefined) args.push('--cluster', cluster);
-  const { status, stdout } = await doctor(args, env);
+  const { status, stdout } = await doctor(args, env, cli);
   return { status, ...(JSON.parse(stdout) as Omit<Diagnosis, 'status'>) };
 }
 

@@ -3,8 +3,11 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer as createWebServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { nkeys } from '@nats-io/transport-node';
 import { ClusterCoordinator, type ReadinessReport } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
@@ -14,8 +17,10 @@ import { diagnose, doctor, problemsOf } from '../../support/nats-doctor.ts';
 import { NatsScene } from '../../support/nats-scene.ts';
 import { freePort, NatsServer } from '../../support/nats-server.ts';
 import { whyNotReady } from '../../support/not-ready.ts';
+import { publishedCopy } from '../../support/published-copy.ts';
 
 const module = new URL('../../fixtures/cluster-nats-tasks.mjs', import.meta.url);
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 const LADDER = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'];
 const SECRET = 'correct-horse-battery';
 
@@ -396,6 +401,61 @@ it('a server that goes away is the cause, and later its host', async () => {
   expect(error.message).toMatch(/connecting: the host refuses connections/);
   await server.restart();
   await cluster.ready();
+});
+
+it('a host that hangs up, again and again: nothing is left at a signal of ours', async () => {
+  const warnings: string[] = [];
+  const onWarning = ({ message }: Error): void => void warnings.push(message);
+  process.on('warning', onWarning);
+  ending.push(() => process.off('warning', onWarning));
+  const tried = new Promise<void>((resolve) => {
+    let left = 40;
+    const server = createServer((socket) => {
+      socket.destroy();
+      left -= 1;
+      if (left === 0) resolve();
+    });
+    void listen(server).then((address) => start(address));
+  });
+  await tried;
+  expect(warnings).toEqual([]);
+});
+
+describe('without the client for NATS', () => {
+  const { folder, cli } = publishedCopy({ compiled: true });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const problem = {
+    name: 'client',
+    ok: false,
+    cause: expect.stringMatching(/^the client for NATS cannot be loaded \(.*transport-node/),
+    remedy: 'npm install @nats-io/transport-node @nats-io/jetstream @nats-io/kv',
+  };
+
+  it('doctor says what to install, and looks at no server', async () => {
+    const found = await diagnose('127.0.0.1:1,127.0.0.1:2', 'causes', {}, cli);
+    expect(found).toMatchObject({ status: 1, ok: false });
+    expect(found.checks).toEqual([expect.objectContaining({ name: 'binary', ok: true }), problem]);
+  });
+
+  it('and to people', async () => {
+    const { status, stdout, stderr } = await doctor(['--servers', '127.0.0.1:1'], {}, cli);
+    expect({ status, stderr }).toEqual({ status: 1, stderr: '' });
+    expect(stdout).toMatch(
+      /^binary {2}ok {2}\S.*\nclient {2}NOT OK\n\nWhat blocks:\n1\. client\n {3}cause: {2}the client .*\n {3}remedy: npm install .*\n$/,
+    );
+  });
+
+  it('of which one package is missing', async () => {
+    const scope = join(folder, 'node_modules/@nats-io');
+    mkdirSync(scope);
+    const modules = join(root, 'node_modules/@nats-io');
+    const there = readdirSync(modules).filter((name) => name !== 'kv');
+    for (const name of there) symlinkSync(join(modules, name), join(scope, name));
+    const found = await diagnose('127.0.0.1:1', 'causes', {}, cli);
+    expect(problemsOf(found)).toEqual([
+      { ...problem, cause: expect.stringContaining('needs the package @nats-io/kv') },
+    ]);
+  });
 });
 
 it('of several servers doctor names the one that is wrong, and the cluster works', async () => {

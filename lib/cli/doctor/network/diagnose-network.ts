@@ -1,10 +1,11 @@
-/** `allstop doctor --servers`: the ladder of each server, then the cluster. */
+/** `allstop doctor --servers`: the client, the ladder of each server, then the cluster. */
 
 import { Subjects } from '../../../cluster/nats/subjects.ts';
 import type { Outcome } from '../../command.ts';
 import { clusterOf, connectionOf } from '../../servers.ts';
 import { binaryChecks } from '../binary-checks.ts';
 import type { Check } from '../check.ts';
+import { clientCheck } from './client-check.ts';
 import { climb } from './ladder.ts';
 import { tables } from './tables.ts';
 import { type Topology, topologyOf } from './topology.ts';
@@ -15,19 +16,20 @@ const NO_CLUSTER = 'doctor';
 const BINARY_MS = 5_000;
 
 /** @throws (rejects) UsageError */
-export async function diagnoseNetwork(servers: string, name: string | undefined): Promise<Outcome> {
-  const options = connectionOf(servers);
+export async function diagnoseNetwork(list: string, name: string | undefined): Promise<Outcome> {
+  const options = connectionOf(list);
   const cluster = name === undefined ? undefined : clusterOf(name);
   const inboxPrefix = new Subjects(cluster ?? NO_CLUSTER).inbox('doctor');
   const binary = await binaryCheck();
-  const climbs = await Promise.all(
-    options.servers.map((server) => climb(server, options, inboxPrefix)),
-  );
+  const client = await clientCheck();
+  // Without it nothing can be said of the servers.
+  const servers = client.ok ? options.servers : [];
+  const climbs = await Promise.all(servers.map((server) => climb(server, options, inboxPrefix)));
   const nats = climbs.find((each) => each.nats !== undefined)?.nats;
   let topology: Topology = { checks: [] };
   if (cluster !== undefined && nats !== undefined) topology = await topologyOf(nats, cluster);
   await Promise.all(climbs.map(async (each) => each.nats?.close()));
-  const checks = [binary, ...climbs.flatMap((each) => each.checks), ...topology.checks];
+  const checks = [binary, client, ...climbs.flatMap((each) => each.checks), ...topology.checks];
   const ok = checks.every((check) => check.ok);
   const { report } = topology;
   return {

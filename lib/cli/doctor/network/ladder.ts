@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { clientOptions, load } from '../../../cluster/nats/connection.ts';
+import { clientOptions, load, loadClient } from '../../../cluster/nats/connection.ts';
 import { failureOf, failureOfJetStream } from '../../../cluster/nats/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../cluster/nats/connection-options.ts';
 import {
@@ -89,8 +89,9 @@ export async function climb(
     }
     return { checks, nats };
   } catch (error) {
-    const { rung, cause: error_ } = error as Fall;
-    const { cause, remedy } = failureOf(error_);
+    if (!(error instanceof Fall)) throw error;
+    const { rung } = error;
+    const { cause, remedy } = failureOf(error.cause);
     // What lies between the greeting and this rung was passed on the way.
     if (rung === 'auth') {
       checks.push({ name: 'tls', ok: true, target: server, detail: tlsOf(options, {}) });
@@ -105,7 +106,7 @@ async function connect(
   inboxPrefix: string,
   greeting: Greeting,
 ): Promise<NatsConnection> {
-  const client = await load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
+  const client = await loadClient();
   try {
     return await client.connect({
       ...clientOptions(client, options, inboxPrefix),

@@ -5,6 +5,8 @@ import { type Check, paint } from '../check.ts';
 import { LADDER } from './ladder.ts';
 
 const NONE = '-';
+/** What is looked at before any server. */
+const HERE = ['binary', 'client'];
 
 const mark = ({ ok }: Check): string => paint(ok ? 'green' : 'red', ok ? 'ok' : 'NOT OK');
 
@@ -25,9 +27,10 @@ function tableOf(head: string[], rows: string[][]): string {
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
-function serversOf(checks: Check[]): string {
+function serversOf(checks: Check[]): string | undefined {
   const rungs = checks.filter(({ name }) => (LADDER as readonly string[]).includes(name));
   const servers = [...new Set(rungs.map(({ target }) => target as string))];
+  if (servers.length === 0) return undefined;
   const rows = servers.map((server) => {
     const own = rungs.filter(({ target }) => target === server);
     const cells = LADDER.map((rung) => own.find(({ name }) => name === rung));
@@ -38,7 +41,7 @@ function serversOf(checks: Check[]): string {
 
 function othersOf(checks: Check[]): string | undefined {
   const rows = checks
-    .filter(({ name }) => !(LADDER as readonly string[]).includes(name) && name !== 'binary')
+    .filter(({ name }) => !(LADDER as readonly string[]).includes(name) && !HERE.includes(name))
     .map((check) => [check.name, check.target ?? NONE, mark(check), check.detail ?? NONE]);
   return rows.length === 0 ? undefined : tableOf(['cluster', '', '', ''], rows);
 }
@@ -48,7 +51,7 @@ function problemsOf(checks: Check[]): string {
   if (problems.length === 0) return 'Nothing blocks.';
   const told = problems.map(
     ({ name, target, cause, remedy }, at) =>
-      `${at + 1}. ${name} ${target ?? ''}\n   cause:  ${cause}\n   remedy: ${remedy}`,
+      `${at + 1}. ${[name, target].join(' ').trimEnd()}\n   cause:  ${cause}\n   remedy: ${remedy}`,
   );
   return ['What blocks:', ...told].join('\n');
 }
@@ -65,9 +68,9 @@ function plain(check: Check): Check {
 /** As a person reads them: from the servers to the nodes, and last what to do. */
 export function tables(found: Check[]): string {
   const checks = found.map(plain);
-  const binary = checks
-    .filter(({ name }) => name === 'binary')
-    .map((check) => `binary  ${mark(check)}  ${check.target ?? ''}`.trimEnd());
-  const parts = [...binary, serversOf(checks), othersOf(checks), problemsOf(checks)];
+  const here = checks
+    .filter(({ name }) => HERE.includes(name))
+    .map((check) => `${check.name}  ${mark(check)}  ${check.target ?? ''}`.trimEnd());
+  const parts = [here.join('\n'), serversOf(checks), othersOf(checks), problemsOf(checks)];
   return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`;
 }
