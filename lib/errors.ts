@@ -5,6 +5,8 @@
  * there as an instance of the class of the same name (see error-record.ts).
  */
 
+import type { ReadinessReport } from './readiness-report.ts';
+
 /** Base of all errors of this package. `code` is stable; messages are not. */
 export class AllstopError extends Error {
   readonly code: string = 'ERR_ALLSTOP';
@@ -93,11 +95,11 @@ export class ClosureInputError extends AllstopError {
 /** A cluster was not ready in time; `report` says what blocks. */
 export class ClusterNotReadyError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_CLUSTER_NOT_READY';
-  readonly report: unknown;
+  readonly report: ReadinessReport;
 
-  constructor(message?: string, options?: { cause?: unknown; report?: unknown }) {
+  constructor(message?: string, options?: { cause?: unknown; report?: ReadinessReport }) {
     super(message, options);
-    this.report = options?.report;
+    this.report = options?.report ?? { ready: false, engine: { phase: 'unknown' }, tasks: [] };
   }
 }
 

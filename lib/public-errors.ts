@@ -1,4 +1,4 @@
-/** The errors that every entry point exports. */
+/** The errors that every entry point exports, and what is in them. */
 
 export {
   AllstopError,
@@ -16,3 +16,4 @@ export {
   StragglersError,
   UnavailableError,
 } from './errors.ts';
+export type { ReadinessReport, TaskReadiness } from './readiness-report.ts';

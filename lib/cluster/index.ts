@@ -17,5 +17,5 @@ export type {
   ScheduleArgs,
   ScheduleOptions,
 } from './signatures.ts';
-export type { ReadinessReport, Strategy, TaskReadiness, WorkerInfo } from './strategy.ts';
+export type { Strategy, WorkerInfo } from './strategy.ts';
 export { transfer } from './transfer.ts';

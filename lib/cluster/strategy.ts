@@ -4,27 +4,10 @@
  */
 
 import type { Coordinator } from '../coordinator.ts';
+import type { ReadinessReport } from '../readiness-report.ts';
 import type { Closure, Outcome } from './closure.ts';
 
-/** One expected task of a cluster, and what keeps it from being ready. */
-export type TaskReadiness = {
-  job: string;
-  task: number;
-  address?: string;
-  host?: string;
-  pid?: number;
-  ready: boolean;
-  phase: string;
-  since: Date;
-  cause?: string;
-  remedy?: string;
-};
-
-export type ReadinessReport = {
-  ready: boolean;
-  engine: { phase: string; cause?: string; remedy?: string };
-  tasks: TaskReadiness[];
-};
+export type { ReadinessReport, TaskReadiness } from '../readiness-report.ts';
 
 export type WorkerInfo = {
   job: string;

@@ -1,16 +1,20 @@
 // What compiles, and what does not: `npx tsc -p test/tsconfig.json` is the test, and vitest
 // looks that the declarations are those of classes that are there.
 
+import type * as Main from 'allstop';
 import {
   ClusterCoordinator,
+  type ClusterNotReadyError,
   type Fetched,
   LocalStrategy,
   type PerWorkerDataset,
   type PerWorkerValues,
+  type ReadinessReport,
   RemoteValue,
   type ScheduleArgs,
   type ScheduleOptions,
 } from 'allstop/cluster';
+import type * as Nats from 'allstop/nats';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 
 const add = (a: number, b: number): number => a + b;
@@ -177,11 +181,26 @@ type Plain = {
   account: Account;
 };
 
-const notCalled = [byFunction, byName, ofAModule, ofAnyModule, perWorker, fetched];
+function notReady(
+  ofCluster: ClusterNotReadyError,
+  ofPackage: Main.ClusterNotReadyError,
+  ofNats: Nats.ClusterNotReadyError,
+): void {
+  expectTypeOf(ofCluster.report).toEqualTypeOf<ReadinessReport>();
+  expectTypeOf(ofPackage.report).toEqualTypeOf<Main.ReadinessReport>();
+  expectTypeOf(ofNats.report).toEqualTypeOf<Nats.ReadinessReport>();
+  expectTypeOf(ofPackage).toEqualTypeOf(ofCluster);
+  expectTypeOf(ofNats).toEqualTypeOf(ofCluster);
+  expectTypeOf(ofCluster.report.tasks[0]?.phase).toEqualTypeOf<string | undefined>();
+  // @ts-expect-error -- there is no such field
+  void ofCluster.report.nodes;
+}
+
+const notCalled = [byFunction, byName, ofAModule, ofAnyModule, perWorker, fetched, notReady];
 
 describe('the types of the cluster', () => {
   it('infers arguments and results (checked by the compiler)', () => {
-    expect(notCalled).toHaveLength(6);
+    expect(notCalled).toHaveLength(7);
     expect([ClusterCoordinator, LocalStrategy, RemoteValue].map(({ name }) => name)).toEqual([
       'ClusterCoordinator',
       'LocalStrategy',

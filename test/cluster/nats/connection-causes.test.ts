@@ -9,7 +9,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nkeys } from '@nats-io/transport-node';
-import { ClusterCoordinator, type ReadinessReport } from 'allstop/cluster';
+import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Certificates } from '../../support/certificates.ts';
@@ -349,7 +349,7 @@ it('more replicas than there are servers', async () => {
   const error = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
   const why = /jetstream: JetStream has not enough servers, or room, for what it is to keep/;
   expect(error.message).toMatch(why);
-  const { remedy } = (error.report as ReadinessReport).engine;
+  const { remedy } = error.report.engine;
   expect(remedy).toMatch(/set `replicas` to as many as there are/);
   const found = await diagnose(address, 'causes');
   expect(problemsOf(found)).toEqual([
