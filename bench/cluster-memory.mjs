@@ -5,7 +5,6 @@ import { quick, report } from './rounds.mjs';
 
 const COUNT = quick ? 2_000 : 1_000_000;
 const module = new URL('cluster-tasks.mjs', import.meta.url);
-const strategy = new LocalStrategy({ module, workers: 1 });
 
 function memory() {
   globalThis.gc();
@@ -14,6 +13,7 @@ function memory() {
 
 /** Of so many in line: bytes and microseconds each. */
 async function line(count) {
+  const strategy = new LocalStrategy({ module, workers: 1 });
   const cluster = new ClusterCoordinator(strategy, { maxQueued: Number.POSITIVE_INFINITY });
   await cluster.ready();
   const word = new Int32Array(new SharedArrayBuffer(4));

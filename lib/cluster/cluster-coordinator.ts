@@ -10,7 +10,7 @@ import {
 } from '../arguments.ts';
 import { Attachment } from '../attachment.ts';
 import { Coordinator } from '../coordinator.ts';
-import { CancelledError, InvalidArgumentError } from '../errors.ts';
+import { CancelledError, FailedPreconditionError, InvalidArgumentError } from '../errors.ts';
 import { makeCall } from './call.ts';
 import { Changes } from './changes.ts';
 import { type Call, Closure, type Tally } from './closure.ts';
@@ -66,6 +66,9 @@ export type ReadyOptions = {
   onProgress?: ((report: ReadinessReport) => void) | undefined;
 };
 
+/** The strategies that have a cluster. */
+const used = new WeakSet<Strategy>();
+
 const MAX_QUEUED = 262_144; // TensorFlow's
 const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
@@ -109,7 +112,10 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   #waiting = 0;
   #isNeeded = true;
 
-  /** @throws TypeError, RangeError; what starting a worker throws */
+  /**
+   * @throws TypeError, RangeError; FailedPreconditionError: another has that strategy; what
+   *   starting a worker throws
+   */
   constructor(strategy: Strategy, options?: ClusterCoordinatorOptions) {
     if (typeof (strategy as Partial<Strategy> | null)?.connect !== 'function') {
       throw invalidType('strategy', 'a LocalStrategy or a NatsStrategy', strategy);
@@ -123,6 +129,11 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     checkCount('options.maxQueued', maxQueued, 1);
     checkCount('options.retries', retries, 0);
     checkDuration('options.cancelGraceMs', cancelGraceMs);
+    if (used.has(strategy)) {
+      throw new FailedPreconditionError(
+        'A strategy is used by one ClusterCoordinator, and this one has been: make a new one',
+      );
+    }
     this.strategy = strategy;
     this.#functions = new Functions(strategy.module);
     this.coordinator = new Coordinator({ name: 'cluster' });
@@ -158,6 +169,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       () => this.#changes.tell(),
     );
     this.#engine = strategy.connect(this.#host(cancelGraceMs));
+    used.add(strategy);
     this.coordinator.signal.addEventListener('abort', () => this.#rules.stop());
     this.#updateNeeded();
   }

@@ -1,6 +1,12 @@
 /** What is refused, and with which code. */
 
-import { ClusterCoordinator, LocalStrategy, transfer } from 'allstop/cluster';
+import {
+  ClusterCoordinator,
+  FailedPreconditionError,
+  LocalStrategy,
+  transfer,
+} from 'allstop/cluster';
+import { NatsStrategy } from 'allstop/nats';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { errorOf, type Kind, kinds, module, useClusters } from '../support/clusters.ts';
 
@@ -81,6 +87,28 @@ describe('bad input', () => {
     expect(error).toBeInstanceOf(code === type ? TypeError : RangeError);
     expect(error.code).toBe(code);
     await cluster.join();
+  });
+
+  it.each([
+    ['a LocalStrategy', strategy],
+    ['a NatsStrategy', () => new NatsStrategy({ module, servers: '127.0.0.1:1', cluster: 'c' })],
+  ])('%s of another ClusterCoordinator is refused, and that one goes on', async (_what, make) => {
+    const one = make();
+    const first = new ClusterCoordinator(one);
+    const workers = first.workers.length;
+    expect(() => new ClusterCoordinator(one)).toThrow(FailedPreconditionError);
+    expect(first.workers).toHaveLength(workers);
+    expect(first.coordinator.shouldStop()).toBe(false);
+    await first.close();
+    expect(() => new ClusterCoordinator(one)).toThrow(FailedPreconditionError);
+  });
+
+  it('options that are refused leave the strategy for another try', async () => {
+    const one = strategy();
+    expect(() => new ClusterCoordinator(one, { maxQueued: 0 })).toThrow(RangeError);
+    const second = new ClusterCoordinator(one);
+    expect(await (await second.schedule('add', [1, 2])).fetch()).toBe(3);
+    await second.close();
   });
 
   it('an empty options object is none, and undefined is left out', async () => {
