@@ -51,17 +51,17 @@ export class RemoteValue<T> {
    *
    * @throws (rejects) with what the function threw; CancelledError; UnavailableError: its
    *   workers have died too often; DeadlineExceededError: after `timeoutMs`, or the
-   *   function's own deadline; the reason of `signal`. A fetch that is given up leaves the
-   *   function alone.
+   *   function's own deadline; the reason of `signal`, also if the value is there. A fetch that is
+   *   given up leaves the function alone.
    */
   fetch(options?: FetchOptions): Promise<T> {
     try {
       const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions('options', options);
       checkDuration('options.timeoutMs', timeoutMs);
       if (signal !== undefined) checkSignal('options.signal', signal);
+      if (signal?.aborted) return Promise.reject(signal.reason);
       if (this.#state === 'ready') return Promise.resolve(this.#value as T);
       if (this.#state !== 'pending') return Promise.reject(this.#value);
-      if (signal?.aborted) return Promise.reject(signal.reason);
       return this.#wait(timeoutMs, signal);
     } catch (error) {
       return Promise.reject(error);
