@@ -1,5 +1,6 @@
 /** What a worker does with closures, wherever it lives. */
 
+import { setMaxListeners } from 'node:events';
 import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
 import type { Coordinator } from '../coordinator.ts';
@@ -55,6 +56,7 @@ class Task implements CurrentTask {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
+      setMaxListeners(0, this.#controller.signal);
       const { coordinator } = this.#runner;
       if (this.#reason !== undefined) this.#controller.abort(this.#reason.value);
       else if (coordinator.signal.aborted) this.#controller.abort(coordinator.signal.reason);

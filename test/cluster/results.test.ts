@@ -151,7 +151,7 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(value.state).toBe('pending');
       visit.pass('passed');
       expect(await value.fetch({ timeoutMs: 60_000 })).toBe('passed');
-      expect(await value.fetch({ signal: abort.signal })).toBe('passed'); // it is there
+      expect(await errorOf(value.fetch({ signal: abort.signal }))).toBe('enough'); // still
       await cluster.join();
     });
 
@@ -177,6 +177,10 @@ describe.each(kinds)('workers as $name', (kind) => {
 
     it('is the same after an await', async () => {
       expect(await (await start().schedule('afterAwait')).fetch()).toBe(true);
+    });
+
+    it('has a signal for as many listeners as one likes', async () => {
+      expect(await (await start().schedule('warningsOfManyListeners')).fetch()).toEqual([]);
     });
 
     it('is an error outside', () => {
