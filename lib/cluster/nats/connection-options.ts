@@ -101,9 +101,14 @@ export function checkConnectionOptions(given: Given): NatsConnectionOptions {
     options[name] = value;
   }
   const inAddress = servers.find(({ user, pass }) => user !== '' || pass !== '');
-  if (inAddress !== undefined && options.user === undefined) {
+  if (inAddress !== undefined) {
+    if (CREDENTIALS.some((name) => options[name] !== undefined)) {
+      throw new InvalidArgumentError(
+        'Only one of user, token, nkey and creds can be given, and one is in an address',
+      );
+    }
     // A name alone is a token, as in every NATS client.
-    if (inAddress.pass === '') options.token ??= inAddress.user;
+    if (inAddress.pass === '') options.token = inAddress.user;
     else {
       options.user = inAddress.user;
       options.pass = inAddress.pass;
@@ -143,34 +148,46 @@ function checkTls(
   return { ...given };
 }
 
-/** The credentials of a worker or a doctor: never on a command line, which all can read. */
+/**
+ * The credentials of a worker or a doctor: never on a command line, which all can read.
+ *
+ * @throws InvalidArgumentError: a file that cannot be read
+ */
 export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?: NatsTlsOptions } {
   const of = (name: string): string | undefined => {
     const text = env[`ALLSTOP_NATS_${name}`];
     return text === undefined || text === '' ? undefined : text;
   };
-  const fileOf = (name: string): string | undefined => {
-    const path = of(`${name}_FILE`);
-    if (path === undefined) return of(name);
+  const read = (variable: string, path: string): string => {
     try {
       return readFileSync(path, 'utf8').trim();
     } catch (error) {
-      const why = `ALLSTOP_NATS_${name}_FILE cannot be read: ${(error as Error).message}`;
+      const why = `ALLSTOP_NATS_${variable} cannot be read: ${(error as Error).message}`;
       throw new InvalidArgumentError(why, { cause: error });
     }
   };
+  const textOf = (name: string): string | undefined => {
+    const path = of(`${name}_FILE`);
+    return path === undefined ? of(name) : read(`${name}_FILE`, path);
+  };
+  /** By its name, since the client reads it anew for each connection. */
+  const fileOf = (variable: string): string | undefined => {
+    const path = of(variable);
+    if (path !== undefined) read(variable, path);
+    return path;
+  };
   const tls: NatsTlsOptions = {};
-  const [ca, cert, key] = [of('CA_FILE'), of('CERT_FILE'), of('KEY_FILE')];
+  const [ca, cert, key] = [fileOf('CA_FILE'), fileOf('CERT_FILE'), fileOf('KEY_FILE')];
   if (ca !== undefined) tls.caFile = ca;
   if (cert !== undefined) tls.certFile = cert;
   if (key !== undefined) tls.keyFile = key;
   if (of('HANDSHAKE_FIRST') === '1') tls.handshakeFirst = true;
   const found: NatsCredentials & { tls?: NatsTlsOptions } = {
     user: of('USER'),
-    pass: fileOf('PASS'),
-    token: fileOf('TOKEN'),
-    nkey: fileOf('NKEY'),
-    creds: fileOf('CREDS'),
+    pass: textOf('PASS'),
+    token: textOf('TOKEN'),
+    nkey: textOf('NKEY'),
+    creds: textOf('CREDS'),
   };
   if (Object.keys(tls).length > 0) found.tls = tls;
   return found;

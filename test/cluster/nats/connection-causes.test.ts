@@ -205,14 +205,6 @@ const cases: Record<string, Case> = {
     cause: /certificate of the server is not trusted.*expired/,
     remedy: /names and dates/,
   },
-  'an authority whose file is missing': {
-    servers: () => nats(certificates.config()),
-    options: () => ({ tls: { caFile: certificates.path('none.pem') } }),
-    env: () => ({ ALLSTOP_NATS_CA_FILE: certificates.path('none.pem') }),
-    rung: 'tls',
-    cause: /none\.pem doesn't exist/,
-    remedy: /files of `tls`/,
-  },
   'a server that wants a certificate': {
     servers: () => {
       const more = `ca_file: "${certificates.path('ca.pem')}", verify: true`;
@@ -341,6 +333,15 @@ describe('the way in that the server wants', () => {
     });
     await cluster.ready();
   });
+});
+
+it('an authority whose file is missing', async () => {
+  const caFile = certificates.path('none.pem');
+  const cluster = start(await nats(certificates.config()), { tls: { caFile } });
+  const { report } = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
+  expect(report).toMatchObject({ ready: false, engine: { phase: 'connecting' } });
+  expect(report.engine.cause).toMatch(/none\.pem doesn't exist/);
+  expect(report.engine.remedy).toMatch(/files of `tls`/);
 });
 
 it('more replicas than there are servers', async () => {
@@ -510,6 +511,19 @@ describe('doctor, called wrongly', () => {
     expect(stderr).toMatch(/^allstop: /);
     expect(stderr).not.toContain(SECRET);
   });
+
+  it.each(['CA_FILE', 'CERT_FILE', 'KEY_FILE', 'PASS_FILE', 'TOKEN_FILE'])(
+    'with %s that cannot be read',
+    async (name) => {
+      const path = certificates.path('none.pem');
+      const env = { [`ALLSTOP_NATS_${name}`]: path };
+      const { status, stdout, stderr } = await doctor(['--servers', '127.0.0.1'], env);
+      expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+      expect(stderr).toMatch(/^allstop: ALLSTOP_NATS_\w+ cannot be read: ENOENT/);
+      expect(stderr).toContain(`ALLSTOP_NATS_${name}`);
+      expect(stderr).toContain(path);
+    },
+  );
 
   it('with two ways to log in', async () => {
     const env = { ALLSTOP_NATS_USER: 'app', ALLSTOP_NATS_TOKEN: SECRET };

@@ -61,9 +61,22 @@ describe('a NatsStrategy', () => {
     { cluster: 'a.b' },
     { pass: 'alone' },
     { user: 'u', token: 't' },
+    { servers: 'nats://u:p@h', user: 'u', pass: 'p' },
+    { servers: 'nats://u:p@h', user: 'v' },
+    { servers: 'nats://u:p@h', pass: 'q' },
+    { servers: 'nats://u:p@h', token: 't' },
+    { servers: 'nats://t@h', token: 't' },
+    { servers: ['h', 'nats://t@i'], creds: 'c' },
+    { servers: 'nats://u:p@h', nkey: 'SU' },
   ])('of what cannot be: %j', (options) => {
     expect(() => make(options)).toThrow(
       expect.objectContaining({ code: 'ERR_ALLSTOP_INVALID_ARGUMENT' }),
+    );
+  });
+
+  it('says that one of two ways to log in is in an address', () => {
+    expect(() => make({ servers: 'nats://u:hidden@h', token: 'secret' })).toThrow(
+      'Only one of user, token, nkey and creds can be given, and one is in an address',
     );
   });
 });
