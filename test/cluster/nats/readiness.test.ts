@@ -3,7 +3,7 @@
 
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -20,6 +20,9 @@ import { publishedCopy } from '../../support/published-copy.ts';
 const tasks = new URL('../../fixtures/cluster-nats-tasks.mjs', import.meta.url);
 const broken = new URL('../../fixtures/broken-tasks.mjs', import.meta.url);
 const root = fileURLToPath(new URL('../../..', import.meta.url));
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  version: string;
+};
 
 let server: NatsServer;
 let count = 0;
@@ -65,6 +68,10 @@ const hasPhase =
   ({ tasks: all }: ReadinessReport): boolean =>
     all.some((task) => task.task === index && task.phase === phase);
 
+/** What the doctor says of what a worker of this machine has there. */
+const machine = (slots: number): string =>
+  `cores ${availableParallelism()}, \\d+\\.\\d GB free, slots ${slots}, node ${process.versions.node}, allstop ${version}`;
+
 /** What the doctor says of that task, and nothing else is wrong but it and `others`. */
 async function diagnosed(target: string, others = 0): Promise<{ found: Diagnosis; cause: string }> {
   const found = await diagnose(server.address, cluster);
@@ -104,6 +111,7 @@ it('a coordinator that has ended: who it was, and since when', async () => {
   // The worker is there, and waits.
   expect(found.checks.find(({ name }) => name === 'node')).toMatchObject({
     ok: true,
+    detail: expect.stringMatching(new RegExp(`^any worker, has no place yet; ${machine(1)}$`)),
     target: expect.stringContaining(`(pid ${worker.pid})`),
   });
 });
@@ -120,7 +128,9 @@ it('all is well', async () => {
   });
   expect(found.checks.find(({ name }) => name === 'task')).toMatchObject({
     target: 'worker:0',
-    detail: expect.stringMatching(new RegExp(`\\(pid ${worker.pid}\\), ready for \\d+ s$`)),
+    detail: expect.stringMatching(
+      new RegExp(`\\(pid ${worker.pid}\\), ready for \\d+ s; ${machine(1)}$`),
+    ),
   });
 });
 
@@ -211,6 +221,7 @@ it('a worker of another version', async () => {
   expect(problemsOf(found).find(({ name }) => name === 'node')).toMatchObject({
     target: expect.stringContaining(`(pid ${worker.pid})`),
     cause: expect.stringMatching(/^turned away for \d+ s: version-mismatch: /),
+    detail: expect.stringMatching(new RegExp(`: version-mismatch; ${machine(1)}$`)),
   });
 });
 

@@ -160,6 +160,7 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   };
   const there = nodes.find((node) => isSame(task, node));
   const isThere = there !== undefined;
+  if (there !== undefined) check.detail += `; ${machineOf(there)}`;
   check.detail += malformed(there?.dropped);
   if (ready && isThere) return { ...check, ok: true };
   if (ready || (!isThere && host !== undefined && !GONE.includes(phase))) {
@@ -178,12 +179,22 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   };
 }
 
+/** What the node has there, in a few words. */
+function machineOf({ cores, freeMemory, slots, runtime, version }: NodeInfo): string {
+  const free = (freeMemory / 1024 ** 3).toFixed(1);
+  return `cores ${cores}, ${free} GB free, slots ${slots}, ${runtime}, allstop ${version}`;
+}
+
 /** `refused`: why the coordinator does not take it. */
-function nodeCheck({ job, task, host, pid }: NodeInfo, refused: TurnedAway | undefined): Check {
+function nodeCheck(node: NodeInfo, refused: TurnedAway | undefined): Check {
+  const { job, task, host, pid } = node;
   const check = { name: 'node', target: `${host} (pid ${pid})` };
+  const machine = machineOf(node);
   const what = task === undefined ? `any ${job}` : `${job}:${task}`;
-  if (refused === undefined) return { ...check, ok: true, detail: `${what}, has no place yet` };
+  if (refused === undefined)
+    return { ...check, ok: true, detail: `${what}, has no place yet; ${machine}` };
   const { phase, since, cause, remedy } = refused;
   const state = `turned away for ${ago(since)}: ${phase}`;
-  return { ...check, ok: false, detail: `${what}, ${state}`, cause: `${state}: ${cause}`, remedy };
+  const detail = `${what}, ${state}; ${machine}`;
+  return { ...check, ok: false, detail, cause: `${state}: ${cause}`, remedy };
 }
