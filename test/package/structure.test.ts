@@ -1,4 +1,5 @@
 /** What the tools can hold about the layers, so that nobody has to remember it. */
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -163,6 +164,23 @@ describe('package.json', () => {
   it('has exact pins', () => {
     const versions = Object.values({ ...manifest.dependencies, ...manifest.devDependencies });
     for (const version of versions) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+
+  it('publishes what the documents that go with it link to', () => {
+    const args = ['pack', '--dry-run', '--json', '--ignore-scripts'];
+    const packed = execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' });
+    const [{ files: listed }] = JSON.parse(packed) as [{ files: { path: string }[] }];
+    const published = listed.map(({ path }) => path);
+    const documents = published.filter((path) => /^(?:docs\/)?[\w-]+\.md$/.test(path));
+    expect(documents).toEqual(expect.arrayContaining(['README.md', 'docs/operations.md']));
+    const missing = documents.flatMap((document) => {
+      const links = [...read(document).matchAll(/\]\((?!https?:|#)([\w./-]+)(?:#[\w-]+)?\)/g)];
+      const paths = links.map(([, link]) => posix.join(posix.dirname(document), link as string));
+      return paths
+        .filter((path) => !published.some((file) => file === path || file.startsWith(`${path}/`)))
+        .map((path) => `${document}: ${path}`);
+    });
+    expect(missing).toEqual([]);
   });
 
   it('has at most two runtime dependencies, and no install script', () => {
