@@ -9,7 +9,8 @@ import type { RemoteState, Settle } from './remote-value.ts';
 export type Call = {
   readonly kind: 'call';
   readonly name: string;
-  readonly args: readonly unknown[];
+  /** As bytes: the worker unpacks them, and packs the result; nobody between looks into them. */
+  readonly args: readonly unknown[] | Uint8Array;
   /** Which of the arguments are a worker's own values: [index, id, index, id ...]. */
   readonly perWorker: readonly number[] | undefined;
   /** What of the arguments moves to the worker. */

@@ -1,7 +1,7 @@
 /** What workers make of their own, kept for those that come later. */
 
 import { encode } from '../error-record.ts';
-import { Closure } from './closure.ts';
+import { type Call, Closure } from './closure.ts';
 import { PerWorkerDataset, PerWorkerValues, type Resource } from './per-worker.ts';
 
 /** Has a worker make something before it does anything else. */
@@ -42,12 +42,12 @@ export class Datasets {
   }
 
   /** `name`: of the function; what it rejects with is what users of the values fail with. */
-  create<T>(name: () => Promise<string>, args: readonly unknown[]): PerWorkerDataset<T> {
+  create<T>(name: () => Promise<string>, args: Call['args']): PerWorkerDataset<T> {
     const dataset = this.#define(async (id) => ({
       kind: 'dataset',
       id,
       name: await name(),
-      args: [...args],
+      args,
     }));
     return new PerWorkerDataset<T>(() => {
       const iterator = this.#define(async (id) => ({ kind: 'iterator', id, dataset }));

@@ -6,7 +6,8 @@ export type Resource =
       readonly kind: 'dataset';
       readonly id: number;
       readonly name: string;
-      readonly args: unknown[];
+      /** Or as bytes. */
+      readonly args: readonly unknown[] | Uint8Array;
     }
   | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
   /** It cannot be made anywhere, and this is why. */

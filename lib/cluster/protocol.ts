@@ -23,7 +23,7 @@ export const CLAIMS = 256;
 export const CANCELLED: number = CLAIMS;
 
 export const TO_WORKER = {
-  /** [run, ...[id, slot, attempt, name, args, perWorker]] */
+  /** [run, ...[id, slot, attempt, name, args, perWorker]]; args may be bytes (value.ts) */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,
@@ -34,7 +34,7 @@ export const TO_WORKER = {
 } as const;
 
 export const FROM_WORKER = {
-  /** [results, ...[id, state, value, microseconds]] */
+  /** [results, ...[id, state, value, microseconds]]; a value as bytes, if the arguments were */
   results: 0,
   /** [ready, names of functions] */
   ready: 1,
@@ -46,6 +46,8 @@ export const FROM_WORKER = {
   stop: 4,
   /** [dying, record]: processes only; what it has not caught */
   dying: 5,
+  /** [answering, id, microseconds]: the next message is its result, and nothing else */
+  answering: 6,
 } as const;
 
 /** The elements of a closure, and of a result. */

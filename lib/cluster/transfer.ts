@@ -18,6 +18,14 @@ export function transfer<T extends object>(value: T, list: readonly TransferList
   return value;
 }
 
+/** So many bytes are copied as soon as moved. */
+const FEW_BYTES = 16 * 1024;
+
+/** Bytes that have their memory for themselves: moved, if they are many. */
+export function movedIfMany(bytes: Uint8Array): Uint8Array {
+  return bytes.byteLength > FEW_BYTES ? transfer(bytes, [bytes.buffer as ArrayBuffer]) : bytes;
+}
+
 /** What is to be moved of these values, which are looked at themselves, not what is in them. */
 export function transferListOf(values: readonly unknown[]): TransferListItem[] {
   const found: TransferListItem[] = [];

@@ -19,7 +19,8 @@ export function packValue(value: unknown): Uint8Array {
 
 /**
  * @throws DataCloneError: these are no such bytes, or of a Node whose V8 writes what this one
- *   cannot read: an Error with a cause from Node 20 to later ones, what is newer than a Node
+ *   cannot read: an Error with a cause from Node 20 to later ones, what is newer than a Node;
+ *   or they are nested too deeply for the stack of this thread
  */
 export function unpackValue(bytes: Uint8Array): unknown {
   try {
@@ -27,12 +28,21 @@ export function unpackValue(bytes: Uint8Array): unknown {
     const deserializer = new Deserializer(bytes);
     deserializer.readHeader();
     return deserializer.readValue();
-  } catch {
-    throw new DOMException(
-      `A value cannot be read here, by Node ${process.version}: does the other machine have another version?`,
-      'DataCloneError',
-    );
+  } catch (error) {
+    const why =
+      error instanceof RangeError
+        ? `: ${error.message}`
+        : `, by Node ${process.version}: does the other machine have another version?`;
+    throw new DOMException(`A value cannot be read here${why}`, 'DataCloneError');
   }
+}
+
+/** @throws DataCloneError; TypeError: they are no array */
+export function unpackArgs(args: readonly unknown[] | Uint8Array): readonly unknown[] {
+  if (!(args instanceof Uint8Array)) return args;
+  const own = unpackValue(args);
+  if (!Array.isArray(own)) throw new TypeError('The arguments are no array');
+  return own;
 }
 
 /** A message of ours; undefined: it is the module's own. */

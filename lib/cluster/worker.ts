@@ -20,7 +20,8 @@ import {
   TO_WORKER,
   type WorkerSettings,
 } from './protocol.ts';
-import { transferListOf } from './transfer.ts';
+import { movedIfMany, transferListOf } from './transfer.ts';
+import { packValue, unpackArgs } from './value.ts';
 
 export interface Channel {
   post(message: unknown[], transfer?: readonly TransferListItem[]): void;
@@ -172,7 +173,8 @@ export class Runner {
       let value: unknown;
       try {
         const perWorker = message[at + 5] as readonly number[] | undefined;
-        const given = message[at + 4] as unknown[];
+        const sent = message[at + 4] as readonly unknown[] | Uint8Array;
+        const given = unpackArgs(sent);
         const args = perWorker === undefined ? given : await this.#fill(given, perWorker);
         const run = this.#exports[name];
         if (typeof run !== 'function') throw noFunction(name);
@@ -186,6 +188,7 @@ export class Runner {
             clearImmediate(late);
           }
         }
+        if (given !== sent) value = packResult(value);
       } catch (error) {
         state = STATE.failed;
         value = encode(error).bytes;
@@ -196,12 +199,14 @@ export class Runner {
       const us = Math.round((now - began) * 1_000);
       began = now;
       this.#durations.set(name, us);
-      this.#answer(id, state, value, us);
+      // It may be the one whose result could not be read there.
+      if (task.attempt > 1) this.#answerAlone(id, state, value, us);
+      else this.#answer(id, state, value, us);
     }
   }
 
   /** The arguments with this worker's own values in them. */
-  async #fill(given: unknown[], perWorker: readonly number[]): Promise<unknown[]> {
+  async #fill(given: readonly unknown[], perWorker: readonly number[]): Promise<unknown[]> {
     const args = [...given];
     for (let at = 0; at < perWorker.length; at += 2) {
       const id = perWorker[at + 1] as number;
@@ -227,6 +232,13 @@ export class Runner {
       const list = transferListOf([value]);
       if (list.length > 0) this.#transfers.push(...list);
     }
+  }
+
+  /** If this cannot be read, it is known whose it is. */
+  #answerAlone(id: number, state: number, value: unknown, us: number): void {
+    this.#flush();
+    this.#channel.post([FROM_WORKER.answering, id, us]);
+    this.#postOne([id, state, value, us]);
   }
 
   #flush(): void {
@@ -269,12 +281,22 @@ export class Runner {
     if (resource.kind === 'dataset') {
       const build = this.#exports[resource.name];
       if (typeof build !== 'function') throw noFunction(resource.name);
-      return await runAsTask(task, () => build(...resource.args));
+      const args = unpackArgs(resource.args);
+      return await runAsTask(task, () => build(...args));
     }
     const dataset = (await this.#resources.get(resource.dataset)) as Partial<
       Iterable<unknown> & AsyncIterable<unknown>
     > | null;
     return runAsTask(task, () => iteratorOf(dataset));
+  }
+}
+
+/** @throws DataCloneError, RangeError: it is nested too deeply */
+function packResult(value: unknown): Uint8Array {
+  try {
+    return movedIfMany(packValue(value));
+  } catch (error) {
+    throw dataCloneError(error);
   }
 }
 

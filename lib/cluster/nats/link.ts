@@ -24,6 +24,17 @@ const ACK_MS = 20;
 const RESEND_MS = 1_000;
 const LONGEST_RESEND_MS = 8_000;
 const LONGEST_MESSAGE_BYTES = 1024 ** 3;
+/** Of what a message is sent for; the message holds a little more. */
+export const LONGEST_VALUE_BYTES: number = LONGEST_MESSAGE_BYTES - 1024 ** 2;
+
+/** @throws RangeError (`ERR_OUT_OF_RANGE`): no message can hold it */
+export function checkLength(value: Uint8Array): Uint8Array {
+  if (value.byteLength <= LONGEST_VALUE_BYTES) return value;
+  const error = new RangeError(
+    `A value of ${value.byteLength} bytes is too long: ${LONGEST_VALUE_BYTES} are the limit over NATS`,
+  );
+  throw Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
+}
 
 const LONGEST_FRAME_BYTES = 256 * 1024;
 

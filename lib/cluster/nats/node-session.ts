@@ -25,13 +25,14 @@ import {
   stopMessage,
 } from '../pool/stop-relay.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
-import { dataCloneError, STATE } from '../protocol.ts';
+import { STATE } from '../protocol.ts';
 import type { StrategyHost, TaskReadiness } from '../strategy.ts';
-import { packValue, unpackValue } from '../value.ts';
-import { Link } from './link.ts';
+import { movedIfMany, transferListOf } from '../transfer.ts';
+import { checkLength, Link } from './link.ts';
 import {
   BUILDING,
   type FromNode,
+  LONG_BYTES,
   type NodeStatus,
   type PackedResource,
   pack,
@@ -74,6 +75,7 @@ export class NodeSession implements StrategyHost {
   /** What each thread has to make before anything else. */
   readonly #lines = new Map<number, Closure[]>();
   #results: unknown[] = [];
+  #resultsBytes = 0;
   #told = '';
   #isStatusDue = false;
   #isFlushDue = false;
@@ -174,20 +176,24 @@ export class NodeSession implements StrategyHost {
   }
 
   ended(closure: Closure, { state, value }: Outcome, microseconds = 0): void {
-    let result: unknown[];
+    let result: [state: number, bytes: Uint8Array];
     try {
-      if (state === 'ready') result = [STATE.ready, packValue(value)];
-      else result = [STATE.failed, encode(value).bytes];
+      // The thread has packed it.
+      if (state === 'ready') result = [STATE.ready, checkLength(value as Uint8Array)];
+      else result = [STATE.failed, checkLength(encode(value).bytes)];
     } catch (error) {
-      result = [STATE.failed, encode(dataCloneError(error)).bytes];
+      result = [STATE.failed, encode(error).bytes];
     }
     const id = this.#forget(closure);
     if (id === undefined) return;
     this.#results.push(id, ...result, microseconds);
     this.#tellLate();
-    if (this.#isFlushDue) return;
-    this.#isFlushDue = true;
-    queueMicrotask(() => this.#flush());
+    this.#resultsBytes += result[1].byteLength;
+    if (this.#resultsBytes > LONG_BYTES) this.#flush();
+    else if (!this.#isFlushDue) {
+      this.#isFlushDue = true;
+      queueMicrotask(() => this.#flush());
+    }
   }
 
   lost(closure: Closure, wasStarted: boolean, cause?: unknown): void {
@@ -274,16 +280,8 @@ export class NodeSession implements StrategyHost {
         number[] | undefined,
       ];
       if (this.#closures.has(id)) continue;
-      let args: unknown;
-      try {
-        args = unpackValue(bytes);
-        if (!Array.isArray(args)) throw new TypeError('The arguments are no array');
-      } catch (error) {
-        this.#results.push(id, STATE.failed, encode(error).bytes, 0);
-        this.#flush();
-        continue;
-      }
-      const call: Call = { kind: 'call', name, args, perWorker, transfer: [] };
+      const args = movedIfMany(copyOf(bytes));
+      const call: Call = { kind: 'call', name, args, perWorker, transfer: transferListOf([args]) };
       const closure = new Closure(call);
       closure.attempts = attempt - 1;
       this.#closures.set(id, closure);
@@ -386,6 +384,7 @@ export class NodeSession implements StrategyHost {
     const results = this.#results;
     if (results.length === 0) return;
     this.#results = [];
+    this.#resultsBytes = 0;
     this.#post(['results', ...results]);
   }
 
@@ -394,13 +393,8 @@ export class NodeSession implements StrategyHost {
   }
 }
 
-function unpackResource(packed: PackedResource): Resource {
-  if (packed.kind !== 'dataset') return packed;
-  try {
-    const args = unpackValue(packed.args);
-    if (!Array.isArray(args)) throw new TypeError('The arguments are no array');
-    return { ...packed, args };
-  } catch (error) {
-    return { kind: 'broken', id: packed.id, record: encode(error).bytes }; // its users get to know
-  }
-}
+/** In memory of its own: it is part of a message, and goes on alone. */
+const copyOf = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes);
+
+const unpackResource = (packed: PackedResource): Resource =>
+  packed.kind === 'dataset' ? { ...packed, args: copyOf(packed.args) } : packed;

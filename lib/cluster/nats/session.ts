@@ -9,9 +9,10 @@ import type { StopMessage } from '../pool/stop-relay.ts';
 import { dataCloneError, STATE } from '../protocol.ts';
 import type { Cancellation, StrategyHost } from '../strategy.ts';
 import { packValue, unpackValue } from '../value.ts';
-import { Link } from './link.ts';
+import { checkLength, Link } from './link.ts';
 import {
   type FromNode,
+  LONG_BYTES,
   type NodeInfo,
   type NodeStatus,
   pack,
@@ -19,9 +20,6 @@ import {
   type ToNode,
   unpackFromNode,
 } from './wire.ts';
-
-/** A message with closures is not made longer than this, if it need not be. */
-const LONG_BYTES = 64 * 1024;
 
 export interface SessionListener {
   /** It can take closures, or more of them; or it cannot any more. */
@@ -125,7 +123,7 @@ export class Session {
   add(closure: Closure, call: Call, expectedUs: number): void {
     let bytes: Uint8Array;
     try {
-      bytes = packValue(call.args);
+      bytes = checkLength(packValue(call.args));
     } catch (error) {
       this.#host.ended(closure, { state: 'failed', value: dataCloneError(error) });
       return;
@@ -153,7 +151,9 @@ export class Session {
     this.#resources += 1;
     try {
       const packed =
-        resource.kind === 'dataset' ? { ...resource, args: packValue(resource.args) } : resource;
+        resource.kind === 'dataset'
+          ? { ...resource, args: checkLength(packValue(resource.args)) }
+          : resource;
       this.post(['resource', packed]);
     } catch (error) {
       // It cannot be sent, and its users are to know.

@@ -103,6 +103,8 @@ export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
   | Exclude<Resource, { kind: 'dataset' }>;
 export const RUN_LENGTH = 5;
+/** A message with functions or results is not made longer than this, if it need not be. */
+export const LONG_BYTES: number = 64 * 1024;
 
 export type FromNode =
   /** [...[id, state, value as bytes, microseconds]] */

@@ -19,6 +19,8 @@ export type Isolation = 'thread' | 'process';
 
 export interface Listener {
   onMessage(message: unknown[]): void;
+  /** A message cannot be read. False: whose it is is not known, and the worker has to end. */
+  onUnreadable(error: unknown): boolean;
   /** Called once: it is gone, and of what. */
   onGone(cause: Error): void;
 }
@@ -78,8 +80,8 @@ export function startThread(
       made.on('error', (error: unknown) => {
         cause = causeOfDeath(threadId, error);
       });
-      // Of which function it was cannot be known: that worker is lost, and they are run again.
       made.on('messageerror', (error: unknown) => {
+        if (listener.onUnreadable(error)) return;
         cause = error;
         void made.terminate();
       });

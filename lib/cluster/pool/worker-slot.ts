@@ -7,7 +7,11 @@
  * 2. Whether a closure was started is what its word says (protocol.ts): it cannot be taken
  *    back and run, too. A process shares no words: it is sent one at a time, and what was
  *    sent to it counts as started.
- * 3. What a worker says that is gone, or was given up, is not heard.
+ * 3. A process gets arguments as bytes, and gives its results so: one that cannot be read
+ *    spoils no message. A thread's result that cannot be read may be any's that was started:
+ *    the worker is ended, and what it had is run again; whoever is run again announces its
+ *    result, and fails if that cannot be read.
+ * 4. What a worker says that is gone, or was given up, is not heard.
  */
 
 import { hostname } from 'node:os';
@@ -31,6 +35,7 @@ import {
   TO_WORKER,
 } from '../protocol.ts';
 import type { Cancellation, StrategyHost, TaskReadiness, WorkerInfo } from '../strategy.ts';
+import { packValue, unpackValue } from '../value.ts';
 import {
   type Isolation,
   type Listener,
@@ -80,6 +85,8 @@ export class WorkerSlot {
   #cause: unknown;
   /** Of the last worker that was here. Never 0, which for process.kill() is everybody. */
   #pid = Number.NaN;
+  /** Whose result comes next, and how long it took. */
+  #answering: { id: number; us: number } | undefined;
   /** What `explain()` of the coordinator says of it. */
   #link: Disposable | undefined;
   completed = 0;
@@ -114,6 +121,7 @@ export class WorkerSlot {
   start(): void {
     this.isLoaded = false;
     this.#wasKilled = undefined;
+    this.#answering = undefined;
     this.#freeWords = Array.from({ length: CLAIMS }, (_, word) => CLAIMS - 1 - word);
     this.#enter('starting');
     let isOurs = true;
@@ -121,6 +129,7 @@ export class WorkerSlot {
       onMessage: (message) => {
         if (isOurs && this.#channel === channel) this.#receive(message);
       },
+      onUnreadable: (error) => isOurs && this.#channel === channel && this.#onUnreadable(error),
       onGone: (cause) => {
         isOurs = false;
         this.#onGone(channel, cause);
@@ -168,12 +177,20 @@ export class WorkerSlot {
 
   /** Gives it a closure, with the next `flush`. */
   add(closure: Closure, call: Call, expectedUs: number): void {
-    const word = this.#freeWords.pop() as number;
     const channel = this.#channel as WorkerChannel;
+    const { name, perWorker, transfer } = call;
+    let { args } = call;
+    try {
+      if (!channel.isShared) args = packValue(args);
+    } catch (error) {
+      const value = dataCloneError(error); // a port, for example
+      this.#host.ended(closure, { state: 'failed', value });
+      return;
+    }
+    const word = this.#freeWords.pop() as number;
     this.#sent.set(closure.id, { closure, word, expectedUs });
     this.#expectedUs += expectedUs;
     Atomics.store(channel.words, word, closure.id);
-    const { name, args, perWorker, transfer } = call;
     this.#batch.push(closure.id, word, closure.attempts + 1, name, args, perWorker);
     if (transfer.length === 0 || !channel.isShared) return;
     closure.isMoved = true;
@@ -185,7 +202,9 @@ export class WorkerSlot {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
     try {
-      this.#channel?.post([TO_WORKER.prepare, closure.id, resource]);
+      const isPacked = resource.kind === 'dataset' && this.#channel?.isShared === false;
+      const sent = isPacked ? { ...resource, args: packValue(resource.args) } : resource;
+      this.#channel?.post([TO_WORKER.prepare, closure.id, sent]);
     } catch (error) {
       // It cannot be sent, and its users are to know: or the worker would wait for it for ever.
       const broken: Resource = { kind: 'broken', id: resource.id, record: encode(error).bytes };
@@ -204,7 +223,7 @@ export class WorkerSlot {
       this.#channel?.post([TO_WORKER.run, ...batch], transfers);
     } catch (error) {
       const value = dataCloneError(error);
-      // It cannot be sent at all (a port to a process): its function has failed.
+      // It cannot be sent at all: its function has failed.
       for (let at = 0; at < batch.length; at += RUN_LENGTH) {
         const sent = this.#forget(batch[at] as number);
         if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
@@ -333,7 +352,11 @@ export class WorkerSlot {
 
   #receive(message: unknown[]): void {
     switch (message[0]) {
+      case FROM_WORKER.answering:
+        this.#answering = { id: message[1] as number, us: message[2] as number };
+        return;
       case FROM_WORKER.results:
+        this.#answering = undefined;
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
         this.#listener.onFree(this);
         return;
@@ -369,12 +392,29 @@ export class WorkerSlot {
     if (closure.work.kind === 'call') {
       this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
     }
-    const value = message[at + 2];
-    const outcome: Outcome =
-      message[at + 1] === STATE.ready
-        ? { state: 'ready', value }
-        : { state: 'failed', value: decode(value as Uint8Array).value };
+    const outcome = this.#outcomeOf(message[at + 1] as number, message[at + 2]);
     this.#host.ended(closure, outcome, message[at + 3] as number);
+  }
+
+  #outcomeOf(state: number, value: unknown): Outcome {
+    if (state !== STATE.ready) return { state: 'failed', value: decode(value as Uint8Array).value };
+    if (this.#channel?.isShared !== false) return { state: 'ready', value };
+    try {
+      return { state: 'ready', value: unpackValue(value as Uint8Array) };
+    } catch (error) {
+      return { state: 'failed', value: error };
+    }
+  }
+
+  #onUnreadable(error: unknown): boolean {
+    if (this.#answering === undefined) return false;
+    const { id, us } = this.#answering;
+    const why = new DOMException(
+      `A result cannot be read here: ${messageOf(error)}`,
+      'DataCloneError',
+    );
+    this.#receive([FROM_WORKER.results, id, STATE.failed, encode(why).bytes, us]);
+    return true;
   }
 
   #onGone(channel: WorkerChannel, cause: Error): void {
