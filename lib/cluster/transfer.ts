@@ -21,9 +21,16 @@ export function transfer<T extends object>(value: T, list: readonly TransferList
 /** So many bytes are copied as soon as moved. */
 const FEW_BYTES = 16 * 1024;
 
-/** Bytes that have their memory for themselves: moved, if they are many. */
-export function movedIfMany(bytes: Uint8Array): Uint8Array {
-  return bytes.byteLength > FEW_BYTES ? transfer(bytes, [bytes.buffer as ArrayBuffer]) : bytes;
+/**
+ * Bytes for another thread, which gets all the memory that they are a part of. Many have it
+ * for themselves, and are moved; few are put into Node's pool, where those that go as one
+ * message are together.
+ */
+export function toPost(bytes: Uint8Array): Uint8Array {
+  if (bytes.byteLength <= FEW_BYTES) return Buffer.from(bytes);
+  const isAlone = bytes.byteLength === bytes.buffer.byteLength;
+  const own = isAlone ? bytes : new Uint8Array(bytes);
+  return transfer(own, [own.buffer as ArrayBuffer]);
 }
 
 /** What is to be moved of these values, which are looked at themselves, not what is in them. */

@@ -20,7 +20,7 @@ import {
   TO_WORKER,
   type WorkerSettings,
 } from './protocol.ts';
-import { movedIfMany, transferListOf } from './transfer.ts';
+import { toPost, transferListOf } from './transfer.ts';
 import { packValue, unpackArgs } from './value.ts';
 
 export interface Channel {
@@ -294,7 +294,7 @@ export class Runner {
 /** @throws DataCloneError, RangeError: it is nested too deeply */
 function packResult(value: unknown): Uint8Array {
   try {
-    return movedIfMany(packValue(value));
+    return toPost(packValue(value));
   } catch (error) {
     throw dataCloneError(error);
   }

@@ -27,7 +27,7 @@ import {
 import { WorkerPool } from '../pool/worker-pool.ts';
 import { STATE } from '../protocol.ts';
 import type { StrategyHost, TaskReadiness } from '../strategy.ts';
-import { movedIfMany, transferListOf } from '../transfer.ts';
+import { toPost, transferListOf } from '../transfer.ts';
 import { checkLength, Link } from './link.ts';
 import {
   BUILDING,
@@ -280,7 +280,7 @@ export class NodeSession implements StrategyHost {
         number[] | undefined,
       ];
       if (this.#closures.has(id)) continue;
-      const args = movedIfMany(copyOf(bytes));
+      const args = toPost(bytes);
       const call: Call = { kind: 'call', name, args, perWorker, transfer: transferListOf([args]) };
       const closure = new Closure(call);
       closure.attempts = attempt - 1;
@@ -393,8 +393,6 @@ export class NodeSession implements StrategyHost {
   }
 }
 
-/** In memory of its own: it is part of a message, and goes on alone. */
-const copyOf = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes);
-
+/** Without the message that it is a part of. */
 const unpackResource = (packed: PackedResource): Resource =>
-  packed.kind === 'dataset' ? { ...packed, args: copyOf(packed.args) } : packed;
+  packed.kind === 'dataset' ? { ...packed, args: Buffer.from(packed.args) } : packed;
