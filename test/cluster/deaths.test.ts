@@ -81,6 +81,34 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(await errorOf(cluster.join())).toBe(error);
     });
 
+    it('of a worker, run again: its function fails, and the cluster works on, as often as need be', async () => {
+      const cluster = start();
+      for (let count = 1; count <= 12; count += 1) {
+        const value = await cluster.schedule('nested', [5_000]);
+        const error = await errorOf(value.fetch());
+        expect(error).toBeInstanceOf(DOMException);
+        expect(error).toMatchObject({
+          name: 'DataCloneError',
+          message: 'A result cannot be read here: Maximum call stack size exceeded',
+        });
+        expect(await errorOf(cluster.join())).toBe(error);
+        expect(await (await cluster.schedule('add', [count, 1])).fetch()).toBe(count + 1);
+        expect(cluster.workers).toMatchObject([{ restarts: count }]);
+      }
+    });
+
+    it('of a worker: what is announced and can be read is a result', async () => {
+      const cluster = start();
+      const value = await cluster.schedule('blockList');
+      tasks.refuseBlockList();
+      expect(await value.fetch()).toEqual([expect.any(BlockList), 2]);
+      tasks.refuseBlockList(); // nobody has announced this one
+      expect(await (await cluster.schedule('blockList')).fetch()).toEqual([
+        expect.any(BlockList),
+        2,
+      ]);
+    });
+
     it('by a worker: it has not been started, and comes to another', async () => {
       const cluster = start();
       await (await cluster.schedule('refuseBlockList')).fetch();

@@ -69,6 +69,21 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(await (await cluster.schedule('add', [1, 1])).fetch()).toBe(2);
     });
 
+    it.each([1_500, 2_500, 5_000, 50_000])(
+      'a result of %i objects in each other arrives, or is an error of the function',
+      async (depth) => {
+        const cluster = start(1, { retries: 20 });
+        const value = await cluster.schedule('nested', [depth]);
+        const beside = await cluster.schedule('add', [1, 1]);
+        const answer = await value.fetch().then(tasks.depthOf, ({ name }) => name);
+        expect([depth, 'DataCloneError', 'RangeError']).toContain(answer);
+        if (answer === depth) expect(await beside.fetch()).toBe(2);
+        await cluster.join().catch(() => {}); // its error
+        expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
+        expect(cluster.workers[0]?.restarts).toBeLessThan(2);
+      },
+    );
+
     it('runs first in, first out', async () => {
       const cluster = start();
       const { visit } = await running(cluster, 'first');

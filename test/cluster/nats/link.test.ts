@@ -1,7 +1,7 @@
 /** Whatever becomes of frames, messages arrive once each, whole and in order. */
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Link } from '../../../lib/cluster/nats/link.ts';
+import { checkLength, Link, LONGEST_VALUE_BYTES } from '../../../lib/cluster/nats/link.ts';
 import { turn } from '../../support/gate.ts';
 
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
@@ -339,4 +339,17 @@ it('what was never sent, and is acknowledged, was somebody else’s', () => {
   expect(one.link.receive(Uint8Array.from([2, 0, ...Array(11).fill(0), 2]))).toBe(true);
   expect(one.impostors).toBe(1);
   one.link.close();
+});
+
+it('a value that is longer than a message may be is refused', () => {
+  const longest = new Uint8Array(LONGEST_VALUE_BYTES);
+  expect(checkLength(longest)).toBe(longest);
+  const tooLong = new Uint8Array(LONGEST_VALUE_BYTES + 1);
+  expect(() => checkLength(tooLong)).toThrow(
+    expect.objectContaining({
+      name: 'RangeError',
+      code: 'ERR_OUT_OF_RANGE',
+      message: 'A value of 1072693249 bytes is too long: 1072693248 are the limit over NATS',
+    }),
+  );
 });
