@@ -188,7 +188,7 @@ export class Runner {
             clearImmediate(late);
           }
         }
-        if (given !== sent) value = packResult(value);
+        if (given !== sent) value = this.#pack(value);
       } catch (error) {
         state = STATE.failed;
         value = encode(error).bytes;
@@ -219,6 +219,16 @@ export class Runner {
       }
     }
     return args;
+  }
+
+  /** @throws DataCloneError, RangeError: it is nested too deeply */
+  #pack(value: unknown): Uint8Array {
+    try {
+      const bytes = packValue(value);
+      return this.#words === undefined ? bytes : toPost(bytes);
+    } catch (error) {
+      throw dataCloneError(error);
+    }
   }
 
   #answer(id: number, state: number, value: unknown, us: number): void {
@@ -288,15 +298,6 @@ export class Runner {
       Iterable<unknown> & AsyncIterable<unknown>
     > | null;
     return runAsTask(task, () => iteratorOf(dataset));
-  }
-}
-
-/** @throws DataCloneError, RangeError: it is nested too deeply */
-function packResult(value: unknown): Uint8Array {
-  try {
-    return toPost(packValue(value));
-  } catch (error) {
-    throw dataCloneError(error);
   }
 }
 

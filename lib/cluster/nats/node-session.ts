@@ -199,8 +199,8 @@ export class NodeSession implements StrategyHost {
   lost(closure: Closure, wasStarted: boolean, cause?: unknown): void {
     const id = this.#ids.get(closure);
     if (id === undefined) return;
-    // One thread has given it up for another.
-    if (cause === undefined && closure.decided === undefined) {
+    // One thread has given it up for another, and its arguments are still here.
+    if (cause === undefined && closure.decided === undefined && !closure.isMoved) {
       this.#inbox.unshift(closure);
       return;
     }

@@ -64,6 +64,9 @@ export interface SlotListener {
   onResult(slot: WorkerSlot, name: string, us: number): void;
 }
 
+const isPacked = ({ work }: Closure): boolean =>
+  work.kind === 'call' && work.args instanceof Uint8Array;
+
 export class WorkerSlot {
   readonly index: number;
   readonly #name: WorkerName;
@@ -202,8 +205,8 @@ export class WorkerSlot {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
     try {
-      const isPacked = resource.kind === 'dataset' && this.#channel?.isShared === false;
-      const sent = isPacked ? { ...resource, args: packValue(resource.args) } : resource;
+      const hasToBePacked = resource.kind === 'dataset' && this.#channel?.isShared === false;
+      const sent = hasToBePacked ? { ...resource, args: packValue(resource.args) } : resource;
       this.#channel?.post([TO_WORKER.prepare, closure.id, sent]);
     } catch (error) {
       // It cannot be sent, and its users are to know: or the worker would wait for it for ever.
@@ -247,7 +250,9 @@ export class WorkerSlot {
     const back: Closure[] = [];
     for (const { closure } of [...this.#sent.values()].toReversed()) {
       if (back.length === few) break;
-      if (!closure.isMoved && this.revoke(closure)) back.push(closure);
+      // Of what came packed, who sent it has a copy.
+      const isOnlyHere = closure.isMoved && !isPacked(closure);
+      if (!isOnlyHere && this.revoke(closure)) back.push(closure);
     }
     return back;
   }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { nested, objects } from '../../fixtures/cluster-tasks.mjs';
 import { errorOf } from '../../support/clusters.ts';
 import { NatsScene } from '../../support/nats-scene.ts';
+import { Visits } from '../../support/visits.ts';
 
 const isSoak = process.env['ALLSTOP_SOAK'] !== undefined;
 /** Who passes as many on, and looks into them, is silent for longer than a worker may be. */
@@ -73,6 +74,25 @@ it('results that are long together come in several messages, each in its place',
   for (const [n, length] of lengths.entries()) {
     expect(Buffer.compare(results[n] as Uint8Array, new Uint8Array(length).fill(length))).toBe(0);
   }
+});
+
+it('arguments that were moved to a thread which is busy get to one that is not', async () => {
+  const visits = new Visits();
+  await visits.open();
+  const cluster = scene.coordinator({ minWorkers: 1 }, { retries: 0 });
+  scene.spawn({ slots: 2 });
+  await cluster.ready();
+  for (let n = 0; n < 200; n += 1) await cluster.schedule('holdMaybe');
+  await cluster.join(); // it is known to be short
+  const bytes = new Uint8Array(100_000);
+  const names = ['a', 'b', 'c'];
+  for (const name of names) await cluster.schedule('holdMaybe', [visits.path, name, bytes]);
+  await visits.next('a');
+  (await visits.next('b')).pass();
+  (await visits.next('c')).pass(); // while the first is still busy
+  await visits.close();
+  await cluster.join().catch(() => {}); // the first was let go
+  expect(cluster.stats()).toMatchObject(undisturbed);
 });
 
 describe.runIf(isSoak)('what is longer than a message may be is refused', () => {
