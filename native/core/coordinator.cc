@@ -153,28 +153,29 @@ void Coordinator::AnswerStop(const StopRequest& winner) {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
+  WillAnswer(effects);
   if (!record_) {
     Decide(winner, effects);
   } else if (awaits_answer_ && record_->id != id) {
     Replace(winner, effects);
   }
-  Answered(effects);
+  awaits_answer_ = false;
 }
 
 void Coordinator::AnswerNone() {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
-  Answered(effects);
+  WillAnswer(effects);
+  awaits_answer_ = false;
 }
 
-void Coordinator::Answered(Effects& effects) {
+void Coordinator::WillAnswer(Effects& effects) {
   if (!awaits_answer_) return;
   for (Join* join : joins_) {
     effects.on_join_progress.emplace_back();
     effects.on_join_progress.back() = join->waiter_.lock();
   }
   effects.joins_changed = true;
-  awaits_answer_ = false;
 }
 
 void Coordinator::Replace(const StopRequest& winner, Effects& effects) {

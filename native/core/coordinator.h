@@ -211,7 +211,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
                const std::shared_ptr<const StopRecord>& record);
   std::shared_ptr<StopRecord> Inherited(const std::shared_ptr<const StopRecord>& record) const;
   void Swap(std::shared_ptr<const StopRecord> record) noexcept;
-  void Answered(Effects& effects);
+  void WillAnswer(Effects& effects);  // whoever joins will be told
   bool IsProvisional(const Join& join) const { return awaits_answer_ && join.stop_ != nullptr; }
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
   bool Keep(SuppressedError error);

@@ -171,6 +171,27 @@ TEST(OutOfMemoryTest, ASuppressedErrorIsKeptAndCountedOrNeither) {
       });
 }
 
+TEST(OutOfMemoryTest, AnAnswerIsTakenOrNot) {
+  std::unique_ptr<Audience> audience;
+  const StopRequest own = Failure("TypeError");
+  const StopRequest winner = Failure("RangeError");
+  FailEachAllocation(
+      [&] {
+        audience = std::make_unique<Audience>();
+        audience->coordinator->AwaitAnswer();
+        audience->coordinator->RequestStop(own);
+      },
+      [&] { audience->coordinator->AnswerStop(winner); },
+      [&](bool threw) {
+        const StopView view = audience->coordinator->View();
+        const double left = audience->coordinator->JoinRemainingMs(*audience->join, 0);
+        EXPECT_TRUE(audience->coordinator->ShouldStop());
+        EXPECT_EQ(view.record->error, threw ? own.error : winner.error);
+        EXPECT_EQ(view.suppressed_count, threw ? 0u : 1u);
+        EXPECT_EQ(left, threw ? std::numeric_limits<double>::infinity() : 0);
+      });
+}
+
 // Nobody can do anything about a thread whose end could not be noted.
 TEST(OutOfMemoryTest, TheEndOfAThreadNeedsNoMemory) {
   std::unique_ptr<Audience> audience;
