@@ -2,7 +2,7 @@
 // argv: same-thread | threads, how many rounds, for about how many ms at most.
 //
 // With threads there is a barrier before each round: the stop comes when all have begun
-// to wait, asynchronously or (as the kernel says: they are asleep) blocked.
+// to wait, asynchronously or blocked (as the kernel says: asleep on the same).
 import { readFileSync, readlinkSync } from 'node:fs';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
@@ -15,6 +15,7 @@ const WAITING = 1;
 const SEEN = 2;
 const LOST_MS = 30_000;
 const FEWEST_ROUNDS = 50; // however slow the machine is
+const CONDITION_VARIABLE_BYTES = 48n;
 
 /** All the ways to wait without blocking; each must see the stop. */
 function waits(coord, keeper) {
@@ -74,15 +75,23 @@ function arrive(words, index) {
   Atomics.notify(words, index);
 }
 
-/** Whether a thread has been asleep in between two looks: it has begun to wait. */
-function asleep(task) {
-  const look = () => {
-    const status = readFileSync(`${task}/status`, 'latin1');
-    const switches = /^voluntary_ctxt_switches:\t(\d+)$/m.exec(status)[1];
-    return /^State:\tS/m.test(status) ? switches : undefined;
-  };
-  const first = look();
-  return first !== undefined && first === look();
+/** What a thread sleeps on: the address that its system call waits at; undefined: it runs. */
+function sleepsOn(thread) {
+  const [, address] = readFileSync(`/proc/self/task/${thread}/syscall`, 'latin1').split(' ');
+  return address === undefined ? undefined : BigInt(address);
+}
+
+/** A thread may be asleep for other reasons, too (V8 compiles); not on the same as others. */
+function untilTheyWait(threads) {
+  for (;;) {
+    const addresses = threads.map(sleepsOn);
+    if (addresses.includes(undefined)) continue;
+    const [lowest, highest] = addresses.reduce(
+      ([low, high], address) => [address < low ? address : low, address > high ? address : high],
+      [addresses[0], addresses[0]],
+    );
+    if (highest - lowest < CONDITION_VARIABLE_BYTES) return;
+  }
 }
 
 function block() {
@@ -133,8 +142,7 @@ async function threads(rounds, ms) {
     const begun = waits(coord, keeper);
     if (!reaches(words, WAITING, round * WORKERS)) fail(round, 'a worker did not begin');
     const blocked = Array.from({ length: BLOCKING }, (_, i) => Atomics.load(words, 8 + i));
-    for (const thread of blocked) untilAsleep(thread);
-    untilAsleep(nativeThread(coord, name));
+    untilTheyWait([...blocked, nativeThread(coord, name)]);
     // In turn: by JavaScript, and by a native thread, one call right after the other.
     const requester = `requester ${round}`;
     const native = round % 2 === 0;
@@ -163,8 +171,4 @@ function nativeThread(coord, name) {
     const entry = coord.threads.find((thread) => thread.name === name);
     if (entry?.threadId !== undefined) return entry.threadId;
   }
-}
-
-function untilAsleep(thread) {
-  while (!asleep(`/proc/self/task/${thread}`));
 }
