@@ -451,8 +451,10 @@ export class Attachment {
             timer = new Timer(left, progress);
             return;
           }
+          const result = native.finishJoin(join);
+          if (result === null) return;
           end();
-          resolve(native.finishJoin(join));
+          resolve(result);
         };
         const onAbort = (): void => {
           end();

@@ -160,7 +160,8 @@ export interface NativeAttachment {
   beginJoin(tasks: number[]): number | null;
   joinRemainingMs(join: number, gracePeriodMs: number): number;
   joinHasEnded(join: number): boolean;
-  finishJoin(join: number): NativeJoinResult;
+  /** Null: not yet; there will be progress. */
+  finishJoin(join: number): NativeJoinResult | null;
   abandonJoin(join: number): void;
 
   /** Null: nested too deeply. */

@@ -195,7 +195,10 @@ export class ClosureRules {
   #isEcho(error: unknown): boolean {
     const record = this.#options.coordinator.stopRecord;
     if (record === undefined) return false;
-    return isAbort(error) || Object.is(error, record.error);
+    const isIt = (reported: unknown): boolean => Object.is(error, reported);
+    return (
+      isAbort(error) || isIt(record.error) || record.suppressed.some((each) => isIt(each.error))
+    );
   }
 }
 

@@ -337,6 +337,7 @@ Napi::Value Attachment::FinishJoin(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found == joins_.end()) return info.Env().Null();
   const core::JoinResult result = coordinator_->FinishJoin(*found->second);
+  if (!result.is_over) return info.Env().Null();
   joins_.erase(found);
   Napi::Object object = Napi::Object::New(info.Env());
   object.Set("stop", result.stop ? ToJs(info.Env(), *result.stop) : info.Env().Null());

@@ -13,8 +13,9 @@
 //  5. A stop callback is in callbacks_ exactly while it is kWaiting and no stop
 //     has taken it. Its function is called only by the thread that moved it to
 //     kRunning, with no lock held.
-//  6. While awaits_answer_, no join ends that has seen a stop. It falls once, and a
-//     record is replaced only as it falls: what a join has thrown stands.
+//  6. While a record is provisional (awaits_answer), no join ends that has seen it, here or
+//     below, where it was inherited. It ceases to be that once, and is replaced only then:
+//     what a join has thrown stands.
 //  7. observers_ holds whoever AddObserver added and RemoveObserver has not yet
 //     removed; mirrors of others are never written.
 //
@@ -120,9 +121,11 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   if (joined_ && failed && request.has_caller) return StopOutcome::kRefused;
   if (IsEcho(request) || (record_ && IsReported(request))) return StopOutcome::kEcho;
   if (record_ && !request.error) return StopOutcome::kAlreadyStopped;
-  if (record_ || (joined_ && failed)) return Suppress(request, effects);
+  const bool is_relayed = !request.record_id.empty();
+  if (record_ || (joined_ && failed && !is_relayed)) return Suppress(request, effects);
 
   const auto record = RecordOf(request);
+  record->awaits_answer = awaits_answer_;
   record->generation = generation_ + 1;
   record->requested_at = Clock::now();
   effects.WillComplete({record, &record->own_origin}, request);
@@ -155,27 +158,43 @@ void Coordinator::AnswerStop(const StopRequest& winner) {
   const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
   WillAnswer(effects);
   if (!record_) {
-    Decide(winner, effects);
+    const bool awaited = std::exchange(awaits_answer_, false);
+    try {
+      Decide(winner, effects);
+    } catch (...) {
+      awaits_answer_ = awaited;
+      throw;
+    }
   } else if (awaits_answer_ && record_->id != id) {
     Replace(winner, effects);
   }
+  Answered();
+}
+
+void Coordinator::Answered() noexcept {
   awaits_answer_ = false;
+  if (record_) record_->awaits_answer = false;
 }
 
 void Coordinator::AnswerNone() {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   WillAnswer(effects);
-  awaits_answer_ = false;
+  Answered();
 }
 
 void Coordinator::WillAnswer(Effects& effects) {
-  if (!awaits_answer_) return;
   for (Join* join : joins_) {
     effects.on_join_progress.emplace_back();
     effects.on_join_progress.back() = join->waiter_.lock();
   }
-  effects.joins_changed = true;
+  Stopped& told = effects.descendants.emplace_back();
+  told.coordinator = weak_from_this().lock();
+  told.waiters = 1;  // blocking joins, if there are any
+  for (Coordinator* child : children_) {
+    const std::lock_guard<std::mutex> lock(child->mutex_);
+    if (child->record_ && child->record_->inherited_from) child->WillAnswer(effects);
+  }
 }
 
 void Coordinator::Replace(const StopRequest& winner, Effects& effects) {
@@ -184,18 +203,20 @@ void Coordinator::Replace(const StopRequest& winner, Effects& effects) {
   record->generation = old->generation;
   record->requested_at = old->requested_at;
   effects.WillComplete({record, &record->own_origin}, winner);
-  suppressed_.reserve(suppressed_.size() + 1);
+  suppressed_.reserve(suppressed_.size() + 2);
   std::string old_id = old->id;
   for (Coordinator* child : children_) {
     const std::lock_guard<std::mutex> lock(child->mutex_);
     child->Inherit(old, record);
   }
-  Swap(record);
-  replaced_id_ = std::move(old_id);
+  Swap(record, std::move(old_id));
+  old->awaits_answer = false;
   if (old->error) Keep({old->error, {old, &old->own_origin}});
+  // As in Decide: a join throws the other.
+  if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
-void Coordinator::Swap(std::shared_ptr<const StopRecord> record) noexcept {
+void Coordinator::Swap(std::shared_ptr<const StopRecord> record, std::string old_id) noexcept {
   for (const auto& observer : observers_) {
     if (observer->unseen_ == record_) observer->unseen_ = record;
   }
@@ -203,6 +224,7 @@ void Coordinator::Swap(std::shared_ptr<const StopRecord> record) noexcept {
     if (join->stop_ == record_) join->stop_ = record;
   }
   record_ = std::move(record);
+  replaced_id_ = std::move(old_id);
 }
 
 std::shared_ptr<StopRecord> Coordinator::NewRecord() {
@@ -266,7 +288,10 @@ void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
   if (!record_ || record_->inherited_from != old) return;
   auto inherited = Inherited(record);
   inherited->generation = record_->generation;
-  Swap(std::move(inherited));
+  suppressed_.reserve(suppressed_.size() + 1);
+  std::string old_id = old->id;
+  Swap(std::move(inherited), std::move(old_id));
+  if (old->error) Keep({old->error, {old, &old->own_origin}});
 }
 
 std::shared_ptr<StopRecord> Coordinator::Inherited(
@@ -346,7 +371,8 @@ Status Coordinator::ClearStop() {
   }
   if (record_) {
     past_ids_.push_back(record_->id);
-    if (past_ids_.size() > kMaxPastIds) past_ids_.pop_front();
+    if (!replaced_id_.empty()) past_ids_.push_back(replaced_id_);
+    while (past_ids_.size() > kMaxPastIds) past_ids_.pop_front();
   }
   joined_ = false;
   record_ = nullptr;

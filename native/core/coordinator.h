@@ -72,6 +72,7 @@ struct JoinCaller {
 };
 
 struct JoinResult {
+  bool is_over = true;                       // false: it came upon a provisional record
   std::shared_ptr<const StopRecord> stop;    // the first stop that it saw, or null
   std::shared_ptr<const StopRecord> record;  // the one that stands now, or null
   std::shared_ptr<const ErrorRecord> error;  // to be thrown, or null
@@ -110,10 +111,10 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   // Until AnswerStop or AnswerNone a record is provisional, and joins that saw the stop do
   // not end, whatever their grace period.
   void AwaitAnswer();
-  // The arbiter's answer. Where no stop was requested, this is one; else `winner` (told by
-  // its id) takes the record's place, in the children that inherited it as well, and the
-  // error that was there is suppressed. The stop itself, its generation, and who was told of
-  // it stay as they are: nobody sees the flag fall.
+  // The arbiter's answer. Where no stop was requested, this is one, also after a join; else
+  // `winner` (told by its id) takes the record's place, in the children that inherited it as
+  // well, and the error that was there is suppressed. The stop itself, its generation, and who
+  // was told of it stay as they are: nobody sees the flag fall.
   void AnswerStop(const StopRequest& winner);
   // There will be no answer: what stands is the record.
   void AnswerNone();
@@ -163,8 +164,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   double JoinRemainingMs(const Join& join, double grace_period_ms) const;
   // Whether all threads have ended that it waits for.
   bool JoinHasEnded(const Join& join) const;
-  // Marks the coordinator joined and forgets the joined threads. If it throws, the
-  // join is still in progress.
+  // Marks the coordinator joined and forgets the joined threads. If it throws, or is not
+  // over yet, the join is still in progress.
   JoinResult FinishJoin(Join& join);
   void AbandonJoin(Join& join);
   // All three in one. Blocks. kOk, kStoppedByError, kStragglers, kSelfJoin.
@@ -210,9 +211,10 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   void Inherit(const std::shared_ptr<const StopRecord>& old,
                const std::shared_ptr<const StopRecord>& record);
   std::shared_ptr<StopRecord> Inherited(const std::shared_ptr<const StopRecord>& record) const;
-  void Swap(std::shared_ptr<const StopRecord> record) noexcept;
-  void WillAnswer(Effects& effects);  // whoever joins will be told
-  bool IsProvisional(const Join& join) const { return awaits_answer_ && join.stop_ != nullptr; }
+  void Swap(std::shared_ptr<const StopRecord> record, std::string old_id) noexcept;
+  // Whoever joins will be told, here and below, where the record was inherited.
+  void WillAnswer(Effects& effects);
+  void Answered() noexcept;
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
   bool Keep(SuppressedError error);
   void Update(Mirror& mirror) const;
@@ -224,6 +226,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   void Begin(ThreadRegistry::Entry& entry);
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
   void Detach(Join& join);
+  void AwaitJoin(Join& join, double grace_period_ms);  // takes the mutex itself
 
   const std::uint64_t id_;
   const Options options_;

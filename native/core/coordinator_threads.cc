@@ -151,7 +151,7 @@ std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
 
 double Coordinator::JoinRemainingMs(const Join& join, double grace_period_ms) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (IsProvisional(join)) return std::numeric_limits<double>::infinity();
+  if (join.stop_ && join.stop_->IsProvisional()) return std::numeric_limits<double>::infinity();
   if (join.alive_ == 0) return 0;
   if (!join.stop_) return std::numeric_limits<double>::infinity();
   const Clock::time_point from = std::max(join.began_, join.stop_->requested_at);
@@ -167,6 +167,10 @@ JoinResult Coordinator::FinishJoin(Join& join) {
   const std::lock_guard<std::mutex> lock(mutex_);
   JoinResult result;
   if (!join.in_progress_) return result;
+  if (join.stop_ && join.stop_->IsProvisional()) {  // it came since the caller looked
+    result.is_over = false;
+    return result;
+  }
   result.stop = join.stop_;
   for (const auto& entry : join.snapshot_) {
     if (entry->info.alive) result.stragglers.push_back(entry->info);
@@ -190,29 +194,32 @@ void Coordinator::Detach(Join& join) {
   for (const auto& entry : join.snapshot_) threads_.Unlist(*entry, &join);
 }
 
+void Coordinator::AwaitJoin(Join& join, double grace_period_ms) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  ++waiters_;
+  join_changed_.wait(lock, [&] { return join.alive_ == 0 || join.stop_ != nullptr; });
+  --waiters_;
+  if (!join.stop_) return;
+  const Clock::time_point from = std::max(join.began_, join.stop_->requested_at);
+  Deadline::After(grace_period_ms, from).Wait(join_changed_, lock, [&] {
+    return join.alive_ == 0;
+  });
+  join_changed_.wait(lock, [&] { return !join.stop_->IsProvisional(); });
+}
+
 Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_threads) {
   const std::shared_ptr<Join> join = BeginJoin({});
   if (!join) return Status::kSelfJoin;
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    ++waiters_;
-    join_changed_.wait(lock, [&] { return join->alive_ == 0 || join->stop_ != nullptr; });
-    --waiters_;
-    if (join->stop_) {
-      const Clock::time_point from = std::max(join->began_, join->stop_->requested_at);
-      Deadline::After(grace_period_ms, from).Wait(join_changed_, lock, [&] {
-        return join->alive_ == 0;
-      });
-    }
-    join_changed_.wait(lock, [&] { return !IsProvisional(*join); });
-  }
   JoinResult result;
-  try {
-    result = FinishJoin(*join);
-  } catch (...) {
-    AbandonJoin(*join);
-    throw;
-  }
+  do {
+    AwaitJoin(*join, grace_period_ms);
+    try {
+      result = FinishJoin(*join);
+    } catch (...) {
+      AbandonJoin(*join);
+      throw;
+    }
+  } while (!result.is_over);
   if (result.error) return Status::kStoppedByError;
   if (!result.stragglers.empty() && !ignore_live_threads) return Status::kStragglers;
   return Status::kOk;

@@ -2,6 +2,7 @@
 #ifndef ALLSTOP_CORE_STOP_RECORD_H_
 #define ALLSTOP_CORE_STOP_RECORD_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,8 +16,9 @@ namespace allstop::core {
 
 enum class StopKind : std::uint8_t { kPlain = 0, kClean = 1, kError = 2 };
 
-// One stop. Immutable (but for the origin, which completes itself) and shared, so
-// that a wait which began before the stop was cleared can still say what it saw.
+// One stop. Immutable (but for the origin, which completes itself, and for whether it is
+// provisional) and shared, so that a wait which began before the stop was cleared can still
+// say what it saw.
 struct StopRecord {
   std::string id;                // the error's id if there is one, else the request's, or fresh
   std::uint64_t generation = 0;  // which stop of its coordinator it is, from 1
@@ -25,7 +27,13 @@ struct StopRecord {
   Clock::time_point requested_at = {};               // for the grace period
   std::shared_ptr<const StopRecord> inherited_from;  // the ancestor's record, or null
   Origin own_origin;                                 // if it is null
+  // Until an arbiter has answered. Written under the mutex of the coordinator that it was
+  // requested of, read under those of its descendants as well.
+  mutable std::atomic<bool> awaits_answer{false};
 
+  bool IsProvisional() const {
+    return (inherited_from ? *inherited_from : *this).awaits_answer.load();
+  }
   // Who made it, as this coordinator sees it. Waits as Origin::Get does.
   Requester requester() const;
 };
@@ -52,7 +60,8 @@ struct StopRequest {
   // Those of them that came through an AbortError. They are echoes of earlier,
   // cleared stops, too: a task that unwinds late must not stop a new life.
   std::vector<std::string> abort_echo_ids;
-  // The id that the record has in another process; empty: it is made here.
+  // The id that the record has in another process, which is stopped; so this one is to be,
+  // whatever has been joined here. Empty: it is made here.
   std::string record_id;
   // Whether somebody can be thrown at. False for links and registered threads.
   bool has_caller = true;

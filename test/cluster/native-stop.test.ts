@@ -51,6 +51,19 @@ describe('a native thread', () => {
   );
 });
 
+it.each(['thread', 'process'] as const)(
+  'what a function throws because of a stop of its worker (%s) is no failure of its own',
+  async (isolation) => {
+    const cluster = start(isolation);
+    const value = await cluster.schedule('stopNativelyAndThrow', ['from a worker']);
+    const cancelled = { code: 'ERR_ALLSTOP_CANCELLED', cause: { message: 'from a worker' } };
+    await expect(value.fetch()).rejects.toMatchObject(cancelled);
+    expect(value.state).toBe('cancelled');
+    await expect(cluster.join()).rejects.toMatchObject(cancelled);
+    await cluster.close();
+  },
+);
+
 it('nobody takes the place of a worker that is ended because of a stop', async () => {
   const cluster = start('thread');
   await cluster.ready();

@@ -115,4 +115,24 @@ describe.each(kinds.filter(({ isThread }) => !isThread))('workers as $name', (ki
     expect(told).toEqual([known, known]);
     expect(suppressed).toMatchObject([{ error: { message: winner === 'a' ? 'b' : 'a' } }]);
   });
+
+  it('a stop of a worker is one also after a join of the coordinator', async () => {
+    const cluster = start();
+    await cluster.coordinator.join();
+    await cluster.schedule('stop', ['enough']);
+    await cluster.coordinator.waitForStop();
+    expect(cluster.coordinator.stopRecord).toMatchObject({
+      error: { message: 'enough' },
+      suppressedCount: 0,
+    });
+    await expect(cluster.coordinator.join()).rejects.toThrow('enough');
+  });
+
+  it('a stop of the program is one also after a join in a worker', async () => {
+    const cluster = start();
+    await cluster.schedule('joinAndWait', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    cluster.coordinator.requestStop(new RangeError('enough'));
+    expect(await visit.told()).toBe('true: enough');
+  });
 });

@@ -163,6 +163,77 @@ TEST(AnswerTest, WithoutOneWhatStandsIsTheRecord) {
   EXPECT_EQ(coordinator->View().record, record);
 }
 
+TEST(AnswerTest, AStopOfAnotherProcessIsOneAlsoAfterAJoin) {
+  const auto arbiter = MakeCoordinator();
+  const auto other = MakeProvisional();
+  for (const auto& each : {arbiter, other}) EXPECT_EQ(each->BlockingJoin(0, false), Status::kOk);
+  StopRequest relayed = Failure();
+  relayed.record_id = relayed.error->fields().id;
+  relayed.has_caller = false;
+  EXPECT_EQ(arbiter->RequestStop(relayed), StopOutcome::kStopped);
+  other->AnswerStop(relayed);
+  for (const auto& each : {arbiter, other}) {
+    EXPECT_TRUE(each->ShouldStop());
+    EXPECT_EQ(each->BlockingJoin(0, false), Status::kStoppedByError);
+  }
+}
+
+TEST(AnswerTest, AJoinThatComesUponAProvisionalRecordIsNotOver) {
+  const auto coordinator = MakeProvisional();
+  const auto join = coordinator->BeginJoin({});
+  EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), 0);
+  coordinator->RequestStop(Failure());  // since it looked
+  EXPECT_FALSE(coordinator->FinishJoin(*join).is_over);
+  EXPECT_FALSE(coordinator->joined());
+  const StopRequest winner = Failure("RangeError");
+  coordinator->AnswerStop(winner);
+  const JoinResult result = coordinator->FinishJoin(*join);
+  EXPECT_TRUE(result.is_over);
+  EXPECT_EQ(result.error, winner.error);
+}
+
+TEST(AnswerTest, AReportedErrorIsSuppressedAsInAnyOtherStop) {
+  const auto coordinator = MakeProvisional();
+  const StopRequest reported = Failure("EvalError");
+  coordinator->Report(reported);
+  coordinator->RequestStop(Plain());
+  coordinator->AnswerStop(Failure("RangeError"));
+  ASSERT_EQ(coordinator->View().suppressed.size(), 1u);
+  EXPECT_EQ(coordinator->View().suppressed[0].error, reported.error);
+}
+
+TEST(AnswerTest, JoinsOfChildrenWaitForItToo) {
+  const auto parent = MakeProvisional();
+  const auto child = parent->CreateChild(test::Named("child"));
+  const auto grandchild = child->CreateChild(test::Named("grandchild"));
+  const StopRequest loser = Failure("TypeError");
+  parent->RequestStop(loser);
+  const auto observer = std::make_shared<Counter>();
+  child->AddObserver(observer, nullptr);
+  const auto join = child->BeginJoin({}, observer);
+  EXPECT_EQ(child->JoinRemainingMs(*join, 0), kForever);
+  Status status = Status::kOk;
+  test::Gate joining;
+  std::thread joiner([&] {
+    joining.Open();
+    status = grandchild->BlockingJoin(0, false);
+  });
+  joining.Wait();
+  const StopRequest winner = Failure("RangeError");
+  parent->AnswerStop(winner);
+  joiner.join();
+  EXPECT_EQ(status, Status::kStoppedByError);
+  EXPECT_EQ(observer->progress, 1);
+  EXPECT_EQ(child->JoinRemainingMs(*join, 0), 0);
+  EXPECT_EQ(child->FinishJoin(*join).error, winner.error);
+  for (const auto& each : {child, grandchild}) {
+    ASSERT_EQ(each->View().suppressed.size(), 1u);
+    EXPECT_EQ(each->View().suppressed[0].error, loser.error);
+    EXPECT_EQ(each->RequestStop(loser), StopOutcome::kEcho);
+  }
+  child->RemoveObserver(*observer);
+}
+
 TEST(AnswerTest, ChildrenThatInheritedTheRecordInheritTheWinners) {
   const auto parent = MakeProvisional();
   const auto own = parent->CreateChild(test::Named("own"));

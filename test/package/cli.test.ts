@@ -116,7 +116,6 @@ describe('allstop worker', () => {
     [[...module, ...others, '--task', '-1'], "'--task"],
     [[...module, ...others, '--task', '1.5'], '--task has to be an integer from 0'],
     [[...module, ...others, '--spec', spec, '--task', '1'], `There is no worker:1 in ${spec}`],
-    [[...module, ...others, '--spec', spec, '--job', 'ps'], `There is no ps in ${spec}`],
   ])('refuses %j with exit code 2', (args, why) => {
     const { status, stdout, stderr } = allstop('worker', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

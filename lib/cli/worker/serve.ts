@@ -43,10 +43,10 @@ function specOf({ spec: path }: Options, job: string, task: number | undefined) 
   } catch (error) {
     throw new CommandError(`${path} is no ClusterSpec: ${(error as Error).message}`);
   }
-  const isThere =
-    spec.jobs.includes(job) && (task === undefined || spec.taskIndices(job).includes(task));
-  if (isThere) return spec;
-  throw new UsageError(`There is no ${job}${task === undefined ? '' : `:${task}`} in ${path}`);
+  // Into a job that it does not name anybody may come.
+  if (task === undefined || !spec.jobs.includes(job)) return spec;
+  if (spec.taskIndices(job).includes(task)) return spec;
+  throw new UsageError(`There is no ${job}:${task} in ${path}`);
 }
 
 function describe(event: NodeEvent): string {

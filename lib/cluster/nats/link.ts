@@ -50,7 +50,10 @@ export type LinkOptions = {
   /** Puts a frame on its way; false: there is no connection. */
   send(frame: Uint8Array): boolean;
   onMessage(message: Buffer): void;
-  /** The other end has what we have not sent: somebody has spoken in our place. */
+  /**
+   * The other end has what we have not sent, or sends what it never would: somebody has
+   * spoken in our place, or in its. The link is of no use any more.
+   */
   onImpostor(): void;
 };
 
@@ -180,11 +183,16 @@ export class Link {
     }
     this.#parts.push(part);
     this.#partsBytes += part.length;
-    if (hasMore && this.#partsBytes < LONGEST_MESSAGE_BYTES) return;
+    if (this.#partsBytes > LONGEST_MESSAGE_BYTES) {
+      this.#parts = [];
+      this.#options.onImpostor();
+      return;
+    }
+    if (hasMore) return;
     const message = Buffer.concat(this.#parts);
     this.#parts = [];
     this.#partsBytes = 0;
-    if (!hasMore) this.#options.onMessage(message);
+    this.#options.onMessage(message);
   }
 
   /** One that we have: our word of it was lost. One that is too early: something was. */

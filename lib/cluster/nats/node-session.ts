@@ -40,6 +40,9 @@ import {
   unpackToNode,
 } from './wire.ts';
 
+/** A coordinator that has heard a broadcast has said so by then. */
+const UNHEARD_MS = 1_000;
+
 export type NodeSessionOptions = {
   module: URL;
   job: 'worker' | 'ps';
@@ -86,6 +89,8 @@ export class NodeSession implements StrategyHost {
   readonly #late: LateErrors;
   /** Until our record stands. */
   #unanswered: Timer | undefined;
+  /** Until we tell the coordinator of another's stop. */
+  #unheard: Timer | undefined;
   #isOver = false;
   /** No thread will live here. */
   hasFailed = false;
@@ -140,6 +145,8 @@ export class NodeSession implements StrategyHost {
     this.#isStopTold = true;
     this.#late.skip(stop);
     applyStop(this.coordinator, stop);
+    // Who has stopped the run may be gone, and the coordinator have heard nothing.
+    this.#unheard = new Timer(UNHEARD_MS, () => this.#post(['stop', stop]));
   }
 
   /** Ends the threads. Resolves when they have ended, or cannot be ended. */
@@ -147,7 +154,7 @@ export class NodeSession implements StrategyHost {
     if (this.#isOver) return;
     this.#isOver = true;
     this.link.close();
-    this.#unanswered?.clear();
+    this.#onAnswered();
     answerNone(this.coordinator); // who joins would wait for ever
     await this.#pool?.close();
     this.coordinator.requestStop();
@@ -186,8 +193,8 @@ export class NodeSession implements StrategyHost {
     }
     const id = this.#forget(closure);
     if (id === undefined) return;
+    this.#tellStops();
     this.#results.push(id, ...result, microseconds);
-    this.#tellLate();
     this.#resultsBytes += result[1].byteLength;
     if (this.#resultsBytes > LONG_BYTES) this.#flush();
     else if (!this.#isFlushDue) {
@@ -259,13 +266,11 @@ export class NodeSession implements StrategyHost {
         // A thread may have been quicker, and its news be on its way.
         if (this.coordinator.shouldStop()) this.#onStop();
         this.#isStopTold = true;
-        this.#isAnswered = true;
-        this.#unanswered?.clear();
-        this.#unheardStop = undefined;
         answerStop(this.coordinator, message[1]);
+        this.#onAnswered();
         return;
       case 'end':
-        this.#tellLate();
+        this.#tellStops();
         this.#options.onEnd();
     }
   }
@@ -338,10 +343,18 @@ export class NodeSession implements StrategyHost {
     this.#post(['stop', stop]);
   }
 
-  /** Errors that came after the stop. */
-  #tellLate(): void {
+  /** Before what functions come to because of them: a stop, and errors that came after it. */
+  #tellStops(): void {
     if (!this.coordinator.shouldStop()) return;
+    this.#onStop();
     for (const late of this.#late.take()) this.#post(['stop', this.#here(late)]);
+  }
+
+  #onAnswered(): void {
+    this.#isAnswered = true;
+    this.#unanswered?.clear();
+    this.#unheard?.clear();
+    this.#unheardStop = undefined;
   }
 
   #here(stop: StopMessage): StopMessage {

@@ -171,18 +171,20 @@ export class Tenure {
   async #hold(nats: NatsConnection): Promise<void> {
     if (this.#isHolding) return;
     this.#isHolding = true;
+    const heard = this.#heard;
     try {
       const before = this.token;
-      const token = await this.#fence.hold(nats, this.#heard, () => this.#isRivalled());
+      const token = await this.#fence.hold(nats, heard, () => this.#isRivalled());
       const isKnown = this.#state.phase === 'ready' && token === before;
       if (!this.#isOver && this.nats === nats && !isKnown) this.#onHeld(nats);
     } catch (error) {
       if (!this.#isOver) this.#onNotHeld(nats, error);
     } finally {
       this.#isHolding = false;
-      // Another connection has come meanwhile.
+      // Another connection has come meanwhile, or the word of a newer run.
       const { nats: now } = this;
-      if (now !== undefined && now !== nats && !this.#isOver) void this.#hold(now);
+      const isOther = now !== nats || this.#heard > heard;
+      if (now !== undefined && isOther && !this.#isOver) void this.#hold(now);
     }
   }
 

@@ -153,7 +153,7 @@ const isMaybe = (is: (value: unknown) => boolean, value: unknown): boolean =>
 /** No list of ours is longer. One with holes costs its sender nothing, whatever its length. */
 const LONGEST_LIST = 100_000;
 const isListOf = (is: (value: unknown) => boolean, value: unknown): value is unknown[] =>
-  Array.isArray(value) && value.length <= LONGEST_LIST && value.every(is);
+  Array.isArray(value) && value.length <= LONGEST_LIST && Array.from(value).every(is);
 
 function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boolean): boolean {
   if (values.length === 0 || values.length % size !== 0) return false;

@@ -35,10 +35,12 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   const coordinator = ownCoordinator(settings);
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {
+    // What a function comes to because of a stop is understood by who knows of that.
+    if (coordinator.shouldStop()) {
+      tellStop();
+      for (const error of late.take()) send([FROM_WORKER.stop, error]);
+    }
     send(message);
-    if (!coordinator.shouldStop()) return;
-    tellStop();
-    for (const error of late.take()) send([FROM_WORKER.stop, error]);
   };
   const runner = new Runner({ post }, coordinator, settings);
   // Ctrl-C in a terminal reaches the whole group: what becomes of us is the parent's affair.

@@ -367,6 +367,30 @@ describe('a stop', () => {
     await knows(watching, ({ error }) => error === 'enough');
   });
 
+  it('by a worker that dies, while the coordinator is cut off, is told by the others', async () => {
+    scene = await NatsScene.open();
+    const proxy = await scene.proxy();
+    const cluster = scene.coordinator({ minWorkers: 2, servers: proxy.address });
+    const workers = ['w0', 'w1'].map((name, task) => spawnWatched(name, { task }));
+    const watching = [await visits.next('w0'), await visits.next('w1')];
+    await cluster.ready();
+    await cluster.schedule('holdAndStop', [visits.path, 'a', 'enough']);
+    const visit = await visits.next('a');
+    proxy.swallow();
+    visit.pass();
+    const is = ({ error }: Known): boolean => error === 'enough';
+    const [known] = await Promise.all(watching.map((each) => knows(each, is)));
+    const { worker = '' } = known?.requester ?? {};
+    await workers[Number(worker.split(':')[1])]?.kill();
+    proxy.restore();
+    await cluster.coordinator.waitForStop();
+    expect(cluster.coordinator.stopRecord).toMatchObject({
+      id: known?.id,
+      error: { message: 'enough' },
+      requester: { worker },
+    });
+  });
+
   it('by a worker that was given up meanwhile is heard when it is back', async () => {
     scene = await NatsScene.open();
     const proxy = await scene.proxy();

@@ -82,9 +82,9 @@ function sleepsOn(thread) {
 }
 
 /** A thread may be asleep for other reasons, too (V8 compiles); not on the same as others. */
-function untilTheyWait(threads) {
+function untilTheyWait(waiting) {
   for (;;) {
-    const addresses = threads.map(sleepsOn);
+    const addresses = waiting.map(sleepsOn);
     if (addresses.includes(undefined)) continue;
     const [lowest, highest] = addresses.reduce(
       ([low, high], address) => [address < low ? address : low, address > high ? address : high],
