@@ -226,10 +226,12 @@ TEST(AnswerTest, JoinsOfChildrenWaitForItToo) {
   EXPECT_EQ(observer->progress, 1);
   EXPECT_EQ(child->JoinRemainingMs(*join, 0), 0);
   EXPECT_EQ(child->FinishJoin(*join).error, winner.error);
+  StopRequest again = loser;
+  again.has_caller = false;  // who has one gets it back, after a join
   for (const auto& each : {child, grandchild}) {
     ASSERT_EQ(each->View().suppressed.size(), 1u);
     EXPECT_EQ(each->View().suppressed[0].error, loser.error);
-    EXPECT_EQ(each->RequestStop(loser), StopOutcome::kEcho);
+    EXPECT_EQ(each->RequestStop(again), StopOutcome::kEcho);
   }
   child->RemoveObserver(*observer);
 }
