@@ -276,8 +276,7 @@ export class NatsEngine implements Engine {
     listen(subjects.stop(this.#run), ({ data }) => {
       const stop = unpackStop(data);
       if (stop === undefined) this.#drop('a stop');
-      // Once is enough: its error would be among the suppressed twice.
-      else if (this.#stops.stop === undefined) this.#stops.heard(stop);
+      else this.#stops.heard(stop);
     });
     listen(subjects.who, (message) => this.#onWho(message));
     listen(subjects.report, (message) => {

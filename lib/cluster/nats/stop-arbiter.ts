@@ -24,6 +24,8 @@ export class StopArbiter {
   readonly #listener: StopListener;
   /** A node has asked for it, and told everybody. */
   #isKnown = false;
+  /** Several may tell of the same. */
+  readonly #heard = new Set<string>();
   /** What follows the broadcast; undefined: there is none to give way to. */
   #following: (() => void)[] | undefined;
   #quiet: Timer | undefined;
@@ -42,9 +44,11 @@ export class StopArbiter {
     return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
   }
 
-  /** A node has asked for it; it may have been heard before. */
+  /** A node has asked for it, or knows who has; it may have been heard before. */
   heard(stop: StopMessage): void {
     const { stop: known } = this;
+    if (this.#heard.has(stop.id)) return;
+    this.#heard.add(stop.id);
     if (known === undefined) {
       this.#isKnown = true;
       applyStop(this.#coordinator, stop);
