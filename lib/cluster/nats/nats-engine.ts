@@ -61,6 +61,7 @@ const UNHEARD_MS = 2_000;
 /** Tasks, and nodes turned away. A report is a message, which the server limits. */
 const MAX_TOLD = 1_000;
 const END_IT = 'look at that process; end it, and start the worker again';
+const START_AGAIN = 'start the worker again';
 
 export class NatsEngine implements Engine {
   readonly #host: StrategyHost;
@@ -106,7 +107,8 @@ export class NatsEngine implements Engine {
       onAnswer: (session, answer) => this.#onProbeAnswer(session, answer),
       onMalformed: () => this.#drop('an answer'),
       onSilent: (session, forMs) => this.#onSilent(session, forMs),
-      onLost: (session, how) => this.#lose(session, how),
+      onLost: (session, how, mayLive) =>
+        this.#lose(session, how, { remedy: mayLive ? END_IT : START_AGAIN }),
       onRound: () => {
         if (this.#turnedAway.expire()) this.#host.changed();
       },
@@ -505,7 +507,7 @@ export class NatsEngine implements Engine {
     session.status = { ...session.status, capacity: 0 };
     const phase = task.phase === 'import-failed' ? task.phase : 'failed';
     task.enter(phase, messageOf(error), 'correct it, and start the worker again');
-    this.#lose(session, 'has failed', error);
+    this.#lose(session, 'has failed', { cause: error });
     this.#failures += 1;
     const workers = this.#tasks.all.filter(({ job }) => job === 'worker');
     // Where nobody has come yet somebody better may; unless as many have failed as there are places.
@@ -516,7 +518,11 @@ export class NatsEngine implements Engine {
   }
 
   /** `how`: "has ended". */
-  #lose(session: Session, how: string, cause?: unknown): void {
+  #lose(
+    session: Session,
+    how: string,
+    { cause, remedy = START_AGAIN }: { cause?: unknown; remedy?: string } = {},
+  ): void {
     if (!this.#sessions.delete(session.id)) return;
     const { info, task: index } = session;
     this.#byNode.delete(info.node);
@@ -533,7 +539,7 @@ export class NatsEngine implements Engine {
     task.completed += session.completed;
     task.restarts += session.status.restarts + 1;
     if (cause === undefined) {
-      task.enter('lost', error.message, task.phase === SILENT ? END_IT : 'start the worker again');
+      task.enter('lost', error.message, remedy);
     }
     // It may be alive, and is to know.
     this.#publish(this.#subjects.down(session.id), Buffer.alloc(0));

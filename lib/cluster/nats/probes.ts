@@ -27,7 +27,8 @@ export interface ProbesListener {
   onMalformed(): void;
   /** It has not answered for so long. */
   onSilent(session: Session, forMs: number): void;
-  onLost(session: Session, how: string): void;
+  /** `mayLive`: it is only silent. */
+  onLost(session: Session, how: string, mayLive: boolean): void;
   onRound(): void;
 }
 
@@ -106,7 +107,7 @@ export class Probes {
       session.absentSince ??= now;
       const mayRejoin = session.heardAt < this.#upSince && now - this.#upSince < REJOIN_MS;
       if (mayRejoin || now - session.absentSince < ABSENT_MS) return;
-      this.#listener.onLost(session, 'is gone');
+      this.#listener.onLost(session, 'is gone', false);
       return;
     }
     session.missed += 1;
@@ -115,7 +116,7 @@ export class Probes {
       return;
     }
     const why = 'does not answer: it hangs, is stopped, or its network is cut';
-    this.#listener.onLost(session, why);
+    this.#listener.onLost(session, why, true);
   }
 }
 
