@@ -158,13 +158,8 @@ void Coordinator::AnswerStop(const StopRequest& winner) {
   const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
   WillAnswer(effects);
   if (!record_) {
-    const bool awaited = std::exchange(awaits_answer_, false);
-    try {
-      Decide(winner, effects);
-    } catch (...) {
-      awaits_answer_ = awaited;
-      throw;
-    }
+    awaits_answer_ = false;  // first: whom it wakes is not to wait for an answer that is here
+    Decide(winner, effects);
   } else if (awaits_answer_ && record_->id != id) {
     Replace(winner, effects);
   }
@@ -204,19 +199,19 @@ void Coordinator::Replace(const StopRequest& winner, Effects& effects) {
   record->requested_at = old->requested_at;
   effects.WillComplete({record, &record->own_origin}, winner);
   suppressed_.reserve(suppressed_.size() + 2);
-  std::string old_id = old->id;
   for (Coordinator* child : children_) {
     const std::lock_guard<std::mutex> lock(child->mutex_);
     child->Inherit(old, record);
   }
-  Swap(record, std::move(old_id));
-  old->awaits_answer = false;
-  if (old->error) Keep({old->error, {old, &old->own_origin}});
+  Swap(record, old);
   // As in Decide: a join throws the other.
   if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
-void Coordinator::Swap(std::shared_ptr<const StopRecord> record, std::string old_id) noexcept {
+void Coordinator::Swap(std::shared_ptr<const StopRecord> record,
+                       const std::shared_ptr<const StopRecord>& old) {
+  suppressed_.reserve(suppressed_.size() + 1);  // all the memory that it takes, or it has not begun
+  replaced_id_ = old->id;
   for (const auto& observer : observers_) {
     if (observer->unseen_ == record_) observer->unseen_ = record;
   }
@@ -224,7 +219,7 @@ void Coordinator::Swap(std::shared_ptr<const StopRecord> record, std::string old
     if (join->stop_ == record_) join->stop_ = record;
   }
   record_ = std::move(record);
-  replaced_id_ = std::move(old_id);
+  if (old->error) Keep({old->error, {old, &old->own_origin}});
 }
 
 std::shared_ptr<StopRecord> Coordinator::NewRecord() {
@@ -288,10 +283,7 @@ void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
   if (!record_ || record_->inherited_from != old) return;
   auto inherited = Inherited(record);
   inherited->generation = record_->generation;
-  suppressed_.reserve(suppressed_.size() + 1);
-  std::string old_id = old->id;
-  Swap(std::move(inherited), std::move(old_id));
-  if (old->error) Keep({old->error, {old, &old->own_origin}});
+  Swap(std::move(inherited), old);
 }
 
 std::shared_ptr<StopRecord> Coordinator::Inherited(

@@ -211,7 +211,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   void Inherit(const std::shared_ptr<const StopRecord>& old,
                const std::shared_ptr<const StopRecord>& record);
   std::shared_ptr<StopRecord> Inherited(const std::shared_ptr<const StopRecord>& record) const;
-  void Swap(std::shared_ptr<const StopRecord> record, std::string old_id) noexcept;
+  // Puts it in the place of the one that was `old`, or inherited from it.
+  void Swap(std::shared_ptr<const StopRecord> record, const std::shared_ptr<const StopRecord>& old);
   // Whoever joins will be told, here and below, where the record was inherited.
   void WillAnswer(Effects& effects);
   void Answered() noexcept;

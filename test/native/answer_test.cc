@@ -1,11 +1,13 @@
 // Stops of several processes, of which an arbiter elsewhere decides whose is the record.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/coordinator.h"
 #include "gate.h"
@@ -234,6 +236,31 @@ TEST(AnswerTest, JoinsOfChildrenWaitForItToo) {
     EXPECT_EQ(each->RequestStop(again), StopOutcome::kEcho);
   }
   child->RemoveObserver(*observer);
+}
+
+// It hangs if one of them goes to sleep between its look and the answer.
+TEST(AnswerTest, NoJoinOfAChildMissesIt) {
+  constexpr int kRounds = 20'000;
+  std::vector<std::shared_ptr<Coordinator>> parents;
+  std::vector<std::shared_ptr<Coordinator>> children;
+  for (int round = 0; round < kRounds; ++round) {
+    parents.push_back(MakeProvisional());
+    children.push_back(parents.back()->CreateChild(test::Named()));
+    parents.back()->RequestStop(Plain());
+  }
+  std::atomic<int> joining{0};
+  std::thread joiner([&] {
+    for (const auto& child : children) {
+      ++joining;
+      child->BlockingJoin(0, false);
+    }
+  });
+  for (int round = 0; round < kRounds; ++round) {
+    while (joining.load() <= round) {
+    }
+    parents[static_cast<std::size_t>(round)]->AnswerNone();
+  }
+  joiner.join();
 }
 
 TEST(AnswerTest, ChildrenThatInheritedTheRecordInheritTheWinners) {
