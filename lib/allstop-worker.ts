@@ -1,11 +1,11 @@
 /** What the workers execute, threads and processes, that the package starts for a module. */
 
 import { isMainThread, workerData } from 'node:worker_threads';
-import { runClusterProcess } from './cluster/pool/worker-process.ts';
-import { runClusterThread } from './cluster/pool/worker-thread.ts';
-import type { WorkerSettings } from './cluster/protocol.ts';
-import { type LooperWork, runLooper } from './looper-worker.ts';
-import { type QueueRunnerWork, runQueueRunner } from './queue-runner-worker.ts';
+import type { WorkerSettings } from './cluster/worker/protocol.ts';
+import { runClusterProcess } from './cluster/worker/worker-process.ts';
+import { runClusterThread } from './cluster/worker/worker-thread.ts';
+import { type LooperWork, runLooper } from './looper/looper-worker.ts';
+import { type QueueRunnerWork, runQueueRunner } from './queue/queue-runner-worker.ts';
 
 type WorkerWork = LooperWork | QueueRunnerWork | WorkerSettings;
 

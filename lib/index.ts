@@ -1,16 +1,24 @@
-export { BoundedQueue, type BoundedQueueOptions, type QueueWaitOptions } from './bounded-queue.ts';
-export { Coordinator } from './coordinator.ts';
-export type { CoordinatorOptions, ErrorClass, JoinOptions } from './coordinator-options.ts';
-export type { StopExplanation } from './explain.ts';
-export type { CoordinatorHandle, QueueHandle } from './handle.ts';
-export type { MissedTicks } from './looper-schedule.ts';
-export { LooperThread, type LooperThreadOptions } from './looper-thread.ts';
-export * from './public-errors.ts';
+export { Coordinator } from './coordinator/coordinator.ts';
+export type {
+  CoordinatorOptions,
+  ErrorClass,
+  JoinOptions,
+} from './coordinator/coordinator-options.ts';
+export type { StopExplanation } from './coordinator/explain.ts';
+export type { CoordinatorHandle, QueueHandle } from './coordinator/handle.ts';
+export type { StopRecord, StopRequester, SuppressedError } from './coordinator/stop-record.ts';
+export type { JoinableThread, ThreadInfo } from './coordinator/threads.ts';
+export * from './errors/public-errors.ts';
+export type { MissedTicks } from './looper/looper-schedule.ts';
+export { LooperThread, type LooperThreadOptions } from './looper/looper-thread.ts';
+export {
+  BoundedQueue,
+  type BoundedQueueOptions,
+  type QueueWaitOptions,
+} from './queue/bounded-queue.ts';
 export {
   type EnqueueOp,
   QueueRunner,
   type QueueRunnerOptions,
   type QueueRunnerThread,
-} from './queue-runner.ts';
-export type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
-export type { JoinableThread, ThreadInfo } from './threads.ts';
+} from './queue/queue-runner.ts';

@@ -1,4 +1,4 @@
-// The platforms that there are prebuilt binaries for, named as in lib/binary.ts.
+// The platforms that there are prebuilt binaries for, named as in lib/native/binary/binary.ts.
 
 /**
  * `cross`: `npm run prebuild:all` makes it on Linux, out of these programs; else it is

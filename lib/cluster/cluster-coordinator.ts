@@ -7,23 +7,31 @@ import {
   checkSignal,
   invalidType,
   outOfRange,
-} from '../arguments.ts';
-import { Attachment } from '../attachment.ts';
-import { Coordinator } from '../coordinator.ts';
-import { CancelledError, FailedPreconditionError, InvalidArgumentError } from '../errors.ts';
-import { makeCall } from './call.ts';
-import { Changes } from './changes.ts';
-import { type Call, Closure, type Tally } from './closure.ts';
-import { ClosureQueue } from './closure-queue.ts';
-import { ClosureRules } from './closure-rules.ts';
-import { Datasets } from './datasets.ts';
-import { FairTurns } from './fair-turns.ts';
+} from '../base/arguments.ts';
+import { Attachment } from '../coordinator/attachment.ts';
+import { Coordinator } from '../coordinator/coordinator.ts';
+import { CancelledError, FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
+import { makeCall } from './closures/call.ts';
+import { Changes } from './closures/changes.ts';
+import { type Call, Closure, type Tally } from './closures/closure.ts';
+import { ClosureQueue } from './closures/closure-queue.ts';
+import { ClosureRules } from './closures/closure-rules.ts';
+import { Datasets } from './closures/datasets.ts';
+import { FairTurns } from './closures/fair-turns.ts';
+import { type AnyFunction, checkFunctionOrName, Functions } from './closures/functions.ts';
+import { Lookups } from './closures/lookups.ts';
+import type { PerWorkerDataset } from './closures/per-worker.ts';
+import { whenReady } from './closures/readiness.ts';
+import { RemoteValue, type Settle } from './closures/remote-value.ts';
+import type {
+  Engine,
+  ReadinessReport,
+  Strategy,
+  StrategyHost,
+  WorkerInfo,
+} from './closures/strategy.ts';
+import { deadlineExceeded, inTime, type Limits, limit } from './closures/time-limits.ts';
 import { type Fetched, fetchAll } from './fetched.ts';
-import { type AnyFunction, checkFunctionOrName, Functions } from './functions.ts';
-import { Lookups } from './lookups.ts';
-import type { PerWorkerDataset } from './per-worker.ts';
-import { whenReady } from './readiness.ts';
-import { RemoteValue, type Settle } from './remote-value.ts';
 import type {
   DatasetOf,
   FunctionNames,
@@ -32,8 +40,6 @@ import type {
   ScheduleArgs,
   ScheduleOptions,
 } from './signatures.ts';
-import type { Engine, ReadinessReport, Strategy, StrategyHost, WorkerInfo } from './strategy.ts';
-import { deadlineExceeded, inTime, type Limits, limit } from './time-limits.ts';
 
 export type ClusterCoordinatorOptions = {
   /** So many closures wait for workers; `schedule` waits while there are more. */

@@ -1,7 +1,7 @@
 /** The jobs and tasks of a cluster, by name. TensorFlow's ClusterSpec. */
 
-import { invalidType, outOfRange } from '../arguments.ts';
-import { InvalidArgumentError } from '../errors.ts';
+import { invalidType, outOfRange } from '../base/arguments.ts';
+import { InvalidArgumentError } from '../errors/errors.ts';
 
 /** Per job the addresses of its tasks: all, from 0, or some, by index. */
 export type ClusterJobs = Readonly<

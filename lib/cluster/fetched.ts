@@ -1,7 +1,7 @@
 /** Structures of RemoteValues, and what they come to. */
 
-import type { RemoteValue } from './remote-value.ts';
-import { RemoteValue as RemoteValueClass } from './remote-value.ts';
+import type { RemoteValue } from './closures/remote-value.ts';
+import { RemoteValue as RemoteValueClass } from './closures/remote-value.ts';
 
 /** `T` with each RemoteValue in its arrays, plain objects, Maps and Sets replaced by its value. */
 export type Fetched<T> =

@@ -1,4 +1,7 @@
-export * from '../public-errors.ts';
+export * from '../errors/public-errors.ts';
+export { PerWorkerDataset, PerWorkerValues } from './closures/per-worker.ts';
+export { type FetchOptions, type RemoteState, RemoteValue } from './closures/remote-value.ts';
+export type { Strategy, WorkerInfo } from './closures/strategy.ts';
 export {
   ClusterCoordinator,
   type ClusterCoordinatorOptions,
@@ -6,16 +9,13 @@ export {
   type ReadyOptions,
 } from './cluster-coordinator.ts';
 export { type ClusterJobs, ClusterSpec } from './cluster-spec.ts';
-export { type CurrentTask, currentTask } from './current-task.ts';
 export type { Fetched } from './fetched.ts';
 export { LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
-export { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
-export { type FetchOptions, type RemoteState, RemoteValue } from './remote-value.ts';
 export type {
   FunctionNames,
   PerWorkerArgs,
   ScheduleArgs,
   ScheduleOptions,
 } from './signatures.ts';
-export type { Strategy, WorkerInfo } from './strategy.ts';
-export { transfer } from './transfer.ts';
+export { type CurrentTask, currentTask } from './worker/current-task.ts';
+export { transfer } from './worker/transfer.ts';

@@ -1,7 +1,7 @@
 /** How calls of a module's functions are typed. */
 
-import type { AnyFunction } from './functions.ts';
-import type { PerWorkerValues } from './per-worker.ts';
+import type { AnyFunction } from './closures/functions.ts';
+import type { PerWorkerValues } from './closures/per-worker.ts';
 
 export type ScheduleOptions = {
   signal?: AbortSignal | undefined;

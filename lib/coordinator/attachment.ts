@@ -6,12 +6,11 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
-import { invalidType } from './arguments.ts';
-import { drain, hold, listen, release, unlisten } from './doorbell.ts';
-import { abortReason, type Carried, echoes, markEcho } from './error-identity.ts';
-import { decode, encode } from './error-record.ts';
-import { SelfJoinError } from './errors.ts';
+import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import { invalidType } from '../base/arguments.ts';
+import { Timer } from '../base/timer.ts';
+import { SelfJoinError } from '../errors/errors.ts';
+import { drain, hold, listen, release, unlisten } from '../native/doorbell.ts';
 import {
   binding,
   type NativeAttachment,
@@ -21,9 +20,10 @@ import {
   type Outcome,
   type RequesterOptions,
   STOP_KINDS,
-} from './native.ts';
+} from '../native/native.ts';
+import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
+import { decode, encode } from '../record/error-record.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
-import { Timer } from './timer.ts';
 
 /** How a request came about. */
 export type RequestOptions = RequesterOptions & {

@@ -8,7 +8,7 @@ import {
   invalidType,
   isIterable,
   nameOf,
-} from './arguments.ts';
+} from '../base/arguments.ts';
 
 /** A class of errors, as it stands in a `catch`. */
 export type ErrorClass = abstract new (...args: any[]) => Error;

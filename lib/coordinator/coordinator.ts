@@ -12,7 +12,9 @@ import {
   invalidType,
   isIterable,
   nameOf,
-} from './arguments.ts';
+} from '../base/arguments.ts';
+import { FailedPreconditionError, InvalidHandleError, StragglersError } from '../errors/errors.ts';
+import { binding, firstSlab, STOP_KINDS } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
 import {
   type CoordinatorOptions,
@@ -21,7 +23,6 @@ import {
   DEFAULT_GRACE_PERIOD_MS,
   type JoinOptions,
 } from './coordinator-options.ts';
-import { FailedPreconditionError, InvalidHandleError, StragglersError } from './errors.ts';
 import { explain, type StopExplanation } from './explain.ts';
 import { type CoordinatorHandle, idOfHandle } from './handle.ts';
 import {
@@ -33,7 +34,6 @@ import {
   stopOnClose,
   stopOnSignals,
 } from './links.ts';
-import { binding, firstSlab, STOP_KINDS } from './native.ts';
 import type { StopRecord } from './stop-record.ts';
 import { toStraggler } from './stragglers.ts';
 import {

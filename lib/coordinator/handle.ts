@@ -1,8 +1,8 @@
 /** Handles: plain data that names an object of native code, for another JavaScript thread. */
 
-import { holds, invalidType } from './arguments.ts';
-import { InvalidHandleError } from './errors.ts';
-import { binding } from './native.ts';
+import { holds, invalidType } from '../base/arguments.ts';
+import { InvalidHandleError } from '../errors/errors.ts';
+import { binding } from '../native/native.ts';
 
 /**
  * What another JavaScript thread of this process passes to `Coordinator.attach`.

@@ -9,12 +9,16 @@
 import { constants } from 'node:os';
 import { types } from 'node:util';
 import { isMainThread } from 'node:worker_threads';
-import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
-import { checkDuration, checkString, holds, invalidType, outOfRange } from './arguments.ts';
+import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import { checkDuration, checkString, holds, invalidType, outOfRange } from '../base/arguments.ts';
+import {
+  DeadlineExceededError,
+  FailedPreconditionError,
+  UnavailableError,
+} from '../errors/errors.ts';
+import { markEcho } from '../record/error-identity.ts';
+import { encode } from '../record/error-record.ts';
 import type { Attachment } from './attachment.ts';
-import { markEcho } from './error-identity.ts';
-import { encode } from './error-record.ts';
-import { DeadlineExceededError, FailedPreconditionError, UnavailableError } from './errors.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
 

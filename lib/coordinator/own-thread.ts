@@ -1,9 +1,9 @@
 /** A thread that the package runs for the program: registered first, started later, once. */
 
+import { FailedPreconditionError, SelfJoinError } from '../errors/errors.ts';
+import { hold, release } from '../native/doorbell.ts';
+import type { ThreadKind } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
-import { hold, release } from './doorbell.ts';
-import { FailedPreconditionError, SelfJoinError } from './errors.ts';
-import type { ThreadKind } from './native.ts';
 import { enclosingTasks, registerUnstarted, runAs, type Watch } from './threads.ts';
 
 export class OwnThread {

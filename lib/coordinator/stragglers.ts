@@ -1,8 +1,8 @@
 /** The threads that a join has not seen to end, and what they are doing. */
 
 import { readFileSync } from 'node:fs';
-import type { Straggler } from './errors.ts';
-import type { NativeThread } from './native.ts';
+import type { Straggler } from '../errors/errors.ts';
+import type { NativeThread } from '../native/native.ts';
 import { toThreadInfo } from './threads.ts';
 
 /** What the kernel says a native thread waits in; Linux only. */

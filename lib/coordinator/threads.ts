@@ -11,13 +11,13 @@ import {
   Worker,
   type WorkerOptions,
 } from 'node:worker_threads';
-import { holds, invalidType, nameOf } from './arguments.ts';
+import { holds, invalidType, nameOf } from '../base/arguments.ts';
+import { UnavailableError } from '../errors/errors.ts';
+import { drain, onFirstUse } from '../native/doorbell.ts';
+import { binding, type NativeThread, THREAD_KINDS, type ThreadKind } from '../native/native.ts';
+import { decode, encode, restoreClass } from '../record/error-record.ts';
 import type { Attachment, RequestOptions } from './attachment.ts';
-import { drain, onFirstUse } from './doorbell.ts';
-import { decode, encode, restoreClass } from './error-record.ts';
-import { UnavailableError } from './errors.ts';
 import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
-import { binding, type NativeThread, THREAD_KINDS, type ThreadKind } from './native.ts';
 
 /** Anything that ends: a Worker, a child process, a promise, or what has a `join()`, as a LooperThread. */
 export type JoinableThread =

@@ -1,8 +1,8 @@
 /** The loop of a looper, in whichever JavaScript thread its target runs. */
 
-import type { Attachment } from './attachment.ts';
+import { turn } from '../base/turn.ts';
+import type { Attachment } from '../coordinator/attachment.ts';
 import { LooperSchedule, type LooperTimes } from './looper-schedule.ts';
-import { turn } from './turn.ts';
 
 // As it was on import: whoever fakes it later does not mean us.
 const now = performance.now.bind(performance);

@@ -7,15 +7,15 @@ import {
   holds,
   invalidType,
   nameOf,
-} from './arguments.ts';
-import { attachmentBehind } from './attachment.ts';
-import type { Coordinator } from './coordinator.ts';
+} from '../base/arguments.ts';
+import { attachmentBehind } from '../coordinator/attachment.ts';
+import type { Coordinator } from '../coordinator/coordinator.ts';
+import { OwnThread } from '../coordinator/own-thread.ts';
+import { runInWorker } from '../coordinator/threads.ts';
+import { workerEntry } from '../native/binary/package-files.ts';
 import { loop } from './looper-loop.ts';
 import { type LooperTimes, MISSED_TICKS, type MissedTicks } from './looper-schedule.ts';
 import type { LooperWork } from './looper-worker.ts';
-import { OwnThread } from './own-thread.ts';
-import { workerEntry } from './package-files.ts';
-import { runInWorker } from './threads.ts';
 
 export type LooperThreadOptions = {
   /**

@@ -1,9 +1,9 @@
 /** What the Worker of a looper with a URL target does. */
 
-import { hold, release } from './doorbell.ts';
+import { defaultOf, ownCoordinator } from '../coordinator/worker-module.ts';
+import { hold, release } from '../native/doorbell.ts';
 import { loop } from './looper-loop.ts';
 import type { LooperTimes } from './looper-schedule.ts';
-import { defaultOf, ownCoordinator } from './worker-module.ts';
 
 /** Its `workerData`. */
 export type LooperWork = {

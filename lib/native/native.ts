@@ -1,10 +1,10 @@
 /** The one place that loads and types the native addon. */
 
 import workerThreads from 'node:worker_threads';
-import { type Candidate, candidates, handDown } from './binary.ts';
-import { type Attempt, unavailable } from './binary-failure.ts';
-import { checkFile, UnfitError } from './binary-file.ts';
-import { require } from './package-files.ts';
+import { type Candidate, candidates, handDown } from './binary/binary.ts';
+import { type Attempt, unavailable } from './binary/binary-failure.ts';
+import { checkFile, UnfitError } from './binary/binary-file.ts';
+import { require } from './binary/package-files.ts';
 
 /** How a stop came about. The names are those of native/binding/convert.cc. */
 export type Via =

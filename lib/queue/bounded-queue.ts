@@ -9,21 +9,21 @@ import {
   checkString,
   invalidType,
   outOfRange,
-} from './arguments.ts';
-import { Attachment, attachmentBehind } from './attachment.ts';
-import type { Coordinator } from './coordinator.ts';
-import { listen, unlisten } from './doorbell.ts';
+} from '../base/arguments.ts';
+import { turn } from '../base/turn.ts';
+import { Attachment, attachmentBehind } from '../coordinator/attachment.ts';
+import type { Coordinator } from '../coordinator/coordinator.ts';
+import { idOfHandle, type QueueHandle } from '../coordinator/handle.ts';
 import {
   CancelledError,
   DeadlineExceededError,
   InvalidHandleError,
   OutOfRangeError,
-} from './errors.ts';
-import { idOfHandle, type QueueHandle } from './handle.ts';
-import { binding, CODECS, type NativeQueue, STATUS } from './native.ts';
+} from '../errors/errors.ts';
+import { listen, unlisten } from '../native/doorbell.ts';
+import { binding, CODECS, type NativeQueue, STATUS } from '../native/native.ts';
 import { readBytes, readValue, readValues, type Written, writeValue } from './queue-codec.ts';
 import { maySettleAtOnce, QueueWaits, WOULD_WAIT } from './queue-waits.ts';
-import { turn } from './turn.ts';
 
 export type BoundedQueueOptions = {
   /** How many items it holds, at least 1. */

@@ -10,7 +10,7 @@ import { inspect } from 'node:util';
 import { isProxy } from 'node:util/types';
 import { Deserializer, Serializer } from 'node:v8';
 import { markAsUntransferable } from 'node:worker_threads';
-import { invalidType } from './arguments.ts';
+import { invalidType } from '../base/arguments.ts';
 
 /** Text, or what the serializer wrote. */
 export type Written = string | Uint8Array;

@@ -1,7 +1,7 @@
 /** The loop of one enqueue op, in whichever JavaScript thread it runs. */
 
-import { isOfType } from './thrown-value.ts';
-import { turn } from './turn.ts';
+import { isOfType } from '../base/thrown-value.ts';
+import { turn } from '../base/turn.ts';
 
 const CANCELLED = ['CancelledError'];
 

@@ -1,10 +1,10 @@
 /** What the Worker of an enqueue op executes that is given by URL. */
 
+import type { QueueHandle } from '../coordinator/handle.ts';
+import { defaultOf, ownCoordinator } from '../coordinator/worker-module.ts';
+import { hold, release } from '../native/doorbell.ts';
 import { BoundedQueue } from './bounded-queue.ts';
-import { hold, release } from './doorbell.ts';
-import type { QueueHandle } from './handle.ts';
 import { runOp } from './queue-runner-loop.ts';
-import { defaultOf, ownCoordinator } from './worker-module.ts';
 
 /** Its `workerData`. */
 export type QueueRunnerWork = {

@@ -9,17 +9,17 @@ import {
   holds,
   invalidType,
   nameOf,
-} from './arguments.ts';
-import { Attachment, attachmentBehind } from './attachment.ts';
+} from '../base/arguments.ts';
+import { Attachment, attachmentBehind } from '../coordinator/attachment.ts';
+import type { Coordinator } from '../coordinator/coordinator.ts';
+import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
+import { OwnThread } from '../coordinator/own-thread.ts';
+import { runInWorker } from '../coordinator/threads.ts';
+import { InvalidArgumentError } from '../errors/errors.ts';
+import { workerEntry } from '../native/binary/package-files.ts';
 import { BoundedQueue } from './bounded-queue.ts';
-import type { Coordinator } from './coordinator.ts';
-import { checkErrorTypes, type ErrorClass } from './coordinator-options.ts';
-import { InvalidArgumentError } from './errors.ts';
-import { OwnThread } from './own-thread.ts';
-import { workerEntry } from './package-files.ts';
 import { runOp } from './queue-runner-loop.ts';
 import type { QueueRunnerWork } from './queue-runner-worker.ts';
-import { runInWorker } from './threads.ts';
 
 /**
  * What a thread calls again and again: a function, on the event loop of this JavaScript

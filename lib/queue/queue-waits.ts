@@ -3,10 +3,10 @@
  * reserve nothing: each tries when it may come to something, the first one first.
  */
 
-import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
-import { hold, release } from './doorbell.ts';
-import type { NativeQueue } from './native.ts';
-import { Timer } from './timer.ts';
+import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import { Timer } from '../base/timer.ts';
+import { hold, release } from '../native/doorbell.ts';
+import type { NativeQueue } from '../native/native.ts';
 
 /** It would have to wait. */
 export const WOULD_WAIT: unique symbol = Symbol('would wait');

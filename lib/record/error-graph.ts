@@ -7,8 +7,6 @@
 
 import { types } from 'node:util';
 import * as v8 from 'node:v8';
-import { carry, idOf, known, remember } from './error-identity.ts';
-import { errorClasses } from './errors.ts';
 import {
   attempt,
   chainOf,
@@ -19,7 +17,9 @@ import {
   isObject,
   marker,
   textOf,
-} from './thrown-value.ts';
+} from '../base/thrown-value.ts';
+import { errorClasses } from '../errors/errors.ts';
+import { carry, idOf, known, remember } from './error-identity.ts';
 
 /** One error of the graph. Values hold placeholders where there were errors. */
 type Node = {

@@ -4,9 +4,9 @@
  * as an error is known as an echo.
  */
 
-import { AbortError } from './errors.ts';
-import { binding } from './native.ts';
-import { attempt, isObject } from './thrown-value.ts';
+import { attempt, isObject } from '../base/thrown-value.ts';
+import { AbortError } from '../errors/errors.ts';
+import { binding } from '../native/native.ts';
 
 /** A thrown value and its identity. Hold it as long as the value should be found by id. */
 export type Carried = {

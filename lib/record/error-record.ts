@@ -5,9 +5,6 @@
  * native code reads; the field JAVASCRIPT holds the rest (error-graph.ts).
  */
 
-import { builtinClasses, makeError, pack, set, unpack } from './error-graph.ts';
-import { type Carried, carry, known, remember } from './error-identity.ts';
-import { errorClasses, NativeError } from './errors.ts';
 import {
   attempt,
   chainOf,
@@ -17,7 +14,10 @@ import {
   isError,
   isObject,
   textOf,
-} from './thrown-value.ts';
+} from '../base/thrown-value.ts';
+import { errorClasses, NativeError } from '../errors/errors.ts';
+import { builtinClasses, makeError, pack, set, unpack } from './error-graph.ts';
+import { type Carried, carry, known, remember } from './error-identity.ts';
 
 const MAGIC = Buffer.from('ASE\x01', 'latin1');
 const TAG = {

@@ -1,4 +1,4 @@
-// The addon's exports: what is not about one coordinator. lib/native.ts declares
+// The addon's exports: what is not about one coordinator. lib/native/native.ts declares
 // and documents them, and is the only one to call them.
 #include <napi.h>
 

@@ -14,8 +14,8 @@
 
 namespace allstop::binding {
 
-// The object behind lib/attachment.ts, which documents the methods (as the
-// interface NativeAttachment in lib/native.ts). JavaScript thread only.
+// The object behind lib/coordinator/attachment.ts, which documents the methods (as the
+// interface NativeAttachment in lib/native/native.ts). JavaScript thread only.
 //
 // Life: until JavaScript collects it, or the environment closes, whichever comes
 // first; then Close takes its observer, its joins and its links out of the core.

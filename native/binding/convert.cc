@@ -11,7 +11,7 @@ namespace {
                              "allstop: argument " + std::to_string(index) + " must be " + expected);
 }
 
-// The names of Via in lib/native.ts; the order is that of core::Via.
+// The names of Via in lib/native/native.ts; the order is that of core::Via.
 constexpr const char* kVia[] = {"call",  "exception", "signal", "abort",
                                 "close", "timeout",   "parent", "worker-exit"};
 

@@ -1,5 +1,5 @@
 // Between JavaScript values and the core's. Everything throws a TypeError if an
-// argument is not of the type that lib/native.ts declares.
+// argument is not of the type that lib/native/native.ts declares.
 #ifndef ALLSTOP_BINDING_CONVERT_H_
 #define ALLSTOP_BINDING_CONVERT_H_
 

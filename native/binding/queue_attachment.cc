@@ -1,6 +1,6 @@
 // How values travel. The codec 'bytes': as they are. The codec 'structured': a byte
 // that says how, then JSON text (kText) or what v8.Serializer wrote (kSerialized);
-// lib/queue-codec.ts chooses. Texts come out as one array, which JSON.parse takes at
+// lib/queue/queue-codec.ts chooses. Texts come out as one array, which JSON.parse takes at
 // once; that is what makes small values fast.
 #include "queue_attachment.h"
 

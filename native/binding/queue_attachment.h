@@ -14,8 +14,8 @@
 
 namespace allstop::binding {
 
-// The object behind lib/bounded-queue.ts, which documents the methods (as the
-// interface NativeQueue in lib/native.ts). JavaScript thread only.
+// The object behind lib/queue/bounded-queue.ts, which documents the methods (as the
+// interface NativeQueue in lib/native/native.ts). JavaScript thread only.
 //
 // Life: until JavaScript collects it, or the environment closes, whichever comes
 // first. Then what it holds goes back to the queue, and its waits are over there.

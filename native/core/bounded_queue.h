@@ -41,7 +41,7 @@ class QueueWaiter {
 // on nothing is enqueued, and what is there can still be dequeued.
 class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
  public:
-  enum class Codec : std::uint8_t { kStructured, kBytes };  // as in lib/native.ts
+  enum class Codec : std::uint8_t { kStructured, kBytes };  // as in lib/native/native.ts
   enum class Side : std::uint8_t { kProducers, kConsumers };
 
   struct Options {

@@ -86,7 +86,7 @@ std::shared_ptr<const ErrorRecord> ErrorRecord::Encode(ErrorFields fields) {
 }
 
 void ErrorRecord::Complete(ErrorFields& fields) {
-  // lib/errors.ts has the same pairs; a test holds the two together.
+  // lib/errors/errors.ts has the same pairs; a test holds the two together.
   static constexpr std::pair<std::string_view, std::string_view> kOurs[] = {
       {"OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"},
       {"CancelledError", "ERR_ALLSTOP_CANCELLED"},

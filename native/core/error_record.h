@@ -8,7 +8,7 @@
 // Unknown tags are skipped, so that a newer writer can be read. The header that
 // every side understands is the fields below. What only JavaScript can rebuild
 // (own fields, causes, aggregated errors) is one opaque field, kJavaScript,
-// which lib/error-record.ts writes and reads.
+// which lib/record/error-record.ts writes and reads.
 #ifndef ALLSTOP_CORE_ERROR_RECORD_H_
 #define ALLSTOP_CORE_ERROR_RECORD_H_
 

@@ -1,5 +1,5 @@
 // The one status enum. The C codes (abi/), and TypeScript's classes
-// (lib/errors.ts) are mapped from it, once each. Numbers up to 16 are gRPC's and
+// (lib/errors/errors.ts) are mapped from it, once each. Numbers up to 16 are gRPC's and
 // TensorFlow's.
 #ifndef ALLSTOP_CORE_STATUS_H_
 #define ALLSTOP_CORE_STATUS_H_

@@ -1,10 +1,10 @@
 // The line of closures by itself, without workers: a story for each rule at the top of
-// lib/cluster/closure-queue.ts, then calls in any order beside a model. To replay:
+// lib/cluster/closures/closure-queue.ts, then calls in any order beside a model. To replay:
 // ALLSTOP_TEST_SEED=SEED npx vitest run test/cluster/closure-queue.test.ts
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ClosureQueue, type Place, type Queued } from '../../lib/cluster/closure-queue.ts';
+import { ClosureQueue, type Place, type Queued } from '../../lib/cluster/closures/closure-queue.ts';
 import { isPending, turn } from '../support/gate.ts';
 
 class Item implements Queued {

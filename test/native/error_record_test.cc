@@ -74,7 +74,7 @@ TEST(ErrorRecordTest, AnErrorOfWhichNothingIsKnownIsStillOne) {
   ASSERT_NE(ErrorRecord::Decode(first->bytes()), nullptr);
 }
 
-// The bytes are shared with lib/error-record.ts and with other versions.
+// The bytes are shared with lib/record/error-record.ts and with other versions.
 TEST(ErrorRecordTest, TheEncodingIsFixed) {
   ErrorFields fields;
   fields.id = "w.1";

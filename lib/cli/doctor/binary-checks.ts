@@ -9,8 +9,8 @@ import {
   OVERRIDE,
   platformName,
   prebuiltPlatforms,
-} from '../../binary.ts';
-import { root } from '../../package-files.ts';
+} from '../../native/binary/binary.ts';
+import { root } from '../../native/binary/package-files.ts';
 import type { Check } from './check.ts';
 import { type Loaded, type Probe, type Problem, probe } from './probe.ts';
 

@@ -6,8 +6,8 @@
 
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { type Candidate, OVERRIDE } from '../../binary.ts';
-import { root } from '../../package-files.ts';
+import { type Candidate, OVERRIDE } from '../../native/binary/binary.ts';
+import { root } from '../../native/binary/package-files.ts';
 
 /** Of a binary that loads: which it is, and what the others before it said. */
 export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };

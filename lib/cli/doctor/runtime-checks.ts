@@ -1,7 +1,7 @@
 /** What can be told without the binary: the runtime, the platform, what is forbidden. */
 
 import { sep } from 'node:path';
-import { libc, NODE_API, platformName } from '../../binary.ts';
+import { libc, NODE_API, platformName } from '../../native/binary/binary.ts';
 import type { Check } from './check.ts';
 import { atLeast, runtime } from './runtime.ts';
 

@@ -4,8 +4,8 @@
  */
 
 import { join } from 'node:path';
-import { Coordinator } from '../../coordinator.ts';
-import { root } from '../../package-files.ts';
+import { Coordinator } from '../../coordinator/coordinator.ts';
+import { root } from '../../native/binary/package-files.ts';
 
 const DEADLINE_MS = 10_000;
 

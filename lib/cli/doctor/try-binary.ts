@@ -1,8 +1,8 @@
 /** Loads the binary and has it do what a program would. */
 
-import { candidates } from '../../binary.ts';
-import { explainFailure } from '../../binary-failure.ts';
-import { binding, tryLoad } from '../../native.ts';
+import { candidates } from '../../native/binary/binary.ts';
+import { explainFailure } from '../../native/binary/binary-failure.ts';
+import { binding, tryLoad } from '../../native/native.ts';
 import type { Finding } from './probe.ts';
 import { selfTest } from './self-test.ts';
 

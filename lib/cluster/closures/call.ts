@@ -1,13 +1,13 @@
 /** The arguments of a closure, as they go to a worker. */
 
 import type { TransferListItem } from 'node:worker_threads';
-import { invalidType } from '../arguments.ts';
-import { InvalidArgumentError } from '../errors.ts';
+import { invalidType } from '../../base/arguments.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
+import { dataCloneError } from '../worker/protocol.ts';
+import { transferListOf } from '../worker/transfer.ts';
 import type { Call, Taken } from './closure.ts';
 import { PerWorkerValues } from './per-worker.ts';
-import { dataCloneError } from './protocol.ts';
 import { RemoteValue } from './remote-value.ts';
-import { transferListOf } from './transfer.ts';
 
 const NOTHING: readonly TransferListItem[] = [];
 

@@ -1,7 +1,7 @@
 /** What becomes of closures: when a run ends, a worker is lost, something fails, or all stops. */
 
-import type { Coordinator } from '../coordinator.ts';
-import { CancelledError, FailedPreconditionError, UnavailableError } from '../errors.ts';
+import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { Call, Closure, Outcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
 import type { Cancellation } from './strategy.ts';

@@ -1,6 +1,6 @@
 /** What workers make of their own, kept for those that come later. */
 
-import { encode } from '../error-record.ts';
+import { encode } from '../../record/error-record.ts';
 import { type Call, Closure } from './closure.ts';
 import { PerWorkerDataset, PerWorkerValues, type Resource } from './per-worker.ts';
 

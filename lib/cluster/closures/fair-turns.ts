@@ -1,6 +1,6 @@
 /** A loop of awaited calls is made of microtasks, in which no result would ever arrive. */
 
-import { turn } from '../turn.ts';
+import { turn } from '../../base/turn.ts';
 
 /** Such a loop lets the event loop turn that often. */
 const LONGEST_TURN_MS = 1;

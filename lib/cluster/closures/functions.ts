@@ -1,6 +1,6 @@
 /** Which export of the module a function is. */
 
-import { invalidType } from '../arguments.ts';
+import { invalidType } from '../../base/arguments.ts';
 
 export type AnyFunction = (...args: any[]) => any;
 

@@ -1,6 +1,6 @@
 /** Calls of functions that have to be looked up first, in the order in which they came. */
 
-import { Timer } from '../timer.ts';
+import { Timer } from '../../base/timer.ts';
 import type { Changes } from './changes.ts';
 import type { AnyFunction, Functions } from './functions.ts';
 

@@ -1,8 +1,8 @@
 /** The wait for a cluster to be ready, which never hangs. */
 
-import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
-import { ClusterNotReadyError } from '../errors.ts';
-import { Timer } from '../timer.ts';
+import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { Timer } from '../../base/timer.ts';
+import { ClusterNotReadyError } from '../../errors/errors.ts';
 import type { Changes } from './changes.ts';
 import type { ReadinessReport, TaskReadiness } from './strategy.ts';
 

@@ -1,9 +1,9 @@
 /** What a scheduled function comes to. TensorFlow's RemoteValue. */
 
-import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
-import { checkDuration, checkOptions, checkSignal } from '../arguments.ts';
-import { DeadlineExceededError } from '../errors.ts';
-import { Timer } from '../timer.ts';
+import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.ts';
+import { Timer } from '../../base/timer.ts';
+import { DeadlineExceededError } from '../../errors/errors.ts';
 
 export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
 

@@ -3,11 +3,11 @@
  * closures to workers.
  */
 
-import type { Coordinator } from '../coordinator.ts';
-import type { ReadinessReport } from '../readiness-report.ts';
+import type { Coordinator } from '../../coordinator/coordinator.ts';
+import type { ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure, Outcome } from './closure.ts';
 
-export type { ReadinessReport, TaskReadiness } from '../readiness-report.ts';
+export type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
 
 export type WorkerInfo = {
   job: string;

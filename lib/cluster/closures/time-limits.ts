@@ -1,8 +1,8 @@
 /** The deadline of a call and its caller's signal, before it is in line and after. */
 
-import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
-import { DeadlineExceededError } from '../errors.ts';
-import { Timer } from '../timer.ts';
+import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { Timer } from '../../base/timer.ts';
+import { DeadlineExceededError } from '../../errors/errors.ts';
 import type { Call, Closure, Outcome } from './closure.ts';
 
 /** What a call may take. */

@@ -1,10 +1,10 @@
 /** Workers on this machine, without a server: threads, or processes. */
 
 import { availableParallelism } from 'node:os';
-import { checkOptions, invalidType, outOfRange } from '../../arguments.ts';
+import { checkOptions, invalidType, outOfRange } from '../../base/arguments.ts';
+import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
-import type { Engine, Strategy, StrategyHost } from '../strategy.ts';
 
 export type LocalStrategyOptions = {
   /** Its exports are what can be scheduled. Each worker imports it. */

@@ -1,4 +1,4 @@
-export * from '../../public-errors.ts';
+export * from '../../errors/public-errors.ts';
 export { ClusterSpec } from '../cluster-spec.ts';
-export type { NatsCredentials, NatsTlsOptions } from './connection-options.ts';
+export type { NatsCredentials, NatsTlsOptions } from './connection/connection-options.ts';
 export { NatsStrategy, type NatsStrategyOptions } from './nats-strategy.ts';

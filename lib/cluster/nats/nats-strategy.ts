@@ -6,18 +6,18 @@ import {
   checkString,
   invalidType,
   outOfRange,
-} from '../../arguments.ts';
-import { InvalidArgumentError } from '../../errors.ts';
+} from '../../base/arguments.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
+import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import { ClusterSpec } from '../cluster-spec.ts';
-import type { Engine, Strategy, StrategyHost } from '../strategy.ts';
 import {
   checkConnectionOptions,
   type NatsConnectionOptions,
   type NatsCredentials,
   type NatsTlsOptions,
-} from './connection-options.ts';
-import { NatsEngine } from './nats-engine.ts';
-import { CLUSTER_NAME } from './subjects.ts';
+} from './connection/connection-options.ts';
+import { NatsEngine } from './coordinator/nats-engine.ts';
+import { CLUSTER_NAME } from './wire/subjects.ts';
 
 export type NatsStrategyOptions = NatsCredentials & {
   /** Its exports are what can be scheduled. The workers have the same file. */

@@ -2,18 +2,18 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import type { TransferListItem } from 'node:worker_threads';
-import { Attachment } from '../../attachment.ts';
-import type { Coordinator } from '../../coordinator.ts';
-import { decode } from '../../error-record.ts';
-import { UnavailableError } from '../../errors.ts';
-import { execArgvOfFile } from '../../exec-argv.ts';
-import { workerEntry } from '../../package-files.ts';
-import { CLUSTER, nameProcess } from '../../stop-record.ts';
-import { causeOfDeath, forgetWorker, startWorker } from '../../threads.ts';
-import { messageOf } from '../../thrown-value.ts';
-import { Timer } from '../../timer.ts';
-import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../protocol.ts';
-import { packValue, unpackMessage } from '../value.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { Timer } from '../../base/timer.ts';
+import { Attachment } from '../../coordinator/attachment.ts';
+import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { execArgvOfFile } from '../../coordinator/exec-argv.ts';
+import { CLUSTER, nameProcess } from '../../coordinator/stop-record.ts';
+import { causeOfDeath, forgetWorker, startWorker } from '../../coordinator/threads.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { workerEntry } from '../../native/binary/package-files.ts';
+import { decode } from '../../record/error-record.ts';
+import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
+import { packValue, unpackMessage } from '../worker/value.ts';
 
 export type Isolation = 'thread' | 'process';
 

@@ -7,20 +7,20 @@
  * another has nothing to do.
  */
 
-import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
-import { Timer } from '../../timer.ts';
-import type { Closure } from '../closure.ts';
-import { Durations } from '../durations.ts';
-import { CLAIMS, TO_WORKER } from '../protocol.ts';
+import { Timer } from '../../base/timer.ts';
+import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import type { Closure } from '../closures/closure.ts';
 import type {
   Cancellation,
   Engine,
   ReadinessReport,
   StrategyHost,
   WorkerInfo,
-} from '../strategy.ts';
+} from '../closures/strategy.ts';
+import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
+import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName } from './channel.ts';
-import { applyStop, stopMessage } from './stop-relay.ts';
+import { Durations } from './durations.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
 /** A worker has so much to do in advance, as far as that can be told. */

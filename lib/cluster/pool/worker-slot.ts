@@ -16,14 +16,20 @@
 
 import { hostname } from 'node:os';
 import type { TransferListItem } from 'node:worker_threads';
-import { Attachment } from '../../attachment.ts';
-import { decode, encode } from '../../error-record.ts';
-import { CancelledError } from '../../errors.ts';
-import { describedLink } from '../../links.ts';
-import { messageOf } from '../../thrown-value.ts';
-import { Timer } from '../../timer.ts';
-import type { Call, Closure, Outcome } from '../closure.ts';
-import type { Resource } from '../per-worker.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { Timer } from '../../base/timer.ts';
+import { Attachment } from '../../coordinator/attachment.ts';
+import { describedLink } from '../../coordinator/links.ts';
+import { CancelledError } from '../../errors/errors.ts';
+import { decode, encode } from '../../record/error-record.ts';
+import type { Call, Closure, Outcome } from '../closures/closure.ts';
+import type { Resource } from '../closures/per-worker.ts';
+import type {
+  Cancellation,
+  StrategyHost,
+  TaskReadiness,
+  WorkerInfo,
+} from '../closures/strategy.ts';
 import {
   CANCELLED,
   CLAIMS,
@@ -33,9 +39,9 @@ import {
   RUN_LENGTH,
   STATE,
   TO_WORKER,
-} from '../protocol.ts';
-import type { Cancellation, StrategyHost, TaskReadiness, WorkerInfo } from '../strategy.ts';
-import { packValue, unpackValue } from '../value.ts';
+} from '../worker/protocol.ts';
+import type { StopMessage } from '../worker/stop-relay.ts';
+import { packValue, unpackValue } from '../worker/value.ts';
 import {
   type Isolation,
   type Listener,
@@ -44,7 +50,6 @@ import {
   type WorkerChannel,
   type WorkerName,
 } from './channel.ts';
-import type { StopMessage } from './stop-relay.ts';
 
 /** A thread that has not ended so long after it was told to is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;

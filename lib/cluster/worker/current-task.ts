@@ -1,7 +1,7 @@
 /** What a function can ask about its own run. */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { FailedPreconditionError } from '../errors.ts';
+import { FailedPreconditionError } from '../../errors/errors.ts';
 
 export type CurrentTask = {
   /** Aborts when the run is cancelled, times out, another has failed, or the cluster stops. */

@@ -5,11 +5,11 @@
  * answered, and a `join()` waits for that.
  */
 
-import { Attachment } from '../../attachment.ts';
-import type { Coordinator } from '../../coordinator.ts';
-import { decode } from '../../error-record.ts';
-import type { RequesterOptions } from '../../native.ts';
-import { nameThread, type StopRequester, toRequester } from '../../stop-record.ts';
+import { Attachment } from '../../coordinator/attachment.ts';
+import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { nameThread, type StopRequester, toRequester } from '../../coordinator/stop-record.ts';
+import type { RequesterOptions } from '../../native/native.ts';
+import { decode } from '../../record/error-record.ts';
 
 /** A record: its id, the error (encoded) if there is one, and who asked for it. */
 export type StopMessage = {

@@ -1,7 +1,7 @@
 /** Arguments and results that are moved to the other thread instead of copied. */
 
 import type { TransferListItem } from 'node:worker_threads';
-import { invalidType } from '../arguments.ts';
+import { invalidType } from '../../base/arguments.ts';
 
 const lists = new WeakMap<object, readonly TransferListItem[]>();
 

@@ -1,13 +1,11 @@
 /** What a worker process of a cluster executes. */
 
-import { Attachment } from '../../attachment.ts';
-import { Coordinator } from '../../coordinator.ts';
-import { encode } from '../../error-record.ts';
-import { CLUSTER } from '../../stop-record.ts';
-import { endWithParent, setCurrent } from '../../threads.ts';
-import { FROM_WORKER, TO_WORKER, type WorkerSettings } from '../protocol.ts';
-import { packValue, unpackMessage } from '../value.ts';
-import { Runner } from '../worker.ts';
+import { Attachment } from '../../coordinator/attachment.ts';
+import { Coordinator } from '../../coordinator/coordinator.ts';
+import { CLUSTER } from '../../coordinator/stop-record.ts';
+import { endWithParent, setCurrent } from '../../coordinator/threads.ts';
+import { encode } from '../../record/error-record.ts';
+import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import {
   answerStop,
   awaitAnswer,
@@ -15,6 +13,8 @@ import {
   type StopMessage,
   stopMessage,
 } from './stop-relay.ts';
+import { packValue, unpackMessage } from './value.ts';
+import { Runner } from './worker.ts';
 
 /** Its coordinator is not the parent's; stops are passed on both ways. */
 function ownCoordinator({ job, index }: WorkerSettings): Coordinator {

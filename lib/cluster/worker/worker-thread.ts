@@ -1,10 +1,10 @@
 /** What a worker thread of a cluster executes. */
 
 import { parentPort, type TransferListItem } from 'node:worker_threads';
-import { Attachment } from '../../attachment.ts';
-import { Coordinator } from '../../coordinator.ts';
-import type { WorkerSettings } from '../protocol.ts';
-import { Runner } from '../worker.ts';
+import { Attachment } from '../../coordinator/attachment.ts';
+import { Coordinator } from '../../coordinator/coordinator.ts';
+import type { WorkerSettings } from './protocol.ts';
+import { Runner } from './worker.ts';
 
 export async function runClusterThread(settings: WorkerSettings): Promise<void> {
   const port = parentPort;

@@ -2,14 +2,14 @@
 
 import { setMaxListeners } from 'node:events';
 import type { TransferListItem } from 'node:worker_threads';
-import { addAbortListener, removeAbortListener } from '../abort-listeners.ts';
-import type { Coordinator } from '../coordinator.ts';
-import { decode, encode } from '../error-record.ts';
-import { ClosureInputError } from '../errors.ts';
-import { messageOf } from '../thrown-value.ts';
+import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { ClosureInputError } from '../../errors/errors.ts';
+import { decode, encode } from '../../record/error-record.ts';
+import { HINT } from '../closures/functions.ts';
+import type { Resource } from '../closures/per-worker.ts';
 import { type CurrentTask, runAsTask } from './current-task.ts';
-import { HINT } from './functions.ts';
-import type { Resource } from './per-worker.ts';
 import {
   CANCELLED,
   dataCloneError,

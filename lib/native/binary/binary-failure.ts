@@ -1,6 +1,8 @@
 /** Why no native binary loads, in words: the likely cause, and the cure. */
 
 import { realpathSync } from 'node:fs';
+import { messageOf } from '../../base/thrown-value.ts';
+import { UnavailableError } from '../../errors/errors.ts';
 import {
   candidates,
   libc,
@@ -11,9 +13,7 @@ import {
   prebuiltPlatforms,
 } from './binary.ts';
 import { UnfitError } from './binary-file.ts';
-import { UnavailableError } from './errors.ts';
 import { root } from './package-files.ts';
-import { messageOf } from './thrown-value.ts';
 
 /** A binary that is there, and what came of loading it. */
 export type Attempt = { path: string; error: unknown };

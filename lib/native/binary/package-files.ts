@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs';
 import nodeModule from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { UnavailableError } from './errors.ts';
+import { UnavailableError } from '../../errors/errors.ts';
 
 /** The file of the program; anything may be in `argv`, as `[worker eval]` is. */
 function programFile(): string | undefined {

@@ -1,7 +1,7 @@
 /** Whatever becomes of frames, messages arrive once each, whole and in order. */
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { checkLength, Link, LONGEST_VALUE_BYTES } from '../../../lib/cluster/nats/link.ts';
+import { checkLength, Link, LONGEST_VALUE_BYTES } from '../../../lib/cluster/nats/wire/link.ts';
 import { turn } from '../../support/gate.ts';
 
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);

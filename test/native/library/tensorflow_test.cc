@@ -159,7 +159,7 @@ TEST(TensorFlowTest, TheErrorOfAStopFromElsewhereIsItsStatus) {
   EXPECT_EQ(other.GetStatus(), Status(ALLSTOP_STOPPED_BY_ERROR, "gone"));
 }
 
-// JavaScript's codes stand in the core, in lib/errors.ts, and in the header: one fact.
+// JavaScript's codes stand in the core, in lib/errors/errors.ts, and in the header: one fact.
 TEST(TensorFlowTest, EveryStatusWithAClassComesBackAsItself) {
   for (const auto& [code, name, js_code] : view::kStatuses) {
     tensorflow::Coordinator coord(Shared({}));

@@ -1,7 +1,7 @@
 /** Whether the client for NATS is installed, which the package leaves to its users. */
 
-import { load, loadClient } from '../../../cluster/nats/connection.ts';
-import { explainFailure } from '../../../cluster/nats/connection-failure.ts';
+import { load, loadClient } from '../../../cluster/nats/connection/connection.ts';
+import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
 import type { Check } from '../check.ts';
 
 export async function clientCheck(): Promise<Check> {

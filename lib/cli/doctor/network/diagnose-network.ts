@@ -1,6 +1,6 @@
 /** `allstop doctor --servers`: the client, the ladder of each server, then the cluster. */
 
-import { Subjects } from '../../../cluster/nats/subjects.ts';
+import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
 import type { Outcome } from '../../command.ts';
 import { clusterOf, connectionOf } from '../../servers.ts';
 import { binaryChecks } from '../binary-checks.ts';

@@ -2,16 +2,19 @@
 
 import { isIP } from 'node:net';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { clientOptions, load, loadClient } from '../../../cluster/nats/connection.ts';
-import { failureOf, failureOfJetStream } from '../../../cluster/nats/connection-failure.ts';
-import type { NatsConnectionOptions } from '../../../cluster/nats/connection-options.ts';
+import { clientOptions, load, loadClient } from '../../../cluster/nats/connection/connection.ts';
+import {
+  failureOf,
+  failureOfJetStream,
+} from '../../../cluster/nats/connection/connection-failure.ts';
+import type { NatsConnectionOptions } from '../../../cluster/nats/connection/connection-options.ts';
 import {
   type Greeting,
   greetingOf,
   noCertificate,
   wantsCertificate,
-} from '../../../cluster/nats/greeting.ts';
-import { dial, lookUp, splitAddress } from '../../../cluster/nats/reach.ts';
+} from '../../../cluster/nats/connection/greeting.ts';
+import { dial, lookUp, splitAddress } from '../../../cluster/nats/connection/reach.ts';
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
 

@@ -4,9 +4,10 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import { explainFailure } from '../../../cluster/nats/connection-failure.ts';
-import { holderOf, type Run } from '../../../cluster/nats/fence.ts';
-import { Subjects } from '../../../cluster/nats/subjects.ts';
+import type { ReadinessReport, TaskReadiness } from '../../../cluster/closures/strategy.ts';
+import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
+import { holderOf, type Run } from '../../../cluster/nats/coordinator/fence.ts';
+import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
 import {
   type CoordinatorReport,
   json,
@@ -14,8 +15,7 @@ import {
   parseControl,
   parseReport,
   type TurnedAway,
-} from '../../../cluster/nats/wire.ts';
-import type { ReadinessReport, TaskReadiness } from '../../../cluster/strategy.ts';
+} from '../../../cluster/nats/wire/wire.ts';
 import type { Check } from '../check.ts';
 import { ago } from './ago.ts';
 import { Refusals } from './refusals.ts';

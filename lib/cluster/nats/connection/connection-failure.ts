@@ -1,6 +1,6 @@
 /** Why there is no connection, and what to do: for people. */
 
-import { messageOf } from '../../thrown-value.ts';
+import { messageOf } from '../../../base/thrown-value.ts';
 
 export type Explanation = { cause: string; remedy: string };
 

@@ -1,8 +1,8 @@
 /** Where the servers are, and who we are there. */
 
 import { readFileSync } from 'node:fs';
-import { checkString, invalidSecret, invalidType } from '../../arguments.ts';
-import { InvalidArgumentError } from '../../errors.ts';
+import { checkString, invalidSecret, invalidType } from '../../../base/arguments.ts';
+import { InvalidArgumentError } from '../../../errors/errors.ts';
 
 /** As of the NATS client: files by name, or what would be in them. */
 export type NatsTlsOptions = {

@@ -5,9 +5,9 @@
  */
 
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
-import { UnavailableError } from '../../errors.ts';
-import { messageOf } from '../../thrown-value.ts';
-import { Timer } from '../../timer.ts';
+import { messageOf } from '../../../base/thrown-value.ts';
+import { Timer } from '../../../base/timer.ts';
+import { UnavailableError } from '../../../errors/errors.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import { lookAgain } from './greeting.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import type { Socket } from 'node:net';
-import { Timer } from '../../timer.ts';
+import { Timer } from '../../../base/timer.ts';
 import { failureOf } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import { dial, splitAddress } from './reach.ts';

@@ -2,8 +2,8 @@
 
 import { lookup } from 'node:dns/promises';
 import { Socket } from 'node:net';
-import { addAbortListener, removeAbortListener } from '../../abort-listeners.ts';
-import { Timer } from '../../timer.ts';
+import { addAbortListener, removeAbortListener } from '../../../base/abort-listeners.ts';
+import { Timer } from '../../../base/timer.ts';
 
 /** As of the system: its code says what it is. */
 function failure(code: string, message: string): Error {

@@ -3,10 +3,10 @@
  * listen, so a host that refuses a connection is one that answers.
  */
 
-import { Timer } from '../../timer.ts';
-import type { Explanation } from './connection-failure.ts';
+import { Timer } from '../../../base/timer.ts';
+import type { Explanation } from '../connection/connection-failure.ts';
+import { dial, lookUp, splitAddress } from '../connection/reach.ts';
 import { START, type Task, UNREGISTERED } from './expected.ts';
-import { dial, lookUp, splitAddress } from './reach.ts';
 
 /** Workers that were there before have registered by then, and need no check. */
 const FIRST_MS = 250;

@@ -1,8 +1,8 @@
 /** Whether a node can take part, and as what. */
 
+import type { NodeInfo } from '../wire/wire.ts';
 import type { Task, Tasks } from './expected.ts';
 import { type Definitions, type Unfit, whyUnfit } from './requirements.ts';
-import type { NodeInfo } from './wire.ts';
 
 /** `refusal`: it cannot; `task`: it would have been that. */
 export type Admission =

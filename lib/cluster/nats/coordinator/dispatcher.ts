@@ -5,8 +5,8 @@
  * to do.
  */
 
-import { Durations } from '../durations.ts';
-import type { StrategyHost } from '../strategy.ts';
+import type { StrategyHost } from '../../closures/strategy.ts';
+import { Durations } from '../../pool/durations.ts';
 import type { Session } from './session.ts';
 
 /** A node has so much to do in advance on each thread, as far as that can be told. */

@@ -1,10 +1,10 @@
 /** The tasks that a cluster is to have, and which node is which of them. */
 
-import type { ClusterSpec } from '../cluster-spec.ts';
-import type { TaskReadiness, WorkerInfo } from '../strategy.ts';
-import { splitAddress } from './reach.ts';
+import type { TaskReadiness, WorkerInfo } from '../../closures/strategy.ts';
+import type { ClusterSpec } from '../../cluster-spec.ts';
+import { splitAddress } from '../connection/reach.ts';
+import { BUILDING, type NodeInfo } from '../wire/wire.ts';
 import type { Session } from './session.ts';
-import { BUILDING, type NodeInfo } from './wire.ts';
 
 export type Job = 'worker' | 'ps';
 /** Of a spec's jobs those that nodes can have: an evaluator has no part in it, as in TensorFlow. */

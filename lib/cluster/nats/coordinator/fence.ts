@@ -6,8 +6,8 @@
 
 import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { FailedPreconditionError } from '../../errors.ts';
-import { load } from './connection.ts';
+import { FailedPreconditionError } from '../../../errors/errors.ts';
+import { load } from '../connection/connection.ts';
 
 export type Run = { run: string; token: number; host: string; pid: number; since: string };
 

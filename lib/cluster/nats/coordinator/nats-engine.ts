@@ -15,34 +15,23 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
-import { UnavailableError } from '../../errors.ts';
-import { messageOf } from '../../thrown-value.ts';
-import { Timer } from '../../timer.ts';
-import type { Closure } from '../closure.ts';
+import { messageOf } from '../../../base/thrown-value.ts';
+import { Timer } from '../../../base/timer.ts';
+import { UnavailableError } from '../../../errors/errors.ts';
+import type { Closure } from '../../closures/closure.ts';
 import type {
   Cancellation,
   Engine,
   ReadinessReport,
   StrategyHost,
   WorkerInfo,
-} from '../strategy.ts';
-import { AddressChecks } from './address-checks.ts';
-import { admit } from './admission.ts';
-import type { NatsConnectionOptions } from './connection-options.ts';
-import { definitionOf, hashOfSpec } from './definition.ts';
-import { Dispatcher } from './dispatcher.ts';
-import { SILENT, type Task, Tasks, UNREGISTERED } from './expected.ts';
-import { Fence } from './fence.ts';
-import { guarded } from './guarded.ts';
-import { frameBytes } from './link.ts';
-import type { NatsStrategy } from './nats-strategy.ts';
-import { Probes } from './probes.ts';
-import type { Definitions, Unfit } from './requirements.ts';
-import { Session } from './session.ts';
-import { StopArbiter } from './stop-arbiter.ts';
-import { Subjects } from './subjects.ts';
-import { Tenure } from './tenure.ts';
-import { TurnedAwayNodes } from './turned-away.ts';
+} from '../../closures/strategy.ts';
+import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import type { NatsStrategy } from '../nats-strategy.ts';
+import { definitionOf, hashOfSpec } from '../wire/definition.ts';
+import { guarded } from '../wire/guarded.ts';
+import { frameBytes } from '../wire/link.ts';
+import { Subjects } from '../wire/subjects.ts';
 import {
   type CoordinatorReport,
   json,
@@ -52,7 +41,18 @@ import {
   packStop,
   parseControl,
   unpackStop,
-} from './wire.ts';
+} from '../wire/wire.ts';
+import { AddressChecks } from './address-checks.ts';
+import { admit } from './admission.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { SILENT, type Task, Tasks, UNREGISTERED } from './expected.ts';
+import { Fence } from './fence.ts';
+import { Probes } from './probes.ts';
+import type { Definitions, Unfit } from './requirements.ts';
+import { Session } from './session.ts';
+import { StopArbiter } from './stop-arbiter.ts';
+import { Tenure } from './tenure.ts';
+import { TurnedAwayNodes } from './turned-away.ts';
 
 const log = debuglog('allstop');
 

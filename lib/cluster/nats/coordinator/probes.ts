@@ -5,9 +5,9 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import { Timer } from '../../timer.ts';
+import { Timer } from '../../../base/timer.ts';
+import { json, type Probe, type ProbeAnswer, parseProbeAnswer } from '../wire/wire.ts';
 import type { Session } from './session.ts';
-import { json, type Probe, type ProbeAnswer, parseProbeAnswer } from './wire.ts';
 
 const ROUND_MS = 100;
 /** Of a node that has nothing to do. */

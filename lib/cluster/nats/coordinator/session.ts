@@ -1,15 +1,15 @@
 /** The coordinator's end of a node's part in a run: what was sent there, and what came back. */
 
-import { Attachment } from '../../attachment.ts';
-import { decode, encode } from '../../error-record.ts';
-import { describedLink } from '../../links.ts';
-import type { Call, Closure, Outcome } from '../closure.ts';
-import type { Resource } from '../per-worker.ts';
-import type { StopMessage } from '../pool/stop-relay.ts';
-import { dataCloneError, STATE } from '../protocol.ts';
-import type { Cancellation, StrategyHost } from '../strategy.ts';
-import { packValue, unpackValue } from '../value.ts';
-import { checkLength, Link } from './link.ts';
+import { Attachment } from '../../../coordinator/attachment.ts';
+import { describedLink } from '../../../coordinator/links.ts';
+import { decode, encode } from '../../../record/error-record.ts';
+import type { Call, Closure, Outcome } from '../../closures/closure.ts';
+import type { Resource } from '../../closures/per-worker.ts';
+import type { Cancellation, StrategyHost } from '../../closures/strategy.ts';
+import { dataCloneError, STATE } from '../../worker/protocol.ts';
+import type { StopMessage } from '../../worker/stop-relay.ts';
+import { packValue, unpackValue } from '../../worker/value.ts';
+import { checkLength, Link } from '../wire/link.ts';
 import {
   type FromNode,
   LONG_BYTES,
@@ -19,7 +19,7 @@ import {
   RESULT_LENGTH,
   type ToNode,
   unpackFromNode,
-} from './wire.ts';
+} from '../wire/wire.ts';
 
 export interface SessionListener {
   /** It can take closures, or more of them; or it cannot any more. */

@@ -5,9 +5,9 @@
  */
 
 import { hostname } from 'node:os';
-import type { Coordinator } from '../../coordinator.ts';
-import { Timer } from '../../timer.ts';
-import { applyStop, type StopMessage, stopMessage } from '../pool/stop-relay.ts';
+import { Timer } from '../../../base/timer.ts';
+import type { Coordinator } from '../../../coordinator/coordinator.ts';
+import { applyStop, type StopMessage, stopMessage } from '../../worker/stop-relay.ts';
 
 /** So long the processors are for those who are woken by a broadcast. */
 const QUIET_MS = 10;

@@ -5,11 +5,15 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import { FailedPreconditionError, UnavailableError } from '../../errors.ts';
-import { Timer } from '../../timer.ts';
-import { Connection } from './connection.ts';
-import { type Explanation, explainFailure, failureOfJetStream } from './connection-failure.ts';
-import type { NatsConnectionOptions } from './connection-options.ts';
+import { Timer } from '../../../base/timer.ts';
+import { FailedPreconditionError, UnavailableError } from '../../../errors/errors.ts';
+import { Connection } from '../connection/connection.ts';
+import {
+  type Explanation,
+  explainFailure,
+  failureOfJetStream,
+} from '../connection/connection-failure.ts';
+import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import type { Fence } from './fence.ts';
 
 const RETRY_MS = 1_000;

@@ -1,7 +1,7 @@
 /** Nodes that are there and were not let in: why, and for how long they have tried. */
 
+import type { NodeInfo, TurnedAway } from '../wire/wire.ts';
 import { type Task, UNREGISTERED } from './expected.ts';
-import type { NodeInfo, TurnedAway } from './wire.ts';
 
 /** A node says hello every second. */
 const FORGOTTEN_MS = 5_000;

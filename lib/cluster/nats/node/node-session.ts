@@ -7,14 +7,17 @@
  */
 
 import { hostname } from 'node:os';
-import { Attachment } from '../../attachment.ts';
-import { Coordinator } from '../../coordinator.ts';
-import { decode, encode } from '../../error-record.ts';
-import { CLUSTER } from '../../stop-record.ts';
-import { setCurrent } from '../../threads.ts';
-import { Timer } from '../../timer.ts';
-import { type Call, Closure, type Outcome } from '../closure.ts';
-import type { Resource } from '../per-worker.ts';
+import { Timer } from '../../../base/timer.ts';
+import { Attachment } from '../../../coordinator/attachment.ts';
+import { Coordinator } from '../../../coordinator/coordinator.ts';
+import { CLUSTER } from '../../../coordinator/stop-record.ts';
+import { setCurrent } from '../../../coordinator/threads.ts';
+import { decode, encode } from '../../../record/error-record.ts';
+import { type Call, Closure, type Outcome } from '../../closures/closure.ts';
+import type { Resource } from '../../closures/per-worker.ts';
+import type { StrategyHost, TaskReadiness } from '../../closures/strategy.ts';
+import { WorkerPool } from '../../pool/worker-pool.ts';
+import { STATE } from '../../worker/protocol.ts';
 import {
   answerNone,
   answerStop,
@@ -23,12 +26,9 @@ import {
   LateErrors,
   type StopMessage,
   stopMessage,
-} from '../pool/stop-relay.ts';
-import { WorkerPool } from '../pool/worker-pool.ts';
-import { STATE } from '../protocol.ts';
-import type { StrategyHost, TaskReadiness } from '../strategy.ts';
-import { toPost, transferListOf } from '../transfer.ts';
-import { checkLength, Link } from './link.ts';
+} from '../../worker/stop-relay.ts';
+import { toPost, transferListOf } from '../../worker/transfer.ts';
+import { checkLength, Link } from '../wire/link.ts';
 import {
   BUILDING,
   type FromNode,
@@ -38,7 +38,7 @@ import {
   pack,
   RUN_LENGTH,
   unpackToNode,
-} from './wire.ts';
+} from '../wire/wire.ts';
 
 /** A coordinator that has heard a broadcast has said so by then. */
 const UNHEARD_MS = 1_000;

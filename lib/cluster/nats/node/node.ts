@@ -8,18 +8,17 @@ import { randomUUID } from 'node:crypto';
 import { availableParallelism, freemem, hostname, networkInterfaces } from 'node:os';
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
-import { messageOf } from '../../thrown-value.ts';
-import { Timer } from '../../timer.ts';
-import type { ClusterSpec } from '../cluster-spec.ts';
-import { applyStop, type StopMessage } from '../pool/stop-relay.ts';
-import { Connection } from './connection.ts';
-import { explainFailure } from './connection-failure.ts';
-import type { NatsConnectionOptions } from './connection-options.ts';
-import { definitionOf, hashOfSpec } from './definition.ts';
-import { guarded } from './guarded.ts';
-import { frameBytes } from './link.ts';
-import { NodeSession } from './node-session.ts';
-import { Subjects } from './subjects.ts';
+import { messageOf } from '../../../base/thrown-value.ts';
+import { Timer } from '../../../base/timer.ts';
+import type { ClusterSpec } from '../../cluster-spec.ts';
+import { applyStop, type StopMessage } from '../../worker/stop-relay.ts';
+import { Connection } from '../connection/connection.ts';
+import { explainFailure } from '../connection/connection-failure.ts';
+import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import { definitionOf, hashOfSpec } from '../wire/definition.ts';
+import { guarded } from '../wire/guarded.ts';
+import { frameBytes } from '../wire/link.ts';
+import { Subjects } from '../wire/subjects.ts';
 import {
   json,
   type NodeInfo,
@@ -29,7 +28,8 @@ import {
   RUNTIME,
   unpackStop,
   type Welcome,
-} from './wire.ts';
+} from '../wire/wire.ts';
+import { NodeSession } from './node-session.ts';
 
 const log = debuglog('allstop');
 

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { ClusterSpec } from '../cluster-spec.ts';
+import type { ClusterSpec } from '../../cluster-spec.ts';
 
 /**
  * The hash of the module's file. What it imports is not looked at. A module that is no file,

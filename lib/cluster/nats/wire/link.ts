@@ -12,7 +12,7 @@
  *    more for one client than it likes cuts it off.)
  */
 
-import { Timer } from '../../timer.ts';
+import { Timer } from '../../../base/timer.ts';
 
 const KIND = { data: 1, ack: 2, missing: 3 } as const;
 const HEADER_BYTES = 14;

@@ -8,11 +8,11 @@
  */
 
 import { deserialize, serialize } from 'node:v8';
-import { decode } from '../../error-record.ts';
-import { attempt } from '../../thrown-value.ts';
-import type { Resource } from '../per-worker.ts';
-import type { StopMessage } from '../pool/stop-relay.ts';
-import type { ReadinessReport, TaskReadiness } from '../strategy.ts';
+import { attempt } from '../../../base/thrown-value.ts';
+import { decode } from '../../../record/error-record.ts';
+import type { Resource } from '../../closures/per-worker.ts';
+import type { ReadinessReport, TaskReadiness } from '../../closures/strategy.ts';
+import type { StopMessage } from '../../worker/stop-relay.ts';
 
 /** Nodes of another number cannot work together. */
 export const PROTOCOL = 1;
