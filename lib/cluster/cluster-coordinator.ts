@@ -11,6 +11,7 @@ import {
 import { Attachment } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
+import type { ReadinessReport } from '../errors/readiness-report.ts';
 import { makeCall } from './closures/call.ts';
 import { Changes } from './closures/changes.ts';
 import { type Call, Closure, type Tally } from './closures/closure.ts';
@@ -23,13 +24,7 @@ import { Lookups } from './closures/lookups.ts';
 import type { PerWorkerDataset } from './closures/per-worker.ts';
 import { whenReady } from './closures/readiness.ts';
 import { RemoteValue, type Settle } from './closures/remote-value.ts';
-import type {
-  Engine,
-  ReadinessReport,
-  Strategy,
-  StrategyHost,
-  WorkerInfo,
-} from './closures/strategy.ts';
+import type { Engine, Strategy, StrategyHost, WorkerInfo } from './closures/strategy.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from './closures/time-limits.ts';
 import { type Fetched, fetchAll } from './fetched.ts';
 import type {

@@ -10,9 +10,7 @@ import { addAbortListener, removeAbortListener } from '../base/abort-listeners.t
 import { invalidType } from '../base/arguments.ts';
 import { Timer } from '../base/timer.ts';
 import { SelfJoinError } from '../errors/errors.ts';
-import { drain, hold, listen, release, unlisten } from '../native/doorbell.ts';
 import {
-  binding,
   type NativeAttachment,
   type NativeJoinResult,
   type NativeRecord,
@@ -20,7 +18,9 @@ import {
   type Outcome,
   type RequesterOptions,
   STOP_KINDS,
-} from '../native/native.ts';
+} from '../native/binding.ts';
+import { drain, hold, listen, release, unlisten } from '../native/doorbell.ts';
+import { binding } from '../native/native.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
 import { decode, encode } from '../record/error-record.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';

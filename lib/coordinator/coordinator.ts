@@ -14,7 +14,8 @@ import {
   nameOf,
 } from '../base/arguments.ts';
 import { FailedPreconditionError, InvalidHandleError, StragglersError } from '../errors/errors.ts';
-import { binding, firstSlab, STOP_KINDS } from '../native/native.ts';
+import { STOP_KINDS } from '../native/binding.ts';
+import { binding, firstSlab } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
 import {
   type CoordinatorOptions,
@@ -36,17 +37,16 @@ import {
 } from './links.ts';
 import type { StopRecord } from './stop-record.ts';
 import { toStraggler } from './stragglers.ts';
+import { enclosingTasks, runTask } from './tasks.ts';
 import {
   checkThread,
-  enclosingTasks,
   isThread,
   type JoinableThread,
   register,
-  runTask,
-  spawn,
   type ThreadInfo,
   toThreadInfo,
-} from './threads.ts';
+} from './watch.ts';
+import { spawn } from './workers.ts';
 
 // An import is a variable to the compiler, a constant of this module is not.
 const nearWords = firstSlab;

@@ -2,7 +2,7 @@
 
 import type { Attachment } from './attachment.ts';
 import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
-import { type ThreadInfo, toThreadInfo } from './threads.ts';
+import { type ThreadInfo, toThreadInfo } from './watch.ts';
 
 /** Why `shouldStop()` is what it is: the fields for programs, `toString()` for people. */
 export type StopExplanation = {

@@ -1,10 +1,11 @@
 /** A thread that the package runs for the program: registered first, started later, once. */
 
 import { FailedPreconditionError, SelfJoinError } from '../errors/errors.ts';
+import type { ThreadKind } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
-import type { ThreadKind } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
-import { enclosingTasks, registerUnstarted, runAs, type Watch } from './threads.ts';
+import { enclosingTasks, runAs } from './tasks.ts';
+import { registerUnstarted, type Watch } from './watch.ts';
 
 export class OwnThread {
   readonly attachment: Attachment;

@@ -1,6 +1,6 @@
 /** Who stopped a coordinator, when, and why: as callers see it. */
 
-import type { NativeRequester, Via } from '../native/native.ts';
+import type { NativeRequester, Via } from '../native/binding.ts';
 
 /** Who asked for a stop, and from where. */
 export type StopRequester = {

@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import type { Straggler } from '../errors/errors.ts';
-import type { NativeThread } from '../native/native.ts';
-import { toThreadInfo } from './threads.ts';
+import type { NativeThread } from '../native/binding.ts';
+import { toThreadInfo } from './watch.ts';
 
 /** What the kernel says a native thread waits in; Linux only. */
 function waitState(osThreadId: number): string | undefined {

@@ -11,7 +11,7 @@ import {
 import { attachmentBehind } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/own-thread.ts';
-import { runInWorker } from '../coordinator/threads.ts';
+import { runInWorker } from '../coordinator/workers.ts';
 import { workerEntry } from '../native/binary/package-files.ts';
 import { loop } from './looper-loop.ts';
 import { type LooperTimes, MISSED_TICKS, type MissedTicks } from './looper-schedule.ts';

@@ -20,8 +20,9 @@ import {
   InvalidHandleError,
   OutOfRangeError,
 } from '../errors/errors.ts';
+import { CODECS, type NativeQueue, STATUS } from '../native/binding.ts';
 import { listen, unlisten } from '../native/doorbell.ts';
-import { binding, CODECS, type NativeQueue, STATUS } from '../native/native.ts';
+import { binding } from '../native/native.ts';
 import { readBytes, readValue, readValues, type Written, writeValue } from './queue-codec.ts';
 import { maySettleAtOnce, QueueWaits, WOULD_WAIT } from './queue-waits.ts';
 

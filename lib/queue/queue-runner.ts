@@ -14,7 +14,7 @@ import { Attachment, attachmentBehind } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
 import { OwnThread } from '../coordinator/own-thread.ts';
-import { runInWorker } from '../coordinator/threads.ts';
+import { runInWorker } from '../coordinator/workers.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { workerEntry } from '../native/binary/package-files.ts';
 import { BoundedQueue } from './bounded-queue.ts';

@@ -5,8 +5,8 @@
 
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import { Timer } from '../base/timer.ts';
+import type { NativeQueue } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
-import type { NativeQueue } from '../native/native.ts';
 
 /** It would have to wait. */
 export const WOULD_WAIT: unique symbol = Symbol('would wait');

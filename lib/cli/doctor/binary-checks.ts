@@ -12,7 +12,8 @@ import {
 } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import type { Check } from './check.ts';
-import { type Loaded, type Probe, type Problem, probe } from './probe.ts';
+import { type Loaded, type Probe, type Problem } from './finding.ts';
+import { probe } from './probe.ts';
 
 const whyThisOne: Record<Origin, () => string> = {
   override: () => `named by ${OVERRIDE}`,

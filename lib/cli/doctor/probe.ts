@@ -6,28 +6,9 @@
 
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { type Candidate, OVERRIDE } from '../../native/binary/binary.ts';
+import { OVERRIDE } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
-
-/** Of a binary that loads: which it is, and what the others before it said. */
-export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };
-export type Problem = { from?: Candidate | undefined; cause: string; remedy?: string };
-
-/** What a probe tells, in this order; after a failure or a crash nothing more comes. */
-export type Finding =
-  | { loaded: Loaded }
-  | { failed: Problem }
-  | { tested: { ms: number } }
-  | { untested: string };
-
-/** `crash`: how the child ended, if before it had told all, or not as it should. */
-export type Probe = {
-  loaded?: Loaded;
-  failed?: Problem;
-  tested?: { ms: number };
-  untested?: string;
-  crash?: string;
-};
+import type { Probe } from './finding.ts';
 
 /** More than the self-test's own deadline. */
 const CHILD_MS = 30_000;

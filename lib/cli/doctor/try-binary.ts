@@ -3,7 +3,7 @@
 import { candidates } from '../../native/binary/binary.ts';
 import { explainFailure } from '../../native/binary/binary-failure.ts';
 import { binding, tryLoad } from '../../native/native.ts';
-import type { Finding } from './probe.ts';
+import type { Finding } from './finding.ts';
 import { selfTest } from './self-test.ts';
 
 const firstLine = (error: unknown): string =>

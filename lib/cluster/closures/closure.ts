@@ -1,8 +1,8 @@
 /** A function with its arguments, on its way to a worker and back. */
 
 import type { TransferListItem } from 'node:worker_threads';
+import type { Resource } from '../worker/protocol.ts';
 import type { Place, Queued } from './closure-queue.ts';
-import type { Resource } from './per-worker.ts';
 import type { RemoteState, Settle } from './remote-value.ts';
 
 /** A function of the module, and what it is called with. */

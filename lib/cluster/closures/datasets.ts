@@ -1,8 +1,9 @@
 /** What workers make of their own, kept for those that come later. */
 
 import { encode } from '../../record/error-record.ts';
+import { type Resource } from '../worker/protocol.ts';
 import { type Call, Closure } from './closure.ts';
-import { PerWorkerDataset, PerWorkerValues, type Resource } from './per-worker.ts';
+import { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
 
 /** Has a worker make something before it does anything else. */
 type Prepare = (closure: Closure, worker: number) => void;

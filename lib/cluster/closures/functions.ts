@@ -1,10 +1,9 @@
 /** Which export of the module a function is. */
 
 import { invalidType } from '../../base/arguments.ts';
+import { PASS_A_NAME } from '../worker/protocol.ts';
 
 export type AnyFunction = (...args: any[]) => any;
-
-export const HINT = 'pass the name of an export of the strategy’s module';
 
 export class Functions {
   readonly #module: URL;
@@ -46,7 +45,7 @@ export class Functions {
 
   #unknown(fn: AnyFunction): TypeError {
     const error = new TypeError(
-      `The function '${fn.name}' is no export of ${this.#module.href}: ${HINT}`,
+      `The function '${fn.name}' is no export of ${this.#module.href}: ${PASS_A_NAME}`,
     );
     return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
   }
@@ -55,7 +54,7 @@ export class Functions {
   checkName(name: string, there: readonly string[]): void {
     if (there.includes(name)) return;
     const error = new TypeError(
-      `The module ${this.#module.href} has no function '${name}': ${HINT}. It has ${there.join(', ') || 'none'}`,
+      `The module ${this.#module.href} has no function '${name}': ${PASS_A_NAME}. It has ${there.join(', ') || 'none'}`,
     );
     throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
   }
@@ -63,5 +62,5 @@ export class Functions {
 
 export function checkFunctionOrName(fn: unknown): asserts fn is AnyFunction | string {
   if (typeof fn === 'function' || typeof fn === 'string') return;
-  throw invalidType('fn', `a function, or of type string: ${HINT}`, fn);
+  throw invalidType('fn', `a function, or of type string: ${PASS_A_NAME}`, fn);
 }

@@ -1,18 +1,5 @@
 /** What each worker has its own of. TensorFlow's PerWorkerDataset and PerWorkerValues. */
 
-/** How each worker makes its own of a value: plain data, which is kept for new workers. */
-export type Resource =
-  | {
-      readonly kind: 'dataset';
-      readonly id: number;
-      readonly name: string;
-      /** Or as bytes. */
-      readonly args: readonly unknown[] | Uint8Array;
-    }
-  | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
-  /** It cannot be made anywhere, and this is why. */
-  | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
-
 /**
  * A value that every worker has its own of. As an argument of `schedule` it becomes that
  * of the worker that runs the function.

@@ -3,8 +3,8 @@
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { Timer } from '../../base/timer.ts';
 import { ClusterNotReadyError } from '../../errors/errors.ts';
+import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
 import type { Changes } from './changes.ts';
-import type { ReadinessReport, TaskReadiness } from './strategy.ts';
 
 export type Readiness = {
   report: () => ReadinessReport;

@@ -7,8 +7,6 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure, Outcome } from './closure.ts';
 
-export type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
-
 export type WorkerInfo = {
   job: string;
   task: number;

@@ -9,14 +9,9 @@
 
 import { Timer } from '../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import type { ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
-import type {
-  Cancellation,
-  Engine,
-  ReadinessReport,
-  StrategyHost,
-  WorkerInfo,
-} from '../closures/strategy.ts';
+import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName } from './channel.ts';

@@ -21,15 +21,11 @@ import { Timer } from '../../base/timer.ts';
 import { Attachment } from '../../coordinator/attachment.ts';
 import { describedLink } from '../../coordinator/links.ts';
 import { CancelledError } from '../../errors/errors.ts';
+import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/error-record.ts';
 import type { Call, Closure, Outcome } from '../closures/closure.ts';
-import type { Resource } from '../closures/per-worker.ts';
-import type {
-  Cancellation,
-  StrategyHost,
-  TaskReadiness,
-  WorkerInfo,
-} from '../closures/strategy.ts';
+import type { Cancellation, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Resource } from '../worker/protocol.ts';
 import {
   CANCELLED,
   CLAIMS,

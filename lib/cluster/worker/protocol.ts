@@ -50,6 +50,19 @@ export const FROM_WORKER = {
   answering: 6,
 } as const;
 
+/** How each worker makes its own of a value: plain data, which is kept for new workers. */
+export type Resource =
+  | {
+      readonly kind: 'dataset';
+      readonly id: number;
+      readonly name: string;
+      /** Or as bytes. */
+      readonly args: readonly unknown[] | Uint8Array;
+    }
+  | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
+  /** It cannot be made anywhere, and this is why. */
+  | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
+
 /** The elements of a closure, and of a result. */
 export const RUN_LENGTH = 6;
 export const RESULT_LENGTH = 4;
@@ -62,3 +75,6 @@ export function dataCloneError(error: unknown): unknown {
   const isOurs = error instanceof Error && error.name === 'Error';
   return isOurs ? new DOMException(error.message, 'DataCloneError') : error;
 }
+
+/** What to do where a function's name is not known. */
+export const PASS_A_NAME = 'pass the name of an export of the strategy’s module';

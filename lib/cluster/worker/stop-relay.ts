@@ -8,7 +8,7 @@
 import { Attachment } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { nameThread, type StopRequester, toRequester } from '../../coordinator/stop-record.ts';
-import type { RequesterOptions } from '../../native/native.ts';
+import type { RequesterOptions } from '../../native/binding.ts';
 import { decode } from '../../record/error-record.ts';
 
 /** A record: its id, the error (encoded) if there is one, and who asked for it. */

@@ -3,7 +3,7 @@
 import { Attachment } from '../../coordinator/attachment.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
 import { CLUSTER } from '../../coordinator/stop-record.ts';
-import { endWithParent, setCurrent } from '../../coordinator/threads.ts';
+import { endWithParent, setCurrent } from '../../coordinator/workers.ts';
 import { encode } from '../../record/error-record.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import {

@@ -7,13 +7,13 @@ import { messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/error-record.ts';
-import { HINT } from '../closures/functions.ts';
-import type { Resource } from '../closures/per-worker.ts';
 import { type CurrentTask, runAsTask } from './current-task.ts';
+import type { Resource } from './protocol.ts';
 import {
   CANCELLED,
   dataCloneError,
   FROM_WORKER,
+  PASS_A_NAME,
   RESULT_LENGTH,
   RUN_LENGTH,
   STATE,
@@ -302,7 +302,7 @@ export class Runner {
 }
 
 function noFunction(name: string): TypeError {
-  const error = new TypeError(`The module has no function '${name}': ${HINT}`);
+  const error = new TypeError(`The module has no function '${name}': ${PASS_A_NAME}`);
   return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }
 

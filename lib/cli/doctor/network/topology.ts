@@ -4,10 +4,8 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import type { ReadinessReport, TaskReadiness } from '../../../cluster/closures/strategy.ts';
 import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
 import { holderOf, type Run } from '../../../cluster/nats/coordinator/fence.ts';
-import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
 import {
   type CoordinatorReport,
   json,
@@ -15,7 +13,9 @@ import {
   parseControl,
   parseReport,
   type TurnedAway,
-} from '../../../cluster/nats/wire/wire.ts';
+} from '../../../cluster/nats/wire/control-messages.ts';
+import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
+import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { Check } from '../check.ts';
 import { ago } from './ago.ts';
 import { Refusals } from './refusals.ts';

@@ -1,6 +1,6 @@
 /** Whether a node can take part, and as what. */
 
-import type { NodeInfo } from '../wire/wire.ts';
+import type { NodeInfo } from '../wire/control-messages.ts';
 import type { Task, Tasks } from './expected.ts';
 import { type Definitions, type Unfit, whyUnfit } from './requirements.ts';
 

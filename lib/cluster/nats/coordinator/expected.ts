@@ -1,9 +1,11 @@
 /** The tasks that a cluster is to have, and which node is which of them. */
 
-import type { TaskReadiness, WorkerInfo } from '../../closures/strategy.ts';
+import type { TaskReadiness } from '../../../errors/readiness-report.ts';
+import type { WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 import { splitAddress } from '../connection/reach.ts';
-import { BUILDING, type NodeInfo } from '../wire/wire.ts';
+import { type NodeInfo } from '../wire/control-messages.ts';
+import { BUILDING } from '../wire/session-messages.ts';
 import type { Session } from './session.ts';
 
 export type Job = 'worker' | 'ps';

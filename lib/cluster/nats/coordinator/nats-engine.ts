@@ -18,30 +18,23 @@ import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../../base/thrown-value.ts';
 import { Timer } from '../../../base/timer.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
+import type { ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
-import type {
-  Cancellation,
-  Engine,
-  ReadinessReport,
-  StrategyHost,
-  WorkerInfo,
-} from '../../closures/strategy.ts';
+import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
+import type { ClusterSpec } from '../../cluster-spec.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
-import type { NatsStrategy } from '../nats-strategy.ts';
-import { definitionOf, hashOfSpec } from '../wire/definition.ts';
-import { guarded } from '../wire/guarded.ts';
-import { frameBytes } from '../wire/link.ts';
-import { Subjects } from '../wire/subjects.ts';
 import {
   type CoordinatorReport,
   json,
   type NodeInfo,
-  type NodeStatus,
   type ProbeAnswer,
-  packStop,
   parseControl,
-  unpackStop,
-} from '../wire/wire.ts';
+} from '../wire/control-messages.ts';
+import { definitionOf, hashOfSpec } from '../wire/definition.ts';
+import { guarded } from '../wire/guarded.ts';
+import { frameBytes } from '../wire/link.ts';
+import { type NodeStatus, packStop, unpackStop } from '../wire/session-messages.ts';
+import { Subjects } from '../wire/subjects.ts';
 import { AddressChecks } from './address-checks.ts';
 import { admit } from './admission.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -63,9 +56,19 @@ const MAX_TOLD = 1_000;
 const END_IT = 'look at that process; end it, and start the worker again';
 const START_AGAIN = 'start the worker again';
 
+/** Which cluster it is, and what it is to have. */
+export type NatsSettings = {
+  readonly module: URL;
+  readonly cluster: string;
+  readonly expect: ClusterSpec | undefined;
+  readonly minWorkers: number | undefined;
+  readonly unavailableAfterMs: number;
+  readonly replicas: number;
+};
+
 export class NatsEngine implements Engine {
   readonly #host: StrategyHost;
-  readonly #strategy: NatsStrategy;
+  readonly #settings: NatsSettings;
   readonly #subjects: Subjects;
   readonly #run = randomUUID();
   readonly #tasks: Tasks;
@@ -86,15 +89,15 @@ export class NatsEngine implements Engine {
   /** So many nodes found that no worker lives there. */
   #failures = 0;
 
-  constructor(host: StrategyHost, strategy: NatsStrategy, options: NatsConnectionOptions) {
+  constructor(host: StrategyHost, settings: NatsSettings, options: NatsConnectionOptions) {
     this.#host = host;
-    this.#strategy = strategy;
+    this.#settings = settings;
     this.#dispatcher = new Dispatcher(host);
-    this.#subjects = new Subjects(strategy.cluster);
+    this.#subjects = new Subjects(settings.cluster);
     const since = new Date().toISOString();
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
-    const fence = new Fence(strategy.cluster, strategy.replicas, own);
-    this.#tasks = new Tasks(strategy.expect, strategy.minWorkers);
+    const fence = new Fence(settings.cluster, settings.replicas, own);
+    this.#tasks = new Tasks(settings.expect, settings.minWorkers);
     this.#addressChecks = new AddressChecks(
       () => this.#tasks.all.filter(({ phase }) => phase === UNREGISTERED),
       () => host.changed(),
@@ -113,10 +116,10 @@ export class NatsEngine implements Engine {
         if (this.#turnedAway.expire()) this.#host.changed();
       },
     });
-    const name = `allstop ${strategy.cluster}`;
+    const name = `allstop ${settings.cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
     const connect = { name, inboxPrefix, options };
-    this.#tenure = new Tenure(fence, strategy.unavailableAfterMs, connect, {
+    this.#tenure = new Tenure(fence, settings.unavailableAfterMs, connect, {
       onConnection: (nats) => this.#subscribe(nats),
       onHeld: (nats) => this.#onHeld(nats),
       onDoubt: () => this.#sayWho(),
@@ -125,7 +128,7 @@ export class NatsEngine implements Engine {
         this.#addressChecks.stop();
       },
       onLost: (error) => this.#fail(error),
-      onRefused: ({ message }) => log('%s: the server refuses: %s', strategy.cluster, message),
+      onRefused: ({ message }) => log('%s: the server refuses: %s', settings.cluster, message),
       onChange: () => {
         this.#dispatcher.isOpen = this.#tenure.state.phase === 'ready';
         host.changed();
@@ -345,7 +348,7 @@ export class NatsEngine implements Engine {
   // ---------------------------------------------------------------- the nodes
 
   async #define(): Promise<void> {
-    const { module, expect } = this.#strategy;
+    const { module, expect } = this.#settings;
     this.#definitions = {
       module: await definitionOf(module),
       spec: expect && hashOfSpec(expect),
@@ -419,7 +422,7 @@ export class NatsEngine implements Engine {
     this.#byNode.set(info.node, session);
     log(
       '%s: %s:%d is %s (pid %d)',
-      this.#strategy.cluster,
+      this.#settings.cluster,
       task.job,
       task.index,
       info.host,
@@ -438,7 +441,7 @@ export class NatsEngine implements Engine {
   /** Again, if it was lost; what follows it is the link's. */
   #welcome(session: Session, token: number): void {
     const { cancelGraceMs } = this.#host;
-    const { unavailableAfterMs } = this.#strategy;
+    const { unavailableAfterMs } = this.#settings;
     const welcome = {
       kind: 'welcome',
       run: this.#run,
@@ -543,7 +546,7 @@ export class NatsEngine implements Engine {
     }
     // It may be alive, and is to know.
     this.#publish(this.#subjects.down(session.id), Buffer.alloc(0));
-    log('%s: %s', this.#strategy.cluster, error.message);
+    log('%s: %s', this.#settings.cluster, error.message);
     session.lose(error);
     this.#host.changed();
     if (info.job === 'ps' && wasReady) {
@@ -569,11 +572,11 @@ export class NatsEngine implements Engine {
 
   /** What nobody of ours can have sent. */
   #drop(what: string, error?: unknown): void {
-    if (error !== undefined) log('%s: %s', this.#strategy.cluster, messageOf(error));
+    if (error !== undefined) log('%s: %s', this.#settings.cluster, messageOf(error));
     this.#dropped += 1;
     if (this.#dropped > 1) return;
     process.emitWarning(
-      `The cluster '${this.#strategy.cluster}' has received ${what} that is malformed, and ` +
+      `The cluster '${this.#settings.cluster}' has received ${what} that is malformed, and ` +
         'dropped it, as it will others without a word: `allstop doctor` tells how many',
       { code: 'ALLSTOP_MALFORMED_MESSAGE' },
     );

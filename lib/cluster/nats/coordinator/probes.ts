@@ -6,7 +6,7 @@
 
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Timer } from '../../../base/timer.ts';
-import { json, type Probe, type ProbeAnswer, parseProbeAnswer } from '../wire/wire.ts';
+import { json, type Probe, type ProbeAnswer, parseProbeAnswer } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
 
 const ROUND_MS = 100;

@@ -1,7 +1,7 @@
 /** What a node has to be, to have a part in a run. */
 
 import type { Explanation } from '../connection/connection-failure.ts';
-import { type NodeInfo, PROTOCOL, RUNTIME } from '../wire/wire.ts';
+import { type NodeInfo, PROTOCOL, RUNTIME } from '../wire/control-messages.ts';
 
 /** Why a node is not let in. */
 export type Unfit = { phase: string } & Explanation;

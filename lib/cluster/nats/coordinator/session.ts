@@ -4,22 +4,22 @@ import { Attachment } from '../../../coordinator/attachment.ts';
 import { describedLink } from '../../../coordinator/links.ts';
 import { decode, encode } from '../../../record/error-record.ts';
 import type { Call, Closure, Outcome } from '../../closures/closure.ts';
-import type { Resource } from '../../closures/per-worker.ts';
 import type { Cancellation, StrategyHost } from '../../closures/strategy.ts';
+import type { Resource } from '../../worker/protocol.ts';
 import { dataCloneError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../../worker/value.ts';
+import { type NodeInfo } from '../wire/control-messages.ts';
 import { checkLength, Link } from '../wire/link.ts';
 import {
   type FromNode,
   LONG_BYTES,
-  type NodeInfo,
   type NodeStatus,
   pack,
   RESULT_LENGTH,
   type ToNode,
   unpackFromNode,
-} from '../wire/wire.ts';
+} from '../wire/session-messages.ts';
 
 export interface SessionListener {
   /** It can take closures, or more of them; or it cannot any more. */

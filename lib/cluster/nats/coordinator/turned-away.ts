@@ -1,6 +1,6 @@
 /** Nodes that are there and were not let in: why, and for how long they have tried. */
 
-import type { NodeInfo, TurnedAway } from '../wire/wire.ts';
+import type { NodeInfo, TurnedAway } from '../wire/control-messages.ts';
 import { type Task, UNREGISTERED } from './expected.ts';
 
 /** A node says hello every second. */

@@ -11,12 +11,13 @@ import { Timer } from '../../../base/timer.ts';
 import { Attachment } from '../../../coordinator/attachment.ts';
 import { Coordinator } from '../../../coordinator/coordinator.ts';
 import { CLUSTER } from '../../../coordinator/stop-record.ts';
-import { setCurrent } from '../../../coordinator/threads.ts';
+import { setCurrent } from '../../../coordinator/workers.ts';
+import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/error-record.ts';
 import { type Call, Closure, type Outcome } from '../../closures/closure.ts';
-import type { Resource } from '../../closures/per-worker.ts';
-import type { StrategyHost, TaskReadiness } from '../../closures/strategy.ts';
+import type { StrategyHost } from '../../closures/strategy.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
+import type { Resource } from '../../worker/protocol.ts';
 import { STATE } from '../../worker/protocol.ts';
 import {
   answerNone,
@@ -38,7 +39,7 @@ import {
   pack,
   RUN_LENGTH,
   unpackToNode,
-} from '../wire/wire.ts';
+} from '../wire/session-messages.ts';
 
 /** A coordinator that has heard a broadcast has said so by then. */
 const UNHEARD_MS = 1_000;

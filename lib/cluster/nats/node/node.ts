@@ -15,20 +15,19 @@ import { applyStop, type StopMessage } from '../../worker/stop-relay.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
-import { definitionOf, hashOfSpec } from '../wire/definition.ts';
-import { guarded } from '../wire/guarded.ts';
-import { frameBytes } from '../wire/link.ts';
-import { Subjects } from '../wire/subjects.ts';
 import {
   json,
   type NodeInfo,
   PROTOCOL,
-  packStop,
   parseControl,
   RUNTIME,
-  unpackStop,
   type Welcome,
-} from '../wire/wire.ts';
+} from '../wire/control-messages.ts';
+import { definitionOf, hashOfSpec } from '../wire/definition.ts';
+import { guarded } from '../wire/guarded.ts';
+import { frameBytes } from '../wire/link.ts';
+import { packStop, unpackStop } from '../wire/session-messages.ts';
+import { Subjects } from '../wire/subjects.ts';
 import { NodeSession } from './node-session.ts';
 
 const log = debuglog('allstop');

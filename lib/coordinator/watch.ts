@@ -3,21 +3,14 @@
  * registers an object watches it; the core knows only names and whether they live.
  */
 
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { ChildProcess } from 'node:child_process';
-import {
-  isMainThread,
-  threadId as ownThreadId,
-  Worker,
-  type WorkerOptions,
-} from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../base/arguments.ts';
 import { UnavailableError } from '../errors/errors.ts';
-import { drain, onFirstUse } from '../native/doorbell.ts';
-import { binding, type NativeThread, THREAD_KINDS, type ThreadKind } from '../native/native.ts';
-import { decode, encode, restoreClass } from '../record/error-record.ts';
+import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../native/binding.ts';
+import { drain } from '../native/doorbell.ts';
 import type { Attachment, RequestOptions } from './attachment.ts';
-import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
+import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 
 /** Anything that ends: a Worker, a child process, a promise, or what has a `join()`, as a LooperThread. */
 export type JoinableThread =
@@ -246,20 +239,6 @@ const TERMINATED = 1;
 /** The threadId of a Worker that has exited. */
 const EXITED = -1;
 
-/** What workers died of, for all who watch them, until they have exited. */
-const uncaught = new Map<number, { value: unknown }>();
-
-/** Its own thread has encoded the error if it could: class and fields intact. */
-function uncaughtIn(threadId: number, received: unknown): unknown {
-  let known = uncaught.get(threadId);
-  if (known === undefined) {
-    const bytes = binding().takeUncaught(threadId);
-    known = { value: bytes === null ? restoreClass(received) : decode(bytes).value };
-    uncaught.set(threadId, known);
-  }
-  return known.value;
-}
-
 function watchWorker(attachment: Attachment, worker: Worker, name?: string): Watch {
   const { threadId } = worker;
   if (threadId === EXITED) {
@@ -273,12 +252,12 @@ function watchWorker(attachment: Attachment, worker: Worker, name?: string): Wat
 }
 
 /** Reports what the worker dies of as the failure of `made`; calls `ended` when it has exited. */
-function followWorker(made: Watch, worker: Worker, ended: () => void): void {
+export function followWorker(made: Watch, worker: Worker, ended: () => void): void {
   const { threadId } = worker;
   let failed = false;
   worker.on('error', (error: unknown) => {
     failed = true;
-    made.fail(uncaughtIn(threadId, error), { via: 'worker-exit', threadId });
+    made.fail(causeOfDeath(threadId, error), { via: 'worker-exit', threadId });
   });
   worker.on('exit', (code) => {
     forgetWorker(threadId);
@@ -319,138 +298,3 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
   child.on('exit', onExit);
   return made;
 }
-
-// ---------------------------------------------------------------- tasks
-
-type Task = { attachment: Attachment; watch: Watch; outer: Task | undefined };
-
-const currentTask = new AsyncLocalStorage<Task>();
-
-/** The registered tasks of this coordinator that the caller runs in. */
-export function enclosingTasks(attachment: Attachment): number[] {
-  const ids: number[] = [];
-  for (let task = currentTask.getStore(); task !== undefined; task = task.outer) {
-    if (task.attachment === attachment) ids.push(task.watch.id);
-  }
-  return ids;
-}
-
-/** Runs `body` as a registered task. Never rejects: errors go to the coordinator. */
-export function runTask(
-  attachment: Attachment,
-  body: () => unknown,
-  name: string | undefined,
-): Promise<void> {
-  return runAs(attachment, new Watch(attachment, 'task', name ?? 'task'), body);
-}
-
-/**
- * Runs `body` as the thread that `made` stands for, which ends with it. Never rejects:
- * errors go to the coordinator.
- */
-export async function runAs(
-  attachment: Attachment,
-  made: Watch,
-  body: () => unknown,
-): Promise<void> {
-  const task: Task = { attachment, watch: made, outer: currentTask.getStore() };
-  try {
-    await currentTask.run(task, body);
-  } catch (error) {
-    made.fail(error, { via: 'exception' });
-  } finally {
-    made.end();
-    task.outer = undefined; // or tasks that start tasks, for ever, would form a chain
-  }
-}
-
-// ---------------------------------------------------------------- workers
-
-/** A registered Worker that finds the coordinator as `Coordinator.current()`. */
-export function spawn(
-  attachment: Attachment,
-  url: URL | string,
-  options: WorkerOptions | undefined,
-): Worker {
-  return startWorker(attachment, url, options, (worker, name) => {
-    register(attachment, worker, name);
-  });
-}
-
-/** Such a Worker as the thread that `made` stands for, until it has exited. */
-export function runInWorker(
-  attachment: Attachment,
-  made: Watch,
-  url: URL,
-  options: WorkerOptions,
-): Promise<void> {
-  return new Promise((resolve) => {
-    startWorker(attachment, url, options, (worker) => {
-      made.start(worker.threadId);
-      followWorker(made, worker, resolve);
-    });
-  });
-}
-
-/**
- * A Worker that finds the coordinator as `Coordinator.current()`, and is nobody's thread.
- * `follow` is called before it can look for it.
- */
-export function startWorker(
-  attachment: Attachment,
-  url: URL | string,
-  options: WorkerOptions | undefined,
-  follow: (worker: Worker, name: string) => void,
-): Worker {
-  const native = binding();
-  const ticket = native.beginSpawn();
-  try {
-    const worker = newWorker(url, options);
-    const name = nameOf(options ?? {}) ?? `worker-${worker.threadId}`;
-    native.setSpawned(attachment.native, worker.threadId, name);
-    follow(worker, name);
-    return worker;
-  } finally {
-    native.endSpawn(ticket);
-  }
-}
-
-function newWorker(url: URL | string, options: WorkerOptions | undefined): Worker {
-  const execArgv = options?.execArgv === undefined ? execArgvOfWorker() : undefined;
-  if (execArgv === undefined) return new Worker(url, options);
-  try {
-    return new Worker(url, { ...options, execArgv });
-  } catch (error) {
-    return new Worker(url, { ...options, execArgv: withoutRefused(execArgv, error) });
-  }
-}
-
-/** What a worker of `startWorker` died of, class and fields intact. */
-export function causeOfDeath(threadId: number, received: unknown): unknown {
-  return uncaughtIn(threadId, received);
-}
-
-/** A worker of `startWorker` has exited. */
-export function forgetWorker(threadId: number): void {
-  binding().forgetSpawned(threadId);
-  uncaught.delete(threadId);
-}
-
-/** From now on this thread finds the coordinator as `Coordinator.current()`, and has that name. */
-export function setCurrent(attachment: Attachment, name: string): void {
-  binding().setSpawned(attachment.native, ownThreadId, name);
-}
-
-/** This process ends when its parent has, whatever its threads compute. */
-export function endWithParent(): void {
-  binding().exitWithParent(process.ppid);
-}
-
-// In a worker, an error that will kill it is encoded while class and fields are
-// there; the thread that has registered the worker takes it from there.
-onFirstUse.push(() => {
-  if (isMainThread) return;
-  process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    binding().noteUncaught(encode(error).bytes);
-  });
-});

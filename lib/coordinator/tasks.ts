@@ -1,0 +1,47 @@
+/** Registered tasks: asynchronous functions of this JavaScript thread. */
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Attachment } from './attachment.ts';
+import { Watch } from './watch.ts';
+
+type Task = { attachment: Attachment; watch: Watch; outer: Task | undefined };
+
+const currentTask = new AsyncLocalStorage<Task>();
+
+/** The registered tasks of this coordinator that the caller runs in. */
+export function enclosingTasks(attachment: Attachment): number[] {
+  const ids: number[] = [];
+  for (let task = currentTask.getStore(); task !== undefined; task = task.outer) {
+    if (task.attachment === attachment) ids.push(task.watch.id);
+  }
+  return ids;
+}
+
+/** Runs `body` as a registered task. Never rejects: errors go to the coordinator. */
+export function runTask(
+  attachment: Attachment,
+  body: () => unknown,
+  name: string | undefined,
+): Promise<void> {
+  return runAs(attachment, new Watch(attachment, 'task', name ?? 'task'), body);
+}
+
+/**
+ * Runs `body` as the thread that `made` stands for, which ends with it. Never rejects:
+ * errors go to the coordinator.
+ */
+export async function runAs(
+  attachment: Attachment,
+  made: Watch,
+  body: () => unknown,
+): Promise<void> {
+  const task: Task = { attachment, watch: made, outer: currentTask.getStore() };
+  try {
+    await currentTask.run(task, body);
+  } catch (error) {
+    made.fail(error, { via: 'exception' });
+  } finally {
+    made.end();
+    task.outer = undefined; // or tasks that start tasks, for ever, would form a chain
+  }
+}
