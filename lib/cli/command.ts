@@ -1,7 +1,7 @@
 /** What a command of `npx allstop` is, and the two ways in which it fails. */
 
 /** `json`: the same as `text`, for programs. */
-export type Outcome = {
+export type CommandResult = {
   text: string;
   json: unknown;
   exitCode?: number;
@@ -30,7 +30,7 @@ export type Command = {
   options: readonly Exclude<keyof Options, 'json'>[];
   /** Those that cannot be left out. */
   required?: readonly Exclude<keyof Options, 'json'>[];
-  run: (options: Options) => Outcome | Promise<Outcome>;
+  run: (options: Options) => CommandResult | Promise<CommandResult>;
 };
 
 /** It was called in a way that cannot be right. */

@@ -7,7 +7,7 @@
 import { parseArgs } from 'node:util';
 import { build } from './build.ts';
 import { cmake } from './cmake.ts';
-import { type Command, CommandError, type Outcome, UsageError } from './command.ts';
+import { type Command, CommandError, type CommandResult, UsageError } from './command.ts';
 import { doctor } from './doctor.ts';
 import { include } from './include.ts';
 import { version } from './version.ts';
@@ -119,7 +119,7 @@ async function run(
       throw new UsageError(`'${name}' takes no option '--${option}'`);
     }
   }
-  const outcome: Outcome = await command.run({ ...options, json });
+  const outcome: CommandResult = await command.run({ ...options, json });
   const text = json ? `${JSON.stringify(outcome.json)}\n` : outcome.text;
   return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers };
 }

@@ -342,7 +342,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
         this.#datasets.prepareAll(worker);
       },
       ended: (closure, outcome) => this.#rules.ended(closure, outcome),
-      lost: (closure, wasStarted, cause) => this.#rules.lost(closure, wasStarted, cause),
+      returned: (closure, wasStarted, cause) => this.#rules.returned(closure, wasStarted, cause),
       changed: () => this.#changes.tell(),
       failed: (error) => this.#rules.fail(error),
     };

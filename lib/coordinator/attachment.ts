@@ -14,10 +14,10 @@ import {
   type NativeAttachment,
   type NativeJoinResult,
   type NativeRecord,
-  OUTCOMES,
-  type Outcome,
   type RequesterOptions,
   STOP_KINDS,
+  STOP_OUTCOMES,
+  type StopOutcome,
 } from '../native/binding.ts';
 import { drain, hold, listen, release, unlisten } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
@@ -65,7 +65,7 @@ function sweepSoon(): void {
 export class Attachment {
   readonly native: NativeAttachment;
   readonly words: Int32Array;
-  readonly slot: number;
+  readonly wordIndex: number;
 
   /** The links that this thread has made and that stand. */
   readonly links: Set<Disposable> = new Set();
@@ -83,7 +83,7 @@ export class Attachment {
   private constructor(native: NativeAttachment) {
     this.native = native;
     this.words = native.words;
-    this.slot = native.slot;
+    this.wordIndex = native.wordIndex;
     byCoordinator.set(native.id, new WeakRef(this));
     collected.register(this, native.id);
   }
@@ -119,18 +119,18 @@ export class Attachment {
   }
 
   shouldStop(): boolean {
-    return this.words[this.slot] !== 0 && Atomics.load(this.words, this.slot) !== 0;
+    return this.words[this.wordIndex] !== 0 && Atomics.load(this.words, this.wordIndex) !== 0;
   }
 
   // ------------------------------------------------------------ requests
 
   /** A request without an error. */
-  requestPlainStop(options: RequestOptions): Outcome {
+  requestPlainStop(options: RequestOptions): StopOutcome {
     return this.#request(null, options, NOTHING, NOTHING);
   }
 
   /** A request with an error, which may be any value. */
-  report(error: unknown, options: RequestOptions): Outcome {
+  report(error: unknown, options: RequestOptions): StopOutcome {
     const { carried, bytes } = encode(error);
     const { ids, abortIds, bare } = echoes(error);
     if (bare.length > 0) {
@@ -147,7 +147,7 @@ export class Attachment {
   }
 
   /** A request that another process has recorded, under this id. Nobody can be thrown at. */
-  relay(error: Uint8Array | null, options: RequesterOptions, recordId: string): Outcome {
+  relay(error: Uint8Array | null, options: RequesterOptions, recordId: string): StopOutcome {
     const from = { ...options, hasCaller: false };
     if (error === null) return this.#request(null, from, NOTHING, NOTHING, recordId);
     const { id, value } = this.errorOf(error);
@@ -161,12 +161,12 @@ export class Attachment {
     echoIds: string[],
     abortEchoIds: string[],
     recordId?: string,
-  ): Outcome {
+  ): StopOutcome {
     const hasCaller = options.hasCaller !== false;
     const { native } = this;
     const outcome = native.requestStop(bytes, options, echoIds, abortEchoIds, hasCaller, recordId);
     this.#catchUp();
-    return OUTCOMES[outcome] as Outcome;
+    return STOP_OUTCOMES[outcome] as StopOutcome;
   }
 
   #catchUp(): void {
@@ -258,7 +258,7 @@ export class Attachment {
   /** Brings waits, joins and the signal up to date with the state. */
   check(): void {
     if (!this.#interested) return;
-    const generation = Atomics.load(this.words, this.slot + 1);
+    const generation = Atomics.load(this.words, this.wordIndex + 1);
     if (generation !== this.#seen) {
       this.#seen = generation;
       for (const settle of this.#waits) settle();

@@ -51,9 +51,9 @@ import { spawn } from './workers.ts';
 // An import is a variable to the compiler, a constant of this module is not.
 const nearWords = firstSlab;
 
-function indexOfNearWord({ words, slot }: Attachment): number {
+function indexOfNearWord({ words, wordIndex }: Attachment): number {
   if (words.buffer !== nearWords.buffer) return 0;
-  return slot + words.byteOffset / words.BYTES_PER_ELEMENT;
+  return wordIndex + words.byteOffset / words.BYTES_PER_ELEMENT;
 }
 
 /** Set while a Coordinator is made for an attachment that exists already. */
@@ -472,7 +472,7 @@ export class Coordinator implements AsyncDisposable {
 
   /** Its handle is stale from now on, and this thread's links to it are undone. */
   #end(): void {
-    this.#attachment.native.revoke();
+    this.#attachment.native.unpublish();
     for (const link of this.#attachment.links) link[Symbol.dispose]();
   }
 }

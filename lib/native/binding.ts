@@ -19,7 +19,7 @@ export type ThreadKind = (typeof THREAD_KINDS)[number];
 export const STOP_KINDS = ['plain', 'clean', 'error'] as const;
 
 /** What became of a request; the order is that of core::StopOutcome. */
-export const OUTCOMES = [
+export const STOP_OUTCOMES = [
   'stopped',
   'already-stopped',
   'suppressed',
@@ -27,7 +27,7 @@ export const OUTCOMES = [
   'echo',
   'refused',
 ] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+export type StopOutcome = (typeof STOP_OUTCOMES)[number];
 
 export type NativeRequester = {
   native: boolean;
@@ -96,7 +96,7 @@ export interface NativeAttachment {
   /** The mirrors of several coordinators of this thread. */
   readonly words: Int32Array;
   /** Index into `words` of this one's: not 0 while stopped; then its generation | 0. */
-  readonly slot: number;
+  readonly wordIndex: number;
   /** What `takeDirty` calls it. */
   readonly token: number;
   /** Of the coordinator, never used twice in a process. */
@@ -163,7 +163,7 @@ export interface NativeAttachment {
   /** Whether anybody but this object could request a stop. */
   hasOtherOwners(): boolean;
   publish(): void;
-  revoke(): void;
+  unpublish(): void;
   addLink(description: string): number;
   removeLink(link: number): void;
   links(): string[];

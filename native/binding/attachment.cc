@@ -80,7 +80,7 @@ Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {
                          ALLSTOP_METHOD("child", Child),
                          ALLSTOP_METHOD("hasOtherOwners", HasOtherOwners),
                          ALLSTOP_METHOD("publish", Publish),
-                         ALLSTOP_METHOD("revoke", Revoke),
+                         ALLSTOP_METHOD("unpublish", Unpublish),
                          ALLSTOP_METHOD("addLink", AddLink),
                          ALLSTOP_METHOD("removeLink", RemoveLink),
                          ALLSTOP_METHOD("links", Links),
@@ -126,7 +126,7 @@ void Attachment::Introduce(Napi::Object self) {
   };
   self.DefineProperties({
       property("words", environment_->SlabOf(slot_)),
-      property("slot", Napi::Number::New(env, slot_.index)),
+      property("wordIndex", Napi::Number::New(env, slot_.index)),
       property("token", Napi::Number::New(env, token_)),
       property("id", Napi::String::New(env, std::to_string(coordinator_->id()))),
       property("name", Napi::String::New(env, coordinator_->name())),
@@ -381,7 +381,7 @@ Napi::Value Attachment::Publish(const Info& info) {
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::Revoke(const Info& info) {
+Napi::Value Attachment::Unpublish(const Info& info) {
   environment_->Unpublish(coordinator_->id());
   core::Registry<core::Coordinator>::Get().Remove(coordinator_->id());
   return info.Env().Undefined();

@@ -71,7 +71,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment>, public Closable {
   Napi::Value Child(const Info& info);
   Napi::Value HasOtherOwners(const Info& info);
   Napi::Value Publish(const Info& info);
-  Napi::Value Revoke(const Info& info);
+  Napi::Value Unpublish(const Info& info);
   Napi::Value AddLink(const Info& info);
   Napi::Value RemoveLink(const Info& info);
   Napi::Value Links(const Info& info);

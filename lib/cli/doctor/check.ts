@@ -1,7 +1,7 @@
 /** What `allstop doctor` found out, and how it is told. */
 
 import * as util from 'node:util';
-import type { Outcome } from '../command.ts';
+import type { CommandResult } from '../command.ts';
 
 /** The shape of the JSON is public: fields are only ever added. */
 export type Check = {
@@ -41,7 +41,7 @@ function linesOf({ name, ok, target, detail, cause, remedy }: Check, nameWidth: 
   return lines;
 }
 
-export function report(checks: Check[]): Outcome {
+export function report(checks: Check[]): CommandResult {
   const problems = checks.filter(({ ok }) => !ok).length;
   const ok = problems === 0;
   const nameWidth = Math.max(...checks.map(({ name }) => name.length));

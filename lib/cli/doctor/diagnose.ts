@@ -1,6 +1,6 @@
 /** The groups of checks, in their order. */
 
-import type { Outcome } from '../command.ts';
+import type { CommandResult } from '../command.ts';
 import { binaryChecks } from './binary-checks.ts';
 import { type Check, report } from './check.ts';
 import { quirkChecks } from './quirks.ts';
@@ -21,7 +21,7 @@ function guarded([name, check]: [string, () => Check]): Check {
   }
 }
 
-export async function diagnose(): Promise<Outcome> {
+export async function diagnose(): Promise<CommandResult> {
   const surroundings = Object.entries(runtimeChecks).map(guarded);
   const fails = (name: string): boolean =>
     surroundings.some((check) => check.name === name && !check.ok);

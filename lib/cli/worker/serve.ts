@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection/connection.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
-import { CommandError, type Options, type Outcome, UsageError } from '../command.ts';
+import { CommandError, type CommandResult, type Options, UsageError } from '../command.ts';
 import { clusterOf, connectionOf } from '../servers.ts';
 import { version } from '../version.ts';
 
@@ -67,7 +67,7 @@ function describe(event: NodeEvent): string {
 }
 
 /** Resolves after a signal, when all is done. */
-export async function serve(options: Options): Promise<Outcome> {
+export async function serve(options: Options): Promise<CommandResult> {
   const { job = 'worker', json = false } = options;
   if (job !== 'worker' && job !== 'ps') {
     throw new UsageError(`--job has to be worker or ps, not '${job}'`);

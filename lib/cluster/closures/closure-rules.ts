@@ -2,7 +2,7 @@
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
-import type { Call, Closure, Outcome } from './closure.ts';
+import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
 import type { Cancellation } from './strategy.ts';
 
@@ -70,7 +70,7 @@ export class ClosureRules {
   }
 
   /** It comes to this, wherever it is. If it runs, its run is asked to end. */
-  decide(closure: Closure, outcome: Outcome): void {
+  decide(closure: Closure, outcome: ClosureOutcome): void {
     const { state, value } = outcome;
     if (closure.place === 'in-flight') {
       closure.decided = outcome;
@@ -87,7 +87,7 @@ export class ClosureRules {
   }
 
   /** Its run has ended. */
-  ended(closure: Closure, { state, value }: Outcome): void {
+  ended(closure: Closure, { state, value }: ClosureOutcome): void {
     if (!this.#inFlight.delete(closure)) return; // the cluster has failed meanwhile
     if (closure.decided !== undefined || state !== 'failed') {
       closure.settle(state, value);
@@ -106,7 +106,7 @@ export class ClosureRules {
   }
 
   /** Its worker is lost, or it was taken back. */
-  lost(closure: Closure, wasStarted: boolean, cause: unknown): void {
+  returned(closure: Closure, wasStarted: boolean, cause: unknown): void {
     if (!this.#inFlight.delete(closure)) return;
     if (closure.decided !== undefined) {
       this.#queue.end(closure);

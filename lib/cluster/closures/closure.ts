@@ -24,7 +24,7 @@ export type Taken = Pick<Call, 'args' | 'transfer'>;
 /** How many came to what. */
 export type Tally = Record<Exclude<RemoteState, 'pending'>, number>;
 
-export type Outcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
+export type ClosureOutcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
 /** Ids stand in words of shared memory; 0 and the negative ones mean something else there. */
 const MAX_ID = 2 ** 31 - 2;
@@ -46,7 +46,7 @@ export class Closure implements Queued {
   /** How often it was started. */
   attempts = 0;
   /** What it will come to, whatever its run does; the run goes on until it has ended. */
-  decided: Outcome | undefined;
+  decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
   readonly #tally: Tally | undefined;
   /** Takes timers and listeners off. */
@@ -66,7 +66,7 @@ export class Closure implements Queued {
   }
 
   /** The first call counts. */
-  settle(state: Outcome['state'], value: unknown): void {
+  settle(state: ClosureOutcome['state'], value: unknown): void {
     const isFirst = this.#settle?.(state, value);
     if (isFirst && this.#tally !== undefined) this.#tally[state] += 1;
     this.onSettled?.();

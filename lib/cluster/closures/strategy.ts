@@ -5,7 +5,7 @@
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../../errors/readiness-report.ts';
-import type { Closure, Outcome } from './closure.ts';
+import type { Closure, ClosureOutcome } from './closure.ts';
 
 export type WorkerInfo = {
   job: string;
@@ -36,9 +36,9 @@ export interface StrategyHost {
   /** That worker is new: what it needs comes into its own line. */
   prepare(worker: number): void;
   /** Its run has ended, after so many microseconds if it was one. */
-  ended(closure: Closure, outcome: Outcome, microseconds?: number): void;
+  ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
   /** Its worker is lost, or it was taken back. */
-  lost(closure: Closure, wasStarted: boolean, cause?: unknown): void;
+  returned(closure: Closure, wasStarted: boolean, cause?: unknown): void;
   /** Readiness or the state of workers is another. */
   changed(): void;
   /** No worker will come any more. */

@@ -3,7 +3,7 @@
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { Timer } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
-import type { Call, Closure, Outcome } from './closure.ts';
+import type { Call, Closure, ClosureOutcome } from './closure.ts';
 
 /** What a call may take. */
 export type Limits = {
@@ -59,7 +59,7 @@ export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Er
 export function limit(
   closure: Closure,
   limits: Limits,
-  decide: (closure: Closure, outcome: Outcome) => void,
+  decide: (closure: Closure, outcome: ClosureOutcome) => void,
 ): void {
   if (areNone(limits)) return;
   const { name } = closure.work as Call;

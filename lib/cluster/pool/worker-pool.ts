@@ -128,8 +128,8 @@ export class WorkerPool implements Engine {
   }
 
   /** Whether it was not started, and now never will be. */
-  revoke(closure: Closure): boolean {
-    return this.#slots.some((slot) => slot.revoke(closure));
+  recall(closure: Closure): boolean {
+    return this.#slots.some((slot) => slot.recall(closure));
   }
 
   async close(): Promise<void> {
@@ -183,7 +183,7 @@ export class WorkerPool implements Engine {
       const half = Math.ceil((fullest.running - 1) / 2);
       const back = fullest.takeBack(half);
       if (back.length === 0) return;
-      for (const closure of back) this.#host.lost(closure, false);
+      for (const closure of back) this.#host.returned(closure, false);
       this.#feed(slot);
       slot.flush();
     }

@@ -3,8 +3,8 @@
  * has answered, and what became of it.
  *
  * 1. A closure that was sent and not answered is in `#sent`, in the order in which the
- *    worker takes them; each has a word of `words`, which nobody else has meanwhile.
- * 2. Whether a closure was started is what its word says (protocol.ts): it cannot be taken
+ *    worker takes them; each has a claim of `words`, which nobody else has meanwhile.
+ * 2. Whether a closure was started is what its claim says (protocol.ts): it cannot be taken
  *    back and run, too. A process shares no words: it is sent one at a time, and what was
  *    sent to it counts as started.
  * 3. A process gets arguments as bytes, and gives its results so: one that cannot be read
@@ -23,7 +23,7 @@ import { describedLink } from '../../coordinator/links.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/error-record.ts';
-import type { Call, Closure, Outcome } from '../closures/closure.ts';
+import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
 import type { Cancellation, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Resource } from '../worker/protocol.ts';
 import {
@@ -50,7 +50,7 @@ import {
 /** A thread that has not ended so long after it was told to is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
 
-type Sent = { closure: Closure; word: number; expectedUs: number };
+type Sent = { closure: Closure; claim: number; expectedUs: number };
 
 export interface SlotListener {
   /** It can take closures, or more of them. */
@@ -76,7 +76,7 @@ export class WorkerSlot {
   readonly #start: (listener: Listener) => WorkerChannel;
   #channel: WorkerChannel | undefined;
   #sent = new Map<number, Sent>();
-  #freeWords: number[] = [];
+  #freeClaims: number[] = [];
   /** What is being prepared, before anything else. */
   readonly #preparing = new Set<number>();
   #batch: unknown[] = [];
@@ -90,7 +90,7 @@ export class WorkerSlot {
   /** Of the last worker that was here. Never 0, which for process.kill() is everybody. */
   #pid = Number.NaN;
   /** Whose result comes next, and how long it took. */
-  #answering: { id: number; us: number } | undefined;
+  #announced: { id: number; us: number } | undefined;
   /** What `explain()` of the coordinator says of it. */
   #link: Disposable | undefined;
   completed = 0;
@@ -125,8 +125,8 @@ export class WorkerSlot {
   start(): void {
     this.isLoaded = false;
     this.#wasKilled = undefined;
-    this.#answering = undefined;
-    this.#freeWords = Array.from({ length: CLAIMS }, (_, word) => CLAIMS - 1 - word);
+    this.#announced = undefined;
+    this.#freeClaims = Array.from({ length: CLAIMS }, (_, claim) => CLAIMS - 1 - claim);
     this.#enter('starting');
     let isOurs = true;
     const channel = this.#start({
@@ -176,7 +176,7 @@ export class WorkerSlot {
 
   /** Whether more can wait at the worker than what it runs. */
   get canQueue(): boolean {
-    return this.#channel?.isShared === true && this.#freeWords.length > 0;
+    return this.#channel?.isShared === true && this.#freeClaims.length > 0;
   }
 
   /** Gives it a closure, with the next `flush`. */
@@ -191,11 +191,11 @@ export class WorkerSlot {
       this.#host.ended(closure, { state: 'failed', value });
       return;
     }
-    const word = this.#freeWords.pop() as number;
-    this.#sent.set(closure.id, { closure, word, expectedUs });
+    const claim = this.#freeClaims.pop() as number;
+    this.#sent.set(closure.id, { closure, claim, expectedUs });
     this.#expectedUs += expectedUs;
-    Atomics.store(channel.words, word, closure.id);
-    this.#batch.push(closure.id, word, closure.attempts + 1, name, args, perWorker);
+    Atomics.store(channel.words, claim, closure.id);
+    this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker);
     if (transfer.length === 0 || !channel.isShared) return;
     closure.isMoved = true;
     this.#transfers.push(...transfer);
@@ -236,12 +236,12 @@ export class WorkerSlot {
   }
 
   /** Whether it was not started, and now never will be. */
-  revoke(closure: Closure): boolean {
+  recall(closure: Closure): boolean {
     const sent = this.#sent.get(closure.id);
     const channel = this.#channel;
     if (sent === undefined || channel === undefined || !channel.isShared) return false;
     const { id } = closure;
-    if (Atomics.compareExchange(channel.words, sent.word, id, 0) !== id) return false;
+    if (Atomics.compareExchange(channel.words, sent.claim, id, 0) !== id) return false;
     this.#forget(id);
     return true;
   }
@@ -253,7 +253,7 @@ export class WorkerSlot {
       if (back.length === few) break;
       // Of what came packed, who sent it has a copy.
       const isOnlyHere = closure.isMoved && !isPacked(closure);
-      if (!isOnlyHere && this.revoke(closure)) back.push(closure);
+      if (!isOnlyHere && this.recall(closure)) back.push(closure);
     }
     return back;
   }
@@ -262,8 +262,8 @@ export class WorkerSlot {
   cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
     const sent = this.#sent.get(closure.id);
     if (sent === undefined) return false;
-    if (this.revoke(closure)) {
-      this.#host.lost(closure, false);
+    if (this.recall(closure)) {
+      this.#host.returned(closure, false);
       return true;
     }
     const channel = this.#channel as WorkerChannel;
@@ -350,7 +350,7 @@ export class WorkerSlot {
     if (sent === undefined) return undefined;
     this.#sent.delete(id);
     this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
-    this.#freeWords.push(sent.word);
+    this.#freeClaims.push(sent.claim);
     this.#graceTimers.get(id)?.clear();
     this.#graceTimers.delete(id);
     return sent;
@@ -358,11 +358,11 @@ export class WorkerSlot {
 
   #receive(message: unknown[]): void {
     switch (message[0]) {
-      case FROM_WORKER.answering:
-        this.#answering = { id: message[1] as number, us: message[2] as number };
+      case FROM_WORKER.announcing:
+        this.#announced = { id: message[1] as number, us: message[2] as number };
         return;
       case FROM_WORKER.results:
-        this.#answering = undefined;
+        this.#announced = undefined;
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
         this.#listener.onFree(this);
         return;
@@ -402,7 +402,7 @@ export class WorkerSlot {
     this.#host.ended(closure, outcome, message[at + 3] as number);
   }
 
-  #outcomeOf(state: number, value: unknown): Outcome {
+  #outcomeOf(state: number, value: unknown): ClosureOutcome {
     if (state !== STATE.ready) return { state: 'failed', value: decode(value as Uint8Array).value };
     if (this.#channel?.isShared !== false) return { state: 'ready', value };
     try {
@@ -413,8 +413,8 @@ export class WorkerSlot {
   }
 
   #onUnreadable(error: unknown): boolean {
-    if (this.#answering === undefined) return false;
-    const { id, us } = this.#answering;
+    if (this.#announced === undefined) return false;
+    const { id, us } = this.#announced;
     const why = new DOMException(
       `A result cannot be read here: ${messageOf(error)}`,
       'DataCloneError',
@@ -452,10 +452,12 @@ export class WorkerSlot {
     this.#batch = [];
     this.#transfers = [];
     this.#enter('lost', cause);
-    for (const { closure, word } of [...this.#sent.values()].toReversed()) {
-      const wasStarted = channel.isShared ? Atomics.load(channel.words, word) !== closure.id : true;
+    for (const { closure, claim } of [...this.#sent.values()].toReversed()) {
+      const wasStarted = channel.isShared
+        ? Atomics.load(channel.words, claim) !== closure.id
+        : true;
       this.#forget(closure.id);
-      this.#host.lost(closure, wasStarted, cause);
+      this.#host.returned(closure, wasStarted, cause);
     }
     this.#listener.onGone(this, cause, wasKilled);
   }

@@ -23,11 +23,11 @@ export const CLAIMS = 256;
 export const CANCELLED: number = CLAIMS;
 
 export const TO_WORKER = {
-  /** [run, ...[id, slot, attempt, name, args, perWorker]]; args may be bytes (value.ts) */
+  /** [run, ...[id, claim, attempt, name, args, perWorker]]; args may be bytes (value.ts) */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,
-  /** [cancel, id, reason as a record] */
+  /** [cancel, id, reason as an encoded error] */
   cancel: 2,
   /** [stop, StopMessage]: processes only */
   stop: 3,
@@ -38,16 +38,16 @@ export const FROM_WORKER = {
   results: 0,
   /** [ready, names of functions] */
   ready: 1,
-  /** [failed, record]: the module cannot be imported */
+  /** [failed, encoded error]: the module cannot be imported */
   failed: 2,
   /** [prepared, id] */
   prepared: 3,
   /** [stop, StopMessage]: processes only */
   stop: 4,
-  /** [dying, record]: processes only; what it has not caught */
+  /** [dying, encoded error]: processes only; what it has not caught */
   dying: 5,
-  /** [answering, id, microseconds]: the next message is its result, and nothing else */
-  answering: 6,
+  /** [announcing, id, microseconds]: the next message is its result, and nothing else */
+  announcing: 6,
 } as const;
 
 /** How each worker makes its own of a value: plain data, which is kept for new workers. */

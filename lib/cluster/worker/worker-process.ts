@@ -5,6 +5,7 @@ import { Coordinator } from '../../coordinator/coordinator.ts';
 import { CLUSTER } from '../../coordinator/stop-record.ts';
 import { endWithParent, setCurrent } from '../../coordinator/workers.ts';
 import { encode } from '../../record/error-record.ts';
+import { FunctionRunner } from './function-runner.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import {
   answerStop,
@@ -14,7 +15,6 @@ import {
   stopMessage,
 } from './stop-relay.ts';
 import { packValue, unpackMessage } from './value.ts';
-import { Runner } from './worker.ts';
 
 /** Its coordinator is not the parent's; stops are passed on both ways. */
 function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
@@ -42,7 +42,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     }
     send(message);
   };
-  const runner = new Runner({ post }, coordinator, settings);
+  const runner = new FunctionRunner({ post }, coordinator, settings);
   // Ctrl-C in a terminal reaches the whole group: what becomes of us is the parent's affair.
   process.on('SIGINT', () => {});
   process.on('disconnect', () => process.exit());

@@ -3,8 +3,8 @@
 import { parentPort, type TransferListItem } from 'node:worker_threads';
 import { Attachment } from '../../coordinator/attachment.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
+import { FunctionRunner } from './function-runner.ts';
 import type { WorkerSettings } from './protocol.ts';
-import { Runner } from './worker.ts';
 
 export async function runClusterThread(settings: WorkerSettings): Promise<void> {
   const port = parentPort;
@@ -18,7 +18,7 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
     post: (message: unknown[], transfer?: readonly TransferListItem[]): void =>
       port.postMessage(message, transfer as TransferListItem[]),
   };
-  const runner = new Runner(channel, coordinator, settings);
+  const runner = new FunctionRunner(channel, coordinator, settings);
   // It has not arrived, so it is not answered: this worker is of no use to who waits for that.
   port.on('messageerror', (error) => {
     throw error;

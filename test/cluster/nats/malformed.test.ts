@@ -73,7 +73,7 @@ const text = (value: unknown): Uint8Array =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 const info = {
-  protocol: 1,
+  protocol: 2,
   node: 'n',
   job: 'worker',
   slots: 1,

@@ -205,8 +205,8 @@ it('a worker of another version', async () => {
   const wire = readdirSync(dist).filter((name) => {
     if (!name.endsWith('.js')) return false;
     const text = readFileSync(join(dist, name), 'utf8');
-    if (!text.includes('protocol: 1,')) return false;
-    writeFileSync(join(dist, name), text.replace('protocol: 1,', 'protocol: 2,'));
+    if (!text.includes('protocol: 2,')) return false;
+    writeFileSync(join(dist, name), text.replace('protocol: 2,', 'protocol: 3,'));
     return true;
   });
   expect(wire).toHaveLength(1);

@@ -1,7 +1,7 @@
 /** `allstop doctor --servers`: the client, the ladder of each server, then the cluster. */
 
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
-import type { Outcome } from '../../command.ts';
+import type { CommandResult } from '../../command.ts';
 import { clusterOf, connectionOf } from '../../servers.ts';
 import { binaryChecks } from '../binary-checks.ts';
 import type { Check } from '../check.ts';
@@ -16,7 +16,10 @@ const NO_CLUSTER = 'doctor';
 const BINARY_MS = 5_000;
 
 /** @throws (rejects) UsageError */
-export async function diagnoseNetwork(list: string, name: string | undefined): Promise<Outcome> {
+export async function diagnoseNetwork(
+  list: string,
+  name: string | undefined,
+): Promise<CommandResult> {
   const options = connectionOf(list);
   const cluster = name === undefined ? undefined : clusterOf(name);
   const inboxPrefix = new Subjects(cluster ?? NO_CLUSTER).inbox('doctor');

@@ -6,7 +6,7 @@
 import { Timer } from '../../../base/timer.ts';
 import type { Explanation } from '../connection/connection-failure.ts';
 import { dial, lookUp, splitAddress } from '../connection/reach.ts';
-import { START, type Task, UNREGISTERED } from './expected.ts';
+import { type ClusterTask, START, UNREGISTERED } from './tasks.ts';
 
 /** Workers that were there before have registered by then, and need no check. */
 const FIRST_MS = 250;
@@ -18,7 +18,7 @@ const MAX_AT_ONCE = 2;
 const PORT = 1;
 
 export class AddressChecks {
-  readonly #waiting: () => Task[];
+  readonly #waiting: () => ClusterTask[];
   readonly #onChange: () => void;
   readonly #abort = new AbortController();
   #timer: Timer | undefined;
@@ -26,7 +26,7 @@ export class AddressChecks {
   #isWanted = false;
 
   /** `waiting`: the tasks that nobody has registered for. */
-  constructor(waiting: () => Task[], onChange: () => void) {
+  constructor(waiting: () => ClusterTask[], onChange: () => void) {
     this.#waiting = waiting;
     this.#onChange = onChange;
   }

@@ -1,15 +1,15 @@
 /** Whether a node can take part, and as what. */
 
 import type { NodeInfo } from '../wire/control-messages.ts';
-import type { Task, Tasks } from './expected.ts';
 import { type Definitions, type Unfit, whyUnfit } from './requirements.ts';
+import type { ClusterTask, ClusterTasks } from './tasks.ts';
 
 /** `refusal`: it cannot; `task`: it would have been that. */
 export type Admission =
-  | { task: Task; refusal?: undefined }
-  | { task?: Task | undefined; refusal: Unfit };
+  | { task: ClusterTask; refusal?: undefined }
+  | { task?: ClusterTask | undefined; refusal: Unfit };
 
-export function admit(info: NodeInfo, tasks: Tasks, own: Definitions): Admission {
+export function admit(info: NodeInfo, tasks: ClusterTasks, own: Definitions): Admission {
   const task = tasks.find(info);
   if ('why' in task) {
     return { refusal: { phase: 'not-expected', cause: task.why, remedy: task.remedy } };

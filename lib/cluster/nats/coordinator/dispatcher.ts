@@ -100,7 +100,7 @@ export class Dispatcher {
       const isBusy = session.running >= capacity;
       const isFull = session.expectedUs >= AHEAD_US || session.running >= capacity * MAX_AHEAD;
       // What cannot even be sent is better kept in line, and its memory with it.
-      if (isBusy && (!inAdvance || isFull || session.link.isFull)) return true;
+      if (isBusy && (!inAdvance || isFull || session.channel.isFull)) return true;
       const closure = this.#host.take();
       if (closure === undefined) return false;
       const { work } = closure;
@@ -129,9 +129,9 @@ export class Dispatcher {
       const most = fullest?.running ?? session.status.capacity;
       if (session.canTake && session.running > most) fullest = session;
     }
-    if (fullest === undefined || fullest.isRevoking) return;
+    if (fullest === undefined || fullest.isRecalling) return;
     const more = fullest.running - fullest.status.capacity;
-    fullest.revoke(Math.ceil(more / 2));
+    fullest.recall(Math.ceil(more / 2));
   }
 
   #prepare(session: Session): void {

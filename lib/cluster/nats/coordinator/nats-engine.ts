@@ -32,19 +32,19 @@ import {
 } from '../wire/control-messages.ts';
 import { definitionOf, hashOfSpec } from '../wire/definition.ts';
 import { guarded } from '../wire/guarded.ts';
-import { frameBytes } from '../wire/link.ts';
+import { frameBytes } from '../wire/reliable-channel.ts';
 import { type NodeStatus, packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { AddressChecks } from './address-checks.ts';
 import { admit } from './admission.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { SILENT, type Task, Tasks, UNREGISTERED } from './expected.ts';
 import { Fence } from './fence.ts';
+import { Leadership } from './leadership.ts';
 import { Probes } from './probes.ts';
 import type { Definitions, Unfit } from './requirements.ts';
 import { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
-import { Tenure } from './tenure.ts';
+import { type ClusterTask, ClusterTasks, SILENT, UNREGISTERED } from './tasks.ts';
 import { TurnedAwayNodes } from './turned-away.ts';
 
 const log = debuglog('allstop');
@@ -71,11 +71,11 @@ export class NatsEngine implements Engine {
   readonly #settings: NatsSettings;
   readonly #subjects: Subjects;
   readonly #run = randomUUID();
-  readonly #tasks: Tasks;
+  readonly #tasks: ClusterTasks;
   readonly #sessions = new Map<string, Session>();
   readonly #dispatcher: Dispatcher;
   readonly #byNode = new Map<string, Session>();
-  readonly #tenure: Tenure;
+  readonly #leadership: Leadership;
   readonly #addressChecks: AddressChecks;
   readonly #turnedAway = new TurnedAwayNodes();
   readonly #probes: Probes;
@@ -97,7 +97,7 @@ export class NatsEngine implements Engine {
     const since = new Date().toISOString();
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
     const fence = new Fence(settings.cluster, settings.replicas, own);
-    this.#tasks = new Tasks(settings.expect, settings.minWorkers);
+    this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers);
     this.#addressChecks = new AddressChecks(
       () => this.#tasks.all.filter(({ phase }) => phase === UNREGISTERED),
       () => host.changed(),
@@ -105,7 +105,7 @@ export class NatsEngine implements Engine {
     this.#probes = new Probes(this.#sessions, {
       questionFor: ({ id, info }) => ({
         subject: this.#subjects.node(info.node),
-        probe: { kind: 'probe', run: this.#run, token: this.#tenure.token ?? 0, session: id },
+        probe: { kind: 'probe', run: this.#run, token: this.#leadership.token ?? 0, session: id },
       }),
       onAnswer: (session, answer) => this.#onProbeAnswer(session, answer),
       onMalformed: () => this.#drop('an answer'),
@@ -119,7 +119,7 @@ export class NatsEngine implements Engine {
     const name = `allstop ${settings.cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
     const connect = { name, inboxPrefix, options };
-    this.#tenure = new Tenure(fence, settings.unavailableAfterMs, connect, {
+    this.#leadership = new Leadership(fence, settings.unavailableAfterMs, connect, {
       onConnection: (nats) => this.#subscribe(nats),
       onHeld: (nats) => this.#onHeld(nats),
       onDoubt: () => this.#sayWho(),
@@ -130,7 +130,7 @@ export class NatsEngine implements Engine {
       onLost: (error) => this.#fail(error),
       onRefused: ({ message }) => log('%s: the server refuses: %s', settings.cluster, message),
       onChange: () => {
-        this.#dispatcher.isOpen = this.#tenure.state.phase === 'ready';
+        this.#dispatcher.isOpen = this.#leadership.state.phase === 'ready';
         host.changed();
       },
     });
@@ -138,7 +138,7 @@ export class NatsEngine implements Engine {
       broadcast: (stop) => {
         if (this.#isOver) return;
         this.#publish(this.#subjects.stop(this.#run), packStop(stop));
-        this.#tenure.flush();
+        this.#leadership.flush();
       },
       announce: (stop) => {
         if (this.#isOver) return;
@@ -164,7 +164,7 @@ export class NatsEngine implements Engine {
 
   report(): ReadinessReport {
     const tasks = this.#tasks.all.map(({ readiness }) => readiness);
-    const { state } = this.#tenure;
+    const { state } = this.#leadership;
     return { ready: state.phase === 'ready' && this.#tasks.areReady, engine: state, tasks };
   }
 
@@ -174,7 +174,7 @@ export class NatsEngine implements Engine {
       restarts: this.workers.reduce((sum, { restarts }) => sum + restarts, 0),
       nodes: all.filter(({ session }) => session !== undefined).length,
       nodesLost: this.#nodesLost,
-      connections: this.#tenure.connections,
+      connections: this.#leadership.connections,
       malformedMessages: this.#dropped,
     };
   }
@@ -211,7 +211,7 @@ export class NatsEngine implements Engine {
       for (const session of this.#sessions.values()) {
         const { toldAt } = session;
         if (toldAt === undefined) continue;
-        if (toldAt <= since && this.#tenure.nats === undefined) {
+        if (toldAt <= since && this.#leadership.nats === undefined) {
           this.#lose(session, 'cannot be reached');
         } else isMore = true;
       }
@@ -224,10 +224,10 @@ export class NatsEngine implements Engine {
     this.#isOver = true;
     this.#clearTimers();
     this.#dispatcher.isOpen = false;
-    if (this.#tenure.state.phase !== 'failed') this.#tenure.end({ phase: 'closed' });
+    if (this.#leadership.state.phase !== 'failed') this.#leadership.end({ phase: 'closed' });
     const sessions = [...this.#sessions.values()];
     for (const session of sessions) session.post(['end']);
-    if (this.#tenure.nats !== undefined) await this.#inTime(sessions);
+    if (this.#leadership.nats !== undefined) await this.#inTime(sessions);
     this.#sessions.clear(); // what comes of them from here on is nobody's loss
     for (const session of sessions) session.close();
     for (const task of this.#tasks.all) {
@@ -237,7 +237,7 @@ export class NatsEngine implements Engine {
       task.session = undefined;
       task.enter('closed');
     }
-    await this.#tenure.close();
+    await this.#leadership.close();
   }
 
   /** Until the nodes have it that all is over; one that is silent is not waited for. */
@@ -246,7 +246,7 @@ export class NatsEngine implements Engine {
     const tooLate = new Promise<void>((resolve) => {
       timer = new Timer(1_000, resolve);
     });
-    await Promise.race([tooLate, Promise.all(sessions.map(({ link }) => link.drained()))]);
+    await Promise.race([tooLate, Promise.all(sessions.map(({ channel }) => channel.drained()))]);
     timer?.clear();
   }
 
@@ -261,7 +261,7 @@ export class NatsEngine implements Engine {
     this.#stops.hurry();
     this.#isOver = true;
     this.#clearTimers();
-    this.#tenure.end({ phase: 'failed', cause: error.message });
+    this.#leadership.end({ phase: 'failed', cause: error.message });
     this.#dispatcher.isOpen = false;
     this.#host.failed(error);
     this.#host.changed();
@@ -315,16 +315,16 @@ export class NatsEngine implements Engine {
     const who = parseControl(data, 'who');
     if (who === undefined) this.#drop('a who');
     else if (who.run !== this.#run) {
-      this.#tenure.doubt(who.token, true);
+      this.#leadership.doubt(who.token, true);
       // It may not know that there is a newer one; a doctor only asks.
-      const isOlder = who.token < (this.#tenure.token ?? 0);
+      const isOlder = who.token < (this.#leadership.token ?? 0);
       if (isOlder && (reply ?? '') === '') this.#sayWho();
     }
   }
 
   /** Who has the cluster, as far as we know: to all. */
   #sayWho(): void {
-    const { token, state } = this.#tenure;
+    const { token, state } = this.#leadership;
     if (state.phase !== 'ready') return;
     this.#publish(this.#subjects.who, json({ kind: 'who', run: this.#run, token }));
   }
@@ -333,7 +333,7 @@ export class NatsEngine implements Engine {
     this.#sayWho();
     for (const session of this.#sessions.values()) {
       // What was cut to its length would never get through.
-      if (session.link.fits(nats.info?.max_payload)) session.link.resume();
+      if (session.channel.fits(nats.info?.max_payload)) session.channel.resume();
       else this.#lose(session, 'had messages that are too long for the server now');
     }
     this.#probes.start(nats);
@@ -342,7 +342,7 @@ export class NatsEngine implements Engine {
   }
 
   #publish(subject: string, payload: Uint8Array): boolean {
-    return this.#tenure.publish(subject, payload);
+    return this.#leadership.publish(subject, payload);
   }
 
   // ---------------------------------------------------------------- the nodes
@@ -356,7 +356,7 @@ export class NatsEngine implements Engine {
   }
 
   #onHello(data: Uint8Array): void {
-    const { token } = this.#tenure;
+    const { token } = this.#leadership;
     if (this.#isOver || token === undefined || this.#definitions === undefined) return;
     const hello = parseControl(data, 'hello');
     if (hello === undefined) {
@@ -367,7 +367,7 @@ export class NatsEngine implements Engine {
     const known = this.#byNode.get(info.node);
     if (known !== undefined) {
       if (info.session === known.id) {
-        known.link.resume();
+        known.channel.resume();
         return;
       }
       if (!known.isConfirmed) {
@@ -385,7 +385,7 @@ export class NatsEngine implements Engine {
     this.#begin(task, info, token);
   }
 
-  #begin(task: Task, info: NodeInfo, token: number): void {
+  #begin(task: ClusterTask, info: NodeInfo, token: number): void {
     const id = randomUUID();
     const subject = this.#subjects.down(id);
     const session = new Session(
@@ -394,7 +394,7 @@ export class NatsEngine implements Engine {
       task.index,
       this.#host,
       {
-        maxFrameBytes: frameBytes(this.#tenure.nats?.info?.max_payload),
+        maxFrameBytes: frameBytes(this.#leadership.nats?.info?.max_payload),
         send: (frame) => this.#publish(subject, frame),
       },
       {
@@ -438,7 +438,7 @@ export class NatsEngine implements Engine {
     this.#host.changed();
   }
 
-  /** Again, if it was lost; what follows it is the link's. */
+  /** Again, if it was lost; what follows it is the channel's. */
   #welcome(session: Session, token: number): void {
     const { cancelGraceMs } = this.#host;
     const { unavailableAfterMs } = this.#settings;
@@ -454,7 +454,7 @@ export class NatsEngine implements Engine {
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
-  #refuse(info: NodeInfo, token: number, refusal: Unfit, task?: Task): void {
+  #refuse(info: NodeInfo, token: number, refusal: Unfit, task?: ClusterTask): void {
     const { phase, cause, remedy } = refusal;
     this.#turnedAway.note(info, refusal, task);
     if (task !== undefined) {
@@ -470,7 +470,7 @@ export class NatsEngine implements Engine {
     const session = this.#sessions.get(subject.slice(subject.lastIndexOf('.') + 1));
     if (session === undefined) return; // it is over
     this.#onHeard(session);
-    if (!session.link.receive(data)) this.#drop('a frame');
+    if (!session.channel.receive(data)) this.#drop('a frame');
   }
 
   /** A sign of life. */
@@ -481,11 +481,11 @@ export class NatsEngine implements Engine {
     this.#onStatus(this.#taskOf(session), session, session.status);
   }
 
-  #taskOf(session: Session): Task {
-    return this.#tasks.all.find((each) => each.session === session) as Task;
+  #taskOf(session: Session): ClusterTask {
+    return this.#tasks.all.find((each) => each.session === session) as ClusterTask;
   }
 
-  #onStatus(task: Task, session: Session, { phase, cause, functions }: NodeStatus): void {
+  #onStatus(task: ClusterTask, session: Session, { phase, cause, functions }: NodeStatus): void {
     if (task.session !== session) return;
     if (functions !== undefined) this.#functions ??= functions;
     const remedy =
@@ -502,10 +502,10 @@ export class NatsEngine implements Engine {
     if (!session.isLeaving || session.running > 0 || session.isLetGo) return;
     session.isLetGo = true;
     session.post(['end']);
-    void session.link.drained().then(() => this.#lose(session, 'has left'));
+    void session.channel.drained().then(() => this.#lose(session, 'has left'));
   }
 
-  #onNodeFailed(task: Task, session: Session, error: unknown): void {
+  #onNodeFailed(task: ClusterTask, session: Session, error: unknown): void {
     if (task.session !== session) return;
     session.status = { ...session.status, capacity: 0 };
     const phase = task.phase === 'import-failed' ? task.phase : 'failed';
@@ -557,7 +557,7 @@ export class NatsEngine implements Engine {
 
   #onProbeAnswer(session: Session, answer: ProbeAnswer): void {
     this.#onHeard(session);
-    this.#tenure.doubt(answer.token);
+    this.#leadership.doubt(answer.token);
     if (session.isConfirmed && answer.session !== session.id) {
       this.#lose(session, 'has left its session');
     }

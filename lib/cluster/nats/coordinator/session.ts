@@ -3,14 +3,14 @@
 import { Attachment } from '../../../coordinator/attachment.ts';
 import { describedLink } from '../../../coordinator/links.ts';
 import { decode, encode } from '../../../record/error-record.ts';
-import type { Call, Closure, Outcome } from '../../closures/closure.ts';
+import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
 import type { Cancellation, StrategyHost } from '../../closures/strategy.ts';
 import type { Resource } from '../../worker/protocol.ts';
 import { dataCloneError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../../worker/value.ts';
 import { type NodeInfo } from '../wire/control-messages.ts';
-import { checkLength, Link } from '../wire/link.ts';
+import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
   type FromNode,
   LONG_BYTES,
@@ -37,7 +37,7 @@ export class Session {
   readonly id: string;
   readonly info: NodeInfo;
   readonly task: number;
-  readonly link: Link;
+  readonly channel: ReliableChannel;
   readonly #host: StrategyHost;
   readonly #listener: SessionListener;
   /** What `explain()` of the coordinator says of it. */
@@ -65,7 +65,7 @@ export class Session {
   isProbed = false;
   probedAt = 0;
   /** What is asked back, until it has come. */
-  isRevoking = false;
+  isRecalling = false;
   /** When that was told to end, and its worker to be replaced if it does not. */
   readonly #told = new Map<number, number>();
 
@@ -74,7 +74,7 @@ export class Session {
     info: NodeInfo,
     task: number,
     host: StrategyHost,
-    link: { maxFrameBytes: number; send(frame: Uint8Array): boolean },
+    channel: { maxFrameBytes: number; send(frame: Uint8Array): boolean },
     listener: SessionListener,
   ) {
     this.id = id;
@@ -82,8 +82,8 @@ export class Session {
     this.task = task;
     this.#host = host;
     this.#listener = listener;
-    this.link = new Link({
-      ...link,
+    this.channel = new ReliableChannel({
+      ...channel,
       onMessage: (bytes) => this.#receive(bytes),
       onImpostor: () => listener.onMalformed(this),
     });
@@ -173,14 +173,14 @@ export class Session {
   }
 
   /** Asks for the last of what it has not started. */
-  revoke(count: number): void {
-    this.isRevoking = true;
+  recall(count: number): void {
+    this.isRecalling = true;
     const ids = [...this.#sent.keys()].slice(-count).toReversed();
-    this.post(['revoke', ...ids]);
+    this.post(['recall', ...ids]);
   }
 
   post(message: ToNode): void {
-    this.link.post(pack(message));
+    this.channel.post(pack(message));
   }
 
   /**
@@ -194,19 +194,19 @@ export class Session {
     this.#told.clear();
     this.#expectedUs = 0;
     for (const [at, { closure }] of [...all.entries()].toReversed()) {
-      this.#host.lost(closure, at < this.info.slots, cause);
+      this.#host.returned(closure, at < this.info.slots, cause);
     }
   }
 
   close(): void {
-    this.link.close();
+    this.channel.close();
     this.#mention[Symbol.dispose]();
   }
 
   #receive(bytes: Uint8Array): void {
     const message = unpackFromNode(bytes);
     // What was sent before it listened was heard by nobody.
-    if (!this.isConfirmed) this.link.resume();
+    if (!this.isConfirmed) this.channel.resume();
     this.isConfirmed = true;
     if (message === undefined) this.#listener.onMalformed(this);
     else this.#onMessage(message);
@@ -218,12 +218,16 @@ export class Session {
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
         this.#listener.onFree(this);
         return;
-      case 'lost': {
+      case 'returned': {
         const [, id, wasStarted, cause] = message;
         const sent = this.#forget(id);
         if (sent === undefined) return;
-        this.isRevoking = false;
-        this.#host.lost(sent.closure, wasStarted, cause === null ? undefined : decode(cause).value);
+        this.isRecalling = false;
+        this.#host.returned(
+          sent.closure,
+          wasStarted,
+          cause === null ? undefined : decode(cause).value,
+        );
         this.#listener.onFree(this);
         return;
       }
@@ -236,7 +240,7 @@ export class Session {
         return;
       case 'leaving':
         this.isLeaving = true;
-        if (this.running > 0) this.revoke(this.running); // what it has not started need not wait
+        if (this.running > 0) this.recall(this.running); // what it has not started need not wait
         this.#listener.onStatus(this, this.status);
         return;
       case 'failed':
@@ -254,7 +258,7 @@ export class Session {
     const sent = this.#forget(id);
     if (sent === undefined) return;
     this.completed += 1;
-    this.isRevoking = false;
+    this.isRecalling = false;
     const { closure } = sent;
     if (closure.work.kind === 'call') this.#listener.onResult(closure.work.name, us);
     this.#host.ended(closure, outcomeOf(state, bytes));
@@ -270,7 +274,7 @@ export class Session {
   }
 }
 
-function outcomeOf(state: number, bytes: Uint8Array): Outcome {
+function outcomeOf(state: number, bytes: Uint8Array): ClosureOutcome {
   try {
     if (state !== STATE.ready) return { state: 'failed', value: decode(bytes).value };
     return { state: 'ready', value: unpackValue(bytes) };

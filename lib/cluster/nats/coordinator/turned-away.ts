@@ -1,13 +1,13 @@
 /** Nodes that are there and were not let in: why, and for how long they have tried. */
 
 import type { NodeInfo, TurnedAway } from '../wire/control-messages.ts';
-import { type Task, UNREGISTERED } from './expected.ts';
+import { type ClusterTask, UNREGISTERED } from './tasks.ts';
 
 /** A node says hello every second. */
 const FORGOTTEN_MS = 5_000;
 const MOST = 256;
 
-type Entry = { seen: number; told: TurnedAway; task: Task | undefined };
+type Entry = { seen: number; told: TurnedAway; task: ClusterTask | undefined };
 
 export class TurnedAwayNodes {
   readonly #entries = new Map<string, Entry>();
@@ -16,7 +16,7 @@ export class TurnedAwayNodes {
   note(
     { node, job, task: wanted, host, pid }: NodeInfo,
     reason: { phase: string; cause: string; remedy: string },
-    task?: Task,
+    task?: ClusterTask,
   ): void {
     const known = this.#entries.get(node);
     if (known === undefined && this.#entries.size >= MOST) return;

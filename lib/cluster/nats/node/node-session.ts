@@ -14,7 +14,7 @@ import { CLUSTER } from '../../../coordinator/stop-record.ts';
 import { setCurrent } from '../../../coordinator/workers.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/error-record.ts';
-import { type Call, Closure, type Outcome } from '../../closures/closure.ts';
+import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.ts';
 import type { StrategyHost } from '../../closures/strategy.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
 import type { Resource } from '../../worker/protocol.ts';
@@ -29,7 +29,7 @@ import {
   stopMessage,
 } from '../../worker/stop-relay.ts';
 import { toPost, transferListOf } from '../../worker/transfer.ts';
-import { checkLength, Link } from '../wire/link.ts';
+import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
   BUILDING,
   type FromNode,
@@ -67,7 +67,7 @@ export type NodeSessionOptions = {
 export class NodeSession implements StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
-  readonly link: Link;
+  readonly channel: ReliableChannel;
   readonly #options: NodeSessionOptions;
   /** Undefined on a parameter server. */
   readonly #pool: WorkerPool | undefined;
@@ -100,7 +100,7 @@ export class NodeSession implements StrategyHost {
     this.#options = options;
     const { module, job, task, slots, maxFrameBytes, send } = options;
     this.cancelGraceMs = options.cancelGraceMs;
-    this.link = new Link({
+    this.channel = new ReliableChannel({
       maxFrameBytes,
       send,
       onMessage: (bytes) => this.#receive(bytes),
@@ -154,7 +154,7 @@ export class NodeSession implements StrategyHost {
   async close(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.link.close();
+    this.channel.close();
     this.#onAnswered();
     answerNone(this.coordinator); // who joins would wait for ever
     await this.#pool?.close();
@@ -183,7 +183,7 @@ export class NodeSession implements StrategyHost {
     );
   }
 
-  ended(closure: Closure, { state, value }: Outcome, microseconds = 0): void {
+  ended(closure: Closure, { state, value }: ClosureOutcome, microseconds = 0): void {
     let result: [state: number, bytes: Uint8Array];
     try {
       // The thread has packed it.
@@ -204,7 +204,7 @@ export class NodeSession implements StrategyHost {
     }
   }
 
-  lost(closure: Closure, wasStarted: boolean, cause?: unknown): void {
+  returned(closure: Closure, wasStarted: boolean, cause?: unknown): void {
     const id = this.#ids.get(closure);
     if (id === undefined) return;
     // One thread has given it up for another, and its arguments are still here.
@@ -215,7 +215,7 @@ export class NodeSession implements StrategyHost {
     this.#forget(closure);
     this.#flush();
     this.#tellStatus(); // or it would come back here
-    this.#post(['lost', id, wasStarted, cause === undefined ? null : encode(cause).bytes]);
+    this.#post(['returned', id, wasStarted, cause === undefined ? null : encode(cause).bytes]);
   }
 
   changed(): void {
@@ -250,7 +250,7 @@ export class NodeSession implements StrategyHost {
       case 'cancel':
         this.#cancel(message[1], decode(message[2]).value, message[3]);
         return;
-      case 'revoke':
+      case 'recall':
         for (const id of message.slice(1)) this.#giveBack(id as number);
         return;
       case 'resource': {
@@ -302,15 +302,15 @@ export class NodeSession implements StrategyHost {
     if (closure === undefined) return; // its result is on its way
     closure.decided = { state: 'cancelled', value: reason };
     if (!this.#takeFromInbox(closure)) this.#pool?.cancel(closure, { reason, replace });
-    else this.lost(closure, false);
+    else this.returned(closure, false);
   }
 
   #giveBack(id: number): void {
     const closure = this.#closures.get(id);
     if (closure === undefined) return;
-    if (!this.#takeFromInbox(closure) && this.#pool?.revoke(closure) !== true) return; // it runs
+    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // it runs
     this.#forget(closure);
-    this.#post(['lost', id, false, null]);
+    this.#post(['returned', id, false, null]);
   }
 
   #takeFromInbox(closure: Closure): boolean {
@@ -403,7 +403,7 @@ export class NodeSession implements StrategyHost {
   }
 
   #post(message: FromNode): void {
-    if (!this.#isOver) this.link.post(pack(message));
+    if (!this.#isOver) this.channel.post(pack(message));
   }
 }
 

@@ -25,7 +25,7 @@ import {
 } from '../wire/control-messages.ts';
 import { definitionOf, hashOfSpec } from '../wire/definition.ts';
 import { guarded } from '../wire/guarded.ts';
-import { frameBytes } from '../wire/link.ts';
+import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { NodeSession } from './node-session.ts';
@@ -185,11 +185,11 @@ export class ClusterNode {
   #onUp(nats: NatsConnection): void {
     this.#subscribe(nats);
     this.#tell({ event: 'connected', cluster: this.#options.cluster });
-    const link = this.#current?.session.link;
-    if (link?.fits(nats.info?.max_payload) === false) {
+    const channel = this.#current?.session.channel;
+    if (channel?.fits(nats.info?.max_payload) === false) {
       void this.#end('its messages are too long for the server now');
     }
-    link?.resume();
+    channel?.resume();
     this.#sayHello();
     this.#watchSilence();
   }
@@ -288,7 +288,7 @@ export class ClusterNode {
       this.#on(nats, this.#subjects.down(id), ({ data }) => {
         if (this.#current !== current) return;
         if (data.length === 0) void this.#end('the coordinator has given it up');
-        else if (!session.link.receive(data)) this.#onMalformed();
+        else if (!session.channel.receive(data)) this.#onMalformed();
       }),
       this.#on(nats, this.#subjects.stop(run), ({ data }) => {
         if (this.#current !== current) return;
@@ -304,7 +304,7 @@ export class ClusterNode {
 
   /** That the coordinator is told is more important than how soon we end. */
   async #fail(session: NodeSession, error: Error): Promise<void> {
-    await session.link.drained();
+    await session.channel.drained();
     this.#onFailed?.(error);
   }
 

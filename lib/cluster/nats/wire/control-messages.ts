@@ -7,7 +7,7 @@ import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-r
 import { isCount, isListOf, isMaybe, isName, isObject, isText, isWord } from './shapes.ts';
 
 /** Nodes of another number cannot work together. */
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 const RUNTIMES = ['bun', 'deno', 'node']; // the others say that they are Node, too
 const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;

@@ -1,5 +1,5 @@
 /**
- * What goes through a session (link.ts): arrays whose first element says which; arguments and
+ * What goes through a session (reliable-channel.ts): arrays whose first element says which; arguments and
  * results in them are bytes, as V8 serializes them, so that one which cannot be carried, or
  * read, spoils no other.
  */
@@ -16,7 +16,7 @@ export type ToNode =
   | ['run', ...unknown[]]
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
   /** What of these is not started comes back. */
-  | ['revoke', ...number[]]
+  | ['recall', ...number[]]
   | ['resource', resource: PackedResource]
   /** The record of the run's stop. */
   | ['stopped', stop: StopMessage]
@@ -32,7 +32,7 @@ export const LONG_BYTES: number = 64 * 1024;
 export type FromNode =
   /** [...[id, state, value as bytes, microseconds]] */
   | ['results', ...unknown[]]
-  | ['lost', id: number, wasStarted: boolean, cause: Uint8Array | null]
+  | ['returned', id: number, wasStarted: boolean, cause: Uint8Array | null]
   | ['status', NodeStatus]
   | ['stop', stop: StopMessage]
   /** It takes nothing more, and goes when all that it has is done. */
@@ -123,7 +123,7 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
     ),
   cancel: ([id, reason, replace]) =>
     isCount(id) && isRecord(reason) && typeof replace === 'boolean',
-  revoke: (rest) => rest.every(isCount),
+  recall: (rest) => rest.every(isCount),
   resource: ([resource]) => isResource(resource),
   stopped: ([stop]) => isStop(stop),
   end: () => true,
@@ -137,7 +137,7 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
       ([id, state, value, us]) =>
         isCount(id) && (state === 0 || state === 1) && isBytes(value) && isCount(us),
     ),
-  lost: ([id, wasStarted, cause]) =>
+  returned: ([id, wasStarted, cause]) =>
     isCount(id) && typeof wasStarted === 'boolean' && (cause === null || isRecord(cause)),
   status: ([status]) => isStatus(status),
   stop: ([stop]) => isStop(stop),

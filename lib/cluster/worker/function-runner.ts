@@ -35,11 +35,11 @@ const NO_CLOSURE = -1;
 const SHORT_US = 50;
 
 /** The run of one closure, as the closure sees it. */
-class Task implements CurrentTask {
+class Attempt implements CurrentTask {
   readonly id: number;
   readonly attempt: number;
   readonly workerIndex: number;
-  readonly #runner: Runner;
+  readonly #runner: FunctionRunner;
   #controller: AbortController | undefined;
   #reason: { value: unknown } | undefined;
   /** The coordinator's signal, while it is listened to. */
@@ -47,7 +47,7 @@ class Task implements CurrentTask {
   #hasEnded = false;
   readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
-  constructor(runner: Runner, id: number, attempt: number, workerIndex: number) {
+  constructor(runner: FunctionRunner, id: number, attempt: number, workerIndex: number) {
     this.#runner = runner;
     this.id = id;
     this.attempt = attempt;
@@ -89,7 +89,7 @@ class Task implements CurrentTask {
   }
 }
 
-export class Runner {
+export class FunctionRunner {
   readonly coordinator: Coordinator;
   readonly #channel: Channel;
   readonly #index: number;
@@ -99,7 +99,7 @@ export class Runner {
   readonly #resources = new Map<number, Promise<unknown>>();
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
-  #task: Task | undefined;
+  #attempt: Attempt | undefined;
   /** Results that are not yet sent. */
   #results: unknown[] = [];
   #transfers: TransferListItem[] = [];
@@ -137,7 +137,7 @@ export class Runner {
   receive(message: unknown[]): void {
     if (message[0] === TO_WORKER.cancel) {
       const [, id, record] = message;
-      if (this.#task?.id === id) this.#task?.abort(decode(record as Uint8Array).value);
+      if (this.#attempt?.id === id) this.#attempt?.abort(decode(record as Uint8Array).value);
       return;
     }
     this.#inbox.push(message);
@@ -159,16 +159,16 @@ export class Runner {
     let began = performance.now();
     for (let at = 1; at < message.length; at += RUN_LENGTH) {
       const id = message[at] as number;
-      const slot = message[at + 1] as number;
+      const claim = message[at + 1] as number;
       const words = this.#words;
-      if (words !== undefined && Atomics.compareExchange(words, slot, id, -id) !== id) continue;
+      if (words !== undefined && Atomics.compareExchange(words, claim, id, -id) !== id) continue;
       const name = message[at + 3] as string;
       // Nobody is to wait for this one to get what is there.
       if (this.#results.length > 0 && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
         this.#flush();
       }
-      const task = new Task(this, id, message[at + 2] as number, this.#index);
-      this.#task = task;
+      const attempt = new Attempt(this, id, message[at + 2] as number, this.#index);
+      this.#attempt = attempt;
       let state: number = STATE.ready;
       let value: unknown;
       try {
@@ -178,7 +178,7 @@ export class Runner {
         const args = perWorker === undefined ? given : await this.#fill(given, perWorker);
         const run = this.#exports[name];
         if (typeof run !== 'function') throw noFunction(name);
-        value = runAsTask(task, () => (run as AnyFunction)(...args));
+        value = runAsTask(attempt, () => (run as AnyFunction)(...args));
         if (isThenable(value)) {
           // It may take long, whatever it took last.
           const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
@@ -193,14 +193,14 @@ export class Runner {
         state = STATE.failed;
         value = encode(error).bytes;
       }
-      task.release();
-      this.#task = undefined;
+      attempt.release();
+      this.#attempt = undefined;
       const now = performance.now();
       const us = Math.round((now - began) * 1_000);
       began = now;
       this.#durations.set(name, us);
       // It may be the one whose result could not be read there.
-      if (task.attempt > 1) this.#answerAlone(id, state, value, us);
+      if (attempt.attempt > 1) this.#sendAlone(id, state, value, us);
       else this.#answer(id, state, value, us);
     }
   }
@@ -245,9 +245,9 @@ export class Runner {
   }
 
   /** If this cannot be read, it is known whose it is. */
-  #answerAlone(id: number, state: number, value: unknown, us: number): void {
+  #sendAlone(id: number, state: number, value: unknown, us: number): void {
     this.#flush();
-    this.#channel.post([FROM_WORKER.answering, id, us]);
+    this.#channel.post([FROM_WORKER.announcing, id, us]);
     this.#postOne([id, state, value, us]);
   }
 
@@ -287,17 +287,17 @@ export class Runner {
 
   async #make(resource: Resource): Promise<unknown> {
     if (resource.kind === 'broken') throw decode(resource.record).value;
-    const task = new Task(this, NO_CLOSURE, 1, this.#index);
+    const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
     if (resource.kind === 'dataset') {
       const build = this.#exports[resource.name];
       if (typeof build !== 'function') throw noFunction(resource.name);
       const args = unpackArgs(resource.args);
-      return await runAsTask(task, () => build(...args));
+      return await runAsTask(attempt, () => build(...args));
     }
     const dataset = (await this.#resources.get(resource.dataset)) as Partial<
       Iterable<unknown> & AsyncIterable<unknown>
     > | null;
-    return runAsTask(task, () => iteratorOf(dataset));
+    return runAsTask(attempt, () => iteratorOf(dataset));
   }
 }
 

@@ -19,7 +19,7 @@ export const START = 'start `allstop worker` for this cluster';
 export const SILENT = 'silent';
 
 /** A place in the cluster, whether a node has taken it or not. */
-export class Task {
+export class ClusterTask {
   readonly job: Job;
   readonly index: number;
   /** The host that it should be on, as far as anybody has said. */
@@ -74,14 +74,14 @@ export class Task {
   }
 }
 
-function stateOf({ session, phase }: Task): WorkerInfo['state'] {
+function stateOf({ session, phase }: ClusterTask): WorkerInfo['state'] {
   if (session === undefined) return 'lost';
   if (phase !== 'ready' && phase !== 'leaving' && phase !== SILENT) return 'starting';
   return session.running > 0 ? 'busy' : 'idle';
 }
 
-export class Tasks {
-  readonly #tasks = new Map<string, Task>();
+export class ClusterTasks {
+  readonly #tasks = new Map<string, ClusterTask>();
   /** Into these nobody else is let in. */
   readonly #closed: ReadonlySet<Job>;
   readonly #minWorkers: number;
@@ -92,7 +92,7 @@ export class Tasks {
     for (const job of this.#closed) {
       const spec = expect as ClusterSpec;
       for (const index of spec.taskIndices(job)) {
-        this.add(new Task(job, index, spec.taskAddress(job, index)));
+        this.add(new ClusterTask(job, index, spec.taskAddress(job, index)));
       }
     }
     if (this.#closed.has('worker')) {
@@ -101,11 +101,11 @@ export class Tasks {
     }
     this.#minWorkers = minWorkers ?? 1;
     for (let index = 0; index < this.#minWorkers; index += 1) {
-      this.add(new Task('worker', index));
+      this.add(new ClusterTask('worker', index));
     }
   }
 
-  get all(): Task[] {
+  get all(): ClusterTask[] {
     return [...this.#tasks.values()];
   }
 
@@ -134,17 +134,17 @@ export class Tasks {
     return servers.every(({ isReady }) => isReady) && workers.length >= this.#minWorkers;
   }
 
-  worker(index: number): Task | undefined {
+  worker(index: number): ClusterTask | undefined {
     return this.#tasks.get(`worker:${index}`);
   }
 
   /** The place that this node wants, or is to have, which may be a new one; or why there is none. */
-  find(info: NodeInfo): Task | { why: string; remedy: string } {
+  find(info: NodeInfo): ClusterTask | { why: string; remedy: string } {
     const { job, task: wanted } = info;
     if (wanted !== undefined) {
       const task = this.#tasks.get(`${job}:${wanted}`);
       if (task !== undefined) return task;
-      if (!this.#closed.has(job)) return new Task(job, wanted);
+      if (!this.#closed.has(job)) return new ClusterTask(job, wanted);
       return {
         why: `${job}:${wanted} is not in the ClusterSpec`,
         remedy: 'give the worker a task of the spec, or put it into the spec',
@@ -163,15 +163,15 @@ export class Tasks {
     }
     let index = 0;
     while (this.#tasks.has(`${job}:${index}`)) index += 1;
-    return new Task(job, index);
+    return new ClusterTask(job, index);
   }
 
   /** From now on it is one of them. */
-  add(task: Task): void {
+  add(task: ClusterTask): void {
     this.#tasks.set(`${task.job}:${task.index}`, task);
   }
 
-  has({ job, index }: Task): boolean {
+  has({ job, index }: ClusterTask): boolean {
     return this.#tasks.has(`${job}:${index}`);
   }
 }

@@ -22,7 +22,7 @@ const FURTHEST_TOKEN = 2 ** 32;
 /** A newer run that lives has answered by then. */
 const RIVAL_MS = 1_500;
 
-export interface TenureListener {
+export interface LeadershipListener {
   /** A new connection: nothing is subscribed yet. */
   onConnection(nats: NatsConnection): void;
   /** The cluster is ours, and this is how to speak to it. */
@@ -37,14 +37,14 @@ export interface TenureListener {
   onChange(): void;
 }
 
-export type Engagement = { phase: string; cause?: string; remedy?: string };
+export type LeadershipState = { phase: string; cause?: string; remedy?: string };
 
-export class Tenure {
+export class Leadership {
   readonly #fence: Fence;
   readonly #unavailableAfterMs: number;
-  readonly #listener: TenureListener;
+  readonly #listener: LeadershipListener;
   readonly #connection: Connection;
-  #state: Engagement = { phase: 'connecting' };
+  #state: LeadershipState = { phase: 'connecting' };
   /** The server does not permit what we need. */
   #forbidden: Explanation | undefined;
   #unavailable: Timer | undefined;
@@ -63,7 +63,7 @@ export class Tenure {
     fence: Fence,
     unavailableAfterMs: number,
     connect: { name: string; inboxPrefix: string; options: NatsConnectionOptions },
-    listener: TenureListener,
+    listener: LeadershipListener,
   ) {
     this.#fence = fence;
     this.#unavailableAfterMs = unavailableAfterMs;
@@ -86,7 +86,7 @@ export class Tenure {
     return this.#fence.token;
   }
 
-  get state(): Engagement {
+  get state(): LeadershipState {
     if (this.#forbidden === undefined || this.#isOver) return this.#state;
     return { phase: 'forbidden', ...this.#forbidden };
   }
@@ -116,7 +116,7 @@ export class Tenure {
   }
 
   /** It is over, and this is why; the connection stays until it is closed. */
-  end(state: Engagement): void {
+  end(state: LeadershipState): void {
     this.#isOver = true;
     this.#state = state;
     this.#unavailable?.clear();
@@ -128,7 +128,7 @@ export class Tenure {
     return this.#connection.close();
   }
 
-  #enter(state: Engagement): void {
+  #enter(state: LeadershipState): void {
     const { phase, cause } = this.#state;
     if (state.phase === 'connecting' && phase === state.phase && cause === state.cause) return;
     this.#state = state;

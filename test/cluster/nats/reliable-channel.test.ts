@@ -1,7 +1,11 @@
 /** Whatever becomes of frames, messages arrive once each, whole and in order. */
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { checkLength, Link, LONGEST_VALUE_BYTES } from '../../../lib/cluster/nats/wire/link.ts';
+import {
+  checkLength,
+  LONGEST_VALUE_BYTES,
+  ReliableChannel,
+} from '../../../lib/cluster/nats/wire/reliable-channel.ts';
 import { turn } from '../../support/gate.ts';
 
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
@@ -11,7 +15,7 @@ const WINDOW_BYTES = 70; // three frames
 
 /** One end, and what is on its way to the other. */
 class End {
-  readonly link: Link;
+  readonly link: ReliableChannel;
   readonly sent: string[] = [];
   readonly taken: string[] = [];
   impostors = 0;
@@ -19,7 +23,7 @@ class End {
   frames = 0;
 
   constructor(isUp: () => boolean, windowBytes = WINDOW_BYTES) {
-    this.link = new Link({
+    this.link = new ReliableChannel({
       maxFrameBytes: FRAME_BYTES,
       windowBytes,
       send: (frame) => {
@@ -258,7 +262,7 @@ it('what is acknowledged is not kept', async () => {
   vi.useRealTimers();
   const frames: WeakRef<Uint8Array>[] = [];
   let ack: Uint8Array | undefined;
-  const receiver = new Link({
+  const receiver = new ReliableChannel({
     maxFrameBytes: FRAME_BYTES,
     send: (frame) => {
       ack = Uint8Array.from(frame);
@@ -267,7 +271,7 @@ it('what is acknowledged is not kept', async () => {
     onMessage: () => {},
     onImpostor: () => {},
   });
-  const sender = new Link({
+  const sender = new ReliableChannel({
     maxFrameBytes: FRAME_BYTES,
     send: (frame) => {
       frames.push(new WeakRef(frame));
@@ -292,7 +296,7 @@ describe('the end', () => {
     const pair = new Pair();
     const [one] = pair.ends;
     let frames = 0;
-    const link: Link = new Link({
+    const link: ReliableChannel = new ReliableChannel({
       maxFrameBytes: FRAME_BYTES,
       send: () => {
         frames += 1;

@@ -52,14 +52,14 @@ export type LinkOptions = {
   onMessage(message: Buffer): void;
   /**
    * The other end has what we have not sent, or sends what it never would: somebody has
-   * spoken in our place, or in its. The link is of no use any more.
+   * spoken in our place, or in its. The channel is of no use any more.
    */
   onImpostor(): void;
 };
 
 type Sent = { seq: number; frame: Buffer };
 
-export class Link {
+export class ReliableChannel {
   readonly #options: LinkOptions;
   readonly #windowBytes: number;
   #lastSeq = 0;
@@ -116,7 +116,7 @@ export class Link {
     return this.#unacked.length === 0 && this.#backlog.length === 0;
   }
 
-  /** Resolves when the other end has everything, or the link is closed. */
+  /** Resolves when the other end has everything, or the channel is closed. */
   drained(): Promise<void> {
     if (this.isDrained || this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => {
