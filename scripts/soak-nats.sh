@@ -9,4 +9,4 @@ cd "$(dirname "$0")/.."
 bash scripts/nats-server.sh >/dev/null
 npm run --silent compile
 nats=test/cluster/nats
-ALLSTOP_SOAK=1 npx vitest run $nats/faults.test.ts $nats/awkward.test.ts $nats/values.test.ts
+ALLSTOP_SOAK=1 npx vitest run $nats/coordinator/faults.test.ts $nats/coordinator/races.test.ts $nats/wire/values.test.ts

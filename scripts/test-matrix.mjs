@@ -57,11 +57,11 @@ function createProjects(tarball, names) {
     cpSync(first, project, { recursive: true });
     const addon = crossBuild({
       target,
-      source: join(root, 'test/addon'),
+      source: join(root, 'test/addons/test-addon'),
       build: join(root, 'build-matrix', name),
       cmakeTarget: 'test_addon',
     });
-    const folder = join(project, 'test/addon/build/Release');
+    const folder = join(project, 'test/addons/test-addon/build/Release');
     mkdirSync(folder, { recursive: true });
     copyFileSync(addon, join(folder, 'test_addon.node'));
   }

@@ -10,7 +10,7 @@ failed=0
 
 build() { # SANITIZER FOLDER
   npx cmake-js compile -O "$2/build-cmake" --CDALLSTOP_ADDON=ON --CDALLSTOP_SANITIZER="$1" &&
-    npx cmake-js compile -d test/addon -O "$2/test/addon/build" --CDALLSTOP_SANITIZER="$1"
+    npx cmake-js compile -d test/addons/test-addon -O "$2/test/addons/test-addon/build" --CDALLSTOP_SANITIZER="$1"
 }
 
 run() { # SANITIZER

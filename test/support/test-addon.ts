@@ -1,4 +1,4 @@
-/** The third-party addon of test/addon, typed. */
+/** The third-party addon of test/addons/test-addon, typed. */
 import { createRequire } from 'node:module';
 import type { BoundedQueue, Coordinator } from 'allstop';
 
@@ -42,6 +42,7 @@ export type TestAddon = {
   external(): unknown;
 };
 
-const path = new URL('../addon/build/Release/test_addon.node', import.meta.url).pathname;
+const path = new URL('../addons/test-addon/build/Release/test_addon.node', import.meta.url)
+  .pathname;
 
 export const addon: TestAddon = createRequire(import.meta.url)(path);

@@ -1,0 +1,98 @@
+/** Which function is called, and what with. */
+
+import { InvalidArgumentError } from 'allstop/cluster';
+import { describe, expect, it } from 'vitest';
+import * as tasks from '../../fixtures/cluster-tasks.mjs';
+import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+
+class Holder {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+}
+
+describe.each(kinds)('workers as $name', (kind) => {
+  const { start, running } = useClusters(kind);
+
+  describe('which function', () => {
+    it('an export itself, its name, or the same of a copy of the module', async () => {
+      const cluster = start();
+      const copy = (await import('../fixtures/cluster-tasks.mjs?copy' as string)) as typeof tasks;
+      expect(copy.add).not.toBe(tasks.add);
+      for (const add of [tasks.add, copy.add]) {
+        expect(await (await cluster.schedule(add, [1, 2])).fetch()).toBe(3);
+      }
+      expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
+    });
+
+    it.each([
+      ['a function that is no export', () => 1],
+      ['one of the same name', { add: (a: number) => a }.add],
+      ['a name that is not exported', 'subtract'],
+      ['the name of something else', 'VERSION'],
+      ['the name of an inherited property', 'toString'],
+    ])('refuses %s, and says what to pass', async (_what, fn) => {
+      const cluster = start();
+      const error = await errorOf(cluster.schedule(fn as string, [1]));
+      expect(error).toBeInstanceOf(TypeError);
+      expect(error.code).toBe('ERR_INVALID_ARG_TYPE');
+      expect(error.message).toMatch(/pass the name/);
+      await cluster.join(); // nothing was put in, and nothing has failed
+      expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
+    });
+  });
+
+  it('a call that is refused leaves those before and after it alone', async () => {
+    const cluster = start(); // no worker is there yet
+    const before = cluster.schedule('add', [1, 2]);
+    const refused = errorOf(cluster.schedule(() => 1));
+    const after = cluster.schedule(tasks.add, [3, 4]);
+    expect(await refused).toBeInstanceOf(TypeError);
+    expect(await cluster.fetch(await Promise.all([before, after]))).toEqual([3, 7]);
+  });
+
+  describe('arguments', () => {
+    it('are copied when schedule is called', async () => {
+      const cluster = start();
+      const { visit } = await running(cluster, 'a');
+      const given = { list: [1, 2] };
+      const scheduled = [
+        cluster.schedule('echo', [given]),
+        cluster.schedule(tasks.echo, [given]), // which has to be looked up first
+      ];
+      given.list.push(3);
+      visit.pass();
+      const values = await Promise.all(scheduled);
+      expect(await cluster.fetch(values)).toEqual([{ list: [1, 2] }, { list: [1, 2] }]);
+    });
+
+    it.each([
+      ['itself', (value: unknown) => value],
+      ['in an array', (value: unknown) => [[value]]],
+      ['in an object', (value: unknown) => ({ a: { b: value } })],
+      ['in one without a prototype', (value: unknown) => ({ __proto__: null, value })],
+      ['in a Map', (value: unknown) => new Map([[1, value]])],
+      ['as the key of a Map', (value: unknown) => new Map([[value, 1]])],
+      ['in a Set', (value: unknown) => new Set([value])],
+      ['in an instance of a class', (value: unknown) => new Holder(value)],
+      ['in an error', (value: unknown) => [Object.assign(new Error('with more'), { value })]],
+    ])('no RemoteValue %s', async (_where, wrap) => {
+      const cluster = start();
+      const value = await cluster.schedule('add', [1, 2]);
+      await expect(cluster.schedule('echo', [wrap(value)])).rejects.toThrow(InvalidArgumentError);
+      await cluster.join();
+    });
+
+    it('that cannot be copied are refused by schedule', async () => {
+      const cluster = start();
+      for (const value of [() => {}, Symbol('a'), { deep: [() => {}] }]) {
+        await expect(cluster.schedule('echo', [value])).rejects.toMatchObject({
+          name: 'DataCloneError',
+        });
+      }
+      await cluster.join();
+    });
+  });
+});

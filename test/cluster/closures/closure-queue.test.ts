@@ -1,0 +1,709 @@
+// The line of closures by itself, without workers: a story for each rule at the top of
+// lib/cluster/closures/closure-queue.ts, then calls in any order beside a model. To replay:
+// ALLSTOP_TEST_SEED=SEED npx vitest run test/cluster/closures/closure-queue.test.ts
+
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  ClosureQueue,
+  type Place,
+  type Queued,
+} from '../../../lib/cluster/closures/closure-queue.ts';
+import { isPending, turn } from '../../support/gate.ts';
+
+class Item implements Queued {
+  place: Place = 'new';
+  readonly name: string;
+  readonly dropped: unknown[] = [];
+  refusal: unknown;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  enter(): void {
+    if (this.refusal !== undefined) throw this.refusal;
+  }
+
+  drop(error: unknown): void {
+    expect(this.place).toBe('out');
+    this.dropped.push(error);
+  }
+}
+
+function makeQueue(maxQueued = Number.POSITIVE_INFINITY) {
+  let woken = 0;
+  const queue = new ClosureQueue<Item>({
+    maxQueued,
+    onWork: () => {
+      woken += 1;
+    },
+    cancelled: (cause) => `cancelled because of ${String(cause)}`,
+  });
+  return {
+    queue,
+    woken: () => woken,
+    put: (name: string) => {
+      const item = new Item(name);
+      return { item, room: queue.put(item) };
+    },
+    take: () => queue.take()?.name,
+  };
+}
+
+/** An item in flight. */
+function flying({ queue, put }: ReturnType<typeof makeQueue>, name: string): Item {
+  const { item } = put(name);
+  expect(queue.take()).toBe(item);
+  return item;
+}
+
+describe('1: every closure is in one place', () => {
+  it('waits, is in line, in flight, and out', async () => {
+    const { queue, put } = makeQueue(1);
+    const { item: first } = put('first');
+    const { item: second, room } = put('second');
+    expect([first.place, second.place]).toEqual(['queued', 'waiting']);
+    queue.take();
+    await room;
+    expect([first.place, second.place]).toEqual(['in-flight', 'queued']);
+    queue.end(first);
+    expect([first.place, second.place]).toEqual(['out', 'queued']);
+    expect([queue.queued, queue.inFlight]).toEqual([1, 0]);
+  });
+
+  it('tells whoever gets in that there is work', async () => {
+    const { queue, put, woken } = makeQueue(1);
+    const { item } = put('first');
+    expect(woken()).toBe(1);
+    const { room } = put('second');
+    expect(woken()).toBe(1);
+    queue.take();
+    await room;
+    expect(woken()).toBe(2);
+    queue.putBack(item);
+    expect(woken()).toBe(3);
+  });
+
+  it('takes a closure out of line, wherever it is there', () => {
+    const { queue, put, take } = makeQueue();
+    const [, second] = ['first', 'second', 'third'].map((name) => put(name).item);
+    expect(queue.remove(second as Item)).toBe(true);
+    expect(queue.queued).toBe(2);
+    expect([take(), take(), take()]).toEqual(['first', 'third', undefined]);
+    expect(second?.dropped).toEqual([]); // who removes it knows
+  });
+
+  it('does not remove what is in flight, or out', () => {
+    const made = makeQueue();
+    const item = flying(made, 'first');
+    expect(made.queue.remove(item)).toBe(false);
+    made.queue.end(item);
+    expect(made.queue.remove(item)).toBe(false);
+    expect([made.queue.queued, made.queue.inFlight]).toEqual([0, 0]);
+  });
+
+  it('rejects the call that waits for room for what is removed', async () => {
+    const { queue, put } = makeQueue(1);
+    put('first');
+    const { item, room } = put('second');
+    expect(queue.remove(item, 'too late')).toBe(true);
+    await expect(room).rejects.toBe('too late');
+    expect(item.place).toBe('out');
+  });
+
+  it('does not put in what refuses to get in, at once or when there is room', async () => {
+    const { queue, put, take } = makeQueue(1);
+    const [now, later] = ['now', 'later'].map((name) => new Item(name)) as [Item, Item];
+    now.refusal = 'not now';
+    await expect(queue.put(now)).rejects.toBe('not now');
+    put('first');
+    const room = queue.put(later);
+    const { room: next } = put('next');
+    later.refusal = 'not later';
+    expect(take()).toBe('first');
+    await expect(room).rejects.toBe('not later');
+    await next;
+    for (const { place, dropped } of [now, later]) expect([place, dropped]).toEqual(['out', []]);
+    expect([take(), take()]).toEqual(['next', undefined]);
+  });
+
+  it('holds on to nothing that has left the line', async () => {
+    const { queue } = makeQueue();
+    const putAndLeave = (count: number): WeakRef<Item> => {
+      const item = new Item(`${count}`);
+      void queue.put(item);
+      if (count % 3 === 0) queue.remove(item);
+      else queue.end(queue.take() as Item);
+      return new WeakRef(item);
+    };
+    const left = Array.from({ length: 100 }, (_, count) => putAndLeave(count));
+    await turn();
+    globalThis.gc?.();
+    expect(left.filter((each) => each.deref() !== undefined)).toHaveLength(0);
+    expect(queue.queued).toBe(0);
+  });
+});
+
+describe('2: from the first failure until somebody knows, nothing is taken', () => {
+  it('drops what is in line at once, with the failure as the cause', () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    const { item } = made.put('second');
+    expect(made.queue.fail(running, 'broken')).toBe(true);
+    expect(item.dropped).toEqual(['cancelled because of broken']);
+    expect(item.place).toBe('out');
+    expect([made.queue.queued, made.take()]).toEqual([0, undefined]);
+    expect(made.queue.hasFailed).toBe(true);
+  });
+
+  it('counts the first failure only', async () => {
+    const made = makeQueue();
+    const [first, second] = [flying(made, 'first'), flying(made, 'second')];
+    expect(made.queue.fail(first, 'one')).toBe(true);
+    expect(made.queue.fail(second, 'two')).toBe(false);
+    await expect(made.queue.join()).rejects.toBe('one');
+    await made.queue.join();
+  });
+
+  it('drops what is put back meanwhile', () => {
+    const made = makeQueue();
+    const [first, second] = [flying(made, 'first'), flying(made, 'second')];
+    made.queue.fail(first, 'one');
+    made.queue.putBack(second);
+    expect(second.dropped).toEqual(['cancelled because of one']);
+    expect([made.queue.queued, made.queue.inFlight]).toEqual([0, 0]);
+  });
+
+  it('takes what fails in line, or reports while it runs, for a failure, too', async () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    const { item: failing } = made.put('second');
+    const { item: other } = made.put('third');
+    expect(made.queue.failQueued(failing, 'late')).toBe(true);
+    expect([failing.dropped, other.dropped]).toEqual([[], ['cancelled because of late']]);
+    expect(made.queue.report('later')).toBe(false);
+    made.queue.end(running);
+    await expect(made.queue.done()).rejects.toBe('late');
+
+    const again = flying(made, 'fourth');
+    expect(made.queue.report('in flight')).toBe(true);
+    const told = made.queue.done();
+    expect(await isPending(told)).toBe(true);
+    made.queue.end(again);
+    await expect(told).rejects.toBe('in flight');
+  });
+
+  it('is an error whatever its value is', async () => {
+    const made = makeQueue();
+    made.queue.fail(flying(made, 'first'), undefined);
+    expect(made.queue.hasFailed).toBe(true);
+    await expect(made.queue.join()).rejects.toBe(undefined);
+    expect(made.queue.hasFailed).toBe(false);
+  });
+});
+
+describe('3: somebody is told when nothing is in flight any more, once', () => {
+  it.each(['join', 'done'] as const)('%s waits for what is in flight', async (call) => {
+    const made = makeQueue();
+    const [first, second] = [flying(made, 'first'), flying(made, 'second')];
+    made.queue.fail(first, 'broken');
+    const told = made.queue[call]();
+    expect(await isPending(told)).toBe(true);
+    made.queue.end(second);
+    await expect(told).rejects.toBe('broken');
+    expect(await made.queue.done()).toBe(true);
+  });
+
+  it('put is told, and its closure is out', async () => {
+    const made = makeQueue();
+    made.queue.fail(flying(made, 'first'), 'broken');
+    const { item, room } = made.put('second');
+    await expect(room).rejects.toBe('broken');
+    expect(item.place).toBe('out');
+    expect(made.put('third').room).toBe(undefined);
+  });
+
+  it('of those who wait, the oldest is told, and the others go on', async () => {
+    const made = makeQueue(1);
+    const running = flying(made, 'first');
+    made.put('second');
+    const waiting = ['third', 'fourth'].map((name) => made.put(name));
+    const joined = made.queue.join();
+    made.queue.fail(running, 'broken');
+    await expect(waiting[0]?.room).rejects.toBe('broken');
+    await waiting[1]?.room;
+    expect(await isPending(joined)).toBe(true);
+    made.queue.end(made.queue.take() as Item);
+    await joined;
+  });
+
+  it('of several joins exactly one is told', async () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    const joins = [made.queue.join(), made.queue.join(), made.queue.join()];
+    made.queue.fail(running, 'broken');
+    const results = await Promise.allSettled(joins);
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+  });
+});
+
+describe('4: who waits is served in order', () => {
+  it('a join is a barrier for what is put in later', async () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    const joined = made.queue.join();
+    const { item, room } = made.put('second');
+    expect(item.place).toBe('waiting');
+    expect(await isPending(room as Promise<void>)).toBe(true);
+    made.queue.end(running);
+    await joined;
+    await room;
+    expect(made.take()).toBe('second');
+  });
+
+  it('blocked puts get in by age, as room comes', async () => {
+    const made = makeQueue(1);
+    made.put('first');
+    const order: string[] = [];
+    for (const name of ['second', 'third']) void made.put(name).room?.then(() => order.push(name));
+    expect(made.take()).toBe('first');
+    await turn();
+    expect(order).toEqual(['second']);
+    expect(made.take()).toBe('second');
+    await turn();
+    expect(order).toEqual(['second', 'third']);
+  });
+
+  it('a join goes on when what it waited for is removed', async () => {
+    const made = makeQueue();
+    const { item } = made.put('first');
+    const joined = made.queue.join();
+    made.queue.remove(item);
+    await joined;
+  });
+
+  it('who is behind a put that gives up is served', async () => {
+    const made = makeQueue(1);
+    const { item: first } = made.put('first');
+    const { item: second, room } = made.put('second');
+    const joined = made.queue.join();
+    made.queue.end(made.queue.take() as Item);
+    await room;
+    made.queue.remove(second, 'given up');
+    expect(first.place).toBe('out');
+    await joined;
+  });
+});
+
+describe('5: putting back needs no room', () => {
+  it('all that is in flight comes back to a full line, before the others, in order', async () => {
+    const made = makeQueue(2);
+    const flight = ['a', 'b', 'c'].map((name) => flying(made, name));
+    made.put('d');
+    made.put('e');
+    const { room } = made.put('f');
+    const joined = made.queue.join();
+    for (const item of flight.toReversed()) made.queue.putBack(item);
+    expect([made.queue.queued, made.queue.inFlight]).toEqual([5, 0]);
+    expect(await isPending(room as Promise<void>)).toBe(true);
+    const order: string[] = [];
+    for (let item = made.queue.take(); item !== undefined; item = made.queue.take()) {
+      order.push(item.name);
+      made.queue.end(item);
+    }
+    expect(order).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
+    await room;
+    await joined;
+  });
+});
+
+describe('6: what is tagged is a line of its own', () => {
+  it('is served in order, for its worker only, and counted nowhere', async () => {
+    const { queue } = makeQueue(1);
+    const [one, two, other] = ['one', 'two', 'other'].map((name) => new Item(name)) as Item[];
+    queue.putTagged(one as Item, 0);
+    queue.putTagged(two as Item, 0);
+    queue.putTagged(other as Item, 1);
+    expect(queue.queued).toBe(0);
+    expect(await queue.done()).toBe(true);
+    expect([queue.takeTagged(0), queue.takeTagged(0), queue.takeTagged(0)]).toEqual([
+      one,
+      two,
+      undefined,
+    ]);
+    expect([queue.takeTagged(1), queue.takeTagged(2)]).toEqual([other, undefined]);
+    expect(one?.place).toBe('out');
+  });
+
+  it('is served while something has failed, and after the end', () => {
+    const made = makeQueue();
+    const [one, two] = ['one', 'two'].map((name) => new Item(name)) as [Item, Item];
+    made.queue.putTagged(one, 0);
+    made.queue.fail(flying(made, 'first'), 'broken');
+    expect(made.queue.takeTagged(0)).toBe(one);
+    made.queue.putTagged(two, 0);
+    made.queue.close('closed', 'dropped');
+    expect(made.queue.takeTagged(0)).toBe(two);
+    expect([one.dropped, two.dropped]).toEqual([[], []]);
+  });
+});
+
+describe('closing', () => {
+  it('drops what is in line, and refuses what comes', async () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    const { item } = made.put('second');
+    made.queue.close('closed', 'dropped');
+    expect(item.dropped).toEqual(['dropped']);
+    await expect(made.put('third').room).rejects.toBe('closed');
+    const told = made.queue.done();
+    expect(await isPending(told)).toBe(true);
+    made.queue.putBack(running);
+    expect(running.dropped).toEqual(['dropped']);
+    await expect(told).rejects.toBe('closed');
+    await expect(made.queue.join()).rejects.toBe('closed');
+  });
+
+  it('tells an error that nobody knows yet first', async () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    const joins = [made.queue.join(), made.queue.join()];
+    made.queue.report('broken');
+    made.queue.close('closed', 'dropped');
+    made.queue.close('closed twice', 'dropped twice');
+    made.queue.end(running);
+    const told = await Promise.allSettled(joins);
+    expect(told.map((each) => each.status === 'rejected' && each.reason)).toEqual([
+      'broken',
+      'closed',
+    ]);
+  });
+});
+
+// ---------------------------------------------------------------- any order
+
+const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
+
+type Call = { number: number; kind: 'put' | 'join' | 'done'; name: string };
+
+/** The same with lists of names. */
+class Model {
+  readonly max: number;
+  line: string[] = [];
+  flight: string[] = [];
+  tagged: [string[], string[]] = [[], []];
+  calls: Call[] = [];
+  failure: string | undefined;
+  isClosed = false;
+  /** What calls and closures were told, in order. */
+  told: string[] = [];
+  made = 0;
+  /** Everything that ever was made, so that what is out is tried, too. */
+  names: string[] = [];
+
+  constructor(max: number) {
+    this.max = max;
+  }
+
+  note(error: string): boolean {
+    if (this.failure !== undefined || this.isClosed) return false;
+    this.failure = error;
+    for (const name of this.line.splice(0)) this.drop(name, `cancelled because of ${error}`);
+    return true;
+  }
+
+  drop(name: string, why: string): void {
+    this.told.push(`${name} dropped: ${why}`);
+  }
+
+  isIdle(): boolean {
+    return this.line.length === 0 && this.flight.length === 0;
+  }
+
+  /** What the first call comes to, as things are. Undefined: it has to wait. */
+  answer({ kind, name }: Call): string | undefined {
+    if (this.failure !== undefined) {
+      if (this.flight.length > 0) return undefined;
+      const { failure } = this;
+      this.failure = undefined;
+      return `rejects: ${failure}`;
+    }
+    if (this.isClosed) {
+      return kind === 'put' || this.flight.length === 0 ? 'rejects: closed' : undefined;
+    }
+    if (kind === 'done') return `resolves: ${this.isIdle()}`;
+    if (kind === 'join') return this.isIdle() ? 'resolves' : undefined;
+    if (this.line.length >= this.max) return undefined;
+    this.line.push(name);
+    return 'resolves';
+  }
+
+  serve(): void {
+    for (;;) {
+      const [first] = this.calls;
+      const answer = first && this.answer(first);
+      if (first === undefined || answer === undefined) return;
+      this.calls.shift();
+      this.told.push(`call ${first.number} ${answer}`);
+    }
+  }
+}
+
+class Real {
+  readonly queue: ClosureQueue<Item>;
+  readonly items = new Map<string, Item>();
+  readonly told: string[] = [];
+
+  constructor(max: number) {
+    this.queue = new ClosureQueue<Item>({
+      maxQueued: max,
+      onWork: () => {},
+      cancelled: (cause) => `cancelled because of ${String(cause)}`,
+    });
+  }
+
+  make(name: string): Item {
+    const { told } = this;
+    const item = new (class extends Item {
+      override drop(error: unknown): void {
+        super.drop(error);
+        told.push(`${name} dropped: ${String(error)}`);
+      }
+    })(name);
+    this.items.set(name, item);
+    return item;
+  }
+
+  item(name: string): Item {
+    return this.items.get(name) as Item;
+  }
+
+  hear(number: number, call: Promise<boolean | void>): void {
+    call.then(
+      (value) =>
+        this.told.push(`call ${number} resolves${value === undefined ? '' : `: ${String(value)}`}`),
+      (error: unknown) => this.told.push(`call ${number} rejects: ${String(error)}`),
+    );
+  }
+}
+
+const picked = (from: readonly string[], at: number): string => from[at % from.length] as string;
+const without = (from: string[], name: string): string[] => from.filter((each) => each !== name);
+
+type Step = {
+  can?(model: Model): boolean;
+  /** Does it on both sides; `at` picks one of several. */
+  run(model: Model, real: Real, at: number): void;
+};
+
+const inFlight = (model: Model): boolean => model.flight.length > 0;
+
+const steps: Record<string, Step> = {
+  put: {
+    run(model, real) {
+      const number = ++model.made;
+      const name = `c${number}`;
+      model.names.push(name);
+      model.calls.push({ number, kind: 'put', name });
+      model.serve();
+      const room = real.queue.put(real.make(name));
+      // A call that gets in at once has not to be waited for.
+      expect(room === undefined).toBe(model.line.includes(name));
+      real.hear(number, room ?? Promise.resolve());
+    },
+  },
+  take: {
+    run(model, real) {
+      const isOver = model.failure !== undefined || model.isClosed;
+      const name = isOver ? undefined : model.line.shift();
+      if (name !== undefined) model.flight.push(name);
+      model.serve();
+      expect(real.queue.take()?.name).toBe(name);
+    },
+  },
+  end: {
+    can: inFlight,
+    run(model, real, at) {
+      const name = picked(model.flight, at);
+      model.flight = without(model.flight, name);
+      model.serve();
+      real.queue.end(real.item(name));
+    },
+  },
+  fail: {
+    can: inFlight,
+    run(model, real, at) {
+      const name = picked(model.flight, at);
+      model.flight = without(model.flight, name);
+      const isFirst = model.note(`${name} failed`);
+      model.serve();
+      expect(real.queue.fail(real.item(name), `${name} failed`)).toBe(isFirst);
+    },
+  },
+  report: {
+    can: inFlight,
+    run(model, real, at) {
+      const name = picked(model.flight, at);
+      expect(real.queue.report(`${name} failed`)).toBe(model.note(`${name} failed`));
+    },
+  },
+  putBack: {
+    can: inFlight,
+    run(model, real, at) {
+      const name = picked(model.flight, at);
+      model.flight = without(model.flight, name);
+      if (model.isClosed) model.drop(name, 'dropped');
+      else if (model.failure !== undefined) {
+        model.drop(name, `cancelled because of ${model.failure}`);
+      } else model.line.unshift(name);
+      model.serve();
+      real.queue.putBack(real.item(name));
+    },
+  },
+  putAllBack: {
+    can: inFlight,
+    run(model, real) {
+      while (inFlight(model)) steps['putBack']?.run(model, real, model.flight.length - 1);
+    },
+  },
+  remove: {
+    can: ({ names }) => names.length > 0,
+    run(model, real, at) {
+      const name = picked(model.names, at);
+      const call = model.calls.find((each) => each.name === name);
+      const isThere = call !== undefined || model.line.includes(name);
+      model.line = without(model.line, name);
+      model.calls = model.calls.filter((each) => each !== call);
+      if (call !== undefined) model.told.push(`call ${call.number} rejects: given up`);
+      if (isThere) model.serve();
+      expect(real.queue.remove(real.item(name), 'given up')).toBe(isThere);
+    },
+  },
+  failQueued: {
+    can: ({ line }) => line.length > 0,
+    run(model, real, at) {
+      const name = picked(model.line, at);
+      model.line = without(model.line, name);
+      const isFirst = model.note(`${name} failed`);
+      model.serve();
+      expect(real.queue.failQueued(real.item(name), `${name} failed`)).toBe(isFirst);
+    },
+  },
+  join: {
+    run(model, real) {
+      const number = ++model.made;
+      model.calls.push({ number, kind: 'join', name: '' });
+      model.serve();
+      real.hear(number, real.queue.join());
+    },
+  },
+  done: {
+    run(model, real) {
+      const number = ++model.made;
+      // It is no barrier, and waits for none.
+      if (model.failure === undefined && !model.isClosed) {
+        model.told.push(`call ${number} resolves: ${model.isIdle()}`);
+      } else {
+        model.calls.push({ number, kind: 'done', name: '' });
+        model.serve();
+      }
+      real.hear(number, real.queue.done());
+    },
+  },
+  close: {
+    run(model, real) {
+      if (!model.isClosed) {
+        model.isClosed = true;
+        for (const name of model.line.splice(0)) model.drop(name, 'dropped');
+      }
+      model.serve();
+      real.queue.close('closed', 'dropped');
+    },
+  },
+  putTagged: {
+    run(model, real, at) {
+      const name = `t${++model.made}`;
+      model.tagged[at % 2]?.push(name);
+      real.queue.putTagged(real.make(name), at % 2);
+    },
+  },
+  takeTagged: {
+    run(model, real, at) {
+      expect(real.queue.takeTagged(at % 2)?.name).toBe(model.tagged[at % 2]?.shift());
+    },
+  },
+};
+
+function places(real: Real, place: Place): string[] {
+  return [...real.items.values()].filter((item) => item.place === place).map(({ name }) => name);
+}
+
+async function compare(model: Model, real: Real): Promise<void> {
+  await turn();
+  expect(real.told.toSorted()).toEqual(model.told.toSorted());
+  const calls = (told: readonly string[]): string[] =>
+    told.filter((each) => each.startsWith('call'));
+  expect(calls(real.told)).toEqual(calls(model.told)); // in order
+  const { queue } = real;
+  expect(queue.hasFailed).toBe(model.failure !== undefined);
+  expect([queue.queued, queue.inFlight]).toEqual([model.line.length, model.flight.length]);
+  const waiting = model.calls.flatMap(({ kind, name }) => (kind === 'put' ? [name] : []));
+  const tagged = model.tagged.flat();
+  expect(places(real, 'queued').toSorted()).toEqual([...model.line, ...tagged].toSorted());
+  expect(places(real, 'in-flight').toSorted()).toEqual(model.flight.toSorted());
+  expect(places(real, 'waiting').toSorted()).toEqual(waiting.toSorted());
+  for (const item of real.items.values()) expect(item.dropped.length).toBeLessThanOrEqual(1);
+}
+
+class Command implements fc.AsyncCommand<Model, Real> {
+  readonly name: string;
+  readonly at: number;
+
+  constructor(name: string, at: number) {
+    this.name = name;
+    this.at = at;
+  }
+
+  check(model: Readonly<Model>): boolean {
+    return steps[this.name]?.can?.(model) ?? true;
+  }
+
+  async run(model: Model, real: Real): Promise<void> {
+    steps[this.name]?.run(model, real, this.at);
+    await compare(model, real);
+  }
+
+  toString(): string {
+    return `${this.name}(${this.at})`;
+  }
+}
+
+const command = (name: string): fc.Arbitrary<Command> =>
+  fc.nat(1_000).map((at) => new Command(name, at));
+
+// What happens most is there most often, and the end, after which nothing happens, rarely.
+const often = ['put', 'put', 'put', 'take', 'take', 'end', 'end', 'putBack', 'join', 'remove'];
+const commands = [...often, ...often, ...often, ...Object.keys(steps)].map(command);
+
+describe(`with the seed ${seed}`, () => {
+  it('does in any order what the model does, and never leaves anybody waiting', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 4 }),
+        fc.commands(commands, { maxCommands: 120, size: 'max' }),
+        async (max, cmds) => {
+          const model = new Model(max);
+          const real = new Real(max);
+          await fc.asyncModelRun(() => ({ model, real }), cmds);
+          // When workers do all there is, nobody waits any more.
+          while (model.line.length + model.flight.length > 0) {
+            await new Command(inFlight(model) ? 'end' : 'take', 0).run(model, real);
+          }
+          expect(model.calls).toEqual([]);
+        },
+      ),
+      { seed, numRuns: 400 },
+    );
+  });
+});

@@ -1,0 +1,128 @@
+/** Memory that is moved or shared. */
+
+import { InvalidArgumentError, transfer, UnavailableError } from 'allstop/cluster';
+import { describe, expect, it } from 'vitest';
+import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { turn } from '../../support/gate.ts';
+
+type AnyFunction = (...args: any[]) => unknown;
+
+describe.each(kinds)('workers as $name', (kind) => {
+  const { start, running } = useClusters(kind);
+
+  describe('memory', () => {
+    it('is moved when that is asked for: there and back', async () => {
+      const cluster = start();
+      const bytes = new Uint8Array(8);
+      const value = await cluster.schedule('fill', [transfer(bytes, [bytes.buffer]), 7]);
+      expect(bytes.byteLength).toBe(0);
+      expect(await value.fetch()).toEqual(new Uint8Array(8).fill(7));
+      const kept = new Uint8Array(8);
+      expect(await (await cluster.schedule('lengthOf', [kept])).fetch()).toBe(8);
+      expect(kept.byteLength).toBe(8);
+    });
+
+    it('many results that are moved', async () => {
+      const cluster = start(2);
+      const values = [];
+      for (let count = 0; count < 300; count += 1) {
+        values.push(await cluster.schedule('fill', [new Uint8Array(4), count % 256]));
+      }
+      const all = (await cluster.fetch(values)) as Uint8Array[];
+      expect(all.every((bytes, at) => bytes.length === 4 && bytes[0] === at % 256)).toBe(true);
+    });
+
+    it('is not moved by a call that is refused, whatever refuses it', async () => {
+      const cluster = start(1, { maxQueued: 1 });
+      const bytes = new Uint8Array(8);
+      const args: [Uint8Array, number] = [transfer(bytes, [bytes.buffer]), 7];
+      const ways = [
+        () => cluster.schedule((() => 1) as AnyFunction, args), // no export
+        () => cluster.schedule('add', args, { timeoutMs: 0 }), // no worker has told yet
+        () => cluster.schedule('fill', [...args, Symbol('uncopyable')]),
+      ];
+      for (const way of ways) await errorOf(way());
+      const { visit } = await running(cluster, 'a');
+      await cluster.schedule('nothing');
+      const abort = new AbortController();
+      const waiting = errorOf(cluster.schedule('fill', args, abort)); // for room
+      abort.abort('enough');
+      expect(await waiting).toBe('enough');
+      visit.fail('broken');
+      await expect(cluster.schedule('fill', args)).rejects.toThrow('broken');
+      expect(bytes.byteLength).toBe(8);
+      const value = await cluster.schedule('fill', args);
+      expect(bytes.byteLength).toBe(0);
+      expect(await value.fetch()).toEqual(new Uint8Array(8).fill(7));
+      await cluster.close();
+      const later = new Uint8Array(8);
+      await errorOf(cluster.schedule('fill', [transfer(later, [later.buffer]), 7]));
+      expect(later.byteLength).toBe(8);
+    });
+
+    it('is moved as soon as the function is in line, and not a second time', async () => {
+      const cluster = start(1, { maxQueued: 1 });
+      const { visit } = await running(cluster, 'a');
+      await cluster.schedule('nothing');
+      const bytes = new Uint8Array(8);
+      const both = [7, 8].map((value) =>
+        cluster.schedule('fill', [transfer(bytes, [bytes.buffer]), value]),
+      );
+      const second = errorOf(both[1] as Promise<unknown>);
+      await turn();
+      expect(bytes.byteLength).toBe(8);
+      visit.pass();
+      expect(await (await both[0])?.fetch()).toEqual(new Uint8Array(8).fill(7));
+      expect(await second).toMatchObject({ name: 'DataCloneError' });
+      expect(bytes.byteLength).toBe(0);
+      await cluster.join();
+    });
+
+    it('that is shared arrives as it is in threads', async ({ skip }) => {
+      skip(!kind.isThread, 'processes share none');
+      const cluster = start(2);
+      const memory = new SharedArrayBuffer(4);
+      for (let count = 0; count < 20; count += 1) {
+        await cluster.schedule('increment', [memory]);
+      }
+      await cluster.join();
+      expect(new Int32Array(memory)[0]).toBe(20);
+    });
+
+    it('that is shared is refused where it would be copied, in whatever it is', async ({
+      skip,
+    }) => {
+      skip(kind.isThread, 'threads share it');
+      const cluster = start();
+      const memory = new SharedArrayBuffer(4);
+      const given = [
+        memory,
+        new Int32Array(memory),
+        new DataView(memory),
+        Buffer.from(memory),
+        { deep: [new Map([['key', new Set([new Uint8Array(memory)])]])] },
+      ];
+      for (const value of given) {
+        const error = await errorOf(cluster.schedule('increment', [value]));
+        expect(error).toBeInstanceOf(InvalidArgumentError);
+        expect(error.message).toContain('Pass a copy');
+        expect(() => cluster.createPerWorkerDataset('numbers', [value])).toThrow(
+          InvalidArgumentError,
+        );
+      }
+      await cluster.join();
+    });
+
+    it('that was moved to a worker that died is lost in threads, and says so', async () => {
+      const cluster = start(1, { retries: 2 });
+      const bytes = new Uint8Array(8);
+      const value = await cluster.schedule('dieWith', [transfer(bytes, [bytes.buffer])]);
+      const error = await errorOf(value.fetch());
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(error.message).toContain(
+        kind.isThread ? 'were moved to a worker that is lost' : 'was started 3 times',
+      );
+      await expect(cluster.join()).rejects.toBe(error);
+    });
+  });
+});

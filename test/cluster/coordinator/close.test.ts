@@ -1,0 +1,82 @@
+/** The end of a cluster. */
+
+import { CancelledError, ClusterNotReadyError, FailedPreconditionError } from 'allstop/cluster';
+import { describe, expect, it } from 'vitest';
+import * as tasks from '../../fixtures/cluster-tasks.mjs';
+import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+
+describe.each(kinds)('workers as $name', (kind) => {
+  const { start, running, visits } = useClusters(kind);
+
+  describe('close', () => {
+    it('settles every handle', async () => {
+      const cluster = start(1, { maxQueued: 1 });
+      const value = await cluster.schedule('untilAborted', [visits.path, 'a']);
+      const visit = await visits.next('a');
+      const queued = await cluster.schedule('hold', [visits.path, 'queued']);
+      const blocked = cluster.schedule('nothing');
+      const joined = cluster.join();
+      const closing = cluster.close();
+      await expect(blocked).rejects.toThrow(FailedPreconditionError);
+      expect(await visit.told()).toBe('CancelledError: The cluster was closed');
+      await expect(joined).rejects.toThrow(FailedPreconditionError);
+      await closing;
+      for (const each of [value, queued]) {
+        await expect(each.fetch()).rejects.toThrow(CancelledError);
+      }
+      expect([value.state, queued.state]).toEqual(['cancelled', 'cancelled']);
+      expect(cluster.workers.map(({ state }) => state)).toEqual(['lost']);
+      expect(cluster.coordinator.shouldStop()).toBe(true);
+    });
+
+    it('ends what does not listen after the grace period', async () => {
+      const cluster = start(1, { cancelGraceMs: 1 });
+      const { value, visit } = await running(cluster, 'a');
+      await cluster.close();
+      await visit.left;
+      await expect(value.fetch()).rejects.toThrow(CancelledError);
+      expect(value.state).toBe('cancelled');
+    });
+
+    it('twice is harmless, and values that are there stay', async () => {
+      const cluster = start();
+      const value = await cluster.schedule('add', [1, 2]);
+      await cluster.join();
+      await Promise.all([cluster.close(), cluster.close()]);
+      await cluster[Symbol.asyncDispose]();
+      expect(await value.fetch()).toBe(3);
+      expect(await cluster.fetch([value])).toEqual([3]);
+    });
+
+    it('at once, before any worker is there', async () => {
+      const cluster = start(2);
+      const scheduled = errorOf(cluster.schedule('add', [1, 2]));
+      await cluster.close();
+      expect(await scheduled).toBeInstanceOf(FailedPreconditionError);
+    });
+
+    it('refuses what comes later', async () => {
+      const cluster = start();
+      await cluster.ready();
+      await cluster.close();
+      const calls = [
+        cluster.schedule('add', [1, 2]),
+        cluster.schedule(tasks.add, [1, 2]),
+        cluster.join(),
+        cluster.done(),
+      ];
+      for (const error of await Promise.all(calls.map(errorOf))) {
+        expect(error).toBeInstanceOf(FailedPreconditionError);
+      }
+      await expect(cluster.ready()).rejects.toThrow(ClusterNotReadyError);
+    });
+
+    it('tells ready() that waits', async () => {
+      const cluster = start();
+      const ready = cluster.ready();
+      const closing = cluster.close();
+      await expect(ready).rejects.toThrow(/is closed/);
+      await closing;
+    });
+  });
+});

@@ -1,0 +1,166 @@
+// The example, as its users run it: its own processes, real deaths, real signals.
+
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NatsServer } from '../../support/nats-server.ts';
+import { NatsWorker } from '../../support/nats-worker.ts';
+
+const main = fileURLToPath(new URL('../../../examples/train/main.mjs', import.meta.url));
+let directory: string;
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'train-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+type Ended = { code: number | null; stdout: string; stderr: string };
+
+class Example {
+  /** Of the group, too, in which it and its workers are. */
+  readonly pid: number;
+  readonly ended: Promise<Ended>;
+  readonly #onText = new Set<() => void>();
+  #stdout = '';
+  #stderr = '';
+
+  constructor(...args: string[]) {
+    // Not the options of the test runner's own process.
+    const { NODE_OPTIONS: _, ...env } = process.env;
+    const child = spawn(process.execPath, [main, ...args], { env, cwd: directory, detached: true });
+    this.pid = child.pid as number;
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.#stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr += text;
+      for (const look of this.#onText) look();
+    });
+    this.ended = new Promise((resolve, reject) => {
+      child.on('error', reject);
+      child.on('close', (code) => resolve({ code, stdout: this.#stdout, stderr: this.#stderr }));
+    });
+  }
+
+  /** Resolves when stderr has come to contain it; rejects if the process ends before. */
+  async writes(pattern: RegExp): Promise<void> {
+    const seen = new Promise<void>((resolve) => {
+      this.#onText.add(() => {
+        if (pattern.test(this.#stderr)) resolve();
+      });
+    });
+    const over = this.ended.then((ended) => {
+      throw new Error(`It ended without writing ${pattern}: ${JSON.stringify(ended)}`);
+    });
+    await Promise.race([seen, over]);
+  }
+}
+
+const run = (...args: string[]): Promise<Ended> => new Example(...args).ended;
+
+/** Whether each tag that is opened is closed, in order, in one root, with nothing odd between. */
+function isWellFormed(xml: string): boolean {
+  const open: string[] = [];
+  let roots = 0;
+  const tag = /<(\/?)([\w:-]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>/g;
+  for (const [, isEnd, name, , isEmpty] of xml.matchAll(tag)) {
+    if (isEnd === '/') {
+      if (open.pop() !== name) return false;
+    } else {
+      if (open.length === 0) roots += 1;
+      if (isEmpty === '') open.push(name as string);
+    }
+  }
+  const text = xml.replaceAll(tag, '');
+  return open.length === 0 && roots === 1 && !/<|&(?!\w+;|#\d+;)/.test(text);
+}
+
+function numberAfter(label: string, { stdout }: Ended): number {
+  return Number(new RegExp(`${label} (\\d+(?:\\.\\d+)?)`).exec(stdout)?.[1]);
+}
+
+it('with --servers it converges on workers elsewhere, though one is killed', async () => {
+  const server = await NatsServer.start();
+  const module = new URL('../../../examples/train/tasks.mjs', import.meta.url);
+  const settings = { module, servers: server.address, cluster: 'train' };
+  const workers = Array.from({ length: 3 }, () => new NatsWorker(settings));
+  const options = ['--servers', server.address, '--workers', '3', '--kill', '1'];
+  const ended = await run(...options, '--out', join(directory, 'nats.svg'));
+  await Promise.all(workers.map((worker) => worker.kill()));
+  await server.close();
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(ended.stdout).toContain('Steps: 2000, on 3 workers (nats)');
+  expect(numberAfter('accuracy', ended)).toBeGreaterThan(80);
+  expect(numberAfter('killed:', ended)).toBe(1);
+});
+
+describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
+  it.each([0, 6])('it converges, though %i workers are killed', async (kill) => {
+    const out = join(directory, `${isolation}-${kill}.svg`);
+    const options = ['--workers', '3', '--isolation', isolation, '--kill', `${kill}`];
+    const ended = await run(...options, '--out', out);
+
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(ended.stdout).toContain(`Steps: 2000, on 3 workers (${isolation})`);
+    expect(ended.stdout).toContain(out);
+    // A network that has learnt nothing has a loss of 1 or so, and is right one time in three.
+    expect(numberAfter('accuracy', ended)).toBeGreaterThan(80);
+    expect(numberAfter('loss', ended)).toBeLessThan(0.25);
+    expect(numberAfter('killed:', ended)).toBe(kill);
+    const replaced = numberAfter('replaced:', ended);
+    if (kill === 0) expect(replaced).toBe(0);
+    else expect(replaced).toBeGreaterThanOrEqual(kill - 1); // the last one may come too late
+    expect(ended.stderr).toContain('2000 of 2000 steps');
+
+    const svg = readFileSync(out, 'utf8');
+    expect(isWellFormed(svg)).toBe(true);
+    expect(svg.startsWith('<svg xmlns="http://www.w3.org/2000/svg"')).toBe(true);
+    for (const colour of ['#4c78a8', '#f58518']) {
+      const [, points] = new RegExp(`<path d="([^"]*)" stroke="${colour}"`).exec(svg) ?? [];
+      expect(points?.split('L')).toHaveLength(100);
+    }
+    expect(svg.match(/<line [^>]*stroke="#bbbbbb"/g) ?? []).toHaveLength(kill);
+  });
+
+  it('Ctrl-C stops all of it, says why, and exits with 130', async () => {
+    const out = join(directory, `${isolation}-stopped.svg`);
+    const options = ['--workers', '3', '--isolation', isolation, '--out', out];
+    const example = new Example(...options, '--steps', '100000000', '--kill', '10000000');
+    await example.writes(/\] [1-9]\d* of 100000000 steps/);
+    process.kill(-example.pid, 'SIGINT'); // as a terminal does: to the whole group
+    const { code, stdout, stderr } = await example.ended;
+    expect({ code, stdout }, stderr).toEqual({ code: 130, stdout: '' });
+    expect(stderr).toContain('the process received SIGINT');
+    expect(stderr).not.toContain('Failed');
+    expect(existsSync(out)).toBe(false);
+    expect(() => process.kill(-example.pid, 0)).toThrow('ESRCH');
+  });
+});
+
+describe('wrong usage', () => {
+  it.each([
+    ['an unknown option', ['--nonsense'], "Unknown option '--nonsense'"],
+    ['an argument', ['file'], "Unexpected argument 'file'"],
+    ['no workers', ['--workers', '0'], "--workers takes an integer from 1 to 1024, not '0'"],
+    ['no number', ['--steps', 'many'], "--steps takes an integer from 1, not 'many'"],
+    ['half a worker', ['--kill', '0.5'], "--kill takes an integer from 0, not '0.5'"],
+    ['too many deaths', ['--kill', '9', '--steps', '9'], '--kill 9 takes more than 9 steps'],
+    ['no isolation', ['--isolation', 'none'], "--isolation is thread or process, not 'none'"],
+    ['no folder', ['--out', '/no/such/x.svg'], 'No such folder: /no/such'],
+    ['a folder', ['--out', tmpdir()], '--out takes a file, not a folder'],
+  ])('is told, with exit code 2: %s', async (_, args, message) => {
+    const { code, stdout, stderr } = await run(...args);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain('Usage: node examples/train/main.mjs');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+
+  it('is not to ask for --help', async () => {
+    const { code, stdout, stderr } = await run('--help');
+    expect(stdout).toContain('Usage: node examples/train/main.mjs');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});

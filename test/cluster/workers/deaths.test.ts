@@ -1,0 +1,132 @@
+/** Workers that die. */
+
+import { BlockList } from 'node:net';
+import { hostname } from 'node:os';
+import { UnavailableError } from 'allstop/cluster';
+import { describe, expect, it } from 'vitest';
+import * as tasks from '../../fixtures/cluster-tasks.mjs';
+import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+
+describe.each(kinds)('workers as $name', (kind) => {
+  const { start, visits } = useClusters(kind);
+
+  describe('a worker that dies', () => {
+    it('its function is run again, before all others', async () => {
+      const cluster = start();
+      const value = await cluster.schedule('dieUntil', [3, visits.path, 'dying']);
+      const first = await visits.next('dying');
+      await cluster.schedule('hold', [visits.path, 'other']);
+      first.pass();
+      (await visits.next('dying')).pass();
+      expect(await value.fetch()).toBe(3);
+      (await visits.next('other')).pass();
+      await cluster.join();
+      expect(visits.names).toEqual(['dying', 'dying', 'other']);
+      expect(cluster.workers[0]?.restarts).toBe(2);
+    });
+
+    it('after so many retries it fails, because of the last death', async () => {
+      const cluster = start(1, { retries: 1 });
+      const value = await cluster.schedule('dieUntil', [9]);
+      const error = await errorOf(value.fetch());
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(error.code).toBe('ERR_ALLSTOP_UNAVAILABLE');
+      expect(error.message).toContain("'dieUntil' was started 2 times");
+      expect(error.cause.message).toContain('exited with code 7');
+      expect(await errorOf(cluster.join())).toBe(error);
+      expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
+    });
+
+    it('what only waited keeps its number of attempts', async () => {
+      const cluster = start(1, { retries: 1 });
+      const dying = await cluster.schedule('dieUntil', [2, visits.path, 'dying']);
+      const visit = await visits.next('dying');
+      const waiting = await cluster.schedule('where');
+      visit.pass();
+      expect(await dying.fetch()).toBe(2);
+      expect(await waiting.fetch()).toMatchObject({ attempt: 1 });
+    });
+
+    it('what it has answered before counts, and is not run again', async () => {
+      const cluster = start();
+      expect(await (await cluster.schedule('answerAndDie')).fetch()).toBe(1);
+      await cluster.join();
+    });
+
+    it('that works in between may die as often as it likes', async () => {
+      const cluster = start();
+      for (let count = 0; count < 12; count += 1) {
+        expect(await (await cluster.schedule('dieUntil', [2])).fetch()).toBe(2);
+      }
+      expect(cluster.workers[0]?.restarts).toBe(12);
+    });
+  });
+
+  describe.runIf(kind.isThread)('what cannot be read', () => {
+    it('of a worker: it is lost with it, and the function is run again', async () => {
+      const cluster = start(1, { retries: 1 });
+      const value = await cluster.schedule('blockList');
+      tasks.refuseBlockList();
+      expect(await value.fetch()).toEqual([expect.any(BlockList), 2]);
+      expect(cluster.workers).toMatchObject([{ restarts: 1 }]);
+    });
+
+    it('of a worker, time and again: that is why the function fails', async () => {
+      const cluster = start(1, { retries: 0 });
+      const value = await cluster.schedule('blockList');
+      tasks.refuseBlockList();
+      const error = await errorOf(value.fetch());
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(error.cause.message).toBe('Worker worker:0 died: unreadable');
+      expect(await errorOf(cluster.join())).toBe(error);
+    });
+
+    it('of a worker, run again: its function fails, and the cluster works on, as often as need be', async () => {
+      const cluster = start();
+      for (let count = 1; count <= 12; count += 1) {
+        const value = await cluster.schedule('nested', [5_000]);
+        const error = await errorOf(value.fetch());
+        expect(error).toBeInstanceOf(DOMException);
+        expect(error).toMatchObject({
+          name: 'DataCloneError',
+          message: 'A result cannot be read here: Maximum call stack size exceeded',
+        });
+        expect(await errorOf(cluster.join())).toBe(error);
+        expect(await (await cluster.schedule('add', [count, 1])).fetch()).toBe(count + 1);
+        expect(cluster.workers).toMatchObject([{ restarts: count }]);
+      }
+    });
+
+    it('of a worker: what is announced and can be read is a result', async () => {
+      const cluster = start();
+      const value = await cluster.schedule('blockList');
+      tasks.refuseBlockList();
+      expect(await value.fetch()).toEqual([expect.any(BlockList), 2]);
+      tasks.refuseBlockList(); // nobody has announced this one
+      expect(await (await cluster.schedule('blockList')).fetch()).toEqual([
+        expect.any(BlockList),
+        2,
+      ]);
+    });
+
+    it('by a worker: it has not been started, and comes to another', async () => {
+      const cluster = start();
+      await (await cluster.schedule('refuseBlockList')).fetch();
+      const value = await cluster.schedule('attemptWith', [new BlockList()]);
+      expect(await value.fetch()).toBe(1);
+      expect(cluster.workers).toMatchObject([{ restarts: 1 }]);
+    });
+  });
+
+  it('who it was is known until another has come, by its number and by its pid', async () => {
+    const cluster = start();
+    const place = await (await cluster.schedule('where')).fetch();
+    const links = (): string[] => cluster.coordinator.explain().links;
+    const process = `process ${place.pid}${kind.isRemote ? ` on ${hostname()}` : ''}`;
+    const where = kind.isThread ? `thread ${place.threadId}` : process;
+    expect(links()).toEqual([`the worker worker:0 (${where})`]);
+    await cluster.close();
+    expect(cluster.workers).toMatchObject([{ state: 'lost', pid: place.pid }]);
+    expect(links()).toEqual([]);
+  });
+});

@@ -1,0 +1,138 @@
+/** Workers die, at random and on purpose; what was scheduled comes to its end all the same. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it, onTestFailed } from 'vitest';
+import {
+  ClusterCoordinator,
+  type ClusterCoordinatorOptions,
+  LocalStrategy,
+  type RemoteValue,
+} from '../../../dist/cluster/index.js';
+
+const module = new URL('../../fixtures/cluster-faults.mjs', import.meta.url);
+const clusters: ClusterCoordinator[] = [];
+const seed = Number(process.env['CLUSTER_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+
+afterEach(async () => {
+  for (const cluster of clusters.splice(0)) await cluster.close();
+});
+
+async function start(
+  isolation: 'thread' | 'process',
+  workers: number,
+  options?: ClusterCoordinatorOptions,
+): Promise<ClusterCoordinator> {
+  const strategy = new LocalStrategy({ module, workers, isolation });
+  const cluster = new ClusterCoordinator(strategy, options);
+  clusters.push(cluster);
+  await cluster.ready();
+  return cluster;
+}
+
+async function squares(cluster: ClusterCoordinator, count: number): Promise<RemoteValue<number>[]> {
+  const all: RemoteValue<number>[] = [];
+  for (let n = 0; n < count; n++) all.push(await cluster.schedule('square', [n, seed]));
+  return all;
+}
+
+describe.each(['thread', 'process'] as const)('with the isolation %s', (isolation) => {
+  it(`10,000 functions come to exact results though workers die, with seed ${seed}`, async () => {
+    const cluster = await start(isolation, 3);
+    const all = await squares(cluster, 10_000);
+    await cluster.join();
+    expect(await cluster.fetch(all)).toEqual(all.map((_, n) => n * n));
+    const restarts = cluster.workers.map((worker) => worker.restarts);
+    expect(Math.max(...restarts)).toBeGreaterThan(0);
+    expect(await cluster.done()).toBe(true);
+  }, 120_000);
+
+  it(`close() in the middle settles everything, with seed ${seed}`, async () => {
+    const cluster = await start(isolation, 3, { cancelGraceMs: 50 });
+    const all = await squares(cluster, 2_000);
+    const half = all[500] as RemoteValue<number>;
+    await half.fetch();
+    await cluster.close();
+    for (const [n, remote] of all.entries()) {
+      expect(remote.state).toMatch(/^(ready|cancelled)$/);
+      if (remote.state === 'ready') expect(await remote.fetch()).toBe(n * n);
+      else await expect(remote.fetch()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
+    }
+  }, 60_000);
+
+  it('a worker that runs out of memory is replaced, and says what it died of', () => {
+    const script = fileURLToPath(
+      new URL('../../fixtures/cluster-out-of-memory.mjs', import.meta.url),
+    );
+    const args = ['--max-old-space-size=48', script, isolation];
+    const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 60_000 });
+    const cause = isolation === 'thread' ? /memory/ : /SIGABRT/;
+    expect(JSON.parse(stdout)).toEqual({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      cause: expect.stringMatching(cause),
+      next: 9,
+    });
+  });
+});
+
+describe('processes', () => {
+  it.each([
+    ['killsItself', 'SIGKILL'],
+    ['crashes', 'SIGABRT'],
+  ])('%s: ended by %s, and replaced', async (name, exitSignal) => {
+    const cluster = await start('process', 1, { retries: 1 });
+    const remote = await cluster.schedule(name);
+    await expect(remote.fetch()).rejects.toMatchObject({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      cause: { exitSignal },
+    });
+    await expect(cluster.join()).rejects.toThrow(/2 times/);
+    expect(cluster.workers).toMatchObject([{ restarts: 2 }]);
+    expect(await (await cluster.schedule('square', [3, 0])).fetch()).toBe(9);
+  });
+
+  it('that are killed from outside are replaced, again and again', async () => {
+    const cluster = await start('process', 2);
+    for (let round = 0; round < 5; round++) {
+      const pid = await (await cluster.schedule('pid')).fetch();
+      process.kill(pid, 'SIGKILL');
+      const all = await squares(cluster, 50);
+      expect(await cluster.fetch(all)).toEqual(all.map((_, n) => n * n));
+    }
+  });
+});
+
+it('processes that compute for ever end soon after their parent was killed', async () => {
+  const program = fileURLToPath(new URL('../../fixtures/cluster-program.mjs', import.meta.url));
+  const parent = spawn(process.execPath, [program, 'process', 'spin'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+  const busy = Number(line.toString());
+  onTestFailed(() => void process.kill(busy, 'SIGKILL'));
+  expect(busy).not.toBe(parent.pid);
+  parent.kill('SIGKILL');
+  // The workers have the same standard output: it is closed when the last of them is gone.
+  await once(parent.stdout.resume(), 'close');
+}, 10_000);
+
+describe('a thread that is blocked in native code', () => {
+  it('is abandoned after the grace period, listed as stuck, and not waited for', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'allstop-stuck-'));
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const cluster = await start('thread', 1, { cancelGraceMs: 10 });
+    const remote = await cluster.schedule('blockInNativeCode', [pipe], { timeoutMs: 100 });
+    const deadline = { code: 'ERR_ALLSTOP_DEADLINE_EXCEEDED' };
+    await expect(remote.fetch()).rejects.toMatchObject(deadline);
+    await expect(cluster.join()).rejects.toMatchObject(deadline);
+    expect(cluster.workers).toContainEqual(expect.objectContaining({ state: 'stuck', running: 0 }));
+    expect(await (await cluster.schedule('square', [3, 0])).fetch()).toBe(9);
+    await cluster.close();
+    writeFileSync(pipe, ''); // or this process could not end
+    rmSync(folder, { recursive: true });
+  });
+});

@@ -1,0 +1,39 @@
+/** Programs around a cluster: what keeps them alive, and how they were started. */
+
+import { execFile } from 'node:child_process';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { localKinds } from '../../support/clusters.ts';
+
+const program = fileURLToPath(new URL('../../fixtures/cluster-program.mjs', import.meta.url));
+
+describe.each(localKinds)('workers as $name', (kind) => {
+  describe('a program', () => {
+    const run = (...args: string[]): Promise<{ stdout: string; stderr: string }> =>
+      promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname, timeout: 30_000 });
+
+    it('that waits for nothing ends, quietly, though its workers are only starting', async () => {
+      expect(await run(program, kind.name)).toEqual({ stdout: '', stderr: '' });
+    });
+
+    it('that waits for a value is kept alive until it is there, and no longer', async () => {
+      expect(await run(program, kind.name, 'add')).toEqual({ stdout: '3\n', stderr: '' });
+    });
+
+    it.each([
+      [[]],
+      [['--input-type=module']],
+      [['--input-type', 'module', '--expose-gc', '--stack-trace-limit=5', '--no-warnings']],
+    ])('that Node has as text is not run again by its workers: %j', async (options) => {
+      // Were it, they would start workers, too: so that it runs once only is seen to here.
+      const code = `
+        if (process.env.ALLSTOP_TEST_RUNS) process.exit(9);
+        process.env.ALLSTOP_TEST_RUNS = '1';
+        process.argv.push('${kind.name}', 'add');
+        import('${pathToFileURL(program).href}');
+      `;
+      expect(await run(...options, '-e', code)).toEqual({ stdout: '3\n', stderr: '' });
+    });
+  });
+});

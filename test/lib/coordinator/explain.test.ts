@@ -1,0 +1,96 @@
+import { Coordinator, OutOfRangeError } from 'allstop';
+import { describe, expect, it } from 'vitest';
+import { gate } from '../../support/gate.ts';
+import { addon } from '../../support/test-addon.ts';
+
+function words(coord: Coordinator): string {
+  return coord.explain().toString();
+}
+
+describe('explain', () => {
+  it('says that nobody asked, and which links could', () => {
+    const coord = new Coordinator({ name: 'pipeline' });
+    expect(coord.explain()).toMatchObject({ stopped: false, threads: [], links: [] });
+    expect(words(coord)).toBe(
+      "The coordinator 'pipeline' is not stopped: nobody has asked.\n" +
+        'No link could stop it, only a call or an error.',
+    );
+    coord.stopOnAbort(new AbortController().signal);
+    coord.stopAfter(60_000);
+    expect(words(coord)).toContain(
+      'What else could stop it: an AbortSignal (stopOnAbort); a deadline of 60000 ms (stopAfter).',
+    );
+  });
+
+  it('says who asked, when, and from where', () => {
+    const coord = new Coordinator({ name: 'pipeline' });
+    coord.requestStop();
+    expect(words(coord)).toMatch(
+      /^The coordinator 'pipeline' is stopped since \d\d:\d\d:\d\d\.\d{3} \(\d+ ms ago\): the JavaScript thread 'main' \(0\) called requestStop\(\)\.\nNo error was reported\.\nRequested from:\n {4}at .*explain\.test\.ts/,
+    );
+  });
+
+  it('says with what error, and what was suppressed', () => {
+    const coord = new Coordinator();
+    coord.requestStop(Object.assign(new RangeError('first'), { code: 'E_FIRST' }));
+    coord.requestStop(new TypeError('second'));
+    coord.requestStop('third');
+    const text = words(coord);
+    expect(text).toContain('The error: RangeError: first (E_FIRST).');
+    expect(text).toContain('Suppressed since then: 2.');
+    expect(text).toMatch(/- \d\d:.* TypeError: second, as the JavaScript thread 'main' \(0\)/);
+    expect(text).toContain('the value "third"');
+  });
+
+  it('says that a stop was clean', () => {
+    const coord = new Coordinator();
+    coord.requestStop(new OutOfRangeError('all read'));
+    expect(words(coord)).toContain('It counts as a clean stop: OutOfRangeError: all read');
+  });
+
+  it('names the native thread and its C++ exception', async () => {
+    const coord = new Coordinator();
+    addon.start(coord, 'throw', 'explained', 'disk full');
+    addon.openGate('explained');
+    await coord.join().catch(() => {});
+    const text = words(coord);
+    expect(text).toMatch(/the native thread 'explained' \(\d+\) reported an error/);
+    expect(text).toContain('CustomError]: disk full');
+  });
+
+  it('says which threads run, since when, and which have ended', async () => {
+    const coord = new Coordinator();
+    const held = gate();
+    void coord.start(() => held.opened, { name: 'running' });
+    await coord.start(() => {}, { name: 'done' });
+    const { threads, recentlyEnded } = coord.explain();
+    expect(threads).toMatchObject([{ name: 'running', kind: 'task', alive: true }]);
+    expect(recentlyEnded).toMatchObject([{ name: 'done', kind: 'task', alive: false }]);
+    expect(words(coord)).toMatch(
+      /Still running \(1\):\n {2}- running \(task\): running since \d\d:/,
+    );
+    expect(words(coord)).toMatch(/Ended \(1\):\n {2}- done \(task\): ended \d+ ms ago/);
+    held.open();
+  });
+
+  it('says that the coordinator is joined', async () => {
+    const coord = new Coordinator();
+    await coord.join();
+    expect(words(coord)).toContain('It has been joined');
+  });
+
+  it('keeps the last 64 threads that ended', async () => {
+    const coord = new Coordinator();
+    for (let i = 0; i < 70; i++) await coord.start(() => {}, { name: `task-${i}` });
+    const names = coord.explain().recentlyEnded.map(({ name }) => name);
+    expect(names).toEqual(Array.from({ length: 64 }, (_, i) => `task-${i + 6}`));
+  });
+
+  it('shows whatever was thrown', () => {
+    for (const value of [0, Symbol('s'), () => {}, Object.create(null), { toString: null }, 1n]) {
+      const coord = new Coordinator();
+      coord.requestStop(value);
+      expect(words(coord)).toContain('The error: ');
+    }
+  });
+});

@@ -1,0 +1,766 @@
+// The promises of BoundedQueue, one by one, on one thread.
+
+import { getEventListeners } from 'node:events';
+import { BoundedQueue, CancelledError, Coordinator, OutOfRangeError } from 'allstop';
+import { describe, expect, it } from 'vitest';
+import { turn } from '../../support/gate.ts';
+import { runScript, saidOf } from '../../support/run-script.ts';
+
+const CLOSED = { name: 'OutOfRangeError', code: 'ERR_ALLSTOP_OUT_OF_RANGE' };
+const CANCELLED = { name: 'CancelledError', code: 'ERR_ALLSTOP_CANCELLED' };
+const TIMED_OUT = { name: 'DeadlineExceededError', code: 'ERR_ALLSTOP_DEADLINE_EXCEEDED' };
+
+function numbers(count: number, from = 0): number[] {
+  return Array.from({ length: count }, (_, i) => from + i);
+}
+
+/** A queue with the numbers from 0, as many as it holds. */
+function full(capacity: number, coordinator?: Coordinator): BoundedQueue<number> {
+  const queue = new BoundedQueue<number>({ capacity, coordinator });
+  for (const number of numbers(capacity)) queue.enqueueSync(number);
+  return queue;
+}
+
+async function rest<T>(queue: BoundedQueue<T>): Promise<T[]> {
+  const items: T[] = [];
+  for await (const item of queue) items.push(item);
+  return items;
+}
+
+/** What a call threw; undefined if it did not. */
+function thrown(call: () => unknown): unknown {
+  try {
+    call();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** Until those who wait are known to native code: they first look again in a turn. */
+async function waiting(): Promise<void> {
+  await turn();
+  await turn();
+}
+
+describe('items', () => {
+  it('come out in the order in which they went in, whatever the calls', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 8 });
+    await queue.enqueue(0);
+    queue.enqueueSync(1);
+    expect(queue.tryEnqueue(2)).toBe(true);
+    await Promise.all([queue.enqueue(3), queue.enqueue(4), queue.enqueue(5)]);
+    expect(await queue.dequeue()).toBe(0);
+    expect(queue.dequeueSync()).toBe(1);
+    expect(queue.tryDequeue()).toBe(2);
+    expect(await queue.dequeueMany(2)).toEqual([3, 4]);
+    expect(await queue[Symbol.asyncIterator]().next()).toEqual({ done: false, value: 5 });
+  });
+
+  it('go to those who wait in the order of their calls', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 10 });
+    const waits = numbers(5).map(() => queue.dequeue());
+    await waiting();
+    for (const number of numbers(5)) queue.enqueueSync(number);
+    expect(await Promise.all(waits)).toEqual(numbers(5));
+  });
+
+  it('are as many as the capacity at most, and the rest waits', async () => {
+    const queue = full(3);
+    expect(queue).toMatchObject({ size: 3, capacity: 3 });
+    expect(queue.tryEnqueue(3)).toBe(false);
+    let done = false;
+    const wait = queue.enqueue(3).then(() => {
+      done = true;
+    });
+    await waiting();
+    expect({ done, size: queue.size }).toEqual({ done: false, size: 3 });
+    expect(queue.tryDequeue()).toBe(0);
+    await wait;
+    expect(queue.size).toBe(3);
+    expect(await queue.dequeueMany(9)).toEqual([1, 2, 3]);
+  });
+
+  it('of many waiting enqueues keep their order, and so do those that come later', async () => {
+    const queue = full(1);
+    const waits = numbers(50, 1).map((number) => queue.enqueue(number));
+    await waiting();
+    expect(queue.tryDequeue()).toBe(0); // there is room now, and they were there first
+    expect(queue.tryEnqueue(51)).toBe(false);
+    waits.push(queue.enqueue(51));
+    const items: number[] = [];
+    while (items.length < 51) items.push(await queue.dequeue());
+    await Promise.all(waits);
+    expect(items).toEqual(numbers(51, 1));
+  });
+
+  it('of enqueueSync come behind those that this thread has waiting', async () => {
+    const queue = full(3);
+    const waits = [queue.enqueue(3), queue.enqueue(4)];
+    for (const number of numbers(3)) expect(queue.tryDequeue()).toBe(number);
+    queue.enqueueSync(5);
+    await Promise.all(waits);
+    expect(await queue.dequeueMany(9)).toEqual([3, 4, 5]);
+  });
+
+  it('that this thread has waiting go in while it blocks in dequeueSync', async () => {
+    const queue = full(1);
+    const wait = queue.enqueue(1);
+    expect(queue.dequeueSync()).toBe(0);
+    expect(queue.dequeueSync(60_000)).toBe(1); // nobody else could make room, or see that there is
+    await wait;
+  });
+});
+
+describe('dequeueMany', () => {
+  it('takes what is there, 1 to max', async () => {
+    const queue = full(5);
+    expect(await queue.dequeueMany(1)).toEqual([0]);
+    expect(await queue.dequeueMany(2)).toEqual([1, 2]);
+    expect(await queue.dequeueMany(Number.MAX_SAFE_INTEGER)).toEqual([3, 4]);
+  });
+
+  it('waits for one, not for max', async () => {
+    const queue = new BoundedQueue<string>({ capacity: 5 });
+    const wait = queue.dequeueMany(5);
+    await waiting();
+    queue.enqueueSync('alone');
+    expect(await wait).toEqual(['alone']);
+  });
+
+  it.each([1023, 1024, 1025, 2048, 2049, 5000])('takes %i items at once', async (count) => {
+    const queue = full(count);
+    expect(await queue.dequeueMany(count)).toEqual(numbers(count));
+    for (const number of numbers(count)) queue.enqueueSync(number);
+    expect(await queue.dequeueMany(count - 1)).toEqual(numbers(count - 1));
+    expect(queue.tryDequeue()).toBe(count - 1);
+  });
+
+  it('makes room for all whose items it took', async () => {
+    const queue = full(4);
+    const waits = numbers(4, 4).map((number) => queue.enqueue(number));
+    await waiting();
+    expect(await queue.dequeueMany(4)).toEqual(numbers(4));
+    await Promise.all(waits);
+    expect(await queue.dequeueMany(4)).toEqual(numbers(4, 4));
+  });
+});
+
+describe('tryEnqueue and tryDequeue', () => {
+  it('never wait', () => {
+    const queue = new BoundedQueue<string>({ capacity: 1 });
+    expect(queue.tryDequeue()).toBeUndefined();
+    expect(queue.tryEnqueue('a')).toBe(true);
+    expect(queue.tryEnqueue('b')).toBe(false);
+    expect(queue.tryDequeue()).toBe('a');
+    expect(queue.tryDequeue()).toBeUndefined();
+  });
+
+  it('throw what the others do when the queue is closed', () => {
+    const queue = full(1);
+    queue.close();
+    expect(thrown(() => queue.tryEnqueue(1))).toMatchObject(CANCELLED);
+    expect(queue.tryDequeue()).toBe(0);
+    expect(thrown(() => queue.tryDequeue())).toMatchObject(CLOSED);
+  });
+});
+
+describe('a timeout', () => {
+  it('of 0 does not wait', async () => {
+    const [one, none] = [full(1), new BoundedQueue({ capacity: 1 })];
+    await expect(one.enqueue(1, { timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
+    expect(thrown(() => one.enqueueSync(1, 0))).toMatchObject(TIMED_OUT);
+    await expect(none.dequeue({ timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
+    await expect(none.dequeueMany(9, { timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
+    expect(thrown(() => none.dequeueSync(0))).toMatchObject(TIMED_OUT);
+    expect(await one.dequeue({ timeoutMs: 0 })).toBe(0);
+    await one.enqueue(2, { timeoutMs: 0 });
+    expect(one.dequeueSync(0)).toBe(2);
+  });
+
+  it('that is over rejects, never before, and nothing is lost or left behind', async () => {
+    const [one, none] = [full(1), new BoundedQueue({ capacity: 1 })];
+    const start = performance.now();
+    await Promise.all([
+      expect(one.enqueue(1, { timeoutMs: 20 })).rejects.toMatchObject(TIMED_OUT),
+      expect(none.dequeue({ timeoutMs: 20 })).rejects.toMatchObject(TIMED_OUT),
+      expect(none.dequeueMany(2, { timeoutMs: 20 })).rejects.toMatchObject(TIMED_OUT),
+    ]);
+    expect(performance.now() - start).toBeGreaterThanOrEqual(20);
+    expect(one.tryDequeue()).toBe(0);
+    expect(one.tryDequeue()).toBeUndefined();
+    none.enqueueSync('later');
+    await waiting();
+    expect(none.tryDequeue()).toBe('later');
+  });
+
+  it('blocks no longer in the calls that block', () => {
+    const [one, none] = [full(1), new BoundedQueue({ capacity: 1 })];
+    for (const ms of [5, 60]) {
+      const start = performance.now();
+      expect(thrown(() => one.enqueueSync(1, ms))).toMatchObject(TIMED_OUT);
+      expect(performance.now() - start).toBeGreaterThanOrEqual(ms);
+      expect(thrown(() => none.dequeueSync(ms))).toMatchObject(TIMED_OUT);
+    }
+  });
+
+  it.each([Number.POSITIVE_INFINITY, 1e300, 1e12])('of %d ms waits', async (timeoutMs) => {
+    const queue = new BoundedQueue<number>({ capacity: 1 });
+    const wait = queue.dequeue({ timeoutMs });
+    await waiting();
+    queue.enqueueSync(1, timeoutMs);
+    expect(await wait).toBe(1);
+    const other = full(1);
+    const enqueue = other.enqueue(1, { timeoutMs });
+    await waiting();
+    expect(other.dequeueSync(timeoutMs)).toBe(0);
+    await enqueue;
+  });
+
+  it('does not overtake an item that is there by then', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 2 });
+    const waits = [queue.dequeue({ timeoutMs: 5 }), queue.dequeue({ timeoutMs: 5 })];
+    await waiting();
+    const until = performance.now() + 10;
+    while (performance.now() < until); // the time is over, and nobody could tell
+    queue.enqueueSync(1);
+    queue.enqueueSync(2);
+    expect(await Promise.all(waits)).toEqual([1, 2]);
+  });
+
+  it('of one wait leaves the others theirs', async () => {
+    const queue = full(1);
+    const outcomes = Promise.allSettled([
+      queue.enqueue(1),
+      queue.enqueue(2, { timeoutMs: 5 }),
+      queue.enqueue(3),
+    ]);
+    await expect(queue.enqueue(4, { timeoutMs: 10 })).rejects.toMatchObject(TIMED_OUT);
+    queue.close();
+    expect(await rest(queue)).toEqual([0, 1, 3]);
+    expect((await outcomes).map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ]);
+  });
+});
+
+describe('a signal', () => {
+  it('that has aborted already rejects with its reason, and nothing is moved', async () => {
+    const signal = AbortSignal.abort('the reason');
+    const queue = full(2);
+    queue.tryDequeue();
+    await expect(queue.enqueue(2, { signal })).rejects.toBe('the reason');
+    await expect(queue.dequeue({ signal })).rejects.toBe('the reason');
+    await expect(queue.dequeueMany(2, { signal })).rejects.toBe('the reason');
+    expect(queue.size).toBe(1);
+  });
+
+  it('that aborts while waiting rejects with its reason, and nothing is lost', async () => {
+    const [one, none] = [full(1), new BoundedQueue<number>({ capacity: 2 })];
+    const controller = new AbortController();
+    const { signal } = controller;
+    const reason = new RangeError('enough');
+    const waits = Promise.allSettled([
+      one.enqueue(1, { signal }),
+      none.dequeue({ signal }),
+      none.dequeueMany(2, { signal, timeoutMs: 60_000 }),
+    ]);
+    const others = [one.enqueue(2), none.dequeue()];
+    await waiting();
+    controller.abort(reason);
+    expect((await waits).map((each) => each.status === 'rejected' && each.reason)).toEqual([
+      reason,
+      reason,
+      reason,
+    ]);
+    none.enqueueSync(7);
+    expect(one.tryDequeue()).toBe(0);
+    expect(await Promise.all(others)).toEqual([undefined, 7]);
+    expect([one.tryDequeue(), none.tryDequeue()]).toEqual([2, undefined]);
+  });
+
+  it('has no listener of ours once the wait has ended, however it has', async () => {
+    const queue = full(1);
+    const { signal } = new AbortController();
+    const ends = queue.enqueue(1, { signal, timeoutMs: 1 });
+    const goes = queue.enqueue(2, { signal });
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1); // one for all
+    await expect(ends).rejects.toMatchObject(TIMED_OUT);
+    queue.tryDequeue();
+    await goes;
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+    await expect(queue.enqueue(3, { signal, timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
+    const closed = queue.enqueue(3, { signal });
+    queue.close({ cancelPendingEnqueues: true });
+    await expect(closed).rejects.toMatchObject(CANCELLED);
+    expect(await queue.dequeue({ signal })).toBe(2);
+    await expect(queue.dequeue({ signal })).rejects.toMatchObject(CLOSED);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+
+  it('may have any number of waits, and nobody is warned', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', onWarning);
+    const queue = new BoundedQueue<number>({ capacity: 1 });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const waits = numbers(200).map(() => queue.dequeue({ signal }));
+    const outcomes = Promise.allSettled(waits);
+    await waiting();
+    controller.abort();
+    expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
+    await waiting();
+    process.off('warning', onWarning);
+    expect(warnings).toEqual([]);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+
+  it('whose listeners call in again finds the queue as it is', async () => {
+    const queue = full(1);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const again: Promise<unknown>[] = [];
+    signal.addEventListener('abort', () => {
+      again.push(queue.enqueue(8, { signal }).catch((error: unknown) => error));
+      expect(queue.tryDequeue()).toBe(0);
+      again.push(queue.enqueue(9));
+    });
+    const waits = [queue.enqueue(1, { signal }), queue.enqueue(2)];
+    await waiting();
+    controller.abort(null);
+    await expect(waits[0]).rejects.toBe(null);
+    expect(await queue.dequeue()).toBe(2);
+    expect(await queue.dequeue()).toBe(9);
+    expect(await Promise.all(again)).toEqual([null, undefined]);
+  });
+
+  it('that refuses listeners fails the call, and leaves no wait behind', async () => {
+    const refusing = {
+      aborted: false,
+      reason: undefined,
+      addEventListener: () => {
+        throw new RangeError('no listeners');
+      },
+      removeEventListener: () => {},
+    } as unknown as AbortSignal;
+    const queue = full(1);
+    for (let i = 0; i < 2; ++i) {
+      await expect(queue.enqueue(1, { signal: refusing })).rejects.toThrow('no listeners');
+    }
+    queue.close();
+    expect(await rest(queue)).toEqual([0]); // it does not wait for one that has failed
+  });
+});
+
+describe('close', () => {
+  it('lets nobody begin to enqueue, and everybody take what is there', async () => {
+    const queue = full(3);
+    expect(queue.closed).toBe(false);
+    queue.close();
+    queue.close();
+    expect(queue.closed).toBe(true);
+    await expect(queue.enqueue(3)).rejects.toMatchObject(CANCELLED);
+    expect(thrown(() => queue.enqueueSync(3))).toMatchObject(CANCELLED);
+    expect(queue.dequeueSync()).toBe(0);
+    expect(await queue.dequeueMany(9)).toEqual([1, 2]);
+    await expect(queue.dequeue()).rejects.toMatchObject(CLOSED);
+    await expect(queue.dequeueMany(9)).rejects.toMatchObject(CLOSED);
+    expect(thrown(() => queue.dequeueSync())).toMatchObject(CLOSED);
+    await expect(queue.enqueue(3)).rejects.toBeInstanceOf(CancelledError);
+  });
+
+  it('tells those who wait for an item', async () => {
+    const queue = new BoundedQueue({ capacity: 1 });
+    const waits = Promise.allSettled([queue.dequeue(), queue.dequeueMany(3), queue.dequeue()]);
+    await waiting();
+    queue.close();
+    for (const each of await waits) expect(each).toMatchObject({ reason: CLOSED });
+  });
+
+  it('lets in who is waiting to enqueue, in their order', async () => {
+    const queue = full(2);
+    const waits = Promise.all(numbers(30, 2).map((number) => queue.enqueue(number)));
+    await waiting();
+    queue.close();
+    await expect(queue.enqueue(99)).rejects.toMatchObject(CANCELLED);
+    expect(await rest(queue)).toEqual(numbers(32));
+    await waits;
+  });
+
+  it('refuses at once also where others are waiting to enqueue', async () => {
+    const queue = full(1);
+    const wait = queue.enqueue(1);
+    queue.close();
+    expect(thrown(() => queue.enqueueSync(2))).toMatchObject(CANCELLED); // nobody else dequeues
+    expect(thrown(() => queue.tryEnqueue(2))).toMatchObject(CANCELLED);
+    await expect(queue.enqueue(2, { timeoutMs: 0 })).rejects.toMatchObject(CANCELLED);
+    expect(await rest(queue)).toEqual([0, 1]);
+    await wait;
+  });
+
+  it('ends for consumers when the last waiting enqueue is in, or has given up', async () => {
+    const controller = new AbortController();
+    const queue = full(1);
+    const aborted = queue.enqueue(1, { signal: controller.signal });
+    const wait = queue.enqueue(2);
+    queue.close();
+    expect(await queue.dequeueMany(1)).toEqual([0]);
+    controller.abort('gave up');
+    await expect(aborted).rejects.toBe('gave up');
+    await wait;
+    expect(await rest(queue)).toEqual([2]);
+  });
+
+  it('with cancelPendingEnqueues cancels who is waiting, and keeps what is there', async () => {
+    const queue = full(2);
+    const waits = Promise.allSettled(numbers(5).map((number) => queue.enqueue(number)));
+    await waiting();
+    queue.close({ cancelPendingEnqueues: true });
+    for (const each of await waits) expect(each).toMatchObject({ reason: CANCELLED });
+    expect(await rest(queue)).toEqual([0, 1]);
+  });
+
+  it('with cancelPendingEnqueues is the end at once, not when those have heard of it', () => {
+    const queue = full(1);
+    const wait = queue.enqueue(1).catch((error: unknown) => error);
+    queue.close({ cancelPendingEnqueues: true });
+    expect(queue.dequeueSync()).toBe(0);
+    expect(thrown(() => queue.dequeueSync())).toMatchObject(CLOSED);
+    expect(thrown(() => queue.tryDequeue())).toMatchObject(CLOSED);
+    return expect(wait).resolves.toMatchObject(CANCELLED);
+  });
+
+  it('may be followed by one that cancels', async () => {
+    const queue = full(1);
+    const wait = queue.enqueue(1);
+    queue.close();
+    queue.close({ cancelPendingEnqueues: true });
+    queue.close();
+    await expect(wait).rejects.toMatchObject(CANCELLED);
+    expect(await rest(queue)).toEqual([0]);
+  });
+});
+
+describe('the iterator', () => {
+  it('ends with the queue', async () => {
+    const queue = full(3);
+    const items = rest(queue);
+    await waiting();
+    queue.enqueueSync(3);
+    queue.close();
+    expect(await items).toEqual(numbers(4));
+    expect(await rest(queue)).toEqual([]);
+  });
+
+  it('ends with a stop, when what is there has been taken', async () => {
+    const coord = new Coordinator();
+    const queue = full(3, coord);
+    coord.requestStop(new Error('why'));
+    expect(await rest(queue)).toEqual(numbers(3));
+    const idle = new BoundedQueue({ capacity: 1, coordinator: coord });
+    expect(await rest(idle)).toEqual([]);
+  });
+
+  it('ends while it waits, by a stop', async () => {
+    const coord = new Coordinator();
+    const items = rest(new BoundedQueue({ capacity: 1, coordinator: coord }));
+    await waiting();
+    coord.requestStop();
+    expect(await items).toEqual([]);
+  });
+
+  it('takes no more than it gives: a loop that is left loses nothing', async () => {
+    const queue = full(6);
+    for await (const item of queue) if (item === 1) break;
+    await expect(
+      (async () => {
+        for await (const item of queue) if (item === 3) throw new RangeError('out');
+      })(),
+    ).rejects.toThrow('out');
+    await waiting();
+    expect(await queue.dequeueMany(9)).toEqual([4, 5]);
+  });
+
+  it('is one of several on a queue', async () => {
+    const queue = full(100);
+    queue.close();
+    const [one, other] = await Promise.all([rest(queue), rest(queue)]);
+    expect(new Set([...one, ...other])).toEqual(new Set(numbers(100)));
+    expect(one.length + other.length).toBe(100);
+  });
+});
+
+describe('a stop of the coordinator', () => {
+  it('ends every wait at once, and join does not wait for them', async () => {
+    const coord = new Coordinator();
+    const [one, none] = [
+      full(1, coord),
+      new BoundedQueue<number>({ capacity: 1, coordinator: coord }),
+    ];
+    const waits = [
+      ...numbers(20, 1).map((number) => one.enqueue(number)),
+      ...numbers(20).map(() => none.dequeue()),
+      none.dequeueMany(5),
+    ];
+    for (const wait of waits) coord.registerThread(wait);
+    const outcomes = Promise.allSettled(waits);
+    await waiting();
+    coord.requestStop();
+    for (const each of await outcomes) expect(each).toMatchObject({ reason: CANCELLED });
+    await coord.join();
+    expect(one.size).toBe(1);
+  });
+
+  it('is followed by CancelledErrors, and by what is there', async () => {
+    const coord = new Coordinator();
+    const queue = full(3, coord);
+    queue.tryDequeue();
+    coord.requestStop();
+    await expect(queue.enqueue(9)).rejects.toMatchObject(CANCELLED);
+    expect(thrown(() => queue.enqueueSync(9))).toMatchObject(CANCELLED);
+    expect(thrown(() => queue.tryEnqueue(9))).toMatchObject(CANCELLED);
+    expect(await queue.dequeue()).toBe(1);
+    expect(queue.tryDequeue()).toBe(2);
+    await expect(queue.dequeue()).rejects.toMatchObject(CANCELLED);
+    await expect(queue.dequeueMany(2)).rejects.toMatchObject(CANCELLED);
+    expect(thrown(() => queue.dequeueSync())).toMatchObject(CANCELLED);
+    expect(thrown(() => queue.tryDequeue())).toMatchObject(CANCELLED);
+  });
+
+  it('tells tryEnqueue also where others are waiting', async () => {
+    const coord = new Coordinator();
+    const queue = full(1, coord);
+    const wait = queue.enqueue(1).catch((error: unknown) => error);
+    coord.requestStop();
+    expect(thrown(() => queue.tryEnqueue(2))).toMatchObject(CANCELLED);
+    expect(await wait).toMatchObject(CANCELLED);
+  });
+
+  it.each([
+    ['plain', undefined],
+    ['with an error', new RangeError('the reason')],
+    ['with a primitive', 'the reason'],
+  ])('%s is the cause, as the signal has it, and its errors are echoes', async (_, reason) => {
+    const coord = new Coordinator();
+    const queue = full(1, coord);
+    const waits = Promise.allSettled([queue.enqueue(1), queue.enqueue(2)]);
+    await waiting();
+    coord.requestStop(reason);
+    const errors = [
+      ...(await waits).map((each) => (each.status === 'rejected' ? each.reason : undefined)),
+      await queue.enqueue(3).catch((error: unknown) => error),
+      thrown(() => queue.tryEnqueue(4)),
+      thrown(() => {
+        queue.tryDequeue();
+        queue.dequeueSync();
+      }),
+    ];
+    expect(errors).toHaveLength(5);
+    for (const error of errors) {
+      expect(error).toMatchObject(CANCELLED);
+      expect((error as Error).cause).toBe(coord.signal.reason);
+      coord.requestStop(error);
+    }
+    expect(coord.stopRecord).toMatchObject({ suppressed: [], suppressedCount: 0 });
+  });
+
+  it('that is cleared at once ends the waits that had begun, and no later ones', async () => {
+    const coord = new Coordinator();
+    const [one, none] = [
+      full(1, coord),
+      new BoundedQueue<number>({ capacity: 1, coordinator: coord }),
+    ];
+    const early = Promise.allSettled([one.enqueue(1), none.dequeue(), none.dequeueMany(2)]);
+    await waiting();
+    coord.requestStop();
+    coord.clearStop();
+    const late = [one.enqueue(2), none.dequeue()];
+    for (const each of await early) expect(each).toMatchObject({ reason: CANCELLED });
+    expect(one.tryDequeue()).toBe(0);
+    none.enqueueSync(7);
+    expect(await Promise.all(late)).toEqual([undefined, 7]);
+    expect(one.tryDequeue()).toBe(2);
+  });
+
+  it('that came before a wait began, and was cleared, is none of its business', async () => {
+    const coord = new Coordinator();
+    coord.requestStop();
+    coord.clearStop();
+    const queue = new BoundedQueue<number>({ capacity: 1, coordinator: coord });
+    const wait = queue.dequeue();
+    await waiting();
+    await queue.enqueue(1);
+    expect(await wait).toBe(1);
+  });
+
+  it('of one coordinator is not one of another', async () => {
+    const [coord, other] = [new Coordinator(), new Coordinator()];
+    const queue = new BoundedQueue<number>({ capacity: 1, coordinator: coord });
+    const wait = queue.dequeue();
+    await waiting();
+    other.requestStop();
+    await waiting();
+    queue.enqueueSync(1);
+    expect(await wait).toBe(1);
+  });
+
+  it('of a parent is one of the child', async () => {
+    const coord = new Coordinator();
+    const queue = new BoundedQueue({ capacity: 1, coordinator: coord.child() });
+    const wait = queue.dequeue();
+    await waiting();
+    coord.requestStop();
+    await expect(wait).rejects.toMatchObject(CANCELLED);
+  });
+});
+
+describe('what a queue says of itself', () => {
+  it('is its name, capacity, size and whether it is closed', () => {
+    const queue = new BoundedQueue({ capacity: 5, name: 'frames' });
+    expect(queue).toMatchObject({ name: 'frames', capacity: 5, size: 0, closed: false });
+    queue.enqueueSync(1);
+    queue.close();
+    expect(queue).toMatchObject({ name: 'frames', capacity: 5, size: 1, closed: true });
+  });
+
+  it('is a name of its own if it was given none', () => {
+    const names = numbers(3).map(() => new BoundedQueue({ capacity: 1 }).name);
+    expect(new Set(names).size).toBe(3);
+    expect(names.every((name) => name.length > 0)).toBe(true);
+  });
+
+  it('is in its errors', async () => {
+    const queue = new BoundedQueue({ capacity: 1, name: 'frames' });
+    await expect(queue.dequeue({ timeoutMs: 0 })).rejects.toThrow("'frames'");
+    queue.close();
+    await expect(queue.dequeue()).rejects.toThrow("'frames'");
+    await expect(queue.enqueue(1)).rejects.toThrow("'frames'");
+  });
+
+  it('may be the largest capacity there is', async () => {
+    const queue = new BoundedQueue<number>({ capacity: Number.MAX_SAFE_INTEGER });
+    expect(queue.capacity).toBe(Number.MAX_SAFE_INTEGER);
+    for (const number of numbers(3000)) expect(queue.tryEnqueue(number)).toBe(true);
+    expect(await queue.dequeueMany(Number.MAX_SAFE_INTEGER)).toEqual(numbers(3000));
+  });
+
+  it('is in its handle, by which a thread attaches to one and the same object', () => {
+    const queue = new BoundedQueue<number>({ capacity: 2 });
+    expect(queue.handle).toEqual(structuredClone(queue.handle));
+    expect(BoundedQueue.attach(queue.handle)).toBe(queue);
+    expect(BoundedQueue.attach(structuredClone(queue.handle))).toBe(queue);
+    expect(JSON.stringify(queue.handle).length).toBeLessThan(200);
+  });
+});
+
+describe.each(['main thread', 'worker'])('the event loop of a %s', (where) => {
+  it.each([
+    ['pending dequeue', { item: 'from a worker' }],
+    ['pending enqueue', { size: 1 }],
+    ['stopped wait', { error: 'CancelledError' }],
+  ])('is kept alive by a %s', async (story, said) => {
+    const ended = await runScript('queue-event-loop', [story, where]);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'ended')).toMatchObject(said);
+  });
+
+  it.each([
+    ['idle queue', {}],
+    ['settled waits', { items: [1, 2] }],
+    ['timed-out waits', { errors: ['DeadlineExceededError', 'DeadlineExceededError'] }],
+    ['aborted waits', { errors: ['AbortError', 'AbortError'] }],
+    ['closed queue', { errors: ['CancelledError', 'OutOfRangeError'] }],
+  ])('ends in spite of: %s', async (story, said) => {
+    const ended = await runScript('queue-event-loop', [story, where]);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(saidOf(ended, 'ended')).toMatchObject(said);
+  });
+});
+
+describe('a queue in which there is always something', () => {
+  it.each<[string, (queue: BoundedQueue<number>) => Promise<unknown>]>([
+    ['dequeue', (queue) => queue.dequeue()],
+    ['dequeueMany', (queue) => queue.dequeueMany(3)],
+    [
+      'enqueue',
+      async (queue) => {
+        await queue.enqueue(1);
+        queue.tryDequeue();
+      },
+    ],
+  ])('lets the event loop turn between two calls of %s', async (_, call) => {
+    const queue = new BoundedQueue<number>({ capacity: 10 });
+    const timer = { fired: false };
+    setTimeout(() => {
+      timer.fired = true;
+    }, 1);
+    // Where the loop never turns, no timeout of the test's would fire, either.
+    for (let calls = 0; !timer.fired && calls < 1_000_000; calls++) {
+      while (queue.size < 5) queue.enqueueSync(1);
+      await call(queue);
+    }
+    expect(timer.fired).toBe(true);
+  });
+
+  it('lets it turn between the items of several iterators', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 10 });
+    let fired = false;
+    setTimeout(() => {
+      fired = true;
+      queue.close();
+    }, 1);
+    let passed = 0;
+    const consume = async (): Promise<void> => {
+      for await (const item of queue) {
+        if (!fired && ++passed < 1_000_000) queue.tryEnqueue(item);
+      }
+    };
+    for (let i = 0; i < 5; i++) queue.enqueueSync(i);
+    await Promise.all([consume(), consume(), consume()]);
+    expect(passed).toBeLessThan(1_000_000);
+  });
+});
+
+describe('timeoutMs: 0', () => {
+  it('takes what is there, and tells the end, though others of this thread wait', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 5 });
+    const wait = queue.dequeue();
+    queue.enqueueSync(1);
+    queue.enqueueSync(2);
+    const polled = await queue.dequeue({ timeoutMs: 0 });
+    expect(new Set([polled, await wait])).toEqual(new Set([1, 2]));
+    const another = queue.dequeue();
+    queue.close();
+    await expect(queue.dequeue({ timeoutMs: 0 })).rejects.toThrow(OutOfRangeError);
+    await expect(another).rejects.toThrow(OutOfRangeError);
+  });
+
+  it('enqueues where there is room, behind those of this thread that wait for it', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 2 });
+    queue.enqueueSync(1);
+    queue.enqueueSync(2);
+    const wait = queue.enqueue(3);
+    queue.tryDequeue();
+    queue.tryDequeue();
+    await queue.enqueue(4, { timeoutMs: 0 });
+    await wait;
+    expect([queue.tryDequeue(), queue.tryDequeue()]).toEqual([3, 4]);
+  });
+});
+
+describe('an iterator', () => {
+  it('that is returned from does not wait for the item that its next() waits for', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 1 });
+    const iterator = queue[Symbol.asyncIterator]();
+    const next = iterator.next();
+    await turn();
+    expect(await iterator.return?.()).toEqual({ done: true, value: undefined });
+    expect(await next).toEqual({ done: true, value: undefined });
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+    queue.enqueueSync(1);
+    expect(queue.size).toBe(1);
+  });
+});
