@@ -30,7 +30,7 @@ static_assert(offsetof(allstop_table, looper_create) == 16 + 20 * sizeof(void*))
 static_assert(offsetof(allstop_table, queue_create) == 16 + 23 * sizeof(void*));
 static_assert(sizeof(allstop_table) == 16 + 31 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
-static_assert(ALLSTOP_MAX_CAUSES == allstop::core::ErrorRecord::kMaxCauses);
+static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 
 // Third parties load the word by themselves.
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
@@ -66,8 +66,8 @@ allstop_string View(const std::string& text) {
   return text.empty() ? allstop_string{nullptr, 0} : allstop_string{text.data(), text.size()};
 }
 
-std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given,
-                                                  int max_causes = core::ErrorRecord::kMaxCauses) {
+std::shared_ptr<const core::EncodedError> ToRecord(
+    const allstop_error& given, int max_causes = core::EncodedError::kMaxCauses) {
   const allstop_error error = Read(given);
   core::ErrorFields fields;
   fields.id = ToString(error.id);
@@ -79,8 +79,8 @@ std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given,
   if (error.cause != nullptr && error.cause->size >= kSmallestStruct && max_causes > 0) {
     fields.cause = ToRecord(*error.cause, max_causes - 1);
   }
-  core::ErrorRecord::Complete(fields);
-  return core::ErrorRecord::Encode(std::move(fields));
+  core::EncodedError::Complete(fields);
+  return core::EncodedError::Encode(std::move(fields));
 }
 
 // One that keeps its id is the echo of the stop that it was.
@@ -208,13 +208,13 @@ allstop_status ThreadEnter(allstop_thread* thread) {
 }
 
 // For an error that there is no memory to describe. Made before it is needed.
-const std::shared_ptr<const core::ErrorRecord>& OutOfMemory() {
-  static const auto* const record = new std::shared_ptr<const core::ErrorRecord>([] {
+const std::shared_ptr<const core::EncodedError>& OutOfMemory() {
+  static const auto* const record = new std::shared_ptr<const core::EncodedError>([] {
     core::ErrorFields fields;
     fields.message = "A thread failed, and there was no memory to record its error";
     fields.native_type = "std::bad_alloc";
-    core::ErrorRecord::Complete(fields);
-    return core::ErrorRecord::Encode(std::move(fields));
+    core::EncodedError::Complete(fields);
+    return core::EncodedError::Encode(std::move(fields));
   }());
   return *record;
 }

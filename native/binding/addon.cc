@@ -1,4 +1,4 @@
-// The addon's exports: what is not about one coordinator. lib/native/native.ts declares
+// The addon's exports: what is not about one coordinator. lib/native/binding.ts declares
 // and documents them, and is the only one to call them.
 #include <napi.h>
 
@@ -9,11 +9,11 @@
 #include "../core/identity.h"
 #include "../core/registry.h"
 #include "../include/allstop/allstop_node.h"
-#include "attachment.h"
 #include "convert.h"
 #include "environment.h"
+#include "native_attachment.h"
+#include "native_queue.h"
 #include "parent_watch.h"
-#include "queue_attachment.h"
 #include "spawned_workers.h"
 
 namespace allstop::binding {
@@ -31,7 +31,8 @@ Napi::Value CreateCoordinator(const Info& info) {
   options.name = StringArgument(info, 0);
   options.clean_stop_types = StringsArgument(info, 1);
   options.stop_grace_period_ms = NumberArgument(info, 2);
-  return Attachment::Make(*Environment::Of(info), core::Coordinator::Create(std::move(options)));
+  return NativeAttachment::Make(*Environment::Of(info),
+                                core::Coordinator::Create(std::move(options)));
 }
 
 Napi::Value HasCoordinator(const Info& info) {
@@ -41,7 +42,8 @@ Napi::Value HasCoordinator(const Info& info) {
 
 Napi::Value AttachCoordinator(const Info& info) {
   const auto coordinator = core::Registry<core::Coordinator>::Get().Find(IdArgument(info, 0));
-  return coordinator ? Attachment::Make(*Environment::Of(info), coordinator) : info.Env().Null();
+  return coordinator ? NativeAttachment::Make(*Environment::Of(info), coordinator)
+                     : info.Env().Null();
 }
 
 // createQueue(name, capacity, codec, attachment of a coordinator or null)
@@ -55,15 +57,14 @@ Napi::Value CreateQueue(const Info& info) {
   }
   options.codec = static_cast<core::BoundedQueue::Codec>(codec);
   if (info[3].IsObject()) {
-    options.coordinator = Attachment::Unwrap(ObjectArgument(info, 3))->coordinator();
+    options.coordinator = NativeAttachment::Unwrap(ObjectArgument(info, 3))->coordinator();
   }
-  return QueueAttachment::Make(*Environment::Of(info),
-                               core::BoundedQueue::Create(std::move(options)));
+  return NativeQueue::Make(*Environment::Of(info), core::BoundedQueue::Create(std::move(options)));
 }
 
 Napi::Value AttachQueue(const Info& info) {
   const auto queue = core::Registry<core::BoundedQueue>::Get().Find(IdArgument(info, 0));
-  return queue ? QueueAttachment::Make(*Environment::Of(info), queue) : info.Env().Null();
+  return queue ? NativeQueue::Make(*Environment::Of(info), queue) : info.Env().Null();
 }
 
 Napi::Value TakeDirty(const Info& info) {
@@ -87,7 +88,7 @@ Napi::Value BeginSpawn(const Info& info) {
 }
 
 Napi::Value SetSpawned(const Info& info) {
-  const auto* attachment = Attachment::Unwrap(ObjectArgument(info, 0));
+  const auto* attachment = NativeAttachment::Unwrap(ObjectArgument(info, 0));
   const auto thread_id = static_cast<std::uint32_t>(IdArgument(info, 1));
   SpawnedWorkers::Get().Add(thread_id, {attachment->coordinator(), StringArgument(info, 2)});
   Environment::Of(info)->spawned.insert(thread_id);
@@ -113,7 +114,7 @@ Napi::Value CurrentCoordinator(const Info& info) {
   auto spawned = SpawnedWorkers::Get().Find(environment->thread_id());
   if (!spawned) return info.Env().Null();
   environment->thread_name = spawned->name;
-  return Attachment::Make(*environment, std::move(spawned->coordinator));
+  return NativeAttachment::Make(*environment, std::move(spawned->coordinator));
 }
 
 Napi::Value NoteUncaught(const Info& info) {

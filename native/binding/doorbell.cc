@@ -9,7 +9,7 @@ thread_local const Doorbell* Doorbell::Quiet::here_ = nullptr;
 
 std::shared_ptr<Doorbell> Doorbell::Create(napi_env env, napi_value on_ring) {
   std::shared_ptr<Doorbell> bell(new Doorbell);
-  bell->function_ = ThreadsafeFunction::Create(env, on_ring, "allstop", Answer, bell);
+  bell->function_ = ThreadsafeFunction::Create(env, on_ring, "allstop", Serve, bell);
   return bell->function_ ? bell : nullptr;
 }
 
@@ -52,7 +52,7 @@ void Doorbell::SetReferenced(napi_env env, bool referenced) {
 
 void Doorbell::Close() { function_->Close(); }
 
-void Doorbell::Answer(napi_env env, napi_value on_ring, void* context, void* /*data*/) {
+void Doorbell::Serve(napi_env env, napi_value on_ring, void* context, void* /*data*/) {
   if (env == nullptr) return;
   auto& bell = *static_cast<Doorbell*>(context);
   std::uint32_t token = 0;

@@ -68,7 +68,7 @@ class Doorbell {
  private:
   Doorbell() = default;
 
-  static void Answer(napi_env env, napi_value on_ring, void* bell, void* data);
+  static void Serve(napi_env env, napi_value on_ring, void* bell, void* data);
 
   std::shared_ptr<ThreadsafeFunction> function_;  // has a lock of its own, taken alone
   std::mutex mutex_;                              // last in the lock order; guards what follows

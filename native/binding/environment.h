@@ -29,7 +29,7 @@ class Closable {
 };
 
 // The mirror that one attachment's JavaScript polls, alone on its cache line.
-struct Slot {
+struct MirrorWord {
   std::uint32_t slab = 0;   // index of the slab
   std::uint32_t index = 0;  // of its first word in the slab's Int32Array
   core::Mirror* mirror = nullptr;
@@ -64,10 +64,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
   bool is_worker() const { return is_worker_; }
   std::string thread_name;
 
-  Slot AcquireSlot(Napi::Env env);
-  Napi::Value SlabOf(const Slot& slot) const { return slabs_[slot.slab].words.Value(); }
+  MirrorWord AcquireMirror(Napi::Env env);
+  Napi::Value SlabOf(const MirrorWord& word) const { return slabs_[word.slab].words.Value(); }
   // Only after the core has let go of the mirror.
-  void ReleaseSlot(const Slot& slot) { free_slots_.push_back(slot); }
+  void ReleaseMirror(const MirrorWord& word) { free_mirrors_.push_back(word); }
 
   std::uint32_t Add(Closable& attachment);  // returns its token
   void Remove(std::uint32_t token);
@@ -108,7 +108,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::shared_ptr<Doorbell> doorbell_;
   Napi::FunctionReference allocate_slab_;
   std::vector<Slab> slabs_;
-  std::vector<Slot> free_slots_;
+  std::vector<MirrorWord> free_mirrors_;
   std::uint32_t next_token_ = 1;
   std::map<std::uint32_t, Closable*> attachments_;
   std::map<std::uint64_t, std::shared_ptr<core::Coordinator>> published_;

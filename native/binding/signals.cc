@@ -35,13 +35,13 @@ namespace {
 // What the signal handler touches: lock-free, allocated statically or never freed.
 
 // One link, as the handler sees it. Used again when the link is gone.
-struct Slot {
+struct HandlerEntry {
   std::atomic<std::uint64_t> signals{0};  // bit N-1: signal N is linked
   std::atomic<bool> delivered{false};     // a first signal has come
-  Slot* next = nullptr;                   // written before the slot is published
+  HandlerEntry* next = nullptr;           // written before the entry is published
 };
 
-std::atomic<Slot*> slots{nullptr};  // grows at the front and never shrinks
+std::atomic<HandlerEntry*> handler_entries{nullptr};  // grows at the front and never shrinks
 std::atomic<int> pipe_in{-1};
 struct sigaction previous[NSIG];  // written before the handler is installed
 
@@ -51,10 +51,10 @@ std::uint64_t BitOf(int signal) { return std::uint64_t{1} << (signal - 1); }
 bool TakeFirst(int signal) {
   bool linked = false;
   bool first = false;
-  for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {
-    if ((slot->signals.load() & BitOf(signal)) == 0) continue;
+  for (HandlerEntry* entry = handler_entries.load(); entry != nullptr; entry = entry->next) {
+    if ((entry->signals.load() & BitOf(signal)) == 0) continue;
     linked = true;
-    if (!slot->delivered.exchange(true)) first = true;
+    if (!entry->delivered.exchange(true)) first = true;
   }
   return first || !linked;  // not linked any more: leave it to whoever was before us
 }
@@ -84,13 +84,11 @@ void Handle(int signal, siginfo_t* info, void* context) {
 // After the stop was cleared, the next signal is a first one again.
 class Rearm final : public core::Observer {
  public:
-  explicit Rearm(Slot& slot) : slot_(slot) {}
-  void OnStop() override {}
-  void OnClear() override { slot_.delivered.store(false); }
-  void OnJoinProgress() override {}
+  explicit Rearm(HandlerEntry& entry) : entry_(entry) {}
+  void OnClear() override { entry_.delivered.store(false); }
 
  private:
-  Slot& slot_;
+  HandlerEntry& entry_;
 };
 
 class SignalHub {
@@ -105,8 +103,8 @@ class SignalHub {
                     std::vector<std::pair<int, std::string>> signals, std::string stack) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!Start()) return 0;
-    Slot& slot = FreeSlot();
-    auto rearm = std::make_shared<Rearm>(slot);
+    HandlerEntry& entry = UnusedEntry();
+    auto rearm = std::make_shared<Rearm>(entry);
     coordinator->AddObserver(rearm, nullptr);
     coordinator->SetInterested(*rearm, true);
     std::uint64_t bits = 0;
@@ -115,10 +113,10 @@ class SignalHub {
       ++users_[signal];
       Install(signal);
     }
-    slot.delivered.store(false);
-    slot.signals.store(bits);
+    entry.delivered.store(false);
+    entry.signals.store(bits);
     links_.emplace(next_id_, Link{std::move(coordinator), std::move(rearm), std::move(signals),
-                                  std::move(stack), &slot});
+                                  std::move(stack), &entry});
     return next_id_++;
   }
 
@@ -130,14 +128,14 @@ class SignalHub {
       if (found == links_.end()) return;
       removed = std::move(found->second);
       links_.erase(found);
-      removed.slot->signals.store(0);
+      removed.entry->signals.store(0);
       for (const auto& [signal, name] : removed.signals) {
         if (--users_[signal] == 0) Restore(signal);
       }
     }
     removed.coordinator->RemoveObserver(*removed.rearm);
     const std::lock_guard<std::mutex> lock(mutex_);
-    free_slots_.push_back(removed.slot);  // now that nothing rearms it any more
+    unused_entries_.push_back(removed.entry);  // now that nothing rearms it any more
   }
 
  private:
@@ -146,19 +144,19 @@ class SignalHub {
     std::shared_ptr<Rearm> rearm;
     std::vector<std::pair<int, std::string>> signals;
     std::string stack;
-    Slot* slot = nullptr;
+    HandlerEntry* entry = nullptr;
   };
 
-  Slot& FreeSlot() {
-    if (!free_slots_.empty()) {
-      Slot& slot = *free_slots_.back();
-      free_slots_.pop_back();
-      return slot;
+  HandlerEntry& UnusedEntry() {
+    if (!unused_entries_.empty()) {
+      HandlerEntry& entry = *unused_entries_.back();
+      unused_entries_.pop_back();
+      return entry;
     }
-    auto* const slot = new Slot;
-    slot->next = slots.load();
-    slots.store(slot);
-    return *slot;
+    auto* const entry = new HandlerEntry;
+    entry->next = handler_entries.load();
+    handler_entries.store(entry);
+    return *entry;
   }
 
   bool Start() {
@@ -231,7 +229,7 @@ class SignalHub {
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Link> links_;
   std::map<int, int> users_;  // links by signal
-  std::vector<Slot*> free_slots_;
+  std::vector<HandlerEntry*> unused_entries_;
 };
 
 }  // namespace

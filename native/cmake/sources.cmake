@@ -4,7 +4,7 @@ set(ALLSTOP_CORE_SOURCES
   core/coordinator.cc
   core/coordinator_threads.cc
   core/deadline.cc
-  core/error_record.cc
+  core/encoded_error.cc
   core/identity.cc
   core/looper_thread.cc
   core/requester.cc

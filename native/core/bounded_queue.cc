@@ -22,7 +22,7 @@
 // generation that it has read before, with the one that OnStop has read.
 //
 // Nothing deadlocks: mutex_ is taken alone, and nothing is called out to while it is
-// held (Told come when it is released). Items are freed by their owners.
+// held (Notifications come when it is released). Items are freed by their owners.
 #include "bounded_queue.h"
 
 #include <algorithm>
@@ -47,14 +47,12 @@ class BoundedQueue::StopObserver final : public Observer {
   void OnStop() override {
     if (const auto queue = queue_.lock()) queue->OnStop();
   }
-  void OnClear() override {}
-  void OnJoinProgress() override {}
 
  private:
   const std::weak_ptr<BoundedQueue> queue_;
 };
 
-BoundedQueue::Told::~Told() {
+BoundedQueue::Notifications::~Notifications() {
   if (all_threads_) {
     changed_->notify_all();
   } else {
@@ -163,17 +161,17 @@ bool BoundedQueue::BeginEnqueue(Wait& wait) {
 }
 
 void BoundedQueue::EndEnqueue() {
-  Told told;
+  Notifications notifications;
   const std::lock_guard<std::mutex> lock(mutex_);
   // It is the end now (3).
-  if (--pending_enqueues_ == 0 && closed_) TellAll(Side::kConsumers, told);
+  if (--pending_enqueues_ == 0 && closed_) NotifyAll(Side::kConsumers, notifications);
 }
 
 Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::size_t count,
                                      const Deadline& deadline, std::size_t& enqueued) {
   enqueued = 0;
   while (true) {
-    Told told;
+    Notifications notifications;
     std::unique_lock<std::mutex> lock(mutex_);
     Status status = MayEnqueue(wait);
     while (status == Status::kDeadlineExceeded) {
@@ -185,11 +183,11 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
     try {
       items_.Reserve(fit);
     } catch (...) {
-      Tell(Side::kProducers, 1, told);  // the place that we were told of
+      Notify(Side::kProducers, 1, notifications);  // the place that we were told of
       throw;
     }
     for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[enqueued++]));  // 1
-    Tell(Side::kConsumers, fit, told);
+    Notify(Side::kConsumers, fit, notifications);
     if (enqueued == count) return Status::kOk;
   }
 }
@@ -198,7 +196,7 @@ Status BoundedQueue::ContinueDequeue(const Wait& wait, QueueItem* items, std::si
                                      const Deadline& deadline, std::size_t& dequeued) {
   dequeued = 0;
   do {
-    Told told;
+    Notifications notifications;
     std::unique_lock<std::mutex> lock(mutex_);
     Status status = MayDequeue(wait);
     while (status == Status::kDeadlineExceeded && dequeued == 0) {
@@ -208,13 +206,13 @@ Status BoundedQueue::ContinueDequeue(const Wait& wait, QueueItem* items, std::si
     if (status != Status::kOk) return dequeued > 0 ? Status::kOk : status;
     const std::size_t count = std::min({max - dequeued, items_.size(), kMostAtOnce});
     for (std::size_t i = 0; i < count; ++i) items_.Pop(items[dequeued++]);
-    Tell(Side::kProducers, count, told);
+    Notify(Side::kProducers, count, notifications);
   } while (dequeued < max);
   return Status::kOk;
 }
 
 bool BoundedQueue::Return(QueueItem* items, std::size_t count) noexcept {
-  Told told;
+  Notifications notifications;
   const std::lock_guard<std::mutex> lock(mutex_);
   try {
     items_.Reserve(count);
@@ -222,29 +220,29 @@ bool BoundedQueue::Return(QueueItem* items, std::size_t count) noexcept {
     return false;
   }
   for (std::size_t i = count; i > 0; --i) items_.PushFront(std::move(items[i - 1]));  // 2
-  Tell(Side::kConsumers, count, told);
+  Notify(Side::kConsumers, count, notifications);
   return true;
 }
 
 void BoundedQueue::Close(bool cancel_pending) {
-  Told producers;
-  Told consumers;
+  Notifications producers;
+  Notifications consumers;
   const std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;
   if (cancel_pending) pending_cancelled_ = true;
-  if (cancel_pending) TellAll(Side::kProducers, producers);
-  TellAll(Side::kConsumers, consumers);
+  if (cancel_pending) NotifyAll(Side::kProducers, producers);
+  NotifyAll(Side::kConsumers, consumers);
 }
 
 void BoundedQueue::OnStop() {
   options_.coordinator->TakeUnseen(*stop_observer_);  // it need not be kept for us
   const std::uint64_t generation = options_.coordinator->generation();
-  Told producers;
-  Told consumers;
+  Notifications producers;
+  Notifications consumers;
   const std::lock_guard<std::mutex> lock(mutex_);
   stops_seen_ = std::max(stops_seen_, generation);
-  TellAll(Side::kProducers, producers);
-  TellAll(Side::kConsumers, consumers);
+  NotifyAll(Side::kProducers, producers);
+  NotifyAll(Side::kConsumers, consumers);
 }
 
 // ---------------------------------------------------------------- waiting
@@ -283,37 +281,26 @@ void BoundedQueue::Forget(Side side, QueueWaiter& waiter) {
   --CountsAt(side).listed;
 }
 
-void BoundedQueue::Tell(Side side, std::size_t how_many, Told& told) {
+void BoundedQueue::Notify(Side side, std::size_t how_many, Notifications& notifications) {
   Counts& counts = CountsAt(side);
   const std::size_t sleeping = counts.blocked - counts.notified;
   const auto threads = static_cast<std::uint32_t>(std::min(how_many, sleeping));
   if (threads > 0) {
     counts.notified += threads;
-    told.threads_ += threads;
-    told.changed_ = &WaitersAt(side).changed;
+    notifications.threads_ += threads;
+    notifications.changed_ = &WaitersAt(side).changed;
   }
   if (counts.listed == 0 || how_many == 0) return;
   auto& listed = WaitersAt(side).listed;
   for (const auto& waiter : listed) waiter->is_listed_ = false;
-  told.waiters_.splice(told.waiters_.end(), listed);
+  notifications.waiters_.splice(notifications.waiters_.end(), listed);
   counts.listed = 0;
 }
 
-void BoundedQueue::TellAll(Side side, Told& told) {
-  Tell(side, std::numeric_limits<std::size_t>::max(), told);
-  told.changed_ = &WaitersAt(side).changed;
-  told.all_threads_ = true;  // cheaper than one by one
-}
-
-void BoundedQueue::Retain() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (foreign_references_++ == 0) self_ = shared_from_this();
-}
-
-void BoundedQueue::Release() {
-  std::shared_ptr<BoundedQueue> last;  // freed after the lock is released
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (--foreign_references_ == 0) last = std::move(self_);
+void BoundedQueue::NotifyAll(Side side, Notifications& notifications) {
+  Notify(side, std::numeric_limits<std::size_t>::max(), notifications);
+  notifications.changed_ = &WaitersAt(side).changed;
+  notifications.all_threads_ = true;  // cheaper than one by one
 }
 
 }  // namespace allstop::core

@@ -14,6 +14,7 @@
 #include "condition_variable.h"
 #include "coordinator.h"
 #include "deadline.h"
+#include "foreign_references.h"
 #include "queue_ring.h"
 #include "status.h"
 
@@ -39,9 +40,9 @@ class QueueWaiter {
 // Every method may be called on any thread that holds a reference; none blocks
 // unless it says so. With a coordinator, a stop ends every wait at once: from then
 // on nothing is enqueued, and what is there can still be dequeued.
-class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
+class BoundedQueue : public ForeignReferences<BoundedQueue> {
  public:
-  enum class Codec : std::uint8_t { kStructured, kBytes };  // as in lib/native/native.ts
+  enum class Codec : std::uint8_t { kStructured, kBytes };  // as in lib/native/binding.ts
   enum class Side : std::uint8_t { kProducers, kConsumers };
 
   struct Options {
@@ -101,12 +102,8 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
                          const Deadline& deadline, std::size_t& dequeued);
   // Has `waiter` told when continuing may come to something. False: it may now.
   bool Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter);
-  // It waits no longer, and is not told.
+  // It waits no longer, and is not notifications.
   void Forget(Side side, QueueWaiter& waiter);
-
-  // One reference more, one less, for owners that are not C++ (see abi/).
-  void Retain();
-  void Release();
 
  private:
   class StopObserver;
@@ -124,12 +121,12 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   };
 
   // Whom to tell when the mutex is released.
-  class Told {
+  class Notifications {
    public:
-    Told() = default;
-    ~Told();
-    Told(const Told&) = delete;
-    Told& operator=(const Told&) = delete;
+    Notifications() = default;
+    ~Notifications();
+    Notifications(const Notifications&) = delete;
+    Notifications& operator=(const Notifications&) = delete;
 
    private:
     friend class BoundedQueue;
@@ -151,8 +148,8 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   Status MayDequeue(const Wait& wait) const;
   bool MayProgress(Side side, const Wait& wait) const;
   std::size_t Room() const;
-  void Tell(Side side, std::size_t how_many, Told& told);
-  void TellAll(Side side, Told& told);
+  void Notify(Side side, std::size_t how_many, Notifications& notifications);
+  void NotifyAll(Side side, Notifications& notifications);
   bool Block(Side side, std::unique_lock<std::mutex>& lock, const Deadline& deadline);
 
   const std::uint64_t id_;
@@ -169,8 +166,6 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   std::uint32_t pending_enqueues_ = 0;  // those that wait
   std::uint64_t stops_seen_ = 0;        // the coordinator's generation, as OnStop found it
   alignas(64) Waiters waiters_[2];
-  std::uint32_t foreign_references_ = 0;
-  std::shared_ptr<BoundedQueue> self_;  // held while there are any
 };
 
 }  // namespace allstop::core

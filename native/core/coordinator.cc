@@ -312,7 +312,7 @@ bool Coordinator::Keep(SuppressedError error) {
   return kept;
 }
 
-bool Coordinator::IsClean(const ErrorRecord& error) const {
+bool Coordinator::IsClean(const EncodedError& error) const {
   const auto& types = options_.clean_stop_types;
   return std::any_of(types.begin(), types.end(),
                      [&error](const std::string& type) { return error.IsOfType(type); });
@@ -469,17 +469,6 @@ std::vector<std::string> Coordinator::Links() const {
   std::vector<std::string> descriptions;
   for (const auto& [id, description] : links_) descriptions.push_back(description);
   return descriptions;
-}
-
-void Coordinator::Retain() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (foreign_references_++ == 0) self_ = shared_from_this();
-}
-
-void Coordinator::Release() {
-  std::shared_ptr<Coordinator> last;  // freed after the lock is released
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (--foreign_references_ == 0) last = std::move(self_);
 }
 
 }  // namespace allstop::core

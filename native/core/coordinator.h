@@ -15,6 +15,7 @@
 
 #include "condition_variable.h"
 #include "deadline.h"
+#include "foreign_references.h"
 #include "status.h"
 #include "stop_callback.h"
 #include "stop_record.h"
@@ -35,9 +36,9 @@ struct Mirror {
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void OnStop() = 0;
-  virtual void OnClear() = 0;
-  virtual void OnJoinProgress() = 0;
+  virtual void OnStop() {}
+  virtual void OnClear() {}
+  virtual void OnJoinProgress() {}
 
  private:
   friend class Coordinator;
@@ -72,21 +73,21 @@ struct JoinCaller {
 };
 
 struct JoinResult {
-  bool is_over = true;                       // false: it came upon a provisional record
-  std::shared_ptr<const StopRecord> stop;    // the first stop that it saw, or null
-  std::shared_ptr<const StopRecord> record;  // the one that stands now, or null
-  std::shared_ptr<const ErrorRecord> error;  // to be thrown, or null
+  bool is_over = true;                        // false: it came upon a provisional record
+  std::shared_ptr<const StopRecord> stop;     // the first stop that it saw, or null
+  std::shared_ptr<const StopRecord> record;   // the one that stands now, or null
+  std::shared_ptr<const EncodedError> error;  // to be thrown, or null
   std::vector<ThreadInfo> stragglers;
 };
 
 // Every method may be called on any thread that holds a reference, and none of
 // them blocks unless it says so. Callbacks and observers run before the method
 // that caused them returns, on its thread, with no lock held.
-class Coordinator : public std::enable_shared_from_this<Coordinator> {
+class Coordinator : public ForeignReferences<Coordinator> {
  public:
   struct Options {
     std::string name;
-    std::vector<std::string> clean_stop_types;  // see ErrorRecord::IsOfType
+    std::vector<std::string> clean_stop_types;  // see EncodedError::IsOfType
     double stop_grace_period_ms = 120'000;      // a default, for who joins
   };
 
@@ -190,10 +191,6 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   void RemoveLink(std::uint64_t id);
   std::vector<std::string> Links() const;
 
-  // One reference more, one less, for owners that are not C++ (see abi/).
-  void Retain();
-  void Release();
-
  private:
   class Effects;
   struct Stopped;
@@ -219,7 +216,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
   bool Keep(SuppressedError error);
   void Update(Mirror& mirror) const;
-  bool IsClean(const ErrorRecord& error) const;
+  bool IsClean(const EncodedError& error) const;
   bool IsEcho(const StopRequest& request) const;
   bool IsReported(const StopRequest& request) const;
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
@@ -258,8 +255,6 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   ThreadRegistry threads_;
   std::map<std::uint64_t, std::string> links_;
   std::uint64_t next_link_ = 1;
-  std::uint32_t foreign_references_ = 0;
-  std::shared_ptr<Coordinator> self_;  // held while there are any
 };
 
 }  // namespace allstop::core

@@ -19,40 +19,40 @@ class QueueRing {
 
   // Room for `more` items. May throw std::bad_alloc, and has changed nothing then.
   void Reserve(std::size_t more) {
-    if (size_ + more > slots_) Resize(size_ + more);
+    if (size_ + more > capacity_) Resize(size_ + more);
   }
   // There is room. At the back, and at the front.
-  void Push(QueueItem&& item) { items_[(head_ + size_++) & (slots_ - 1)] = std::move(item); }
+  void Push(QueueItem&& item) { items_[(head_ + size_++) & (capacity_ - 1)] = std::move(item); }
   void PushFront(QueueItem&& item) {
-    head_ = (head_ - 1) & (slots_ - 1);
+    head_ = (head_ - 1) & (capacity_ - 1);
     items_[head_] = std::move(item);
     ++size_;
   }
   void Pop(QueueItem& item) {
     item = std::move(items_[head_]);
-    head_ = (head_ + 1) & (slots_ - 1);
+    head_ = (head_ + 1) & (capacity_ - 1);
     // What a burst needed is given back: it was paid for by as many items.
-    if (--size_ == 0 && slots_ > kMostIdleSlots) *this = QueueRing();
+    if (--size_ == 0 && capacity_ > kMaxIdleCapacity) *this = QueueRing();
   }
 
  private:
-  static constexpr std::size_t kFewestSlots = 16;
-  static constexpr std::size_t kMostIdleSlots = 4096;
+  static constexpr std::size_t kMinCapacity = 16;
+  static constexpr std::size_t kMaxIdleCapacity = 4096;
 
   void Resize(std::size_t needed) {
-    std::size_t slots = slots_ == 0 ? kFewestSlots : slots_;
-    while (slots < needed) slots *= 2;
-    auto items = std::make_unique<QueueItem[]>(slots);
+    std::size_t capacity = capacity_ == 0 ? kMinCapacity : capacity_;
+    while (capacity < needed) capacity *= 2;
+    auto items = std::make_unique<QueueItem[]>(capacity);
     for (std::size_t i = 0; i < size_; ++i) {
-      items[i] = std::move(items_[(head_ + i) & (slots_ - 1)]);
+      items[i] = std::move(items_[(head_ + i) & (capacity_ - 1)]);
     }
     items_ = std::move(items);
-    slots_ = slots;
+    capacity_ = capacity;
     head_ = 0;
   }
 
   std::unique_ptr<QueueItem[]> items_;
-  std::size_t slots_ = 0;  // a power of two, or 0
+  std::size_t capacity_ = 0;  // a power of two, or 0
   std::size_t head_ = 0;
   std::size_t size_ = 0;
 };

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "deadline.h"
-#include "error_record.h"
+#include "encoded_error.h"
 #include "requester.h"
 
 namespace allstop::core {
@@ -23,7 +23,7 @@ struct StopRecord {
   std::string id;                // the error's id if there is one, else the request's, or fresh
   std::uint64_t generation = 0;  // which stop of its coordinator it is, from 1
   StopKind kind = StopKind::kPlain;
-  std::shared_ptr<const ErrorRecord> error;          // null for kPlain
+  std::shared_ptr<const EncodedError> error;         // null for kPlain
   Clock::time_point requested_at = {};               // for the grace period
   std::shared_ptr<const StopRecord> inherited_from;  // the ancestor's record, or null
   Origin own_origin;                                 // if it is null
@@ -40,13 +40,13 @@ struct StopRecord {
 
 // An error that came when a stop was there already, or had nobody to go to.
 struct SuppressedError {
-  std::shared_ptr<const ErrorRecord> error;
+  std::shared_ptr<const EncodedError> error;
   std::shared_ptr<const Origin> origin;
 };
 
 // What a caller asks for.
 struct StopRequest {
-  std::shared_ptr<const ErrorRecord> error;  // null: no error
+  std::shared_ptr<const EncodedError> error;  // null: no error
   Requester requester;
   // They complete it, if set: on the thread that requests, with no lock held, when the
   // waiters have been woken, and only if the request is recorded. `describe` is quick
@@ -77,8 +77,8 @@ enum class StopOutcome : std::uint8_t {
 };
 
 // What a stopped join comes to: the error of the stop, else the reported one, or null.
-inline std::shared_ptr<const ErrorRecord> FirstError(const StopRecord* record,
-                                                     const SuppressedError& reported) {
+inline std::shared_ptr<const EncodedError> FirstError(const StopRecord* record,
+                                                      const SuppressedError& reported) {
   return record && record->kind == StopKind::kError ? record->error : reported.error;
 }
 

@@ -15,7 +15,7 @@ namespace allstop::core {
 
 class Join;
 
-// The order is that of THREAD_KINDS in lib/native/native.ts.
+// The order is that of THREAD_KINDS in lib/native/binding.ts.
 enum class ThreadKind : std::uint8_t { kWorker, kProcess, kTask, kLooper, kNative, kCustom };
 
 struct ThreadInfo {

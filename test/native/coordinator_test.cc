@@ -158,7 +158,7 @@ TEST(CoordinatorTest, TheFirstLaterErrorsAreKeptAndAllAreCounted) {
 TEST(CoordinatorTest, CleanTypesAreKnownByConstructorNameCodeAndNativeType) {
   const auto kind_of = [](ErrorFields fields) {
     const auto coordinator = Coordinator::Create({"test", {"Done"}});
-    coordinator->RequestStop(Failure(ErrorRecord::Encode(std::move(fields))));
+    coordinator->RequestStop(Failure(EncodedError::Encode(std::move(fields))));
     return coordinator->View().record->kind;
   };
   ErrorFields fields;

@@ -237,8 +237,6 @@ TEST(ObserverTest, MayUseTheCoordinatorAndRemoveItself) {
       coordinator->RemoveObserver(*this);
       coordinator->ClearStop();
     }
-    void OnClear() override {}
-    void OnJoinProgress() override {}
     Coordinator* coordinator = nullptr;
   };
   const auto coordinator = MakeCoordinator();

@@ -74,7 +74,6 @@ void FailEachAllocation(const std::function<void()>& make, const std::function<v
 class Listener : public Observer {
  public:
   void OnStop() override { ++stops; }
-  void OnClear() override {}
   void OnJoinProgress() override { ++progress; }
   int stops = 0;
   int progress = 0;

@@ -11,12 +11,12 @@
 
 namespace allstop::test {
 
-inline std::shared_ptr<const core::ErrorRecord> Error(std::string name, std::string message = {}) {
+inline std::shared_ptr<const core::EncodedError> Error(std::string name, std::string message = {}) {
   core::ErrorFields fields;
   fields.chain = {name, "Error"};
   fields.name = std::move(name);
   fields.message = std::move(message);
-  return core::ErrorRecord::Encode(std::move(fields));
+  return core::EncodedError::Encode(std::move(fields));
 }
 
 inline core::StopRequest Plain() {
@@ -25,7 +25,7 @@ inline core::StopRequest Plain() {
   return request;
 }
 
-inline core::StopRequest Failure(std::shared_ptr<const core::ErrorRecord> error) {
+inline core::StopRequest Failure(std::shared_ptr<const core::EncodedError> error) {
   core::StopRequest request = Plain();
   request.requester.via = core::Via::kException;
   request.echo_ids = {error->fields().id};

@@ -9,8 +9,8 @@
 // every side understands is the fields below. What only JavaScript can rebuild
 // (own fields, causes, aggregated errors) is one opaque field, kJavaScript,
 // which lib/record/error-record.ts writes and reads.
-#ifndef ALLSTOP_CORE_ERROR_RECORD_H_
-#define ALLSTOP_CORE_ERROR_RECORD_H_
+#ifndef ALLSTOP_CORE_ENCODED_ERROR_H_
+#define ALLSTOP_CORE_ENCODED_ERROR_H_
 
 #include <cstdint>
 #include <memory>
@@ -21,7 +21,7 @@
 
 namespace allstop::core {
 
-class ErrorRecord;
+class EncodedError;
 
 // The header. Strings are UTF-8; empty means absent.
 struct ErrorFields {
@@ -30,13 +30,13 @@ struct ErrorFields {
   std::string message;  // JavaScript's `message`, what() in C++
   std::string code;     // JavaScript's `code`, as text
   std::string stack;
-  std::string native_type;                   // demangled, for an error that was thrown in C++
-  std::vector<std::string> chain;            // constructor names, the most derived first
-  std::shared_ptr<const ErrorRecord> cause;  // a native error's; JavaScript has its own way
+  std::string native_type;                    // demangled, for an error that was thrown in C++
+  std::vector<std::string> chain;             // constructor names, the most derived first
+  std::shared_ptr<const EncodedError> cause;  // a native error's; JavaScript has its own way
 };
 
 // Immutable, so any thread may read it without a lock.
-class ErrorRecord {
+class EncodedError {
  public:
   enum Tag : std::uint8_t {
     kId = 1,
@@ -53,11 +53,11 @@ class ErrorRecord {
   static constexpr int kMaxCauses = 32;  // below one another; what is deeper is left out
 
   // Null if the bytes are not a record of a version that we know.
-  static std::shared_ptr<const ErrorRecord> Decode(std::string bytes) {
+  static std::shared_ptr<const EncodedError> Decode(std::string bytes) {
     return Decode(std::move(bytes), kMaxCauses);
   }
   // Always succeeds. An empty id gets a fresh one.
-  static std::shared_ptr<const ErrorRecord> Encode(ErrorFields fields);
+  static std::shared_ptr<const EncodedError> Encode(ErrorFields fields);
 
   const ErrorFields& fields() const { return fields_; }
   const std::string& bytes() const { return bytes_; }
@@ -71,10 +71,10 @@ class ErrorRecord {
   bool IsOfType(std::string_view type) const;
 
  private:
-  static std::shared_ptr<const ErrorRecord> Decode(std::string bytes, int max_causes);
+  static std::shared_ptr<const EncodedError> Decode(std::string bytes, int max_causes);
   static void Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value, int max_causes);
 
-  ErrorRecord(ErrorFields fields, std::string bytes)
+  EncodedError(ErrorFields fields, std::string bytes)
       : fields_(std::move(fields)), bytes_(std::move(bytes)) {}
 
   const ErrorFields fields_;
@@ -83,4 +83,4 @@ class ErrorRecord {
 
 }  // namespace allstop::core
 
-#endif  // ALLSTOP_CORE_ERROR_RECORD_H_
+#endif  // ALLSTOP_CORE_ENCODED_ERROR_H_

@@ -1,6 +1,6 @@
 // One queue in one JavaScript environment.
-#ifndef ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
-#define ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
+#ifndef ALLSTOP_BINDING_NATIVE_QUEUE_H_
+#define ALLSTOP_BINDING_NATIVE_QUEUE_H_
 
 #include <napi.h>
 
@@ -15,17 +15,17 @@
 namespace allstop::binding {
 
 // The object behind lib/queue/bounded-queue.ts, which documents the methods (as the
-// interface NativeQueue in lib/native/native.ts). JavaScript thread only.
+// interface NativeQueue in lib/native/binding.ts). JavaScript thread only.
 //
 // Life: until JavaScript collects it, or the environment closes, whichever comes
 // first. Then what it holds goes back to the queue, and its waits are over there.
-class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public Closable {
+class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
   static Napi::Value Make(Environment& environment, std::shared_ptr<core::BoundedQueue> queue);
 
-  explicit QueueAttachment(const Napi::CallbackInfo& info);
-  ~QueueAttachment() override;
+  explicit NativeQueue(const Napi::CallbackInfo& info);
+  ~NativeQueue() override;
 
   // The environment ends.
   void Close() override;
@@ -33,7 +33,7 @@ class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public C
  private:
   using Info = Napi::CallbackInfo;
 
-  template <Napi::Value (QueueAttachment::*method)(const Info&)>
+  template <Napi::Value (NativeQueue::*method)(const Info&)>
   Napi::Value Checked(const Info& info);
 
   Napi::Value BeginWait(const Info& info);
@@ -53,8 +53,6 @@ class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public C
   Napi::Value Publish(const Info& info);
   Napi::Value BindCapsule(const Info& info);
 
-  class Ringer;
-
   // Takes up to `max` into held_.
   core::Status Take(const Info& info, std::size_t max, std::size_t first_argument);
   Napi::Value OneToJs(Napi::Env env);
@@ -65,8 +63,8 @@ class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public C
 
   std::shared_ptr<Environment> environment_;
   std::shared_ptr<core::BoundedQueue> queue_;
-  std::shared_ptr<Ringer> producer_;  // null once detached
-  std::shared_ptr<Ringer> consumer_;
+  std::shared_ptr<core::QueueWaiter> producer_;  // null once detached
+  std::shared_ptr<core::QueueWaiter> consumer_;
   std::uint32_t token_ = 0;
   std::uint32_t waiting_enqueues_ = 0;  // that BeginEnqueue has let in
   // What was taken and JavaScript has not said that it received: if its thread is
@@ -77,4 +75,4 @@ class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public C
 
 }  // namespace allstop::binding
 
-#endif  // ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
+#endif  // ALLSTOP_BINDING_NATIVE_QUEUE_H_
