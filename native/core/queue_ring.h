@@ -1,5 +1,4 @@
-// The items of a queue in the order in which they came, in memory that grows with
-// them and is kept for those to come.
+// The items of a queue in order, in a ring buffer that grows and is reused.
 #ifndef ALLSTOP_CORE_QUEUE_RING_H_
 #define ALLSTOP_CORE_QUEUE_RING_H_
 
@@ -11,17 +10,17 @@
 
 namespace allstop::core {
 
-// Guarded by the mutex of the queue that owns it.
+// Guarded by BoundedQueue::mutex_ of the queue that owns it.
 class QueueRing {
  public:
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Room for `more` items. May throw std::bad_alloc, and has changed nothing then.
+  // Makes room for `more` items. If it throws std::bad_alloc, nothing has changed.
   void Reserve(std::size_t more) {
     if (size_ + more > capacity_) Resize(size_ + more);
   }
-  // There is room. At the back, and at the front.
+  // Push adds at the back, PushFront at the front. Reserve must have made room.
   void Push(QueueItem&& item) { items_[(head_ + size_++) & (capacity_ - 1)] = std::move(item); }
   void PushFront(QueueItem&& item) {
     head_ = (head_ - 1) & (capacity_ - 1);
@@ -31,7 +30,8 @@ class QueueRing {
   void Pop(QueueItem& item) {
     item = std::move(items_[head_]);
     head_ = (head_ + 1) & (capacity_ - 1);
-    // What a burst needed is given back: it was paid for by as many items.
+    // A large buffer is freed when the queue is empty. The cost is spread over the many items
+    // that made it grow.
     if (--size_ == 0 && capacity_ > kMaxIdleCapacity) *this = QueueRing();
   }
 
