@@ -14,7 +14,7 @@
 #include "../core/identity.h"
 #include "../core/looper_thread.h"
 
-// The layout is a promise: within a major version none of these may change.
+// The layout is part of the ABI: within a major version none of these may change.
 static_assert(sizeof(allstop_string) == 2 * sizeof(void*));
 static_assert(offsetof(allstop_error, name) == 8);
 static_assert(offsetof(allstop_error, id) == 8 + 5 * sizeof(allstop_string));
@@ -32,7 +32,7 @@ static_assert(sizeof(allstop_table) == 16 + 31 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 
-// Third parties load the word by themselves.
+// Other addons load the stop word with their compiler's own atomics.
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -83,13 +83,14 @@ std::shared_ptr<const core::EncodedError> ToRecord(
   return core::EncodedError::Encode(std::move(fields));
 }
 
-// One that keeps its id is the echo of the stop that it was.
+// The error's own id is its only echo id: an addon that reports an error again keeps the id, and
+// that report is then an echo of the stop.
 void SetError(core::StopRequest& request, const allstop_error& error) {
   request.error = ToRecord(error);
   request.echo_ids = {request.error->fields().id};
 }
 
-// The calling thread, found out when there is time for it.
+// Describes the calling thread. The core calls the function when waiting threads are awake.
 core::Describe Caller(const Coordinator& coordinator, core::Via via) {
   return
       [&coordinator, via](core::Requester& requester) { requester = coordinator.ThisThread(via); };
@@ -127,7 +128,8 @@ allstop_status ClearStop(allstop_state* state) {
   return Guarded([&] { return ToC(FromState(state).ClearStop()); });
 }
 
-// With its requester, which others must not have to wait for.
+// An allstop_record. Its requester is read when it is made, since reading it may wait, and
+// RecordInfo must not.
 struct HeldRecord {
   std::shared_ptr<const core::StopRecord> record;
   core::Requester requester;
@@ -207,7 +209,8 @@ allstop_status ThreadEnter(allstop_thread* thread) {
   });
 }
 
-// For an error that there is no memory to describe. Made before it is needed.
+// The error of a thread that fails when there is no memory to describe its own error. Table()
+// allocates it in advance.
 const std::shared_ptr<const core::EncodedError>& OutOfMemory() {
   static const auto* const record = new std::shared_ptr<const core::EncodedError>([] {
     core::ErrorFields fields;
@@ -219,7 +222,8 @@ const std::shared_ptr<const core::EncodedError>& OutOfMemory() {
   return *record;
 }
 
-// The error has no caller that could be told of a failure here.
+// Stops the coordinator with the error of a thread. The thread has no caller to return a failure
+// to, so when memory runs out it is OutOfMemory() that stops the coordinator.
 allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error& error) {
   core::StopRequest request;
   request.has_caller = false;
@@ -238,7 +242,8 @@ allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error
   return report([&] { request.error = OutOfMemory(); });
 }
 
-// For a caller that has forgotten to set it: better that than no error at all.
+// Replaces an error whose `size` the caller has forgotten to set, so that the stop still has an
+// error.
 constexpr char kUnknownSize[] = "A thread failed, with an allstop_error of an unknown size";
 constexpr allstop_error kErrorOfUnknownSize = {
     sizeof(allstop_error), 0, {}, {kUnknownSize, sizeof(kUnknownSize) - 1}, {}, {}, {}, {}, {}};
@@ -250,7 +255,7 @@ void ThreadDone(allstop_thread* thread, const allstop_error* error) {
     const bool is_known = error->size >= kSmallestStruct;
     ReportWithoutCaller(coordinator, is_known ? *error : kErrorOfUnknownSize);
   }
-  // Last, so that a join which waited for this thread finds its error.
+  // After the report, so that a join which waits for this thread finds its error.
   Guarded([&] {
     coordinator.EndThread(registered->id);
     return ALLSTOP_OK;
@@ -269,7 +274,7 @@ allstop_status Join(allstop_state* state, double grace_period_ms, std::uint32_t 
 
 struct RegisteredCallback {
   std::shared_ptr<Coordinator> coordinator;
-  std::shared_ptr<core::StopCallback> callback;  // null if it ran at once
+  std::shared_ptr<core::StopCallback> callback;  // null: it ran at once
 };
 
 allstop_status OnStop(allstop_state* state, allstop_stop_fn fn, void* context,
@@ -291,7 +296,7 @@ void CallbackRelease(allstop_callback* callback) {
   registered->coordinator->RemoveStopCallback(*registered->callback);
 }
 
-// What `options` leaves out is as in `defaults`.
+// `defaults`, with the fields that `given` sets replaced.
 Coordinator::Options ToOptions(const allstop_options* given, Coordinator::Options defaults) {
   if (given == nullptr) return defaults;
   const allstop_options options = Read(*given);
@@ -309,7 +314,7 @@ bool IsKnown(const allstop_options* options) {
   return options == nullptr || options->size >= kSmallestStruct;
 }
 
-// The caller's reference.
+// A reference that the caller owns and releases by `release`.
 allstop_state* Retained(Coordinator& coordinator) {
   coordinator.Retain();
   return ToState(&coordinator);
@@ -354,7 +359,7 @@ allstop_status FirstError(allstop_state* state, allstop_record** record) {
     auto held = std::make_unique<HeldRecord>();
     if (view.record && view.record->error == error) {
       *held = {view.record, view.record->requester()};
-    } else {  // as if it had stopped
+    } else {  // a reported error: described by a record as if it had stopped the coordinator
       auto reported = std::make_shared<core::StopRecord>();
       reported->id = error->fields().id;
       reported->kind = core::StopKind::kError;

@@ -1,4 +1,5 @@
-# The core and its table, from native/. No Node header is on the path of these.
+# The sources of the core and of its function table, relative to native/. They are compiled
+# without Node's headers.
 set(ALLSTOP_CORE_SOURCES
   core/bounded_queue.cc
   core/coordinator.cc

@@ -45,7 +45,7 @@ void EncodedError::Assign(ErrorFields& fields, std::uint8_t tag, std::string_vie
     case kCause:
       if (max_causes > 0) fields.cause = Decode(std::string(value), max_causes - 1);
       break;
-    default: break;  // JavaScript's own, or of a newer writer
+    default: break;  // kJavaScript, or a tag of a newer writer
   }
 }
 
@@ -86,7 +86,7 @@ std::shared_ptr<const EncodedError> EncodedError::Encode(ErrorFields fields) {
 }
 
 void EncodedError::Complete(ErrorFields& fields) {
-  // lib/errors/errors.ts has the same pairs; a test holds the two together.
+  // The same pairs as in lib/errors/errors.ts; a test compares the two.
   static constexpr std::pair<std::string_view, std::string_view> kOurs[] = {
       {"OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"},
       {"CancelledError", "ERR_ALLSTOP_CANCELLED"},

@@ -1,14 +1,14 @@
-// The exception record: an error as data, which any side can write and read.
+// An error as bytes, which C++ and JavaScript can write and read.
 //
-// C++ exceptions do not cross addons (each may link its own runtime) and
-// JavaScript's do not cross isolates, so what travels is this encoding:
+// C++ exceptions do not cross addons (each may link its own runtime) and JavaScript's do not
+// cross isolates, so errors travel in this encoding:
 //
 //   "ASE" version:u8 { tag:u8 length:u32le bytes[length] }*
 //
-// Unknown tags are skipped, so that a newer writer can be read. The header that
-// every side understands is the fields below. What only JavaScript can rebuild
-// (own fields, causes, aggregated errors) is one opaque field, kJavaScript,
-// which lib/record/error-record.ts writes and reads.
+// A reader skips unknown tags, so that it can read a newer writer's errors. Both languages
+// understand the header, which is ErrorFields. The parts that only JavaScript can rebuild (own
+// fields, causes, aggregated errors) are one opaque field, kJavaScript, which
+// lib/record/error-record.ts writes and reads.
 #ifndef ALLSTOP_CORE_ENCODED_ERROR_H_
 #define ALLSTOP_CORE_ENCODED_ERROR_H_
 
@@ -25,14 +25,14 @@ class EncodedError;
 
 // The header. Strings are UTF-8; empty means absent.
 struct ErrorFields {
-  std::string id;       // the error's identity, process-wide
+  std::string id;       // from NextIdentity(): equal ids are the same error
   std::string name;     // JavaScript's `name`
   std::string message;  // JavaScript's `message`, what() in C++
   std::string code;     // JavaScript's `code`, as text
   std::string stack;
-  std::string native_type;                    // demangled, for an error that was thrown in C++
+  std::string native_type;                    // the demangled type of an error thrown in C++
   std::vector<std::string> chain;             // constructor names, the most derived first
-  std::shared_ptr<const EncodedError> cause;  // a native error's; JavaScript has its own way
+  std::shared_ptr<const EncodedError> cause;  // of a native error; JavaScript's is in kJavaScript
 };
 
 // Immutable, so any thread may read it without a lock.
@@ -47,24 +47,24 @@ class EncodedError {
     kChain = 6,  // repeated
     kNativeType = 7,
     kJavaScript = 8,
-    kCause = 9,  // a whole record
+    kCause = 9,  // a whole encoded error
   };
   static constexpr std::uint8_t kVersion = 1;
-  static constexpr int kMaxCauses = 32;  // below one another; what is deeper is left out
+  static constexpr int kMaxCauses = 32;  // the depth of causes; deeper ones are left out
 
-  // Null if the bytes are not a record of a version that we know.
+  // Null if the bytes are not an encoded error of version kVersion.
   static std::shared_ptr<const EncodedError> Decode(std::string bytes) {
     return Decode(std::move(bytes), kMaxCauses);
   }
-  // Always succeeds. An empty id gets a fresh one.
+  // If `fields.id` is empty, the error gets a fresh id.
   static std::shared_ptr<const EncodedError> Encode(ErrorFields fields);
 
   const ErrorFields& fields() const { return fields_; }
   const std::string& bytes() const { return bytes_; }
 
-  // Of a native error, of which only name and type are known: what JavaScript's
-  // constructors would have given it. Names that are no class of JavaScript's or
-  // of ours become NativeError there.
+  // Completes the fields of a native error, whose name and type alone are known: adds the code
+  // and the chain that JavaScript's constructors would have given it. JavaScript rebuilds an
+  // error whose name is neither a built-in class nor one of the package as a NativeError.
   static void Complete(ErrorFields& fields);
 
   // Whether `type` is the error's name, its code, or one of its constructors.

@@ -9,8 +9,8 @@
 
 namespace allstop::core {
 
-// Owns its bytes. Can be moved; a moved-from item is empty. Starts at a cache line, so that few
-// lines go from one processor to another with each item.
+// Owns its bytes. Can be moved; a moved-from item is empty. An item is one cache line long and
+// aligned to it, since an item goes from one processor to another line by line.
 class alignas(64) QueueItem {
  public:
   // Frees bytes that a caller has allocated. Called once, on any thread; must not throw.
