@@ -214,7 +214,7 @@ allstop_status ThreadEnter(allstop_thread* thread) {
 const std::shared_ptr<const core::EncodedError>& OutOfMemory() {
   static const auto* const record = new std::shared_ptr<const core::EncodedError>([] {
     core::ErrorFields fields;
-    fields.message = "A thread failed, and there was no memory to record its error";
+    fields.message = "A thread failed, and there was no memory to describe its error";
     fields.native_type = "std::bad_alloc";
     core::EncodedError::Complete(fields);
     return core::EncodedError::Encode(std::move(fields));
@@ -244,7 +244,9 @@ allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error
 
 // Replaces an error whose `size` the caller has forgotten to set, so that the stop still has an
 // error.
-constexpr char kUnknownSize[] = "A thread failed, with an allstop_error of an unknown size";
+constexpr char kUnknownSize[] =
+    "A thread failed, and its allstop_error has no valid size: set its field `size` to "
+    "sizeof(allstop_error)";
 constexpr allstop_error kErrorOfUnknownSize = {
     sizeof(allstop_error), 0, {}, {kUnknownSize, sizeof(kUnknownSize) - 1}, {}, {}, {}, {}, {}};
 

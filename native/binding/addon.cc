@@ -1,5 +1,5 @@
-// The addon's exports: what is not about one coordinator. lib/native/binding.ts declares
-// and documents them, and is the only one to call them.
+// The addon's functions, except the methods of NativeAttachment and NativeQueue.
+// lib/native/binding.ts declares and documents them (interface NativeBinding).
 #include <napi.h>
 
 #include <memory>
@@ -46,14 +46,14 @@ Napi::Value AttachCoordinator(const Info& info) {
                      : info.Env().Null();
 }
 
-// createQueue(name, capacity, codec, attachment of a coordinator or null)
+// createQueue(name, capacity, codec, NativeAttachment of its coordinator or null)
 Napi::Value CreateQueue(const Info& info) {
   core::BoundedQueue::Options options;
   options.name = StringArgument(info, 0);
   options.capacity = IdArgument(info, 1);
   const std::uint64_t codec = IdArgument(info, 2);
   if (options.capacity == 0 || codec > 1) {
-    throw Napi::TypeError::New(info.Env(), "allstop: no such queue");
+    throw Napi::TypeError::New(info.Env(), InternalError("unknown capacity or codec of a queue"));
   }
   options.codec = static_cast<core::BoundedQueue::Codec>(codec);
   if (info[3].IsObject()) {
@@ -124,9 +124,9 @@ Napi::Value NoteUncaught(const Info& info) {
 
 Napi::Value TakeUncaught(const Info& info) {
   const auto thread_id = static_cast<std::uint32_t>(IdArgument(info, 0));
-  const auto record = SpawnedWorkers::Get().TakeUncaught(thread_id);
-  if (!record) return info.Env().Null();
-  return Napi::Buffer<char>::Copy(info.Env(), record->data(), record->size());
+  const auto error = SpawnedWorkers::Get().TakeUncaught(thread_id);
+  if (!error) return info.Env().Null();
+  return Napi::Buffer<char>::Copy(info.Env(), error->data(), error->size());
 }
 
 Napi::Value ExitWithParent(const Info& info) {
@@ -138,7 +138,7 @@ Napi::Value NextIdentity(const Info& info) {
   return Napi::String::New(info.Env(), core::NextIdentity());
 }
 
-// setup(options): the addon's functions, for one evaluation of our JavaScript.
+// setup(options): returns the addon's functions, bound to a new Environment.
 Napi::Value Setup(const Info& info) {
   const Napi::Env env = info.Env();
   const auto environment = Environment::Setup(env, ObjectArgument(info, 0));
@@ -169,7 +169,7 @@ Napi::Value Setup(const Info& info) {
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  // Native threads may run this code when the last environment has ended.
+  // Keeps the addon loaded: native threads may run its code after the last environment has ended.
   allstop_pin_module();
   exports.Set("setup", Napi::Function::New(env, Checked<Setup>, "setup"));
   return exports;

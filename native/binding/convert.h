@@ -1,5 +1,5 @@
-// Between JavaScript values and the core's. Everything throws a TypeError if an
-// argument is not of the type that lib/native/binding.ts declares.
+// Converts between JavaScript values and the core's. The functions that read an argument throw a
+// TypeError if it is not of the type that lib/native/binding.ts declares.
 #ifndef ALLSTOP_BINDING_CONVERT_H_
 #define ALLSTOP_BINDING_CONVERT_H_
 
@@ -15,6 +15,9 @@
 
 namespace allstop::binding {
 
+// The message of an error that a program can only see if the package has a bug.
+std::string InternalError(const std::string& what);
+
 std::string StringArgument(const Napi::CallbackInfo& info, std::size_t index);
 double NumberArgument(const Napi::CallbackInfo& info, std::size_t index);
 std::uint64_t IdArgument(const Napi::CallbackInfo& info, std::size_t index);
@@ -22,15 +25,15 @@ bool BooleanArgument(const Napi::CallbackInfo& info, std::size_t index);
 Napi::Object ObjectArgument(const Napi::CallbackInfo& info, std::size_t index);
 std::vector<std::string> StringsArgument(const Napi::CallbackInfo& info, std::size_t index);
 
-// A Uint8Array that holds an encoded error, or null.
+// The argument is a Uint8Array with an encoded error, or null.
 std::shared_ptr<const core::EncodedError> ErrorArgument(const Napi::CallbackInfo& info,
                                                         std::size_t index);
 std::string BytesArgument(const Napi::CallbackInfo& info, std::size_t index);
 
-// The encoding of an error, or null.
+// A Buffer with the encoded error, or null.
 Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::EncodedError>& error);
 
-// Overrides what `requester` says with those properties that the object has.
+// Sets the fields of `requester` for which the object `from` has a property.
 void ReadRequester(Napi::Object from, core::Requester& requester);
 
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);
@@ -45,7 +48,7 @@ Napi::Array ToJsArray(Napi::Env env, const Items& items) {
   return array;
 }
 
-// Calls `body`: what C++ throws becomes a JavaScript error, node-addon-api passes its own.
+// Calls `body`. A C++ exception becomes a JavaScript error; a Napi::Error is one already.
 template <typename Body>
 Napi::Value Guarded(Napi::Env env, Body body) {
   try {
@@ -58,7 +61,7 @@ Napi::Value Guarded(Napi::Env env, Body body) {
 }
 
 // Wraps `object` so that allstop_node.h recognises it in other addons. `kind` is an
-// ALLSTOP_CAPSULE_*, `state` the core's object; it is held until `object` is collected.
+// ALLSTOP_CAPSULE_*, `state` the core's object; `object` keeps it alive until it is collected.
 void BindCapsule(Napi::Object object, std::uint32_t kind, std::shared_ptr<void> state);
 
 }  // namespace allstop::binding

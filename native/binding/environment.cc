@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::uint32_t kWordsPerMirror = 16;  // 64 bytes: a cache line
 
-// The error of threads whose observer has ended before them.
+// The error of threads that were registered by an environment which ends before them. `observer`
+// is the name of its thread.
 std::shared_ptr<const core::EncodedError> UnobservedError(const std::string& observer) {
   core::ErrorFields fields;
   fields.name = "UnavailableError";
-  fields.message =
-      "Registered threads are no longer observed: the JavaScript thread that registered them (" +
-      observer + ") has ended";
+  fields.message = "The JavaScript thread '" + observer +
+                   "' has ended, so the threads that it registered are no longer observed";
   core::EncodedError::Complete(fields);
   return core::EncodedError::Encode(std::move(fields));
 }
@@ -38,7 +38,9 @@ std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object opti
   environment->attachment_class = Napi::Persistent(NativeAttachment::Class(env, *environment));
   environment->queue_class = Napi::Persistent(NativeQueue::Class(env, *environment));
   environment->doorbell_ = Doorbell::Create(env, options.Get("onRing"));
-  if (!environment->doorbell_) throw Napi::Error::New(env, "allstop: no thread-safe function");
+  if (!environment->doorbell_) {
+    throw Napi::Error::New(env, "allstop: the runtime could not create a thread-safe function");
+  }
   using All = std::vector<std::shared_ptr<Environment>>;
   if (env.GetInstanceData<All>() == nullptr) env.SetInstanceData(new All);
   env.GetInstanceData<All>()->push_back(environment);
@@ -83,7 +85,8 @@ MirrorWord Environment::AcquireMirror(Napi::Env env) {
     napi_typedarray_type type;
     if (napi_get_typedarray_info(env, words, &type, &length, &data, nullptr, nullptr) != napi_ok ||
         type != napi_int32_array || data == nullptr) {
-      throw Napi::Error::New(env, "allstop: this runtime does not share memory with native code");
+      throw Napi::Error::New(
+          env, "allstop: this runtime gives native code no access to a SharedArrayBuffer's memory");
     }
     const auto slab = static_cast<std::uint32_t>(slabs_.size());
     slabs_.push_back(

@@ -15,7 +15,8 @@
 namespace allstop::binding {
 template <Napi::Value (NativeAttachment::*method)(const Napi::CallbackInfo&)>
 Napi::Value NativeAttachment::Checked(const Info& info) {
-  // Whatever this call changes, its own JavaScript looks at right after it.
+  // The doorbell does not ring for changes that this call makes: its JavaScript takes the dirty
+  // tokens right after the call.
   const Doorbell::Quiet quiet(*environment_->doorbell());
   return Guarded(info.Env(), [&] { return (this->*method)(info); });
 }
@@ -79,21 +80,23 @@ NativeAttachment::NativeAttachment(const Info& info)
     : Napi::ObjectWrap<NativeAttachment>(info),
       environment_(Environment::Of(info)),
       coordinator_(std::exchange(environment_->to_attach, nullptr)) {
-  if (!coordinator_) throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor");
+  if (!coordinator_) {
+    throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor of NativeAttachment");
+  }
   mirror_word_ = environment_->AcquireMirror(info.Env());
   token_ = environment_->Add(*this);
   try {
     Introduce(info.This().As<Napi::Object>());
     observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
     coordinator_->AddObserver(observer_, mirror_word_.mirror);
-  } catch (...) {  // nobody will destroy us
+  } catch (...) {  // the destructor of this object will not run
     environment_->Remove(token_);
     environment_->ReleaseMirror(mirror_word_);
     throw;
   }
 }
 
-// Defines, as the program may have put setters on Object.prototype.
+// Uses DefineProperties, not Set, since a program may have put setters on Object.prototype.
 void NativeAttachment::Introduce(Napi::Object self) {
   const Napi::Env env = self.Env();
   const auto property = [](const char* name, Napi::Value value) {
@@ -122,7 +125,8 @@ void NativeAttachment::Close() {
 
 void NativeAttachment::Detach() {
   coordinator_->RemoveObserver(*observer_);
-  environment_->ReleaseMirror(mirror_word_);  // only now: see Environment
+  // After RemoveObserver: until then the core writes the mirror.
+  environment_->ReleaseMirror(mirror_word_);
   observer_ = nullptr;
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
@@ -136,7 +140,8 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
   request.requester.language = core::Language::kJavaScript;
   request.requester.thread_name = environment_->thread_name;
   request.requester.thread_id = environment_->thread_id();
-  request.locate = [&](core::Requester& located) {  // reading an object takes long, too
+  // Reading the properties of an object takes long, so it is left to `locate` as well.
+  request.locate = [&](core::Requester& located) {
     located = environment_->ThisThread(core::Via::kCall);
     ReadRequester(requester, located);
     const Napi::Value stack = requester.Get("stack");
@@ -233,7 +238,7 @@ Napi::Value NativeAttachment::RegisterThread(const Info& info) {
   core::NewThread thread;
   const std::uint64_t kind = IdArgument(info, 0);
   if (kind > static_cast<std::uint64_t>(core::ThreadKind::kCustom)) {
-    throw Napi::TypeError::New(info.Env(), "allstop: no such kind of thread");
+    throw Napi::TypeError::New(info.Env(), InternalError("unknown kind of thread"));
   }
   thread.kind = static_cast<core::ThreadKind>(kind);
   thread.name = StringArgument(info, 1);
@@ -341,8 +346,9 @@ Napi::Value NativeAttachment::Child(const Info& info) {
 }
 
 Napi::Value NativeAttachment::HasOtherOwners(const Info& info) {
-  // Ours, and for a parent its child's. More than those are others who could stop
-  // it; too many is the safe side.
+  // One reference is this object's, or, for a parent, its child's. Any further reference may
+  // belong to code that can stop the coordinator. A reference that cannot is counted, too: true
+  // is the safe answer.
   bool others = coordinator_.use_count() > 1;
   for (const auto* parent = &coordinator_->parent(); *parent && !others;
        parent = &(*parent)->parent()) {
@@ -388,7 +394,7 @@ Napi::Value NativeAttachment::StopAfter(const Info& info) {
   request.error = ErrorArgument(info, 1);
   request.requester.stack = StringArgument(info, 2);
   request.has_caller = false;
-  // The coordinator's, not ours: it stands when this object and its thread are gone.
+  // The timer belongs to the coordinator: it stays when this object and its thread are gone.
   const std::uint64_t timer =
       core::ScheduleStop(coordinator_, deadline, std::move(request), StringArgument(info, 3));
   return Napi::Number::New(info.Env(), static_cast<double>(timer));

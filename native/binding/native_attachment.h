@@ -14,11 +14,11 @@
 
 namespace allstop::binding {
 
-// The object behind lib/coordinator/attachment.ts, which documents the methods (as the
-// interface NativeAttachment in lib/native/binding.ts). JavaScript thread only.
+// The native half of the class Attachment in lib/coordinator/attachment.ts. The interface
+// NativeAttachment in lib/native/binding.ts documents the methods. JavaScript thread only.
 //
-// Life: until JavaScript collects it, or the environment closes, whichever comes
-// first; then Close takes its observer, its joins and its links out of the core.
+// Life: until JavaScript collects the object, or the environment closes, whichever comes first.
+// Then Detach takes its observer, its joins and its links out of the core.
 class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public Closable {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
@@ -27,7 +27,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   explicit NativeAttachment(const Napi::CallbackInfo& info);
   ~NativeAttachment() override;
 
-  // The environment ends.
+  // Called when the environment ends.
   void Close() override;
 
   const std::shared_ptr<core::Coordinator>& coordinator() const { return coordinator_; }
@@ -91,9 +91,9 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   MirrorWord mirror_word_;
   std::uint32_t token_ = 0;
   std::uint32_t next_join_ = 1;
-  std::map<std::uint32_t, std::shared_ptr<core::Join>> joins_;
-  std::set<std::uint64_t> links_;
-  std::set<std::uint64_t> signals_;
+  std::map<std::uint32_t, std::shared_ptr<core::Join>> joins_;  // in progress
+  std::set<std::uint64_t> links_;                               // from Coordinator::AddLink
+  std::set<std::uint64_t> signals_;                             // from binding::LinkSignals
 };
 
 }  // namespace allstop::binding

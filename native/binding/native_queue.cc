@@ -1,7 +1,8 @@
-// How values travel. The codec 'bytes': as they are. The codec 'structured': a byte
-// that says how, then JSON text (kText) or what v8.Serializer wrote (kSerialized);
-// lib/queue/queue-codec.ts chooses. Texts come out as one array, which JSON.parse takes at
-// once; that is what makes small values fast.
+// The format of items. With the codec 'bytes' an item is the bytes themselves. With the codec
+// 'structured' it is one byte, kText or kSerialized, and then JSON text or the output of
+// v8.Serializer; lib/queue/queue-codec.ts chooses between the two. Texts that are dequeued
+// together become the text of one array, which one call of JSON.parse reads: this makes small
+// values fast.
 #include "native_queue.h"
 
 #include <algorithm>
@@ -23,14 +24,14 @@ using core::Status;
 constexpr unsigned char kText = 'J';
 constexpr unsigned char kSerialized = 'V';
 
-// Short items come out several to an ArrayBuffer, each at a multiple of 8 as views of
-// any type need it. Not too many: one that is kept keeps all of them.
+// Items of up to kShort bytes share an ArrayBuffer of up to kSharedBytes, each at a multiple of
+// 8, as typed arrays of any type need it. The limit matters because a program that keeps one
+// item keeps the whole ArrayBuffer.
 constexpr std::size_t kShort = 1024;
 constexpr std::size_t kSharedBytes = 32 * 1024;
 
-// As many come out of one call, and for as many the room is kept for the next one.
-constexpr std::size_t kMostAtOnce = 65536;
-constexpr std::size_t kMostKept = 1024;
+constexpr std::size_t kMostAtOnce = 65536;  // items that one call dequeues
+constexpr std::size_t kMostKept = 1024;     // elements of held_ that are kept for the next call
 
 void Check(Napi::Env env, napi_status status) {
   if (status != napi_ok) throw Napi::Error::New(env);
@@ -43,7 +44,7 @@ BoundedQueue::Side SideArgument(const Napi::CallbackInfo& info, std::size_t inde
                                       : BoundedQueue::Side::kConsumers;
 }
 
-// A generation, or undefined: the call begins and ends now.
+// The argument is the generation at which the wait began; undefined: the call does not wait.
 BoundedQueue::Wait WaitArgument(const Napi::CallbackInfo& info, std::size_t index) {
   if (info[index].IsUndefined()) return {};
   return {IdArgument(info, index), false};
@@ -60,10 +61,10 @@ QueueItem TextItem(Napi::Env env, napi_value text) {
   stack[0] = static_cast<char>(kText);
   std::size_t size = 0;
   Check(env, napi_get_value_string_utf8(env, text, stack + 1, kMostOnStack - 1, &size));
-  // One that just fitted may have been cut (at a whole character).
+  // A text that nearly fills the buffer may have been truncated (at a whole character).
   if (size + 8 < kMostOnStack) return QueueItem(stack, 1 + size);
   Check(env, napi_get_value_string_utf8(env, text, nullptr, 0, &size));
-  QueueItem item(1 + size + 1);  // and a NUL, which is written in any case
+  QueueItem item(1 + size + 1);  // with the NUL that Node-API always writes
   item.data()[0] = kText;
   Check(env, napi_get_value_string_utf8(env, text, reinterpret_cast<char*>(item.data()) + 1,
                                         size + 1, &size));
@@ -73,7 +74,7 @@ QueueItem TextItem(Napi::Env env, napi_value text) {
 
 QueueItem BytesItem(const Napi::CallbackInfo& info, std::size_t index, bool is_serialized) {
   if (!info[index].IsTypedArray()) {
-    throw Napi::TypeError::New(info.Env(), "allstop: a Uint8Array is needed");
+    throw Napi::TypeError::New(info.Env(), InternalError("an item must be a Uint8Array"));
   }
   const auto bytes = info[index].As<Napi::Uint8Array>();
   const std::size_t size = bytes.ByteLength();
@@ -143,7 +144,7 @@ NativeQueue::NativeQueue(const Info& info)
       environment_(Environment::Of(info)),
       queue_(std::exchange(environment_->queue_to_attach, nullptr)) {
   const Napi::Env env = info.Env();
-  if (!queue_) throw Napi::TypeError::New(env, "allstop: illegal constructor");
+  if (!queue_) throw Napi::TypeError::New(env, "allstop: illegal constructor of NativeQueue");
   const auto property = [](const char* name, Napi::Value value) {
     return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
   };
@@ -152,7 +153,7 @@ NativeQueue::NativeQueue(const Info& info)
       options.coordinator ? std::to_string(options.coordinator->id()) : std::string();
   token_ = environment_->Add(*this);
   try {
-    // Defines, as the program may have put setters on Object.prototype.
+    // DefineProperties, not Set, since a program may have put setters on Object.prototype.
     info.This().As<Napi::Object>().DefineProperties({
         property("token", Napi::Number::New(env, token_)),
         property("id", Napi::String::New(env, std::to_string(queue_->id()))),
@@ -163,7 +164,7 @@ NativeQueue::NativeQueue(const Info& info)
     });
     consumer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
     producer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
-  } catch (...) {  // nobody will destroy us
+  } catch (...) {  // the destructor of this object will not run
     environment_->Remove(token_);
     throw;
   }
@@ -172,7 +173,8 @@ NativeQueue::NativeQueue(const Info& info)
 NativeQueue::~NativeQueue() {
   if (!producer_) return;
   environment_->Remove(token_);
-  // A handle may be on its way to somebody yet, who will want what is in there.
+  // Until the queue is closed and empty it stays published: a thread may still attach to it by a
+  // handle that is on its way, and dequeue its items.
   if (queue_->closed() && queue_->size() == 0) environment_->UnpublishQueue(queue_->id());
   Detach();
 }
@@ -229,7 +231,7 @@ Napi::Value NativeQueue::Enqueue(const Info& info) {
 // ---------------------------------------------------------------- dequeueing
 
 Status NativeQueue::Take(const Info& info, std::size_t max, std::size_t first_argument) {
-  GiveBack();  // of a call that was not answered for
+  GiveBack();  // the items of an earlier call that was not acknowledged by received()
   if (held_.size() < max) held_.resize(max);
   return queue_->ContinueDequeue(WaitArgument(info, first_argument), held_.data(), max,
                                  SliceArgument(info, first_argument + 1), held_count_);
@@ -243,7 +245,7 @@ Napi::Value NativeQueue::Dequeue(const Info& info) {
 
 // dequeueMany(max, generation, ms)
 Napi::Value NativeQueue::DequeueMany(const Info& info) {
-  // No more than there are: of those that come meanwhile there might be no end.
+  // Not more than the queue has now: with fast producers the call would take items until `max`.
   const std::size_t most = std::clamp(queue_->size(), std::size_t{1}, kMostAtOnce);
   const auto max = static_cast<std::size_t>(std::min<std::uint64_t>(IdArgument(info, 0), most));
   const Status status = Take(info, max, 1);
@@ -260,7 +262,7 @@ Napi::Value NativeQueue::OneToJs(Napi::Env env) {
   return ValueToJs(env, item);
 }
 
-// [sizes, buffer, count, buffer, count ...]
+// Returns [sizes, buffer, count, buffer, count ...]: each buffer holds `count` items.
 Napi::Value NativeQueue::BytesToJs(Napi::Env env) {
   Napi::Array runs = Napi::Array::New(env);
   const auto array = Napi::Float64Array::New(env, held_count_);
@@ -289,8 +291,9 @@ Napi::Value NativeQueue::BytesToJs(Napi::Env env) {
   return runs;
 }
 
-// The text of an array; if some are serialized or long, [text, index, value, index, value
-// ...], and null in their places. (Long ones together may be longer than a string can be.)
+// Returns the JSON text of an array of the items. If some items are serialized or longer than
+// kSharedBytes, returns [text, index, value, index, value ...], and the text has null in their
+// places. (Long items in one text could exceed the maximum length of a string.)
 Napi::Value NativeQueue::ValuesToJs(Napi::Env env) {
   std::string& text = environment_->text;
   text = "[";
@@ -365,7 +368,9 @@ Napi::Value NativeQueue::Closed(const Info& info) {
 
 Napi::Value NativeQueue::Coordinator(const Info& info) {
   const auto& coordinator = queue_->options().coordinator;
-  if (!coordinator) throw Napi::Error::New(info.Env(), "allstop: no coordinator");
+  if (!coordinator) {
+    throw Napi::Error::New(info.Env(), InternalError("the queue has no coordinator"));
+  }
   return NativeAttachment::Make(*environment_, coordinator);
 }
 

@@ -14,11 +14,11 @@
 
 namespace allstop::binding {
 
-// The object behind lib/queue/bounded-queue.ts, which documents the methods (as the
-// interface NativeQueue in lib/native/binding.ts). JavaScript thread only.
+// The native half of the class BoundedQueue in lib/queue/bounded-queue.ts. The interface
+// NativeQueue in lib/native/binding.ts documents the methods. JavaScript thread only.
 //
-// Life: until JavaScript collects it, or the environment closes, whichever comes
-// first. Then what it holds goes back to the queue, and its waits are over there.
+// Life: until JavaScript collects the object, or the environment closes, whichever comes first.
+// Then Detach returns the items in held_ to the queue, and ends the object's waits.
 class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
@@ -27,7 +27,7 @@ class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable 
   explicit NativeQueue(const Napi::CallbackInfo& info);
   ~NativeQueue() override;
 
-  // The environment ends.
+  // Called when the environment ends.
   void Close() override;
 
  private:
@@ -53,7 +53,7 @@ class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable 
   Napi::Value Publish(const Info& info);
   Napi::Value BindCapsule(const Info& info);
 
-  // Takes up to `max` into held_.
+  // Dequeues up to `max` items into held_. `first_argument` is the index of the generation.
   core::Status Take(const Info& info, std::size_t max, std::size_t first_argument);
   Napi::Value OneToJs(Napi::Env env);
   Napi::Value BytesToJs(Napi::Env env);
@@ -64,13 +64,13 @@ class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable 
   std::shared_ptr<Environment> environment_;
   std::shared_ptr<core::BoundedQueue> queue_;
   std::shared_ptr<core::QueueWaiter> producer_;  // null once detached
-  std::shared_ptr<core::QueueWaiter> consumer_;
+  std::shared_ptr<core::QueueWaiter> consumer_;  // null once detached
   std::uint32_t token_ = 0;
-  std::uint32_t waiting_enqueues_ = 0;  // that BeginEnqueue has let in
-  // What was taken and JavaScript has not said that it received: if its thread is
-  // terminated now, others shall have it.
-  std::vector<core::QueueItem> held_;  // the first held_count_; kept for the next call
-  std::size_t held_count_ = 0;
+  std::uint32_t waiting_enqueues_ = 0;  // BeginEnqueue without EndEnqueue yet
+  // The items that were dequeued and that JavaScript has not acknowledged by received(). If the
+  // thread is terminated before that, they are returned for other consumers.
+  std::vector<core::QueueItem> held_;  // keeps its size for the next call
+  std::size_t held_count_ = 0;         // the items are the first held_count_ elements
 };
 
 }  // namespace allstop::binding

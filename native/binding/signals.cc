@@ -32,13 +32,14 @@ void UnlinkSignals(std::uint64_t) {}
 namespace allstop::binding {
 namespace {
 
-// What the signal handler touches: lock-free, allocated statically or never freed.
+// The state that the signal handler touches. It is lock-free, and static or never freed, since a
+// signal handler must not take locks and may run at any time.
 
-// One link, as the handler sees it. Used again when the link is gone.
+// One link, as the handler sees it. Reused for another link after UnlinkSignals.
 struct HandlerEntry {
-  std::atomic<std::uint64_t> signals{0};  // bit N-1: signal N is linked
-  std::atomic<bool> delivered{false};     // a first signal has come
-  HandlerEntry* next = nullptr;           // written before the entry is published
+  std::atomic<std::uint64_t> signals{0};  // bit N-1: signal N is linked; 0: unused
+  std::atomic<bool> delivered{false};     // the link has had its first signal
+  HandlerEntry* next = nullptr;           // constant once the entry is in handler_entries
 };
 
 std::atomic<HandlerEntry*> handler_entries{nullptr};  // grows at the front and never shrinks
@@ -47,7 +48,7 @@ struct sigaction previous[NSIG];  // written before the handler is installed
 
 std::uint64_t BitOf(int signal) { return std::uint64_t{1} << (signal - 1); }
 
-// Whether any link of this signal has not had its first one yet; marks them all.
+// Returns whether this signal is the first for any link of it, and marks all its links.
 bool TakeFirst(int signal) {
   bool linked = false;
   bool first = false;
@@ -56,7 +57,7 @@ bool TakeFirst(int signal) {
     linked = true;
     if (!entry->delivered.exchange(true)) first = true;
   }
-  return first || !linked;  // not linked any more: leave it to whoever was before us
+  return first || !linked;  // if no link is left, only the previous handler acts
 }
 
 void Handle(int signal, siginfo_t* info, void* context) {
@@ -70,7 +71,7 @@ void Handle(int signal, siginfo_t* info, void* context) {
     return;
   }
   const auto byte = static_cast<unsigned char>(signal);
-  // Every link writes once until it is cleared, so the pipe cannot be full.
+  // Each link causes at most one byte until its stop is cleared, so the pipe is never full.
   [[maybe_unused]] const ssize_t written = write(pipe_in.load(), &byte, 1);
   const struct sigaction& next = previous[signal];
   if ((next.sa_flags & SA_SIGINFO) != 0) {
@@ -81,7 +82,7 @@ void Handle(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// After the stop was cleared, the next signal is a first one again.
+// Makes the next signal a first one again when the stop is cleared.
 class Rearm final : public core::Observer {
  public:
   explicit Rearm(HandlerEntry& entry) : entry_(entry) {}
@@ -93,7 +94,7 @@ class Rearm final : public core::Observer {
 
 class SignalHub {
  public:
-  // Allocated once and never destroyed, as its thread never ends.
+  // Never destroyed, since its thread never ends.
   static SignalHub& Get() {
     static SignalHub* const hub = new SignalHub;
     return *hub;
@@ -121,7 +122,7 @@ class SignalHub {
   }
 
   void Remove(std::uint64_t id) {
-    Link removed;  // its coordinator may die with it: after the lock
+    Link removed;  // destroyed after the lock is released: its coordinator may die with it
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = links_.find(id);
@@ -135,7 +136,8 @@ class SignalHub {
     }
     removed.coordinator->RemoveObserver(*removed.rearm);
     const std::lock_guard<std::mutex> lock(mutex_);
-    unused_entries_.push_back(removed.entry);  // now that nothing rearms it any more
+    // After RemoveObserver: until then OnClear may still change the entry.
+    unused_entries_.push_back(removed.entry);
   }
 
  private:
@@ -173,8 +175,8 @@ class SignalHub {
     return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == Handle;
   }
 
-  // Also if we were installed before: the runtime takes the signal back when
-  // JavaScript has removed all its listeners.
+  // Called for each new link, since Node removes this handler when JavaScript has removed its
+  // last listener of the signal.
   void Install(int signal) {
     struct sigaction current = {};
     sigaction(signal, nullptr, &current);
@@ -200,7 +202,7 @@ class SignalHub {
       if (got == 1) {
         Deliver(signal);
       } else if (errno != EINTR) {
-        return;  // somebody closed our pipe: better deaf than spinning
+        return;  // the program has closed the pipe: end, rather than loop on the error
       }
     }
   }
@@ -225,10 +227,13 @@ class SignalHub {
     for (auto& [coordinator, request] : stops) coordinator->RequestStop(request);
   }
 
-  std::mutex mutex_;  // guards what follows; never taken by the handler
+  // Taken with no lock of the core held; Add takes the coordinator's mutex_ under it. The signal
+  // handler does not take it.
+  std::mutex mutex_;
+  // Guarded by mutex_.
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Link> links_;
-  std::map<int, int> users_;  // links by signal
+  std::map<int, int> users_;  // the number of links of each signal
   std::vector<HandlerEntry*> unused_entries_;
 };
 
