@@ -1,7 +1,7 @@
 {
-  # For prebuildify: the addon as it is published. CMakeLists.txt builds the same
-  # sources for development; a test keeps the two lists equal. Not published
-  # itself: npm would run node-gyp on every install.
+  # For prebuildify, which builds the published binaries. CMakeLists.txt builds the same
+  # sources for development; a test compares the two lists. This file is not published, since
+  # npm would run node-gyp on every install.
   "targets": [
     {
       "target_name": "allstop",

@@ -74,7 +74,7 @@ TEST(EncodedErrorTest, AnErrorOfWhichNothingIsKnownIsStillOne) {
   ASSERT_NE(EncodedError::Decode(first->bytes()), nullptr);
 }
 
-// The bytes are shared with lib/record/error-record.ts and with other versions.
+// lib/record/error-record.ts and other versions of the package read and write the same bytes.
 TEST(EncodedErrorTest, TheEncodingIsFixed) {
   ErrorFields fields;
   fields.id = "w.1";
@@ -120,10 +120,10 @@ TEST(EncodedErrorTest, ALengthThatLiesIsRefused) {
   }
 }
 
-TEST(EncodedErrorTest, ATruncatedRecordIsReadUpToAFieldsEndOrRefused) {
+TEST(EncodedErrorTest, ATruncatedErrorIsReadUpToAFieldsEndOrRefused) {
   const std::string bytes = EncodedError::Encode(Full())->bytes();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    // A copy of exactly that size, so that a read past it is caught.
+    // A copy of exactly that size, so that AddressSanitizer catches a read past its end.
     const auto read = EncodedError::Decode(std::string(bytes.data(), size));
     if (read) {
       EXPECT_EQ(read->fields().id, "world.7");
@@ -136,12 +136,12 @@ TEST(EncodedErrorTest, AnyBytesAreReadOrRefusedButNeverCrash) {
   const std::string good = EncodedError::Encode(Full())->bytes();
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes = good;
-    if (round % 2 == 0) {  // some bytes are wrong
+    if (round % 2 == 0) {  // a few bytes are wrong
       for (int changes = static_cast<int>(random() % 8); changes >= 0; --changes) {
         bytes[random() % bytes.size()] = static_cast<char>(random());
       }
       bytes.resize(random() % (bytes.size() + 1));
-    } else {  // all are
+    } else {  // all bytes are random, in half of the cases after a valid header
       bytes = round % 4 == 1 ? kHeader : "";
       for (std::size_t size = random() % 100; size > 0; --size) {
         bytes.push_back(static_cast<char>(random() % 16 == 0 ? random() : random() % 12));
@@ -155,7 +155,7 @@ TEST(EncodedErrorTest, AnyBytesAreReadOrRefusedButNeverCrash) {
   }
 }
 
-// What JavaScript's constructors would have given it.
+// Complete adds the code and the chain that JavaScript's constructors would have given the error.
 TEST(EncodedErrorTest, ANativeErrorIsCompletedByItsName) {
   using Chain = std::vector<std::string>;
   const auto complete = [](std::string name, std::string code = {}, std::string type = {}) {
