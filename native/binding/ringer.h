@@ -1,4 +1,4 @@
-// What the core holds of a JavaScript thread's object: a way to ring its doorbell.
+// The observer by which the core rings the doorbell of a JavaScript thread.
 #ifndef ALLSTOP_BINDING_RINGER_H_
 #define ALLSTOP_BINDING_RINGER_H_
 

@@ -97,7 +97,7 @@ bool BoundedQueue::closed() const {
   return closed_;
 }
 
-// ---------------------------------------------------------------- what may be done
+// ---------------------------------------------------------------- checks
 
 bool BoundedQueue::IsStopped(const Wait& wait) const {
   if (!options_.coordinator) return false;

@@ -83,7 +83,7 @@ std::shared_ptr<Coordinator> Coordinator::CreateChild(Options options) {
   std::shared_ptr<Coordinator> child(
       new Coordinator(std::move(options), shared_from_this(), depth_ + 1));
   {
-    Effects effects(*child);  // stays empty: nothing observes a new coordinator
+    Effects effects(*child);  // has nothing to do: a new coordinator has no observers
     const std::lock_guard<std::mutex> lock(mutex_);
     children_.insert(child.get());
     if (record_) {  // invariant 3

@@ -81,9 +81,9 @@ struct JoinResult {
   std::vector<ThreadInfo> stragglers;
 };
 
-// Every method may be called on any thread that holds a reference, and none of
-// them blocks unless it says so. Callbacks and observers run before the method
-// that caused them returns, on its thread, with no lock held.
+// Every method may be called on any thread that holds a reference; a method blocks only if its
+// comment says so. Callbacks and observers run before the method that caused them returns, on
+// its thread, with no lock held.
 class Coordinator : public ForeignReferences<Coordinator> {
  public:
   struct Options {
@@ -141,7 +141,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // The calling native thread is the registered thread `id`, and counts as alive from now on.
   void EnterThread(std::uint64_t id);
   // The registered thread `id`, which is not a native one, counts as alive from now on. If it
-  // is a JavaScript worker, `worker_thread_id` is its threadId. A second call does nothing.
+  // is a JavaScript worker, `worker_thread_id` is its threadId. May be called again.
   // False: the thread has ended, or a join has forgotten it.
   bool StartThread(std::uint64_t id, std::optional<std::uint64_t> worker_thread_id);
   // Registers again a thread that a join has forgotten. False if the thread has ended, or its
