@@ -1,7 +1,7 @@
 {
-  # For prebuildify: the addon as it is published. CMakeLists.txt builds the same
-  # sources for development; a test keeps the two lists equal. Not published
-  # itself: npm would run node-gyp on every install.
+  # For prebuildify, which builds the published binaries. CMakeLists.txt builds the same
+  # sources for development; a test compares the two lists. This file is not published, since
+  # npm would run node-gyp on every install.
   "targets": [
     {
       "target_name": "allstop",
@@ -9,19 +9,19 @@
         "native/abi/queue.cc",
         "native/abi/table.cc",
         "native/binding/addon.cc",
-        "native/binding/attachment.cc",
         "native/binding/convert.cc",
         "native/binding/doorbell.cc",
         "native/binding/environment.cc",
+        "native/binding/native_attachment.cc",
+        "native/binding/native_queue.cc",
         "native/binding/parent_watch.cc",
-        "native/binding/queue_attachment.cc",
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",
         "native/core/bounded_queue.cc",
         "native/core/coordinator.cc",
         "native/core/coordinator_threads.cc",
         "native/core/deadline.cc",
-        "native/core/error_record.cc",
+        "native/core/encoded_error.cc",
         "native/core/identity.cc",
         "native/core/looper_thread.cc",
         "native/core/requester.cc",

@@ -1,7 +1,7 @@
 /**
  * The exception record, JavaScript's side: a thrown value as bytes, and back.
  *
- * The bytes are the encoding of native/core/error_record.h. Its header is what
+ * The bytes are the encoding of native/core/encoded_error.h. Its header is what
  * native code reads; the field JAVASCRIPT holds the rest (error-graph.ts).
  */
 
@@ -77,7 +77,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     chain: [],
   };
   let graph: Uint8Array | undefined;
-  // As strict as the core (error_record.cc).
+  // As strict as the core (encoded_error.cc).
   if (!buffer.subarray(0, MAGIC.length).equals(MAGIC)) throw new TypeError('No encoded error');
   for (let at = MAGIC.length; at < buffer.length; ) {
     const tag = buffer.readUInt8(at);

@@ -1,4 +1,4 @@
-// The queue of the table, over the core.
+// The queue functions of the table in include/allstop/allstop_queue.h, over the core.
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -29,7 +29,7 @@ BoundedQueue& FromState(allstop_queue_state* queue) {
   return *reinterpret_cast<BoundedQueue*>(queue);
 }
 
-// As many at a time cross the border, between two structs of the same parts.
+// The most items that are converted between allstop_item and QueueItem at a time.
 constexpr std::size_t kBatch = 32;
 
 bool IsKnown(const allstop_item& item) {
@@ -56,7 +56,7 @@ void ToC(QueueItem& item, allstop_item* given) {
   item.Disown();
 }
 
-// A timeout of 0 does not ask the clock.
+// Does not read the clock for a timeout of 0.
 Deadline After(double timeout_ms) {
   return timeout_ms == 0 ? Deadline::Passed() : Deadline::After(timeout_ms);
 }
@@ -70,7 +70,7 @@ allstop_status EnqueueBatch(BoundedQueue& queue, allstop_item* items, std::size_
                             const Deadline& deadline, std::size_t& enqueued) {
   QueueItem batch[capacity];
   for (std::size_t i = 0; i < size; ++i) batch[i] = FromC(items[i]);
-  // Whatever happens, what did not go in is the caller's again.
+  // Gives the items that were not enqueued back to the caller, also if Enqueue throws.
   struct GiveBack {
     QueueItem* batch;
     allstop_item* items;
@@ -161,7 +161,7 @@ allstop_status QueueDequeue(allstop_queue_state* state, allstop_item* items, std
       *dequeued += came_out;
       if (*dequeued == 0) return status;
       if (came_out < size) break;
-      deadline = Deadline::Passed();  // for the rest nobody waits
+      deadline = Deadline::Passed();  // take the rest without waiting
     }
     return ALLSTOP_OK;
   });

@@ -14,7 +14,7 @@
 #include "../core/identity.h"
 #include "../core/looper_thread.h"
 
-// The layout is a promise: within a major version none of these may change.
+// The layout is part of the ABI: within a major version none of these may change.
 static_assert(sizeof(allstop_string) == 2 * sizeof(void*));
 static_assert(offsetof(allstop_error, name) == 8);
 static_assert(offsetof(allstop_error, id) == 8 + 5 * sizeof(allstop_string));
@@ -30,9 +30,9 @@ static_assert(offsetof(allstop_table, looper_create) == 16 + 20 * sizeof(void*))
 static_assert(offsetof(allstop_table, queue_create) == 16 + 23 * sizeof(void*));
 static_assert(sizeof(allstop_table) == 16 + 31 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
-static_assert(ALLSTOP_MAX_CAUSES == allstop::core::ErrorRecord::kMaxCauses);
+static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 
-// Third parties load the word by themselves.
+// Other addons load the stop word with their compiler's own atomics.
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 
@@ -66,8 +66,8 @@ allstop_string View(const std::string& text) {
   return text.empty() ? allstop_string{nullptr, 0} : allstop_string{text.data(), text.size()};
 }
 
-std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given,
-                                                  int max_causes = core::ErrorRecord::kMaxCauses) {
+std::shared_ptr<const core::EncodedError> ToRecord(
+    const allstop_error& given, int max_causes = core::EncodedError::kMaxCauses) {
   const allstop_error error = Read(given);
   core::ErrorFields fields;
   fields.id = ToString(error.id);
@@ -79,17 +79,18 @@ std::shared_ptr<const core::ErrorRecord> ToRecord(const allstop_error& given,
   if (error.cause != nullptr && error.cause->size >= kSmallestStruct && max_causes > 0) {
     fields.cause = ToRecord(*error.cause, max_causes - 1);
   }
-  core::ErrorRecord::Complete(fields);
-  return core::ErrorRecord::Encode(std::move(fields));
+  core::EncodedError::Complete(fields);
+  return core::EncodedError::Encode(std::move(fields));
 }
 
-// One that keeps its id is the echo of the stop that it was.
+// The error's own id is its only echo id: an addon that reports an error again keeps the id, and
+// that report is then an echo of the stop.
 void SetError(core::StopRequest& request, const allstop_error& error) {
   request.error = ToRecord(error);
   request.echo_ids = {request.error->fields().id};
 }
 
-// The calling thread, found out when there is time for it.
+// Describes the calling thread. The core calls the function when waiting threads are awake.
 core::Describe Caller(const Coordinator& coordinator, core::Via via) {
   return
       [&coordinator, via](core::Requester& requester) { requester = coordinator.ThisThread(via); };
@@ -127,7 +128,8 @@ allstop_status ClearStop(allstop_state* state) {
   return Guarded([&] { return ToC(FromState(state).ClearStop()); });
 }
 
-// With its requester, which others must not have to wait for.
+// An allstop_record. Its requester is read when it is made, since reading it may wait, and
+// RecordInfo must not.
 struct HeldRecord {
   std::shared_ptr<const core::StopRecord> record;
   core::Requester requester;
@@ -207,19 +209,21 @@ allstop_status ThreadEnter(allstop_thread* thread) {
   });
 }
 
-// For an error that there is no memory to describe. Made before it is needed.
-const std::shared_ptr<const core::ErrorRecord>& OutOfMemory() {
-  static const auto* const record = new std::shared_ptr<const core::ErrorRecord>([] {
+// The error of a thread that fails when there is no memory to describe its own error. Table()
+// allocates it in advance.
+const std::shared_ptr<const core::EncodedError>& OutOfMemory() {
+  static const auto* const record = new std::shared_ptr<const core::EncodedError>([] {
     core::ErrorFields fields;
-    fields.message = "A thread failed, and there was no memory to record its error";
+    fields.message = "A thread failed, and there was no memory to describe its error";
     fields.native_type = "std::bad_alloc";
-    core::ErrorRecord::Complete(fields);
-    return core::ErrorRecord::Encode(std::move(fields));
+    core::EncodedError::Complete(fields);
+    return core::EncodedError::Encode(std::move(fields));
   }());
   return *record;
 }
 
-// The error has no caller that could be told of a failure here.
+// Stops the coordinator with the error of a thread. The thread has no caller to return a failure
+// to, so when memory runs out it is OutOfMemory() that stops the coordinator.
 allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error& error) {
   core::StopRequest request;
   request.has_caller = false;
@@ -238,8 +242,11 @@ allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error
   return report([&] { request.error = OutOfMemory(); });
 }
 
-// For a caller that has forgotten to set it: better that than no error at all.
-constexpr char kUnknownSize[] = "A thread failed, with an allstop_error of an unknown size";
+// Replaces an error whose `size` the caller has forgotten to set, so that the stop still has an
+// error.
+constexpr char kUnknownSize[] =
+    "A thread failed, and its allstop_error has no valid size: set its field `size` to "
+    "sizeof(allstop_error)";
 constexpr allstop_error kErrorOfUnknownSize = {
     sizeof(allstop_error), 0, {}, {kUnknownSize, sizeof(kUnknownSize) - 1}, {}, {}, {}, {}, {}};
 
@@ -250,7 +257,7 @@ void ThreadDone(allstop_thread* thread, const allstop_error* error) {
     const bool is_known = error->size >= kSmallestStruct;
     ReportWithoutCaller(coordinator, is_known ? *error : kErrorOfUnknownSize);
   }
-  // Last, so that a join which waited for this thread finds its error.
+  // After the report, so that a join which waits for this thread finds its error.
   Guarded([&] {
     coordinator.EndThread(registered->id);
     return ALLSTOP_OK;
@@ -269,7 +276,7 @@ allstop_status Join(allstop_state* state, double grace_period_ms, std::uint32_t 
 
 struct RegisteredCallback {
   std::shared_ptr<Coordinator> coordinator;
-  std::shared_ptr<core::StopCallback> callback;  // null if it ran at once
+  std::shared_ptr<core::StopCallback> callback;  // null: it ran at once
 };
 
 allstop_status OnStop(allstop_state* state, allstop_stop_fn fn, void* context,
@@ -291,7 +298,7 @@ void CallbackRelease(allstop_callback* callback) {
   registered->coordinator->RemoveStopCallback(*registered->callback);
 }
 
-// What `options` leaves out is as in `defaults`.
+// `defaults`, with the fields that `given` sets replaced.
 Coordinator::Options ToOptions(const allstop_options* given, Coordinator::Options defaults) {
   if (given == nullptr) return defaults;
   const allstop_options options = Read(*given);
@@ -309,7 +316,7 @@ bool IsKnown(const allstop_options* options) {
   return options == nullptr || options->size >= kSmallestStruct;
 }
 
-// The caller's reference.
+// A reference that the caller owns and releases by `release`.
 allstop_state* Retained(Coordinator& coordinator) {
   coordinator.Retain();
   return ToState(&coordinator);
@@ -354,7 +361,7 @@ allstop_status FirstError(allstop_state* state, allstop_record** record) {
     auto held = std::make_unique<HeldRecord>();
     if (view.record && view.record->error == error) {
       *held = {view.record, view.record->requester()};
-    } else {  // as if it had stopped
+    } else {  // a reported error: described by a record as if it had stopped the coordinator
       auto reported = std::make_shared<core::StopRecord>();
       reported->id = error->fields().id;
       reported->kind = core::StopKind::kError;

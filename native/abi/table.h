@@ -15,7 +15,7 @@ namespace allstop::abi {
 
 const allstop_table& Table();
 
-// The opaque types are the core's.
+// The opaque types of allstop.h are classes of the core.
 inline allstop_state* ToState(core::Coordinator* coordinator) {
   return reinterpret_cast<allstop_state*>(coordinator);
 }
@@ -27,8 +27,8 @@ inline std::string ToString(allstop_string string) {
   return string.data == nullptr ? std::string() : std::string(string.data, string.size);
 }
 
-// No exception crosses the border. All that the core can throw here is for want
-// of memory (or of threads, which is the same to the caller).
+// Keeps exceptions from crossing the C interface. The core throws here only if memory or
+// threads run out, so every exception is ALLSTOP_RESOURCE_EXHAUSTED.
 template <typename Body>
 allstop_status Guarded(Body body) noexcept {
   try {
@@ -38,8 +38,8 @@ allstop_status Guarded(Body body) noexcept {
   }
 }
 
-// A struct of an older header may be shorter, one of a newer header longer; what
-// we cannot understand at all is refused. 8: up to the first field that matters.
+// The smallest `size` of a struct that is accepted: up to its first field of use. A struct of an
+// older header may be shorter than ours, one of a newer header longer.
 constexpr std::uint32_t kSmallestStruct = 8;
 
 template <typename Struct>
@@ -53,7 +53,7 @@ inline allstop_queue_state* ToState(core::BoundedQueue* queue) {
   return reinterpret_cast<allstop_queue_state*>(queue);
 }
 
-// What the table holds of queues (queue.cc).
+// The table's functions of queues (queue.cc).
 allstop_status QueueCreate(const allstop_queue_options* options, allstop_queue_state** queue);
 void QueueRetain(allstop_queue_state* queue);
 void QueueRelease(allstop_queue_state* queue);

@@ -1,5 +1,5 @@
-// The addon's exports: what is not about one coordinator. lib/native/native.ts declares
-// and documents them, and is the only one to call them.
+// The addon's functions, except the methods of NativeAttachment and NativeQueue.
+// lib/native/binding.ts declares and documents them (interface NativeBinding).
 #include <napi.h>
 
 #include <memory>
@@ -9,11 +9,11 @@
 #include "../core/identity.h"
 #include "../core/registry.h"
 #include "../include/allstop/allstop_node.h"
-#include "attachment.h"
 #include "convert.h"
 #include "environment.h"
+#include "native_attachment.h"
+#include "native_queue.h"
 #include "parent_watch.h"
-#include "queue_attachment.h"
 #include "spawned_workers.h"
 
 namespace allstop::binding {
@@ -31,7 +31,8 @@ Napi::Value CreateCoordinator(const Info& info) {
   options.name = StringArgument(info, 0);
   options.clean_stop_types = StringsArgument(info, 1);
   options.stop_grace_period_ms = NumberArgument(info, 2);
-  return Attachment::Make(*Environment::Of(info), core::Coordinator::Create(std::move(options)));
+  return NativeAttachment::Make(*Environment::Of(info),
+                                core::Coordinator::Create(std::move(options)));
 }
 
 Napi::Value HasCoordinator(const Info& info) {
@@ -41,29 +42,29 @@ Napi::Value HasCoordinator(const Info& info) {
 
 Napi::Value AttachCoordinator(const Info& info) {
   const auto coordinator = core::Registry<core::Coordinator>::Get().Find(IdArgument(info, 0));
-  return coordinator ? Attachment::Make(*Environment::Of(info), coordinator) : info.Env().Null();
+  return coordinator ? NativeAttachment::Make(*Environment::Of(info), coordinator)
+                     : info.Env().Null();
 }
 
-// createQueue(name, capacity, codec, attachment of a coordinator or null)
+// createQueue(name, capacity, codec, NativeAttachment of its coordinator or null)
 Napi::Value CreateQueue(const Info& info) {
   core::BoundedQueue::Options options;
   options.name = StringArgument(info, 0);
   options.capacity = IdArgument(info, 1);
   const std::uint64_t codec = IdArgument(info, 2);
   if (options.capacity == 0 || codec > 1) {
-    throw Napi::TypeError::New(info.Env(), "allstop: no such queue");
+    throw Napi::TypeError::New(info.Env(), InternalError("unknown capacity or codec of a queue"));
   }
   options.codec = static_cast<core::BoundedQueue::Codec>(codec);
   if (info[3].IsObject()) {
-    options.coordinator = Attachment::Unwrap(ObjectArgument(info, 3))->coordinator();
+    options.coordinator = NativeAttachment::Unwrap(ObjectArgument(info, 3))->coordinator();
   }
-  return QueueAttachment::Make(*Environment::Of(info),
-                               core::BoundedQueue::Create(std::move(options)));
+  return NativeQueue::Make(*Environment::Of(info), core::BoundedQueue::Create(std::move(options)));
 }
 
 Napi::Value AttachQueue(const Info& info) {
   const auto queue = core::Registry<core::BoundedQueue>::Get().Find(IdArgument(info, 0));
-  return queue ? QueueAttachment::Make(*Environment::Of(info), queue) : info.Env().Null();
+  return queue ? NativeQueue::Make(*Environment::Of(info), queue) : info.Env().Null();
 }
 
 Napi::Value TakeDirty(const Info& info) {
@@ -87,7 +88,7 @@ Napi::Value BeginSpawn(const Info& info) {
 }
 
 Napi::Value SetSpawned(const Info& info) {
-  const auto* attachment = Attachment::Unwrap(ObjectArgument(info, 0));
+  const auto* attachment = NativeAttachment::Unwrap(ObjectArgument(info, 0));
   const auto thread_id = static_cast<std::uint32_t>(IdArgument(info, 1));
   SpawnedWorkers::Get().Add(thread_id, {attachment->coordinator(), StringArgument(info, 2)});
   Environment::Of(info)->spawned.insert(thread_id);
@@ -113,7 +114,7 @@ Napi::Value CurrentCoordinator(const Info& info) {
   auto spawned = SpawnedWorkers::Get().Find(environment->thread_id());
   if (!spawned) return info.Env().Null();
   environment->thread_name = spawned->name;
-  return Attachment::Make(*environment, std::move(spawned->coordinator));
+  return NativeAttachment::Make(*environment, std::move(spawned->coordinator));
 }
 
 Napi::Value NoteUncaught(const Info& info) {
@@ -123,9 +124,9 @@ Napi::Value NoteUncaught(const Info& info) {
 
 Napi::Value TakeUncaught(const Info& info) {
   const auto thread_id = static_cast<std::uint32_t>(IdArgument(info, 0));
-  const auto record = SpawnedWorkers::Get().TakeUncaught(thread_id);
-  if (!record) return info.Env().Null();
-  return Napi::Buffer<char>::Copy(info.Env(), record->data(), record->size());
+  const auto error = SpawnedWorkers::Get().TakeUncaught(thread_id);
+  if (!error) return info.Env().Null();
+  return Napi::Buffer<char>::Copy(info.Env(), error->data(), error->size());
 }
 
 Napi::Value ExitWithParent(const Info& info) {
@@ -137,7 +138,7 @@ Napi::Value NextIdentity(const Info& info) {
   return Napi::String::New(info.Env(), core::NextIdentity());
 }
 
-// setup(options): the addon's functions, for one evaluation of our JavaScript.
+// setup(options): returns the addon's functions, bound to a new Environment.
 Napi::Value Setup(const Info& info) {
   const Napi::Env env = info.Env();
   const auto environment = Environment::Setup(env, ObjectArgument(info, 0));
@@ -168,7 +169,7 @@ Napi::Value Setup(const Info& info) {
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  // Native threads may run this code when the last environment has ended.
+  // Keeps the addon loaded: native threads may run its code after the last environment has ended.
   allstop_pin_module();
   exports.Set("setup", Napi::Function::New(env, Checked<Setup>, "setup"));
   return exports;

@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include "../abi/table.h"
 
 namespace allstop::binding {
 namespace {
 
 [[noreturn]] void Refuse(const Napi::CallbackInfo& info, std::size_t index, const char* expected) {
-  throw Napi::TypeError::New(info.Env(),
-                             "allstop: argument " + std::to_string(index) + " must be " + expected);
+  throw Napi::TypeError::New(
+      info.Env(), InternalError("argument " + std::to_string(index) + " must be " + expected));
 }
 
-// The names of Via in lib/native/native.ts; the order is that of core::Via.
+// The strings of the type Via in lib/native/binding.ts; the order is that of core::Via.
 constexpr const char* kVia[] = {"call",  "exception", "signal", "abort",
                                 "close", "timeout",   "parent", "worker-exit"};
 
@@ -28,7 +31,17 @@ Napi::Object ToJsRequester(Napi::Env env, const core::Requester& requester) {
   return object;
 }
 
+// The data of a wrapped object. allstop_node.h reads it as an allstop_capsule.
+struct Capsule {
+  allstop_capsule abi;          // first, since its address is the capsule's
+  std::shared_ptr<void> state;  // keeps the object behind abi.state alive
+};
+
 }  // namespace
+
+std::string InternalError(const std::string& what) {
+  return "Internal error of allstop, please report it: " + what;
+}
 
 std::string StringArgument(const Napi::CallbackInfo& info, std::size_t index) {
   if (!info[index].IsString()) Refuse(info, index, "a string");
@@ -78,15 +91,15 @@ std::string BytesArgument(const Napi::CallbackInfo& info, std::size_t index) {
   return std::string(reinterpret_cast<const char*>(bytes.Data()), bytes.ByteLength());
 }
 
-std::shared_ptr<const core::ErrorRecord> ErrorArgument(const Napi::CallbackInfo& info,
-                                                       std::size_t index) {
+std::shared_ptr<const core::EncodedError> ErrorArgument(const Napi::CallbackInfo& info,
+                                                        std::size_t index) {
   if (info[index].IsNull()) return nullptr;
-  auto record = core::ErrorRecord::Decode(BytesArgument(info, index));
-  if (!record) Refuse(info, index, "an encoded error");
-  return record;
+  auto error = core::EncodedError::Decode(BytesArgument(info, index));
+  if (!error) Refuse(info, index, "an encoded error");
+  return error;
 }
 
-Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::ErrorRecord>& error) {
+Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::EncodedError>& error) {
   if (!error) return env.Null();
   return Napi::Buffer<char>::Copy(env, error->bytes().data(), error->bytes().size());
 }
@@ -147,6 +160,21 @@ Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread) {
   object.Set("startedAt", static_cast<double>(thread.started_at_ms));
   object.Set("endedAt", static_cast<double>(thread.ended_at_ms));
   return object;
+}
+
+void BindCapsule(Napi::Object object, std::uint32_t kind, std::shared_ptr<void> state) {
+  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
+  auto capsule = std::make_unique<Capsule>();
+  capsule->abi = {sizeof(allstop_capsule), ALLSTOP_ABI_MAJOR,
+                  ALLSTOP_ABI_MINOR,       kind,
+                  &abi::Table(),           static_cast<allstop_state*>(state.get())};
+  capsule->state = std::move(state);
+  const auto finalize = [](napi_env, void* data, void*) { delete static_cast<Capsule*>(data); };
+  if (napi_type_tag_object(object.Env(), object, &tag) != napi_ok ||
+      napi_wrap(object.Env(), object, capsule.get(), finalize, nullptr, nullptr) != napi_ok) {
+    throw Napi::Error::New(object.Env(), InternalError("the object has native data already"));
+  }
+  capsule.release();
 }
 
 }  // namespace allstop::binding

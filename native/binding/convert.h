@@ -1,5 +1,5 @@
-// Between JavaScript values and the core's. Everything throws a TypeError if an
-// argument is not of the type that lib/native/native.ts declares.
+// Converts between JavaScript values and the core's. The functions that read an argument throw a
+// TypeError if it is not of the type that lib/native/binding.ts declares.
 #ifndef ALLSTOP_BINDING_CONVERT_H_
 #define ALLSTOP_BINDING_CONVERT_H_
 
@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "../core/coordinator.h"
-#include "../include/allstop/allstop.h"
 
 namespace allstop::binding {
+
+// The message of an error that a program can only see if the package has a bug.
+std::string InternalError(const std::string& what);
 
 std::string StringArgument(const Napi::CallbackInfo& info, std::size_t index);
 double NumberArgument(const Napi::CallbackInfo& info, std::size_t index);
@@ -23,15 +25,15 @@ bool BooleanArgument(const Napi::CallbackInfo& info, std::size_t index);
 Napi::Object ObjectArgument(const Napi::CallbackInfo& info, std::size_t index);
 std::vector<std::string> StringsArgument(const Napi::CallbackInfo& info, std::size_t index);
 
-// A Uint8Array that holds an encoded error, or null.
-std::shared_ptr<const core::ErrorRecord> ErrorArgument(const Napi::CallbackInfo& info,
-                                                       std::size_t index);
+// The argument is a Uint8Array with an encoded error, or null.
+std::shared_ptr<const core::EncodedError> ErrorArgument(const Napi::CallbackInfo& info,
+                                                        std::size_t index);
 std::string BytesArgument(const Napi::CallbackInfo& info, std::size_t index);
 
-// The encoding of an error, or null.
-Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::ErrorRecord>& error);
+// A Buffer with the encoded error, or null.
+Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::EncodedError>& error);
 
-// Overrides what `requester` says with those properties that the object has.
+// Sets the fields of `requester` for which the object `from` has a property.
 void ReadRequester(Napi::Object from, core::Requester& requester);
 
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);
@@ -46,7 +48,7 @@ Napi::Array ToJsArray(Napi::Env env, const Items& items) {
   return array;
 }
 
-// Calls `body`: what C++ throws becomes a JavaScript error, node-addon-api passes its own.
+// Calls `body`. A C++ exception becomes a JavaScript error; a Napi::Error is one already.
 template <typename Body>
 Napi::Value Guarded(Napi::Env env, Body body) {
   try {
@@ -58,17 +60,9 @@ Napi::Value Guarded(Napi::Env env, Body body) {
   }
 }
 
-// Makes `object` one that allstop_node.h knows; the capsule goes when it does.
-template <typename Capsule>
-void WrapCapsule(Napi::Object object, std::unique_ptr<Capsule> capsule) {
-  static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
-  const auto finalize = [](napi_env, void* data, void*) { delete static_cast<Capsule*>(data); };
-  if (napi_type_tag_object(object.Env(), object, &tag) != napi_ok ||
-      napi_wrap(object.Env(), object, capsule.get(), finalize, nullptr, nullptr) != napi_ok) {
-    throw Napi::Error::New(object.Env(), "allstop: the object is taken already");
-  }
-  capsule.release();
-}
+// Wraps `object` so that allstop_node.h recognises it in other addons. `kind` is an
+// ALLSTOP_CAPSULE_*, `state` the core's object; `object` keeps it alive until it is collected.
+void BindCapsule(Napi::Object object, std::uint32_t kind, std::shared_ptr<void> state);
 
 }  // namespace allstop::binding
 

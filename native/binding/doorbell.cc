@@ -9,11 +9,11 @@ thread_local const Doorbell* Doorbell::Quiet::here_ = nullptr;
 
 std::shared_ptr<Doorbell> Doorbell::Create(napi_env env, napi_value on_ring) {
   std::shared_ptr<Doorbell> bell(new Doorbell);
-  bell->function_ = ThreadsafeFunction::Create(env, on_ring, "allstop", Answer, bell);
+  bell->function_ = ThreadsafeFunction::Create(env, on_ring, "allstop", Serve, bell);
   return bell->function_ ? bell : nullptr;
 }
 
-// One by one: a long list that frees itself would recurse.
+// Frees the list in a loop: the destructor of a long linked list would recurse.
 Doorbell::~Doorbell() {
   while (dirty_) dirty_ = std::exchange(dirty_->next_, nullptr);
 }
@@ -28,7 +28,8 @@ void Doorbell::Ring(const std::shared_ptr<Button>& button) {
     if (rung_ || Quiet::here_ == this) return;
     rung_ = true;
   }
-  // Not under the lock, as the answer comes while the ring is still on its way back.
+  // Not under mutex_: the JavaScript thread may run Serve, which takes mutex_, before Call
+  // returns.
   if (function_->Call(nullptr)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   rung_ = false;
@@ -52,16 +53,17 @@ void Doorbell::SetReferenced(napi_env env, bool referenced) {
 
 void Doorbell::Close() { function_->Close(); }
 
-void Doorbell::Answer(napi_env env, napi_value on_ring, void* context, void* /*data*/) {
+void Doorbell::Serve(napi_env env, napi_value on_ring, void* context, void* /*data*/) {
   if (env == nullptr) return;
   auto& bell = *static_cast<Doorbell*>(context);
   std::uint32_t token = 0;
   std::size_t count = 0;
   {
-    // Before JavaScript reads the state: a change from now on rings again.
+    // rung_ is cleared before JavaScript reads the state, so that a later change rings again.
     const std::lock_guard<std::mutex> lock(bell.mutex_);
     bell.rung_ = false;
-    if (bell.dirty_ && !bell.dirty_->next_) {  // nearly always, and saves it a call
+    // Nearly always one token is dirty. Passing it here saves JavaScript a call of TakeDirty.
+    if (bell.dirty_ && !bell.dirty_->next_) {
       bell.dirty_->is_dirty_ = false;
       token = bell.dirty_->token_;
       count = 1;

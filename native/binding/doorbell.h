@@ -1,4 +1,4 @@
-// How native code gets the attention of one JavaScript environment.
+// The doorbell: how native code gets the attention of one JavaScript environment.
 #ifndef ALLSTOP_BINDING_DOORBELL_H_
 #define ALLSTOP_BINDING_DOORBELL_H_
 
@@ -13,17 +13,17 @@
 
 namespace allstop::binding {
 
-// One thread-safe function per environment, rung at most once until answered, and
-// silent for good once the environment ends. Native threads hold it by
+// One thread-safe function per environment. It is called at most once until JavaScript has served
+// the ring, and not at all after the environment has ended. Native threads hold the doorbell by
 // shared_ptr and may outlive the environment.
 class Doorbell {
  public:
-  // `on_ring` is called on the JavaScript thread, some time after a ring: with the
-  // token if it was rung for one only, else without, to call TakeDirty. Null if the
-  // runtime refuses.
+  // `on_ring` is called on the JavaScript thread, some time after a ring. If one token is dirty,
+  // `on_ring` gets it; if several are, it gets no argument and must call TakeDirty. Returns null
+  // if the runtime cannot create a thread-safe function.
   static std::shared_ptr<Doorbell> Create(napi_env env, napi_value on_ring);
 
-  // Who rings for what.
+  // Rings the doorbell for one token: that of a NativeAttachment or a NativeQueue.
   class Button {
    public:
     explicit Button(std::uint32_t token) : token_(token) {}
@@ -31,27 +31,28 @@ class Doorbell {
    private:
     friend class Doorbell;
     const std::uint32_t token_;
-    // Guarded by the bell's mutex_. A list of its own, so that a ring needs no memory.
-    bool is_dirty_ = false;
-    std::shared_ptr<Button> next_;
+    // Guarded by Doorbell::mutex_. The dirty buttons form a linked list, so that a ring needs no
+    // memory.
+    bool is_dirty_ = false;         // in the list
+    std::shared_ptr<Button> next_;  // in the list
   };
 
-  // Notes that the attachment with the button's token has news, and rings. Any
-  // thread; does not block; the caller holds no lock of the core.
+  // Marks the button's token as dirty, and rings. Any thread; does not block. The caller must not
+  // hold a lock of the core.
   void Ring(const std::shared_ptr<Button>& button);
 
-  // The tokens rung for that are not yet taken. JavaScript thread.
+  // Returns the dirty tokens in the order of their rings; they are clean then. JavaScript thread.
   std::vector<std::uint32_t> TakeDirty();
 
-  // Whether the bell keeps the event loop alive. JavaScript thread.
+  // Says whether the doorbell keeps the event loop alive. JavaScript thread.
   void SetReferenced(napi_env env, bool referenced);
 
-  // From the environment's cleanup hook.
+  // Called by the environment's cleanup hook.
   void Close();
   ~Doorbell();
 
-  // While one lives, the calling thread only notes and does not ring: it is the
-  // bell's own JavaScript thread, and takes the dirty tokens when it is done.
+  // While a Quiet exists, Ring on the thread that made it marks tokens and does not ring. That
+  // thread is the doorbell's own JavaScript thread, and calls TakeDirty when its call is done.
   class Quiet {
    public:
     explicit Quiet(const Doorbell& bell) : outer_(here_) { here_ = &bell; }
@@ -68,12 +69,13 @@ class Doorbell {
  private:
   Doorbell() = default;
 
-  static void Answer(napi_env env, napi_value on_ring, void* bell, void* data);
+  static void Serve(napi_env env, napi_value on_ring, void* bell, void* data);
 
-  std::shared_ptr<ThreadsafeFunction> function_;  // has a lock of its own, taken alone
-  std::mutex mutex_;                              // last in the lock order; guards what follows
-  bool rung_ = false;                             // or just about to be
-  std::shared_ptr<Button> dirty_;  // each once, however often it is pressed; the latest first
+  std::shared_ptr<ThreadsafeFunction> function_;  // its lock is taken with no other lock held
+  std::mutex mutex_;                              // last in the lock order
+  // Guarded by mutex_.
+  bool rung_ = false;              // a ring is on its way or about to be, and not served yet
+  std::shared_ptr<Button> dirty_;  // the list of dirty buttons, the latest first
 };
 
 }  // namespace allstop::binding

@@ -5,24 +5,24 @@
 #include <utility>
 
 #include "../core/identity.h"
-#include "attachment.h"
-#include "queue_attachment.h"
+#include "native_attachment.h"
+#include "native_queue.h"
 #include "spawned_workers.h"
 
 namespace allstop::binding {
 namespace {
 
-constexpr std::uint32_t kWordsPerSlot = 16;  // 64 bytes: a cache line
+constexpr std::uint32_t kWordsPerMirror = 16;  // 64 bytes: a cache line
 
-// The error of threads whose observer has ended before them.
-std::shared_ptr<const core::ErrorRecord> UnobservedError(const std::string& observer) {
+// The error of threads that were registered by an environment which ends before them. `observer`
+// is the name of its thread.
+std::shared_ptr<const core::EncodedError> UnobservedError(const std::string& observer) {
   core::ErrorFields fields;
   fields.name = "UnavailableError";
-  fields.message =
-      "Registered threads are no longer observed: the JavaScript thread that registered them (" +
-      observer + ") has ended";
-  core::ErrorRecord::Complete(fields);
-  return core::ErrorRecord::Encode(std::move(fields));
+  fields.message = "The JavaScript thread '" + observer +
+                   "' has ended, so the threads that it registered are no longer observed";
+  core::EncodedError::Complete(fields);
+  return core::EncodedError::Encode(std::move(fields));
 }
 
 }  // namespace
@@ -35,10 +35,12 @@ std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object opti
   environment->thread_name = options.Get("threadName").As<Napi::String>().Utf8Value();
   environment->is_worker_ = options.Get("isWorker").As<Napi::Boolean>().Value();
   environment->allocate_slab_ = Napi::Persistent(options.Get("allocateSlab").As<Napi::Function>());
-  environment->attachment_class = Napi::Persistent(Attachment::Class(env, *environment));
-  environment->queue_class = Napi::Persistent(QueueAttachment::Class(env, *environment));
+  environment->attachment_class = Napi::Persistent(NativeAttachment::Class(env, *environment));
+  environment->queue_class = Napi::Persistent(NativeQueue::Class(env, *environment));
   environment->doorbell_ = Doorbell::Create(env, options.Get("onRing"));
-  if (!environment->doorbell_) throw Napi::Error::New(env, "allstop: no thread-safe function");
+  if (!environment->doorbell_) {
+    throw Napi::Error::New(env, "allstop: the runtime could not create a thread-safe function");
+  }
   using All = std::vector<std::shared_ptr<Environment>>;
   if (env.GetInstanceData<All>() == nullptr) env.SetInstanceData(new All);
   env.GetInstanceData<All>()->push_back(environment);
@@ -75,28 +77,29 @@ void Environment::Watch(const std::shared_ptr<core::Coordinator>& coordinator) {
   watched_.emplace(coordinator->id(), coordinator);
 }
 
-Slot Environment::AcquireSlot(Napi::Env env) {
-  if (free_slots_.empty()) {
+MirrorWord Environment::AcquireMirror(Napi::Env env) {
+  if (free_mirrors_.empty()) {
     const auto words = allocate_slab_.Call({}).As<Napi::TypedArray>();
     void* data = nullptr;
     std::size_t length = 0;
     napi_typedarray_type type;
     if (napi_get_typedarray_info(env, words, &type, &length, &data, nullptr, nullptr) != napi_ok ||
         type != napi_int32_array || data == nullptr) {
-      throw Napi::Error::New(env, "allstop: this runtime does not share memory with native code");
+      throw Napi::Error::New(
+          env, "allstop: this runtime gives native code no access to a SharedArrayBuffer's memory");
     }
     const auto slab = static_cast<std::uint32_t>(slabs_.size());
     slabs_.push_back(
         {Napi::Persistent(words.As<Napi::Int32Array>()), static_cast<std::int32_t*>(data)});
     static_assert(sizeof(core::Mirror) == 2 * sizeof(std::int32_t));
-    for (std::uint32_t index = 0; index + kWordsPerSlot <= length; index += kWordsPerSlot) {
+    for (std::uint32_t index = 0; index + kWordsPerMirror <= length; index += kWordsPerMirror) {
       auto* const mirror = reinterpret_cast<core::Mirror*>(slabs_[slab].data + index);
-      free_slots_.push_back({slab, index, mirror});
+      free_mirrors_.push_back({slab, index, mirror});
     }
   }
-  const Slot slot = free_slots_.back();
-  free_slots_.pop_back();
-  return slot;
+  const MirrorWord word = free_mirrors_.back();
+  free_mirrors_.pop_back();
+  return word;
 }
 
 std::uint32_t Environment::Add(Closable& attachment) {

@@ -1,5 +1,5 @@
-// What the addon keeps for one JavaScript environment (the main thread's, or a
-// worker's): its doorbell, its stop words, and what must end with it.
+// The addon's state for one JavaScript environment (the main thread's, or a worker's): its
+// doorbell, its mirrors, and the objects that must end with it.
 #ifndef ALLSTOP_BINDING_ENVIRONMENT_H_
 #define ALLSTOP_BINDING_ENVIRONMENT_H_
 
@@ -19,7 +19,7 @@
 
 namespace allstop::binding {
 
-// What must end with the environment.
+// An object that must be closed when its environment ends.
 class Closable {
  public:
   virtual void Close() = 0;
@@ -28,33 +28,34 @@ class Closable {
   ~Closable() = default;
 };
 
-// The mirror that one attachment's JavaScript polls, alone on its cache line.
-struct Slot {
-  std::uint32_t slab = 0;   // index of the slab
-  std::uint32_t index = 0;  // of its first word in the slab's Int32Array
+// The place of one mirror in a slab. The JavaScript of one NativeAttachment polls the mirror,
+// which has a cache line of its own.
+struct MirrorWord {
+  std::uint32_t slab = 0;   // index into Environment::slabs_
+  std::uint32_t index = 0;  // of the mirror's first word in the slab's Int32Array
   core::Mirror* mirror = nullptr;
 };
 
-// JavaScript thread only, but for what it hands to others (the doorbell).
+// JavaScript thread only, except the doorbell, which other threads ring.
 //
-// Life: made by Setup; Close runs as an environment cleanup hook, registered
-// after the doorbell's thread-safe function, hence before that is finalized.
-// Attachments keep the object itself alive beyond that, as Node may run their
-// finalizers later.
+// Life: made by Setup. Close runs as an environment cleanup hook; the hook is registered after the
+// doorbell's thread-safe function, so it runs before that function is finalized. Native
+// attachments and queues keep this object alive after Close, as Node may run their finalizers
+// later.
 class Environment : public std::enable_shared_from_this<Environment> {
  public:
-  // One for each evaluation of our JavaScript: a bundle, or a test runner, may hold
-  // two copies of it over one addon. Each has a doorbell of its own.
+  // Makes an Environment for each evaluation of the package's JavaScript: a bundle or a test
+  // runner may load two copies over one addon in one thread. Each copy has its own doorbell.
   static std::shared_ptr<Environment> Setup(Napi::Env env, Napi::Object options);
-  // The environment that a function or a class was made for.
+  // The environment that the called function or class was made for.
   static std::shared_ptr<Environment> Of(const Napi::CallbackInfo& info) {
     return static_cast<Environment*>(info.Data())->shared_from_this();
   }
 
   Napi::FunctionReference attachment_class;
   Napi::FunctionReference queue_class;
-  // What the attachment that is being made is to be attached to. (An external, as an
-  // argument, would leak when the environment ends: Node 20.)
+  // The coordinator or queue of the object whose constructor is being called. (An External as an
+  // argument of the constructor would leak when the environment ends: Node 20.)
   std::shared_ptr<core::Coordinator> to_attach;
   std::shared_ptr<core::BoundedQueue> queue_to_attach;
 
@@ -64,30 +65,32 @@ class Environment : public std::enable_shared_from_this<Environment> {
   bool is_worker() const { return is_worker_; }
   std::string thread_name;
 
-  Slot AcquireSlot(Napi::Env env);
-  Napi::Value SlabOf(const Slot& slot) const { return slabs_[slot.slab].words.Value(); }
-  // Only after the core has let go of the mirror.
-  void ReleaseSlot(const Slot& slot) { free_slots_.push_back(slot); }
+  MirrorWord AcquireMirror(Napi::Env env);
+  Napi::Value SlabOf(const MirrorWord& word) const { return slabs_[word.slab].words.Value(); }
+  // Must be called after Coordinator::RemoveObserver: until then the core writes the mirror.
+  void ReleaseMirror(const MirrorWord& word) { free_mirrors_.push_back(word); }
 
-  std::uint32_t Add(Closable& attachment);  // returns its token
+  std::uint32_t Add(Closable& attachment);  // returns a token, never used twice
   void Remove(std::uint32_t token);
 
-  // A handle was read: the coordinator lives until Unpublish or our end.
+  // Called when a handle is read: the coordinator lives until Unpublish, or until this
+  // environment ends.
   void Publish(std::shared_ptr<core::Coordinator> coordinator);
   void Unpublish(std::uint64_t id) { published_.erase(id); }
   void PublishQueue(std::shared_ptr<core::BoundedQueue> queue);
   void UnpublishQueue(std::uint64_t id) { published_queues_.erase(id); }
 
-  // For the text that a queue hands over; kept, as it is needed again and again.
+  // A buffer for the text that NativeQueue builds, kept so that each call need not allocate.
   std::string text;
 
-  // Threads are registered there: they end as unobserved when this ends, even if
-  // their attachment has been collected before.
+  // Called when a thread is registered at `coordinator`: when this environment ends, such threads
+  // end as unobserved, even if the NativeAttachment has been collected before.
   void Watch(const std::shared_ptr<core::Coordinator>& coordinator);
 
-  // The spawns that this environment is in the middle of.
+  // Tickets of SpawnedWorkers::Begin without End yet.
   std::set<std::uint64_t> spawn_tickets;
-  // The workers that it has spawned and not seen to end. They end with it.
+  // The threadIds of the workers that this environment has spawned and that have not ended. Node
+  // ends a worker with the thread that started it.
   std::set<std::uint32_t> spawned;
 
   // The requester of a call made by this environment's JavaScript.
@@ -108,13 +111,13 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::shared_ptr<Doorbell> doorbell_;
   Napi::FunctionReference allocate_slab_;
   std::vector<Slab> slabs_;
-  std::vector<Slot> free_slots_;
+  std::vector<MirrorWord> free_mirrors_;
   std::uint32_t next_token_ = 1;
   std::map<std::uint32_t, Closable*> attachments_;
   std::map<std::uint64_t, std::shared_ptr<core::Coordinator>> published_;
   std::map<std::uint64_t, std::shared_ptr<core::BoundedQueue>> published_queues_;
   std::map<std::uint64_t, std::weak_ptr<core::Coordinator>> watched_;
-  std::size_t watched_limit_ = 64;  // when to look for those that are gone
+  std::size_t watched_limit_ = 64;  // at this size, Watch first removes dead coordinators
 };
 
 }  // namespace allstop::binding

@@ -25,7 +25,7 @@ namespace allstop::binding {
 
 void ExitWithParent(std::uint64_t parent_id) {
   const HANDLE parent = OpenProcess(SYNCHRONIZE, FALSE, static_cast<DWORD>(parent_id));
-  if (parent == nullptr) return;  // the channel says that it is gone
+  if (parent == nullptr) return;  // the parent has ended: JavaScript sees its channel closed
   std::thread([parent] {
     WaitForSingleObject(parent, INFINITE);
     TerminateProcess(GetCurrentProcess(), 1);
@@ -36,13 +36,15 @@ void ExitWithParent(std::uint64_t parent_id) {
 
 namespace {
 
-// Linux' PR_SET_PDEATHSIG is about the parent's thread, not its process; and a pipe would
-// stay open in whatever else the parent has forked.
+// Two simpler ways do not work: Linux' PR_SET_PDEATHSIG fires when the parent's thread ends, not
+// its process, and a pipe stays open in other processes that the parent has forked.
 #if defined(__linux__)
 
-// A descriptor that can be read when the process has ended; -1: there is none (Linux 5.3).
+// Returns a descriptor that becomes readable when the process has ended, or -1 if the kernel has
+// no pidfd_open (before Linux 5.3).
 int OpenEnd(pid_t process) {
-  constexpr long kPidfdOpen = 434;  // NOLINT(google-runtime-int): of syscall(), everywhere
+  // The number of the system call is the same on all architectures.
+  constexpr long kPidfdOpen = 434;  // NOLINT(google-runtime-int): the type of syscall()
   return static_cast<int>(syscall(kPidfdOpen, process, 0));
 }
 
@@ -81,7 +83,7 @@ void WaitForEnd(int) {}
 bool IsOrphan(pid_t parent) {
   if (getppid() == parent) return false;
 #if defined(__APPLE__)
-  return kill(parent, 0) != 0;  // a debugger that attaches becomes the parent there
+  return kill(parent, 0) != 0;  // on macOS a debugger that attaches becomes the parent
 #else
   return true;
 #endif
@@ -89,9 +91,9 @@ bool IsOrphan(pid_t parent) {
 
 void WaitForParent(pid_t parent) {
   const int end = OpenEnd(parent);
-  // It may have ended before, and its number may be another's by now.
+  // The parent may have ended before OpenEnd, and another process may have its id now.
   if (end != -1 && !IsOrphan(parent)) WaitForEnd(end);
-  // Where the system tells nobody, it has to be asked.
+  // Where the system cannot wait for a process, this thread polls.
   constexpr std::chrono::milliseconds kInterval{500};
   while (!IsOrphan(parent)) std::this_thread::sleep_for(kInterval);
 }
@@ -100,7 +102,7 @@ void WaitForParent(pid_t parent) {
 
 void ExitWithParent(std::uint64_t parent_id) {
   const auto parent = static_cast<pid_t>(parent_id);
-  // Handlers of signals are not to run on this thread, which inherits the mask.
+  // The new thread inherits this mask: signal handlers must not run on it.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

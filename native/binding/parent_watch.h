@@ -1,4 +1,4 @@
-// A process that ends when the one that started it has.
+// Ends this process when its parent process has ended.
 #ifndef ALLSTOP_BINDING_PARENT_WATCH_H_
 #define ALLSTOP_BINDING_PARENT_WATCH_H_
 
@@ -6,9 +6,10 @@
 
 namespace allstop::binding {
 
-// From now on this process ends at once, without running anything more, soon after its
-// parent has ended, whatever its JavaScript threads do: a thread that computes for ever
-// never hears that its channel is closed. Keeps nothing from ending. Called once.
+// Starts a thread that ends this process (exit code 1, no cleanup) soon after the process
+// `parent_id` has ended, even if its JavaScript threads are busy: a thread in a busy loop does
+// not learn that its channel to the parent is closed. The thread does not keep the process
+// alive. Called once.
 void ExitWithParent(std::uint64_t parent_id);
 
 }  // namespace allstop::binding

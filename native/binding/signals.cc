@@ -32,31 +32,32 @@ void UnlinkSignals(std::uint64_t) {}
 namespace allstop::binding {
 namespace {
 
-// What the signal handler touches: lock-free, allocated statically or never freed.
+// The state that the signal handler touches. It is lock-free, and static or never freed, since a
+// signal handler must not take locks and may run at any time.
 
-// One link, as the handler sees it. Used again when the link is gone.
-struct Slot {
-  std::atomic<std::uint64_t> signals{0};  // bit N-1: signal N is linked
-  std::atomic<bool> delivered{false};     // a first signal has come
-  Slot* next = nullptr;                   // written before the slot is published
+// One link, as the handler sees it. Reused for another link after UnlinkSignals.
+struct HandlerEntry {
+  std::atomic<std::uint64_t> signals{0};  // bit N-1: signal N is linked; 0: unused
+  std::atomic<bool> delivered{false};     // the link has had its first signal
+  HandlerEntry* next = nullptr;           // constant once the entry is in handler_entries
 };
 
-std::atomic<Slot*> slots{nullptr};  // grows at the front and never shrinks
+std::atomic<HandlerEntry*> handler_entries{nullptr};  // grows at the front and never shrinks
 std::atomic<int> pipe_in{-1};
 struct sigaction previous[NSIG];  // written before the handler is installed
 
 std::uint64_t BitOf(int signal) { return std::uint64_t{1} << (signal - 1); }
 
-// Whether any link of this signal has not had its first one yet; marks them all.
+// Returns whether this signal is the first for any link of it, and marks all its links.
 bool TakeFirst(int signal) {
   bool linked = false;
   bool first = false;
-  for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {
-    if ((slot->signals.load() & BitOf(signal)) == 0) continue;
+  for (HandlerEntry* entry = handler_entries.load(); entry != nullptr; entry = entry->next) {
+    if ((entry->signals.load() & BitOf(signal)) == 0) continue;
     linked = true;
-    if (!slot->delivered.exchange(true)) first = true;
+    if (!entry->delivered.exchange(true)) first = true;
   }
-  return first || !linked;  // not linked any more: leave it to whoever was before us
+  return first || !linked;  // if no link is left, only the previous handler acts
 }
 
 void Handle(int signal, siginfo_t* info, void* context) {
@@ -70,7 +71,7 @@ void Handle(int signal, siginfo_t* info, void* context) {
     return;
   }
   const auto byte = static_cast<unsigned char>(signal);
-  // Every link writes once until it is cleared, so the pipe cannot be full.
+  // Each link causes at most one byte until its stop is cleared, so the pipe is never full.
   [[maybe_unused]] const ssize_t written = write(pipe_in.load(), &byte, 1);
   const struct sigaction& next = previous[signal];
   if ((next.sa_flags & SA_SIGINFO) != 0) {
@@ -81,21 +82,19 @@ void Handle(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// After the stop was cleared, the next signal is a first one again.
+// Makes the next signal a first one again when the stop is cleared.
 class Rearm final : public core::Observer {
  public:
-  explicit Rearm(Slot& slot) : slot_(slot) {}
-  void OnStop() override {}
-  void OnClear() override { slot_.delivered.store(false); }
-  void OnJoinProgress() override {}
+  explicit Rearm(HandlerEntry& entry) : entry_(entry) {}
+  void OnClear() override { entry_.delivered.store(false); }
 
  private:
-  Slot& slot_;
+  HandlerEntry& entry_;
 };
 
 class SignalHub {
  public:
-  // Allocated once and never destroyed, as its thread never ends.
+  // Never destroyed, since its thread never ends.
   static SignalHub& Get() {
     static SignalHub* const hub = new SignalHub;
     return *hub;
@@ -105,8 +104,8 @@ class SignalHub {
                     std::vector<std::pair<int, std::string>> signals, std::string stack) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!Start()) return 0;
-    Slot& slot = FreeSlot();
-    auto rearm = std::make_shared<Rearm>(slot);
+    HandlerEntry& entry = UnusedEntry();
+    auto rearm = std::make_shared<Rearm>(entry);
     coordinator->AddObserver(rearm, nullptr);
     coordinator->SetInterested(*rearm, true);
     std::uint64_t bits = 0;
@@ -115,29 +114,30 @@ class SignalHub {
       ++users_[signal];
       Install(signal);
     }
-    slot.delivered.store(false);
-    slot.signals.store(bits);
+    entry.delivered.store(false);
+    entry.signals.store(bits);
     links_.emplace(next_id_, Link{std::move(coordinator), std::move(rearm), std::move(signals),
-                                  std::move(stack), &slot});
+                                  std::move(stack), &entry});
     return next_id_++;
   }
 
   void Remove(std::uint64_t id) {
-    Link removed;  // its coordinator may die with it: after the lock
+    Link removed;  // destroyed after the lock is released: its coordinator may die with it
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = links_.find(id);
       if (found == links_.end()) return;
       removed = std::move(found->second);
       links_.erase(found);
-      removed.slot->signals.store(0);
+      removed.entry->signals.store(0);
       for (const auto& [signal, name] : removed.signals) {
         if (--users_[signal] == 0) Restore(signal);
       }
     }
     removed.coordinator->RemoveObserver(*removed.rearm);
     const std::lock_guard<std::mutex> lock(mutex_);
-    free_slots_.push_back(removed.slot);  // now that nothing rearms it any more
+    // After RemoveObserver: until then OnClear may still change the entry.
+    unused_entries_.push_back(removed.entry);
   }
 
  private:
@@ -146,19 +146,19 @@ class SignalHub {
     std::shared_ptr<Rearm> rearm;
     std::vector<std::pair<int, std::string>> signals;
     std::string stack;
-    Slot* slot = nullptr;
+    HandlerEntry* entry = nullptr;
   };
 
-  Slot& FreeSlot() {
-    if (!free_slots_.empty()) {
-      Slot& slot = *free_slots_.back();
-      free_slots_.pop_back();
-      return slot;
+  HandlerEntry& UnusedEntry() {
+    if (!unused_entries_.empty()) {
+      HandlerEntry& entry = *unused_entries_.back();
+      unused_entries_.pop_back();
+      return entry;
     }
-    auto* const slot = new Slot;
-    slot->next = slots.load();
-    slots.store(slot);
-    return *slot;
+    auto* const entry = new HandlerEntry;
+    entry->next = handler_entries.load();
+    handler_entries.store(entry);
+    return *entry;
   }
 
   bool Start() {
@@ -175,8 +175,8 @@ class SignalHub {
     return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == Handle;
   }
 
-  // Also if we were installed before: the runtime takes the signal back when
-  // JavaScript has removed all its listeners.
+  // Called for each new link, since Node removes this handler when JavaScript has removed its
+  // last listener of the signal.
   void Install(int signal) {
     struct sigaction current = {};
     sigaction(signal, nullptr, &current);
@@ -202,7 +202,7 @@ class SignalHub {
       if (got == 1) {
         Deliver(signal);
       } else if (errno != EINTR) {
-        return;  // somebody closed our pipe: better deaf than spinning
+        return;  // the program has closed the pipe: end, rather than loop on the error
       }
     }
   }
@@ -227,11 +227,14 @@ class SignalHub {
     for (auto& [coordinator, request] : stops) coordinator->RequestStop(request);
   }
 
-  std::mutex mutex_;  // guards what follows; never taken by the handler
+  // Taken with no lock of the core held; Add takes the coordinator's mutex_ under it. The signal
+  // handler does not take it.
+  std::mutex mutex_;
+  // Guarded by mutex_.
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Link> links_;
-  std::map<int, int> users_;  // links by signal
-  std::vector<Slot*> free_slots_;
+  std::map<int, int> users_;  // the number of links of each signal
+  std::vector<HandlerEntry*> unused_entries_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// From the operating system's signals to stops, without JavaScript's help: the
-// main thread may be blocked or busy.
+// Stops on signals of the operating system. A native thread requests them, as the main
+// JavaScript thread may be blocked or busy.
 #ifndef ALLSTOP_BINDING_SIGNALS_H_
 #define ALLSTOP_BINDING_SIGNALS_H_
 
@@ -13,11 +13,12 @@
 
 namespace allstop::binding {
 
-// Each of these signals requests a stop, until UnlinkSignals. Whoever handled the
-// signal before is still called for the first one. A second one, whatever its
-// kind, gets the system's default action, unless the stop was cleared in between.
-// The call site is kept for the record. Returns 0 where the platform has no such
-// signals (Windows); then JavaScript must listen by itself.
+// Makes each of `signals` (numbers and names) request a stop, until UnlinkSignals. The first
+// signal of a link also runs the handler that was installed before. A second signal, the same or
+// another, gets the system's default action, unless the stop was cleared in between. With several
+// links a signal is the second when every link of it has had its first. `stack` is the call site
+// for the stop record. Any thread. Returns the link's id, or 0 where the platform has no such
+// signals (Windows): then JavaScript listens for them.
 std::uint64_t LinkSignals(std::shared_ptr<core::Coordinator> coordinator,
                           std::vector<std::pair<int, std::string>> signals, std::string stack);
 void UnlinkSignals(std::uint64_t link);

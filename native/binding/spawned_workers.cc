@@ -29,7 +29,7 @@ void SpawnedWorkers::Add(std::uint32_t thread_id, Spawned spawned) {
 }
 
 void SpawnedWorkers::Remove(std::uint32_t thread_id) {
-  std::optional<Spawned> removed;  // its coordinator may die with it: after the lock
+  std::optional<Spawned> removed;  // destroyed after the lock: its coordinator may die with it
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = spawned_.find(thread_id);
   if (found == spawned_.end()) return;
@@ -48,21 +48,21 @@ std::optional<SpawnedWorkers::Spawned> SpawnedWorkers::Find(std::uint32_t thread
   return found->second;
 }
 
-void SpawnedWorkers::NoteUncaught(std::uint32_t thread_id, std::string record) {
+void SpawnedWorkers::NoteUncaught(std::uint32_t thread_id, std::string error) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (uncaught_.size() == kMaxUncaught) uncaught_.pop_front();
-  uncaught_.emplace_back(thread_id, std::move(record));
+  uncaught_.emplace_back(thread_id, std::move(error));
 }
 
 std::optional<std::string> SpawnedWorkers::TakeUncaught(std::uint32_t thread_id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  // The newest: an earlier one was handled, or the worker would not have lived.
+  // The newest error is the one that the worker died of: the worker survived the earlier ones.
   const auto found = std::find_if(uncaught_.rbegin(), uncaught_.rend(),
                                   [=](const auto& entry) { return entry.first == thread_id; });
   if (found == uncaught_.rend()) return std::nullopt;
-  std::string record = std::move(found->second);
+  std::string error = std::move(found->second);
   uncaught_.remove_if([=](const auto& entry) { return entry.first == thread_id; });
-  return record;
+  return error;
 }
 
 }  // namespace allstop::binding

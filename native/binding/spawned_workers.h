@@ -1,4 +1,4 @@
-// Which worker threads were spawned by a coordinator, and what they died of.
+// The worker threads that coordinators have spawned, and the errors that workers died of.
 #ifndef ALLSTOP_BINDING_SPAWNED_WORKERS_H_
 #define ALLSTOP_BINDING_SPAWNED_WORKERS_H_
 
@@ -17,9 +17,9 @@
 
 namespace allstop::binding {
 
-// Keyed by the worker's threadId, which Node never uses twice: so a spawned
-// worker finds its coordinator without anything of ours in its workerData or
-// environment, and a grandchild does not inherit it. Any thread.
+// A worker finds the coordinator that spawned it here, by its threadId, which Node never uses
+// twice. So the package adds nothing to a worker's workerData or environment variables, which a
+// worker's own workers would inherit. Any thread.
 class SpawnedWorkers {
  public:
   struct Spawned {
@@ -29,30 +29,31 @@ class SpawnedWorkers {
 
   static SpawnedWorkers& Get();  // never destroyed
 
-  // Between these the caller starts the worker and learns its threadId. A worker
-  // that is quicker than its parent waits in Find until End.
+  // Between Begin and End the caller starts a worker, learns its threadId, and calls Add. The
+  // worker may call Find before that: Find waits until End. Begin returns the ticket for End.
   std::uint64_t Begin();
   void End(std::uint64_t ticket);
 
   void Add(std::uint32_t thread_id, Spawned spawned);
   void Remove(std::uint32_t thread_id);
-  // Blocks while a spawn that began before this call is unfinished.
+  // Blocks until every spawn that began before this call has ended.
   std::optional<Spawned> Find(std::uint32_t thread_id);
 
-  // The error that a worker is dying of, encoded on its own thread, where class
-  // and fields are still there. The last kMaxUncaught are kept.
-  void NoteUncaught(std::uint32_t thread_id, std::string record);
+  // Keeps the encoded error that a worker is dying of. The worker's own thread calls this, since
+  // Node's 'error' event in the parent loses the error's class. The last kMaxUncaught are kept.
+  void NoteUncaught(std::uint32_t thread_id, std::string error);
   std::optional<std::string> TakeUncaught(std::uint32_t thread_id);
 
  private:
   static constexpr std::size_t kMaxUncaught = 64;
 
-  std::mutex mutex_;  // taken with no other lock held; guards what follows
-  core::ConditionVariable ended_;
+  std::mutex mutex_;               // taken with no other lock held
+  core::ConditionVariable ended_;  // notified by End
+  // Guarded by mutex_.
   std::uint64_t next_ticket_ = 1;
-  std::set<std::uint64_t> in_progress_;
-  std::unordered_map<std::uint32_t, Spawned> spawned_;
-  std::list<std::pair<std::uint32_t, std::string>> uncaught_;  // newest last
+  std::set<std::uint64_t> in_progress_;                        // tickets without End
+  std::unordered_map<std::uint32_t, Spawned> spawned_;         // by threadId
+  std::list<std::pair<std::uint32_t, std::string>> uncaught_;  // threadId and error, newest last
 };
 
 }  // namespace allstop::binding

@@ -1,15 +1,16 @@
-# find_package(allstop): what `npx allstop cmake` prints is its folder, so
+# For find_package(allstop). `npx allstop cmake` prints the folder of this file, so a project
+# finds it like this:
 #
 #   find_program(NPX NAMES npx.cmd npx REQUIRED) # Windows finds it by its full name only
 #   execute_process(COMMAND ${NPX} allstop cmake
-#     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} # else wherever cmake was started
+#     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} # or npx runs where cmake was started
 #     OUTPUT_VARIABLE allstop_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
 #   find_package(allstop CONFIG REQUIRED)
 #
-# allstop::headers  the headers, for a Node addon, which gets its handles from
-#                   JavaScript and links nothing
-# allstop::allstop  the core as a static library, compiled by whoever uses it, for a
-#                   C++17 program without JavaScript; ALLSTOP_LINKED is defined
+# allstop::headers  the headers, for a Node addon: it gets its handles from JavaScript, so
+#                   it links no library
+# allstop::allstop  the core as a static library, for a C++17 program without JavaScript;
+#                   compiled in that program's build, which gets ALLSTOP_LINKED defined
 get_filename_component(_allstop_native "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
 if(NOT TARGET allstop::headers)

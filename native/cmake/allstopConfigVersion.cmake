@@ -1,11 +1,11 @@
-# The version of the package, from the package.json beside this folder's parent.
+# Sets the package's version, read from package.json two folders above.
 file(READ "${CMAKE_CURRENT_LIST_DIR}/../../package.json" _allstop_package)
 string(REGEX MATCH "\"version\": *\"([0-9]+\\.[0-9]+\\.[0-9]+)" _ "${_allstop_package}")
 set(PACKAGE_VERSION "${CMAKE_MATCH_1}")
 if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE FALSE)
 else()
-  # Before 1.0 a minor version may break what stood.
+  # Before 1.0 a minor version may be incompatible with the one before.
   string(REGEX MATCH "^(0\\.[0-9]+|[1-9][0-9]*)" _allstop_series "${PACKAGE_VERSION}")
   string(REGEX MATCH "^(0\\.[0-9]+|[1-9][0-9]*)" _allstop_wanted "${PACKAGE_FIND_VERSION}")
   if(_allstop_wanted STREQUAL _allstop_series OR NOT PACKAGE_FIND_VERSION)

@@ -1,10 +1,11 @@
-# The core and its table, from native/. No Node header is on the path of these.
+# The sources of the core and of its function table, relative to native/. They are compiled
+# without Node's headers.
 set(ALLSTOP_CORE_SOURCES
   core/bounded_queue.cc
   core/coordinator.cc
   core/coordinator_threads.cc
   core/deadline.cc
-  core/error_record.cc
+  core/encoded_error.cc
   core/identity.cc
   core/looper_thread.cc
   core/requester.cc

@@ -1,28 +1,34 @@
 // Invariants, cited below by number.
 //
 //  1. items_ holds every item that was enqueued and not dequeued; an enqueue or a dequeue
-//     moves items and counts them under one hold of mutex_. So each is delivered once.
-//  2. There are at most `capacity` items, but for those that were returned.
-//  3. pending_enqueues_ counts the enqueues that wait. While there are any, a closed queue
-//     has not come to its end, unless they are cancelled: then they only have to hear of it.
-//  4. A waiter is in the list of its side exactly while it is_listed_.
+//     moves items and counts them under one hold of mutex_. This matters because each item
+//     must be delivered exactly once.
+//  2. items_ holds at most `capacity` items, apart from those that were returned. This matters
+//     because producers must wait when consumers are slow; a returned item must not wait,
+//     since its consumer may be ending.
+//  3. pending_enqueues_ counts the enqueues that wait. While it is not 0, a closed queue does
+//     not report its end, unless the pending enqueues are cancelled. This matters because a
+//     pending enqueue may still add an item after the last one was dequeued.
+//  4. A waiter is in the list of its side exactly while its is_listed_ is true. This matters
+//     because Forget uses place_, which is valid only then.
 //
-// No wake-up is lost. A thread that blocks tests its predicate under mutex_, and
-// every change that can make one true (an item, room, the end of the pending enqueues,
-// Close, a stop) is made under mutex_ and tells somebody after it. Each item, and each
-// free place, is told to one thread that blocks, if there is one that is not told yet:
-// it takes it when it runs, whatever woke it, as the predicate comes before the deadline.
-// And it is told to all who are listed, since any of them may be busy with something else
-// for long, or be gone, and nobody shall wait for that. Who begins to wait later sees it.
-// Whoever has been told may find it gone.
+// No wake-up is lost. A thread that blocks tests its predicate under mutex_, and every change
+// that can make a predicate true (an item, room, the end of the pending enqueues, Close, a stop)
+// is made under mutex_ and notifies after it. For each item, and each free place, one blocked
+// thread that was not notified yet is notified, if there is one. When that thread runs it takes
+// the item, even if its deadline has passed meanwhile, as it tests its predicate before its
+// deadline. In addition all listed waiters are notified: the JavaScript thread of one waiter may
+// be busy for long, or end, and the item must not wait for that. A thread or waiter that begins
+// to wait later tests the predicate first, so it sees the change. A notified thread or waiter may
+// find that another has taken the item.
 //
-// A stop is known in two ways. ShouldStop() is asked at each try. OnStop comes after
-// it, and ends the waits that began before a stop, even if it is cleared again. The
-// coordinator's mutex is never taken under ours: what a wait compares is the
-// generation that it has read before, with the one that OnStop has read.
+// A wait learns of a stop in two ways. Each try asks ShouldStop(). OnStop comes after that, and
+// ends the waits that began before the stop, even if the stop is cleared again: IsStopped
+// compares the generation that the wait read at its beginning with the one that OnStop read.
+// The coordinator's mutex is never taken while mutex_ is held.
 //
-// Nothing deadlocks: mutex_ is taken alone, and nothing is called out to while it is
-// held (Told come when it is released). Items are freed by their owners.
+// Nothing deadlocks: mutex_ is taken with no other lock held, and no foreign code is called while
+// it is held (Notifications run when it is released). Items are freed by their owners.
 #include "bounded_queue.h"
 
 #include <algorithm>
@@ -34,27 +40,26 @@
 namespace allstop::core {
 namespace {
 
-// As many are moved under one hold of the mutex: who wants it meanwhile would go to
-// sleep, which takes longer than all of this.
+// The most items that are moved under one hold of mutex_. More would let a thread that waits
+// for mutex_ go to sleep, which takes longer than moving 64 items.
 constexpr std::size_t kMostAtOnce = 64;
 
 }  // namespace
 
-// All that the coordinator holds of a queue.
+// The coordinator's reference to a queue. It is weak, since the queue keeps the coordinator
+// alive.
 class BoundedQueue::StopObserver final : public Observer {
  public:
   explicit StopObserver(std::weak_ptr<BoundedQueue> queue) : queue_(std::move(queue)) {}
   void OnStop() override {
     if (const auto queue = queue_.lock()) queue->OnStop();
   }
-  void OnClear() override {}
-  void OnJoinProgress() override {}
 
  private:
   const std::weak_ptr<BoundedQueue> queue_;
 };
 
-BoundedQueue::Told::~Told() {
+BoundedQueue::Notifications::~Notifications() {
   if (all_threads_) {
     changed_->notify_all();
   } else {
@@ -92,7 +97,7 @@ bool BoundedQueue::closed() const {
   return closed_;
 }
 
-// ---------------------------------------------------------------- what may be done
+// ---------------------------------------------------------------- checks
 
 bool BoundedQueue::IsStopped(const Wait& wait) const {
   if (!options_.coordinator) return false;
@@ -113,7 +118,8 @@ Status BoundedQueue::MayEnqueue(const Wait& wait) const {
 Status BoundedQueue::MayDequeue(const Wait& wait) const {
   if (!items_.empty()) return Status::kOk;
   if (IsStopped(wait)) return Status::kCancelled;
-  const bool may_come = !closed_ || (pending_enqueues_ > 0 && !pending_cancelled_);  // 3
+  // Invariant 3.
+  const bool may_come = !closed_ || (pending_enqueues_ > 0 && !pending_cancelled_);
   return may_come ? Status::kDeadlineExceeded : Status::kOutOfRange;
 }
 
@@ -134,7 +140,7 @@ Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline
     BoundedQueue& queue;
     ~End() { queue.EndEnqueue(); }
   } const end{*this};
-  // However it ends, what went in is counted.
+  // Counts the items that went in, also if ContinueEnqueue throws.
   struct Count {
     std::size_t& all;
     std::size_t more = 0;
@@ -163,17 +169,17 @@ bool BoundedQueue::BeginEnqueue(Wait& wait) {
 }
 
 void BoundedQueue::EndEnqueue() {
-  Told told;
+  Notifications notifications;
   const std::lock_guard<std::mutex> lock(mutex_);
-  // It is the end now (3).
-  if (--pending_enqueues_ == 0 && closed_) TellAll(Side::kConsumers, told);
+  // With the last pending enqueue a closed queue comes to its end (invariant 3).
+  if (--pending_enqueues_ == 0 && closed_) NotifyAll(Side::kConsumers, notifications);
 }
 
 Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::size_t count,
                                      const Deadline& deadline, std::size_t& enqueued) {
   enqueued = 0;
   while (true) {
-    Told told;
+    Notifications notifications;
     std::unique_lock<std::mutex> lock(mutex_);
     Status status = MayEnqueue(wait);
     while (status == Status::kDeadlineExceeded) {
@@ -185,11 +191,12 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
     try {
       items_.Reserve(fit);
     } catch (...) {
-      Tell(Side::kProducers, 1, told);  // the place that we were told of
+      // This thread may have been notified of a free place that it does not use.
+      Notify(Side::kProducers, 1, notifications);
       throw;
     }
-    for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[enqueued++]));  // 1
-    Tell(Side::kConsumers, fit, told);
+    for (std::size_t i = 0; i < fit; ++i) items_.Push(std::move(items[enqueued++]));
+    Notify(Side::kConsumers, fit, notifications);
     if (enqueued == count) return Status::kOk;
   }
 }
@@ -198,7 +205,7 @@ Status BoundedQueue::ContinueDequeue(const Wait& wait, QueueItem* items, std::si
                                      const Deadline& deadline, std::size_t& dequeued) {
   dequeued = 0;
   do {
-    Told told;
+    Notifications notifications;
     std::unique_lock<std::mutex> lock(mutex_);
     Status status = MayDequeue(wait);
     while (status == Status::kDeadlineExceeded && dequeued == 0) {
@@ -208,43 +215,43 @@ Status BoundedQueue::ContinueDequeue(const Wait& wait, QueueItem* items, std::si
     if (status != Status::kOk) return dequeued > 0 ? Status::kOk : status;
     const std::size_t count = std::min({max - dequeued, items_.size(), kMostAtOnce});
     for (std::size_t i = 0; i < count; ++i) items_.Pop(items[dequeued++]);
-    Tell(Side::kProducers, count, told);
+    Notify(Side::kProducers, count, notifications);
   } while (dequeued < max);
   return Status::kOk;
 }
 
 bool BoundedQueue::Return(QueueItem* items, std::size_t count) noexcept {
-  Told told;
+  Notifications notifications;
   const std::lock_guard<std::mutex> lock(mutex_);
   try {
     items_.Reserve(count);
   } catch (const std::bad_alloc&) {
     return false;
   }
-  for (std::size_t i = count; i > 0; --i) items_.PushFront(std::move(items[i - 1]));  // 2
-  Tell(Side::kConsumers, count, told);
+  for (std::size_t i = count; i > 0; --i) items_.PushFront(std::move(items[i - 1]));
+  Notify(Side::kConsumers, count, notifications);
   return true;
 }
 
 void BoundedQueue::Close(bool cancel_pending) {
-  Told producers;
-  Told consumers;
+  Notifications producers;
+  Notifications consumers;
   const std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;
   if (cancel_pending) pending_cancelled_ = true;
-  if (cancel_pending) TellAll(Side::kProducers, producers);
-  TellAll(Side::kConsumers, consumers);
+  if (cancel_pending) NotifyAll(Side::kProducers, producers);
+  NotifyAll(Side::kConsumers, consumers);
 }
 
 void BoundedQueue::OnStop() {
-  options_.coordinator->TakeUnseen(*stop_observer_);  // it need not be kept for us
+  options_.coordinator->TakeUnseen(*stop_observer_);  // or the coordinator would keep the record
   const std::uint64_t generation = options_.coordinator->generation();
-  Told producers;
-  Told consumers;
+  Notifications producers;
+  Notifications consumers;
   const std::lock_guard<std::mutex> lock(mutex_);
   stops_seen_ = std::max(stops_seen_, generation);
-  TellAll(Side::kProducers, producers);
-  TellAll(Side::kConsumers, consumers);
+  NotifyAll(Side::kProducers, producers);
+  NotifyAll(Side::kConsumers, consumers);
 }
 
 // ---------------------------------------------------------------- waiting
@@ -259,7 +266,8 @@ bool BoundedQueue::Block(Side side, std::unique_lock<std::mutex>& lock, const De
     WaitersAt(side).changed.wait(lock);
   }
   --counts.blocked;
-  // It may have been another's: then somebody is told once more, in vain.
+  // A wake-up by the deadline or a spurious one may take another thread off the count. Then one
+  // thread is notified once too often, which does no harm.
   if (counts.notified > 0) --counts.notified;
   return true;
 }
@@ -270,7 +278,7 @@ bool BoundedQueue::Await(Side side, const Wait& wait, const std::shared_ptr<Queu
   if (MayProgress(side, wait)) return false;
   if (waiter->is_listed_) return true;
   waiter->place_ = listed.insert(listed.end(), waiter);
-  waiter->is_listed_ = true;  // 4
+  waiter->is_listed_ = true;  // invariant 4
   ++CountsAt(side).listed;
   return true;
 }
@@ -283,37 +291,26 @@ void BoundedQueue::Forget(Side side, QueueWaiter& waiter) {
   --CountsAt(side).listed;
 }
 
-void BoundedQueue::Tell(Side side, std::size_t how_many, Told& told) {
+void BoundedQueue::Notify(Side side, std::size_t how_many, Notifications& notifications) {
   Counts& counts = CountsAt(side);
   const std::size_t sleeping = counts.blocked - counts.notified;
   const auto threads = static_cast<std::uint32_t>(std::min(how_many, sleeping));
   if (threads > 0) {
     counts.notified += threads;
-    told.threads_ += threads;
-    told.changed_ = &WaitersAt(side).changed;
+    notifications.threads_ += threads;
+    notifications.changed_ = &WaitersAt(side).changed;
   }
   if (counts.listed == 0 || how_many == 0) return;
   auto& listed = WaitersAt(side).listed;
   for (const auto& waiter : listed) waiter->is_listed_ = false;
-  told.waiters_.splice(told.waiters_.end(), listed);
+  notifications.waiters_.splice(notifications.waiters_.end(), listed);
   counts.listed = 0;
 }
 
-void BoundedQueue::TellAll(Side side, Told& told) {
-  Tell(side, std::numeric_limits<std::size_t>::max(), told);
-  told.changed_ = &WaitersAt(side).changed;
-  told.all_threads_ = true;  // cheaper than one by one
-}
-
-void BoundedQueue::Retain() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (foreign_references_++ == 0) self_ = shared_from_this();
-}
-
-void BoundedQueue::Release() {
-  std::shared_ptr<BoundedQueue> last;  // freed after the lock is released
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (--foreign_references_ == 0) last = std::move(self_);
+void BoundedQueue::NotifyAll(Side side, Notifications& notifications) {
+  Notify(side, std::numeric_limits<std::size_t>::max(), notifications);
+  notifications.changed_ = &WaitersAt(side).changed;
+  notifications.all_threads_ = true;  // one broadcast is cheaper than a signal per thread
 }
 
 }  // namespace allstop::core

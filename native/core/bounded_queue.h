@@ -1,5 +1,5 @@
-// A queue of bytes between threads, native ones and JavaScript's, that holds
-// producers up when it is full.
+// A queue of bytes between threads, native ones and JavaScript's. Producers wait while it is
+// full.
 #ifndef ALLSTOP_CORE_BOUNDED_QUEUE_H_
 #define ALLSTOP_CORE_BOUNDED_QUEUE_H_
 
@@ -14,14 +14,17 @@
 #include "condition_variable.h"
 #include "coordinator.h"
 #include "deadline.h"
+#include "foreign_references.h"
 #include "queue_ring.h"
 #include "status.h"
 
 namespace allstop::core {
 
-// Somebody who waits at a queue and cannot block: told once that there may be something
-// for it, and others with it, with no lock held, on whatever thread made the change. It
-// must not block, must not throw, and must not wait for JavaScript.
+// A producer or a consumer that waits at a queue and cannot block its thread. The queue calls
+// OnProgress once after each BoundedQueue::Await, when an item or room may be there, with no
+// lock held, on the thread that made the change. It calls all listed waiters, so one of them
+// may find the item gone. OnProgress must not block, must not throw, and must not wait for
+// JavaScript.
 class QueueWaiter {
  public:
   virtual ~QueueWaiter() = default;
@@ -29,19 +32,19 @@ class QueueWaiter {
 
  private:
   friend class BoundedQueue;
-  // Guarded by the queue's mutex.
+  // Guarded by BoundedQueue::mutex_.
   bool is_listed_ = false;
-  std::list<std::shared_ptr<QueueWaiter>>::iterator place_;  // while it is
+  std::list<std::shared_ptr<QueueWaiter>>::iterator place_;  // valid while is_listed_
 };
 
 // Producers enqueue at one side, consumers dequeue at the other; first in, first out.
 //
-// Every method may be called on any thread that holds a reference; none blocks
-// unless it says so. With a coordinator, a stop ends every wait at once: from then
-// on nothing is enqueued, and what is there can still be dequeued.
-class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
+// Every method may be called on any thread that holds a reference; a method blocks only if its
+// comment says so. With a coordinator, a stop ends every wait at once: from then on nothing is
+// enqueued, and the items in the queue can still be dequeued.
+class BoundedQueue : public ForeignReferences<BoundedQueue> {
  public:
-  enum class Codec : std::uint8_t { kStructured, kBytes };  // as in lib/native/native.ts
+  enum class Codec : std::uint8_t { kStructured, kBytes };  // as in lib/native/binding.ts
   enum class Side : std::uint8_t { kProducers, kConsumers };
 
   struct Options {
@@ -59,82 +62,80 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   std::uint64_t id() const { return id_; }
   const Options& options() const { return options_; }
 
-  // Best-effort guesses, as others go on.
+  // Other threads may change the queue at once, so these values may be out of date.
   std::size_t size() const;
   bool closed() const;
 
-  // Enqueues in order as many of the `count` items as it can until the deadline, and
-  // tells how many; the others stay the caller's. Blocks, unless the deadline has
-  // passed. kOk: all; kDeadlineExceeded; kCancelled: closed, or a stop.
+  // Enqueues as many of the `count` items as it can until the deadline, in order, and sets
+  // `enqueued` to their number; the caller keeps the others. Blocks, unless the deadline has
+  // passed. kOk: all; kDeadlineExceeded; kCancelled: the queue is closed, or a stop.
   Status Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
                  std::size_t& enqueued);
-  // Dequeues 1 to `max` items: those that are there, once there is one. Blocks, unless
-  // the deadline has passed. kOk; kDeadlineExceeded; and when it is empty: kCancelled:
-  // a stop; kOutOfRange: closed, and nobody's enqueue is waiting any more.
+  // Waits until the queue has an item, and dequeues up to `max` of those that it has. Blocks,
+  // unless the deadline has passed. kOk: 1 to `max` items; kDeadlineExceeded; when the queue is
+  // empty: kCancelled: a stop; kOutOfRange: closed, and no enqueue is waiting any more.
   Status Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline,
                  std::size_t& dequeued);
-  // Puts back at the front, in their order, what was dequeued and not delivered. For a
-  // moment there may be more items than the capacity. False: no memory.
+  // Puts items that were dequeued and not delivered back at the front, in their order. The
+  // queue may then hold more items than its capacity. False: no memory.
   bool Return(QueueItem* items, std::size_t count) noexcept;
 
-  // From now on nobody begins to enqueue. Who waits to enqueue already is let in as
-  // consumers make room, or, with `cancel_pending`, is told kCancelled. May be
-  // called again.
+  // From now on no enqueue begins. An enqueue that waits already may still end with kOk, as
+  // consumers make room, or, with `cancel_pending`, ends with kCancelled. May be called again.
   void Close(bool cancel_pending);
 
-  // For those who wait in several steps.
+  // The steps of a wait, for callers that cannot block until its end (JavaScript).
 
   struct Wait {
-    // Stops since then end it, also if they are cleared. By default none are news, and
-    // only one that stands matters: for what ends at once.
+    // The coordinator's generation at the beginning of the wait: a later stop ends the wait,
+    // even if the stop is cleared again. The default is for a call that does not wait: only a
+    // stop that stands now ends it.
     std::uint64_t generation = std::numeric_limits<std::uint64_t>::max();
-    bool admitted = false;  // it began before the queue was closed
+    bool admitted = false;  // this enqueue began to wait before the queue was closed
   };
   Wait BeginWait() const;
-  // An enqueue that will wait: as long as it does, it is one that Close lets in. False:
-  // closed, or stopped. True: EndEnqueue is owed, once.
+  // Begins an enqueue that waits: Close does not end it. True: the caller must call EndEnqueue
+  // once. False: the queue is closed, or stopped.
   bool BeginEnqueue(Wait& wait);
   void EndEnqueue();
   Status ContinueEnqueue(const Wait& wait, QueueItem* items, std::size_t count,
                          const Deadline& deadline, std::size_t& enqueued);
   Status ContinueDequeue(const Wait& wait, QueueItem* items, std::size_t max,
                          const Deadline& deadline, std::size_t& dequeued);
-  // Has `waiter` told when continuing may come to something. False: it may now.
+  // Lists `waiter`, so that its OnProgress is called when it should continue. False: it should
+  // continue now, and is not listed.
   bool Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter);
-  // It waits no longer, and is not told.
+  // Takes `waiter` off the list. A call of OnProgress that has begun may still be running.
   void Forget(Side side, QueueWaiter& waiter);
-
-  // One reference more, one less, for owners that are not C++ (see abi/).
-  void Retain();
-  void Release();
 
  private:
   class StopObserver;
 
-  // How many wait at one side.
+  // The numbers of waiting threads and waiters at one side.
   struct Counts {
-    std::uint32_t blocked = 0;   // threads in Waiters::changed.wait
-    std::uint32_t notified = 0;  // of those, at most; not yet running again
-    std::uint32_t listed = 0;
+    std::uint32_t blocked = 0;   // threads that wait on Waiters::changed
+    std::uint32_t notified = 0;  // of these, threads notified that do not run yet (at most)
+    std::uint32_t listed = 0;    // size of Waiters::listed
   };
-  // And who they are.
+  // The waiting threads and waiters at one side.
   struct Waiters {
     ConditionVariable changed;
-    std::list<std::shared_ptr<QueueWaiter>> listed;  // the longest first
+    std::list<std::shared_ptr<QueueWaiter>> listed;  // in the order of Await
   };
 
-  // Whom to tell when the mutex is released.
-  class Told {
+  // The threads and waiters to notify when mutex_ is released. Must be declared before the
+  // lock, since its destructor notifies them.
+  class Notifications {
    public:
-    Told() = default;
-    ~Told();
-    Told(const Told&) = delete;
-    Told& operator=(const Told&) = delete;
+    Notifications() = default;
+    ~Notifications();
+    Notifications(const Notifications&) = delete;
+    Notifications& operator=(const Notifications&) = delete;
 
    private:
     friend class BoundedQueue;
     ConditionVariable* changed_ = nullptr;
-    std::uint32_t threads_ = 0;  // to notify
+    std::uint32_t threads_ = 0;  // how many threads to notify
     bool all_threads_ = false;
     std::list<std::shared_ptr<QueueWaiter>> waiters_;
   };
@@ -145,32 +146,31 @@ class BoundedQueue : public std::enable_shared_from_this<BoundedQueue> {
   Counts& CountsAt(Side side) { return counts_[static_cast<std::size_t>(side)]; }
   Waiters& WaitersAt(Side side) { return waiters_[static_cast<std::size_t>(side)]; }
 
-  // All of these: the mutex is held. kDeadlineExceeded: it would have to wait.
+  // mutex_ is held during all of these. Status::kDeadlineExceeded: the call would have to wait.
   bool IsStopped(const Wait& wait) const;
   Status MayEnqueue(const Wait& wait) const;
   Status MayDequeue(const Wait& wait) const;
   bool MayProgress(Side side, const Wait& wait) const;
   std::size_t Room() const;
-  void Tell(Side side, std::size_t how_many, Told& told);
-  void TellAll(Side side, Told& told);
+  void Notify(Side side, std::size_t how_many, Notifications& notifications);
+  void NotifyAll(Side side, Notifications& notifications);
   bool Block(Side side, std::unique_lock<std::mutex>& lock, const Deadline& deadline);
 
   const std::uint64_t id_;
   const Options options_;
   std::shared_ptr<StopObserver> stop_observer_;  // null without a coordinator
 
-  // What each enqueue and dequeue touches, in two lines of the cache: they go from one
-  // processor to another each time, and that is what takes the time.
-  alignas(64) mutable std::mutex mutex_;  // guards all that follows
+  // Every field below is guarded by mutex_. Those down to stops_seen_ are touched by each
+  // enqueue and dequeue. They fill two cache lines: moving these lines from one processor to
+  // another is most of the cost of an enqueue.
+  alignas(64) mutable std::mutex mutex_;
   QueueRing items_;
   Counts counts_[2];
   bool closed_ = false;
   bool pending_cancelled_ = false;
-  std::uint32_t pending_enqueues_ = 0;  // those that wait
-  std::uint64_t stops_seen_ = 0;        // the coordinator's generation, as OnStop found it
+  std::uint32_t pending_enqueues_ = 0;  // enqueues that wait (BeginEnqueue)
+  std::uint64_t stops_seen_ = 0;        // the coordinator's generation at the last OnStop
   alignas(64) Waiters waiters_[2];
-  std::uint32_t foreign_references_ = 0;
-  std::shared_ptr<BoundedQueue> self_;  // held while there are any
 };
 
 }  // namespace allstop::core

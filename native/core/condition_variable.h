@@ -1,7 +1,7 @@
-// std::condition_variable, but that setting the wall clock moves no timed wait. The
-// standard's may wait on that clock underneath, whichever it was given (libc++'s does where
-// there is no pthread_cond_clockwait: before glibc 2.30, on musl, on Apple's): if it is
-// set back by an hour, 50 ms may last an hour.
+// Like std::condition_variable, but a change of the wall clock does not change how long a timed
+// wait lasts. The standard's class may wait on the wall clock even if it is given a monotonic
+// time (libc++'s does where pthread_cond_clockwait is missing: before glibc 2.30, on musl, on
+// Apple's systems): if the clock is set back by an hour, a wait of 50 ms may last an hour.
 #ifndef ALLSTOP_CORE_CONDITION_VARIABLE_H_
 #define ALLSTOP_CORE_CONDITION_VARIABLE_H_
 
@@ -23,18 +23,20 @@ namespace allstop::core {
 
 #ifdef _WIN32
 
-// Whose timed waits may end early, or count in another clock: who waits asks the clock
-// again. MSVC's sleeps for a span (SleepConditionVariableSRW), which no clock moves.
+// MSVC's class sleeps for a duration (SleepConditionVariableSRW), which no change of a clock
+// moves. Its timed waits may end early, or count in another clock, so Deadline::Wait asks the
+// clock again.
 using ConditionVariable = std::condition_variable;
 
 #else
 
-// What is used here of std::condition_variable. Wake-ups may be spurious, and a wait
-// does not say why it ended: who waits looks at its predicate, and asks the clock.
+// The part of std::condition_variable's interface that the library uses. Wake-ups may be
+// spurious, and wait_until does not say why it ended: the caller must test its predicate and
+// ask the clock.
 class ConditionVariable {
  public:
-  // Throws std::system_error, as the standard allows: where the system has to allocate
-  // for it, and cannot. (glibc and musl never do.)
+  // Throws std::system_error, as the standard's class may, if the system must allocate memory
+  // for it and cannot. (glibc and musl do not allocate.)
   ConditionVariable() {
 #ifdef __APPLE__
     Check(pthread_cond_init(&condition_, nullptr));
@@ -62,10 +64,11 @@ class ConditionVariable {
     while (!done()) wait(lock);
   }
 
-  // Any time point: one that has passed ends at once.
+  // `at` may be any time point. If it has passed, the wait ends at once.
   void wait_until(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point at) {
 #ifdef __APPLE__
-    // It has no clock to choose, but waits for a span. One of 0 would be for ever.
+    // Apple's condition variables have no choice of a clock, but can wait for a duration. A
+    // duration of 0 would wait without a limit.
     const auto now = std::chrono::steady_clock::now();
     if (at <= now) return;
     const timespec left = Timespec(at - now);
@@ -82,7 +85,8 @@ class ConditionVariable {
     if (error != 0) throw std::system_error(error, std::generic_category(), "ConditionVariable");
   }
 
-  // Within what a timespec holds: not negative, and where a time_t has 32 bits no more.
+  // Clamps `span` to what a timespec can hold: not negative, and at most the largest time_t,
+  // which has 32 bits on some systems.
   static timespec Timespec(std::chrono::nanoseconds span) {
     using std::chrono::seconds;
     span = std::max(span, std::chrono::nanoseconds::zero());

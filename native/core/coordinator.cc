@@ -1,52 +1,60 @@
 // Invariants, cited below by number. "Stopped" means record_ != nullptr.
 //
-//  1. stop_word_, every registered mirror, and "stopped" agree whenever mutex_ is
-//     free, and so do generation_ and the mirrors' copies of it. They change under
-//     it only, all together, in Latch and ClearStop.
-//  2. generation_ grows by one with every stop and never falls.
-//  3. If the parent is stopped, so is the child, whenever the parent's mutex is
-//     free: Latch descends to the children before it lets go of the parent, a
-//     child is born under the parent's mutex, and ClearStop holds the parent's
-//     mutex while it checks.
-//  4. A Join in joins_ counts in alive_ the entries of its snapshot that are
-//     alive, and each of those entries lists it; nobody else lists it.
-//  5. A stop callback is in callbacks_ exactly while it is kWaiting and no stop
-//     has taken it. Its function is called only by the thread that moved it to
-//     kRunning, with no lock held.
-//  6. While a record is provisional (awaits_answer), no join ends that has seen it, here or
-//     below, where it was inherited. It ceases to be that once, and is replaced only then:
-//     what a join has thrown stands.
-//  7. observers_ holds whoever AddObserver added and RemoveObserver has not yet
-//     removed; mirrors of others are never written.
+//  1. stop_word_, every registered mirror, and "stopped" agree whenever mutex_ is free, and
+//     so do generation_ and the mirrors' copies of it. They change only under mutex_, all
+//     together, in Latch and ClearStop. This matters because native threads poll stop_word_
+//     and JavaScript polls a mirror, both without a lock, and then read the record.
+//  2. generation_ grows by one with every stop and never falls. This matters because a wait
+//     compares generations: it sees a stop that was cleared before the waiting thread ran.
+//  3. If the parent is stopped, so is the child, whenever the parent's mutex is free: Latch
+//     descends to the children before it releases the parent's mutex, CreateChild lists a
+//     child under the parent's mutex, and ClearStop holds the parent's mutex while it checks.
+//     This matters because a thread that polls the child alone must learn of the parent's stop.
+//  4. A Join in joins_ counts in alive_ the entries of its snapshot that are alive, and each
+//     of those entries lists the join; no other entry lists it. This matters because the end
+//     of a thread then finds its joins at once, and the join is over when alive_ is 0.
+//  5. A stop callback is in callbacks_ exactly while it is kWaiting and no stop has taken it.
+//     Its function is called only by the thread that moved it to kRunning, with no lock held.
+//     This matters because the function must run at most once, and must not run any more
+//     after RemoveStopCallback has returned: its context may be freed then.
+//  6. While a record is provisional (awaits_answer), no join that has seen it ends, neither a
+//     join of this coordinator nor one of a descendant that inherited the record. A record
+//     stops being provisional once, and is replaced only at that moment. This matters because
+//     an error that a join has thrown cannot be taken back.
+//  7. observers_ holds the observers that AddObserver has added and RemoveObserver has not
+//     yet removed; only their mirrors are written. This matters because the memory of a
+//     mirror may be freed as soon as RemoveObserver has returned.
 //
-// No wake-up is lost. Every wait holds mutex_ while it tests its predicate, and
-// condition variables release it atomically with going to sleep. Whatever can
-// make a predicate true (Latch, Ended, the end of a callback) happens under
-// mutex_ and notifies after it, so a waiter either saw the new state, or sleeps
-// already and is notified. A stop that is cleared before the waiter runs is still
-// seen, since the wait tests the generation (2). Observers are told after the
-// mutex is released, but what they then read (generation, unseen_, alive_) was
-// written under it, and they declare interest under it as well: interest that
-// came too late for OnStop finds the new generation.
+// No wake-up is lost. Every wait holds mutex_ while it tests its predicate, and condition
+// variables release mutex_ and go to sleep in one atomic step. Every change that can make a
+// predicate true (Latch, Ended, the end of a callback) is made under mutex_ and notifies after
+// it, so a waiting thread either saw the new state, or sleeps already and is notified. A stop
+// that is cleared before the waiting thread runs is still seen, since the wait tests the
+// generation (2). Observers are called after mutex_ is released, but the fields that they then
+// read (generation_, unseen_, alive_) were written under mutex_. An observer declares its
+// interest under mutex_ as well: if that comes too late for OnStop, SetInterested returns the
+// new generation.
 //
-// The record is there with the stop, but who made it is told when all have been woken
-// (Origin), and from where when the callbacks have run, as finding that out takes
-// longer. Readers wait for it, which ends, as the teller holds no lock and waits for
-// nobody; where it calls a program's own code (a formatter of stacks), the readers'
-// patience has an end as well.
+// The record is there together with the stop, but its requester comes later (see Origin): the
+// name of the thread when all waiting threads have been woken, the stack of the call when the
+// stop callbacks have run, since both take longer to find out than the stop itself. A reader of
+// the requester waits for it. That wait ends, because the thread that completes the origin
+// holds no lock and waits for no other thread. Where that thread calls the program's own code
+// (a formatter of stacks), the reader waits for a limited time.
 //
-// Nothing deadlocks. Locks are taken in the order registry, parent, child, and
-// whatever observers use comes last; nothing is called out to while one is held
-// (Effects come when all are released). RemoveStopCallback waits for a callback
-// that runs on another thread, and callbacks may not block, so it ends.
+// Nothing deadlocks. Locks are taken in the order: the registry's, the parent's, the child's,
+// and last the locks that observers use. No foreign code is called while a lock is held
+// (Effects run when all locks are released). RemoveStopCallback waits for a callback that runs
+// on another thread; callbacks must not block, so that wait ends.
 //
-// Memory. What can run out of it comes before what changes something, so a call
-// that throws has changed nothing but, when a stop descends, some children; the
-// effects of those still come. The end of a thread needs none.
+// Memory. Every step that allocates comes before the first step that changes something. So a
+// call that throws has changed nothing, with one exception: a stop that descends may already
+// have stopped some children, and the effects on those still run. The end of a thread
+// allocates nothing.
 //
-// Lifetime. Effects hold references to all that they touch. A child is listed by
-// bare pointer; its destructor takes the parent's mutex to leave the list, so a
-// listed child has its members still, and weak_from_this tells if it is dying.
+// Lifetime. Effects hold references to all objects that they touch. A parent lists a child by
+// bare pointer. The child's destructor takes the parent's mutex to leave the list, so the
+// members of a listed child still exist, and weak_from_this() is empty if the child is dying.
 #include "coordinator.h"
 
 #include <algorithm>
@@ -75,7 +83,7 @@ std::shared_ptr<Coordinator> Coordinator::CreateChild(Options options) {
   std::shared_ptr<Coordinator> child(
       new Coordinator(std::move(options), shared_from_this(), depth_ + 1));
   {
-    Effects effects(*child);  // on nobody, as nobody knows it yet
+    Effects effects(*child);  // has nothing to do: a new coordinator has no observers
     const std::lock_guard<std::mutex> lock(mutex_);
     children_.insert(child.get());
     if (record_) {  // invariant 3
@@ -117,7 +125,8 @@ void Coordinator::Report(const StopRequest& request) {
 StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   const bool clean = request.error && IsClean(*request.error);
   const bool failed = request.error && !clean;
-  // Nobody will look at the record again, so the error would vanish.
+  // After a join the program does not read the record again, so an error kept there would be
+  // lost. The caller throws it instead.
   if (joined_ && failed && request.has_caller) return StopOutcome::kRefused;
   if (IsEcho(request) || (record_ && IsReported(request))) return StopOutcome::kEcho;
   if (record_ && !request.error) return StopOutcome::kAlreadyStopped;
@@ -131,7 +140,7 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   effects.WillComplete({record, &record->own_origin}, request);
   if (failed && reported_.error) suppressed_.reserve(suppressed_.size() + 1);
   Latch(record, effects.own, effects);
-  if (failed && reported_.error) Keep(std::exchange(reported_, {}));  // a join throws the other
+  if (failed && reported_.error) Keep(std::exchange(reported_, {}));  // a join throws the record's
   return StopOutcome::kStopped;
 }
 
@@ -158,7 +167,8 @@ void Coordinator::AnswerStop(const StopRequest& winner) {
   const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
   WillAnswer(effects);
   if (!record_) {
-    awaits_answer_ = false;  // first: whom it wakes is not to wait for an answer that is here
+    // Before Decide, since the answer is here: the new record must not be provisional.
+    awaits_answer_ = false;
     Decide(winner, effects);
   } else if (awaits_answer_ && record_->id != id) {
     Replace(winner, effects);
@@ -185,7 +195,7 @@ void Coordinator::WillAnswer(Effects& effects) {
   }
   Stopped& told = effects.descendants.emplace_back();
   told.coordinator = weak_from_this().lock();
-  told.waiters = 1;  // blocking joins, if there are any
+  told.waiters = 1;  // not counted: wakes the blocking joins, if there are any
   for (Coordinator* child : children_) {
     const std::lock_guard<std::mutex> lock(child->mutex_);
     if (child->record_ && child->record_->inherited_from) child->WillAnswer(effects);
@@ -204,13 +214,13 @@ void Coordinator::Replace(const StopRequest& winner, Effects& effects) {
     child->Inherit(old, record);
   }
   Swap(record, old);
-  // As in Decide: a join throws the other.
+  // As in Decide: a join throws the record's error.
   if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
 void Coordinator::Swap(std::shared_ptr<const StopRecord> record,
                        const std::shared_ptr<const StopRecord>& old) {
-  suppressed_.reserve(suppressed_.size() + 1);  // all the memory that it takes, or it has not begun
+  suppressed_.reserve(suppressed_.size() + 1);  // the only allocation, before anything changes
   replaced_id_ = old->id;
   for (const auto& observer : observers_) {
     if (observer->unseen_ == record_) observer->unseen_ = record;
@@ -231,15 +241,16 @@ std::shared_ptr<StopRecord> Coordinator::NewRecord() {
 void Coordinator::PrepareRecord() noexcept {
   try {
     if (!record_ && !spare_) spare_ = NewRecord();
-  } catch (...) {  // then the request makes it, or fails
+  } catch (...) {  // no memory: the request tries again, and throws if that fails
   }
 }
 
 void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopped,
                         Effects& effects) {
-  // Whatever needs memory, before anything changes here. If it runs out, some are
-  // told in vain, and some children stay stopped, as they may be by themselves.
-  stopped.coordinator = weak_from_this().lock();  // null if it is dying
+  // All allocations come before the first change of this coordinator. If memory runs out,
+  // some observers are called without a stop, and some children stay stopped, which is a
+  // valid state for a child.
+  stopped.coordinator = weak_from_this().lock();  // null if this coordinator is dying
   stopped.waiters = waiters_;
   for (const auto& observer : observers_) {
     if (observer->interested_) effects.on_stop.push_back(observer);
@@ -289,7 +300,7 @@ void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
 std::shared_ptr<StopRecord> Coordinator::Inherited(
     const std::shared_ptr<const StopRecord>& record) const {
   auto inherited = std::make_shared<StopRecord>();
-  inherited->id = record->id;  // the same stop
+  inherited->id = record->id;  // of the same stop: errors that echo it are recognised here, too
   inherited->error = record->error;
   if (record->error) {
     inherited->kind = IsClean(*record->error) ? StopKind::kClean : StopKind::kError;
@@ -312,7 +323,7 @@ bool Coordinator::Keep(SuppressedError error) {
   return kept;
 }
 
-bool Coordinator::IsClean(const ErrorRecord& error) const {
+bool Coordinator::IsClean(const EncodedError& error) const {
   const auto& types = options_.clean_stop_types;
   return std::any_of(types.begin(), types.end(),
                      [&error](const std::string& type) { return error.IsOfType(type); });
@@ -411,7 +422,8 @@ void Coordinator::RemoveStopCallback(StopCallback& callback) {
                      callbacks_.end());
     return;
   }
-  if (callback.runner_ == std::this_thread::get_id()) return;  // from within itself
+  // A callback that removes itself would wait for its own end.
+  if (callback.runner_ == std::this_thread::get_id()) return;
   callback_done_.wait(lock, [&] { return callback.phase_ == StopCallback::Phase::kDone; });
 }
 
@@ -469,17 +481,6 @@ std::vector<std::string> Coordinator::Links() const {
   std::vector<std::string> descriptions;
   for (const auto& [id, description] : links_) descriptions.push_back(description);
   return descriptions;
-}
-
-void Coordinator::Retain() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (foreign_references_++ == 0) self_ = shared_from_this();
-}
-
-void Coordinator::Release() {
-  std::shared_ptr<Coordinator> last;  // freed after the lock is released
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (--foreign_references_ == 0) last = std::move(self_);
 }
 
 }  // namespace allstop::core

@@ -15,6 +15,7 @@
 
 #include "condition_variable.h"
 #include "deadline.h"
+#include "foreign_references.h"
 #include "status.h"
 #include "stop_callback.h"
 #include "stop_record.h"
@@ -22,30 +23,31 @@
 
 namespace allstop::core {
 
-// A copy of the state in somebody else's memory, for whoever cannot call us each
-// time. Written under the mutex, the flag last; read without.
+// A copy of a coordinator's stop state in memory that JavaScript reads, since a call into
+// the addon at each poll would be slow. Written under Coordinator::mutex_, `stopped` last;
+// read without a lock.
 struct Mirror {
   std::atomic<std::int32_t> stopped;     // 1 or 0
-  std::atomic<std::int32_t> generation;  // its lower 32 bits
+  std::atomic<std::int32_t> generation;  // the lower 32 bits of the coordinator's
 };
 
-// Somebody outside the core who wants to be told, with no lock held, on whatever
-// thread made the change. It must not block, must not throw, and must not wait for
-// JavaScript. It may be told in vain (when memory ran out half-way).
+// The core calls an observer's methods after a change, with no lock held, on the thread that
+// made the change. A method must not block, must not throw, and must not wait for JavaScript.
+// It may be called without a change (when memory ran out half-way).
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void OnStop() = 0;
-  virtual void OnClear() = 0;
-  virtual void OnJoinProgress() = 0;
+  virtual void OnStop() {}
+  virtual void OnClear() {}
+  virtual void OnJoinProgress() {}
 
  private:
   friend class Coordinator;
 
-  // Guarded by the mutex of the coordinator that it observes.
-  Mirror* mirror_ = nullptr;                  // may be null
-  bool interested_ = false;                   // in stops and clears
-  std::shared_ptr<const StopRecord> unseen_;  // first stop not yet taken
+  // Guarded by Coordinator::mutex_ of the coordinator that it observes.
+  Mirror* mirror_ = nullptr;                  // may stay null
+  bool interested_ = false;                   // whether OnStop and OnClear are called
+  std::shared_ptr<const StopRecord> unseen_;  // the first stop that TakeUnseen has not returned
 };
 
 // One join in progress. Made by BeginJoin, ended by FinishJoin or AbandonJoin.
@@ -53,47 +55,47 @@ class Join {
  private:
   friend class Coordinator;
 
-  // Guarded by the coordinator's mutex.
-  std::vector<std::shared_ptr<ThreadRegistry::Entry>> snapshot_;
-  std::size_t alive_ = 0;                   // of the snapshot
-  std::shared_ptr<const StopRecord> stop_;  // the first one it saw, or null
+  // Guarded by Coordinator::mutex_.
+  std::vector<std::shared_ptr<ThreadRegistry::Entry>> snapshot_;  // the threads to wait for
+  std::size_t alive_ = 0;                                         // threads of snapshot_ alive
+  std::shared_ptr<const StopRecord> stop_;  // the first stop that the join saw, or null
   Clock::time_point began_ = Clock::now();
   bool in_progress_ = true;
   std::weak_ptr<Observer> waiter_;  // empty for a blocking join
-  // The memory for telling the waiter that all have ended.
+  // Memory for the call of waiter_ when the last thread ends: EndThread must not allocate.
   std::list<std::shared_ptr<Observer>> reserve_ = std::list<std::shared_ptr<Observer>>(1);
 };
 
-// Who calls join: to tell whether a thread would wait for itself.
+// The caller of a join, so that the coordinator can tell whether it would wait for itself.
 struct JoinCaller {
-  bool is_worker = false;  // a JavaScript worker with this threadId
-  std::uint64_t worker_thread_id = 0;
-  std::vector<std::uint64_t> tasks;  // ids of the tasks that it runs in
+  bool is_worker = false;              // a JavaScript worker
+  std::uint64_t worker_thread_id = 0;  // its threadId, if is_worker
+  std::vector<std::uint64_t> tasks;    // ids of the async tasks that the call is made in
 };
 
 struct JoinResult {
-  bool is_over = true;                       // false: it came upon a provisional record
-  std::shared_ptr<const StopRecord> stop;    // the first stop that it saw, or null
-  std::shared_ptr<const StopRecord> record;  // the one that stands now, or null
-  std::shared_ptr<const ErrorRecord> error;  // to be thrown, or null
+  bool is_over = true;                        // false: the record is provisional, wait on
+  std::shared_ptr<const StopRecord> stop;     // the first stop that the join saw, or null
+  std::shared_ptr<const StopRecord> record;   // the current record, or null
+  std::shared_ptr<const EncodedError> error;  // the error that the join throws, or null
   std::vector<ThreadInfo> stragglers;
 };
 
-// Every method may be called on any thread that holds a reference, and none of
-// them blocks unless it says so. Callbacks and observers run before the method
-// that caused them returns, on its thread, with no lock held.
-class Coordinator : public std::enable_shared_from_this<Coordinator> {
+// Every method may be called on any thread that holds a reference; a method blocks only if its
+// comment says so. Callbacks and observers run before the method that caused them returns, on
+// its thread, with no lock held.
+class Coordinator : public ForeignReferences<Coordinator> {
  public:
   struct Options {
     std::string name;
-    std::vector<std::string> clean_stop_types;  // see ErrorRecord::IsOfType
-    double stop_grace_period_ms = 120'000;      // a default, for who joins
+    std::vector<std::string> clean_stop_types;  // see EncodedError::IsOfType
+    double stop_grace_period_ms = 120'000;      // not used by the core: the default of join()
   };
 
   static std::shared_ptr<Coordinator> Create(Options options);
-  // Stops when this one does, now if it is stopped. Its own stop stays its own.
-  // Null if this one is kMaxDepth levels deep already (a stop descends by
-  // recursion, with a lock held per level).
+  // The child stops when this coordinator does, at once if this one is stopped already. A stop
+  // of the child does not stop this one. Returns null if this one is kMaxDepth levels deep (a
+  // stop descends by recursion, with a lock held per level).
   std::shared_ptr<Coordinator> CreateChild(Options options);
   static constexpr int kMaxDepth = 256;
   ~Coordinator();
@@ -107,92 +109,91 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const std::shared_ptr<Coordinator>& parent() const { return parent_; }
 
   StopOutcome RequestStop(const StopRequest& request);
-  // The stop is one of several processes': an arbiter elsewhere says whose is the record.
-  // Until AnswerStop or AnswerNone a record is provisional, and joins that saw the stop do
-  // not end, whatever their grace period.
+  // Announces that several processes share the stop, and that an arbiter in another process
+  // decides which of their stops is the record. From now until AnswerStop or AnswerNone a
+  // record is provisional, and joins that saw the stop do not end, whatever their grace period.
   void AwaitAnswer();
-  // The arbiter's answer. Where no stop was requested, this is one, also after a join; else
-  // `winner` (told by its id) takes the record's place, in the children that inherited it as
-  // well, and the error that was there is suppressed. The stop itself, its generation, and who
-  // was told of it stay as they are: nobody sees the flag fall.
+  // The arbiter's answer. If no stop was requested here, `winner` becomes the stop, also after
+  // a join. Otherwise `winner` (recognised by its id) replaces the record, also in the children
+  // that inherited it, and the replaced record's error is suppressed. The stop itself stays:
+  // its generation does not change, observers are not called again, and the flag does not fall.
   void AnswerStop(const StopRequest& winner);
-  // There will be no answer: what stands is the record.
+  // The arbiter will not answer: the current record is final.
   void AnswerNone();
-  // TensorFlow's ReportStatus: keeps the first error that is not of a clean-stop type,
-  // beside the record, and requests no stop. A join that ends stopped without an error
-  // comes to it. Later ones are suppressed.
+  // TensorFlow's ReportStatus: keeps the first error that is not of a clean-stop type, beside
+  // the record, and requests no stop. A join that ends stopped, by a stop without an error,
+  // throws the reported error. Later reported errors are suppressed.
   void Report(const StopRequest& request);
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
   const std::atomic<std::uint32_t>& stop_word() const { return stop_word_; }
-  // Counts the stops. A wait that began at `generation` is over once a stop is
-  // requested or the generation is another.
+  // The number of stops so far.
   std::uint64_t generation() const;
-  // Blocks until then, or until the deadline: true = stopped.
+  // Blocks until the coordinator is stopped or its generation differs from `generation` (a
+  // stop that was cleared meanwhile), or until the deadline. False: the deadline has passed.
   bool WaitForStop(std::uint64_t generation, const Deadline& deadline);
   bool WaitForStop(const Deadline& deadline) { return WaitForStop(generation(), deadline); }
-  // kFailedPrecondition: the parent is stopped.
+  // kOk, or kFailedPrecondition if the parent is stopped.
   Status ClearStop();
   bool joined() const;
   StopView View() const;
 
   std::uint64_t RegisterThread(NewThread thread);
-  // A native thread says that it is the calling one, and alive from now on.
+  // The calling native thread is the registered thread `id`, and counts as alive from now on.
   void EnterThread(std::uint64_t id);
-  // The same of a thread that is no native one, but may be a worker with this
-  // threadId. False: it has ended, or a join has forgotten it. Twice is harmless.
+  // The registered thread `id`, which is not a native one, counts as alive from now on. If it
+  // is a JavaScript worker, `worker_thread_id` is its threadId. May be called again.
+  // False: the thread has ended, or a join has forgotten it.
   bool StartThread(std::uint64_t id, std::optional<std::uint64_t> worker_thread_id);
-  // Registers again a thread that a join has forgotten. False if it has ended, or
-  // is gone altogether: then it needs a new registration.
+  // Registers again a thread that a join has forgotten. False if the thread has ended, or its
+  // entry no longer exists: then it needs a new registration.
   bool ReadmitThread(std::uint64_t id);
   void EndThread(std::uint64_t id);
-  // The observer of these threads is gone. They end as unobserved and, without a
-  // stop, request one with `error`.
+  // Called when the environment `owner`, which watches these threads, ends. The threads end as
+  // unobserved and, if the coordinator is not stopped, `request` stops it.
   void EndThreadsOwnedBy(std::uint64_t owner, const StopRequest& request);
   std::vector<ThreadInfo> LiveThreads() const;
   std::vector<ThreadInfo> EndedThreads() const;
-  // The requester of the calling thread, by its registered name if it has one.
+  // Describes the calling native thread, with its registered name if it has one.
   Requester ThisThread(Via via) const;
 
   // Whether the caller is among the threads that a join would wait for.
   bool WouldJoinItself(const JoinCaller& caller) const;
-  // Null if it would join itself. `waiter` is
-  // told when the join may have got further; without one, use BlockingJoin.
+  // Null if the caller would wait for itself. The core calls `waiter->OnJoinProgress()` when
+  // JoinRemainingMs may have changed.
   std::shared_ptr<Join> BeginJoin(const JoinCaller& caller, std::weak_ptr<Observer> waiter = {});
-  // How long the join may still take: 0 if it is over, infinity if neither all
-  // threads have ended nor a stop was requested, else what is left of the grace
-  // period, in milliseconds.
+  // How long the join may still take, in milliseconds: 0 if it is over, infinity if the record
+  // is provisional or if threads are alive and no stop was requested, else the rest of the
+  // grace period, which counts from the stop or from the join's beginning, whichever is later.
   double JoinRemainingMs(const Join& join, double grace_period_ms) const;
-  // Whether all threads have ended that it waits for.
+  // Whether all threads that the join waits for have ended.
   bool JoinHasEnded(const Join& join) const;
-  // Marks the coordinator joined and forgets the joined threads. If it throws, or is not
-  // over yet, the join is still in progress.
+  // Marks the coordinator joined and forgets the joined threads. If FinishJoin throws, or its
+  // result is not over, the join is still in progress.
   JoinResult FinishJoin(Join& join);
   void AbandonJoin(Join& join);
-  // All three in one. Blocks. kOk, kStoppedByError, kStragglers, kSelfJoin.
+  // A whole join. Blocks. Returns kOk, kStoppedByError, kStragglers or kSelfJoin.
   Status BlockingJoin(double grace_period_ms, bool ignore_live_threads);
 
-  // Null if `function` has run already, as the stop was there.
+  // If the coordinator is stopped already, calls `function` at once and returns null.
   std::shared_ptr<StopCallback> OnStop(StopCallback::Function function, void* context);
-  // After it has returned, the function is not running and never will. Blocks
+  // When RemoveStopCallback has returned, the function is not running and will not run. Blocks
   // while it runs on another thread.
   void RemoveStopCallback(StopCallback& callback);
 
-  // `mirror` (may be null) is kept from now until RemoveObserver has returned.
+  // Writes `mirror`, which may be null, from now until RemoveObserver has returned.
   void AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror);
   void RemoveObserver(Observer& observer);
-  // From now on OnStop and OnClear are called. Returns the generation.
+  // Says whether OnStop and OnClear are to be called. Returns the current generation: later
+  // stops call OnStop.
   std::uint64_t SetInterested(Observer& observer, bool interested);
-  // The first stop since this was last called or interest was declared.
+  // The first stop since the last call of TakeUnseen, or since the observer became
+  // interested; null if there was no stop.
   std::shared_ptr<const StopRecord> TakeUnseen(Observer& observer);
 
-  // Links are described in words, for explain().
+  // A link may stop the coordinator (a signal, a timer). `description` is text for explain().
   std::uint64_t AddLink(std::string description);
   void RemoveLink(std::uint64_t id);
   std::vector<std::string> Links() const;
-
-  // One reference more, one less, for owners that are not C++ (see abi/).
-  void Retain();
-  void Release();
 
  private:
   class Effects;
@@ -200,7 +201,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
 
   Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth);
 
-  // All of these: the mutex is held.
+  // mutex_ is held during all of these, except AwaitJoin.
   StopOutcome Decide(const StopRequest& request, Effects& effects);
   void Latch(std::shared_ptr<const StopRecord> record, Stopped& stopped, Effects& effects);
   static std::shared_ptr<StopRecord> NewRecord();
@@ -211,55 +212,57 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   void Inherit(const std::shared_ptr<const StopRecord>& old,
                const std::shared_ptr<const StopRecord>& record);
   std::shared_ptr<StopRecord> Inherited(const std::shared_ptr<const StopRecord>& record) const;
-  // Puts it in the place of the one that was `old`, or inherited from it.
+  // Replaces the current record, which is `old` or inherited from `old`, by `record`.
   void Swap(std::shared_ptr<const StopRecord> record, const std::shared_ptr<const StopRecord>& old);
-  // Whoever joins will be told, here and below, where the record was inherited.
+  // Adds the joins that an answer may end to `effects`: those of this coordinator, and of the
+  // descendants that inherited its record.
   void WillAnswer(Effects& effects);
   void Answered() noexcept;
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
   bool Keep(SuppressedError error);
   void Update(Mirror& mirror) const;
-  bool IsClean(const ErrorRecord& error) const;
+  bool IsClean(const EncodedError& error) const;
   bool IsEcho(const StopRequest& request) const;
   bool IsReported(const StopRequest& request) const;
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
-  static void ReserveEnd(ThreadRegistry::Entry& entry);  // memory for telling of its end
+  static void ReserveEnd(ThreadRegistry::Entry& entry);  // so that Ended need not allocate
   void Begin(ThreadRegistry::Entry& entry);
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
   void Detach(Join& join);
-  void AwaitJoin(Join& join, double grace_period_ms);  // takes the mutex itself
+  void AwaitJoin(Join& join, double grace_period_ms);  // blocks; takes mutex_ itself
 
   const std::uint64_t id_;
   const Options options_;
   const std::shared_ptr<Coordinator> parent_;
   const int depth_;  // 0 without a parent
 
-  mutable std::mutex mutex_;                 // guards all that follows
-  ConditionVariable stop_changed_;           // the stop waiters
-  std::atomic<std::uint32_t> stop_word_{0};  // written under it, read without
+  // Every field below is guarded by mutex_. Those down to children_ are touched by every
+  // request; they are kept together so that a request fetches few cache lines.
+  mutable std::mutex mutex_;
+  ConditionVariable stop_changed_;           // notified on a stop, for WaitForStop
+  std::atomic<std::uint32_t> stop_word_{0};  // written under mutex_, read without it
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
-  bool awaits_answer_ = false;                // a stop is provisional
-  std::uint64_t generation_ = 0;              // stops so far
+  bool awaits_answer_ = false;                // a new record is provisional
+  std::uint64_t generation_ = 0;              // the number of stops so far
   std::shared_ptr<const StopRecord> record_;  // not null = stopped
-  std::shared_ptr<StopRecord> spare_;         // the next one, if there was time to make it
+  // The record of the next stop, allocated in advance (PrepareRecord) when a wait begins, so
+  // that the request need not allocate it. May be null.
+  std::shared_ptr<StopRecord> spare_;
   std::unordered_set<Join*> joins_;
   std::vector<std::shared_ptr<StopCallback>> callbacks_;
   std::vector<std::shared_ptr<Observer>> observers_;
   std::unordered_set<Coordinator*> children_;
-  // Up to here what every request touches: it takes its time to be fetched.
-  ConditionVariable join_changed_;   // the blocking joins
-  ConditionVariable callback_done_;  // RemoveStopCallback
-  SuppressedError reported_;         // without a stop; its error may be null
+  ConditionVariable join_changed_;   // notified for BlockingJoin
+  ConditionVariable callback_done_;  // notified for RemoveStopCallback
+  SuppressedError reported_;         // the first error of Report; its error may be null
   std::vector<SuppressedError> suppressed_;
   std::uint32_t suppressed_count_ = 0;
-  std::list<std::string> past_ids_;  // of cleared stops, the newest last
-  std::string replaced_id_;          // of the record that the arbiter's has replaced
+  std::list<std::string> past_ids_;  // ids of cleared stops, the newest last
+  std::string replaced_id_;          // id of the record that an arbiter's answer has replaced
   ThreadRegistry threads_;
   std::map<std::uint64_t, std::string> links_;
   std::uint64_t next_link_ = 1;
-  std::uint32_t foreign_references_ = 0;
-  std::shared_ptr<Coordinator> self_;  // held while there are any
 };
 
 }  // namespace allstop::core

@@ -1,5 +1,5 @@
-// What a change of a coordinator brings about, once no lock is held. Private to the
-// coordinator; the argument is at the top of coordinator.cc.
+// The effects of a change of a coordinator on waiting threads, observers and callbacks. They
+// run when no lock is held. Private to the coordinator; coordinator.cc says at its top why.
 #ifndef ALLSTOP_CORE_COORDINATOR_EFFECTS_H_
 #define ALLSTOP_CORE_COORDINATOR_EFFECTS_H_
 
@@ -15,21 +15,23 @@
 
 namespace allstop::core {
 
+// A coordinator whose waiting threads and callbacks are to run.
 struct Coordinator::Stopped {
-  std::shared_ptr<Coordinator> coordinator;  // may be null
-  std::uint32_t waiters = 0;                 // threads that it blocks
+  std::shared_ptr<Coordinator> coordinator;  // null if it is dying
+  std::uint32_t waiters = 0;                 // threads that wait for it; 0: none to wake
   std::vector<std::shared_ptr<StopCallback>> callbacks;
 };
 
-// Declared before the lock, so that its destructor does it when the lock is gone,
-// also if memory runs out half-way.
+// Must be declared before the lock: its destructor carries out the effects, after the lock is
+// released, and also when an exception (no memory) leaves the function half-way.
 class Coordinator::Effects {
  public:
   explicit Effects(Coordinator& self) : self_(self) {}
   Effects(const Effects&) = delete;
   Effects& operator=(const Effects&) = delete;
 
-  // Threads first, since they have the shortest way.
+  // Wakes native threads first: they run at once, while JavaScript is reached through an event
+  // loop.
   ~Effects() {
     std::uint32_t woken = Wake(own);
     for (const Stopped& each : descendants) woken += Wake(each);
@@ -46,24 +48,24 @@ class Coordinator::Effects {
     RunCallbacks(own);
     for (const Stopped& each : descendants) RunCallbacks(each);
     if (!origin_ || !request_->locate) return;
-    // As many as that need our processor, too, and what follows takes longer than
-    // their way.
+    // If at least as many threads were woken as there are processors, one of them needs the
+    // processor of this thread. It goes first, since `locate` may take long.
     static const std::uint32_t processors = std::thread::hardware_concurrency();
     if (woken >= processors && woken > 0) std::this_thread::yield();
     origin_->Complete(request_->locate);
   }
 
-  // `origin` is that of `request`, which outlives this.
+  // `origin` will be completed from `request`, which must outlive this object.
   void WillComplete(std::shared_ptr<Origin> origin, const StopRequest& request) {
     origin_ = std::move(origin);
     request_ = &request;
   }
 
-  Stopped own;  // not among the others, as memory takes its time
+  Stopped own;  // of self_; not in the list, which would cost an allocation at each stop
   std::list<Stopped> descendants;
   std::vector<std::shared_ptr<Observer>> on_stop;
   std::vector<std::shared_ptr<Observer>> on_clear;
-  std::list<std::shared_ptr<Observer>> on_join_progress;  // may be null
+  std::list<std::shared_ptr<Observer>> on_join_progress;  // elements may be null
   bool joins_changed = false;
 
  private:
@@ -74,7 +76,7 @@ class Coordinator::Effects {
     return stopped.waiters;
   }
 
-  // As far as there is memory for it.
+  // The requester as far as there is memory for it: at least its language and via.
   Requester Described() const noexcept {
     Requester requester;
     requester.language = request_->requester.language;
@@ -107,8 +109,8 @@ class Coordinator::Effects {
   }
 
   Coordinator& self_;
-  std::shared_ptr<Origin> origin_;        // of what is recorded; null: nothing
-  const StopRequest* request_ = nullptr;  // null if that is
+  std::shared_ptr<Origin> origin_;        // null: nothing was recorded
+  const StopRequest* request_ = nullptr;  // null if origin_ is null
 };
 
 }  // namespace allstop::core

@@ -1,5 +1,5 @@
-// The threads of a coordinator, and the joins that wait for them. The invariants that
-// are cited here stand at the top of coordinator.cc.
+// The threads of a coordinator, and the joins that wait for them. The numbered invariants
+// cited here are listed at the top of coordinator.cc.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -79,7 +79,7 @@ void Coordinator::EndThreadsOwnedBy(std::uint64_t owner, const StopRequest& requ
   const bool any_alive = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
     return entry->info.alive && !entry->forgotten;
   });
-  // Before they end, so that a join which waits for them sees why.
+  // The stop comes before the threads end, so that a join which waits for them has its error.
   if (any_alive && !record_) Decide(request, effects);
   for (const auto& entry : entries) {
     const bool was_alive = entry->info.alive;
@@ -134,7 +134,7 @@ std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
   const std::lock_guard<std::mutex> lock(mutex_);
   if (IsAmongThreads(caller, os_thread_id)) return nullptr;
   join->snapshot_ = threads_.Live();
-  // Memory first, so that a join which does not begin is listed nowhere.
+  // All allocations come first: if one throws, no entry lists the join.
   for (const auto& entry : join->snapshot_) {
     auto& joins = entry->joins;
     if (joins.size() == joins.capacity()) joins.reserve(2 * joins.size() + 1);
@@ -167,7 +167,7 @@ JoinResult Coordinator::FinishJoin(Join& join) {
   const std::lock_guard<std::mutex> lock(mutex_);
   JoinResult result;
   if (!join.in_progress_) return result;
-  if (join.stop_ && join.stop_->IsProvisional()) {  // it came since the caller looked
+  if (join.stop_ && join.stop_->IsProvisional()) {  // stopped since the caller last checked
     result.is_over = false;
     return result;
   }

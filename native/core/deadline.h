@@ -1,5 +1,5 @@
-// A point in monotonic time at which a wait gives up. Absolute, so that a wait
-// which is retried never lasts longer.
+// A point in monotonic time at which a wait gives up. A deadline is absolute, so that a wait
+// that is retried does not last longer.
 #ifndef ALLSTOP_CORE_DEADLINE_H_
 #define ALLSTOP_CORE_DEADLINE_H_
 
@@ -18,9 +18,10 @@ class Deadline {
   static Deadline Never() { return Deadline(std::nullopt); }
   static Deadline Passed() { return Deadline(Clock::time_point::min()); }
 
-  // `timeout_ms` from `start`, or from now; not negative, not NaN. Infinity is never, and so is
-  // a century: the clocks hold three, counted from 1970 or from the last boot, and
-  // some C++ libraries wait on the former underneath.
+  // `timeout_ms` milliseconds after `start`, or after now; not negative, not NaN. Infinity, and
+  // anything from a century on, means never: a 64-bit clock in nanoseconds holds about three
+  // centuries, counted from the last boot or (the wall clock, on which some C++ libraries wait
+  // underneath) from 1970.
   static Deadline After(double timeout_ms) {
     return timeout_ms < kCenturyMs ? After(timeout_ms, Clock::now()) : Never();
   }
@@ -39,9 +40,8 @@ class Deadline {
   // Milliseconds left: 0 if passed, infinity if never.
   double RemainingMs() const;
 
-  // Waits on `cv` until `done()` or the deadline; returns `done()`. The clock is
-  // asked again after every wake-up: it may be spurious, or (on Windows) of a wait
-  // on another clock.
+  // Waits on `cv` until `done()` or the deadline; returns `done()`. It asks the clock after every
+  // wake-up, since a wake-up may be spurious, or (on Windows) follow another clock.
   template <typename Predicate>
   bool Wait(ConditionVariable& cv, std::unique_lock<std::mutex>& lock, Predicate done) const {
     while (!done()) {

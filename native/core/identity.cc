@@ -20,7 +20,7 @@
 namespace allstop::core {
 
 const std::string& World() {
-  // Allocated once, never destroyed: threads outlive static destructors.
+  // Never destroyed, since threads may outlive static destructors.
   static const std::string* const world = [] {
     std::random_device random;
     char text[33];

@@ -1,4 +1,4 @@
-// Names that are never used twice.
+// Names that are never used twice, and the ids of the calling thread and of the process.
 #ifndef ALLSTOP_CORE_IDENTITY_H_
 #define ALLSTOP_CORE_IDENTITY_H_
 
@@ -7,11 +7,11 @@
 
 namespace allstop::core {
 
-// This copy of the library in this process: 128 random bits in hex, the same on
-// every call. What carries another world's name is not ours.
+// The name of this copy of the library in this process: 128 random bits in hex, the same on
+// every call. A handle that carries another world's name belongs to another process or copy.
 const std::string& World();
 
-// A fresh name within every world: "WORLD.N". Any thread.
+// A name that is fresh in all worlds: "WORLD.N". Any thread.
 std::string NextIdentity();
 
 // The operating system's id of the calling thread (gettid on Linux).
@@ -20,7 +20,8 @@ std::uint64_t OsThreadId();
 // The id of this process.
 std::int64_t ProcessId();
 
-// Milliseconds since 1970, for people; never used for waiting.
+// Milliseconds since 1970, to be shown to people. Waits use Clock (deadline.h), since the wall
+// clock may be set.
 std::int64_t WallClockMs();
 
 }  // namespace allstop::core

@@ -1,4 +1,4 @@
-// A loop that runs at fixed times until a stop: when it is due, and the wait for that.
+// The schedule of a loop that runs at fixed times until a stop, and the wait for its next run.
 #ifndef ALLSTOP_CORE_LOOPER_THREAD_H_
 #define ALLSTOP_CORE_LOOPER_THREAD_H_
 
@@ -12,35 +12,38 @@
 
 namespace allstop::core {
 
-// What becomes of the runs that were due while another one took too long. The order
+// What a looper does about runs that became due while an earlier run took too long. The order
 // is that of ALLSTOP_MISSED_TICKS_* in allstop.h.
 enum class MissedTicks : std::uint8_t {
-  kBurst,  // made up for, back to back (TensorFlow's)
-  kSkip,   // dropped: the next one is at the next multiple of the interval
-  kDelay,  // none is missed: the interval counts from the end of a run
+  kBurst,  // makes up for them, back to back (TensorFlow's way)
+  kSkip,   // drops them: the next run is at the next multiple of the interval
+  kDelay,  // misses none: the interval counts from the end of each run
 };
 
-// When runs are due. They are counted on from the first one, which is at once, and not
-// from when somebody woke up, so nothing drifts. Asks no clock.
+// Computes when runs are due. The first run is due at once. Later times are multiples of the
+// interval after it (except with kDelay), and do not depend on when the thread woke up, so the
+// schedule does not drift. Does not read a clock.
 class LooperSchedule {
  public:
-  // `interval_ms` is not negative and not NaN. 0: back to back. Infinity: one run.
+  // `interval_ms` is not negative and not NaN. 0: runs follow each other at once. Infinity: one
+  // run.
   LooperSchedule(double interval_ms, MissedTicks missed_ticks)
       : interval_ms_(interval_ms), missed_ticks_(missed_ticks) {}
 
-  // Called before each run. `now`: when the one before has ended, or it begins.
+  // Called before each run. `now` is the end of the run before, or the time of the first call.
   Deadline Next(Clock::time_point now);
 
  private:
-  // The first one that is not before `now`; due_ is, and not never.
+  // The first multiple of the interval that is not before `now`. due_ must be before `now`, and
+  // not never.
   Deadline NextBoundary(Clock::time_point now) const;
 
   const double interval_ms_;
   const MissedTicks missed_ticks_;
-  std::optional<Deadline> due_;  // of the run before; none before the first
+  std::optional<Deadline> due_;  // when the latest run was due; empty before the first
 };
 
-// For one thread, which calls nothing but Wait in a loop.
+// Used by one thread only, which calls Wait before each run.
 class LooperThread {
  public:
   LooperThread(std::shared_ptr<Coordinator> coordinator, LooperSchedule schedule)
@@ -48,8 +51,8 @@ class LooperThread {
         generation_(coordinator_->generation()),
         schedule_(schedule) {}
 
-  // Blocks until the next run is due. False: a stop is requested, or was since this
-  // object was made, even if it is cleared again.
+  // Blocks until the next run is due. False: a stop was requested since this object was made,
+  // even if the stop was cleared again.
   bool Wait();
 
  private:

@@ -1,4 +1,4 @@
-// The bytes of one item of a queue: short ones in place, longer ones elsewhere.
+// The bytes of one item of a queue: up to kInPlace bytes inside the object, more on the heap.
 #ifndef ALLSTOP_CORE_QUEUE_ITEM_H_
 #define ALLSTOP_CORE_QUEUE_ITEM_H_
 
@@ -9,17 +9,17 @@
 
 namespace allstop::core {
 
-// Owns them; moves, and is empty when moved from. As long as a line of the cache, and at
-// the beginning of one: that is how an item gets from one processor to another.
+// Owns its bytes. Can be moved; a moved-from item is empty. An item is one cache line long and
+// aligned to it, since an item goes from one processor to another line by line.
 class alignas(64) QueueItem {
  public:
-  // Frees bytes that were adopted. Any thread, and once; must not throw.
+  // Frees bytes that a caller has allocated. Called once, on any thread; must not throw.
   using Release = void (*)(void* data, std::size_t size, void* context);
 
   static constexpr std::size_t kInPlace = 32;
 
   QueueItem() noexcept : size_(0), release_(nullptr) {}
-  // `size` bytes to be written to data(). May throw std::bad_alloc.
+  // Allocates `size` bytes, which the caller writes through data(). May throw std::bad_alloc.
   explicit QueueItem(std::size_t size) : size_(size), release_(nullptr) {
     if (size <= kInPlace) return;
     void* const memory = std::malloc(size);
@@ -30,14 +30,14 @@ class alignas(64) QueueItem {
   QueueItem(const void* bytes, std::size_t size) : QueueItem(size) {
     if (size > 0) std::memcpy(data(), bytes, size);
   }
-  // Of short ones, all that there is room for.
+  // Copies all kInPlace bytes, of which `size` count.
   static QueueItem InPlace(const unsigned char (&bytes)[kInPlace], std::size_t size) noexcept {
     QueueItem item;
     item.size_ = size;
-    std::memcpy(item.in_place_, bytes, kInPlace);  // a few instructions, without a call
+    std::memcpy(item.in_place_, bytes, kInPlace);  // a constant size: inlined, no call
     return item;
   }
-  // Takes over what others have allocated; `free` is not null.
+  // Takes over bytes that the caller has allocated; `free` is not null.
   QueueItem(void* data, std::size_t size, Release free, void* context) noexcept
       : size_(size), release_(free), data_(data), context_(context) {}
 
@@ -52,14 +52,14 @@ class alignas(64) QueueItem {
   ~QueueItem() { Reset(); }
 
   std::size_t size() const { return size_; }
-  // To fewer bytes than it has.
+  // `size` is at most size().
   void Truncate(std::size_t size) { size_ = size; }
   unsigned char* data() {
     return release_ == nullptr ? in_place_ : static_cast<unsigned char*>(data_);
   }
   const unsigned char* data() const { return const_cast<QueueItem*>(this)->data(); }
 
-  // For abi/, whose item has the same parts. The owner is whoever gets them.
+  // For abi/, which moves these parts into an allstop_item and then calls Disown.
   Release release() const { return release_; }
   void* context() const { return context_; }
   void Disown() {
@@ -73,7 +73,7 @@ class alignas(64) QueueItem {
     release_ = other.release_;
     data_ = other.data_;
     context_ = other.context_;
-    std::memcpy(in_place_, other.in_place_, kInPlace);  // all: that is quicker than asking
+    std::memcpy(in_place_, other.in_place_, kInPlace);  // always: quicker than a branch
     other.Disown();
   }
   void Reset() {
@@ -82,7 +82,7 @@ class alignas(64) QueueItem {
   }
 
   std::size_t size_;
-  Release release_;  // null: in place
+  Release release_;  // null: the bytes are in in_place_
   void* data_ = nullptr;
   void* context_ = nullptr;
   unsigned char in_place_[kInPlace] = {};

@@ -1,5 +1,4 @@
-// The items of a queue in the order in which they came, in memory that grows with
-// them and is kept for those to come.
+// The items of a queue in order, in a ring buffer that grows and is reused.
 #ifndef ALLSTOP_CORE_QUEUE_RING_H_
 #define ALLSTOP_CORE_QUEUE_RING_H_
 
@@ -11,48 +10,49 @@
 
 namespace allstop::core {
 
-// Guarded by the mutex of the queue that owns it.
+// Guarded by BoundedQueue::mutex_ of the queue that owns it.
 class QueueRing {
  public:
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Room for `more` items. May throw std::bad_alloc, and has changed nothing then.
+  // Makes room for `more` items. If it throws std::bad_alloc, nothing has changed.
   void Reserve(std::size_t more) {
-    if (size_ + more > slots_) Resize(size_ + more);
+    if (size_ + more > capacity_) Resize(size_ + more);
   }
-  // There is room. At the back, and at the front.
-  void Push(QueueItem&& item) { items_[(head_ + size_++) & (slots_ - 1)] = std::move(item); }
+  // Push adds at the back, PushFront at the front. Reserve must have made room.
+  void Push(QueueItem&& item) { items_[(head_ + size_++) & (capacity_ - 1)] = std::move(item); }
   void PushFront(QueueItem&& item) {
-    head_ = (head_ - 1) & (slots_ - 1);
+    head_ = (head_ - 1) & (capacity_ - 1);
     items_[head_] = std::move(item);
     ++size_;
   }
   void Pop(QueueItem& item) {
     item = std::move(items_[head_]);
-    head_ = (head_ + 1) & (slots_ - 1);
-    // What a burst needed is given back: it was paid for by as many items.
-    if (--size_ == 0 && slots_ > kMostIdleSlots) *this = QueueRing();
+    head_ = (head_ + 1) & (capacity_ - 1);
+    // A large buffer is freed when the queue is empty. The cost is spread over the many items
+    // that made it grow.
+    if (--size_ == 0 && capacity_ > kMaxIdleCapacity) *this = QueueRing();
   }
 
  private:
-  static constexpr std::size_t kFewestSlots = 16;
-  static constexpr std::size_t kMostIdleSlots = 4096;
+  static constexpr std::size_t kMinCapacity = 16;
+  static constexpr std::size_t kMaxIdleCapacity = 4096;
 
   void Resize(std::size_t needed) {
-    std::size_t slots = slots_ == 0 ? kFewestSlots : slots_;
-    while (slots < needed) slots *= 2;
-    auto items = std::make_unique<QueueItem[]>(slots);
+    std::size_t capacity = capacity_ == 0 ? kMinCapacity : capacity_;
+    while (capacity < needed) capacity *= 2;
+    auto items = std::make_unique<QueueItem[]>(capacity);
     for (std::size_t i = 0; i < size_; ++i) {
-      items[i] = std::move(items_[(head_ + i) & (slots_ - 1)]);
+      items[i] = std::move(items_[(head_ + i) & (capacity_ - 1)]);
     }
     items_ = std::move(items);
-    slots_ = slots;
+    capacity_ = capacity;
     head_ = 0;
   }
 
   std::unique_ptr<QueueItem[]> items_;
-  std::size_t slots_ = 0;  // a power of two, or 0
+  std::size_t capacity_ = 0;  // a power of two, or 0
   std::size_t head_ = 0;
   std::size_t size_ = 0;
 };

@@ -1,4 +1,4 @@
-// The process-wide registries: from an id to the object of that kind.
+// A registry for each kind of object with a handle: finds the object by its id. One a process.
 #ifndef ALLSTOP_CORE_REGISTRY_H_
 #define ALLSTOP_CORE_REGISTRY_H_
 
@@ -10,17 +10,18 @@
 
 namespace allstop::core {
 
-// Owns nothing: whoever published a handle holds the object. Any thread.
+// Holds weak references only: the environment that published a handle keeps the object alive.
+// Any thread.
 template <typename Object>
 class Registry {
  public:
-  // Allocated once and never destroyed, since threads outlive process.exit().
+  // Never destroyed, since threads may outlive process.exit().
   static Registry& Get() {
     static Registry* const registry = new Registry;
     return *registry;
   }
 
-  // Never used twice.
+  // An id that no other object of this kind gets.
   std::uint64_t NextId() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return next_id_++;
@@ -36,7 +37,7 @@ class Registry {
     objects_.erase(id);
   }
 
-  // Null if there is none, it is gone, or it was removed.
+  // Null if no object has this id, or the object has died or was removed.
   std::shared_ptr<Object> Find(std::uint64_t id) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = objects_.find(id);
@@ -44,7 +45,8 @@ class Registry {
   }
 
  private:
-  mutable std::mutex mutex_;  // first in the lock order; guards what follows
+  mutable std::mutex mutex_;  // first in the lock order
+  // Guarded by mutex_.
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, std::weak_ptr<Object>> objects_;
 };

@@ -25,7 +25,7 @@ std::string OsThreadName(std::uint64_t thread_id) {
 void Origin::Begin(Requester known) noexcept {
   if (known.at_ms == 0) known.at_ms = WallClockMs();
   const std::lock_guard<std::mutex> lock(mutex_);
-  teller_ = std::this_thread::get_id();
+  completing_thread_ = std::this_thread::get_id();
   requester_ = std::move(known);
 }
 
@@ -34,11 +34,11 @@ void Origin::Complete(const Describe& locate) noexcept {
   bool is_begun = false;
   try {
     if (locate) {
-      located = requester_;  // nobody else writes it
+      located = requester_;  // without mutex_, since only this thread writes it
       is_begun = true;
       locate(located);
     }
-  } catch (...) {  // as far as it came
+  } catch (...) {  // the fields that `locate` has set so far are kept
   }
   if (located.at_ms == 0) located.at_ms = requester_.at_ms;
   {
@@ -54,7 +54,7 @@ Requester Origin::Get() const {
   const auto is_complete = [this] { return is_complete_.load(std::memory_order_acquire); };
   if (is_complete()) return requester_;
   std::unique_lock<std::mutex> lock(mutex_);
-  if (teller_ != std::this_thread::get_id()) {
+  if (completing_thread_ != std::this_thread::get_id()) {
     Deadline::After(kPatienceMs).Wait(completed_, lock, is_complete);
   }
   return requester_;

@@ -1,4 +1,4 @@
-// Who asked for a stop, or reported an error.
+// The requester of a stop or of a reported error: the thread, and the call.
 #ifndef ALLSTOP_CORE_REQUESTER_H_
 #define ALLSTOP_CORE_REQUESTER_H_
 
@@ -15,7 +15,7 @@ namespace allstop::core {
 
 enum class Language : std::uint8_t { kJavaScript, kNative };
 
-// How a request came about. The order is that of kVia in binding/convert.cc.
+// What made the request. The order is that of kVia in binding/convert.cc.
 enum class Via : std::uint8_t {
   kCall,
   kException,
@@ -33,38 +33,38 @@ struct Requester {
   std::string thread_name;
   std::uint64_t thread_id = 0;  // JavaScript's threadId, or the OS thread id
   std::int64_t pid = 0;
-  std::string stack;       // the call site; empty if unknown
-  std::string signal;      // "SIGINT"; empty unless via kSignal or a killed child
-  std::int64_t at_ms = 0;  // when; wall clock, for people
+  std::string stack;       // of the call; empty if unknown
+  std::string signal;      // "SIGINT"; empty unless via kSignal, or a child process was killed
+  std::int64_t at_ms = 0;  // the time of the request, by WallClockMs()
 };
 
-// A requester for the calling native thread, named by the OS.
+// Describes the calling native thread, with the name that it has in the operating system.
 Requester ThisNativeThread(Via via);
 
-// Adds to a requester what was found out. May throw, in vain.
+// A function that fills in fields of a requester. An exception that it throws is ignored.
 using Describe = std::function<void(Requester&)>;
 
-// The requester of what is recorded, as told once the waiters have been woken: to
-// find it out (the name of a thread, the stack of a call) takes longer than all the
-// rest. Two steps, on the thread that has requested: Begin with what is quickly told,
-// then Complete.
+// The requester of a stop or of a reported error, which becomes known in two steps: finding it
+// out (the name of a thread, the stack of a call) takes longer than the stop itself, so it comes
+// after the waiting threads have been woken. The thread that made the request calls Begin with
+// the fields that are quickly found, then Complete.
 class Origin {
  public:
   void Begin(Requester known) noexcept;
-  // Once. `locate` may be empty, and may call JavaScript.
+  // Called once. `locate` may be empty, and may call JavaScript.
   void Complete(const Describe& locate) noexcept;
 
-  // Any thread. Waits until it is complete, unless that is for the calling thread to
-  // do: then, as after a second of waiting, it is what was told so far. (`locate` may
-  // run a program's own code, and that may wait for the caller in turn.)
+  // Any thread. Waits until Complete has been called, for at most a second: `locate` may run a
+  // program's own code, which may wait for the calling thread in turn. Does not wait on the
+  // thread that is to call Complete. Returns the fields that are known by then.
   Requester Get() const;
 
  private:
-  std::atomic<bool> is_complete_{false};
-  mutable std::mutex mutex_;  // last in the lock order; guards what follows
+  std::atomic<bool> is_complete_{false};  // written under mutex_, read without it
+  mutable std::mutex mutex_;              // last in the lock order
   mutable ConditionVariable completed_;
-  std::thread::id teller_;  // the thread that completes it
-  Requester requester_;     // constant once is_complete_
+  std::thread::id completing_thread_;  // guarded by mutex_; the thread that called Begin
+  Requester requester_;                // guarded by mutex_ until is_complete_, then constant
 };
 
 }  // namespace allstop::core

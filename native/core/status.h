@@ -1,6 +1,5 @@
-// The one status enum. The C codes (abi/), and TypeScript's classes
-// (lib/errors/errors.ts) are mapped from it, once each. Numbers up to 16 are gRPC's and
-// TensorFlow's.
+// The results of the core's methods. The C codes (abi/table.cc) and TypeScript's error classes
+// (lib/errors/errors.ts) follow this enum. Numbers up to 16 are gRPC's and TensorFlow's.
 #ifndef ALLSTOP_CORE_STATUS_H_
 #define ALLSTOP_CORE_STATUS_H_
 

@@ -10,8 +10,8 @@ namespace allstop::core {
 
 // Made and removed by Coordinator::OnStop and Coordinator::RemoveStopCallback.
 //
-// A callback runs at most once. After a stop that was cleared it is done: to be
-// told of the next stop, register again.
+// A callback runs at most once. It does not run for the stops after a cleared one: a caller
+// that wants that registers another callback.
 class StopCallback {
  public:
   using Function = void (*)(void* context);
@@ -25,8 +25,8 @@ class StopCallback {
 
   const Function function_;
   void* const context_;
-  Phase phase_ = Phase::kWaiting;  // guarded by the coordinator's mutex
-  std::thread::id runner_;         // likewise; of the thread that runs it
+  Phase phase_ = Phase::kWaiting;  // guarded by Coordinator::mutex_
+  std::thread::id runner_;         // guarded by Coordinator::mutex_; set from kRunning on
 };
 
 }  // namespace allstop::core

@@ -1,4 +1,4 @@
-// Who stopped a coordinator, when, and why.
+// The stop record: who stopped a coordinator, when, and why; and the request of a stop.
 #ifndef ALLSTOP_CORE_STOP_RECORD_H_
 #define ALLSTOP_CORE_STOP_RECORD_H_
 
@@ -9,84 +9,83 @@
 #include <vector>
 
 #include "deadline.h"
-#include "error_record.h"
+#include "encoded_error.h"
 #include "requester.h"
 
 namespace allstop::core {
 
 enum class StopKind : std::uint8_t { kPlain = 0, kClean = 1, kError = 2 };
 
-// One stop. Immutable (but for the origin, which completes itself, and for whether it is
-// provisional) and shared, so that a wait which began before the stop was cleared can still
-// say what it saw.
+// One stop. Shared and immutable, except for its origin, which is completed later, and for
+// awaits_answer: a wait or a join that saw the stop can report it after it was cleared.
 struct StopRecord {
-  std::string id;                // the error's id if there is one, else the request's, or fresh
-  std::uint64_t generation = 0;  // which stop of its coordinator it is, from 1
+  std::string id;                // the error's; else StopRequest::record_id; else a fresh one
+  std::uint64_t generation = 0;  // counts the stops of the coordinator, from 1
   StopKind kind = StopKind::kPlain;
-  std::shared_ptr<const ErrorRecord> error;          // null for kPlain
-  Clock::time_point requested_at = {};               // for the grace period
+  std::shared_ptr<const EncodedError> error;         // null for kPlain
+  Clock::time_point requested_at = {};               // the grace period counts from here
   std::shared_ptr<const StopRecord> inherited_from;  // the ancestor's record, or null
-  Origin own_origin;                                 // if it is null
-  // Until an arbiter has answered. Written under the mutex of the coordinator that it was
-  // requested of, read under those of its descendants as well.
+  Origin own_origin;                                 // used when inherited_from is null
+  // True while the record is provisional: until an arbiter has answered. Written under the
+  // mutex_ of the coordinator that was stopped, but read under those of its descendants, too.
   mutable std::atomic<bool> awaits_answer{false};
 
   bool IsProvisional() const {
     return (inherited_from ? *inherited_from : *this).awaits_answer.load();
   }
-  // Who made it, as this coordinator sees it. Waits as Origin::Get does.
+  // The requester, with Via::kParent if the record is inherited. Waits as Origin::Get does.
   Requester requester() const;
 };
 
-// An error that came when a stop was there already, or had nobody to go to.
+// An error beside the record: it came after the stop, or after a join, or without a stop (from
+// Coordinator::Report).
 struct SuppressedError {
-  std::shared_ptr<const ErrorRecord> error;
+  std::shared_ptr<const EncodedError> error;
   std::shared_ptr<const Origin> origin;
 };
 
-// What a caller asks for.
 struct StopRequest {
-  std::shared_ptr<const ErrorRecord> error;  // null: no error
+  std::shared_ptr<const EncodedError> error;  // may be null
   Requester requester;
-  // They complete it, if set: on the thread that requests, with no lock held, when the
-  // waiters have been woken, and only if the request is recorded. `describe` is quick
-  // and comes before the stop callbacks, `locate` may call JavaScript and comes last.
+  // If set, `describe` and `locate` complete `requester`: on the thread that requests, with no
+  // lock held, when the waiting threads have been woken, and only if the request or its error is
+  // recorded. `describe` must be quick and runs before the stop callbacks; `locate` may call
+  // JavaScript and runs last.
   Describe describe;
   Describe locate;
-  // Ids of errors that are this one: its own and, if it is an AbortError, those
-  // of its chain of causes. If the current record's id is among them, this
-  // request is an echo of the stop.
+  // The ids of this error and, if it is an AbortError, of the errors in its chain of causes. If
+  // the current record's id is among them, this request is an echo of the stop.
   std::vector<std::string> echo_ids;
-  // Those of them that came through an AbortError. They are echoes of earlier,
-  // cleared stops, too: a task that unwinds late must not stop a new life.
+  // Those echo_ids that came through an AbortError. They are compared with earlier, cleared
+  // stops as well: a task that ends late must not stop the coordinator after a ClearStop.
   std::vector<std::string> abort_echo_ids;
-  // The id that the record has in another process, which is stopped; so this one is to be,
-  // whatever has been joined here. Empty: it is made here.
+  // Set for a stop that is relayed from another process: the id that its record has there. Such
+  // a request stops this coordinator even after a join. Empty for a stop of this process.
   std::string record_id;
-  // Whether somebody can be thrown at. False for links and registered threads.
+  // Whether the request's caller can throw the error. False for links and registered threads.
   bool has_caller = true;
 };
 
 enum class StopOutcome : std::uint8_t {
   kStopped,         // this request is the stop
-  kAlreadyStopped,  // nothing to add
+  kAlreadyStopped,  // stopped before, and this request has no error to keep
   kSuppressed,      // the error was kept beside the record
-  kCounted,         // the error was counted only, as too many were there
-  kEcho,            // the error was the stop itself, come back
-  kRefused,         // after a join: throw it at the caller, nothing was changed
+  kCounted,         // the error was only counted, as kMaxSuppressed were kept before
+  kEcho,            // the error is the stop's own, or one that was reported before
+  kRefused,         // after a join: nothing was changed, the caller must throw the error
 };
 
-// What a stopped join comes to: the error of the stop, else the reported one, or null.
-inline std::shared_ptr<const ErrorRecord> FirstError(const StopRecord* record,
-                                                     const SuppressedError& reported) {
+// The error that a stopped join throws: the error of the stop, else the reported one, or null.
+inline std::shared_ptr<const EncodedError> FirstError(const StopRecord* record,
+                                                      const SuppressedError& reported) {
   return record && record->kind == StopKind::kError ? record->error : reported.error;
 }
 
 struct StopView {
-  std::shared_ptr<const StopRecord> record;  // null: no stop is requested
-  SuppressedError reported;                  // without a stop; its error may be null
+  std::shared_ptr<const StopRecord> record;  // null: not stopped
+  SuppressedError reported;                  // from Coordinator::Report; its error may be null
   std::vector<SuppressedError> suppressed;   // the first kMaxSuppressed
-  std::uint32_t suppressed_count = 0;        // all of them
+  std::uint32_t suppressed_count = 0;        // of all suppressed errors
 };
 
 inline constexpr std::size_t kMaxSuppressed = 16;

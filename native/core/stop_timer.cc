@@ -13,7 +13,7 @@ namespace {
 
 class StopTimer {
  public:
-  // Allocated once and never destroyed, as its thread never ends.
+  // Never destroyed, since its thread never ends.
   static StopTimer& Get() {
     static StopTimer* const timer = new StopTimer;
     return *timer;
@@ -32,7 +32,7 @@ class StopTimer {
   }
 
   bool Remove(std::uint64_t id) {
-    Item removed;  // its coordinator may die with it, so after the lock
+    Item removed;  // destroyed after the lock is released: its coordinator may die with it
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = positions_.find(id);
@@ -48,7 +48,7 @@ class StopTimer {
  private:
   struct Item {
     std::uint64_t id = 0;
-    std::uint64_t link = 0;  // 0: none
+    std::uint64_t link = 0;  // from Coordinator::AddLink; 0: without a description
     std::shared_ptr<Coordinator> coordinator;
     StopRequest request;
   };
@@ -64,7 +64,7 @@ class StopTimer {
     const auto position = queue_.emplace(at, std::move(item));
     try {
       positions_.emplace(id, position);
-    } catch (...) {  // else it would come, and nobody could cancel it
+    } catch (...) {  // without its position the stop could not be cancelled
       queue_.erase(position);
       throw;
     }
@@ -95,8 +95,9 @@ class StopTimer {
     }
   }
 
-  std::mutex mutex_;  // taken with no other lock held; guards what follows
+  std::mutex mutex_;  // taken with no other lock held
   ConditionVariable nearest_changed_;
+  // Guarded by mutex_.
   bool running_ = false;
   std::uint64_t next_id_ = 1;
   Queue queue_;

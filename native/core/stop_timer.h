@@ -1,4 +1,5 @@
-// Stops at a deadline, whatever the JavaScript threads are doing.
+// Stops at a deadline. A native thread requests them, so they come in time even if all
+// JavaScript threads are busy.
 #ifndef ALLSTOP_CORE_STOP_TIMER_H_
 #define ALLSTOP_CORE_STOP_TIMER_H_
 
@@ -10,14 +11,14 @@
 
 namespace allstop::core {
 
-// Requests the stop when the deadline passes. The coordinator is kept alive until
-// then. One thread serves the process; it is started by the first call, sleeps
-// until the nearest deadline, and never ends. Any thread. With a description it is
-// a link of the coordinator's as long as it stands (Coordinator::AddLink).
+// Requests the stop when the deadline passes; the coordinator is kept alive until then. Returns
+// an id for CancelScheduledStop, or 0 if the deadline is never. Any thread. With a description
+// the scheduled stop is listed as a link (Coordinator::AddLink) until then. The first call
+// starts a thread that serves the process, sleeps until the nearest deadline, and never ends.
 std::uint64_t ScheduleStop(const std::shared_ptr<Coordinator>& coordinator, Deadline deadline,
                            StopRequest request, std::string description = {});
 
-// False if the stop has been requested, or is about to be. Any thread.
+// False if the stop has been requested or is about to be, or `id` is 0. Any thread.
 bool CancelScheduledStop(std::uint64_t id);
 
 }  // namespace allstop::core

@@ -36,7 +36,8 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::End(std::uint64_t id, boo
   entry->info.unobserved = unobserved;
   entry->info.ended_at_ms = WallClockMs();
   if (ended_.size() == kMaxEnded) ended_.pop_front();
-  entry->place_among_ended.front() = std::move(entry->info);  // all but the name stays
+  // Joins still read entry->info: the move empties only its name.
+  entry->place_among_ended.front() = std::move(entry->info);
   ended_.splice(ended_.end(), entry->place_among_ended);
   return entry;
 }
@@ -72,7 +73,7 @@ void ThreadRegistry::Start(Entry& entry) {
 
 void ThreadRegistry::Enter(Entry& entry, std::uint64_t os_thread_id) {
   Unindex(entry);
-  by_os_thread_[os_thread_id] = entry.info.id;  // needs memory, so before the rest
+  by_os_thread_[os_thread_id] = entry.info.id;  // first, since it may throw: no memory
   entry.info.is_os_thread = true;
   entry.info.has_thread_id = true;
   entry.info.thread_id = os_thread_id;

@@ -1,5 +1,5 @@
-// The threads that a coordinator knows: workers, processes, tasks, loopers,
-// native threads, and anything else that can be joined.
+// The threads that are registered at a coordinator and that its joins wait for: workers,
+// processes, async tasks, loopers, native threads, and threads of other kinds.
 #ifndef ALLSTOP_CORE_THREAD_REGISTRY_H_
 #define ALLSTOP_CORE_THREAD_REGISTRY_H_
 
@@ -15,17 +15,17 @@ namespace allstop::core {
 
 class Join;
 
-// The order is that of THREAD_KINDS in lib/native/native.ts.
+// The order is that of THREAD_KINDS in lib/native/binding.ts.
 enum class ThreadKind : std::uint8_t { kWorker, kProcess, kTask, kLooper, kNative, kCustom };
 
 struct ThreadInfo {
-  std::uint64_t id = 0;  // within its coordinator, never used twice
+  std::uint64_t id = 0;  // never used twice in a coordinator
   std::string name;
   ThreadKind kind = ThreadKind::kCustom;
   bool alive = true;        // started and not ended
-  bool unobserved = false;  // it ended only because its observer did
+  bool unobserved = false;  // counts as ended because the environment that watched it ended
   bool has_thread_id = false;
-  bool is_os_thread = false;    // it has entered: then thread_id is the OS id
+  bool is_os_thread = false;    // a native thread that has entered: thread_id is its OS id
   std::uint64_t thread_id = 0;  // JavaScript's threadId, the OS id, or a pid
   std::int64_t started_at_ms = 0;
   std::int64_t ended_at_ms = 0;  // 0 until it has ended
@@ -37,19 +37,19 @@ struct NewThread {
   bool started = true;
   bool has_thread_id = false;
   std::uint64_t thread_id = 0;
-  std::uint64_t owner = 0;  // the environment that watches it; 0 for none
+  std::uint64_t owner = 0;  // id of the environment that watches the thread; 0: none
 };
 
-// Everything here is guarded by the mutex of the coordinator that owns it.
+// Guarded by Coordinator::mutex_ of the coordinator that owns it.
 class ThreadRegistry {
  public:
   struct Entry {
     ThreadInfo info;
     std::uint64_t owner = 0;
-    bool forgotten = false;    // kept only for the joins that wait for it yet
-    std::vector<Join*> joins;  // those in progress that wait for it
-    // Its place in ended_, taken in advance: the end of a thread must not need
-    // memory, as nobody could make up for an end that was not noted.
+    bool forgotten = false;    // no longer registered; kept for the joins that still wait for it
+    std::vector<Join*> joins;  // the joins in progress that wait for it
+    // Its node in ended_, allocated in advance. The end of a thread must not need memory: if an
+    // end was not recorded, joins would wait for that thread without a limit.
     std::list<ThreadInfo> place_among_ended = std::list<ThreadInfo>(1);
   };
 
@@ -57,25 +57,25 @@ class ThreadRegistry {
 
   std::shared_ptr<Entry> Add(NewThread thread);
   std::shared_ptr<Entry> Find(std::uint64_t id) const;
-  // Takes the entry out and, if it has ever started, remembers it among the ended
-  // ones. Null if it is not there (ended before, or forgotten and nobody waits for it).
+  // Removes the entry and, if the thread is alive, adds it to ended(). Null if there is no entry
+  // (the thread has ended before, or is forgotten and no join waits for it).
   std::shared_ptr<Entry> End(std::uint64_t id, bool unobserved);
-  // A join has joined it: it is no longer registered. It stays findable while
-  // another join waits for it.
+  // Called when a join has joined the thread: it is no longer registered. Find still finds it
+  // while another join waits for it.
   void Forget(Entry& entry);
-  // Called when a join stops waiting for it.
+  // Called when `join` stops waiting for the thread.
   void Unlist(Entry& entry, Join* join);
   // Undoes Forget, if the entry is still there. False if it is not.
   bool Readmit(std::uint64_t id);
-  // It is alive from now on, and registered even if a join has forgotten it before.
+  // The thread is alive from now on, and registered, even if a join has forgotten it before.
   void Start(Entry& entry);
-  // A native thread says which OS thread it is.
+  // The thread is the native thread with this OS thread id.
   void Enter(Entry& entry, std::uint64_t os_thread_id);
 
-  // The native thread that is entered on this OS thread, or null.
+  // The native thread that has entered with this OS thread id, or null.
   std::shared_ptr<Entry> OnOsThread(std::uint64_t os_thread_id) const;
-  std::vector<std::shared_ptr<Entry>> Live() const;  // registered, in that order
-  std::vector<std::shared_ptr<Entry>> OwnedBy(std::uint64_t owner) const;  // all
+  std::vector<std::shared_ptr<Entry>> Live() const;  // all that are not forgotten, by id
+  std::vector<std::shared_ptr<Entry>> OwnedBy(std::uint64_t owner) const;  // with forgotten ones
   const std::list<ThreadInfo>& ended() const { return ended_; }
 
  private:
@@ -83,9 +83,9 @@ class ThreadRegistry {
   void Unindex(const Entry& entry);
 
   std::uint64_t next_id_ = 1;
-  std::map<std::uint64_t, std::shared_ptr<Entry>> live_;
-  std::unordered_map<std::uint64_t, std::uint64_t> by_os_thread_;  // to ids
-  std::list<ThreadInfo> ended_;  // newest last (a list, as an empty deque costs 576 bytes)
+  std::map<std::uint64_t, std::shared_ptr<Entry>> live_;           // by ThreadInfo::id
+  std::unordered_map<std::uint64_t, std::uint64_t> by_os_thread_;  // OS thread id to id
+  std::list<ThreadInfo> ended_;  // newest last (a list, as an empty deque takes 576 bytes)
 };
 
 }  // namespace allstop::core

@@ -8,7 +8,7 @@
 
 const char *allstop_c_story(const allstop_coordinator *coord);
 
-/* The story ends at the first thing that is not so. */
+/* Returns from allstop_c_story at the first expectation that fails. */
 #define EXPECT(condition)                \
   do {                                   \
     if (!(condition)) return #condition; \

@@ -1,4 +1,4 @@
-// The C interface, used as a third party uses it: through the table alone.
+// The C interface, used as another addon uses it: through the table alone.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@
 #include "gate.h"
 #include "requests.h"
 
-// abi_c_test.c. Null, or what went wrong.
+// From abi_c_test.c. Returns null, or the text of the expectation that failed.
 extern "C" const char* allstop_c_story(const allstop_coordinator* coord);
 
 namespace allstop {
@@ -38,7 +38,7 @@ allstop_error MakeError(const char* name, const char* message) {
 
 class AbiTest : public testing::Test {
  protected:
-  // What allstop_node.h does with the capsule of a Coordinator object.
+  // Fills coord_ as allstop_node.h does from the capsule of a Coordinator object.
   AbiTest() {
     const auto made = test::MakeCoordinator();
     weak_ = made;
@@ -58,7 +58,7 @@ class AbiTest : public testing::Test {
 
   std::shared_ptr<core::Coordinator> Core() const { return weak_.lock(); }
 
-  // Reads the record, which lives as long as the test.
+  // Reads the record, and keeps it until the end of the test.
   allstop_record_info Info() {
     allstop_record* record = nullptr;
     EXPECT_EQ(allstop_stop_record(&coord_, &record), ALLSTOP_OK);
@@ -293,7 +293,7 @@ TEST_F(AbiTest, AThreadThatIsLateAfterTheJoinThrowsAtNobody) {
   const allstop_error error = MakeError("TypeError", "late");
   allstop_thread_done(&coord_, token, &error);
   EXPECT_FALSE(allstop_should_stop(&coord_));
-  // What the table does not show: JavaScript can still see it.
+  // The table has no function for suppressed errors; JavaScript can read them.
   EXPECT_EQ(SuppressedErrors(), std::vector<std::string>{"TypeError"});
 }
 
@@ -460,7 +460,7 @@ TEST_F(AbiTest, TheWordStaysWhereItIs) {
   }
 }
 
-// As the README shows it: threads that poll inline, one of which fails.
+// The README's example: threads poll the stop word, and one of them fails.
 TEST_F(AbiTest, ThreadsThatPollAreStoppedByTheOneThatFails) {
   constexpr int kThreads = 4;
   std::vector<std::thread> threads;

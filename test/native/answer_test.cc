@@ -1,4 +1,4 @@
-// Stops of several processes, of which an arbiter elsewhere decides whose is the record.
+// Stops of several processes: an arbiter in another process decides which of them is the record.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -67,7 +67,7 @@ TEST(AnswerTest, TheWinnerTakesTheRecordAndTheLosersErrorIsSuppressed) {
   EXPECT_EQ(view.suppressed[0].error, loser.error);
   EXPECT_EQ(view.suppressed[0].origin->Get().via, Via::kException);
   EXPECT_EQ(view.suppressed_count, 1u);
-  // It is the same stop: nobody is told twice, and the flag has never fallen.
+  // The stop is the same one: OnStop is not called again, and the flag has not fallen.
   EXPECT_EQ(coordinator->generation(), generation);
   EXPECT_EQ(observer->stops, 1);
   EXPECT_EQ(observer->clears, 0);
@@ -119,7 +119,7 @@ TEST(AnswerTest, JoinsWaitForIt) {
   const auto observer = std::make_shared<Counter>();
   coordinator->AddObserver(observer, nullptr);
   const auto before = coordinator->BeginJoin({}, observer);
-  EXPECT_EQ(coordinator->JoinRemainingMs(*before, 0), 0);  // without a stop there is no question
+  EXPECT_EQ(coordinator->JoinRemainingMs(*before, 0), 0);  // without a stop no answer is needed
   coordinator->RequestStop(Failure());
   const auto after = coordinator->BeginJoin({}, observer);
   EXPECT_EQ(coordinator->JoinRemainingMs(*before, 0), kForever);
@@ -161,7 +161,7 @@ TEST(AnswerTest, WithoutOneWhatStandsIsTheRecord) {
   coordinator->AnswerNone();
   EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), 0);
   EXPECT_EQ(coordinator->FinishJoin(*join).error, record->error);
-  coordinator->AnswerStop(Failure("RangeError"));  // too late: it has been thrown
+  coordinator->AnswerStop(Failure("RangeError"));  // too late: the join has thrown the error
   EXPECT_EQ(coordinator->View().record, record);
 }
 
@@ -184,7 +184,7 @@ TEST(AnswerTest, AJoinThatComesUponAProvisionalRecordIsNotOver) {
   const auto coordinator = MakeProvisional();
   const auto join = coordinator->BeginJoin({});
   EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), 0);
-  coordinator->RequestStop(Failure());  // since it looked
+  coordinator->RequestStop(Failure());  // after JoinRemainingMs, before FinishJoin
   EXPECT_FALSE(coordinator->FinishJoin(*join).is_over);
   EXPECT_FALSE(coordinator->joined());
   const StopRequest winner = Failure("RangeError");
@@ -229,7 +229,7 @@ TEST(AnswerTest, JoinsOfChildrenWaitForItToo) {
   EXPECT_EQ(child->JoinRemainingMs(*join, 0), 0);
   EXPECT_EQ(child->FinishJoin(*join).error, winner.error);
   StopRequest again = loser;
-  again.has_caller = false;  // who has one gets it back, after a join
+  again.has_caller = false;  // after a join a request with a caller would be kRefused
   for (const auto& each : {child, grandchild}) {
     ASSERT_EQ(each->View().suppressed.size(), 1u);
     EXPECT_EQ(each->View().suppressed[0].error, loser.error);
@@ -238,7 +238,7 @@ TEST(AnswerTest, JoinsOfChildrenWaitForItToo) {
   child->RemoveObserver(*observer);
 }
 
-// It hangs if one of them goes to sleep between its look and the answer.
+// Hangs if a join goes to sleep after it has tested its predicate and before the answer comes.
 TEST(AnswerTest, NoJoinOfAChildMissesIt) {
   constexpr int kRounds = 20'000;
   std::vector<std::shared_ptr<Coordinator>> parents;

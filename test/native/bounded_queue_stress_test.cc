@@ -1,5 +1,5 @@
-// Many producers and consumers, stops, closes and consumers that die: every item is
-// delivered once, or is still there, and each producer's come in its order.
+// Many producers and consumers, stops, closes, and consumers that die: each item is delivered
+// once or is still in the queue, and the items of one producer come out in order.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ Number ToNumber(const QueueItem& item) {
 constexpr std::uint32_t kProducers = 4;
 constexpr std::uint32_t kConsumers = 4;
 
-// What came out, in the order of each consumer.
+// The items that each consumer has dequeued, in order.
 using Received = std::vector<std::vector<Number>>;
 
 void ExpectEachOnce(const Received& received, const std::vector<std::uint32_t>& enqueued) {
@@ -104,8 +104,8 @@ TEST(BoundedQueueStressTest, EveryItemOnceAndInOrder) {
   }
 }
 
-// Consumers die with items in their hands and give them back, waiters among them;
-// then a stop, or a close that cancels, comes at any time.
+// Consumers, among them listed waiters, die after they have dequeued items, and return these
+// items. Then a stop, or a close that cancels, comes at a random time.
 TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
   class Waiter final : public QueueWaiter {
    public:
@@ -157,7 +157,7 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
         }
       });
     }
-    // Once enough has gone through, whatever the machine makes of it.
+    // After a random number of yields, so that the end comes at different times.
     const std::uint64_t enough = random() % 3'000;
     for (std::uint64_t seen = 0; seen < enough; ++seen) std::this_thread::yield();
     if (random() % 2 == 0) {

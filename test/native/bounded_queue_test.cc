@@ -63,15 +63,15 @@ Dequeued TryDequeue(BoundedQueue& queue, std::size_t max = 1) {
 Dequeued Got(std::vector<std::string> texts) { return {Status::kOk, std::move(texts)}; }
 Dequeued Ended(Status status) { return {status, {}}; }
 
-// Opens a gate when it is told.
+// Opens a gate when OnProgress is called.
 class GateWaiter final : public QueueWaiter {
  public:
   void OnProgress() override { told.Open(); }
   Gate told;
 };
 
-// Threads that are in a wait of the queue, or so near to it that it cannot matter:
-// each says so just before. What they wait for must come out the same either way.
+// Threads that block at the queue. AllArrive returns just before they block, so a test must expect
+// the same result whether they block already or not.
 class Blocked {
  public:
   template <typename Body>
@@ -272,7 +272,7 @@ TEST(BoundedQueueTest, CancelledEnqueuesDoNotHoldUpTheEnd) {
   ASSERT_TRUE(queue->BeginEnqueue(wait));
   queue->Close(false);
   queue->Close(true);
-  EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange));  // it has not heard of it yet
+  EXPECT_EQ(Dequeue(*queue), Ended(Status::kOutOfRange));  // although EndEnqueue was not called yet
   queue->EndEnqueue();
 }
 
@@ -339,7 +339,7 @@ TEST(BoundedQueueTest, OutlivesItsCoordinatorsOtherOwnersAndTheReverse) {
   ASSERT_FALSE(kept.expired());
   const auto again = kept.lock();
   queue.reset();
-  again->RequestStop({});  // the queue is gone from its observers
+  again->RequestStop({});  // must not call the queue, which is destroyed
 }
 
 // ---------------------------------------------------------------- waiters that do not block
@@ -353,7 +353,7 @@ TEST(QueueWaiterTest, IsToldOfAnItemAndThenNoMore) {
   EXPECT_FALSE(queue->Await(Side::kConsumers, queue->BeginWait(), waiter)) << "there is one";
 }
 
-// Any of them may be busy for long.
+// All of them are notified, since the thread of any one may be busy for long.
 TEST(QueueWaiterTest, AnItemIsToldToAllWhoCannotBlock) {
   const auto queue = MakeQueue(4);
   const auto first = std::make_shared<GateWaiter>();
@@ -444,7 +444,7 @@ TEST(QueueWaiterTest, WhatWasNotDeliveredGoesBackToTheFrontAndIsTold) {
   EXPECT_TRUE(waiter->told.is_open());
 }
 
-// Nor does one that is busy keep it from them.
+// Threads that block get an item even if the thread of a notified waiter is busy.
 TEST(QueueWaiterTest, IsToldBesideThreadsThatBlock) {
   const auto queue = MakeQueue(1'000);
   Blocked consumer;

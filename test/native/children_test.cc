@@ -200,8 +200,8 @@ TEST(ChildTest, ItsLastReferenceMayGoInACallbackOfTheStop) {
   parent->RequestStop(Plain());
 }
 
-// A stop descends with a lock held per level, and ThreadSanitizer gives up on a
-// thread that holds more than 64.
+// A stop descends with a lock held per level, and ThreadSanitizer cannot handle a thread that
+// holds more than 64 locks.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define ALLSTOP_TEST_FEW_LOCKS
@@ -234,8 +234,8 @@ TEST(DepthTest, AStopReachesTheDeepestLevel) {
   for (const auto& coordinator : chain) ASSERT_TRUE(coordinator->ShouldStop());
 }
 
-// Invariant 3, from outside: the child may win or lose the race, but under a
-// stopped parent it is stopped in the end.
+// Invariant 3 of coordinator.cc: a child whose ClearStop races with a stop of the parent is
+// stopped when the parent is.
 TEST(ChildRaceTest, NoClearOfAChildSlipsThroughAStopOfTheParent) {
   constexpr int kRounds = 10'000;
   const auto parent = MakeCoordinator();
@@ -246,7 +246,7 @@ TEST(ChildRaceTest, NoClearOfAChildSlipsThroughAStopOfTheParent) {
   std::thread clearer([&] {
     for (int round = 0; round < kRounds; ++round) {
       start.Arrive();
-      for (int attempt = 0; attempt < 8; ++attempt) {  // some at the wrong moment
+      for (int attempt = 0; attempt < 8; ++attempt) {  // so that some fall into the stop
         child->ClearStop();
         grandchild->ClearStop();
       }

@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 static_assert(!std::is_copy_constructible_v<ConditionVariable>);
 static_assert(!std::is_copy_assignable_v<ConditionVariable>);
 
-// Wake-ups may be spurious, but nothing makes as many: then a wait does not wait.
+// A wait may wake up spuriously, but not that often: with so many wake-ups it does not wait at all.
 constexpr int kTooMany = 50;
 
 TEST(ConditionVariableTest, ATimedWaitLastsUntilItsTime) {
@@ -145,7 +145,7 @@ TEST(ConditionVariableTest, NotifyAllWakesAll) {
 
 #ifdef __linux__
 
-// What a thread of this process waits for in the kernel, as /proc tells it.
+// The system call that a thread of this process is in, read from /proc.
 class SystemCall {
  public:
   explicit SystemCall(long thread_id) {
@@ -176,7 +176,7 @@ class SystemCall {
   unsigned long arguments_[6] = {};
 };
 
-// Nobody can set the clock for a test; but the kernel tells which one a wait is on.
+// A test cannot set the wall clock, but the kernel shows which clock a wait uses.
 TEST(ConditionVariableTest, TheKernelDoesNotWaitOnTheWallClock) {
   std::mutex mutex;
   ConditionVariable condition;
@@ -193,7 +193,7 @@ TEST(ConditionVariableTest, TheKernelDoesNotWaitOnTheWallClock) {
     }
   });
   begins.Wait();
-  mutex.lock();  // so it is in the wait, on its way to the kernel
+  mutex.lock();  // succeeds once the waiter has released it, inside wait_until
   mutex.unlock();
   SystemCall call(thread_id);
   while (call.is_told() && !call.IsTimedFutexWait()) {

@@ -73,7 +73,7 @@ TEST(CoordinatorTest, AnErrorIsKeptAsItIsAndNamesTheStop) {
 TEST(CoordinatorTest, EveryThreadSeesTheStopAndWhatWasWrittenBeforeIt) {
   const auto coordinator = MakeCoordinator();
   constexpr int kThreads = 4;
-  int written_before = 0;  // plain on purpose: the flag alone must order it
+  int written_before = 0;  // not atomic on purpose: the stop flag alone must order it
   test::Barrier start(kThreads + 1);
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -158,7 +158,7 @@ TEST(CoordinatorTest, TheFirstLaterErrorsAreKeptAndAllAreCounted) {
 TEST(CoordinatorTest, CleanTypesAreKnownByConstructorNameCodeAndNativeType) {
   const auto kind_of = [](ErrorFields fields) {
     const auto coordinator = Coordinator::Create({"test", {"Done"}});
-    coordinator->RequestStop(Failure(ErrorRecord::Encode(std::move(fields))));
+    coordinator->RequestStop(Failure(EncodedError::Encode(std::move(fields))));
     return coordinator->View().record->kind;
   };
   ErrorFields fields;
@@ -199,7 +199,7 @@ TEST(CoordinatorTest, TheStopComingBackIsAnEcho) {
   coordinator->RequestStop(Failure(error));
   EXPECT_EQ(coordinator->RequestStop(Failure(error)), StopOutcome::kEcho);
 
-  StopRequest wrapped = Failure("AbortError");  // whose cause is the stop
+  StopRequest wrapped = Failure("AbortError");  // as an AbortError whose cause is the stop's error
   wrapped.echo_ids.push_back(error->fields().id);
   wrapped.abort_echo_ids = {error->fields().id};
   EXPECT_EQ(coordinator->RequestStop(wrapped), StopOutcome::kEcho);

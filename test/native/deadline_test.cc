@@ -36,7 +36,7 @@ TEST(DeadlineTest, TimersOfNodeOverflowAt31BitsThisDoesNot) {
   EXPECT_LE(deadline.RemainingMs(), weeks);
 }
 
-// Some C++ libraries wait on the wall clock underneath: now + what is left.
+// Some C++ libraries wait on the wall clock underneath: until its time plus the remaining time.
 TEST(DeadlineTest, EveryDeadlineFitsTheWallClockToo) {
   const auto wall_ms = std::chrono::duration<double, std::milli>(
       std::chrono::system_clock::now().time_since_epoch());

@@ -1,4 +1,4 @@
-// What the tests order threads with, instead of sleeping.
+// Gates and barriers, by which tests order threads instead of sleeping.
 #ifndef ALLSTOP_TEST_NATIVE_GATE_H_
 #define ALLSTOP_TEST_NATIVE_GATE_H_
 
@@ -8,7 +8,7 @@
 
 namespace allstop::test {
 
-// Opens once, for everybody who waits there.
+// Opens once and stays open: Wait returns from then on.
 class Gate {
  public:
   void Open() {
@@ -24,8 +24,8 @@ class Gate {
     opened_.wait(lock, [this] { return open_; });
   }
 
-  // For what must not happen: gives it this long to happen wrongly. A correct
-  // program never opens such a gate, so the answer does not depend on speed.
+  // Returns whether the gate opens within this time, for an event that must not happen. In a
+  // correct program it does not open at all, so a slow machine cannot make the test fail.
   bool OpensWrongly(std::chrono::milliseconds within = std::chrono::milliseconds(30)) {
     std::unique_lock<std::mutex> lock(mutex_);
     return opened_.wait_for(lock, within, [this] { return open_; });
@@ -42,7 +42,7 @@ class Gate {
   bool open_ = false;
 };
 
-// Lets `threads` threads go together, again and again.
+// Arrive blocks until `threads` threads have arrived; it can be used again and again.
 class Barrier {
  public:
   explicit Barrier(int threads) : threads_(threads) {}

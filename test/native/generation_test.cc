@@ -1,5 +1,4 @@
-// A stop that is cleared at once is still seen by all who waited, and by every
-// join that had begun.
+// Every wait and every join that has begun before a stop sees it, even if it is cleared at once.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -78,15 +77,15 @@ TEST(GenerationTest, EveryJoinThatHadBegunSeesAStopThatIsClearedAtOnce) {
   }
 }
 
-// Nobody can see when a blocking join has begun, so the stops come again until
-// it is over: the first one after its beginning must end it.
+// The test cannot know when the blocking join has begun, so it requests stops until the join is
+// over: the first stop after the join's beginning must end it.
 TEST(GenerationTest, ABlockingJoinSeesAStopThatIsClearedAtOnce) {
   const auto coordinator = MakeCoordinator();
   coordinator->RegisterThread(test::Thread("straggler"));
   for (int round = 0; round < kRounds / 50; ++round) {
     std::atomic<bool> over{false};
     std::thread joiner([&] {
-      // It forgets the straggler, so it brings a new one.
+      // A join forgets its straggler, so each round registers a new one.
       coordinator->RegisterThread(test::Thread("straggler"));
       EXPECT_EQ(coordinator->BlockingJoin(0, false), Status::kStragglers);
       over = true;
@@ -99,8 +98,8 @@ TEST(GenerationTest, ABlockingJoinSeesAStopThatIsClearedAtOnce) {
   }
 }
 
-// As TensorFlow's: it sees the stop that it was ended by, and reports what stands
-// when it ends.
+// As TensorFlow's join: it ends by the first stop that it saw, and reports the record that stands
+// at its end.
 TEST(GenerationTest, AJoinReportsTheRecordThatStandsWhenItEnds) {
   const auto coordinator = MakeCoordinator();
   const auto join = coordinator->BeginJoin({});

@@ -28,7 +28,7 @@ using Strings = std::vector<std::string>;
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
-// A join on a thread of its own.
+// Runs a blocking join on a thread of its own.
 class Joiner {
  public:
   Joiner(std::shared_ptr<Coordinator> coordinator, double grace_period_ms)
@@ -151,7 +151,7 @@ TEST(JoinTest, AnErrorThatComesDuringTheWaitIsReported) {
   EXPECT_EQ(joiner.Result(), Status::kStoppedByError);
 }
 
-// As with TensorFlow: started or not is asked when the thread is looked at.
+// As with TensorFlow: a join does not wait for a thread that has not started by then.
 TEST(JoinTest, UnstartedThreadsCountAsFinished) {
   const auto coordinator = MakeCoordinator();
   coordinator->RegisterThread(UnstartedThread("later"));
@@ -170,7 +170,7 @@ TEST(JoinTest, AThreadThatStartsWhileTheJoinWaitsIsWaitedFor) {
   const auto join = coordinator->BeginJoin({});
   std::thread([&] {
     coordinator->EnterThread(starting);
-    coordinator->EnterThread(starting);  // twice is once
+    coordinator->EnterThread(starting);  // a second call changes nothing
   }).join();
   coordinator->EndThread(running);
   EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), kForever);
@@ -179,14 +179,14 @@ TEST(JoinTest, AThreadThatStartsWhileTheJoinWaitsIsWaitedFor) {
   coordinator->FinishJoin(*join);
 }
 
-// Loopers of JavaScript, whose threads are known by their environment.
+// JavaScript's loopers start this way: another thread calls StartThread for them.
 TEST(JoinTest, SoIsOneThatSomebodyElseStarts) {
   const auto coordinator = MakeCoordinator();
   const std::uint64_t running = coordinator->RegisterThread(Thread("running"));
   const std::uint64_t starting = coordinator->RegisterThread(UnstartedThread("starting"));
   const auto join = coordinator->BeginJoin({});
   EXPECT_TRUE(coordinator->StartThread(starting, {}));
-  EXPECT_TRUE(coordinator->StartThread(starting, 7));  // twice is once
+  EXPECT_TRUE(coordinator->StartThread(starting, 7));  // a second call sets only the threadId
   coordinator->EndThread(running);
   EXPECT_EQ(coordinator->JoinRemainingMs(*join, 0), kForever);
   EXPECT_EQ(coordinator->LiveThreads().front().thread_id, 7u);
@@ -209,7 +209,7 @@ TEST(JoinTest, OneThatStartsWhileAnotherJoinStillWaitsForItIsRegisteredAgain) {
   const std::uint64_t later = coordinator->RegisterThread(UnstartedThread("later"));
   const auto patient = coordinator->BeginJoin({});
   const auto impatient = coordinator->BeginJoin({});
-  coordinator->FinishJoin(*impatient);  // forgets both
+  coordinator->FinishJoin(*impatient);  // forgets both threads
   EXPECT_TRUE(coordinator->StartThread(later, {}));
   EXPECT_EQ(Names(coordinator->LiveThreads()), Strings{"later"});
   coordinator->EndThread(running);
@@ -334,11 +334,11 @@ TEST(JoinTest, TwoJoinsHaveEachTheirOwnGracePeriod) {
 TEST(JoinTest, TwoBlockingJoinsHaveEachTheirOwnGracePeriod) {
   const auto coordinator = MakeCoordinator();
   const std::uint64_t id = coordinator->RegisterThread(Thread("slow"));
-  const auto begun = coordinator->BeginJoin({});  // so that the thread stays findable
+  const auto begun = coordinator->BeginJoin({});  // keeps the entry, for EndThread
   Joiner hasty(coordinator, 1);
   Joiner patient(coordinator, kForever);
   coordinator->RequestStop(Plain());
-  // Whichever began second may have come after the thread was forgotten.
+  // A join that begins after another join has forgotten the thread has no straggler.
   const Status first = hasty.Result();
   EXPECT_TRUE(first == Status::kStragglers || first == Status::kOk);
   coordinator->EndThread(id);
@@ -353,7 +353,7 @@ TEST(JoinTest, ForgetsWhatItHasJoined) {
   EXPECT_EQ(coordinator->BlockingJoin(0, false), Status::kStragglers);
   EXPECT_TRUE(coordinator->LiveThreads().empty());
   EXPECT_EQ(coordinator->BlockingJoin(0, false), Status::kOk) << "no straggler of ours any more";
-  coordinator->EndThread(id);  // late, and of no interest
+  coordinator->EndThread(id);  // the entry no longer exists: does nothing
   EXPECT_TRUE(coordinator->EndedThreads().empty());
 }
 
@@ -558,7 +558,7 @@ TEST(JoinTest, TenThousandThreadsCanBeJoined) {
   EXPECT_EQ(joiner.Result(), Status::kOk);
 }
 
-// Real threads this time, as a program would use them.
+// With real threads, as a program uses them.
 TEST(JoinTest, ThreadsThatLoopUntilTheStopAreJoined) {
   constexpr int kThreads = 4;
   const auto coordinator = MakeCoordinator();
@@ -575,7 +575,7 @@ TEST(JoinTest, ThreadsThatLoopUntilTheStopAreJoined) {
     });
   }
   coordinator->RequestStop(Plain());
-  // One that has not started yet does not count, so the flag alone is no proof.
+  // The join may end before all threads have started: it does not wait for those.
   EXPECT_EQ(coordinator->BlockingJoin(kForever, false), Status::kOk);
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(ended, kThreads);

@@ -1,4 +1,4 @@
-// When a looper's runs are due, told from given times, and what ends its waits.
+// When a looper's runs are due, computed from given times, and the ends of its waits.
 #include "core/looper_thread.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ const Clock::time_point kStart = Clock::now();
 
 Clock::time_point At(int ms) { return kStart + std::chrono::milliseconds(ms); }
 
-// A thread that does nothing but loop: when each of its runs begins. The first ones
-// take as long as `took` says, the others no time.
+// Returns the times at which the first `count` runs begin, if the first runs take `took`
+// milliseconds each and the others no time.
 Times Runs(LooperSchedule schedule, const Times& took, std::size_t count) {
   Times begun;
   int now = 0;
@@ -47,7 +47,7 @@ TEST(LooperScheduleTest, BeginsAtOnceThenKeepsItsTimes) {
   }
 }
 
-// Each run takes 30 ms: what is counted from its end drifts by that, the others do not.
+// Each run takes 30 ms: with kDelay the schedule shifts by that, with the others it does not.
 TEST(LooperScheduleTest, DoesNotDrift) {
   const Times took(3, 30);
   EXPECT_EQ(Runs({100, MissedTicks::kBurst}, took, 4), (Times{0, 100, 200, 300}));
@@ -55,7 +55,7 @@ TEST(LooperScheduleTest, DoesNotDrift) {
   EXPECT_EQ(Runs({100, MissedTicks::kDelay}, took, 4), (Times{0, 130, 260, 390}));
 }
 
-// As TensorFlow's does it: docs/tensorflow.md.
+// TensorFlow's behaviour (docs/tensorflow.md).
 TEST(LooperScheduleTest, BurstMakesUpForWhatWasMissed) {
   EXPECT_EQ(Runs({100, MissedTicks::kBurst}, {550}, 9),
             (Times{0, 550, 550, 550, 550, 550, 600, 700, 800}));

@@ -19,7 +19,7 @@ using test::MakeCoordinator;
 using test::Named;
 using test::Plain;
 
-// Counts what it is told.
+// Counts the calls.
 class Listener : public Observer {
  public:
   void OnStop() override { ++stops; }
@@ -126,7 +126,7 @@ TEST(MirrorTest, EachObserverHasItsOwnAndRemovalSparesTheOthers) {
   EXPECT_EQ(mirrors[4].stopped, 0);
 }
 
-// The word is freed right after the removal: a store after it is a use after free.
+// The mirror is freed right after RemoveObserver: a later store would be a use after free.
 TEST(MirrorTest, IsNotWrittenAfterItsRemovalHoweverTheyRace) {
   const auto coordinator = MakeCoordinator();
   std::atomic<bool> over{false};
@@ -237,8 +237,6 @@ TEST(ObserverTest, MayUseTheCoordinatorAndRemoveItself) {
       coordinator->RemoveObserver(*this);
       coordinator->ClearStop();
     }
-    void OnClear() override {}
-    void OnJoinProgress() override {}
     Coordinator* coordinator = nullptr;
   };
   const auto coordinator = MakeCoordinator();

@@ -1,5 +1,5 @@
-// Every allocation fails once. What is refused for want of memory must not have
-// been done by half, or somebody waits for ever.
+// Every allocation of each call fails once. A call that fails so must not be half done, or a
+// thread would wait without a limit.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace {
 
-// How many allocations of this thread still succeed; negative: all.
+// How many further allocations of this thread succeed; negative: all.
 thread_local int allocations_left = -1;
 thread_local bool one_failure_only = false;
 thread_local std::size_t bytes_allocated = 0;
@@ -49,9 +49,8 @@ using test::MakeCoordinator;
 using test::Named;
 using test::Plain;
 
-// Runs `action` with the first, the second ... allocation failing, until none
-// fails. `make` brings the world anew, `check` looks at it and is told whether
-// the action threw.
+// Runs `action` with its first, second ... allocation failing, until none fails. Before each run
+// `make` sets up new objects; after it `check` inspects them.
 void FailEachAllocation(const std::function<void()>& make, const std::function<void()>& action,
                         const std::function<void(bool threw)>& check) {
   for (int allowed = 0;; ++allowed) {
@@ -74,13 +73,12 @@ void FailEachAllocation(const std::function<void()>& make, const std::function<v
 class Listener : public Observer {
  public:
   void OnStop() override { ++stops; }
-  void OnClear() override {}
   void OnJoinProgress() override { ++progress; }
   int stops = 0;
   int progress = 0;
 };
 
-// A stop that has everybody to tell: children, callbacks, observers, joins.
+// A coordinator with everything that a stop notifies: children, callbacks, observers, joins.
 struct Audience {
   std::shared_ptr<Coordinator> coordinator = MakeCoordinator();
   std::shared_ptr<Coordinator> child = coordinator->CreateChild(Named());
@@ -92,7 +90,7 @@ struct Audience {
   std::shared_ptr<Join> join = coordinator->BeginJoin({}, listener);
   std::shared_ptr<Join> join_of_child = child->BeginJoin({}, listener_of_child);
   int callbacks = 0;
-  int callbacks_below = 0;  // of child and grandchild
+  int callbacks_below = 0;  // calls for child and grandchild
 
   Audience() {
     coordinator->AddObserver(listener, nullptr);
@@ -109,8 +107,8 @@ struct Audience {
     child->AbandonJoin(*join_of_child);
   }
 
-  // The children may have been stopped before memory ran out, but whoever is
-  // stopped is so wholly, and those below it, too.
+  // A child may have been stopped before memory ran out. If so, its stop is complete, and its
+  // descendants are stopped, too.
   void ExpectNotStopped() const {
     EXPECT_FALSE(coordinator->ShouldStop());
     EXPECT_EQ(coordinator->View().record, nullptr);
@@ -151,7 +149,7 @@ TEST(OutOfMemoryTest, AStopIsDoneOrNotBegun) {
                      [&](bool threw) {
                        if (!threw) return audience->ExpectStopped();
                        audience->ExpectNotStopped();
-                       audience->coordinator->RequestStop(request);  // it still works
+                       audience->coordinator->RequestStop(request);  // a second try works
                        audience->ExpectStopped();
                      });
 }
@@ -192,7 +190,7 @@ TEST(OutOfMemoryTest, AnAnswerIsTakenOrNot) {
       });
 }
 
-// Nobody can do anything about a thread whose end could not be noted.
+// If the end of a thread could not be recorded, joins would wait for it without a limit.
 TEST(OutOfMemoryTest, TheEndOfAThreadNeedsNoMemory) {
   std::unique_ptr<Audience> audience;
   FailEachAllocation([&] { audience = std::make_unique<Audience>(); },
@@ -227,7 +225,7 @@ TEST(OutOfMemoryTest, AJoinThatDidNotBeginLeavesNoTrace) {
       },
       [&] { join = audience->coordinator->BeginJoin({}); },
       [&](bool threw) {
-        // Would touch whatever the failed one has left behind.
+        // These would use a join that has failed and is still listed.
         audience->coordinator->EndThread(audience->thread);
         audience->coordinator->RequestStop(Plain());
         if (threw) return;
@@ -257,7 +255,8 @@ TEST(OutOfMemoryTest, ABlockingJoinThatFailsLeavesNoTrace) {
       [&] { audience->coordinator->BlockingJoin(0, false); },
       [&](bool threw) {
         EXPECT_EQ(audience->coordinator->joined(), !threw);
-        audience->coordinator->EndThread(audience->thread);  // would touch what is left
+        // Would use the failed join if it were still listed.
+        audience->coordinator->EndThread(audience->thread);
         EXPECT_EQ(audience->coordinator->JoinRemainingMs(*audience->join, 1e9), 0);
       });
 }
@@ -270,7 +269,7 @@ TEST(OutOfMemoryTest, AThreadEntersOrNot) {
       [&] {
         coordinator = MakeCoordinator();
         id = coordinator->RegisterThread(test::UnstartedThread("worker"));
-        // One end before has used up what the join had put by.
+        // The end of the other thread has used up the memory that the join had reserved.
         const std::uint64_t other = coordinator->RegisterThread(test::Thread("other"));
         join = coordinator->BeginJoin({});
         coordinator->EndThread(other);
@@ -310,7 +309,7 @@ TEST(OutOfMemoryTest, AWaitNeedsNone) {
 }
 
 TEST(OutOfMemoryTest, ATimerIsSetOrNot) {
-  ScheduleStop(MakeCoordinator(), Deadline::After(0), Plain());  // starts the thread
+  ScheduleStop(MakeCoordinator(), Deadline::After(0), Plain());  // starts the timer's thread
   std::shared_ptr<Coordinator> coordinator;
   std::uint64_t id = 0;
   const StopRequest request = Failure();
@@ -343,7 +342,7 @@ TEST(OutOfMemoryTest, AChildIsBornOrNot) {
         },
         [&] { child = parent->CreateChild(Named()); },
         [&](bool threw) {
-          // Would touch a child that was listed and has died.
+          // These would use a child that has died and is still listed.
           parent->ClearStop();
           parent->RequestStop(Plain());
           EXPECT_TRUE(threw || child->ShouldStop());
@@ -370,8 +369,8 @@ TEST(OutOfMemoryTest, TheTableSaysSoAndThrowsNothing) {
   EXPECT_TRUE(coordinator->ShouldStop());
 }
 
-// Ends a registered thread with an error while memory is short. Says how the
-// coordinator was stopped, or "" if it was not.
+// Ends a registered thread with an error while allocations fail. Returns the native type of the
+// stop's error, or "" if the coordinator was not stopped.
 std::string StopOfAThreadThatFails(int allocations_before_failure) {
   const auto coordinator = MakeCoordinator();
   const allstop_coordinator handle = {&abi::Table(), abi::ToState(coordinator.get()), nullptr};
@@ -404,7 +403,7 @@ TEST(OutOfMemoryTest, AThreadWhoseErrorCannotBeDescribedStopsTheOthersAllTheSame
 }
 
 TEST(SizeTest, ACoordinatorTakesLessThanAKilobyteOfMemory) {
-  const auto first = MakeCoordinator();  // what the process needs once
+  const auto first = MakeCoordinator();  // allocates what the process needs only once
   const std::size_t before = bytes_allocated;
   const auto coordinator = MakeCoordinator();
   const std::size_t bytes = bytes_allocated - before;

@@ -60,7 +60,7 @@ TEST(RegistryTest, IdsAreNeverUsedTwice) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       for (int n = 0; n < kEach; ++n) {
-        const std::uint64_t id = MakeCoordinator()->id();  // dead at once
+        const std::uint64_t id = MakeCoordinator()->id();  // the coordinator dies at once
         const std::lock_guard<std::mutex> lock(mutex);
         ids.insert(id);
       }

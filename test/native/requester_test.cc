@@ -1,5 +1,5 @@
-// Who asked is told when all have been woken: by then it must be there for whoever
-// looks, and looking must never block for good.
+// The requester becomes known after the waiting threads are woken. A reader waits for it, and
+// that wait must end.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -20,7 +20,7 @@ using test::MakeCoordinator;
 using test::Named;
 using test::Plain;
 
-// A request whose requester becomes known to be "loader" once the gate is open.
+// A request whose requester gets the name "loader" once the gate is open.
 StopRequest DescribedBehind(Gate& gate, Gate* reached = nullptr) {
   StopRequest request;
   request.requester.via = Via::kAbort;
@@ -188,7 +188,7 @@ TEST(RequesterTest, ADescriptionMayUseTheCoordinator) {
   EXPECT_EQ(coordinator->View().record->generation, 2u);
 }
 
-// A stop that is cleared and requested again while the first is still described.
+// A stop is cleared and requested again while `locate` of the first request still runs.
 TEST(RequesterTest, LivesDoNotMixTheirRequesters) {
   const auto coordinator = MakeCoordinator();
   Gate described;

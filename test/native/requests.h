@@ -1,4 +1,4 @@
-// The stop requests that the tests make, in one word each.
+// Short functions for the stop requests, options and threads of the tests.
 #ifndef ALLSTOP_TEST_NATIVE_REQUESTS_H_
 #define ALLSTOP_TEST_NATIVE_REQUESTS_H_
 
@@ -11,12 +11,12 @@
 
 namespace allstop::test {
 
-inline std::shared_ptr<const core::ErrorRecord> Error(std::string name, std::string message = {}) {
+inline std::shared_ptr<const core::EncodedError> Error(std::string name, std::string message = {}) {
   core::ErrorFields fields;
   fields.chain = {name, "Error"};
   fields.name = std::move(name);
   fields.message = std::move(message);
-  return core::ErrorRecord::Encode(std::move(fields));
+  return core::EncodedError::Encode(std::move(fields));
 }
 
 inline core::StopRequest Plain() {
@@ -25,7 +25,7 @@ inline core::StopRequest Plain() {
   return request;
 }
 
-inline core::StopRequest Failure(std::shared_ptr<const core::ErrorRecord> error) {
+inline core::StopRequest Failure(std::shared_ptr<const core::EncodedError> error) {
   core::StopRequest request = Plain();
   request.requester.via = core::Via::kException;
   request.echo_ids = {error->fields().id};
@@ -37,10 +37,10 @@ inline core::StopRequest Failure(std::string name = "TypeError") {
   return Failure(Error(std::move(name)));
 }
 
-// Clean for the coordinators that MakeCoordinator makes.
+// A request with an error of a clean-stop type of MakeCoordinator's coordinators.
 inline core::StopRequest Clean() { return Failure("OutOfRangeError"); }
 
-// An error that nobody can be thrown at: a registered thread's, a link's.
+// A request without a caller that could throw its error, as of a registered thread or a link.
 inline core::StopRequest FailureOfThread(std::string name = "TypeError") {
   core::StopRequest request = Failure(std::move(name));
   request.has_caller = false;

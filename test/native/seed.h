@@ -1,5 +1,4 @@
-// The seed of the tests that draw at random. Printed, and taken from the
-// environment when a failure is to be run again.
+// The seed of the randomized tests. It is printed; set ALLSTOP_TEST_SEED to run a failure again.
 #ifndef ALLSTOP_TEST_NATIVE_SEED_H_
 #define ALLSTOP_TEST_NATIVE_SEED_H_
 

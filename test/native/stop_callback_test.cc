@@ -1,4 +1,4 @@
-// The guarantees of std::stop_callback.
+// Stop callbacks have the guarantees of std::stop_callback.
 #include "core/stop_callback.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using test::MakeCoordinator;
 using test::Plain;
 
-// What a callback does, as a closure that outlives it.
+// The function of a callback; it must outlive the callback.
 using Story = std::function<void()>;
 
 std::shared_ptr<StopCallback> OnStop(Coordinator& coordinator, Story& story) {
@@ -71,7 +71,7 @@ TEST(StopCallbackTest, RemovedBeforeTheStopNeverRuns) {
   const auto removed = OnStop(*coordinator, story);
   const auto kept = OnStop(*coordinator, story);
   coordinator->RemoveStopCallback(*removed);
-  coordinator->RemoveStopCallback(*removed);  // twice is harmless
+  coordinator->RemoveStopCallback(*removed);  // a second call does nothing
   coordinator->RequestStop(Plain());
   EXPECT_EQ(runs, 1);
   coordinator->RemoveStopCallback(*kept);
@@ -132,7 +132,7 @@ TEST(StopCallbackTest, RemovalWaitsForTheCallbackThatRunsOnAnotherThread) {
   const auto coordinator = MakeCoordinator();
   test::Gate running;
   test::Gate removed;
-  bool finished = false;  // plain on purpose: removal must order it
+  bool finished = false;  // not atomic on purpose: RemoveStopCallback must order it
   Story story = [&] {
     running.Open();
     EXPECT_FALSE(removed.OpensWrongly());
@@ -212,7 +212,7 @@ TEST(StopCallbackTest, TakenByAStopButRemovedBeforeItsTurnItNeverRuns) {
   const auto second = OnStop(*coordinator, second_story);
   std::thread requester([&] { coordinator->RequestStop(Plain()); });
   running.Wait();
-  coordinator->RemoveStopCallback(*second);  // does not wait for the first one
+  coordinator->RemoveStopCallback(*second);  // does not wait for the first callback
   go_on.Open();
   requester.join();
   EXPECT_FALSE(second_ran);
@@ -283,7 +283,7 @@ TEST(StopCallbackTest, RacingRegistrationAndStopRunItExactlyOnce) {
   }
 }
 
-// The context dies right after the removal: a run after it is a use after free.
+// The context is freed right after the removal: a later run would be a use after free.
 TEST(StopCallbackTest, RacingRemovalAndStopRunItAtMostOnceAndNeverAfterwards) {
   for (int round = 0; round < 2'000; ++round) {
     const auto coordinator = MakeCoordinator();

@@ -57,7 +57,7 @@ TEST(StopTimerTest, NeverIsNotScheduled) {
   EXPECT_TRUE(weak.expired());
 }
 
-// When the later one has come, the cancelled one would have come, too.
+// The cancelled stop was due before the other: when the other has come, it would have come, too.
 TEST(StopTimerTest, ACancelledStopDoesNotCome) {
   const auto cancelled = MakeCoordinator();
   const auto later = MakeCoordinator();

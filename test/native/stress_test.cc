@@ -1,5 +1,5 @@
-// Everything at once, for the sanitizers and for deadlocks. What is drawn depends
-// on the seed alone, how it interleaves does not.
+// All methods at once on several threads, for the sanitizers and to find deadlocks. The seed
+// decides the steps of each thread, but not how the threads interleave.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -39,8 +39,7 @@ class Listener : public Observer {
   Coordinator& coordinator_;
 };
 
-// One thread's part: it does at random what may be done with a coordinator that
-// is shared with the others.
+// The part of one thread: random calls on a coordinator that it shares with the other threads.
 class Actor {
  public:
   Actor(std::shared_ptr<Coordinator> shared, std::uint32_t seed)
@@ -198,8 +197,8 @@ TEST(StressTest, EverythingAtOnce) {
     });
   }
   start.Arrive();
-  // Joins wait for each other's threads; that these stops end them, although they
-  // are cleared at once, is part of the test.
+  // The threads' joins wait for each other. They must be ended by these stops, although each stop
+  // is cleared at once.
   while (acting > 0) {
     parent->RequestStop(Plain());
     EXPECT_TRUE(shared->ShouldStop());

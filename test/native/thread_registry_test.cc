@@ -123,7 +123,7 @@ TEST(ThreadRegistryTest, ANativeThreadIsFoundByItsOsThreadUntilItEnds) {
   EXPECT_EQ(threads.OnOsThread(100), nullptr);
   threads.Enter(*entry, 100);
   EXPECT_EQ(threads.OnOsThread(100), entry);
-  threads.Enter(*entry, 200);  // it was wrong about itself, or was handed on
+  threads.Enter(*entry, 200);  // the registration was entered again on another OS thread
   EXPECT_EQ(threads.OnOsThread(100), nullptr);
   EXPECT_EQ(threads.OnOsThread(200), entry);
   threads.End(entry->info.id, false);

@@ -35,7 +35,7 @@ TEST(WaitForStopTest, ReturnsAtOnceWhenStoppedAlready) {
   EXPECT_TRUE(coordinator->WaitForStop(Deadline::Never()));
 }
 
-// Half of them without a limit, half with one that is never reached.
+// Half of the waits have no deadline, the others one that is not reached.
 TEST(WaitForStopTest, AStopWakesEveryWaiter) {
   constexpr int kThreads = 32;
   const auto coordinator = MakeCoordinator();

@@ -1,14 +1,15 @@
-/* An addon that was compiled when allstop.h was 1.0. The copy of the header never
- * changes. */
+/* Stands for an addon that was compiled with allstop.h 1.0. Its copy of the header must
+ * not be changed. */
 #include <string.h>
 
 #include "allstop_1_0_frozen.h"
 
-/* Sizes of its structs, for the test to see that there is something to be shown. */
+/* The sizes of its structs: the test checks that they differ from today's. */
 size_t addon_1_0_error_size(void) { return sizeof(allstop_error); }
 size_t addon_1_0_table_size(void) { return sizeof(allstop_table); }
 
-/* Fails a thread with "from an old addon"; what it then reads, or what went wrong. */
+/* Fails a thread with the message "from an old addon". Returns the message that it then
+ * reads from the record, or what went wrong. */
 const char *addon_1_0_run(const void *table, void *state) {
   allstop_coordinator coord;
   allstop_thread *thread = NULL;

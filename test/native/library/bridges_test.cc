@@ -1,4 +1,4 @@
-// A stop for those who know other signals: std::stop_token, poll().
+// Bridges from a coordinator's stop to std::stop_token and to poll().
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>

@@ -1,4 +1,4 @@
-// The coordinator in a C++ program: no JavaScript in sight, the public headers only.
+// The coordinator in a C++ program without JavaScript, by the public headers alone.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -130,7 +130,8 @@ TEST(LibraryTest, AReportedErrorSaysWhoReportedItAndIsTheSameWhenItIsReportedAga
   Thread(coord, "reporter", [&] { coord.ReportError(error); }).Join();
   EXPECT_EQ(RecordOf(coord, allstop_first_error).thread, "reporter");
   coord.ReportError(error);
-  coord.RequestStop(Named("RangeError"));  // only now could one see that it was suppressed
+  // The stop's error takes the place of the reported one.
+  coord.RequestStop(Named("RangeError"));
   EXPECT_EQ(coord.FirstError()->name, "RangeError");
 }
 

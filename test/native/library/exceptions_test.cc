@@ -1,4 +1,4 @@
-// An exception comes back as itself in the module that threw it; its causes go along.
+// An exception comes back as the same object in the module that threw it, with its causes.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -10,7 +10,7 @@
 namespace allstop {
 namespace {
 
-// A type of this program's, with a field that no record carries.
+// An exception type of this program, with a field that an encoded error does not carry.
 struct DiskError : std::runtime_error {
   explicit DiskError(int sector)
       : std::runtime_error("bad sector " + std::to_string(sector)), sector(sector) {}
@@ -67,7 +67,7 @@ TEST(RaiseRequestedExceptionTest, WhatItThrowsInAThreadIsTheStopItself) {
   Thread(coord, "reader", [] { throw DiskError(7); }).Join();
   const std::string id = coord.FirstError()->id;
   coord.ClearStop();
-  // In a new life the same exception is the same error again.
+  // After ClearStop the same exception still has the same error id.
   Thread(coord, "raiser", [] {}).Join();
   EXPECT_FALSE(StopOnException(coord, [&] {
     try {
@@ -99,7 +99,7 @@ TEST(RaiseRequestedExceptionTest, AForeignErrorKeepsItsIdentityThroughAnotherCoo
   EXPECT_EQ(arrived->code, "E_SOMETHING");
 }
 
-// The destructor of an exception may do anything, such as fail in its turn.
+// The destructor of an exception may run any code, such as a report of another error.
 TEST(RaiseRequestedExceptionTest, AnExceptionThatReportsInItsDestructorIsForgottenSafely) {
   struct Loud : std::runtime_error {
     explicit Loud(std::shared_ptr<int> owned)
@@ -128,7 +128,7 @@ void FailDeeply(int depth) {
   }
 }
 
-// What `allstop_error` is told, without a coordinator in between.
+// Tests the fields of the allstop_error that describes an exception, without a coordinator.
 std::vector<std::string> Causes(void (*function)()) {
   std::vector<std::string> messages;
   try {

@@ -1,4 +1,4 @@
-// What the record of a stop says, as values: a program has allstop_record_read.
+// Copies a stop record's fields, which allstop_record_read returns as pointers, into strings.
 #ifndef ALLSTOP_TEST_NATIVE_LIBRARY_RECORD_H_
 #define ALLSTOP_TEST_NATIVE_LIBRARY_RECORD_H_
 
@@ -8,7 +8,7 @@
 namespace allstop::test {
 
 struct Record {
-  int kind = -1;  // of no record
+  int kind = -1;  // -1: no record
   std::string name;
   std::string message;
   std::string native_type;

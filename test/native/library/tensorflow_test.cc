@@ -1,5 +1,5 @@
-// TensorFlow's tests of its C++ coordinator (coordinator_test.cc), and what its header
-// promises beside them, on ours.
+// TensorFlow's tests of its C++ coordinator (its coordinator_test.cc), and tests of further
+// promises of its header, run on ours.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -19,7 +19,7 @@ allstop::Coordinator Shared(std::vector<std::string> clean = {"OutOfRangeError"}
   return allstop::Coordinator::Create(options);
 }
 
-// Ends when it is told to, with a status.
+// A runner whose end and status the test sets.
 class MockRunner : public Runner {
  public:
   MockRunner(std::vector<int>* order, int number, Status status)
@@ -159,7 +159,7 @@ TEST(TensorFlowTest, TheErrorOfAStopFromElsewhereIsItsStatus) {
   EXPECT_EQ(other.GetStatus(), Status(ALLSTOP_STOPPED_BY_ERROR, "gone"));
 }
 
-// JavaScript's codes stand in the core, in lib/errors/errors.ts, and in the header: one fact.
+// The core, lib/errors/errors.ts and the header list the same JavaScript error codes.
 TEST(TensorFlowTest, EveryStatusWithAClassComesBackAsItself) {
   for (const auto& [code, name, js_code] : view::kStatuses) {
     tensorflow::Coordinator coord(Shared({}));
@@ -238,7 +238,7 @@ TEST(TensorFlowTest, ItsEndStopsAndJoins) {
   EXPECT_EQ(order, std::vector<int>{7});
 }
 
-// A runner on a thread of its own, as a queue's is.
+// A runner on a thread of its own, as a QueueRunner is.
 TEST(TensorFlowTest, ARunnerThatWaitsForTheStopIsJoined) {
   class Waiting : public Runner {
    public:

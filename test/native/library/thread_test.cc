@@ -1,4 +1,4 @@
-// allstop::Thread: what its function throws is everybody's error.
+// allstop::Thread: an exception that its function throws stops the coordinator.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>

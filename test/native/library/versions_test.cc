@@ -1,4 +1,4 @@
-// An older header meets a newer table, and the reverse (docs/abi.md).
+// An addon with an older header uses a newer table, and the reverse (docs/abi.md).
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -22,7 +22,7 @@ TEST(VersionsTest, AnAddonOfTheFirstVersionRunsOnTodaysTable) {
   EXPECT_STREQ(addon_1_0_run(coord.handle()->table, coord.handle()->state), "from an old addon");
 }
 
-// The table of a package of 1.0: shorter, and with nothing readable after its end.
+// The table of version 1.0 of the ABI: it is shorter, and the memory after it is not readable.
 class OldPackageTest : public testing::Test {
  protected:
   OldPackageTest() : real_(Coordinator::Create()) {

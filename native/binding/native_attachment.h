@@ -1,6 +1,6 @@
 // One coordinator in one JavaScript environment.
-#ifndef ALLSTOP_BINDING_ATTACHMENT_H_
-#define ALLSTOP_BINDING_ATTACHMENT_H_
+#ifndef ALLSTOP_BINDING_NATIVE_ATTACHMENT_H_
+#define ALLSTOP_BINDING_NATIVE_ATTACHMENT_H_
 
 #include <napi.h>
 
@@ -14,20 +14,20 @@
 
 namespace allstop::binding {
 
-// The object behind lib/coordinator/attachment.ts, which documents the methods (as the
-// interface NativeAttachment in lib/native/native.ts). JavaScript thread only.
+// The native half of the class Attachment in lib/coordinator/attachment.ts. The interface
+// NativeAttachment in lib/native/binding.ts documents the methods. JavaScript thread only.
 //
-// Life: until JavaScript collects it, or the environment closes, whichever comes
-// first; then Close takes its observer, its joins and its links out of the core.
-class Attachment final : public Napi::ObjectWrap<Attachment>, public Closable {
+// Life: until JavaScript collects the object, or the environment closes, whichever comes first.
+// Then Detach takes its observer, its joins and its links out of the core.
+class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public Closable {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
   static Napi::Value Make(Environment& environment, std::shared_ptr<core::Coordinator> coordinator);
 
-  explicit Attachment(const Napi::CallbackInfo& info);
-  ~Attachment() override;
+  explicit NativeAttachment(const Napi::CallbackInfo& info);
+  ~NativeAttachment() override;
 
-  // The environment ends.
+  // Called when the environment ends.
   void Close() override;
 
   const std::shared_ptr<core::Coordinator>& coordinator() const { return coordinator_; }
@@ -35,7 +35,7 @@ class Attachment final : public Napi::ObjectWrap<Attachment>, public Closable {
  private:
   using Info = Napi::CallbackInfo;
 
-  template <Napi::Value (Attachment::*method)(const Info&)>
+  template <Napi::Value (NativeAttachment::*method)(const Info&)>
   Napi::Value Checked(const Info& info);
 
   Napi::Value RequestStop(const Info& info);
@@ -88,14 +88,14 @@ class Attachment final : public Napi::ObjectWrap<Attachment>, public Closable {
   std::shared_ptr<Environment> environment_;
   std::shared_ptr<core::Coordinator> coordinator_;
   std::shared_ptr<core::Observer> observer_;  // null once detached
-  Slot slot_;
+  MirrorWord mirror_word_;
   std::uint32_t token_ = 0;
   std::uint32_t next_join_ = 1;
-  std::map<std::uint32_t, std::shared_ptr<core::Join>> joins_;
-  std::set<std::uint64_t> links_;
-  std::set<std::uint64_t> signals_;
+  std::map<std::uint32_t, std::shared_ptr<core::Join>> joins_;  // in progress
+  std::set<std::uint64_t> links_;                               // from Coordinator::AddLink
+  std::set<std::uint64_t> signals_;                             // from binding::LinkSignals
 };
 
 }  // namespace allstop::binding
 
-#endif  // ALLSTOP_BINDING_ATTACHMENT_H_
+#endif  // ALLSTOP_BINDING_NATIVE_ATTACHMENT_H_

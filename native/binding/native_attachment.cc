@@ -1,4 +1,4 @@
-#include "attachment.h"
+#include "native_attachment.h"
 
 #include <limits>
 #include <optional>
@@ -6,48 +6,24 @@
 #include <utility>
 #include <vector>
 
-#include "../abi/table.h"
 #include "../core/registry.h"
 #include "../core/stop_timer.h"
 #include "convert.h"
+#include "ringer.h"
 #include "signals.h"
 
 namespace allstop::binding {
-namespace {
-
-// All that the core holds of an attachment: safe to call when the environment is
-// long gone.
-class Ringer final : public core::Observer {
- public:
-  Ringer(std::shared_ptr<Doorbell> doorbell, std::uint32_t token)
-      : doorbell_(std::move(doorbell)), button_(std::make_shared<Doorbell::Button>(token)) {}
-
-  void OnStop() override { doorbell_->Ring(button_); }
-  void OnClear() override {}  // a stop is news, its end is not
-  void OnJoinProgress() override { doorbell_->Ring(button_); }
-
- private:
-  const std::shared_ptr<Doorbell> doorbell_;
-  const std::shared_ptr<Doorbell::Button> button_;
-};
-
-// What a public Coordinator object carries for other addons.
-struct Capsule {
-  allstop_capsule abi;
-  std::shared_ptr<core::Coordinator> coordinator;
-};
-
-}  // namespace
-
-template <Napi::Value (Attachment::*method)(const Napi::CallbackInfo&)>
-Napi::Value Attachment::Checked(const Info& info) {
-  // Whatever this call changes, its own JavaScript looks at right after it.
+template <Napi::Value (NativeAttachment::*method)(const Napi::CallbackInfo&)>
+Napi::Value NativeAttachment::Checked(const Info& info) {
+  // The doorbell does not ring for changes that this call makes: its JavaScript takes the dirty
+  // tokens right after the call.
   const Doorbell::Quiet quiet(*environment_->doorbell());
   return Guarded(info.Env(), [&] { return (this->*method)(info); });
 }
 
-Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {
-#define ALLSTOP_METHOD(name, method) InstanceMethod<&Attachment::Checked<&Attachment::method>>(name)
+Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) {
+#define ALLSTOP_METHOD(name, method) \
+  InstanceMethod<&NativeAttachment::Checked<&NativeAttachment::method>>(name)
   return DefineClass(env, "NativeAttachment",
                      {
                          ALLSTOP_METHOD("requestStop", RequestStop),
@@ -94,39 +70,41 @@ Napi::Function Attachment::Class(Napi::Env env, Environment& environment) {
 #undef ALLSTOP_METHOD
 }
 
-Napi::Value Attachment::Make(Environment& environment,
-                             std::shared_ptr<core::Coordinator> coordinator) {
+Napi::Value NativeAttachment::Make(Environment& environment,
+                                   std::shared_ptr<core::Coordinator> coordinator) {
   environment.to_attach = std::move(coordinator);
   return environment.attachment_class.New({});
 }
 
-Attachment::Attachment(const Info& info)
-    : Napi::ObjectWrap<Attachment>(info),
+NativeAttachment::NativeAttachment(const Info& info)
+    : Napi::ObjectWrap<NativeAttachment>(info),
       environment_(Environment::Of(info)),
       coordinator_(std::exchange(environment_->to_attach, nullptr)) {
-  if (!coordinator_) throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor");
-  slot_ = environment_->AcquireSlot(info.Env());
+  if (!coordinator_) {
+    throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor of NativeAttachment");
+  }
+  mirror_word_ = environment_->AcquireMirror(info.Env());
   token_ = environment_->Add(*this);
   try {
     Introduce(info.This().As<Napi::Object>());
     observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
-    coordinator_->AddObserver(observer_, slot_.mirror);
-  } catch (...) {  // nobody will destroy us
+    coordinator_->AddObserver(observer_, mirror_word_.mirror);
+  } catch (...) {  // the destructor of this object will not run
     environment_->Remove(token_);
-    environment_->ReleaseSlot(slot_);
+    environment_->ReleaseMirror(mirror_word_);
     throw;
   }
 }
 
-// Defines, as the program may have put setters on Object.prototype.
-void Attachment::Introduce(Napi::Object self) {
+// Uses DefineProperties, not Set, since a program may have put setters on Object.prototype.
+void NativeAttachment::Introduce(Napi::Object self) {
   const Napi::Env env = self.Env();
   const auto property = [](const char* name, Napi::Value value) {
     return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
   };
   self.DefineProperties({
-      property("words", environment_->SlabOf(slot_)),
-      property("wordIndex", Napi::Number::New(env, slot_.index)),
+      property("words", environment_->SlabOf(mirror_word_)),
+      property("wordIndex", Napi::Number::New(env, mirror_word_.index)),
       property("token", Napi::Number::New(env, token_)),
       property("id", Napi::String::New(env, std::to_string(coordinator_->id()))),
       property("name", Napi::String::New(env, coordinator_->name())),
@@ -135,33 +113,35 @@ void Attachment::Introduce(Napi::Object self) {
   });
 }
 
-Attachment::~Attachment() {
+NativeAttachment::~NativeAttachment() {
   if (!observer_) return;
   environment_->Remove(token_);
   Detach();
 }
 
-void Attachment::Close() {
+void NativeAttachment::Close() {
   if (observer_) Detach();
 }
 
-void Attachment::Detach() {
+void NativeAttachment::Detach() {
   coordinator_->RemoveObserver(*observer_);
-  environment_->ReleaseSlot(slot_);  // only now: see Environment
+  // After RemoveObserver: until then the core writes the mirror.
+  environment_->ReleaseMirror(mirror_word_);
   observer_ = nullptr;
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
   for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
 }
 
-Napi::Value Attachment::RequestStop(const Info& info) {
+Napi::Value NativeAttachment::RequestStop(const Info& info) {
   core::StopRequest request;
   request.error = ErrorArgument(info, 0);
   const Napi::Object requester = ObjectArgument(info, 1);
   request.requester.language = core::Language::kJavaScript;
   request.requester.thread_name = environment_->thread_name;
   request.requester.thread_id = environment_->thread_id();
-  request.locate = [&](core::Requester& located) {  // reading an object takes long, too
+  // Reading the properties of an object takes long, so it is left to `locate` as well.
+  request.locate = [&](core::Requester& located) {
     located = environment_->ThisThread(core::Via::kCall);
     ReadRequester(requester, located);
     const Napi::Value stack = requester.Get("stack");
@@ -177,12 +157,12 @@ Napi::Value Attachment::RequestStop(const Info& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(outcome));
 }
 
-Napi::Value Attachment::AwaitAnswer(const Info& info) {
+Napi::Value NativeAttachment::AwaitAnswer(const Info& info) {
   coordinator_->AwaitAnswer();
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::AnswerStop(const Info& info) {
+Napi::Value NativeAttachment::AnswerStop(const Info& info) {
   core::StopRequest request;
   request.error = ErrorArgument(info, 0);
   request.requester.language = core::Language::kJavaScript;
@@ -193,72 +173,72 @@ Napi::Value Attachment::AnswerStop(const Info& info) {
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::AnswerNone(const Info& info) {
+Napi::Value NativeAttachment::AnswerNone(const Info& info) {
   coordinator_->AnswerNone();
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::ClearStop(const Info& info) {
+Napi::Value NativeAttachment::ClearStop(const Info& info) {
   return Napi::Boolean::New(info.Env(), coordinator_->ClearStop() == core::Status::kOk);
 }
 
-Napi::Value Attachment::WaitSlice(const Info& info) {
+Napi::Value NativeAttachment::WaitSlice(const Info& info) {
   const std::uint64_t generation = IdArgument(info, 0);
   const auto deadline = core::Deadline::After(NumberArgument(info, 1));
   return Napi::Boolean::New(info.Env(), coordinator_->WaitForStop(generation, deadline));
 }
 
-Napi::Value Attachment::Generation(const Info& info) {
+Napi::Value NativeAttachment::Generation(const Info& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(coordinator_->generation()));
 }
 
-Napi::Value Attachment::SetInterested(const Info& info) {
+Napi::Value NativeAttachment::SetInterested(const Info& info) {
   const bool interested = BooleanArgument(info, 0);
   if (!observer_) return info.Env().Undefined();
   const std::uint64_t generation = coordinator_->SetInterested(*observer_, interested);
   return Napi::Number::New(info.Env(), static_cast<double>(generation));
 }
 
-Napi::Value Attachment::TakeUnseen(const Info& info) {
+Napi::Value NativeAttachment::TakeUnseen(const Info& info) {
   if (!observer_) return info.Env().Null();
   const auto record = coordinator_->TakeUnseen(*observer_);
   return record ? ToJs(info.Env(), *record) : info.Env().Null();
 }
 
-Napi::Value Attachment::Record(const Info& info) {
+Napi::Value NativeAttachment::Record(const Info& info) {
   const auto record = coordinator_->View().record;
   return record ? ToJs(info.Env(), *record) : info.Env().Null();
 }
 
-Napi::Value Attachment::Suppressed(const Info& info) {
+Napi::Value NativeAttachment::Suppressed(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->View().suppressed);
 }
 
-Napi::Value Attachment::SuppressedCount(const Info& info) {
+Napi::Value NativeAttachment::SuppressedCount(const Info& info) {
   return Napi::Number::New(info.Env(), coordinator_->View().suppressed_count);
 }
 
-Napi::Value Attachment::Status(const Info& info) {
+Napi::Value NativeAttachment::Status(const Info& info) {
   const core::StopView view = coordinator_->View();
   return ErrorBytes(info.Env(), core::FirstError(view.record.get(), view.reported));
 }
 
-Napi::Value Attachment::Joined(const Info& info) {
+Napi::Value NativeAttachment::Joined(const Info& info) {
   return Napi::Boolean::New(info.Env(), coordinator_->joined());
 }
 
-Napi::Value Attachment::CleanStopTypes(const Info& info) {
+Napi::Value NativeAttachment::CleanStopTypes(const Info& info) {
   const auto& types = coordinator_->options().clean_stop_types;
   Napi::Array array = Napi::Array::New(info.Env(), types.size());
   for (std::uint32_t i = 0; i < types.size(); ++i) array.Set(i, types[i]);
   return array;
 }
 
-Napi::Value Attachment::RegisterThread(const Info& info) {
+Napi::Value NativeAttachment::RegisterThread(const Info& info) {
   core::NewThread thread;
   const std::uint64_t kind = IdArgument(info, 0);
   if (kind > static_cast<std::uint64_t>(core::ThreadKind::kCustom)) {
-    throw Napi::TypeError::New(info.Env(), "allstop: no such kind of thread");
+    throw Napi::TypeError::New(info.Env(), InternalError("unknown kind of thread"));
   }
   thread.kind = static_cast<core::ThreadKind>(kind);
   thread.name = StringArgument(info, 1);
@@ -273,31 +253,31 @@ Napi::Value Attachment::RegisterThread(const Info& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(id));
 }
 
-Napi::Value Attachment::StartThread(const Info& info) {
+Napi::Value NativeAttachment::StartThread(const Info& info) {
   std::optional<std::uint64_t> worker_thread_id;
   if (info[1].IsNumber()) worker_thread_id = IdArgument(info, 1);
   const bool started = coordinator_->StartThread(IdArgument(info, 0), worker_thread_id);
   return Napi::Boolean::New(info.Env(), started);
 }
 
-Napi::Value Attachment::ReadmitThread(const Info& info) {
+Napi::Value NativeAttachment::ReadmitThread(const Info& info) {
   return Napi::Boolean::New(info.Env(), coordinator_->ReadmitThread(IdArgument(info, 0)));
 }
 
-Napi::Value Attachment::EndThread(const Info& info) {
+Napi::Value NativeAttachment::EndThread(const Info& info) {
   coordinator_->EndThread(IdArgument(info, 0));
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::Threads(const Info& info) {
+Napi::Value NativeAttachment::Threads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->LiveThreads());
 }
 
-Napi::Value Attachment::EndedThreads(const Info& info) {
+Napi::Value NativeAttachment::EndedThreads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->EndedThreads());
 }
 
-core::JoinCaller Attachment::Caller(const Napi::Value& tasks) const {
+core::JoinCaller NativeAttachment::Caller(const Napi::Value& tasks) const {
   core::JoinCaller caller;
   caller.is_worker = environment_->is_worker();
   caller.worker_thread_id = environment_->thread_id();
@@ -309,31 +289,31 @@ core::JoinCaller Attachment::Caller(const Napi::Value& tasks) const {
   return caller;
 }
 
-Napi::Value Attachment::WouldJoinItself(const Info& info) {
+Napi::Value NativeAttachment::WouldJoinItself(const Info& info) {
   return Napi::Boolean::New(info.Env(), coordinator_->WouldJoinItself(Caller(info[0])));
 }
 
-Napi::Value Attachment::BeginJoin(const Info& info) {
+Napi::Value NativeAttachment::BeginJoin(const Info& info) {
   auto join = coordinator_->BeginJoin(Caller(info[0]), observer_);
   if (!join) return info.Env().Null();
   joins_.emplace(next_join_, std::move(join));
   return Napi::Number::New(info.Env(), next_join_++);
 }
 
-Napi::Value Attachment::JoinRemainingMs(const Info& info) {
+Napi::Value NativeAttachment::JoinRemainingMs(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found == joins_.end()) return Napi::Number::New(info.Env(), 0);
   const double remaining = coordinator_->JoinRemainingMs(*found->second, NumberArgument(info, 1));
   return Napi::Number::New(info.Env(), remaining);
 }
 
-Napi::Value Attachment::JoinHasEnded(const Info& info) {
+Napi::Value NativeAttachment::JoinHasEnded(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   const bool ended = found == joins_.end() || coordinator_->JoinHasEnded(*found->second);
   return Napi::Boolean::New(info.Env(), ended);
 }
 
-Napi::Value Attachment::FinishJoin(const Info& info) {
+Napi::Value NativeAttachment::FinishJoin(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found == joins_.end()) return info.Env().Null();
   const core::JoinResult result = coordinator_->FinishJoin(*found->second);
@@ -346,7 +326,7 @@ Napi::Value Attachment::FinishJoin(const Info& info) {
   return object;
 }
 
-Napi::Value Attachment::AbandonJoin(const Info& info) {
+Napi::Value NativeAttachment::AbandonJoin(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found != joins_.end()) {
     coordinator_->AbandonJoin(*found->second);
@@ -355,7 +335,7 @@ Napi::Value Attachment::AbandonJoin(const Info& info) {
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::Child(const Info& info) {
+Napi::Value NativeAttachment::Child(const Info& info) {
   core::Coordinator::Options options;
   options.name = StringArgument(info, 0);
   options.clean_stop_types = StringsArgument(info, 1);
@@ -365,9 +345,10 @@ Napi::Value Attachment::Child(const Info& info) {
   return Make(*environment_, std::move(child));
 }
 
-Napi::Value Attachment::HasOtherOwners(const Info& info) {
-  // Ours, and for a parent its child's. More than those are others who could stop
-  // it; too many is the safe side.
+Napi::Value NativeAttachment::HasOtherOwners(const Info& info) {
+  // One reference is this object's, or, for a parent, its child's. Any further reference may
+  // belong to code that can stop the coordinator. A reference that cannot is counted, too: true
+  // is the safe answer.
   bool others = coordinator_.use_count() > 1;
   for (const auto* parent = &coordinator_->parent(); *parent && !others;
        parent = &(*parent)->parent()) {
@@ -376,55 +357,55 @@ Napi::Value Attachment::HasOtherOwners(const Info& info) {
   return Napi::Boolean::New(info.Env(), others);
 }
 
-Napi::Value Attachment::Publish(const Info& info) {
+Napi::Value NativeAttachment::Publish(const Info& info) {
   environment_->Publish(coordinator_);
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::Unpublish(const Info& info) {
+Napi::Value NativeAttachment::Unpublish(const Info& info) {
   environment_->Unpublish(coordinator_->id());
   core::Registry<core::Coordinator>::Get().Remove(coordinator_->id());
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::AddLink(const Info& info) {
+Napi::Value NativeAttachment::AddLink(const Info& info) {
   const std::uint64_t link = coordinator_->AddLink(StringArgument(info, 0));
   links_.insert(link);
   return Napi::Number::New(info.Env(), static_cast<double>(link));
 }
 
-Napi::Value Attachment::RemoveLink(const Info& info) {
+Napi::Value NativeAttachment::RemoveLink(const Info& info) {
   const std::uint64_t link = IdArgument(info, 0);
   if (links_.erase(link) != 0) coordinator_->RemoveLink(link);
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::Links(const Info& info) {
+Napi::Value NativeAttachment::Links(const Info& info) {
   const auto links = coordinator_->Links();
   Napi::Array array = Napi::Array::New(info.Env(), links.size());
   for (std::uint32_t i = 0; i < links.size(); ++i) array.Set(i, links[i]);
   return array;
 }
 
-Napi::Value Attachment::StopAfter(const Info& info) {
+Napi::Value NativeAttachment::StopAfter(const Info& info) {
   core::StopRequest request;
   request.requester = environment_->ThisThread(core::Via::kTimeout);
   const auto deadline = core::Deadline::After(NumberArgument(info, 0));
   request.error = ErrorArgument(info, 1);
   request.requester.stack = StringArgument(info, 2);
   request.has_caller = false;
-  // The coordinator's, not ours: it stands when this object and its thread are gone.
+  // The timer belongs to the coordinator: it stays when this object and its thread are gone.
   const std::uint64_t timer =
       core::ScheduleStop(coordinator_, deadline, std::move(request), StringArgument(info, 3));
   return Napi::Number::New(info.Env(), static_cast<double>(timer));
 }
 
-Napi::Value Attachment::CancelStopAfter(const Info& info) {
+Napi::Value NativeAttachment::CancelStopAfter(const Info& info) {
   core::CancelScheduledStop(IdArgument(info, 0));
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::LinkSignals(const Info& info) {
+Napi::Value NativeAttachment::LinkSignals(const Info& info) {
   const auto names = StringsArgument(info, 0);
   const auto numbers = info[1].As<Napi::Array>();
   std::vector<std::pair<int, std::string>> signals;
@@ -437,18 +418,14 @@ Napi::Value Attachment::LinkSignals(const Info& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(link));
 }
 
-Napi::Value Attachment::UnlinkSignals(const Info& info) {
+Napi::Value NativeAttachment::UnlinkSignals(const Info& info) {
   const std::uint64_t link = IdArgument(info, 0);
   if (signals_.erase(link) != 0) binding::UnlinkSignals(link);
   return info.Env().Undefined();
 }
 
-Napi::Value Attachment::BindCapsule(const Info& info) {
-  auto capsule = std::make_unique<Capsule>();
-  capsule->abi = {sizeof(allstop_capsule),     ALLSTOP_ABI_MAJOR, ALLSTOP_ABI_MINOR,
-                  ALLSTOP_CAPSULE_COORDINATOR, &abi::Table(),     abi::ToState(coordinator_.get())};
-  capsule->coordinator = coordinator_;
-  WrapCapsule(ObjectArgument(info, 0), std::move(capsule));
+Napi::Value NativeAttachment::BindCapsule(const Info& info) {
+  binding::BindCapsule(ObjectArgument(info, 0), ALLSTOP_CAPSULE_COORDINATOR, coordinator_);
   return info.Env().Undefined();
 }
 

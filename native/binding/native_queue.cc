@@ -1,17 +1,18 @@
-// How values travel. The codec 'bytes': as they are. The codec 'structured': a byte
-// that says how, then JSON text (kText) or what v8.Serializer wrote (kSerialized);
-// lib/queue/queue-codec.ts chooses. Texts come out as one array, which JSON.parse takes at
-// once; that is what makes small values fast.
-#include "queue_attachment.h"
+// The format of items. With the codec 'bytes' an item is the bytes themselves. With the codec
+// 'structured' it is one byte, kText or kSerialized, and then JSON text or the output of
+// v8.Serializer; lib/queue/queue-codec.ts chooses between the two. Texts that are dequeued
+// together become the text of one array, which one call of JSON.parse reads: this makes small
+// values fast.
+#include "native_queue.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "../abi/table.h"
 #include "../core/registry.h"
-#include "attachment.h"
 #include "convert.h"
+#include "native_attachment.h"
+#include "ringer.h"
 
 namespace allstop::binding {
 namespace {
@@ -23,14 +24,14 @@ using core::Status;
 constexpr unsigned char kText = 'J';
 constexpr unsigned char kSerialized = 'V';
 
-// Short items come out several to an ArrayBuffer, each at a multiple of 8 as views of
-// any type need it. Not too many: one that is kept keeps all of them.
+// Items of up to kShort bytes share an ArrayBuffer of up to kSharedBytes, each at a multiple of
+// 8, as typed arrays of any type need it. The limit matters because a program that keeps one
+// item keeps the whole ArrayBuffer.
 constexpr std::size_t kShort = 1024;
 constexpr std::size_t kSharedBytes = 32 * 1024;
 
-// As many come out of one call, and for as many the room is kept for the next one.
-constexpr std::size_t kMostAtOnce = 65536;
-constexpr std::size_t kMostKept = 1024;
+constexpr std::size_t kMostAtOnce = 65536;  // items that one call dequeues
+constexpr std::size_t kMostKept = 1024;     // elements of held_ that are kept for the next call
 
 void Check(Napi::Env env, napi_status status) {
   if (status != napi_ok) throw Napi::Error::New(env);
@@ -43,7 +44,7 @@ BoundedQueue::Side SideArgument(const Napi::CallbackInfo& info, std::size_t inde
                                       : BoundedQueue::Side::kConsumers;
 }
 
-// A generation, or undefined: the call begins and ends now.
+// The argument is the generation at which the wait began; undefined: the call does not wait.
 BoundedQueue::Wait WaitArgument(const Napi::CallbackInfo& info, std::size_t index) {
   if (info[index].IsUndefined()) return {};
   return {IdArgument(info, index), false};
@@ -60,10 +61,10 @@ QueueItem TextItem(Napi::Env env, napi_value text) {
   stack[0] = static_cast<char>(kText);
   std::size_t size = 0;
   Check(env, napi_get_value_string_utf8(env, text, stack + 1, kMostOnStack - 1, &size));
-  // One that just fitted may have been cut (at a whole character).
+  // A text that nearly fills the buffer may have been truncated (at a whole character).
   if (size + 8 < kMostOnStack) return QueueItem(stack, 1 + size);
   Check(env, napi_get_value_string_utf8(env, text, nullptr, 0, &size));
-  QueueItem item(1 + size + 1);  // and a NUL, which is written in any case
+  QueueItem item(1 + size + 1);  // with the NUL that Node-API always writes
   item.data()[0] = kText;
   Check(env, napi_get_value_string_utf8(env, text, reinterpret_cast<char*>(item.data()) + 1,
                                         size + 1, &size));
@@ -73,7 +74,7 @@ QueueItem TextItem(Napi::Env env, napi_value text) {
 
 QueueItem BytesItem(const Napi::CallbackInfo& info, std::size_t index, bool is_serialized) {
   if (!info[index].IsTypedArray()) {
-    throw Napi::TypeError::New(info.Env(), "allstop: a Uint8Array is needed");
+    throw Napi::TypeError::New(info.Env(), InternalError("an item must be a Uint8Array"));
   }
   const auto bytes = info[index].As<Napi::Uint8Array>();
   const std::size_t size = bytes.ByteLength();
@@ -100,36 +101,16 @@ Napi::Value ValueToJs(Napi::Env env, const QueueItem& item) {
   return Napi::String::New(env, text, item.size() - 1);
 }
 
-// What a public BoundedQueue object carries for other addons.
-struct Capsule {
-  allstop_capsule abi;
-  std::shared_ptr<BoundedQueue> queue;
-};
-
 }  // namespace
 
-// All that the core holds of an attachment: safe to call when the environment is
-// long gone.
-class QueueAttachment::Ringer final : public core::QueueWaiter {
- public:
-  Ringer(std::shared_ptr<Doorbell> doorbell, std::uint32_t token)
-      : doorbell_(std::move(doorbell)), button_(std::make_shared<Doorbell::Button>(token)) {}
-
-  void OnProgress() override { doorbell_->Ring(button_); }
-
- private:
-  const std::shared_ptr<Doorbell> doorbell_;
-  const std::shared_ptr<Doorbell::Button> button_;
-};
-
-template <Napi::Value (QueueAttachment::*method)(const Napi::CallbackInfo&)>
-Napi::Value QueueAttachment::Checked(const Info& info) {
+template <Napi::Value (NativeQueue::*method)(const Napi::CallbackInfo&)>
+Napi::Value NativeQueue::Checked(const Info& info) {
   return Guarded(info.Env(), [&] { return (this->*method)(info); });
 }
 
-Napi::Function QueueAttachment::Class(Napi::Env env, Environment& environment) {
+Napi::Function NativeQueue::Class(Napi::Env env, Environment& environment) {
 #define ALLSTOP_METHOD(name, method) \
-  InstanceMethod<&QueueAttachment::Checked<&QueueAttachment::method>>(name)
+  InstanceMethod<&NativeQueue::Checked<&NativeQueue::method>>(name)
   return DefineClass(env, "NativeQueue",
                      {
                          ALLSTOP_METHOD("beginWait", BeginWait),
@@ -153,17 +134,17 @@ Napi::Function QueueAttachment::Class(Napi::Env env, Environment& environment) {
 #undef ALLSTOP_METHOD
 }
 
-Napi::Value QueueAttachment::Make(Environment& environment, std::shared_ptr<BoundedQueue> queue) {
+Napi::Value NativeQueue::Make(Environment& environment, std::shared_ptr<BoundedQueue> queue) {
   environment.queue_to_attach = std::move(queue);
   return environment.queue_class.New({});
 }
 
-QueueAttachment::QueueAttachment(const Info& info)
-    : Napi::ObjectWrap<QueueAttachment>(info),
+NativeQueue::NativeQueue(const Info& info)
+    : Napi::ObjectWrap<NativeQueue>(info),
       environment_(Environment::Of(info)),
       queue_(std::exchange(environment_->queue_to_attach, nullptr)) {
   const Napi::Env env = info.Env();
-  if (!queue_) throw Napi::TypeError::New(env, "allstop: illegal constructor");
+  if (!queue_) throw Napi::TypeError::New(env, "allstop: illegal constructor of NativeQueue");
   const auto property = [](const char* name, Napi::Value value) {
     return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
   };
@@ -172,7 +153,7 @@ QueueAttachment::QueueAttachment(const Info& info)
       options.coordinator ? std::to_string(options.coordinator->id()) : std::string();
   token_ = environment_->Add(*this);
   try {
-    // Defines, as the program may have put setters on Object.prototype.
+    // DefineProperties, not Set, since a program may have put setters on Object.prototype.
     info.This().As<Napi::Object>().DefineProperties({
         property("token", Napi::Number::New(env, token_)),
         property("id", Napi::String::New(env, std::to_string(queue_->id()))),
@@ -183,25 +164,26 @@ QueueAttachment::QueueAttachment(const Info& info)
     });
     consumer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
     producer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
-  } catch (...) {  // nobody will destroy us
+  } catch (...) {  // the destructor of this object will not run
     environment_->Remove(token_);
     throw;
   }
 }
 
-QueueAttachment::~QueueAttachment() {
+NativeQueue::~NativeQueue() {
   if (!producer_) return;
   environment_->Remove(token_);
-  // A handle may be on its way to somebody yet, who will want what is in there.
+  // Until the queue is closed and empty it stays published: a thread may still attach to it by a
+  // handle that is on its way, and dequeue its items.
   if (queue_->closed() && queue_->size() == 0) environment_->UnpublishQueue(queue_->id());
   Detach();
 }
 
-void QueueAttachment::Close() {
+void NativeQueue::Close() {
   if (producer_) Detach();
 }
 
-void QueueAttachment::Detach() {
+void NativeQueue::Detach() {
   GiveBack();
   queue_->Forget(BoundedQueue::Side::kProducers, *producer_);
   queue_->Forget(BoundedQueue::Side::kConsumers, *consumer_);
@@ -210,24 +192,24 @@ void QueueAttachment::Detach() {
   consumer_ = nullptr;
 }
 
-void QueueAttachment::GiveBack() {
+void NativeQueue::GiveBack() {
   if (held_count_ > 0) queue_->Return(held_.data(), std::exchange(held_count_, 0));
 }
 
 // ---------------------------------------------------------------- enqueueing
 
-Napi::Value QueueAttachment::BeginWait(const Info& info) {
+Napi::Value NativeQueue::BeginWait(const Info& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(queue_->BeginWait().generation));
 }
 
-Napi::Value QueueAttachment::BeginEnqueue(const Info& info) {
+Napi::Value NativeQueue::BeginEnqueue(const Info& info) {
   BoundedQueue::Wait wait = WaitArgument(info, 0);
   const bool admitted = queue_->BeginEnqueue(wait);
   if (admitted) ++waiting_enqueues_;
   return Napi::Boolean::New(info.Env(), admitted);
 }
 
-Napi::Value QueueAttachment::EndEnqueue(const Info& info) {
+Napi::Value NativeQueue::EndEnqueue(const Info& info) {
   if (waiting_enqueues_ > 0) {
     --waiting_enqueues_;
     queue_->EndEnqueue();
@@ -236,7 +218,7 @@ Napi::Value QueueAttachment::EndEnqueue(const Info& info) {
 }
 
 // enqueue(item, isSerialized, generation, ms)
-Napi::Value QueueAttachment::Enqueue(const Info& info) {
+Napi::Value NativeQueue::Enqueue(const Info& info) {
   QueueItem item = info[0].IsString() ? TextItem(info.Env(), info[0])
                                       : BytesItem(info, 0, BooleanArgument(info, 1));
   BoundedQueue::Wait wait = WaitArgument(info, 2);
@@ -248,22 +230,22 @@ Napi::Value QueueAttachment::Enqueue(const Info& info) {
 
 // ---------------------------------------------------------------- dequeueing
 
-Status QueueAttachment::Take(const Info& info, std::size_t max, std::size_t first_argument) {
-  GiveBack();  // of a call that was not answered for
+Status NativeQueue::Take(const Info& info, std::size_t max, std::size_t first_argument) {
+  GiveBack();  // the items of an earlier call that was not acknowledged by received()
   if (held_.size() < max) held_.resize(max);
   return queue_->ContinueDequeue(WaitArgument(info, first_argument), held_.data(), max,
                                  SliceArgument(info, first_argument + 1), held_count_);
 }
 
 // dequeue(generation, ms)
-Napi::Value QueueAttachment::Dequeue(const Info& info) {
+Napi::Value NativeQueue::Dequeue(const Info& info) {
   const Status status = Take(info, 1, 0);
   return status == Status::kOk ? OneToJs(info.Env()) : Number(info.Env(), status);
 }
 
 // dequeueMany(max, generation, ms)
-Napi::Value QueueAttachment::DequeueMany(const Info& info) {
-  // No more than there are: of those that come meanwhile there might be no end.
+Napi::Value NativeQueue::DequeueMany(const Info& info) {
+  // Not more than the queue has now: with fast producers the call would take items until `max`.
   const std::size_t most = std::clamp(queue_->size(), std::size_t{1}, kMostAtOnce);
   const auto max = static_cast<std::size_t>(std::min<std::uint64_t>(IdArgument(info, 0), most));
   const Status status = Take(info, max, 1);
@@ -272,7 +254,7 @@ Napi::Value QueueAttachment::DequeueMany(const Info& info) {
                                                                 : ValuesToJs(info.Env());
 }
 
-Napi::Value QueueAttachment::OneToJs(Napi::Env env) {
+Napi::Value NativeQueue::OneToJs(Napi::Env env) {
   const QueueItem& item = held_.front();
   if (queue_->options().codec == BoundedQueue::Codec::kBytes) {
     return CopyToJs(env, item.data(), item.size());
@@ -280,8 +262,8 @@ Napi::Value QueueAttachment::OneToJs(Napi::Env env) {
   return ValueToJs(env, item);
 }
 
-// [sizes, buffer, count, buffer, count ...]
-Napi::Value QueueAttachment::BytesToJs(Napi::Env env) {
+// Returns [sizes, buffer, count, buffer, count ...]: each buffer holds `count` items.
+Napi::Value NativeQueue::BytesToJs(Napi::Env env) {
   Napi::Array runs = Napi::Array::New(env);
   const auto array = Napi::Float64Array::New(env, held_count_);
   double* const sizes = Napi::Float64Array(array).Data();
@@ -309,9 +291,10 @@ Napi::Value QueueAttachment::BytesToJs(Napi::Env env) {
   return runs;
 }
 
-// The text of an array; if some are serialized or long, [text, index, value, index, value
-// ...], and null in their places. (Long ones together may be longer than a string can be.)
-Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
+// Returns the JSON text of an array of the items. If some items are serialized or longer than
+// kSharedBytes, returns [text, index, value, index, value ...], and the text has null in their
+// places. (Long items in one text could exceed the maximum length of a string.)
+Napi::Value NativeQueue::ValuesToJs(Napi::Env env) {
   std::string& text = environment_->text;
   text = "[";
   Napi::Array others;
@@ -336,7 +319,7 @@ Napi::Value QueueAttachment::ValuesToJs(Napi::Env env) {
   return others;
 }
 
-Napi::Value QueueAttachment::Received(const Info& info) {
+Napi::Value NativeQueue::Received(const Info& info) {
   if (held_.size() > kMostKept) {
     held_count_ = 0;
     held_ = std::vector<QueueItem>();
@@ -345,7 +328,7 @@ Napi::Value QueueAttachment::Received(const Info& info) {
   return Napi::Boolean::New(info.Env(), true);
 }
 
-Napi::Value QueueAttachment::NotReceived(const Info& info) {
+Napi::Value NativeQueue::NotReceived(const Info& info) {
   GiveBack();
   return info.Env().Undefined();
 }
@@ -353,7 +336,7 @@ Napi::Value QueueAttachment::NotReceived(const Info& info) {
 // ---------------------------------------------------------------- waiting
 
 // await(isProducer, generation)
-Napi::Value QueueAttachment::Await(const Info& info) {
+Napi::Value NativeQueue::Await(const Info& info) {
   const auto side = SideArgument(info, 0);
   BoundedQueue::Wait wait = WaitArgument(info, 1);
   wait.admitted = true;
@@ -361,7 +344,7 @@ Napi::Value QueueAttachment::Await(const Info& info) {
   return Napi::Boolean::New(info.Env(), ringer && queue_->Await(side, wait, ringer));
 }
 
-Napi::Value QueueAttachment::Forget(const Info& info) {
+Napi::Value NativeQueue::Forget(const Info& info) {
   const auto side = SideArgument(info, 0);
   const auto& ringer = side == BoundedQueue::Side::kProducers ? producer_ : consumer_;
   if (ringer) queue_->Forget(side, *ringer);
@@ -370,37 +353,34 @@ Napi::Value QueueAttachment::Forget(const Info& info) {
 
 // ---------------------------------------------------------------- the rest
 
-Napi::Value QueueAttachment::CloseQueue(const Info& info) {
+Napi::Value NativeQueue::CloseQueue(const Info& info) {
   queue_->Close(BooleanArgument(info, 0));
   return info.Env().Undefined();
 }
 
-Napi::Value QueueAttachment::Size(const Info& info) {
+Napi::Value NativeQueue::Size(const Info& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(queue_->size()));
 }
 
-Napi::Value QueueAttachment::Closed(const Info& info) {
+Napi::Value NativeQueue::Closed(const Info& info) {
   return Napi::Boolean::New(info.Env(), queue_->closed());
 }
 
-Napi::Value QueueAttachment::Coordinator(const Info& info) {
+Napi::Value NativeQueue::Coordinator(const Info& info) {
   const auto& coordinator = queue_->options().coordinator;
-  if (!coordinator) throw Napi::Error::New(info.Env(), "allstop: no coordinator");
-  return Attachment::Make(*environment_, coordinator);
+  if (!coordinator) {
+    throw Napi::Error::New(info.Env(), InternalError("the queue has no coordinator"));
+  }
+  return NativeAttachment::Make(*environment_, coordinator);
 }
 
-Napi::Value QueueAttachment::Publish(const Info& info) {
+Napi::Value NativeQueue::Publish(const Info& info) {
   environment_->PublishQueue(queue_);
   return info.Env().Undefined();
 }
 
-Napi::Value QueueAttachment::BindCapsule(const Info& info) {
-  auto capsule = std::make_unique<Capsule>();
-  capsule->abi = {sizeof(allstop_capsule), ALLSTOP_ABI_MAJOR,
-                  ALLSTOP_ABI_MINOR,       ALLSTOP_CAPSULE_QUEUE,
-                  &abi::Table(),           reinterpret_cast<allstop_state*>(queue_.get())};
-  capsule->queue = queue_;
-  WrapCapsule(ObjectArgument(info, 0), std::move(capsule));
+Napi::Value NativeQueue::BindCapsule(const Info& info) {
+  binding::BindCapsule(ObjectArgument(info, 0), ALLSTOP_CAPSULE_QUEUE, queue_);
   return info.Env().Undefined();
 }
 

@@ -1,4 +1,4 @@
-#include "core/error_record.h"
+#include "core/encoded_error.h"
 
 #include <gtest/gtest.h>
 
@@ -46,42 +46,42 @@ void ExpectSame(const ErrorFields& a, const ErrorFields& b) {
   EXPECT_EQ(a.chain, b.chain);
 }
 
-TEST(ErrorRecordTest, WhatWasWrittenIsRead) {
-  const auto written = ErrorRecord::Encode(Full());
+TEST(EncodedErrorTest, WhatWasWrittenIsRead) {
+  const auto written = EncodedError::Encode(Full());
   ExpectSame(written->fields(), Full());
-  const auto read = ErrorRecord::Decode(written->bytes());
+  const auto read = EncodedError::Decode(written->bytes());
   ASSERT_NE(read, nullptr);
   ExpectSame(read->fields(), Full());
   EXPECT_EQ(read->bytes(), written->bytes());
 }
 
-TEST(ErrorRecordTest, StringsMayHoldAnything) {
+TEST(EncodedErrorTest, StringsMayHoldAnything) {
   ErrorFields fields;
   fields.id = "world.1";
   fields.message = "\0 nul, \xff not UTF-8, ASE\x01"s;
   fields.stack = std::string(1 << 20, 'x');
   fields.chain = {"", "a\0b"s};
-  const auto read = ErrorRecord::Decode(ErrorRecord::Encode(fields)->bytes());
+  const auto read = EncodedError::Decode(EncodedError::Encode(fields)->bytes());
   ASSERT_NE(read, nullptr);
   ExpectSame(read->fields(), fields);
 }
 
-TEST(ErrorRecordTest, AnErrorOfWhichNothingIsKnownIsStillOne) {
-  const auto first = ErrorRecord::Encode({});
-  const auto second = ErrorRecord::Encode({});
+TEST(EncodedErrorTest, AnErrorOfWhichNothingIsKnownIsStillOne) {
+  const auto first = EncodedError::Encode({});
+  const auto second = EncodedError::Encode({});
   EXPECT_FALSE(first->fields().id.empty());
   EXPECT_NE(first->fields().id, second->fields().id) << "each error has an identity";
-  ASSERT_NE(ErrorRecord::Decode(first->bytes()), nullptr);
+  ASSERT_NE(EncodedError::Decode(first->bytes()), nullptr);
 }
 
-// The bytes are shared with lib/record/error-record.ts and with other versions.
-TEST(ErrorRecordTest, TheEncodingIsFixed) {
+// lib/record/error-record.ts and other versions of the package read and write the same bytes.
+TEST(EncodedErrorTest, TheEncodingIsFixed) {
   ErrorFields fields;
   fields.id = "w.1";
   fields.name = "E";
   fields.message = "m";
   fields.chain = {"E"};
-  EXPECT_EQ(ErrorRecord::Encode(fields)->bytes(),
+  EXPECT_EQ(EncodedError::Encode(fields)->bytes(),
             "ASE\x01"
             "\x01\x03\x00\x00\x00w.1"
             "\x02\x01\x00\x00\x00"
@@ -91,79 +91,79 @@ TEST(ErrorRecordTest, TheEncodingIsFixed) {
             "E"s);
 }
 
-TEST(ErrorRecordTest, WhatANewerWriterAddsIsSkippedAndKept) {
-  const std::string bytes = kHeader + Field(200, "unknown") + Field(ErrorRecord::kId, "w.1") +
-                            Field(ErrorRecord::kJavaScript, "opaque") + Field(0, "") +
-                            Field(ErrorRecord::kName, "TypeError");
-  const auto read = ErrorRecord::Decode(bytes);
+TEST(EncodedErrorTest, WhatANewerWriterAddsIsSkippedAndKept) {
+  const std::string bytes = kHeader + Field(200, "unknown") + Field(EncodedError::kId, "w.1") +
+                            Field(EncodedError::kJavaScript, "opaque") + Field(0, "") +
+                            Field(EncodedError::kName, "TypeError");
+  const auto read = EncodedError::Decode(bytes);
   ASSERT_NE(read, nullptr);
   EXPECT_EQ(read->fields().id, "w.1");
   EXPECT_EQ(read->fields().name, "TypeError");
   EXPECT_EQ(read->bytes(), bytes) << "for those who understand them";
 }
 
-TEST(ErrorRecordTest, WhatIsNoRecordIsRefused) {
-  EXPECT_EQ(ErrorRecord::Decode(""), nullptr);
-  EXPECT_EQ(ErrorRecord::Decode("ASE"), nullptr);
-  EXPECT_EQ(ErrorRecord::Decode(kHeader), nullptr) << "no identity";
-  EXPECT_EQ(ErrorRecord::Decode(kHeader + Field(ErrorRecord::kId, "")), nullptr);
-  EXPECT_EQ(ErrorRecord::Decode("XSE\x01"s + Field(ErrorRecord::kId, "w.1")), nullptr);
-  EXPECT_EQ(ErrorRecord::Decode("ASE\x02"s + Field(ErrorRecord::kId, "w.1")), nullptr);
-  EXPECT_EQ(ErrorRecord::Decode("ASE\x00"s + Field(ErrorRecord::kId, "w.1")), nullptr);
+TEST(EncodedErrorTest, WhatIsNoRecordIsRefused) {
+  EXPECT_EQ(EncodedError::Decode(""), nullptr);
+  EXPECT_EQ(EncodedError::Decode("ASE"), nullptr);
+  EXPECT_EQ(EncodedError::Decode(kHeader), nullptr) << "no identity";
+  EXPECT_EQ(EncodedError::Decode(kHeader + Field(EncodedError::kId, "")), nullptr);
+  EXPECT_EQ(EncodedError::Decode("XSE\x01"s + Field(EncodedError::kId, "w.1")), nullptr);
+  EXPECT_EQ(EncodedError::Decode("ASE\x02"s + Field(EncodedError::kId, "w.1")), nullptr);
+  EXPECT_EQ(EncodedError::Decode("ASE\x00"s + Field(EncodedError::kId, "w.1")), nullptr);
 }
 
-TEST(ErrorRecordTest, ALengthThatLiesIsRefused) {
-  const std::string id = Field(ErrorRecord::kId, "w.1");
+TEST(EncodedErrorTest, ALengthThatLiesIsRefused) {
+  const std::string id = Field(EncodedError::kId, "w.1");
   for (const char* length : {"\xff\xff\xff\xff", "\xff\xff\xff\x7f", "\x05\x00\x00\x00"}) {
-    EXPECT_EQ(ErrorRecord::Decode(kHeader + id + "\x02"s + std::string(length, 4) + "four"),
+    EXPECT_EQ(EncodedError::Decode(kHeader + id + "\x02"s + std::string(length, 4) + "four"),
               nullptr);
   }
 }
 
-TEST(ErrorRecordTest, ATruncatedRecordIsReadUpToAFieldsEndOrRefused) {
-  const std::string bytes = ErrorRecord::Encode(Full())->bytes();
+TEST(EncodedErrorTest, ATruncatedErrorIsReadUpToAFieldsEndOrRefused) {
+  const std::string bytes = EncodedError::Encode(Full())->bytes();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    // A copy of exactly that size, so that a read past it is caught.
-    const auto read = ErrorRecord::Decode(std::string(bytes.data(), size));
+    // A copy of exactly that size, so that AddressSanitizer catches a read past its end.
+    const auto read = EncodedError::Decode(std::string(bytes.data(), size));
     if (read) {
       EXPECT_EQ(read->fields().id, "world.7");
     }
   }
 }
 
-TEST(ErrorRecordTest, AnyBytesAreReadOrRefusedButNeverCrash) {
+TEST(EncodedErrorTest, AnyBytesAreReadOrRefusedButNeverCrash) {
   std::mt19937 random(test::Seed());
-  const std::string good = ErrorRecord::Encode(Full())->bytes();
+  const std::string good = EncodedError::Encode(Full())->bytes();
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes = good;
-    if (round % 2 == 0) {  // some bytes are wrong
+    if (round % 2 == 0) {  // a few bytes are wrong
       for (int changes = static_cast<int>(random() % 8); changes >= 0; --changes) {
         bytes[random() % bytes.size()] = static_cast<char>(random());
       }
       bytes.resize(random() % (bytes.size() + 1));
-    } else {  // all are
+    } else {  // all bytes are random, in half of the cases after a valid header
       bytes = round % 4 == 1 ? kHeader : "";
       for (std::size_t size = random() % 100; size > 0; --size) {
         bytes.push_back(static_cast<char>(random() % 16 == 0 ? random() : random() % 12));
       }
     }
-    if (const auto read = ErrorRecord::Decode(bytes)) {
+    if (const auto read = EncodedError::Decode(bytes)) {
       ASSERT_FALSE(read->fields().id.empty());
       ASSERT_EQ(read->bytes(), bytes);
-      ASSERT_NE(ErrorRecord::Encode(read->fields()), nullptr);
+      ASSERT_NE(EncodedError::Encode(read->fields()), nullptr);
     }
   }
 }
 
-// What JavaScript's constructors would have given it.
-TEST(ErrorRecordTest, ANativeErrorIsCompletedByItsName) {
+// Complete adds the code and the chain that JavaScript's constructors would have given the error.
+TEST(EncodedErrorTest, ANativeErrorIsCompletedByItsName) {
   using Chain = std::vector<std::string>;
   const auto complete = [](std::string name, std::string code = {}, std::string type = {}) {
     ErrorFields fields;
     fields.name = std::move(name);
     fields.code = std::move(code);
     fields.native_type = std::move(type);
-    ErrorRecord::Complete(fields);
+    EncodedError::Complete(fields);
     return fields;
   };
   const ErrorFields unnamed = complete("", "", "my::Error");
@@ -185,15 +185,15 @@ TEST(ErrorRecordTest, ANativeErrorIsCompletedByItsName) {
   EXPECT_EQ(complete("OutOfRangeError", "MY_CODE").code, "MY_CODE") << "it knows better";
 }
 
-TEST(ErrorRecordTest, IsOfTheTypesThatItsNamesSay) {
-  const auto record = ErrorRecord::Encode(Full());
+TEST(EncodedErrorTest, IsOfTheTypesThatItsNamesSay) {
+  const auto record = EncodedError::Encode(Full());
   for (const char* type : {"MyError", "TypeError", "Error", "ERR_X", "std::invalid_argument"}) {
     EXPECT_TRUE(record->IsOfType(type)) << type;
   }
   for (const char* type : {"", "RangeError", "My", "error", "std::exception"}) {
     EXPECT_FALSE(record->IsOfType(type)) << type;
   }
-  EXPECT_FALSE(ErrorRecord::Encode({})->IsOfType("")) << "absent is not a type";
+  EXPECT_FALSE(EncodedError::Encode({})->IsOfType("")) << "absent is not a type";
 }
 
 }  // namespace

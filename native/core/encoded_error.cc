@@ -1,4 +1,4 @@
-#include "error_record.h"
+#include "encoded_error.h"
 
 #include <algorithm>
 #include <iterator>
@@ -14,7 +14,7 @@ constexpr std::string_view kMagic = "ASE";
 constexpr std::size_t kHeaderSize = 4;  // the magic and the version
 constexpr std::size_t kLengthSize = 4;
 
-void Append(std::string& out, ErrorRecord::Tag tag, std::string_view value) {
+void Append(std::string& out, EncodedError::Tag tag, std::string_view value) {
   const auto length = static_cast<std::uint32_t>(
       std::min<std::size_t>(value.size(), std::numeric_limits<std::uint32_t>::max()));
   out.push_back(static_cast<char>(tag));
@@ -32,8 +32,8 @@ std::uint32_t ReadLength(std::string_view bytes) {
 
 }  // namespace
 
-void ErrorRecord::Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value,
-                         int max_causes) {
+void EncodedError::Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value,
+                          int max_causes) {
   switch (tag) {
     case kId: fields.id = value; break;
     case kName: fields.name = value; break;
@@ -45,11 +45,11 @@ void ErrorRecord::Assign(ErrorFields& fields, std::uint8_t tag, std::string_view
     case kCause:
       if (max_causes > 0) fields.cause = Decode(std::string(value), max_causes - 1);
       break;
-    default: break;  // JavaScript's own, or of a newer writer
+    default: break;  // kJavaScript, or a tag of a newer writer
   }
 }
 
-std::shared_ptr<const ErrorRecord> ErrorRecord::Decode(std::string bytes, int max_causes) {
+std::shared_ptr<const EncodedError> EncodedError::Decode(std::string bytes, int max_causes) {
   std::string_view rest = bytes;
   if (rest.size() < kHeaderSize || rest.substr(0, kMagic.size()) != kMagic ||
       static_cast<std::uint8_t>(rest[kMagic.size()]) != kVersion) {
@@ -67,10 +67,10 @@ std::shared_ptr<const ErrorRecord> ErrorRecord::Decode(std::string bytes, int ma
     rest.remove_prefix(length);
   }
   if (fields.id.empty()) return nullptr;
-  return std::shared_ptr<const ErrorRecord>(new ErrorRecord(std::move(fields), std::move(bytes)));
+  return std::shared_ptr<const EncodedError>(new EncodedError(std::move(fields), std::move(bytes)));
 }
 
-std::shared_ptr<const ErrorRecord> ErrorRecord::Encode(ErrorFields fields) {
+std::shared_ptr<const EncodedError> EncodedError::Encode(ErrorFields fields) {
   if (fields.id.empty()) fields.id = NextIdentity();
   std::string bytes(kMagic);
   bytes.push_back(static_cast<char>(kVersion));
@@ -82,11 +82,11 @@ std::shared_ptr<const ErrorRecord> ErrorRecord::Encode(ErrorFields fields) {
   for (const std::string& type : fields.chain) Append(bytes, kChain, type);
   if (!fields.native_type.empty()) Append(bytes, kNativeType, fields.native_type);
   if (fields.cause) Append(bytes, kCause, fields.cause->bytes());
-  return std::shared_ptr<const ErrorRecord>(new ErrorRecord(std::move(fields), std::move(bytes)));
+  return std::shared_ptr<const EncodedError>(new EncodedError(std::move(fields), std::move(bytes)));
 }
 
-void ErrorRecord::Complete(ErrorFields& fields) {
-  // lib/errors/errors.ts has the same pairs; a test holds the two together.
+void EncodedError::Complete(ErrorFields& fields) {
+  // The same pairs as in lib/errors/errors.ts; a test compares the two.
   static constexpr std::pair<std::string_view, std::string_view> kOurs[] = {
       {"OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"},
       {"CancelledError", "ERR_ALLSTOP_CANCELLED"},
@@ -121,7 +121,7 @@ void ErrorRecord::Complete(ErrorFields& fields) {
   fields.chain.emplace_back("Error");
 }
 
-bool ErrorRecord::IsOfType(std::string_view type) const {
+bool EncodedError::IsOfType(std::string_view type) const {
   return !type.empty() &&
          (fields_.name == type || fields_.code == type || fields_.native_type == type ||
           std::find(fields_.chain.begin(), fields_.chain.end(), type) != fields_.chain.end());

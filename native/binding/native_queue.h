@@ -1,6 +1,6 @@
 // One queue in one JavaScript environment.
-#ifndef ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
-#define ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
+#ifndef ALLSTOP_BINDING_NATIVE_QUEUE_H_
+#define ALLSTOP_BINDING_NATIVE_QUEUE_H_
 
 #include <napi.h>
 
@@ -14,26 +14,26 @@
 
 namespace allstop::binding {
 
-// The object behind lib/queue/bounded-queue.ts, which documents the methods (as the
-// interface NativeQueue in lib/native/native.ts). JavaScript thread only.
+// The native half of the class BoundedQueue in lib/queue/bounded-queue.ts. The interface
+// NativeQueue in lib/native/binding.ts documents the methods. JavaScript thread only.
 //
-// Life: until JavaScript collects it, or the environment closes, whichever comes
-// first. Then what it holds goes back to the queue, and its waits are over there.
-class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public Closable {
+// Life: until JavaScript collects the object, or the environment closes, whichever comes first.
+// Then Detach returns the items in held_ to the queue, and ends the object's waits.
+class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
   static Napi::Value Make(Environment& environment, std::shared_ptr<core::BoundedQueue> queue);
 
-  explicit QueueAttachment(const Napi::CallbackInfo& info);
-  ~QueueAttachment() override;
+  explicit NativeQueue(const Napi::CallbackInfo& info);
+  ~NativeQueue() override;
 
-  // The environment ends.
+  // Called when the environment ends.
   void Close() override;
 
  private:
   using Info = Napi::CallbackInfo;
 
-  template <Napi::Value (QueueAttachment::*method)(const Info&)>
+  template <Napi::Value (NativeQueue::*method)(const Info&)>
   Napi::Value Checked(const Info& info);
 
   Napi::Value BeginWait(const Info& info);
@@ -53,9 +53,7 @@ class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public C
   Napi::Value Publish(const Info& info);
   Napi::Value BindCapsule(const Info& info);
 
-  class Ringer;
-
-  // Takes up to `max` into held_.
+  // Dequeues up to `max` items into held_. `first_argument` is the index of the generation.
   core::Status Take(const Info& info, std::size_t max, std::size_t first_argument);
   Napi::Value OneToJs(Napi::Env env);
   Napi::Value BytesToJs(Napi::Env env);
@@ -65,16 +63,16 @@ class QueueAttachment final : public Napi::ObjectWrap<QueueAttachment>, public C
 
   std::shared_ptr<Environment> environment_;
   std::shared_ptr<core::BoundedQueue> queue_;
-  std::shared_ptr<Ringer> producer_;  // null once detached
-  std::shared_ptr<Ringer> consumer_;
+  std::shared_ptr<core::QueueWaiter> producer_;  // null once detached
+  std::shared_ptr<core::QueueWaiter> consumer_;  // null once detached
   std::uint32_t token_ = 0;
-  std::uint32_t waiting_enqueues_ = 0;  // that BeginEnqueue has let in
-  // What was taken and JavaScript has not said that it received: if its thread is
-  // terminated now, others shall have it.
-  std::vector<core::QueueItem> held_;  // the first held_count_; kept for the next call
-  std::size_t held_count_ = 0;
+  std::uint32_t waiting_enqueues_ = 0;  // BeginEnqueue without EndEnqueue yet
+  // The items that were dequeued and that JavaScript has not acknowledged by received(). If the
+  // thread is terminated before that, they are returned for other consumers.
+  std::vector<core::QueueItem> held_;  // keeps its size for the next call
+  std::size_t held_count_ = 0;         // the items are the first held_count_ elements
 };
 
 }  // namespace allstop::binding
 
-#endif  // ALLSTOP_BINDING_QUEUE_ATTACHMENT_H_
+#endif  // ALLSTOP_BINDING_NATIVE_QUEUE_H_

@@ -1,0 +1,86 @@
+// An error as bytes, which C++ and JavaScript can write and read.
+//
+// C++ exceptions do not cross addons (each may link its own runtime) and JavaScript's do not
+// cross isolates, so errors travel in this encoding:
+//
+//   "ASE" version:u8 { tag:u8 length:u32le bytes[length] }*
+//
+// A reader skips unknown tags, so that it can read a newer writer's errors. Both languages
+// understand the header, which is ErrorFields. The parts that only JavaScript can rebuild (own
+// fields, causes, aggregated errors) are one opaque field, kJavaScript, which
+// lib/record/error-record.ts writes and reads.
+#ifndef ALLSTOP_CORE_ENCODED_ERROR_H_
+#define ALLSTOP_CORE_ENCODED_ERROR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace allstop::core {
+
+class EncodedError;
+
+// The header. Strings are UTF-8; empty means absent.
+struct ErrorFields {
+  std::string id;       // from NextIdentity(): equal ids are the same error
+  std::string name;     // JavaScript's `name`
+  std::string message;  // JavaScript's `message`, what() in C++
+  std::string code;     // JavaScript's `code`, as text
+  std::string stack;
+  std::string native_type;                    // the demangled type of an error thrown in C++
+  std::vector<std::string> chain;             // constructor names, the most derived first
+  std::shared_ptr<const EncodedError> cause;  // of a native error; JavaScript's is in kJavaScript
+};
+
+// Immutable, so any thread may read it without a lock.
+class EncodedError {
+ public:
+  enum Tag : std::uint8_t {
+    kId = 1,
+    kName = 2,
+    kMessage = 3,
+    kCode = 4,
+    kStack = 5,
+    kChain = 6,  // repeated
+    kNativeType = 7,
+    kJavaScript = 8,
+    kCause = 9,  // a whole encoded error
+  };
+  static constexpr std::uint8_t kVersion = 1;
+  static constexpr int kMaxCauses = 32;  // the depth of causes; deeper ones are left out
+
+  // Null if the bytes are not an encoded error of version kVersion.
+  static std::shared_ptr<const EncodedError> Decode(std::string bytes) {
+    return Decode(std::move(bytes), kMaxCauses);
+  }
+  // If `fields.id` is empty, the error gets a fresh id.
+  static std::shared_ptr<const EncodedError> Encode(ErrorFields fields);
+
+  const ErrorFields& fields() const { return fields_; }
+  const std::string& bytes() const { return bytes_; }
+
+  // Completes the fields of a native error, whose name and type alone are known: adds the code
+  // and the chain that JavaScript's constructors would have given it. JavaScript rebuilds an
+  // error whose name is neither a built-in class nor one of the package as a NativeError.
+  static void Complete(ErrorFields& fields);
+
+  // Whether `type` is the error's name, its code, or one of its constructors.
+  bool IsOfType(std::string_view type) const;
+
+ private:
+  static std::shared_ptr<const EncodedError> Decode(std::string bytes, int max_causes);
+  static void Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value, int max_causes);
+
+  EncodedError(ErrorFields fields, std::string bytes)
+      : fields_(std::move(fields)), bytes_(std::move(bytes)) {}
+
+  const ErrorFields fields_;
+  const std::string bytes_;
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_ENCODED_ERROR_H_

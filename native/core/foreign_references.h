@@ -1,0 +1,39 @@
+// References to an object from owners that cannot hold a C++ shared_ptr.
+#ifndef ALLSTOP_CORE_FOREIGN_REFERENCES_H_
+#define ALLSTOP_CORE_FOREIGN_REFERENCES_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace allstop::core {
+
+// The base of the classes whose objects other addons own through the C functions of
+// abi/: `allstop_table::retain` and `release` are these methods. Any thread.
+template <typename Object>
+class ForeignReferences : public std::enable_shared_from_this<Object> {
+ public:
+  void Retain() {
+    const std::lock_guard<std::mutex> lock(references_mutex_);
+    if (references_++ == 0) self_ = this->shared_from_this();
+  }
+
+  void Release() {
+    std::shared_ptr<Object> last;  // may destroy this object: after the lock is released
+    const std::lock_guard<std::mutex> lock(references_mutex_);
+    if (--references_ == 0) last = std::move(self_);
+  }
+
+ protected:
+  ~ForeignReferences() = default;
+
+ private:
+  std::mutex references_mutex_;   // taken with no other lock held
+  std::uint32_t references_ = 0;  // guarded by references_mutex_
+  std::shared_ptr<Object> self_;  // guarded by references_mutex_; null while references_ is 0
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_FOREIGN_REFERENCES_H_
