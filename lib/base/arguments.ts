@@ -93,11 +93,15 @@ export function checkFunction(name: string, value: unknown): asserts value is Fu
   if (typeof value !== 'function') throw invalidType(name, 'of type function', value);
 }
 
-/** An options bag: an object (no array), or undefined, which gives an empty one. */
+/** Whether `value` is an object with named fields: no array, no function. */
+export function isBag(value: unknown): value is object {
+  return holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
+}
+
+/** Options: an object, or undefined, which gives an empty one. */
 export function checkOptions<T extends object>(name: string, value: T | undefined): Partial<T> {
   if (value === undefined) return {};
-  const isBag = holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
-  if (!isBag) throw invalidType(name, 'of type object', value);
+  if (!isBag(value)) throw invalidType(name, 'of type object', value);
   return value;
 }
 

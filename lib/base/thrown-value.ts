@@ -9,7 +9,7 @@ export function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-export function isError(value: object): value is Error {
+export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error;
 }
 
@@ -22,6 +22,11 @@ export function attempt<T>(read: () => T): T | undefined {
   }
 }
 
+/** Whether `await` would wait for `value`. Throws what a getter of its `then` throws. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return isObject(value) && typeof (value as { then?: unknown }).then === 'function';
+}
+
 /** What there is to say of a thrown value, in words. */
 export const messageOf = (value: unknown): string =>
   value instanceof Error ? value.message : String(value);
@@ -30,7 +35,8 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-export function codeOf(value: object): string | number | undefined {
+/** The `code` of a thrown value, if that is a string or a number. */
+export function codeOf(value: unknown): string | number | undefined {
   const code = attempt(() => (value as { code?: unknown }).code);
   return typeof code === 'string' || typeof code === 'number' ? code : undefined;
 }

@@ -8,13 +8,18 @@
 import { setMaxListeners } from 'node:events';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import { invalidType } from '../base/arguments.ts';
+import { now } from '../base/clock.ts';
+import { define } from '../base/define.ts';
+import { isObject } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
+import { WeakById } from '../base/weak-by-id.ts';
 import { SelfJoinError } from '../errors/errors.ts';
 import {
   type NativeAttachment,
   type NativeJoinResult,
   type NativeRecord,
   type RequesterOptions,
+  SLICE_MS,
   STOP_KINDS,
   STOP_OUTCOMES,
   type StopOutcome,
@@ -34,21 +39,16 @@ export type RequestOptions = RequesterOptions & {
 const NOTHING: string[] = [];
 const settled = Promise.resolve();
 
-// As they were on import: whoever fakes them later does not mean us.
+// Captured on import, so that a fake that a test installs later does not affect the package.
 const Controller = globalThis.AbortController;
-const now = performance.now.bind(performance);
 
-const SLICE_MS = 50;
 const MAX_HELD = 64;
 
 /** Those who listen though their public object is gone, as others could still stop them. */
 const abandoned = new Set<Attachment>();
-/** Of the public objects. */
+/** By their public object. */
 const attachments = new WeakMap<object, Attachment>();
-const byCoordinator = new Map<string, WeakRef<Attachment>>();
-const collected = new FinalizationRegistry<string>((id) => {
-  if (byCoordinator.get(id)?.deref() === undefined) byCoordinator.delete(id);
-});
+const byCoordinator = new WeakById<Attachment>();
 
 let sweeping = false;
 
@@ -69,6 +69,8 @@ export class Attachment {
 
   /** The links that this thread has made and that stand. */
   readonly links: Set<Disposable> = new Set();
+  /** Descriptions of a cluster's workers for `explain()`: that of the program only. */
+  readonly workers: Map<object, string> = new Map();
   /** Why this coordinator cannot be cleared. */
   refuseClear: string | undefined;
   #facade: WeakRef<object> | undefined;
@@ -84,8 +86,7 @@ export class Attachment {
     this.native = native;
     this.words = native.words;
     this.wordIndex = native.wordIndex;
-    byCoordinator.set(native.id, new WeakRef(this));
-    collected.register(this, native.id);
+    byCoordinator.set(native.id, this);
   }
 
   /** The attachment of a coordinator that was just created. */
@@ -98,12 +99,7 @@ export class Attachment {
   }
 
   static find(id: string): Attachment | undefined {
-    return byCoordinator.get(id)?.deref();
-  }
-
-  /** That of a public object; undefined of anything else. */
-  static behind(coord: object): Attachment | undefined {
-    return attachments.get(coord);
+    return byCoordinator.get(id);
   }
 
   /** The public object, while there is one. */
@@ -313,7 +309,7 @@ export class Attachment {
     const { signal } = this; // made now, if need be: who looks at it later finds the same reason
     const isKnown = signal.aborted && this.#abortedAt === stop.generation;
     const cause = isKnown ? signal.reason : this.#reasonOf(stop);
-    Object.defineProperty(error, 'cause', { value: cause, writable: true, configurable: true });
+    define(error, 'cause', cause, false);
     markEcho(error, stop.id);
     return error;
   }
@@ -475,14 +471,18 @@ export class Attachment {
   }
 }
 
+/** The attachment of a `Coordinator`. */
+export function attachmentOf(coord: object): Attachment {
+  return attachments.get(coord) as Attachment;
+}
+
 /**
- * What is behind a public object that a caller passed.
+ * The attachment of a `Coordinator` that a caller passed as the argument `name`.
  *
- * @throws TypeError: it is no Coordinator
+ * @throws TypeError: `coord` is not a Coordinator
  */
-export function attachmentBehind(name: string, coord: unknown): Attachment {
-  const isObject = typeof coord === 'object' && coord !== null;
-  const attachment = isObject ? Attachment.behind(coord) : undefined;
+export function checkCoordinator(name: string, coord: unknown): Attachment {
+  const attachment = isObject(coord) ? attachments.get(coord) : undefined;
   if (attachment === undefined) throw invalidType(name, 'an instance of Coordinator', coord);
   return attachment;
 }

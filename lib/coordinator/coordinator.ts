@@ -13,6 +13,7 @@ import {
   isIterable,
   nameOf,
 } from '../base/arguments.ts';
+import { isThenable } from '../base/thrown-value.ts';
 import { FailedPreconditionError, InvalidHandleError, StragglersError } from '../errors/errors.ts';
 import { STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab } from '../native/native.ts';
@@ -296,11 +297,8 @@ export class Coordinator implements AsyncDisposable {
     };
     try {
       const result = fn();
-      const isPromise =
-        ((typeof result === 'object' && result !== null) || typeof result === 'function') &&
-        typeof (result as PromiseLike<unknown>).then === 'function';
       // Not Promise.resolve(), which would trust a promise's own `catch`.
-      return isPromise ? new Promise((resolve) => resolve(result)).catch(report) : result;
+      return isThenable(result) ? new Promise((resolve) => resolve(result)).catch(report) : result;
     } catch (error) {
       return report(error);
     }

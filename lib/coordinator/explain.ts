@@ -13,6 +13,8 @@ export type StopExplanation = {
   recentlyEnded: ThreadInfo[];
   /** What could stop it, or could have. */
   links: string[];
+  /** The workers of the cluster that this thread has made: JOB:INDEX, and where each runs. */
+  workers?: string[];
   toString(): string;
 };
 
@@ -111,6 +113,7 @@ export function explain(attachment: Attachment): StopExplanation {
   const status = record?.kind === 'error' ? null : native.status();
   const reported = status === null ? undefined : attachment.errorOf(status);
   const joined = native.joined();
+  const workers = [...attachment.workers.values()];
   const explanation: StopExplanation = {
     stopped: record !== undefined,
     threads: native.threads().map(toThreadInfo),
@@ -133,6 +136,8 @@ export function explain(attachment: Attachment): StopExplanation {
         lines.push('It has been joined: what a call reports now is thrown at its caller.');
       lines.push(...threadLines('Still running', threads, now));
       lines.push(...threadLines('Ended', recentlyEnded, now));
+      if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
+      for (const worker of workers) lines.push(`  - ${worker}`);
       const could = record === undefined ? 'could stop it' : 'could have stopped it';
       if (links.length > 0) lines.push(`What else ${could}: ${links.join('; ')}.`);
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
@@ -140,5 +145,6 @@ export function explain(attachment: Attachment): StopExplanation {
     },
   };
   if (record !== undefined) explanation.record = record;
+  if (workers.length > 0) explanation.workers = workers;
   return explanation;
 }

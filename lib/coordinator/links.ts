@@ -7,10 +7,10 @@
  */
 
 import { constants } from 'node:os';
-import { types } from 'node:util';
 import { isMainThread } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import { checkDuration, checkString, holds, invalidType, outOfRange } from '../base/arguments.ts';
+import { isError } from '../base/thrown-value.ts';
 import {
   DeadlineExceededError,
   FailedPreconditionError,
@@ -77,10 +77,6 @@ export function callSite(caller: (...args: never[]) => unknown): string {
 /** By name, as there are several classes of it, and other realms. */
 function isAbortError(reason: unknown): boolean {
   return holds(() => (reason as Error).name === 'AbortError');
-}
-
-function isError(value: unknown): boolean {
-  return types.isNativeError(value) || value instanceof Error;
 }
 
 export function stopOnAbort(

@@ -35,38 +35,14 @@ export type StopRecord = {
   suppressedCount: number;
 };
 
-/** What the threads of a cluster's workers are called, before JOB:INDEX. */
-export const CLUSTER = 'cluster/';
+/** Which worker of a cluster (JOB:INDEX) a requester is, and its host if that is another one. */
+export type WorkerOfRequester = { worker?: string | undefined; host?: string | undefined };
 
-/** Other processes of a cluster, by pid: those of the last clusters of this one. */
-const processes = new Map<number, ProcessName>();
-const MAX_NAMES = 1_024;
+let workerOf: (requester: NativeRequester) => WorkerOfRequester = () => ({});
 
-/** JOB:INDEX, and where it is if that is not here. */
-export type ProcessName = { worker?: string | undefined; host?: string | undefined };
-
-function keep<K>(names: Map<K, ProcessName>, key: K, name: ProcessName): void {
-  names.delete(key);
-  names.set(key, name);
-  const [oldest] = names.keys();
-  if (names.size > MAX_NAMES && oldest !== undefined) names.delete(oldest);
-}
-
-/** From now on what that process of this machine asks for is known as its. */
-export function nameProcess(pid: number, name: ProcessName): void {
-  keep(processes, pid, name);
-}
-
-/** Threads of other machines; their pids may be those of processes here. */
-const threads = new Map<string, ProcessName>();
-
-const keyOf = ({ pid, threadId, threadName }: Thread): string => `${pid}/${threadId}/${threadName}`;
-type Thread = Pick<StopRequester, 'pid' | 'threadId' | 'threadName'>;
-
-/** Whose stop is about to be recorded here. */
-export function nameThread(requester: StopRequester): void {
-  const { worker, host } = requester;
-  if (host !== undefined) keep(threads, keyOf(requester), { worker, host });
+/** From now on `find` tells which worker of a cluster a requester is. Set by lib/cluster. */
+export function findWorkersBy(find: (requester: NativeRequester) => WorkerOfRequester): void {
+  workerOf = find;
 }
 
 export function toRequester(from: NativeRequester): StopRequester {
@@ -77,10 +53,8 @@ export function toRequester(from: NativeRequester): StopRequester {
     threadId: from.threadId,
     pid: from.pid,
   };
-  const { threadName } = from;
-  const known = threads.get(keyOf(from)) ?? processes.get(from.pid);
-  const worker = threadName.startsWith(CLUSTER) ? threadName.slice(CLUSTER.length) : known?.worker;
-  if (known?.host !== undefined) requester.host = known.host;
+  const { worker, host } = workerOf(from);
+  if (host !== undefined) requester.host = host;
   if (worker !== undefined) requester.worker = worker;
   if (from.stack !== '') requester.stack = from.stack;
   if (from.signal !== '') requester.signal = from.signal as NodeJS.Signals;

@@ -6,6 +6,7 @@
 import { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../base/arguments.ts';
+import { isThenable } from '../base/thrown-value.ts';
 import { UnavailableError } from '../errors/errors.ts';
 import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../native/binding.ts';
 import { drain } from '../native/doorbell.ts';
@@ -166,19 +167,15 @@ function isWorker(thread: object): thread is Worker {
   return thread instanceof Worker;
 }
 
-function isPromiseLike(value: object): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown>).then === 'function';
-}
-
 /** Whether it can be joined. Reads what tells, and changes nothing. */
 export function isThread(thread: unknown): thread is JoinableThread {
   return holds(() => {
-    if (typeof thread === 'function') return isPromiseLike(thread);
+    if (typeof thread === 'function') return isThenable(thread);
     if (typeof thread !== 'object' || thread === null) return false;
     // An object that only inherits from one of the two has no thread.
     if (isWorker(thread)) return typeof thread.threadId === 'number';
     if (thread instanceof ChildProcess) return thread.exitCode !== undefined;
-    if (isPromiseLike(thread)) return true;
+    if (isThenable(thread)) return true;
     // Arrays have a join(), which waits for nothing.
     const isArray = Array.isArray(thread) || ArrayBuffer.isView(thread);
     return !isArray && isCustom(thread);
@@ -207,7 +204,7 @@ function watch(attachment: Attachment, thread: JoinableThread, name?: string): W
   if (isWorker(thread)) return watchWorker(attachment, thread, name);
   if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name);
   // First, as a promise that can also be joined is a promise.
-  if (holds(() => isPromiseLike(thread))) {
+  if (holds(() => isThenable(thread))) {
     const promise = thread as PromiseLike<unknown>;
     return watchPromise(new Watch(attachment, 'task', name ?? 'promise'), promise);
   }

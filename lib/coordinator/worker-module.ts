@@ -1,14 +1,13 @@
 /** What the workers have in common in which a module of the program's is run. */
 
-import { Attachment } from './attachment.ts';
+import { type Attachment, attachmentOf } from './attachment.ts';
 import { Coordinator } from './coordinator.ts';
 
 /** The coordinator of the thread that has started this worker. */
 export function ownCoordinator(): { coord: Coordinator; attachment: Attachment } {
   const coord = Coordinator.current();
-  const attachment = coord && Attachment.behind(coord);
-  if (attachment === undefined) throw new Error('This module is for workers of the package');
-  return { coord: coord as Coordinator, attachment };
+  if (coord === undefined) throw new Error('This module is for workers of the package');
+  return { coord, attachment: attachmentOf(coord) };
 }
 
 type Exports = { default?: ((...args: unknown[]) => unknown) | { default?: unknown } | null };

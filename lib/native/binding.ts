@@ -180,6 +180,12 @@ export interface NativeAttachment {
 /** How the items of a queue are written; the order is that of core::BoundedQueue::Codec. */
 export const CODECS = ['structured', 'bytes'] as const;
 
+/**
+ * The longest that one native call blocks a JavaScript thread, in milliseconds: meanwhile
+ * `worker.terminate()` and `process.exit()` have to wait for that call.
+ */
+export const SLICE_MS = 50;
+
 /** What a call of a queue came to: core::Status. */
 export const STATUS = { ok: 0, cancelled: 1, deadlineExceeded: 4, outOfRange: 11 } as const;
 

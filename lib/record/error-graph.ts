@@ -7,6 +7,7 @@
 
 import { types } from 'node:util';
 import * as v8 from 'node:v8';
+import { define } from '../base/define.ts';
 import {
   attempt,
   chainOf,
@@ -150,14 +151,14 @@ class Packer {
       // By key: an array of length 2^32 - 1 may have three items.
       for (const key of Object.keys(value)) {
         if (key === `${copy.length}`) copy.push(this.#property(value, key));
-        else set(copy, key, true, this.#property(value, key));
+        else define(copy, key, this.#property(value, key));
       }
       copy.length = value.length;
       return copy;
     }
     if (hidesState(value)) return this.#remember(value, marker(value));
     const copy: object = this.#remember(value, {});
-    for (const key of Object.keys(value)) set(copy, key, true, this.#property(value, key));
+    for (const key of Object.keys(value)) define(copy, key, this.#property(value, key));
     return copy;
   }
 
@@ -219,11 +220,6 @@ function serializable(value: unknown): unknown {
   }
 }
 
-/** Defines, so that a key such as `__proto__` is nothing special. */
-export function set(on: object, key: string, enumerable: boolean, value: unknown): void {
-  Object.defineProperty(on, key, { value, enumerable, writable: true, configurable: true });
-}
-
 /** Never throws. */
 export function pack(value: unknown): Uint8Array {
   try {
@@ -277,7 +273,7 @@ export function makeError(node: Pick<Node, 'name' | 'message' | 'chain'>): Error
   if (errorClass === DOMException) return new DOMException(node.message, node.name);
   const error = new Error(node.message); // a real one: it has V8's error slot
   Object.setPrototypeOf(error, errorClass.prototype);
-  if (error.name !== node.name) set(error, 'name', false, node.name);
+  if (error.name !== node.name) define(error, 'name', node.name, false);
   return error;
 }
 
@@ -323,12 +319,12 @@ class Unpacker {
     }
     const restored = this.#value(root); // first, as it was copied first
     for (const [error, node] of made) {
-      set(error, 'stack', false, node.stack);
+      define(error, 'stack', node.stack, false);
       for (const { key, enumerable, value } of node.own) {
-        set(error, key, enumerable, this.#value(value));
+        define(error, key, this.#value(value), enumerable);
       }
       const inherited = node.code !== undefined && codeOf(error) !== node.code;
-      if (inherited) set(error, 'code', true, node.code);
+      if (inherited) define(error, 'code', node.code);
       chains.set(error, node.chain);
     }
     for (const [object, id] of thrown) {
@@ -360,7 +356,7 @@ class Unpacker {
       for (const key of Object.keys(value)) {
         const item = (value as Record<string, unknown>)[key];
         const restored = this.#value(item);
-        if (restored !== item) set(value, key, true, restored);
+        if (restored !== item) define(value, key, restored);
       }
     }
     return value;

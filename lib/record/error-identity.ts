@@ -5,6 +5,7 @@
  */
 
 import { attempt, isObject } from '../base/thrown-value.ts';
+import { WeakById } from '../base/weak-by-id.ts';
 import { AbortError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 
@@ -17,22 +18,18 @@ export type Carried = {
 };
 
 const byObject = new WeakMap<object, Carried>();
-const byId = new Map<string, WeakRef<Carried>>();
-const collected = new FinalizationRegistry<string>((id) => {
-  if (byId.get(id)?.deref() === undefined) byId.delete(id);
-});
+const byId = new WeakById<Carried>();
 
 /** From now on the value is found by its id, as long as `carried` is held. */
 export function remember(carried: Carried): Carried {
   if (isObject(carried.value)) byObject.set(carried.value, carried);
-  byId.set(carried.id, new WeakRef(carried));
-  collected.register(carried, carried.id);
+  byId.set(carried.id, carried);
   return carried;
 }
 
 /** What this thread knows by that id. */
 export function known(id: string): Carried | undefined {
-  return byId.get(id)?.deref();
+  return byId.get(id);
 }
 
 /** The id of an object that has been thrown before. */

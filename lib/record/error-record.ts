@@ -5,6 +5,7 @@
  * native code reads; the field JAVASCRIPT holds the rest (error-graph.ts).
  */
 
+import { define } from '../base/define.ts';
 import {
   attempt,
   chainOf,
@@ -16,7 +17,7 @@ import {
   textOf,
 } from '../base/thrown-value.ts';
 import { errorClasses, NativeError } from '../errors/errors.ts';
-import { builtinClasses, makeError, pack, set, unpack } from './error-graph.ts';
+import { builtinClasses, makeError, pack, unpack } from './error-graph.ts';
 import { type Carried, carry, known, remember } from './error-identity.ts';
 
 const MAGIC = Buffer.from('ASE\x01', 'latin1');
@@ -135,13 +136,13 @@ function nativeError(header: Header): Error {
     ours === undefined
       ? makeError({ name, message, chain: [name] })
       : Reflect.construct(ours, [message]);
-  if (error.name !== name) set(error, 'name', false, name);
-  if (code !== '' && codeOf(error) !== code) set(error, 'code', true, code);
-  if (nativeType !== '') set(error, 'nativeType', true, nativeType);
+  if (error.name !== name) define(error, 'name', name, false);
+  if (code !== '' && codeOf(error) !== code) define(error, 'code', code);
+  if (nativeType !== '') define(error, 'nativeType', nativeType);
   const title = nativeType === '' ? name : `${name} [${nativeType}]`;
   const frames = header.stack === '' ? '    at a native thread' : header.stack;
-  set(error, 'stack', false, `${title}: ${message}\n${frames}`);
-  if (header.cause !== undefined) set(error, 'cause', false, decode(header.cause).value);
+  define(error, 'stack', `${title}: ${message}\n${frames}`, false);
+  if (header.cause !== undefined) define(error, 'cause', decode(header.cause).value, false);
   chains.set(error, header.chain);
   return error;
 }

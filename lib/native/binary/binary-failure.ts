@@ -1,7 +1,7 @@
 /** Why no native binary loads, in words: the likely cause, and the cure. */
 
 import { realpathSync } from 'node:fs';
-import { messageOf } from '../../base/thrown-value.ts';
+import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import {
   candidates,
@@ -17,8 +17,6 @@ import { root } from './package-files.ts';
 
 /** A binary that is there, and what came of loading it. */
 export type Attempt = { path: string; error: unknown };
-
-const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)?.code;
 
 /** Without the path, which is said before it, and what was required by whom. */
 const whatItSaid = ({ path, error }: Attempt): string =>

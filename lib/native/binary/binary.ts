@@ -6,7 +6,7 @@
 import { readdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import workerThreads from 'node:worker_threads';
-import { readElf } from './elf.ts';
+import { readElf } from './binary-file.ts';
 import { look, roots } from './package-files.ts';
 
 /** The C library of the running program; a binary for the other one does not load. */

@@ -7,8 +7,7 @@
 import { existsSync } from 'node:fs';
 import nodeModule from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { UnavailableError } from '../../errors/errors.ts';
+import { fileURLToPath } from 'node:url';
 
 /** The file of the program; anything may be in `argv`, as `[worker eval]` is. */
 function programFile(): string | undefined {
@@ -39,7 +38,7 @@ export function look(path: string): boolean | undefined {
   }
 }
 
-function packageFolder(): string | undefined {
+export function packageFolder(): string | undefined {
   try {
     return dirname(require.resolve('allstop/package.json'));
   } catch {
@@ -48,7 +47,7 @@ function packageFolder(): string | undefined {
 }
 
 /** The folder of this file or of the bundle, and that of the program. */
-function ownFolders(): string[] {
+export function ownFolders(): string[] {
   return [here, programFile()].filter((file) => file !== undefined).map((file) => dirname(file));
 }
 
@@ -69,30 +68,3 @@ export function roots(): string[] {
 
 /** The folder of the package, or of a bundle. */
 export const root = (): string => roots()[0] ?? process.cwd();
-
-const WORKER = 'allstop-worker';
-let workerFound: URL | undefined;
-
-/**
- * What a worker of the package executes.
- *
- * @throws UnavailableError: it is missing
- */
-export function workerEntry(): URL {
-  if (workerFound !== undefined) return workerFound;
-  const folders = ownFolders().flatMap((folder) => [folder, join(folder, '..')]);
-  const installed = packageFolder();
-  if (installed !== undefined) folders.push(join(installed, 'dist'));
-  for (const folder of folders) {
-    for (const extension of ['js', 'mjs', 'cjs']) {
-      const path = join(folder, `${WORKER}.${extension}`);
-      if (!look(path)) continue;
-      workerFound = pathToFileURL(path);
-      return workerFound;
-    }
-  }
-  throw new UnavailableError(
-    `allstop: there is no ${WORKER}.js beside the bundle, in ${folders.join(', ')}. ` +
-      `Give the bundler 'allstop/worker' as one more entry point, by the name '${WORKER}'`,
-  );
-}

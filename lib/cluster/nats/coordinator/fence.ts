@@ -6,6 +6,7 @@
 
 import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { codeOf } from '../../../base/thrown-value.ts';
 import { FailedPreconditionError } from '../../../errors/errors.ts';
 import { load } from '../connection/connection.ts';
 
@@ -127,6 +128,6 @@ function isNoBucket(error: unknown): boolean {
 
 /** The stream's last sequence is another than was expected. */
 function isConflict(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code;
+  const code = codeOf(error);
   return code === 10071 || code === 10164; // which says the same, without the number
 }
