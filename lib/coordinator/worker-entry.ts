@@ -28,7 +28,7 @@ export function workerEntry(): URL {
     }
   }
   throw new UnavailableError(
-    `allstop: there is no ${WORKER}.js beside the bundle, in ${folders.join(', ')}. ` +
-      `Give the bundler 'allstop/worker' as one more entry point, by the name '${WORKER}'`,
+    `allstop: ${WORKER}.js is missing, in ${folders.join(', ')}. What to do: ` +
+      `add 'allstop/worker' to the bundler's entry points, by the name '${WORKER}'`,
   );
 }

@@ -1,6 +1,6 @@
-/** What `ready()` of a cluster waits for: types only, which the errors need, too. */
+/** The report of a cluster's `ready()`: types only. ClusterNotReadyError has a report, too. */
 
-/** One expected task of a cluster, and what keeps it from being ready. */
+/** One task of a cluster: whether it is ready, and if not, the cause and the remedy. */
 export type TaskReadiness = {
   job: string;
   task: number;
