@@ -1,8 +1,8 @@
-/** Who stopped a coordinator, when, and why: as callers see it. */
+/** The public stop record: who stopped a coordinator, when, and why. */
 
 import type { NativeRequester, Via } from '../native/binding.ts';
 
-/** Who asked for a stop, and from where. */
+/** The thread that requested a stop, and the call site. */
 export type StopRequester = {
   language: 'js' | 'native';
   via: Via;
@@ -11,17 +11,17 @@ export type StopRequester = {
   threadId: number;
   pid: number;
   host?: string;
-  /** JOB:INDEX in a cluster. */
+  /** JOB:INDEX of the cluster's worker that the thread belongs to, if it is known. */
   worker?: string;
-  /** The call site. */
+  /** The stack of the call. */
   stack?: string;
   signal?: NodeJS.Signals;
 };
 
-/** An error that came when a stop was there already, or had nobody to go to. */
+/** An error reported after the stop, or, where no caller could get it, after a completed `join()`. */
 export type SuppressedError = { error: unknown; requester: StopRequester; at: Date };
 
-/** One stop: who, when, why, and what came later. */
+/** One stop: who requested it, when, why, and the errors that came later. */
 export type StopRecord = {
   id: string;
   /** 'clean': an error of a clean-stop type was reported. */
@@ -31,7 +31,7 @@ export type StopRecord = {
   requester: StopRequester;
   /** The first 16 later errors. */
   suppressed: SuppressedError[];
-  /** All of them. */
+  /** The number of all later errors. */
   suppressedCount: number;
 };
 

@@ -86,7 +86,9 @@ describe('a worker', () => {
     expect(error).toBeInstanceOf(UnavailableError);
     expect(error).toMatchObject({
       exitCode,
-      message: `Worker 'mortal' exited with code ${exitCode}`,
+      message: expect.stringContaining(
+        `Worker 'mortal' exited with code ${exitCode} without an error`,
+      ),
     });
   });
 
@@ -132,7 +134,10 @@ describe('a process', () => {
     coord.registerThread(child, { name: 'mortal' });
     const error = await joinError(coord);
     expect(error).toBeInstanceOf(UnavailableError);
-    expect(error).toMatchObject({ exitCode: 3, message: "Process 'mortal' exited with code 3" });
+    expect(error).toMatchObject({
+      exitCode: 3,
+      message: "Process 'mortal' exited with code 3: see its output",
+    });
     const { requester } = coord.stopRecord ?? {};
     expect(requester).toMatchObject({ via: 'worker-exit', pid: child.pid, threadName: 'mortal' });
   });

@@ -10,7 +10,7 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
   const port = parentPort;
   const coordinator = Coordinator.current();
   if (port === null || coordinator === undefined) {
-    throw new Error('This module is for workers of the package');
+    throw new Error('allstop-worker.js runs only in workers that the package starts');
   }
   refuseClear(coordinator);
   const channel = {
