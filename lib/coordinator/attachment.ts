@@ -41,6 +41,7 @@ const settled = Promise.resolve();
 // Captured on import, so that a fake that a test installs later does not affect the package.
 const Controller = globalThis.AbortController;
 
+/** The number of recent errors that an attachment keeps alive. */
 const MAX_HELD = 64;
 
 /**
@@ -71,16 +72,16 @@ export class Attachment {
 
   /** The links that this thread has made and not undone. */
   readonly links: Set<Disposable> = new Set();
-  /** Descriptions of a cluster's workers for `explain()`: that of the program only. */
+  /** Descriptions for `explain()` of the cluster workers that this thread has started. */
   readonly workers: Map<object, string> = new Map();
   /** The message of the error that `clearStop()` throws; undefined if clearing is allowed. */
   refuseClear: string | undefined;
-  #facade: WeakRef<object> | undefined;
+  #facade: WeakRef<object> | undefined; // the public object
   #interested = false; // whether native code rings for this attachment
   #seen = 0; // the generation at the last `check`
   readonly #waits = new Set<() => void>(); // called after a stop
   readonly #joins = new Set<() => void>(); // called when the join may have ended
-  #controller: AbortController | undefined;
+  #controller: AbortController | undefined; // of `signal`
   #abortedAt = -1; // the generation of the stop that aborted #controller
   readonly #held = new Map<string, Carried>(); // recent errors, so that they keep their identity
 
@@ -105,7 +106,7 @@ export class Attachment {
     return byCoordinator.get(id);
   }
 
-  /** The public object. Undefined when it has been collected, or before it is made. */
+  /** The public object, a Coordinator. Undefined before it is made and after it was collected. */
   get facade(): object | undefined {
     return this.#facade?.deref();
   }
@@ -237,7 +238,7 @@ export class Attachment {
     }));
   }
 
-  // ------------------------------------------------------------ news
+  // ------------------------------------------------------------ changes of the state
 
   #watch(): void {
     if (this.#interested) return;

@@ -1,5 +1,5 @@
-// Workers, processes and promises that fail, each in its way: nothing fails silently, and
-// what is expected after a stop is no failure.
+// Workers, processes and promises that fail in every way: each failure is an error, except an end
+// that a stop has asked for.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 
 const script = (name: string): URL => new URL(`./scripts/${name}.mjs`, import.meta.url);
 
-/** What `join()` throws. */
+/** The error that `join()` throws. */
 async function joinError(coord: Coordinator): Promise<unknown> {
   try {
     await coord.join();
