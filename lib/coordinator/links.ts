@@ -1,6 +1,6 @@
 /**
  * Links: abort signals, closing resources, process signals and deadlines that stop a
- * coordinator. The program makes them explicitly.
+ * coordinator. The program makes them; nothing else stops a coordinator by itself.
  *
  * A link lives until it is disposed of, until the coordinator is disposed of, or until the
  * JavaScript thread that made it ends; only a deadline outlives that thread. A link keeps the

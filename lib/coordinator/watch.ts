@@ -151,9 +151,9 @@ export function registerUnstarted(
   kind: ThreadKind,
   name: string,
 ): Watch {
-  const made = new Watch(attachment, kind, name, { started: false });
-  watchesOf(attachment).set(thread, made);
-  return made;
+  const watch = new Watch(attachment, kind, name, { started: false });
+  watchesOf(attachment).set(thread, watch);
+  return watch;
 }
 
 function watchesOf(attachment: Attachment): WeakMap<object, Watch> {
@@ -195,14 +195,14 @@ export function register(attachment: Attachment, thread: JoinableThread, name?: 
   const known = watchesOf(attachment);
   const earlier = known.get(thread);
   if (earlier !== undefined) earlier.again();
-  else known.set(thread, watch(attachment, thread, name));
+  else known.set(thread, beginWatch(attachment, thread, name));
 }
 
 function isCustom(thread: object): thread is { join(): PromiseLike<unknown> } {
   return holds(() => typeof (thread as { join?: unknown }).join === 'function');
 }
 
-function watch(attachment: Attachment, thread: JoinableThread, name?: string): Watch {
+function beginWatch(attachment: Attachment, thread: JoinableThread, name?: string): Watch {
   if (isWorker(thread)) return watchWorker(attachment, thread, name);
   if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name);
   // Before the check for a join(): an object with both is a promise.
@@ -211,26 +211,26 @@ function watch(attachment: Attachment, thread: JoinableThread, name?: string): W
     return watchPromise(new Watch(attachment, 'task', name ?? 'promise'), promise);
   }
   const custom = thread as { join(): PromiseLike<unknown> };
-  const made = new Watch(attachment, 'custom', name ?? nameOf(custom) ?? 'thread');
+  const watch = new Watch(attachment, 'custom', name ?? nameOf(custom) ?? 'thread');
   let joined: PromiseLike<unknown>;
   try {
     joined = custom.join();
   } catch (error) {
     joined = Promise.reject(error);
   }
-  return watchPromise(made, joined);
+  return watchPromise(watch, joined);
 }
 
-function watchPromise(made: Watch, promise: PromiseLike<unknown>): Watch {
+function watchPromise(watch: Watch, promise: PromiseLike<unknown>): Watch {
   // Not Promise.resolve(), which would trust a promise's own `then` and `constructor`.
   new Promise((resolve) => resolve(promise)).then(
-    () => made.end(),
+    () => watch.end(),
     (error: unknown) => {
-      made.fail(error, { via: 'exception' });
-      made.end();
+      watch.fail(error, { via: 'exception' });
+      watch.end();
     },
   );
-  return made;
+  return watch;
 }
 
 /** The exit code of a worker after `terminate()`. */
@@ -245,29 +245,29 @@ function watchWorker(attachment: Attachment, worker: Worker, name?: string): Wat
     ended.end();
     return ended;
   }
-  const made = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, { threadId });
-  followWorker(made, worker, () => made.end());
-  return made;
+  const watch = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, { threadId });
+  followWorker(watch, worker, () => watch.end());
+  return watch;
 }
 
-/** Reports the error of a worker that dies as the failure of `made`. Calls `ended` at its exit. */
-export function followWorker(made: Watch, worker: Worker, ended: () => void): void {
+/** Reports the error of a worker that dies as the failure of `watch`. Calls `ended` at its exit. */
+export function followWorker(watch: Watch, worker: Worker, ended: () => void): void {
   const { threadId } = worker;
   let failed = false;
   worker.on('error', (error: unknown) => {
     failed = true;
-    made.fail(causeOfDeath(threadId, error), { via: 'worker-exit', threadId });
+    watch.fail(causeOfDeath(threadId, error), { via: 'worker-exit', threadId });
   });
   worker.on('exit', (code) => {
     forgetWorker(threadId);
-    const expected = code === 0 || (code === TERMINATED && made.stopWasRequested);
+    const expected = code === 0 || (code === TERMINATED && watch.stopWasRequested);
     if (!failed && !expected) {
       const asked = code === TERMINATED ? 'was it terminated, or ' : '';
       const error = new UnavailableError(
-        `Worker '${made.name}' exited with code ${code} without an error: ` +
+        `Worker '${watch.name}' exited with code ${code} without an error: ` +
           `${asked}did it call process.exit(${code})?`,
       );
-      made.fail(Object.assign(error, { exitCode: code }), { via: 'worker-exit', threadId });
+      watch.fail(Object.assign(error, { exitCode: code }), { via: 'worker-exit', threadId });
     }
     ended();
   });
@@ -275,30 +275,30 @@ export function followWorker(made: Watch, worker: Worker, ended: () => void): vo
 
 function watchProcess(attachment: Attachment, child: ChildProcess, name?: string): Watch {
   const { pid } = child;
-  const made = new Watch(attachment, 'process', name ?? `process-${pid ?? 'unstarted'}`, {
+  const watch = new Watch(attachment, 'process', name ?? `process-${pid ?? 'unstarted'}`, {
     threadId: pid,
   });
   const from = pid === undefined ? {} : { pid };
   const onExit = (code: number | null, signal: NodeJS.Signals | null): void => {
-    const expected = code === 0 || (code === null && made.stopWasRequested);
+    const expected = code === 0 || (code === null && watch.stopWasRequested);
     if (!expected) {
       const how =
         code === null ? `was killed by ${signal}` : `exited with code ${code}: see its output`;
-      const error = new UnavailableError(`Process '${made.name}' ${how}`);
+      const error = new UnavailableError(`Process '${watch.name}' ${how}`);
       const fields = code === null ? { exitSignal: signal } : { exitCode: code };
       const by = signal === null ? {} : { signal };
-      made.fail(Object.assign(error, fields), { via: 'worker-exit', ...from, ...by });
+      watch.fail(Object.assign(error, fields), { via: 'worker-exit', ...from, ...by });
     }
-    made.end();
+    watch.end();
   };
   if (child.exitCode !== null || child.signalCode !== null) {
     onExit(child.exitCode, child.signalCode);
-    return made;
+    return watch;
   }
   child.on('error', (error) => {
-    made.fail(error, { via: 'worker-exit', ...from });
-    if (child.pid === undefined) made.end(); // it never started, so it will not exit
+    watch.fail(error, { via: 'worker-exit', ...from });
+    if (child.pid === undefined) watch.end(); // it never started, so it will not exit
   });
   child.on('exit', onExit);
-  return made;
+  return watch;
 }

@@ -50,7 +50,7 @@ class Example {
     });
   }
 
-  /** Resolves when stderr contains `text`; rejects if the process ends before that. */
+  /** Resolves when stderr matches `pattern`; rejects if the process ends before that. */
   async writes(pattern: RegExp): Promise<void> {
     const seen = new Promise<void>((resolve) => {
       this.child.stderr?.on('data', () => {
