@@ -1,4 +1,4 @@
-/** Timers of any length: a timer of Node's that is longer than 2^31 ms fires at once. */
+/** Timers of any length: Node's fire at once beyond 2^31 ms. */
 
 const LONGEST_MS = 2 ** 31 - 1;
 

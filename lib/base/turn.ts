@@ -7,14 +7,14 @@ export function turn(): Promise<void> {
   });
 }
 
-/** How long `FairTurns` keeps the event loop from turning. */
+/** A loop of awaited calls is interrupted after this time. */
 const LONGEST_TURN_MS = 1;
 
 /**
  * `for (...) await schedule()` runs in microtasks only, which would starve incoming results:
  * `give` yields to the event loop at least every millisecond.
  */
-export class FairTurns {
+export class EventLoopYield {
   #began = 0;
   #turn: Promise<void> | undefined;
 

@@ -8,7 +8,7 @@ import {
   invalidType,
   outOfRange,
 } from '../base/arguments.ts';
-import { FairTurns } from '../base/turn.ts';
+import { EventLoopYield } from '../base/turn.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
@@ -107,7 +107,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #datasets: Datasets;
   readonly #tally: Tally = { ready: 0, failed: 0, cancelled: 0 };
   readonly #changes = new Changes();
-  readonly #turns = new FairTurns();
+  readonly #turns = new EventLoopYield();
   #closing: Promise<void> | undefined;
   /** Calls that wait for something. */
   #waiting = 0;

@@ -10,11 +10,13 @@ import { registerUnstarted, type Watch } from './watch.ts';
 export class OwnThread {
   readonly attachment: Attachment;
   readonly watch: Watch;
+  readonly #kind: ThreadKind;
   #ended: Promise<void> = Promise.resolve();
 
   /** `owner`: the object that the program has of this thread, and may pass to `join`. */
   constructor(attachment: Attachment, owner: object, kind: ThreadKind, name: string) {
     this.attachment = attachment;
+    this.#kind = kind;
     this.watch = registerUnstarted(attachment, owner, kind, name);
   }
 
@@ -25,8 +27,9 @@ export class OwnThread {
   /** @throws FailedPreconditionError */
   refuseSecondStart(): void {
     if (!this.watch.started) return;
+    const thread = this.#kind === 'looper' ? 'LooperThread' : 'thread';
     throw new FailedPreconditionError(
-      `The thread '${this.watch.name}' can be started once: make a new one`,
+      `The ${thread} '${this.watch.name}' can be started only once: make a new one`,
     );
   }
 

@@ -1,6 +1,6 @@
-/** The report of a cluster's `ready()`: types only. ClusterNotReadyError has a report, too. */
+/** What `ready()` of a cluster waits for: types only, which the errors need, too. */
 
-/** One task of a cluster: whether it is ready, and if not, the cause and the remedy. */
+/** One expected task of a cluster, and what keeps it from being ready. */
 export type TaskReadiness = {
   job: string;
   task: number;

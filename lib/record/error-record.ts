@@ -1,8 +1,8 @@
 /**
  * Encodes a thrown value as bytes, the encoded error, and decodes it.
  *
- * native/core/error_record.h defines the encoding. Native code reads its header; the field
- * JAVASCRIPT has everything else (error-graph.ts).
+ * The bytes are the encoding of native/core/encoded_error.h. Its header is what
+ * native code reads; the field JAVASCRIPT holds the rest (error-graph.ts).
  */
 
 import { define } from '../base/define.ts';
@@ -78,7 +78,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     chain: [],
   };
   let graph: Uint8Array | undefined;
-  // These checks are those of the core (error_record.cc).
+  // As strict as the core (encoded_error.cc).
   if (!buffer.subarray(0, MAGIC.length).equals(MAGIC))
     throw new TypeError('Not an encoded error (bad magic)');
   for (let at = MAGIC.length; at < buffer.length; ) {

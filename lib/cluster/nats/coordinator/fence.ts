@@ -6,7 +6,6 @@
 
 import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { codeOf } from '../../../base/thrown-value.ts';
 import { FailedPreconditionError } from '../../../errors/errors.ts';
 import { load } from '../connection/connection.ts';
 
@@ -128,6 +127,6 @@ function isNoBucket(error: unknown): boolean {
 
 /** The stream's last sequence is another than was expected. */
 function isConflict(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = (error as { code?: unknown } | null)?.code;
   return code === 10071 || code === 10164; // which says the same, without the number
 }
