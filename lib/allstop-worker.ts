@@ -1,4 +1,4 @@
-/** What the workers execute, threads and processes, that the package starts for a module. */
+/** The file that workers execute, threads and processes, which the package starts. */
 
 import { isMainThread, workerData } from 'node:worker_threads';
 import type { WorkerSettings } from './cluster/worker/protocol.ts';
@@ -14,12 +14,12 @@ function run(work: WorkerWork): Promise<void> {
   return work.kind === 'queue-runner' ? runQueueRunner(work) : runClusterThread(work);
 }
 
-/** A process has it on its command line. */
+// A thread gets its settings as workerData, a process on its command line.
 const running = isMainThread
   ? runClusterProcess(JSON.parse(process.argv[2] ?? 'null') as WorkerSettings)
   : run(workerData as WorkerWork);
 running.catch((error: unknown) => {
-  // Uncaught, whatever becomes of unhandled rejections here.
+  // As an uncaught exception the error ends the worker, whatever --unhandled-rejections says.
   queueMicrotask(() => {
     throw error;
   });

@@ -1,6 +1,6 @@
 /**
- * Any number of listeners on a signal of the caller's, as one: Node warns of a
- * leak at the eleventh.
+ * One 'abort' listener per signal, shared by all listeners of the package: Node warns about a
+ * leak at the eleventh listener of a signal.
  */
 
 const listeners = new WeakMap<AbortSignal, { all: Set<() => void>; listen: () => void }>();
@@ -12,14 +12,14 @@ export function addAbortListener(signal: AbortSignal, listener: () => void): voi
     const listen = (): void => {
       for (const each of all) each();
     };
-    signal.addEventListener('abort', listen); // first, as another's signal may throw here
+    signal.addEventListener('abort', listen); // before the entry is kept: a polyfill may throw
     entry = { all, listen };
     listeners.set(signal, entry);
   }
   entry.all.add(listener);
 }
 
-/** With the last listener our own goes, too. */
+/** Removing the last listener also takes the shared one off the signal. */
 export function removeAbortListener(signal: AbortSignal, listener: () => void): void {
   const entry = listeners.get(signal);
   if (entry === undefined || !entry.all.delete(listener) || entry.all.size > 0) return;

@@ -1,4 +1,4 @@
-/** Checks of what callers pass, with Node's own error classes, codes and wording. */
+/** Checks of arguments, with the error classes, codes and wording of Node's own checks. */
 
 import { inspect } from 'node:util';
 
@@ -14,7 +14,7 @@ function received(value: unknown): string {
   return `Received type ${typeof value} (${text.length > 28 ? `${text.slice(0, 25)}...` : text})`;
 }
 
-/** The `TypeError` for an argument of a wrong type. `expected`: "of type number". */
+/** The `TypeError` for an argument of a wrong type. `expected` reads like "of type number". */
 export function invalidType(name: string, expected: string, value: unknown): TypeError {
   let got: string;
   try {
@@ -25,7 +25,7 @@ export function invalidType(name: string, expected: string, value: unknown): Typ
   return wrongType(name, expected, got);
 }
 
-/** The same of what is secret, whatever it is: the value is not told. */
+/** As `invalidType`, for secrets: the message has the type of the value, not the value. */
 export function invalidSecret(name: string, expected: string, value: unknown): TypeError {
   const got = value === null ? 'null' : `a value of type ${typeof value}`;
   return wrongType(name, expected, `Received ${got}`);
@@ -37,7 +37,7 @@ function wrongType(name: string, expected: string, got: string): TypeError {
   return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }
 
-/** The `RangeError` for an argument that is out of range. `expected`: ">= 0". */
+/** The `RangeError` for an argument that is out of range. `expected` reads like ">= 0". */
 export function outOfRange(name: string, expected: string, value: unknown): RangeError {
   const error = new RangeError(
     `The value of "${name}" is out of range. It must be ${expected}. Received ${inspect(value)}`,
@@ -45,7 +45,7 @@ export function outOfRange(name: string, expected: string, value: unknown): Rang
   return Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
 }
 
-/** Whether `test` holds. A proxy or a getter that throws is not what was asked for. */
+/** Whether `test` returns true. A test that throws, because of a proxy or a getter, does not hold. */
 export function holds(test: () => boolean): boolean {
   try {
     return test();
@@ -54,7 +54,7 @@ export function holds(test: () => boolean): boolean {
   }
 }
 
-/** The name of a thread, a function or a class, if it has one. */
+/** The `name` of a thread, a function or a class. @returns undefined if there is none */
 export function nameOf(value: object): string | undefined {
   let name: unknown;
   try {
@@ -65,7 +65,7 @@ export function nameOf(value: object): string | undefined {
   return typeof name === 'string' && name !== '' ? name : undefined;
 }
 
-/** An iterable object: not a string, whose characters are nobody's threads. */
+/** Whether `value` is an iterable object. A string is not: its characters are never meant. */
 export function isIterable(value: unknown): value is Iterable<unknown> {
   return holds(
     () =>
@@ -75,7 +75,7 @@ export function isIterable(value: unknown): value is Iterable<unknown> {
   );
 }
 
-/** A duration in milliseconds: a number from 0 to Infinity. */
+/** Checks a duration in milliseconds: a number from 0 to Infinity. */
 export function checkDuration(name: string, value: unknown): asserts value is number {
   if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
   if (!(value >= 0)) throw outOfRange(name, '>= 0 and not NaN', value);
@@ -93,15 +93,19 @@ export function checkFunction(name: string, value: unknown): asserts value is Fu
   if (typeof value !== 'function') throw invalidType(name, 'of type function', value);
 }
 
-/** An options bag: an object (no array), or undefined, which gives an empty one. */
+/** Whether `value` is an object with named fields: no array, no function. */
+export function isBag(value: unknown): value is object {
+  return holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
+}
+
+/** Options: an object, or undefined, which gives an empty one. */
 export function checkOptions<T extends object>(name: string, value: T | undefined): Partial<T> {
   if (value === undefined) return {};
-  const isBag = holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
-  if (!isBag) throw invalidType(name, 'of type object', value);
+  if (!isBag(value)) throw invalidType(name, 'of type object', value);
   return value;
 }
 
-/** By shape, as Node does, so that signals of other realms and polyfills pass. */
+/** Checks the shape, as Node does, so that signals of other realms and of polyfills pass. */
 export function checkSignal(name: string, value: unknown): asserts value is AbortSignal {
   const isSignal = holds(
     () =>

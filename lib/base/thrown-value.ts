@@ -1,19 +1,21 @@
 /**
- * What can be read of a thrown value. It may be anything: getters and proxies throw,
- * `name` may be a number, `constructor` may lie. Nothing here throws, unless it says so.
+ * Reads thrown values, which may be anything: getters and proxies throw, `name` may be a
+ * number, `constructor` may lie. A function of this file throws only if its comment says so.
  */
 
 import { types } from 'node:util';
 
+/** Whether `value` has an identity: an object, an array or a function. */
 export function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-export function isError(value: object): value is Error {
+/** Errors of other realms included. Throws what a proxy throws. */
+export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error;
 }
 
-/** What `read` returns, or undefined if it throws: getters and proxies may. */
+/** The result of `read`. @returns undefined if `read` throws, as getters and proxies may */
 export function attempt<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -22,7 +24,12 @@ export function attempt<T>(read: () => T): T | undefined {
   }
 }
 
-/** What there is to say of a thrown value, in words. */
+/** Whether `await` would wait for `value`. Throws what a getter of its `then` throws. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return isObject(value) && typeof (value as { then?: unknown }).then === 'function';
+}
+
+/** The message of an error, or any other thrown value as a string. May throw. */
 export const messageOf = (value: unknown): string =>
   value instanceof Error ? value.message : String(value);
 
@@ -30,15 +37,16 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-export function codeOf(value: object): string | number | undefined {
+/** The `code` of a thrown value, if that is a string or a number. */
+export function codeOf(value: unknown): string | number | undefined {
   const code = attempt(() => (value as { code?: unknown }).code);
   return typeof code === 'string' || typeof code === 'number' ? code : undefined;
 }
 
-/** Of errors that came from elsewhere: the chain that they had there. */
+/** For errors that were decoded: the constructor names of the original error (`chainOf`). */
 export const chains: WeakMap<object, string[]> = new WeakMap();
 
-/** The names of the constructors of an object, the most derived first. */
+/** The names of the constructors of an object, the most derived class first. */
 export function chainOf(value: object): string[] {
   const original = chains.get(value);
   if (original !== undefined) return original;
@@ -55,13 +63,14 @@ export function chainOf(value: object): string[] {
   return chain;
 }
 
-/** Whether one of `named` is among its constructors' names, its `name` or its `code`. */
+/** Whether `named` contains a constructor name, the `name` or the `code` of `value`. */
 export function isOfType(value: unknown, named: readonly string[]): boolean {
   if (!isObject(value)) return false;
   const names: unknown[] = [...chainOf(value), attempt(() => (value as Error).name), codeOf(value)];
   return names.some((name) => named.includes(String(name)));
 }
 
+/** A short text for any value: at most 80 characters. */
 export function describe(value: unknown): string {
   const text = attempt(() =>
     typeof value === 'function' ? `function ${value.name}` : String(value),
@@ -69,7 +78,7 @@ export function describe(value: unknown): string {
   return text === undefined || text.trim() === '' ? typeof value : text.slice(0, 80);
 }
 
-/** What stands in the place of a value that cannot be carried. */
+/** The text that takes the place of a value that cannot be sent to another thread. */
 export function marker(value: unknown, why?: unknown): string {
   const reason = textOf(attempt(() => (why as Error).message)) ?? 'it cannot be cloned';
   return `[allstop: not carried: ${describe(value)} (${reason})]`;

@@ -3,9 +3,8 @@
 const LONGEST_MS = 2 ** 31 - 1;
 
 /**
- * Calls `fire` after `ms` milliseconds of the monotonic clock, never earlier, and
- * keeps the event loop alive until then. Infinity: never, and it keeps nothing
- * alive.
+ * Calls `fire` once, `ms` milliseconds later by the monotonic clock and never earlier, and keeps
+ * the event loop alive until then. A timer of Infinity never fires and keeps nothing alive.
  */
 export class Timer {
   #timeout: NodeJS.Timeout | undefined;

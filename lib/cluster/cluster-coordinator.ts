@@ -8,8 +8,8 @@ import {
   invalidType,
   outOfRange,
 } from '../base/arguments.ts';
-import { Attachment } from '../coordinator/attachment.ts';
-import { Coordinator } from '../coordinator/coordinator.ts';
+import { EventLoopYield } from '../base/turn.ts';
+import type { Coordinator } from '../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
 import { makeCall } from './closures/call.ts';
@@ -18,7 +18,6 @@ import { type Call, Closure, type Tally } from './closures/closure.ts';
 import { ClosureQueue } from './closures/closure-queue.ts';
 import { ClosureRules } from './closures/closure-rules.ts';
 import { Datasets } from './closures/datasets.ts';
-import { FairTurns } from './closures/fair-turns.ts';
 import { type AnyFunction, checkFunctionOrName, Functions } from './closures/functions.ts';
 import { Lookups } from './closures/lookups.ts';
 import type { PerWorkerDataset } from './closures/per-worker.ts';
@@ -35,6 +34,7 @@ import type {
   ScheduleArgs,
   ScheduleOptions,
 } from './signatures.ts';
+import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
 
 export type ClusterCoordinatorOptions = {
   /** So many closures wait for workers; `schedule` waits while there are more. */
@@ -107,7 +107,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #datasets: Datasets;
   readonly #tally: Tally = { ready: 0, failed: 0, cancelled: 0 };
   readonly #changes = new Changes();
-  readonly #turns = new FairTurns();
+  readonly #turns = new EventLoopYield();
   #closing: Promise<void> | undefined;
   /** Calls that wait for something. */
   #waiting = 0;
@@ -137,9 +137,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     }
     this.strategy = strategy;
     this.#functions = new Functions(strategy.module);
-    this.coordinator = new Coordinator({ name: 'cluster' });
-    (Attachment.behind(this.coordinator) as Attachment).refuseClear =
-      'The coordinator of a cluster cannot be cleared: make a new ClusterCoordinator';
+    this.coordinator = clusterCoordinator();
     this.#queue = new ClosureQueue<Closure>({
       maxQueued,
       onWork: () => this.#engine.wake(),

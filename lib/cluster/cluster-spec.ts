@@ -1,14 +1,12 @@
 /** The jobs and tasks of a cluster, by name. TensorFlow's ClusterSpec. */
 
-import { invalidType, outOfRange } from '../base/arguments.ts';
+import { invalidType, isBag, outOfRange } from '../base/arguments.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 
 /** Per job the addresses of its tasks: all, from 0, or some, by index. */
 export type ClusterJobs = Readonly<
   Record<string, readonly string[] | Readonly<Record<number, string>>>
 >;
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 function checkAddress(where: string, address: unknown): string {
   if (typeof address === 'string' && address !== '') return address;
@@ -28,7 +26,7 @@ function readTasks(job: string, tasks: unknown): Map<number, string> {
     ]);
     return new Map(all);
   }
-  if (!isObject(tasks)) throw invalidType(where, 'an Array or an object', tasks);
+  if (!isBag(tasks)) throw invalidType(where, 'an Array or an object', tasks);
   const found = Object.entries(tasks).map(([key, address]): [number, string] => {
     const index = Number(key);
     if (!/^(?:0|[1-9]\d*)$/.test(key) || index > MAX_INDEX) {
@@ -52,7 +50,7 @@ export class ClusterSpec {
       this.#jobs = jobs.#jobs;
       return;
     }
-    if (!isObject(jobs) || Array.isArray(jobs)) {
+    if (!isBag(jobs)) {
       throw invalidType('jobs', 'an object or a ClusterSpec', jobs);
     }
     const named = Object.entries(jobs).toSorted(([one], [other]) => (one < other ? -1 : 1));

@@ -1,5 +1,6 @@
 /** Structures of RemoteValues, and what they come to. */
 
+import { define } from '../base/define.ts';
 import type { RemoteValue } from './closures/remote-value.ts';
 import { RemoteValue as RemoteValueClass } from './closures/remote-value.ts';
 
@@ -84,9 +85,4 @@ export async function fetchAll(structure: unknown): Promise<unknown> {
   await Promise.all(waiting);
   for (const finish of atEnd) finish();
   return result;
-}
-
-/** Also for a key like '__proto__'. */
-function define(copy: object, key: string, value: unknown): void {
-  Object.defineProperty(copy, key, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -1,20 +1,24 @@
 /**
- * One coordinator in this JavaScript thread: what the public `Coordinator` object
- * and everything else here share. It outlives that object while a wait is pending
- * or a signal is handed out.
- * News arrives by doorbell.ts.
+ * The attachment: this JavaScript thread's view of one coordinator, behind the public
+ * `Coordinator` object. It outlives that object while a wait is pending or its signal may still
+ * abort. The doorbell calls `check` when the state has changed.
  */
 
 import { setMaxListeners } from 'node:events';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import { invalidType } from '../base/arguments.ts';
+import { now } from '../base/clock.ts';
+import { define } from '../base/define.ts';
+import { isObject } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
+import { WeakById } from '../base/weak-by-id.ts';
 import { SelfJoinError } from '../errors/errors.ts';
 import {
   type NativeAttachment,
   type NativeJoinResult,
   type NativeRecord,
   type RequesterOptions,
+  SLICE_MS,
   STOP_KINDS,
   STOP_OUTCOMES,
   type StopOutcome,
@@ -25,34 +29,33 @@ import { abortReason, type Carried, echoes, markEcho } from '../record/error-ide
 import { decode, encode } from '../record/error-record.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
 
-/** How a request came about. */
+/** Who requests a stop, and how. */
 export type RequestOptions = RequesterOptions & {
-  /** Whether somebody can be thrown at; default true. */
+  /** Whether a refused error can be thrown to a caller; default true. */
   hasCaller?: boolean;
 };
 
 const NOTHING: string[] = [];
 const settled = Promise.resolve();
 
-// As they were on import: whoever fakes them later does not mean us.
+// Captured on import, so that a fake that a test installs later does not affect the package.
 const Controller = globalThis.AbortController;
-const now = performance.now.bind(performance);
 
-const SLICE_MS = 50;
+/** The number of recent errors that an attachment keeps alive. */
 const MAX_HELD = 64;
 
-/** Those who listen though their public object is gone, as others could still stop them. */
+/**
+ * Attachments without a public object whose signal may still abort, because another thread or a
+ * link could stop the coordinator. The set keeps them alive.
+ */
 const abandoned = new Set<Attachment>();
-/** Of the public objects. */
+/** The attachments by their public object. */
 const attachments = new WeakMap<object, Attachment>();
-const byCoordinator = new Map<string, WeakRef<Attachment>>();
-const collected = new FinalizationRegistry<string>((id) => {
-  if (byCoordinator.get(id)?.deref() === undefined) byCoordinator.delete(id);
-});
+const byCoordinator = new WeakById<Attachment>();
 
 let sweeping = false;
 
-/** In a turn of its own: that many may have been collected at once. */
+/** Lets go of abandoned attachments once for all objects that were collected in this turn. */
 function sweepSoon(): void {
   if (sweeping) return;
   sweeping = true;
@@ -67,46 +70,43 @@ export class Attachment {
   readonly words: Int32Array;
   readonly wordIndex: number;
 
-  /** The links that this thread has made and that stand. */
+  /** The links that this thread has made and not undone. */
   readonly links: Set<Disposable> = new Set();
-  /** Why this coordinator cannot be cleared. */
+  /** Descriptions for `explain()` of the cluster workers that this thread has started. */
+  readonly workers: Map<object, string> = new Map();
+  /** The message of the error that `clearStop()` throws; undefined if clearing is allowed. */
   refuseClear: string | undefined;
-  #facade: WeakRef<object> | undefined;
-  #interested = false; // whether news is asked for
-  #seen = 0; // the generation up to which news has been delivered
-  readonly #waits = new Set<() => void>(); // call: a stop was requested
-  readonly #joins = new Set<() => void>(); // call: it may have got further
-  #controller: AbortController | undefined;
-  #abortedAt = -1; // the generation of the stop that aborted it
-  readonly #held = new Map<string, Carried>(); // so that errors keep their identity
+  #facade: WeakRef<object> | undefined; // the public object
+  #interested = false; // whether native code rings for this attachment
+  #seen = 0; // the generation at the last `check`
+  readonly #waits = new Set<() => void>(); // called after a stop
+  readonly #joins = new Set<() => void>(); // called when the join may have ended
+  #controller: AbortController | undefined; // of `signal`
+  #abortedAt = -1; // the generation of the stop that aborted #controller
+  readonly #held = new Map<string, Carried>(); // recent errors, so that they keep their identity
 
   private constructor(native: NativeAttachment) {
     this.native = native;
     this.words = native.words;
     this.wordIndex = native.wordIndex;
-    byCoordinator.set(native.id, new WeakRef(this));
-    collected.register(this, native.id);
+    byCoordinator.set(native.id, this);
   }
 
-  /** The attachment of a coordinator that was just created. */
+  /** Creates a coordinator. */
   static create(name: string, cleanStopTypes: string[], stopGracePeriodMs: number): Attachment {
     return new Attachment(binding().createCoordinator(name, cleanStopTypes, stopGracePeriodMs));
   }
 
+  /** The attachment of this thread around `native`, made if there is none. */
   static of(native: NativeAttachment): Attachment {
     return Attachment.find(native.id) ?? new Attachment(native);
   }
 
   static find(id: string): Attachment | undefined {
-    return byCoordinator.get(id)?.deref();
+    return byCoordinator.get(id);
   }
 
-  /** That of a public object; undefined of anything else. */
-  static behind(coord: object): Attachment | undefined {
-    return attachments.get(coord);
-  }
-
-  /** The public object, while there is one. */
+  /** The public object, a Coordinator. Undefined before it is made and after it was collected. */
   get facade(): object | undefined {
     return this.#facade?.deref();
   }
@@ -124,17 +124,17 @@ export class Attachment {
 
   // ------------------------------------------------------------ requests
 
-  /** A request without an error. */
+  /** Requests a stop without an error. */
   requestPlainStop(options: RequestOptions): StopOutcome {
     return this.#request(null, options, NOTHING, NOTHING);
   }
 
-  /** A request with an error, which may be any value. */
+  /** Requests a stop with an error, which may be any value. */
   report(error: unknown, options: RequestOptions): StopOutcome {
     const { carried, bytes } = encode(error);
     const { ids, abortIds, bare } = echoes(error);
     if (bare.length > 0) {
-      // Primitives have no identity: the recorded value itself is the echo.
+      // Primitives have no id: a value equal to the recorded one is an echo.
       const record = this.native.record();
       const recorded = record?.error ? this.errorOf(record.error) : undefined;
       if (record && recorded && bare.some((value) => Object.is(value, recorded.value))) {
@@ -146,7 +146,7 @@ export class Attachment {
     return outcome;
   }
 
-  /** A request that another process has recorded, under this id. Nobody can be thrown at. */
+  /** Requests the stop that another process has recorded, under the same record id. */
   relay(error: Uint8Array | null, options: RequesterOptions, recordId: string): StopOutcome {
     const from = { ...options, hasCaller: false };
     if (error === null) return this.#request(null, from, NOTHING, NOTHING, recordId);
@@ -171,23 +171,23 @@ export class Attachment {
 
   #catchUp(): void {
     drain();
-    this.check(); // even if we are called from a listener that an outer drain runs
+    this.check(); // inside an abort listener, `drain` leaves this attachment to the outer drain
   }
 
-  /** The arbiter's record: it stands from now on. */
+  /** The arbiter's answer: its record replaces the provisional one. */
   answerStop(error: Uint8Array | null, from: RequesterOptions, recordId: string): void {
     this.native.answerStop(error, from, recordId);
     this.#catchUp();
   }
 
-  /** There will be no answer: what stands is the record. */
+  /** No answer will come: the provisional record is the record. */
   answerNone(): void {
     this.native.answerNone();
     this.#catchUp();
   }
 
   clearStop(): boolean {
-    drain(); // the signal of a stop that came from elsewhere aborts with that stop
+    drain(); // before the stop is gone: another thread's stop has to abort the signal here
     this.check();
     const cleared = this.native.clearStop();
     if (cleared && this.#joins.size === 0) this.#held.clear();
@@ -197,7 +197,7 @@ export class Attachment {
 
   // ------------------------------------------------------------ records
 
-  /** The error of a record, the same value each time. */
+  /** The value of an encoded error: the same value each time, also if it is decoded again. */
   errorOf(bytes: Uint8Array): Carried {
     const carried = decode(bytes);
     this.#hold(carried);
@@ -238,7 +238,7 @@ export class Attachment {
     }));
   }
 
-  // ------------------------------------------------------------ news
+  // ------------------------------------------------------------ changes of the state
 
   #watch(): void {
     if (this.#interested) return;
@@ -255,7 +255,7 @@ export class Attachment {
     this.native.setInterested(false);
   }
 
-  /** Brings waits, joins and the signal up to date with the state. */
+  /** Brings waits, joins and the signal up to date with the coordinator's state. */
   check(): void {
     if (!this.#interested) return;
     const generation = Atomics.load(this.words, this.wordIndex + 1);
@@ -263,7 +263,7 @@ export class Attachment {
       this.#seen = generation;
       for (const settle of this.#waits) settle();
       if (this.#signalling) {
-        // For the signal only, as a record takes longer to fetch than all the rest.
+        // Only if the signal needs it: fetching a record takes longer than all the rest.
         const stop = this.native.takeUnseen() ?? this.native.record();
         if (stop !== null) this.#abort(stop);
       }
@@ -276,8 +276,8 @@ export class Attachment {
 
   get signal(): AbortSignal {
     this.check();
-    this.#watch(); // first, so that a stop from now on is news, if it is not in the record
-    if (!this.#signalling) this.native.takeUnseen(); // of an earlier stop, which nobody fetched
+    this.#watch(); // before the record is read: a stop after that rings
+    if (!this.#signalling) this.native.takeUnseen(); // drops an earlier stop, which has no signal
     const stop = this.native.record();
     const old = this.#controller?.signal;
     if (old === undefined || (old.aborted && stop?.generation !== this.#abortedAt)) {
@@ -299,61 +299,62 @@ export class Attachment {
   #reasonOf(stop: NativeRecord): unknown {
     const error = stop.error === null ? undefined : this.errorOf(stop.error).value;
     if (STOP_KINDS[stop.kind] === 'error' && error !== undefined) return error;
-    const message = `The coordinator '${this.native.name}' was asked to stop`;
-    return abortReason(message, stop.id, error);
+    return abortReason(`The coordinator '${this.native.name}' was stopped`, stop.id, error);
   }
 
   /**
-   * `error`, which tells that somebody was interrupted, as the echo of the stop that
-   * stands: its cause is what `signal` has aborted with.
+   * Marks `error`, the rejection of a wait that the stop has interrupted, as an echo of the
+   * stop. Its `cause` becomes the reason of `signal`.
    */
   interrupted(error: Error): Error {
     const stop = this.native.record();
     if (stop === null) return error;
-    const { signal } = this; // made now, if need be: who looks at it later finds the same reason
+    const { signal } = this; // made now if there is none, so that it has the same reason later
     const isKnown = signal.aborted && this.#abortedAt === stop.generation;
     const cause = isKnown ? signal.reason : this.#reasonOf(stop);
-    Object.defineProperty(error, 'cause', { value: cause, writable: true, configurable: true });
+    define(error, 'cause', cause, false);
     markEcho(error, stop.id);
     return error;
   }
 
-  /** Whether there is a signal that could still abort. */
+  /** Whether there is a signal that has not aborted. */
   get #signalling(): boolean {
     return this.#controller !== undefined && !this.#controller.signal.aborted;
   }
 
   /**
-   * The public object is gone. Its signal may have listeners yet, and they are
-   * owed the abort as long as anybody can still request a stop.
+   * Call it when the public object has been collected. Its signal may still have listeners, and
+   * has to abort if another thread or a link stops the coordinator.
    */
   abandon(): void {
-    if (this.facade !== undefined) return; // it has another one
+    if (this.facade !== undefined) return; // a new public object was made meanwhile
     if (this.#signalling) abandoned.add(this);
-    sweepSoon(); // others may have let go of those before
+    sweepSoon(); // that object may have been the last that could stop another coordinator
   }
 
   /**
-   * Whether nothing holds this any longer on account of its signal. What holds it
-   * otherwise, such as a link, may still stop it: that is then heard at once.
+   * Stops listening for the sake of the signal, if no other owner is left that could stop the
+   * coordinator. A link of this thread still can: its stop does not need the doorbell.
+   *
+   * @returns false if the attachment has to stay in `abandoned`
    */
   letGo(): boolean {
     if (!this.#signalling) return true;
     if (this.#waits.size > 0 || this.#joins.size > 0 || this.native.hasOtherOwners()) return false;
-    this.check(); // the last of them may have stopped it before: that news is on its way
+    this.check(); // the last owner may have stopped it, and that ring may not be served yet
     unlisten(this.native.token);
     return true;
   }
 
   // ------------------------------------------------------------ waits
 
-  /** Whoever is told of a stop finds the signal aborted, too. */
+  /** The result of a wait that ends stopped: aborts the signal before the caller goes on. */
   #isStopped(): true {
     this.check();
     return true;
   }
 
-  /** `since`: the generation from which on a stop counts, even if it is cleared already. */
+  /** `since`: a generation. A stop after it ends the wait, even if it has been cleared. */
   waitForStop(
     timeoutMs: number,
     signal: AbortSignal | undefined,
@@ -374,9 +375,9 @@ export class Attachment {
         resolve(false);
         return;
       }
-      this.check(); // what happened before this wait began is none of its news
+      this.check(); // a change before this wait began must not end it
       const end = (): void => {
-        if (!this.#waits.delete(onStop)) return; // it has ended before
+        if (!this.#waits.delete(onStop)) return; // the wait has ended already
         timer.clear();
         if (signal) removeAbortListener(signal, onAbort);
         release();
@@ -384,7 +385,7 @@ export class Attachment {
       };
       const onStop = (): void => {
         resolve(true);
-        void settled.then(end); // when whoever was waiting has gone on, as this takes longer
+        void settled.then(end); // later, as it takes time: the caller goes on first
       };
       const onAbort = (): void => {
         reject(signal?.reason);
@@ -398,7 +399,7 @@ export class Attachment {
       this.#watch();
       this.#waits.add(onStop);
       hold();
-      if (wasStopped() && this.#isStopped()) onStop(); // it came before we watched
+      if (wasStopped() && this.#isStopped()) onStop(); // a stop that came before `#watch`
     });
   }
 
@@ -407,7 +408,7 @@ export class Attachment {
     const generation = native.generation();
     if (this.shouldStop()) return this.#isStopped();
     const deadline = now() + timeoutMs;
-    // Between slices V8 looks whether the worker is to be terminated.
+    // Between the slices V8 checks whether the worker is being terminated.
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
       if (native.waitSlice(generation, Math.min(left, SLICE_MS))) {
         drain();
@@ -417,13 +418,20 @@ export class Attachment {
     return native.waitSlice(generation, 0) && this.#isStopped();
   }
 
+  #selfJoin(): SelfJoinError {
+    return new SelfJoinError(
+      `A thread or task of the coordinator '${this.native.name}' called its join(), which would ` +
+        'wait for the caller. Call join() elsewhere, or use waitForStop()',
+    );
+  }
+
   /** @throws SelfJoinError */
   refuseSelfJoin(tasks: number[]): void {
     if (!this.native.wouldJoinItself(tasks)) return;
-    throw new SelfJoinError('A thread cannot join itself: it would wait for its own end');
+    throw this.#selfJoin();
   }
 
-  /** Runs a join to its end. `tasks`: the registered tasks that the caller runs in. */
+  /** Waits for the end of a join. `tasks`: the async tasks that the caller runs in. */
   async join(
     gracePeriodMs: number,
     tasks: number[],
@@ -432,7 +440,7 @@ export class Attachment {
     if (signal?.aborted) throw signal.reason;
     const { native } = this;
     const join = native.beginJoin(tasks);
-    if (join === null) throw new SelfJoinError('A thread cannot join itself');
+    if (join === null) throw this.#selfJoin();
     this.#watch();
     hold();
     try {
@@ -463,8 +471,8 @@ export class Attachment {
         };
         if (signal) addAbortListener(signal, onAbort);
         this.#joins.add(progress);
-        // A promise that was settled already has ended, but we hear of it only
-        // after this turn: time enough is given, even if no grace is.
+        // A registered promise may be settled already, which is noticed only after this turn: a
+        // grace period of 0 must not report it as a straggler.
         const turn = setImmediate(progress);
         if (native.joinHasEnded(join)) progress();
       });
@@ -475,14 +483,18 @@ export class Attachment {
   }
 }
 
+/** The attachment of a `Coordinator`. */
+export function attachmentOf(coord: object): Attachment {
+  return attachments.get(coord) as Attachment;
+}
+
 /**
- * What is behind a public object that a caller passed.
+ * The attachment of a `Coordinator` that a caller passed as the argument `name`.
  *
- * @throws TypeError: it is no Coordinator
+ * @throws TypeError: `coord` is not a Coordinator
  */
-export function attachmentBehind(name: string, coord: unknown): Attachment {
-  const isObject = typeof coord === 'object' && coord !== null;
-  const attachment = isObject ? Attachment.behind(coord) : undefined;
+export function checkCoordinator(name: string, coord: unknown): Attachment {
+  const attachment = isObject(coord) ? attachments.get(coord) : undefined;
   if (attachment === undefined) throw invalidType(name, 'an instance of Coordinator', coord);
   return attachment;
 }

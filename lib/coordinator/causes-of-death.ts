@@ -1,6 +1,6 @@
 /**
- * What a worker died of, class and fields intact: its own thread encodes the error before it
- * dies, since Node's `error` event, from which its parent learns of it, loses the class.
+ * The error that a worker died of. Node's `error` event in the parent loses the class of the
+ * error, so the worker's own thread encodes it before it dies.
  */
 
 import { isMainThread } from 'node:worker_threads';
@@ -8,10 +8,13 @@ import { onFirstUse } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
 import { decode, encode, restoreClass } from '../record/error-record.ts';
 
-/** What workers died of, for all who watch them, until they have exited. */
+/** The errors of dying workers, by threadId, until they have exited: several may watch one. */
 const uncaught = new Map<number, { value: unknown }>();
 
-/** Its own thread has encoded the error if it could: class and fields intact. */
+/**
+ * The error that a worker died of. `received`: the error of Node's event, used if the worker
+ * could not encode its own (a Worker that does not load the package).
+ */
 export function causeOfDeath(threadId: number, received: unknown): unknown {
   let known = uncaught.get(threadId);
   if (known === undefined) {
@@ -22,14 +25,13 @@ export function causeOfDeath(threadId: number, received: unknown): unknown {
   return known.value;
 }
 
-/** A worker of `startWorker` has exited. */
+/** Call it when a worker has exited: removes its entries from the tables by threadId. */
 export function forgetWorker(threadId: number): void {
   binding().forgetSpawned(threadId);
   uncaught.delete(threadId);
 }
 
-// In a worker, an error that will kill it is encoded while class and fields are
-// there; the thread that has registered the worker takes it from there.
+// 'uncaughtExceptionMonitor' comes before the worker dies of the error, and prevents nothing.
 onFirstUse.push(() => {
   if (isMainThread) return;
   process.on('uncaughtExceptionMonitor', (error: unknown) => {

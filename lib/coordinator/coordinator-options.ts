@@ -1,4 +1,4 @@
-/** The options of a Coordinator and of its join: their types, defaults and checks. */
+/** The options of a Coordinator and of `join()`: types, defaults and checks. */
 
 import {
   checkDuration,
@@ -10,7 +10,7 @@ import {
   nameOf,
 } from '../base/arguments.ts';
 
-/** A class of errors, as it stands in a `catch`. */
+/** A class of errors. */
 export type ErrorClass = abstract new (...args: any[]) => Error;
 
 export type CoordinatorOptions = {
@@ -19,26 +19,26 @@ export type CoordinatorOptions = {
   /**
    * Errors that count as a normal end, by class or by a string that is matched
    * with the error's chain of constructor names, its `name` and its `code`.
-   * Default: `[OutOfRangeError]`. `[]`: none is clean. (TensorFlow's.)
+   * Default: `[OutOfRangeError]`, as in TensorFlow. With `[]` no error is clean.
    */
   cleanStopErrors?: Iterable<ErrorClass | string> | undefined;
-  /** The default for `join()` and disposal, in milliseconds: 120,000. */
+  /** The grace period of `join()` and of disposal, in milliseconds; default 120,000. */
   stopGracePeriodMs?: number | undefined;
 };
 
 export type JoinOptions = {
-  /** How long threads may go on after the stop, in milliseconds. */
+  /** How long threads may go on after the stop, in milliseconds; default: the coordinator's. */
   stopGracePeriodMs?: number | undefined;
-  /** Whether threads that are alive after that are no error. Default false. */
+  /** Whether `join()` resolves though threads are alive after the grace period. Default false. */
   ignoreLiveThreads?: boolean | undefined;
-  /** Gives up the join, and changes nothing else. */
+  /** Rejects the join with its reason when it aborts, and changes nothing else. */
   signal?: AbortSignal | undefined;
 };
 
 export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;
 
-/** The types as strings, which hold in other threads and in native code, too. */
+/** The error types as strings, which other threads and native code can compare. */
 export function checkErrorTypes(name: string, errors: Iterable<ErrorClass | string>): string[] {
   if (!isIterable(errors))
     throw invalidType(name, 'an iterable of error classes and strings', errors);

@@ -1,4 +1,4 @@
-/** The public class: checks what callers pass, and documents what they may rely on. */
+/** The public class `Coordinator`: checks the arguments of callers, and documents its promises. */
 
 import type { Worker, WorkerOptions } from 'node:worker_threads';
 import {
@@ -13,6 +13,7 @@ import {
   isIterable,
   nameOf,
 } from '../base/arguments.ts';
+import { isThenable } from '../base/thrown-value.ts';
 import { FailedPreconditionError, InvalidHandleError, StragglersError } from '../errors/errors.ts';
 import { STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab } from '../native/native.ts';
@@ -48,7 +49,8 @@ import {
 } from './watch.ts';
 import { spawn } from './workers.ts';
 
-// An import is a variable to the compiler, a constant of this module is not.
+// V8 treats an imported binding as mutable. A constant of this module lets it fold the address
+// of the array into `shouldStop()`.
 const nearWords = firstSlab;
 
 function indexOfNearWord({ words, wordIndex }: Attachment): number {
@@ -59,26 +61,25 @@ function indexOfNearWord({ words, wordIndex }: Attachment): number {
 /** Set while a Coordinator is made for an attachment that exists already. */
 let adopted: Attachment | undefined;
 
-// Weakly: an attachment can lead back to its public object, through the stack of an
-// abort reason or a listener, and would keep it for ever.
+// The registry holds the attachment weakly: an attachment can refer to its public object, through
+// the stack of an abort reason or a listener, and that object would never be collected.
 const collected = new FinalizationRegistry<WeakRef<Attachment>>((ref) => ref.deref()?.abandon());
 
 let unnamed = 0;
 
 /**
- * One stop flag and one exception record for a set of threads: JavaScript's,
- * native ones, processes, and asynchronous tasks. TensorFlow's
- * `tf.train.Coordinator`.
+ * One stop flag and one stop record for a set of threads: JavaScript threads, native threads,
+ * processes and async tasks. The counterpart of TensorFlow's `tf.train.Coordinator`.
  *
- * Any thread may request a stop, all see it at once, and whoever joins them gets
- * the first error. Threads must ask (`shouldStop()`, a wait, `signal`): nothing
- * can interrupt code that never does.
+ * Any thread may request a stop, all threads see it at once, and `join()` throws the first
+ * error. Threads have to look (`shouldStop()`, a wait, `signal`): nothing interrupts code that
+ * never does.
  *
- * Going out of scope, or garbage collection, never stops anything.
+ * Garbage collection of a Coordinator, or leaving its scope, never stops anything.
  */
 export class Coordinator implements AsyncDisposable {
   readonly #attachment: Attachment;
-  readonly #nearWord: number; // the index of its word in nearWords, else 0
+  readonly #nearWord: number; // the index of its mirror in nearWords; 0 if it is in another slab
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`)
@@ -113,11 +114,11 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * The coordinator behind a handle of another JavaScript thread of this process.
-   * The same object each time, per thread, while it lives.
+   * The coordinator whose `handle` another JavaScript thread of this process has read. In one
+   * thread it is the same object each time, while that object lives.
    *
-   * @throws InvalidHandleError (`ERR_ALLSTOP_INVALID_HANDLE`): the handle is stale, of
-   *   another process, or of another copy of the package.
+   * @throws InvalidHandleError (`ERR_ALLSTOP_INVALID_HANDLE`): the handle is stale, or comes
+   *   from another process or another copy of the package; TypeError: `handle` is not an object
    */
   static attach(handle: CoordinatorHandle): Coordinator {
     const id = idOfHandle('Coordinator', handle);
@@ -127,12 +128,18 @@ export class Coordinator implements AsyncDisposable {
       const attached = binding().attachCoordinator(Number(id));
       if (attached !== null) return Coordinator.#adopt(Attachment.of(attached));
     }
-    throw new InvalidHandleError('The handle is stale: its Coordinator is disposed of or gone');
+    throw new InvalidHandleError(
+      'The handle is stale: its Coordinator was disposed of, or has no owner any more. Keep it ' +
+        'in the thread that read the handle until attach() has been called',
+    );
   }
 
   static #current: Coordinator | undefined | null = null;
 
-  /** The coordinator that spawned this worker; undefined elsewhere, grandchildren included. */
+  /**
+   * The coordinator that spawned this worker. Undefined in every other thread, also in a worker
+   * that a spawned worker has started.
+   */
   static current(): Coordinator | undefined {
     if (Coordinator.#current === null) {
       const native = binding().currentCoordinator();
@@ -143,8 +150,10 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Runs `body` with a new coordinator, then stops and joins all threads, whatever
-   * the body came to. Rejects with the recorded error, or with what the body threw.
+   * Runs `body` with a new coordinator, then stops and joins all threads, whether `body` has
+   * succeeded or not. `stopOnSignals` is that method's argument.
+   *
+   * @throws (rejects) the recorded error, else the error that `body` threw; TypeError, RangeError
    */
   static async run<T>(
     body: (coord: Coordinator) => T | PromiseLike<T>,
@@ -162,7 +171,7 @@ export class Coordinator implements AsyncDisposable {
       } catch (error) {
         coord.#attachment.report(error, { via: 'exception', hasCaller: false });
         await coord.join().catch((joined: unknown) => {
-          if (coord.#attachment.native.status() !== null) throw joined; // the first error
+          if (coord.#attachment.native.status() !== null) throw joined; // the recorded error
         });
         throw error;
       }
@@ -179,9 +188,9 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * For another JavaScript thread of this process. Reading it keeps the state
-   * alive until the coordinator is disposed of, or this thread ends and nobody is
-   * attached.
+   * For `attach` in another JavaScript thread of this process. Reading the handle keeps the
+   * state alive until the coordinator is disposed of, or until this thread ends while no other
+   * thread is attached.
    */
   get handle(): CoordinatorHandle {
     const { native } = this.#attachment;
@@ -190,22 +199,22 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * This thread's signal; it aborts when a stop is requested anywhere: before
-   * `requestStop` returns in the thread that called it, elsewhere when the event
-   * loop next turns or this is read. The reason is the recorded error, else an
-   * `AbortError` (whose cause is the error of a clean stop). After `clearStop()`
-   * there is a fresh one. Any number of listeners, without a warning.
+   * This thread's signal. It aborts when any thread requests a stop: in the thread that called
+   * `requestStop` before that call returns, in other threads when the event loop next turns or
+   * when `signal` is read. The reason is the recorded error, else an `AbortError` (whose cause
+   * is the error of a clean stop). After `clearStop()` there is a new signal. It takes any number
+   * of listeners without a warning.
    */
   get signal(): AbortSignal {
     return this.#attachment.signal;
   }
 
-  /** Whether a `join()` has completed, and no `clearStop()` since. */
+  /** Whether a `join()` has completed since the last `clearStop()`. */
   get joined(): boolean {
     return this.#attachment.native.joined();
   }
 
-  /** The registered threads. One that ends leaves at once. */
+  /** The registered threads. A thread that ends leaves the list at once. */
   get threads(): ThreadInfo[] {
     return this.#attachment.native.threads().map(toThreadInfo);
   }
@@ -216,11 +225,11 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Asks all threads to stop, with an error or (undefined, null) without. The
-   * first stop wins; a later error is kept in `stopRecord.suppressed`.
+   * Requests that all threads stop, with an error, or without one (undefined, null). The first
+   * stop is the record; a later error is kept in `stopRecord.suppressed`. Any thread may call it.
    *
-   * Once a `join()` has completed nobody would see the error any more, so then it
-   * is thrown here, and the flag stays as it was. (TensorFlow's.)
+   * After a completed `join()` no join would throw the error, so this call throws it, and the
+   * flag stays as it was. TensorFlow does the same.
    */
   requestStop(error?: unknown): void {
     const stack = (): string => callSite(this.requestStop);
@@ -231,22 +240,22 @@ export class Coordinator implements AsyncDisposable {
     }
   }
 
-  /** Whether a stop is requested: a plain read of one word while it is not. */
+  /** Whether a stop is requested. While it is not, this is a plain read of one word. */
   shouldStop(): boolean {
     return nearWords[this.#nearWord] !== 0 && this.#attachment.shouldStop();
   }
 
   /**
-   * Resolves to true when a stop is requested, also if it is cleared at once, or
-   * to false after `timeoutMs` (0 polls). Keeps the event loop alive meanwhile.
+   * Resolves to true when a stop is requested, even if it is cleared at once, or to false after
+   * `timeoutMs` milliseconds (default Infinity; 0 polls). Keeps the event loop alive meanwhile.
    *
-   * @throws (rejects) with the reason of `options.signal`; TypeError, RangeError
+   * @throws (rejects) the reason of `options.signal`; TypeError, RangeError
    */
   waitForStop(
     timeoutMs: number = Number.POSITIVE_INFINITY,
     options?: { signal?: AbortSignal | undefined },
   ): Promise<boolean> {
-    // Not an async function, which would hand the result on three turns later.
+    // Not an async function: its result would arrive three microtasks later.
     try {
       checkDuration('timeoutMs', timeoutMs);
       const { signal } = checkOptions('options', options);
@@ -258,8 +267,10 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * As `waitForStop`, blocking this thread. In a worker it gives way to
-   * `terminate()` and `process.exit()` within 50 ms.
+   * Does what `waitForStop` does, and blocks this thread meanwhile. A worker that is blocked
+   * here gives way to `terminate()` and `process.exit()` within 50 ms.
+   *
+   * @throws TypeError, RangeError
    */
   waitForStopSync(timeoutMs: number = Number.POSITIVE_INFINITY): boolean {
     checkDuration('timeoutMs', timeoutMs);
@@ -267,13 +278,12 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Resets the flag, the record and `joined`; registered threads stay registered,
-   * and stopped children stay stopped. Whoever was waiting sees the stop all the
-   * same: a join that had begun goes on to its grace period, and throws what is
-   * recorded when it ends (TensorFlow's). Await it before you begin anew, or it
-   * marks the new life as joined.
+   * Resets the flag, the record and `joined`. Registered threads stay registered, and stopped
+   * children stay stopped. Waits that had begun still see the stop. A join that had begun goes on
+   * to its grace period and throws the error that is recorded when it ends, as in TensorFlow. It
+   * also marks the coordinator as joined, so await it before you reuse the coordinator.
    *
-   * @throws FailedPreconditionError: the parent is stopped; it is a cluster's
+   * @throws FailedPreconditionError: the parent is stopped, or it is the coordinator of a cluster
    */
   clearStop(): void {
     const { refuseClear } = this.#attachment;
@@ -283,30 +293,29 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Calls `fn`. What it throws, or rejects with, is reported as by `requestStop`
-   * and swallowed; a normal end changes nothing.
+   * Calls `fn`. An error that it throws, or rejects with, is reported as with `requestStop` and
+   * not thrown again, except after a completed `join()`. A normal end changes nothing.
+   *
+   * @returns the result of `fn`; undefined after an error
    */
   stopOnException<T>(fn: () => PromiseLike<T>): Promise<T | undefined>;
   stopOnException<T>(fn: () => T): T | undefined;
   stopOnException(fn: () => unknown): unknown {
     checkFunction('fn', fn);
-    const attachment = this.#attachment; // before `fn` runs: without it, nobody would be told
+    const attachment = this.#attachment; // before `fn` runs: throws now if `this` is wrong
     const report = (error: unknown): undefined => {
       if (attachment.report(error, { via: 'exception' }) === 'refused') throw error;
     };
     try {
       const result = fn();
-      const isPromise =
-        ((typeof result === 'object' && result !== null) || typeof result === 'function') &&
-        typeof (result as PromiseLike<unknown>).then === 'function';
       // Not Promise.resolve(), which would trust a promise's own `catch`.
-      return isPromise ? new Promise((resolve) => resolve(result)).catch(report) : result;
+      return isThenable(result) ? new Promise((resolve) => resolve(result)).catch(report) : result;
     } catch (error) {
       return report(error);
     }
   }
 
-  /** Throws the recorded error, if there is one. Does not clear it. */
+  /** Throws the recorded error, if there is one, and keeps it recorded. */
   raiseRequestedException(): void {
     const record = this.#attachment.native.record();
     if (record === null || record.error === null || STOP_KINDS[record.kind] !== 'error') return;
@@ -314,9 +323,9 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Registers a thread: `join` waits for it, and its failure requests a stop. A
-   * set: twice is harmless. This JavaScript thread watches it; an object's `join()`
-   * is called once, here and now.
+   * Registers a thread: `join` waits for it, and its failure requests a stop. Registering it
+   * twice changes nothing. This JavaScript thread watches it. The `join()` of a custom object is
+   * called once, during this call.
    */
   registerThread(thread: JoinableThread, options?: { name?: string | undefined }): void {
     checkThread('thread', thread);
@@ -326,8 +335,8 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Runs `fn` now as a registered asynchronous task of this JavaScript thread. The
-   * promise tells when it has ended and never rejects: errors go to the coordinator.
+   * Runs `fn` now as an async task: a registered thread that runs in this JavaScript thread. The
+   * promise resolves when the task has ended, and never rejects: errors go to the coordinator.
    */
   start(
     fn: (coord: Coordinator) => unknown,
@@ -340,21 +349,21 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Starts a registered Worker, which finds this coordinator as
-   * `Coordinator.current()`. Takes what `new Worker` takes, and throws what it throws.
+   * Starts a Worker and registers it. The Worker finds this coordinator with
+   * `Coordinator.current()`. Takes the arguments of `new Worker`, and throws its errors.
    */
   spawn(url: URL | string, options?: WorkerOptions): Worker {
     return spawn(this.#attachment, url, options);
   }
 
   /**
-   * Waits until all threads have ended or a stop is requested, then for the grace
-   * period: the registered threads, as they are now, and those passed, which are
-   * registered thereby. Throws the recorded error if there is one, with the
-   * identical value in the thread that reported it.
+   * Waits until all threads have ended. Once a stop is requested it waits for the grace period
+   * at most. The threads are those that are registered now, and those passed, which are
+   * registered by this call. Throws the recorded error if there is one; in the thread that
+   * reported it, the identical value.
    *
    * @throws (rejects) StragglersError: threads are alive after the grace period;
-   *   SelfJoinError: this thread or task is one of them; the reason of
+   *   SelfJoinError: the calling thread or task is one of the threads; the reason of
    *   `options.signal`; TypeError, RangeError
    */
   join(options?: JoinOptions): Promise<void>;
@@ -389,11 +398,11 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * A coordinator that stops when this one does, now if it is stopped. Its own stop
-   * stays its own, and this one's join does not wait for its threads. What the
-   * options leave out is this one's.
+   * A child: a coordinator that stops when this one stops, at once if this one is stopped. A stop
+   * of the child does not stop this one, and a join of this one does not wait for the child's
+   * threads. Options that are left out have the values of this one.
    *
-   * @throws RangeError (`ERR_OUT_OF_RANGE`): nested deeper than 256 levels
+   * @throws RangeError (`ERR_OUT_OF_RANGE`): nested deeper than 256 levels; TypeError
    */
   child(options?: CoordinatorOptions): Coordinator {
     const { name, types, graceMs } = checkCoordinatorOptions(options);
@@ -410,15 +419,23 @@ export class Coordinator implements AsyncDisposable {
     return Coordinator.#adopt(Attachment.of(native));
   }
 
-  /** Stops when `signal` aborts, now if it has: plainly for an AbortError, else with its reason. */
+  /**
+   * Links `signal`: the coordinator stops when it aborts, or now if it has aborted. A reason that
+   * is an AbortError stops it without an error, any other reason stops it with that reason.
+   *
+   * @returns the link; disposing of it undoes it
+   */
   stopOnAbort(signal: AbortSignal): Disposable {
     checkSignal('signal', signal);
     return stopOnAbort(this.#attachment, signal, callSite(this.stopOnAbort));
   }
 
   /**
-   * Stops when `resource` emits one of the events (default: 'close'), now if it is
-   * closed. `as: 'error'`: with the resource's own error, else an UnavailableError.
+   * Links `resource`: the coordinator stops when it emits one of the events (default: 'close'),
+   * or now if 'close' is one of them and it is closed. With `as: 'error'` it stops with the
+   * resource's own error, or an UnavailableError if there is none; by default without an error.
+   *
+   * @returns the link; disposing of it undoes it
    */
   stopOnClose(
     resource: NodeJS.EventEmitter | EventTarget,
@@ -436,11 +453,12 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Stops when the process receives one of the signals (default: SIGINT, SIGTERM),
-   * also while the main thread is blocked or busy. A second one gets the system's
-   * default action. Never sets an exit code. Main thread only.
+   * Links process signals: the coordinator stops when the process receives one of them (default:
+   * SIGINT, SIGTERM), even while the main thread is blocked or busy. A second signal gets the
+   * system's default action. Never sets an exit code. Main thread only.
    *
-   * @throws FailedPreconditionError: in a worker
+   * @returns the link; disposing of it undoes it
+   * @throws FailedPreconditionError: in a worker; TypeError, RangeError
    */
   stopOnSignals(signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM']): Disposable {
     checkSignals(signals);
@@ -448,19 +466,25 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Stops with a DeadlineExceededError `ms` milliseconds from now, whatever the
-   * JavaScript threads are doing then. Does not keep the process alive.
+   * Sets a deadline: the coordinator stops with a DeadlineExceededError `ms` milliseconds from
+   * now, even if all JavaScript threads are busy then. Does not keep the process alive.
+   *
+   * @returns the link; disposing of it cancels the deadline
+   * @throws TypeError, RangeError
    */
   stopAfter(ms: number): Disposable {
     return stopAfter(this.#attachment, ms, callSite(this.stopAfter));
   }
 
-  /** Why `shouldStop()` is what it is. `toString()` is for people. */
+  /** Says why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
   explain(): StopExplanation {
     return explain(this.#attachment);
   }
 
-  /** `requestStop()`, then `join()`. Then its handle is stale and its links are undone. */
+  /**
+   * Calls `requestStop()` and awaits `join()`. After that the handle is stale, and the links that
+   * this thread has made are undone.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       this.requestStop();
@@ -470,7 +494,7 @@ export class Coordinator implements AsyncDisposable {
     }
   }
 
-  /** Its handle is stale from now on, and this thread's links to it are undone. */
+  /** Makes the handle stale, and undoes this thread's links. */
   #end(): void {
     this.#attachment.native.unpublish();
     for (const link of this.#attachment.links) link[Symbol.dispose]();

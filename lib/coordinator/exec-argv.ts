@@ -1,12 +1,12 @@
-/** Which of the program's own options those inherit that it starts. */
+/** Which of this process's execArgv its workers and child processes inherit. */
 
-/** Options about the program itself: its text, and the port of its debugger. */
+/** Options that are about this process only: the program's text, and the debugger's port. */
 const WITH_VALUE = /^(?:-e|-p|-pe|--eval|--print|--input-type|--inspect-port|--debug-port)$/;
 const BY_ITSELF = /^--(?:eval|print|input-type|inspect|debug-port)/;
-/** Node refuses it to whoever runs a file, and does not spare worker threads. */
+/** Node refuses this option to a process or worker thread that runs a file. */
 const REFUSED = /^--input-type\b/;
 
-/** Those of a process that runs a file: or it would run the program's text, for ever. */
+/** For a child process that runs a file: with `--eval` it would run the program's text instead. */
 export function execArgvOfFile(): string[] {
   const left: string[] = [];
   for (let at = 0; at < process.execArgv.length; at++) {
@@ -17,12 +17,15 @@ export function execArgvOfFile(): string[] {
   return left;
 }
 
-/** Those of a worker thread that runs a file; undefined: as Node has it. */
+/** For a worker thread that runs a file. @returns undefined to leave it to Node */
 export function execArgvOfWorker(): string[] | undefined {
   return process.execArgv.some((arg) => REFUSED.test(arg)) ? execArgvOfFile() : undefined;
 }
 
-/** Without those that Node refuses to worker threads, as they are about the whole process. */
+/**
+ * `execArgv` without the options that Node refuses to worker threads because they are about the
+ * whole process. `error` is Node's refusal, which lists them; any other error is thrown again.
+ */
 export function withoutRefused(execArgv: readonly string[], error: unknown): string[] {
   const { code, message } = error as { code?: unknown; message: string };
   if (code !== 'ERR_WORKER_INVALID_EXEC_ARGV') throw error;

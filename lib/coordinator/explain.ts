@@ -1,28 +1,31 @@
-/** Answers "why is shouldStop() what it is?" in plain words. */
+/** `explain()`: says in plain words why a coordinator is stopped or not. */
 
 import type { Attachment } from './attachment.ts';
 import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
 import { type ThreadInfo, toThreadInfo } from './watch.ts';
 
-/** Why `shouldStop()` is what it is: the fields for programs, `toString()` for people. */
+/** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
 export type StopExplanation = {
   stopped: boolean;
   record?: StopRecord;
   threads: ThreadInfo[];
   /** The last 64 threads that have ended. */
   recentlyEnded: ThreadInfo[];
-  /** What could stop it, or could have. */
+  /** Descriptions of the links that can stop the coordinator, or could have. */
   links: string[];
+  /** The workers of the cluster that this thread has made: JOB:INDEX, and where each runs. */
+  workers?: string[];
   toString(): string;
 };
 
+/** What the requester did. Follows "the JavaScript thread 'main' (0)". */
 const VIA_WORDS: Record<StopRequester['via'], string> = {
   call: 'called requestStop()',
   exception: 'reported an error',
   signal: 'received a signal',
   abort: 'saw an AbortSignal abort',
   close: 'saw a resource close',
-  timeout: 'ran out of time',
+  timeout: 'had set a deadline, which has passed',
   parent: 'stopped the parent coordinator',
   'worker-exit': 'died',
 };
@@ -35,7 +38,7 @@ function since(date: Date, now: number): string {
   return `${Math.max(0, now - date.getTime())} ms ago`;
 }
 
-/** An error in one line; whatever was thrown. */
+/** Any thrown value in one line. */
 function oneLine(error: unknown): string {
   try {
     if (!(error instanceof Error)) return `the value ${JSON.stringify(error) ?? String(error)}`;
@@ -48,7 +51,8 @@ function oneLine(error: unknown): string {
   }
 }
 
-function who(requester: StopRequester): string {
+/** The requester and its request, in words. */
+function requestOf(requester: StopRequester): string {
   const language = requester.language === 'native' ? 'native' : 'JavaScript';
   const elsewhere = requester.pid === process.pid ? '' : ` of process ${requester.pid}`;
   const id =
@@ -69,7 +73,7 @@ function suppressedLines(suppressed: SuppressedError[], count: number): string[]
   if (count === 0) return [];
   const lines = [`Suppressed since then: ${count}.`];
   for (const { error, requester, at } of suppressed) {
-    lines.push(`  - ${clock(at)} ${oneLine(error)}, as ${who(requester)}`);
+    lines.push(`  - ${clock(at)} ${oneLine(error)}, as ${requestOf(requester)}`);
   }
   if (count > suppressed.length) lines.push(`  - and ${count - suppressed.length} more`);
   return lines;
@@ -94,7 +98,7 @@ function threadLines(title: string, threads: ThreadInfo[], now: number): string[
 function recordLines(name: string, record: StopRecord, now: number): string[] {
   const { requester } = record;
   const lines = [
-    `The coordinator '${name}' is stopped since ${clock(record.requestedAt)} (${since(record.requestedAt, now)}): ${who(requester)}.`,
+    `The coordinator '${name}' was stopped at ${clock(record.requestedAt)} UTC (${since(record.requestedAt, now)}): ${requestOf(requester)}.`,
   ];
   if (record.kind === 'plain') lines.push('No error was reported.');
   if (record.kind === 'clean') lines.push(`It counts as a clean stop: ${oneLine(record.error)}.`);
@@ -111,6 +115,7 @@ export function explain(attachment: Attachment): StopExplanation {
   const status = record?.kind === 'error' ? null : native.status();
   const reported = status === null ? undefined : attachment.errorOf(status);
   const joined = native.joined();
+  const workers = [...attachment.workers.values()];
   const explanation: StopExplanation = {
     stopped: record !== undefined,
     threads: native.threads().map(toThreadInfo),
@@ -121,24 +126,27 @@ export function explain(attachment: Attachment): StopExplanation {
       const { threads, recentlyEnded, links } = explanation;
       const lines =
         record === undefined
-          ? [`The coordinator '${native.name}' is not stopped: nobody has asked.`]
+          ? [`The coordinator '${native.name}' is not stopped: no stop was requested.`]
           : recordLines(native.name, record, now);
       if (reported !== undefined) {
         lines.push(
-          `Reported without a stop: ${oneLine(reported.value)}. A join() throws it once stopped.`,
+          `Reported without a stop: ${oneLine(reported.value)}. A join() throws it after a stop.`,
         );
       }
       lines.push(...suppressedLines(suppressed, suppressedCount));
       if (joined)
-        lines.push('It has been joined: what a call reports now is thrown at its caller.');
+        lines.push('It has been joined: requestStop(error) now throws that error to its caller.');
       lines.push(...threadLines('Still running', threads, now));
       lines.push(...threadLines('Ended', recentlyEnded, now));
+      if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
+      for (const worker of workers) lines.push(`  - ${worker}`);
       const could = record === undefined ? 'could stop it' : 'could have stopped it';
-      if (links.length > 0) lines.push(`What else ${could}: ${links.join('; ')}.`);
+      if (links.length > 0) lines.push(`Links that ${could}: ${links.join('; ')}.`);
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
       return lines.join('\n');
     },
   };
   if (record !== undefined) explanation.record = record;
+  if (workers.length > 0) explanation.workers = workers;
   return explanation;
 }

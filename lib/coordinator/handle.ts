@@ -1,4 +1,4 @@
-/** Handles: plain data that names an object of native code, for another JavaScript thread. */
+/** Handles: plain data with which another JavaScript thread finds a coordinator or queue. */
 
 import { holds, invalidType } from '../base/arguments.ts';
 import { InvalidHandleError } from '../errors/errors.ts';
@@ -22,15 +22,15 @@ export type QueueHandle<T = unknown> = {
   readonly type: 'allstop.BoundedQueue';
   readonly world: string;
   readonly id: string;
-  /** Never there: what the items are, for the compiler. */
+  /** Never set: the type of the items, for the compiler. */
   readonly item?: T;
 };
 
 /**
- * The id that the handle of a `kind` carries.
+ * The id in a handle of a `kind` ('Coordinator', 'BoundedQueue').
  *
- * @throws TypeError; InvalidHandleError: it is no such handle, or of another process or
- *   copy of the package
+ * @throws TypeError: `handle` is not an object; InvalidHandleError: it is not a handle of that
+ *   kind, or comes from another process or another copy of the package
  */
 export function idOfHandle(kind: string, handle: unknown): string {
   if (typeof handle !== 'object' || handle === null) {
@@ -44,11 +44,12 @@ export function idOfHandle(kind: string, handle: unknown): string {
     return true;
   });
   if (type !== `allstop.${kind}` || typeof id !== 'string' || !/^[1-9]\d{0,14}$/.test(id)) {
-    throw new InvalidHandleError(`The handle is not one of a ${kind}`);
+    throw new InvalidHandleError(`The handle is not the handle of a ${kind}`);
   }
   if (world !== binding().world) {
     throw new InvalidHandleError(
-      'The handle is of another process, or of another copy of the package',
+      'The handle comes from another process, or from another copy of the package: handles work ' +
+        'within one process and one installed copy (run `npm ls allstop`)',
     );
   }
   return id;

@@ -1,16 +1,17 @@
 /**
- * Explicit links from elsewhere to a stop: abort signals, closing resources,
- * process signals, deadlines. Nothing else ever stops a coordinator by itself.
+ * Links: abort signals, closing resources, process signals and deadlines that stop a
+ * coordinator. The program makes them; nothing else stops a coordinator by itself.
  *
- * A link lives until it is disposed of, or the coordinator is, or the JavaScript
- * thread that made it ends; a deadline outlives that thread. It holds the coordinator.
+ * A link lives until it is disposed of, until the coordinator is disposed of, or until the
+ * JavaScript thread that made it ends; only a deadline outlives that thread. A link keeps the
+ * coordinator alive.
  */
 
 import { constants } from 'node:os';
-import { types } from 'node:util';
 import { isMainThread } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import { checkDuration, checkString, holds, invalidType, outOfRange } from '../base/arguments.ts';
+import { isError } from '../base/thrown-value.ts';
 import {
   DeadlineExceededError,
   FailedPreconditionError,
@@ -22,7 +23,7 @@ import type { Attachment } from './attachment.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
 
-/** Once only, however often it is disposed of. */
+/** A Disposable that calls `dispose` once, however often it is disposed of. */
 function disposable(dispose: () => void): Disposable {
   let disposed = false;
   return {
@@ -34,12 +35,8 @@ function disposable(dispose: () => void): Disposable {
   };
 }
 
-/** A link that exists for `explain()` as long as it is not undone. */
-export function describedLink(
-  attachment: Attachment,
-  description: string,
-  undo: () => void,
-): Disposable {
+/** A link that `explain()` lists until it is undone. */
+function describedLink(attachment: Attachment, description: string, undo: () => void): Disposable {
   const id = attachment.native.addLink(description);
   const link = disposable(() => {
     attachment.links.delete(link);
@@ -50,7 +47,7 @@ export function describedLink(
   return link;
 }
 
-/** Listens, or undoes the link: a call that throws has changed nothing. */
+/** Calls `listen`. If that throws, undoes the link, so that the failed call changes nothing. */
 function listening(link: Disposable, listen: () => void): Disposable {
   try {
     listen();
@@ -61,12 +58,12 @@ function listening(link: Disposable, listen: () => void): Disposable {
   return link;
 }
 
-/** The stack of whoever called `caller`, if the runtime and the program let us have it. */
+/** The stack below `caller`; '' if the runtime or the program's stack formatter gives none. */
 export function callSite(caller: (...args: never[]) => unknown): string {
   try {
     const holder: { stack?: unknown } = {};
     Error.captureStackTrace(holder, caller);
-    // Without the line of the error; a program may have made it anything.
+    // Without the first line, the error's title. `Error.prepareStackTrace` may return any value.
     const { stack } = holder;
     return typeof stack === 'string' ? stack.split('\n').slice(1).join('\n') : '';
   } catch {
@@ -74,13 +71,9 @@ export function callSite(caller: (...args: never[]) => unknown): string {
   }
 }
 
-/** By name, as there are several classes of it, and other realms. */
+/** Compares the name: there are several classes of AbortErrors, and other realms have their own. */
 function isAbortError(reason: unknown): boolean {
   return holds(() => (reason as Error).name === 'AbortError');
-}
-
-function isError(value: unknown): boolean {
-  return types.isNativeError(value) || value instanceof Error;
 }
 
 export function stopOnAbort(
@@ -96,7 +89,7 @@ export function stopOnAbort(
       return;
     }
     attachment.requestPlainStop(options);
-    // Those who listen to the same signal will come with the same reason.
+    // Tasks that listen to the same signal may reject with the same reason: an echo of this stop.
     const record = attachment.native.record();
     if (record !== null) markEcho(reason, record.id);
   };
@@ -141,8 +134,8 @@ type Closing = {
 };
 
 /**
- * Streams, sockets and readline say `closed` or `destroyed`, WebSockets have
- * `readyState` 3, child processes an exit code or a signal.
+ * Streams, sockets and readline have `closed` or `destroyed`, WebSockets have `readyState` 3,
+ * child processes have an exit code or a signal.
  */
 function isClosed(resource: Closing): boolean {
   if (typeof resource.closed === 'boolean') return resource.closed;
@@ -163,7 +156,7 @@ export function stopOnClose(
   stack: string,
 ): Disposable {
   const what = describeSource(resource as Closing);
-  let own: unknown; // the error that an event brought along
+  let own: unknown; // the error that an event has passed to its listener
   const stop = (event: string): void => {
     const options = { via: 'close', stack, hasCaller: false } as const;
     if (as === 'plain') {
@@ -203,7 +196,7 @@ export function stopOnClose(
   });
 }
 
-/** What no handler can catch, and what the process could not go on after. */
+/** Signals that no handler can catch, or that the process cannot survive. */
 const UNLINKABLE = new Set([
   'SIGKILL',
   'SIGSTOP',
@@ -234,7 +227,7 @@ function dispatch(signal: NodeJS.Signals): void {
   for (const listener of signalListeners.get(signal) ?? []) listener(signal);
 }
 
-/** One listener of the process's for all of ours: the eleventh would warn of a leak. */
+/** One listener on `process` per signal, for all links: Node warns about the eleventh. */
 function addSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
   const all = signalListeners.get(signal) ?? new Set();
   signalListeners.set(signal, all.add(listener));
@@ -258,12 +251,12 @@ export function stopOnSignals(
   }
   const names = [...new Set(signals)];
   if (names.length === 0) return disposable(() => {});
-  // A listener of JavaScript's comes first: with it the runtime keeps its default
-  // (to exit) from happening, and calls whoever else listens. The stop itself
-  // comes from native code, as this thread may be busy.
+  // The JavaScript listener is added first: because of it the runtime does not exit on the
+  // signal, and still calls the program's own listeners. Native code requests the stop, as this
+  // thread may be busy; the listener does so only where there is no native link (`native` is 0).
   const listen = (signal: NodeJS.Signals): void => {
     if (native !== 0) return;
-    link[Symbol.dispose](); // a second one: the default
+    link[Symbol.dispose](); // a second signal gets the system's default action
     attachment.requestPlainStop({ via: 'signal', signal, stack, hasCaller: false });
   };
   for (const name of names) addSignalListener(name, listen);
@@ -283,7 +276,7 @@ export function stopOnSignals(
 export function stopAfter(attachment: Attachment, ms: number, stack: string): Disposable {
   checkDuration('ms', ms);
   const error = new DeadlineExceededError(
-    `The coordinator '${attachment.native.name}' was given ${ms} ms, which are over`,
+    `The deadline of the coordinator '${attachment.native.name}' has passed: stopAfter(${ms})`,
   );
   const timer = attachment.native.stopAfter(
     ms,

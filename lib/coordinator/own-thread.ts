@@ -1,4 +1,4 @@
-/** A thread that the package runs for the program: registered first, started later, once. */
+/** A looper or a queue runner's thread: registered when it is made, started later, once. */
 
 import { FailedPreconditionError, SelfJoinError } from '../errors/errors.ts';
 import type { ThreadKind } from '../native/binding.ts';
@@ -10,11 +10,13 @@ import { registerUnstarted, type Watch } from './watch.ts';
 export class OwnThread {
   readonly attachment: Attachment;
   readonly watch: Watch;
+  readonly #kind: ThreadKind;
   #ended: Promise<void> = Promise.resolve();
 
-  /** `owner`: the object that the program has of it, and may pass to a join. */
+  /** `owner`: the object that the program has of this thread, and may pass to `join`. */
   constructor(attachment: Attachment, owner: object, kind: ThreadKind, name: string) {
     this.attachment = attachment;
+    this.#kind = kind;
     this.watch = registerUnstarted(attachment, owner, kind, name);
   }
 
@@ -25,10 +27,13 @@ export class OwnThread {
   /** @throws FailedPreconditionError */
   refuseSecondStart(): void {
     if (!this.watch.started) return;
-    throw new FailedPreconditionError(`The thread '${this.watch.name}' was started before`);
+    const thread = this.#kind === 'looper' ? 'LooperThread' : 'thread';
+    throw new FailedPreconditionError(
+      `The ${thread} '${this.watch.name}' can be started only once: make a new one`,
+    );
   }
 
-  /** Until `body` has ended, the event loop stays alive and joins wait. */
+  /** Runs `body`. Until it has ended, the event loop stays alive and joins wait. */
   start(body: () => Promise<void>): void {
     this.refuseSecondStart();
     this.watch.start();
@@ -36,10 +41,12 @@ export class OwnThread {
     this.#ended = runAs(this.attachment, this.watch, body).then(release);
   }
 
-  /** Never rejects, but with SelfJoinError: what `body` fails with is the coordinator's. */
+  /** Rejects only with SelfJoinError: an error of `body` goes to the coordinator. */
   async join(): Promise<void> {
     if (this.alive && enclosingTasks(this.attachment).includes(this.watch.id)) {
-      throw new SelfJoinError('A thread cannot join itself: it would wait for its own end');
+      throw new SelfJoinError(
+        `The thread '${this.watch.name}' called its own join(), which would wait for itself`,
+      );
     }
     await this.#ended;
   }

@@ -1,8 +1,8 @@
-/** Who stopped a coordinator, when, and why: as callers see it. */
+/** The public stop record: who stopped a coordinator, when, and why. */
 
 import type { NativeRequester, Via } from '../native/binding.ts';
 
-/** Who asked for a stop, and from where. */
+/** The thread that requested a stop, and the call site. */
 export type StopRequester = {
   language: 'js' | 'native';
   via: Via;
@@ -11,17 +11,17 @@ export type StopRequester = {
   threadId: number;
   pid: number;
   host?: string;
-  /** JOB:INDEX in a cluster. */
+  /** JOB:INDEX of the cluster's worker that the thread belongs to, if it is known. */
   worker?: string;
-  /** The call site. */
+  /** The stack of the call. */
   stack?: string;
   signal?: NodeJS.Signals;
 };
 
-/** An error that came when a stop was there already, or had nobody to go to. */
+/** An error reported after the stop, or, where no caller could get it, after a completed `join()`. */
 export type SuppressedError = { error: unknown; requester: StopRequester; at: Date };
 
-/** One stop: who, when, why, and what came later. */
+/** One stop: who requested it, when, why, and the errors that came later. */
 export type StopRecord = {
   id: string;
   /** 'clean': an error of a clean-stop type was reported. */
@@ -31,42 +31,18 @@ export type StopRecord = {
   requester: StopRequester;
   /** The first 16 later errors. */
   suppressed: SuppressedError[];
-  /** All of them. */
+  /** The number of all later errors. */
   suppressedCount: number;
 };
 
-/** What the threads of a cluster's workers are called, before JOB:INDEX. */
-export const CLUSTER = 'cluster/';
+/** Which worker of a cluster (JOB:INDEX) a requester is, and its host if that is another one. */
+export type WorkerOfRequester = { worker?: string | undefined; host?: string | undefined };
 
-/** Other processes of a cluster, by pid: those of the last clusters of this one. */
-const processes = new Map<number, ProcessName>();
-const MAX_NAMES = 1_024;
+let workerOf: (requester: NativeRequester) => WorkerOfRequester = () => ({});
 
-/** JOB:INDEX, and where it is if that is not here. */
-export type ProcessName = { worker?: string | undefined; host?: string | undefined };
-
-function keep<K>(names: Map<K, ProcessName>, key: K, name: ProcessName): void {
-  names.delete(key);
-  names.set(key, name);
-  const [oldest] = names.keys();
-  if (names.size > MAX_NAMES && oldest !== undefined) names.delete(oldest);
-}
-
-/** From now on what that process of this machine asks for is known as its. */
-export function nameProcess(pid: number, name: ProcessName): void {
-  keep(processes, pid, name);
-}
-
-/** Threads of other machines; their pids may be those of processes here. */
-const threads = new Map<string, ProcessName>();
-
-const keyOf = ({ pid, threadId, threadName }: Thread): string => `${pid}/${threadId}/${threadName}`;
-type Thread = Pick<StopRequester, 'pid' | 'threadId' | 'threadName'>;
-
-/** Whose stop is about to be recorded here. */
-export function nameThread(requester: StopRequester): void {
-  const { worker, host } = requester;
-  if (host !== undefined) keep(threads, keyOf(requester), { worker, host });
+/** From now on `find` tells which worker of a cluster a requester is. Set by lib/cluster. */
+export function findWorkersBy(find: (requester: NativeRequester) => WorkerOfRequester): void {
+  workerOf = find;
 }
 
 export function toRequester(from: NativeRequester): StopRequester {
@@ -77,10 +53,8 @@ export function toRequester(from: NativeRequester): StopRequester {
     threadId: from.threadId,
     pid: from.pid,
   };
-  const { threadName } = from;
-  const known = threads.get(keyOf(from)) ?? processes.get(from.pid);
-  const worker = threadName.startsWith(CLUSTER) ? threadName.slice(CLUSTER.length) : known?.worker;
-  if (known?.host !== undefined) requester.host = known.host;
+  const { worker, host } = workerOf(from);
+  if (host !== undefined) requester.host = host;
   if (worker !== undefined) requester.worker = worker;
   if (from.stack !== '') requester.stack = from.stack;
   if (from.signal !== '') requester.signal = from.signal as NodeJS.Signals;

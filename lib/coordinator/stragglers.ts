@@ -1,11 +1,11 @@
-/** The threads that a join has not seen to end, and what they are doing. */
+/** Describes the threads that are still alive after the grace period of a join. */
 
 import { readFileSync } from 'node:fs';
 import type { Straggler } from '../errors/errors.ts';
 import type { NativeThread } from '../native/binding.ts';
 import { toThreadInfo } from './watch.ts';
 
-/** What the kernel says a native thread waits in; Linux only. */
+/** State and wait channel of a native thread. @returns undefined except on Linux */
 function waitState(osThreadId: number): string | undefined {
   try {
     const task = `/proc/self/task/${osThreadId}`;

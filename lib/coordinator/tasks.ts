@@ -1,4 +1,4 @@
-/** Registered tasks: asynchronous functions of this JavaScript thread. */
+/** Async tasks: registered asynchronous functions of this JavaScript thread. */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Attachment } from './attachment.ts';
@@ -8,7 +8,7 @@ type Task = { attachment: Attachment; watch: Watch; outer: Task | undefined };
 
 const currentTask = new AsyncLocalStorage<Task>();
 
-/** The registered tasks of this coordinator that the caller runs in. */
+/** The ids of the async tasks of this coordinator that the caller runs in. */
 export function enclosingTasks(attachment: Attachment): number[] {
   const ids: number[] = [];
   for (let task = currentTask.getStore(); task !== undefined; task = task.outer) {
@@ -17,7 +17,7 @@ export function enclosingTasks(attachment: Attachment): number[] {
   return ids;
 }
 
-/** Runs `body` as a registered task. Never rejects: errors go to the coordinator. */
+/** Runs `body` as an async task. Never rejects: errors go to the coordinator. */
 export function runTask(
   attachment: Attachment,
   body: () => unknown,
@@ -27,21 +27,21 @@ export function runTask(
 }
 
 /**
- * Runs `body` as the thread that `made` stands for, which ends with it. Never rejects:
- * errors go to the coordinator.
+ * Runs `body` as the thread that `watch` has registered; the thread ends with `body`. Never
+ * rejects: errors go to the coordinator.
  */
 export async function runAs(
   attachment: Attachment,
-  made: Watch,
+  watch: Watch,
   body: () => unknown,
 ): Promise<void> {
-  const task: Task = { attachment, watch: made, outer: currentTask.getStore() };
+  const task: Task = { attachment, watch, outer: currentTask.getStore() };
   try {
     await currentTask.run(task, body);
   } catch (error) {
-    made.fail(error, { via: 'exception' });
+    watch.fail(error, { via: 'exception' });
   } finally {
-    made.end();
-    task.outer = undefined; // or tasks that start tasks, for ever, would form a chain
+    watch.end();
+    task.outer = undefined; // else tasks that start tasks without end would leak as a chain
   }
 }

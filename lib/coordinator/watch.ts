@@ -1,18 +1,20 @@
 /**
- * What can be joined, and how its end is learnt. The JavaScript thread that
- * registers an object watches it; the core knows only names and whether they live.
+ * Registers threads and watches them: Workers, child processes, promises and objects with a
+ * `join()`. The JavaScript thread that registers an object watches it. The core knows only the
+ * name of a thread and whether it is alive.
  */
 
 import { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../base/arguments.ts';
+import { isThenable } from '../base/thrown-value.ts';
 import { UnavailableError } from '../errors/errors.ts';
 import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../native/binding.ts';
 import { drain } from '../native/doorbell.ts';
 import type { Attachment, RequestOptions } from './attachment.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 
-/** Anything that ends: a Worker, a child process, a promise, or what has a `join()`, as a LooperThread. */
+/** A Worker, a child process, a promise, or an object with a `join()`, such as a LooperThread. */
 export type JoinableThread =
   | Worker
   | ChildProcess
@@ -23,13 +25,13 @@ export type JoinableThread =
 export type ThreadInfo = {
   name: string;
   kind: ThreadKind;
-  /** Started and not ended. */
+  /** Whether it has started and not ended. */
   alive: boolean;
-  /** JavaScript's threadId, the OS thread id of a native thread, or a pid. */
+  /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
   threadId?: number;
   startedAt: Date;
   endedAt?: Date;
-  /** It has not been seen to end: the JavaScript thread that watched it has ended. */
+  /** Set if its end was not seen, since the JavaScript thread that watched it has ended. */
   unobserved?: true;
 };
 
@@ -46,7 +48,7 @@ export function toThreadInfo(native: NativeThread): ThreadInfo {
   return info;
 }
 
-/** One watched object of one coordinator. */
+/** One registered thread of one coordinator, and its state. */
 export class Watch {
   readonly #attachment: Attachment;
   readonly #kind: ThreadKind;
@@ -57,7 +59,7 @@ export class Watch {
   #started: boolean;
   #ended = false;
 
-  /** Not started: it holds up no join until `start` is called. */
+  /** With `started: false` no join waits for the thread until `start` is called. */
   constructor(
     attachment: Attachment,
     kind: ThreadKind,
@@ -85,14 +87,14 @@ export class Watch {
     return this.#ended;
   }
 
-  /** The generation as of which a stop concerns it: that of its start. */
+  /** The generation when the thread was started: later stops concern it. */
   get generation(): number {
     return this.#generation;
   }
 
   /**
-   * From now on it is alive: joins wait for it. Called again, with a `threadId`, when it
-   * turns out to be that worker.
+   * From now on joins wait for the thread. Called a second time, with a `threadId`, when the
+   * worker that runs the thread has been started.
    */
   start(threadId?: number): void {
     const { native } = this.#attachment;
@@ -101,7 +103,7 @@ export class Watch {
     this.#started = true;
     if (!again) this.#generation = native.generation();
     const isRegistered = native.startThread(this.#id, threadId);
-    if (!isRegistered && !again) this.#id = this.#register(); // a join had forgotten it
+    if (!isRegistered && !again) this.#id = this.#register(); // a join had removed it
   }
 
   #register(): number {
@@ -109,25 +111,26 @@ export class Watch {
     return this.#attachment.native.registerThread(kind, this.name, this.#threadId, this.#started);
   }
 
-  /** Registered once more: no matter while it is, needed when a join has forgotten it. */
+  /** Registers the thread again if a join has removed it since. */
   again(): void {
     if (this.#ended || this.#attachment.native.readmitThread(this.#id)) return;
     this.#id = this.#register();
   }
 
-  /** Whether a stop was requested since it was started: then its end is expected. */
+  /** Whether a stop was requested since the thread was started: then its end is expected. */
   get stopWasRequested(): boolean {
     return (
       this.#attachment.shouldStop() || this.#attachment.native.generation() !== this.#generation
     );
   }
 
+  /** Reports an error of the thread. Call it before `end`. */
   fail(error: unknown, options: Omit<RequestOptions, 'hasCaller' | 'threadName'>): void {
     if (this.#ended) return;
     this.#attachment.report(error, { ...options, threadName: this.name, hasCaller: false });
   }
 
-  /** After `fail`, so that a join which waited for this finds the error. */
+  /** Call it after `fail`, so that a join that waited for this thread finds the error. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -139,8 +142,8 @@ export class Watch {
 const watches = new WeakMap<Attachment, WeakMap<object, Watch>>();
 
 /**
- * Registers a thread of ours, which has not started. `thread`: what others know it by,
- * so that it is not registered a second time when they pass it to `join`.
+ * Registers a thread that the package will start. `thread`: the object that the program has of
+ * it, so that passing that object to `join` does not register the thread a second time.
  */
 export function registerUnstarted(
   attachment: Attachment,
@@ -148,9 +151,9 @@ export function registerUnstarted(
   kind: ThreadKind,
   name: string,
 ): Watch {
-  const made = new Watch(attachment, kind, name, { started: false });
-  watchesOf(attachment).set(thread, made);
-  return made;
+  const watch = new Watch(attachment, kind, name, { started: false });
+  watchesOf(attachment).set(thread, watch);
+  return watch;
 }
 
 function watchesOf(attachment: Attachment): WeakMap<object, Watch> {
@@ -166,20 +169,16 @@ function isWorker(thread: object): thread is Worker {
   return thread instanceof Worker;
 }
 
-function isPromiseLike(value: object): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown>).then === 'function';
-}
-
-/** Whether it can be joined. Reads what tells, and changes nothing. */
+/** Whether `thread` can be registered. Only reads properties. */
 export function isThread(thread: unknown): thread is JoinableThread {
   return holds(() => {
-    if (typeof thread === 'function') return isPromiseLike(thread);
+    if (typeof thread === 'function') return isThenable(thread);
     if (typeof thread !== 'object' || thread === null) return false;
-    // An object that only inherits from one of the two has no thread.
+    // Object.create(Worker.prototype) and the like have no thread: a field of its own is missing.
     if (isWorker(thread)) return typeof thread.threadId === 'number';
     if (thread instanceof ChildProcess) return thread.exitCode !== undefined;
-    if (isPromiseLike(thread)) return true;
-    // Arrays have a join(), which waits for nothing.
+    if (isThenable(thread)) return true;
+    // The join() of an array waits for nothing.
     const isArray = Array.isArray(thread) || ArrayBuffer.isView(thread);
     return !isArray && isCustom(thread);
   });
@@ -191,50 +190,50 @@ export function checkThread(name: string, thread: unknown): asserts thread is Jo
   throw invalidType(name, expected, thread);
 }
 
-/** Registers, and begins to watch. Twice is harmless. */
+/** Registers a thread and begins to watch it. Doing so twice changes nothing. */
 export function register(attachment: Attachment, thread: JoinableThread, name?: string): void {
   const known = watchesOf(attachment);
   const earlier = known.get(thread);
   if (earlier !== undefined) earlier.again();
-  else known.set(thread, watch(attachment, thread, name));
+  else known.set(thread, beginWatch(attachment, thread, name));
 }
 
 function isCustom(thread: object): thread is { join(): PromiseLike<unknown> } {
   return holds(() => typeof (thread as { join?: unknown }).join === 'function');
 }
 
-function watch(attachment: Attachment, thread: JoinableThread, name?: string): Watch {
+function beginWatch(attachment: Attachment, thread: JoinableThread, name?: string): Watch {
   if (isWorker(thread)) return watchWorker(attachment, thread, name);
   if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name);
-  // First, as a promise that can also be joined is a promise.
-  if (holds(() => isPromiseLike(thread))) {
+  // Before the check for a join(): an object with both is a promise.
+  if (holds(() => isThenable(thread))) {
     const promise = thread as PromiseLike<unknown>;
     return watchPromise(new Watch(attachment, 'task', name ?? 'promise'), promise);
   }
   const custom = thread as { join(): PromiseLike<unknown> };
-  const made = new Watch(attachment, 'custom', name ?? nameOf(custom) ?? 'thread');
+  const watch = new Watch(attachment, 'custom', name ?? nameOf(custom) ?? 'thread');
   let joined: PromiseLike<unknown>;
   try {
     joined = custom.join();
   } catch (error) {
     joined = Promise.reject(error);
   }
-  return watchPromise(made, joined);
+  return watchPromise(watch, joined);
 }
 
-function watchPromise(made: Watch, promise: PromiseLike<unknown>): Watch {
+function watchPromise(watch: Watch, promise: PromiseLike<unknown>): Watch {
   // Not Promise.resolve(), which would trust a promise's own `then` and `constructor`.
   new Promise((resolve) => resolve(promise)).then(
-    () => made.end(),
+    () => watch.end(),
     (error: unknown) => {
-      made.fail(error, { via: 'exception' });
-      made.end();
+      watch.fail(error, { via: 'exception' });
+      watch.end();
     },
   );
-  return made;
+  return watch;
 }
 
-/** What `terminate()` makes a worker exit with. */
+/** The exit code of a worker after `terminate()`. */
 const TERMINATED = 1;
 /** The threadId of a Worker that has exited. */
 const EXITED = -1;
@@ -246,25 +245,29 @@ function watchWorker(attachment: Attachment, worker: Worker, name?: string): Wat
     ended.end();
     return ended;
   }
-  const made = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, { threadId });
-  followWorker(made, worker, () => made.end());
-  return made;
+  const watch = new Watch(attachment, 'worker', name ?? `worker-${threadId}`, { threadId });
+  followWorker(watch, worker, () => watch.end());
+  return watch;
 }
 
-/** Reports what the worker dies of as the failure of `made`; calls `ended` when it has exited. */
-export function followWorker(made: Watch, worker: Worker, ended: () => void): void {
+/** Reports the error of a worker that dies as the failure of `watch`. Calls `ended` at its exit. */
+export function followWorker(watch: Watch, worker: Worker, ended: () => void): void {
   const { threadId } = worker;
   let failed = false;
   worker.on('error', (error: unknown) => {
     failed = true;
-    made.fail(causeOfDeath(threadId, error), { via: 'worker-exit', threadId });
+    watch.fail(causeOfDeath(threadId, error), { via: 'worker-exit', threadId });
   });
   worker.on('exit', (code) => {
     forgetWorker(threadId);
-    const expected = code === 0 || (code === TERMINATED && made.stopWasRequested);
+    const expected = code === 0 || (code === TERMINATED && watch.stopWasRequested);
     if (!failed && !expected) {
-      const error = new UnavailableError(`Worker '${made.name}' exited with code ${code}`);
-      made.fail(Object.assign(error, { exitCode: code }), { via: 'worker-exit', threadId });
+      const asked = code === TERMINATED ? 'was it terminated, or ' : '';
+      const error = new UnavailableError(
+        `Worker '${watch.name}' exited with code ${code} without an error: ` +
+          `${asked}did it call process.exit(${code})?`,
+      );
+      watch.fail(Object.assign(error, { exitCode: code }), { via: 'worker-exit', threadId });
     }
     ended();
   });
@@ -272,29 +275,30 @@ export function followWorker(made: Watch, worker: Worker, ended: () => void): vo
 
 function watchProcess(attachment: Attachment, child: ChildProcess, name?: string): Watch {
   const { pid } = child;
-  const made = new Watch(attachment, 'process', name ?? `process-${pid ?? 'unstarted'}`, {
+  const watch = new Watch(attachment, 'process', name ?? `process-${pid ?? 'unstarted'}`, {
     threadId: pid,
   });
   const from = pid === undefined ? {} : { pid };
   const onExit = (code: number | null, signal: NodeJS.Signals | null): void => {
-    const expected = code === 0 || (code === null && made.stopWasRequested);
+    const expected = code === 0 || (code === null && watch.stopWasRequested);
     if (!expected) {
-      const how = code === null ? `was killed by ${signal}` : `exited with code ${code}`;
-      const error = new UnavailableError(`Process '${made.name}' ${how}`);
+      const how =
+        code === null ? `was killed by ${signal}` : `exited with code ${code}: see its output`;
+      const error = new UnavailableError(`Process '${watch.name}' ${how}`);
       const fields = code === null ? { exitSignal: signal } : { exitCode: code };
       const by = signal === null ? {} : { signal };
-      made.fail(Object.assign(error, fields), { via: 'worker-exit', ...from, ...by });
+      watch.fail(Object.assign(error, fields), { via: 'worker-exit', ...from, ...by });
     }
-    made.end();
+    watch.end();
   };
   if (child.exitCode !== null || child.signalCode !== null) {
     onExit(child.exitCode, child.signalCode);
-    return made;
+    return watch;
   }
   child.on('error', (error) => {
-    made.fail(error, { via: 'worker-exit', ...from });
-    if (child.pid === undefined) made.end(); // it never started, so it will not exit
+    watch.fail(error, { via: 'worker-exit', ...from });
+    if (child.pid === undefined) watch.end(); // it never started, so it will not exit
   });
   child.on('exit', onExit);
-  return made;
+  return watch;
 }

@@ -1,4 +1,4 @@
-/** Workers that find their coordinator as `Coordinator.current()`. */
+/** Starts Workers that find their coordinator with `Coordinator.current()`. */
 
 import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker_threads';
 import { nameOf } from '../base/arguments.ts';
@@ -7,7 +7,7 @@ import type { Attachment } from './attachment.ts';
 import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
 import { followWorker, register, type Watch } from './watch.ts';
 
-/** A registered Worker that finds the coordinator as `Coordinator.current()`. */
+/** Starts a Worker and registers it. */
 export function spawn(
   attachment: Attachment,
   url: URL | string,
@@ -18,24 +18,24 @@ export function spawn(
   });
 }
 
-/** Such a Worker as the thread that `made` stands for, until it has exited. */
+/** Starts a Worker as the thread that `watch` has registered. Resolves when it has exited. */
 export function runInWorker(
   attachment: Attachment,
-  made: Watch,
+  watch: Watch,
   url: URL,
   options: WorkerOptions,
 ): Promise<void> {
   return new Promise((resolve) => {
     startWorker(attachment, url, options, (worker) => {
-      made.start(worker.threadId);
-      followWorker(made, worker, resolve);
+      watch.start(worker.threadId);
+      followWorker(watch, worker, resolve);
     });
   });
 }
 
 /**
- * A Worker that finds the coordinator as `Coordinator.current()`, and is nobody's thread.
- * `follow` is called before it can look for it.
+ * Starts a Worker that finds the coordinator with `Coordinator.current()`, and does not register
+ * it. Calls `follow` before the Worker can look for the coordinator.
  */
 export function startWorker(
   attachment: Attachment,
@@ -66,12 +66,12 @@ function newWorker(url: URL | string, options: WorkerOptions | undefined): Worke
   }
 }
 
-/** From now on this thread finds the coordinator as `Coordinator.current()`, and has that name. */
+/** From now on `Coordinator.current()` finds the coordinator here, and this thread has that name. */
 export function setCurrent(attachment: Attachment, name: string): void {
   binding().setSpawned(attachment.native, ownThreadId, name);
 }
 
-/** This process ends when its parent has, whatever its threads compute. */
+/** From now on this process ends when its parent has ended, even if all threads are busy. */
 export function endWithParent(): void {
   binding().exitWithParent(process.ppid);
 }

@@ -1,8 +1,8 @@
 /**
  * Every error class of the package, with its stable `code`.
  *
- * The classes survive borders: an error that reaches another thread is rebuilt
- * there as an instance of the class of the same name (see error-record.ts).
+ * An error keeps its class between threads and processes: the receiver rebuilds it as an
+ * instance of the class of the same name (record/error-record.ts).
  */
 
 import type { ReadinessReport } from './readiness-report.ts';
@@ -17,54 +17,54 @@ export class OutOfRangeError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_OUT_OF_RANGE';
 }
 
-/** The operation was cancelled by a stop, a close, or another's error. */
+/** The operation was cancelled by a stop, by a close, or because another operation failed. */
 export class CancelledError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_CANCELLED';
 }
 
-/** The time given was over before the operation was. */
+/** The operation did not end within its timeout or before its deadline. */
 export class DeadlineExceededError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_DEADLINE_EXCEEDED';
 }
 
-/** Not allowed in the state that things are in. */
+/** The object is in a state that does not allow the operation. */
 export class FailedPreconditionError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_FAILED_PRECONDITION';
 }
 
-/** An argument of the right type that can never be right here. */
+/** An argument has the right type and a value that this call can never accept. */
 export class InvalidArgumentError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_INVALID_ARGUMENT';
 }
 
-/** A thread, process, worker or engine that was needed is gone. */
+/** A thread, process, worker or server that is needed is gone or cannot be reached. */
 export class UnavailableError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_UNAVAILABLE';
 }
 
-/** A handle that is stale, of another process, or of another copy of the package. */
+/** The handle is stale, or comes from another process or another copy of the package. */
 export class InvalidHandleError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_INVALID_HANDLE';
 }
 
-/** A thread called `join()` that it would itself have to end before. */
+/** A thread or task called a `join()` that waits for that same thread or task. */
 export class SelfJoinError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_SELF_JOIN';
 }
 
-/** A thread that was still alive when the grace period was over. */
+/** A thread that was still alive at the end of the grace period. */
 export type Straggler = {
   name: string;
   kind: 'worker' | 'process' | 'task' | 'looper' | 'native' | 'custom';
-  /** JavaScript's threadId, the OS thread id of a native thread, or a pid. */
+  /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
   threadId?: number;
   /** Milliseconds since the stop was requested. */
   runningForMs: number;
-  /** For native threads on Linux: what the kernel says it waits in, `S (futex_wait_queue)`. */
+  /** Native threads on Linux only: state and wait channel of the kernel, `S (futex_wait_queue)`. */
   waitState?: string;
 };
 
-/** Threads were still running when the grace period of a `join()` was over. */
+/** Threads were still running at the end of the grace period of a `join()`. */
 export class StragglersError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_STRAGGLERS';
   readonly stragglers: Straggler[];
@@ -75,10 +75,10 @@ export class StragglersError extends AllstopError {
   }
 }
 
-/** A C++ exception. `message` is what `what()` said. */
+/** A C++ exception. `message` is the result of its `what()`. */
 export class NativeError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_NATIVE';
-  /** The demangled C++ type, `std::runtime_error`; empty if it is not known. */
+  /** The demangled C++ type, such as `std::runtime_error`; empty if the type is unknown. */
   readonly nativeType: string;
 
   constructor(message?: string, options?: { cause?: unknown; nativeType?: string }) {
@@ -87,12 +87,12 @@ export class NativeError extends AllstopError {
   }
 }
 
-/** An input of a closure could not be made; the cause says why. */
+/** A data set that a function takes as an argument could not be made; `cause` says why. */
 export class ClosureInputError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_CLOSURE_INPUT';
 }
 
-/** A cluster was not ready in time; `report` says what blocks. */
+/** A cluster was not ready in time. `report` names the tasks that are not, and why. */
 export class ClusterNotReadyError extends AllstopError {
   override readonly code: string = 'ERR_ALLSTOP_CLUSTER_NOT_READY';
   readonly report: ReadinessReport;
@@ -104,14 +104,15 @@ export class ClusterNotReadyError extends AllstopError {
 }
 
 /**
- * The reason of an aborted `signal` when nobody reported an error. Shaped as
- * Node's own (`name` 'AbortError', `code` 'ABORT_ERR'), which is not exported.
+ * The reason of an aborted `signal` of a coordinator that was stopped without an error. It has
+ * the `name` ('AbortError') and `code` ('ABORT_ERR') of Node's own class, which Node does not
+ * export.
  */
 export class AbortError extends Error {
   readonly code: string = 'ABORT_ERR';
 }
 
-/** By the name that errors of the class carry. */
+/** The classes, by the `name` of their errors. */
 export const errorClasses: ReadonlyMap<string, abstract new (...args: never[]) => Error> = new Map(
   [
     AllstopError,
@@ -131,7 +132,7 @@ export const errorClasses: ReadonlyMap<string, abstract new (...args: never[]) =
   ].map((errorClass) => [errorClass.name, errorClass]),
 );
 
-// On the prototype and not enumerable, as the built-in classes have it.
+// `name` is on the prototype and not enumerable, as in the built-in classes.
 for (const [name, errorClass] of errorClasses) {
   Object.defineProperty(errorClass.prototype, 'name', {
     value: name,

@@ -1,4 +1,4 @@
-/** The errors that every entry point exports, and what is in them. */
+/** The errors that every entry point exports, and the types of their fields. */
 
 export {
   AllstopError,

@@ -1,11 +1,9 @@
 /** The loop of a looper, in whichever JavaScript thread its target runs. */
 
+import { now } from '../base/clock.ts';
 import { turn } from '../base/turn.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
 import { LooperSchedule, type LooperTimes } from './looper-schedule.ts';
-
-// As it was on import: whoever fakes it later does not mean us.
-const now = performance.now.bind(performance);
 
 /**
  * Calls `run` when it is due, until a stop: one after generation `since`, even if it is

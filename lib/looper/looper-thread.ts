@@ -8,11 +8,11 @@ import {
   invalidType,
   nameOf,
 } from '../base/arguments.ts';
-import { attachmentBehind } from '../coordinator/attachment.ts';
+import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/own-thread.ts';
+import { workerEntry } from '../coordinator/worker-entry.ts';
 import { runInWorker } from '../coordinator/workers.ts';
-import { workerEntry } from '../native/binary/package-files.ts';
 import { loop } from './looper-loop.ts';
 import { type LooperTimes, MISSED_TICKS, type MissedTicks } from './looper-schedule.ts';
 import type { LooperWork } from './looper-worker.ts';
@@ -71,7 +71,7 @@ export class LooperThread {
    *   (`ERR_OUT_OF_RANGE`); DataCloneError: args of a module that cannot be cloned
    */
   constructor(coord: Coordinator, intervalMs: number | null, options?: LooperThreadOptions) {
-    const attachment = attachmentBehind('coord', coord);
+    const attachment = checkCoordinator('coord', coord);
     if (intervalMs !== null) checkDuration('intervalMs', intervalMs);
     const { target, args, name, missedTicks = 'burst' } = checkOptions('options', options);
     if (name !== undefined) checkString('options.name', name);

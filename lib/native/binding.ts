@@ -1,6 +1,6 @@
-/** What the native addon exports, as TypeScript sees it: native/binding implements it. */
+/** The types of the native addon. native/binding implements them. */
 
-/** How a stop came about. The names are those of native/binding/convert.cc. */
+/** How a stop was requested. native/binding/convert.cc has the same names. */
 export type Via =
   | 'call'
   | 'exception'
@@ -11,14 +11,14 @@ export type Via =
   | 'parent'
   | 'worker-exit';
 
-/** The kinds of threads; the order is that of core::ThreadKind. */
+/** The kinds of threads, in the order of core::ThreadKind. */
 export const THREAD_KINDS = ['worker', 'process', 'task', 'looper', 'native', 'custom'] as const;
 export type ThreadKind = (typeof THREAD_KINDS)[number];
 
-/** The kinds of stops; the order is that of core::StopKind. */
+/** The kinds of stops, in the order of core::StopKind. */
 export const STOP_KINDS = ['plain', 'clean', 'error'] as const;
 
-/** What became of a request; the order is that of core::StopOutcome. */
+/** The effect of a request, in the order of core::StopOutcome. */
 export const STOP_OUTCOMES = [
   'stopped',
   'already-stopped',
@@ -40,25 +40,25 @@ export type NativeRequester = {
   at: number;
 };
 
-/** A requester; what is left out is this JavaScript thread's. */
+/** A requester. A field that is left out has the value of this JavaScript thread. */
 export type RequesterOptions = {
   via: Via;
-  /** Of another process's native thread. */
+  /** Whether a native thread requested the stop; set only for other processes. */
   native?: boolean;
   threadName?: string;
   threadId?: number;
   pid?: number;
   signal?: string;
-  /** Of another process's stop: milliseconds since 1970, by its clock. */
+  /** When another process requested the stop: milliseconds since 1970, by its clock. */
   at?: number;
-  /** A function is called when everybody has been woken. */
+  /** The call site. A function is called after all waiting threads have been woken. */
   stack?: string | (() => string);
 };
 
 /** Times are milliseconds since 1970; `error` is an encoded error (error-record.ts). */
 export type NativeRecord = {
   id: string;
-  /** Which stop of its coordinator it is, from 1. */
+  /** The number of the stop, from 1: each stop of a coordinator has its own. */
   generation: number;
   kind: number;
   error: Uint8Array | null;
@@ -74,7 +74,7 @@ export type NativeThread = {
   kind: number;
   alive: boolean;
   unobserved: boolean;
-  /** A native thread that has begun: `threadId` is the OS thread id. */
+  /** Whether `threadId` is the OS thread id of a native thread. */
   isOsThread: boolean;
   threadId?: number;
   startedAt: number;
@@ -85,21 +85,26 @@ export type NativeThread = {
 export type NativeJoinResult = {
   /** The first stop that the join saw. */
   stop: NativeRecord | null;
-  /** What the join comes to: the recorded error, or a reported one. */
+  /** The error that the join throws: the recorded one, or one reported without a stop. */
   error: Uint8Array | null;
   stragglers: NativeThread[];
 };
 
-/** One coordinator in this JavaScript thread. After any call that can change
- * state, take the dirty tokens: the doorbell does not ring for one's own doing. */
+/**
+ * One coordinator in this JavaScript thread. Call `takeDirty` after any call that can change
+ * the state: the doorbell does not ring for changes that this thread makes.
+ */
 export interface NativeAttachment {
-  /** The mirrors of several coordinators of this thread. */
+  /** The slab with this coordinator's mirror, and those of others. */
   readonly words: Int32Array;
-  /** Index into `words` of this one's: not 0 while stopped; then its generation | 0. */
+  /**
+   * Index of this coordinator's mirror in `words`. The mirror is not 0 while the coordinator is
+   * stopped. The word after the mirror is the generation | 0.
+   */
   readonly wordIndex: number;
-  /** What `takeDirty` calls it. */
+  /** Identifies this object in the result of `takeDirty`. */
   readonly token: number;
-  /** Of the coordinator, never used twice in a process. */
+  /** The id of the coordinator, never used twice in a process. */
   readonly id: string;
   readonly name: string;
   readonly stopGracePeriodMs: number;
@@ -112,25 +117,25 @@ export interface NativeAttachment {
     hasCaller: boolean,
     recordId?: string,
   ): number;
-  /** From now on a stop's record is provisional, and joins of it wait for one of these two. */
+  /** From now on stop records are provisional: joins wait for `answerStop` or `answerNone`. */
   awaitAnswer(): void;
-  /** Whose stop has won. */
+  /** The arbiter's answer: this stop is the record. */
   answerStop(error: Uint8Array | null, requester: RequesterOptions, recordId: string): void;
-  /** What stands has. */
+  /** No answer will come: the provisional record is the record. */
   answerNone(): void;
-  /** False: the parent is stopped. */
+  /** @returns false if the parent is stopped */
   clearStop(): boolean;
-  /** Blocks for `ms` at most; true once stopped or the generation is another. */
+  /** Blocks for at most `ms`. @returns true when stopped, or when the generation has changed */
   waitSlice(generation: number, ms: number): boolean;
   generation(): number;
-  /** Returns the generation as of which stops will be told. */
+  /** @returns the generation from which on stops will ring */
   setInterested(interested: boolean): number;
-  /** The first stop since the last call, or null. */
+  /** The first stop since the previous call, or null. */
   takeUnseen(): NativeRecord | null;
   record(): NativeRecord | null;
   suppressed(): NativeSuppressed[];
   suppressedCount(): number;
-  /** The error that a join of a stopped coordinator would come to now. */
+  /** The error that a join would throw now if the coordinator is stopped. */
   status(): Uint8Array | null;
   joined(): boolean;
   cleanStopTypes(): string[];
@@ -141,7 +146,11 @@ export interface NativeAttachment {
     threadId: number | undefined,
     started: boolean,
   ): number;
-  /** `threadId`: of the worker that it is, if so. False: it has ended, or a join has forgotten it. */
+  /**
+   * `threadId`: if the thread is a worker.
+   *
+   * @returns false if the thread has ended, or if a join has removed it from the registered threads
+   */
   startThread(id: number, threadId: number | undefined): boolean;
   readmitThread(id: number): boolean;
   endThread(id: number): void;
@@ -150,57 +159,69 @@ export interface NativeAttachment {
 
   /** Whether the caller is one of the threads, or runs in one of `tasks`. */
   wouldJoinItself(tasks: number[]): boolean;
-  /** Null: it would join itself. */
+  /** @returns null if the caller would join itself */
   beginJoin(tasks: number[]): number | null;
   joinRemainingMs(join: number, gracePeriodMs: number): number;
   joinHasEnded(join: number): boolean;
-  /** Null: not yet; there will be progress. */
+  /** @returns null if the join has not ended; then the doorbell will ring again */
   finishJoin(join: number): NativeJoinResult | null;
   abandonJoin(join: number): void;
 
-  /** Null: nested too deeply. */
+  /** @returns null if coordinators are nested too deeply */
   child(name: string, cleanStopTypes: string[], stopGracePeriodMs: number): NativeAttachment | null;
-  /** Whether anybody but this object could request a stop. */
+  /** Whether something other than this object could still stop the coordinator. */
   hasOtherOwners(): boolean;
   publish(): void;
   unpublish(): void;
   addLink(description: string): number;
   removeLink(link: number): void;
   links(): string[];
-  /** Described as a link until it has fired or is cancelled. */
+  /** `description`: for `links()`, until the timer has fired or is cancelled. */
   stopAfter(ms: number, error: Uint8Array, stack: string, description: string): number;
   cancelStopAfter(timer: number): void;
-  /** 0: the platform has no such signals. */
+  /** @returns 0 if the platform has no such signals */
   linkSignals(names: string[], numbers: number[], stack: string): number;
   unlinkSignals(link: number): void;
   /** Makes `object` known to other addons (allstop_node.h). */
   bindCapsule(object: object): void;
 }
 
-/** How the items of a queue are written; the order is that of core::BoundedQueue::Codec. */
+/** How the items of a queue are encoded, in the order of core::BoundedQueue::Codec. */
 export const CODECS = ['structured', 'bytes'] as const;
 
-/** What a call of a queue came to: core::Status. */
+/**
+ * The longest that one native call blocks a JavaScript thread, in milliseconds: meanwhile
+ * `worker.terminate()` and `process.exit()` have to wait for that call.
+ */
+export const SLICE_MS = 50;
+
+/** The results of queue calls: values of core::Status. */
 export const STATUS = { ok: 0, cancelled: 1, deadlineExceeded: 4, outOfRange: 11 } as const;
 
 /**
- * One queue in this JavaScript thread. A `generation` is of when a wait began
- * (`beginWait`); undefined: the call is not part of one. `ms`: how long it may block;
- * undefined: not at all, and `deadlineExceeded` means that it would have to wait.
+ * One queue in this JavaScript thread.
+ *
+ * `generation`: the result of `beginWait` when the wait began that the call is part of;
+ * undefined outside a wait. `ms`: how long the call may block. Undefined does not block, and
+ * then `deadlineExceeded` means that the call would have to wait.
  */
 export interface NativeQueue {
-  /** What `takeDirty` calls it. */
+  /** Identifies this object in the result of `takeDirty`. */
   readonly token: number;
-  /** Of the queue, never used twice in a process. */
+  /** The id of the queue, never used twice in a process. */
   readonly id: string;
   readonly name: string;
   readonly capacity: number;
   readonly codec: number;
-  /** '': none. */
+  /** '' if the queue has no coordinator. */
   readonly coordinatorId: string;
 
   beginWait(): number;
-  /** Closing lets it in as long as it waits: until `endEnqueue`. False: closed or stopped. */
+  /**
+   * From now until `endEnqueue` the producer waits, and a plain `close` still takes its item.
+   *
+   * @returns false if the queue is closed or stopped
+   */
   beginEnqueue(generation: number): boolean;
   endEnqueue(): void;
   enqueue(
@@ -209,29 +230,38 @@ export interface NativeQueue {
     generation?: number,
     ms?: number,
   ): number;
-  /** An item as it was written, or a status. It is to be answered with `received`. */
+  /** @returns an encoded item, to be confirmed with `received`, or a status */
   dequeue(generation?: number, ms?: number): string | Uint8Array | number;
   /**
-   * 1 to `max` items, 65,536 at most, to be answered with `received`. Of bytes: [sizes,
-   * buffer, count, buffer, count ...], where each item begins at a multiple of 8. Of
-   * values: the JSON text of their array; if some are serialized, [text, index, bytes,
-   * index, bytes ...].
+   * Takes 1 to `max` items, 65,536 at most, to be confirmed with `received`. The codec 'bytes'
+   * gives [sizes, buffer, count, buffer, count ...], where each item begins at a multiple of 8.
+   * 'structured' gives the JSON text of the array of values, or, if some of them are
+   * serialized, [text, index, bytes, index, bytes ...].
+   *
+   * @returns a status if there is no item
    */
   dequeueMany(max: number, generation?: number, ms?: number): unknown[] | string | number;
   /**
-   * What was dequeued has arrived: true. Until then it goes back if this thread ends; when
-   * that has begun, Node refuses the call (undefined), while JavaScript still runs a little.
+   * Confirms the items that were dequeued. Unconfirmed items go back to the queue when this
+   * thread ends.
+   *
+   * @returns undefined if the thread is ending: Node refuses native calls then, while
+   *   JavaScript still runs for a moment
    */
   received(): true | undefined;
-  /** It goes back, at once. */
+  /** Gives the items that were dequeued back to the queue now. */
   notReceived(): void;
-  /** Rings when continuing may come to something. False: it may now. */
+  /**
+   * Has the doorbell ring when another attempt may succeed.
+   *
+   * @returns false if an attempt may succeed now: then the doorbell does not ring
+   */
   await(isProducer: boolean, generation: number): boolean;
   forget(isProducer: boolean): void;
   close(cancelPendingEnqueues: boolean): void;
   size(): number;
   closed(): boolean;
-  /** A new attachment of its coordinator, of which there must be one. */
+  /** A new attachment of the queue's coordinator. Throws if the queue has none. */
   coordinator(): NativeAttachment;
   publish(): void;
   /** Makes `object` known to other addons (allstop_node.h). */
@@ -239,9 +269,9 @@ export interface NativeQueue {
 }
 
 export interface NativeBinding {
-  /** Names this process and this copy of the package. */
+  /** Identifies this process and this copy of the package. */
   readonly world: string;
-  /** The version of the table that other addons get: '1.2'. */
+  /** The version of the function table for other addons: '1.2'. */
   readonly abi: string;
   createCoordinator(
     name: string,
@@ -250,7 +280,7 @@ export interface NativeBinding {
   ): NativeAttachment;
   hasCoordinator(id: number): boolean;
   attachCoordinator(id: number): NativeAttachment | null;
-  /** The coordinator that spawned this worker. */
+  /** The coordinator that spawned this worker. @returns null elsewhere */
   currentCoordinator(): NativeAttachment | null;
   createQueue(
     name: string,
@@ -259,22 +289,22 @@ export interface NativeBinding {
     coordinator: NativeAttachment | null,
   ): NativeQueue;
   attachQueue(id: number): NativeQueue | null;
-  /** Tokens of the attachments that have news. */
+  /** Tokens of the attachments and queues whose state has changed. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;
-  /** Returns a ticket. Workers that look for their coordinator wait for its end. */
+  /** @returns a ticket. Until `endSpawn`, workers that look for their coordinator wait. */
   beginSpawn(): number;
   setSpawned(attachment: NativeAttachment, threadId: number, name: string): void;
   endSpawn(ticket: number): void;
   forgetSpawned(threadId: number): void;
   noteUncaught(error: Uint8Array): void;
   takeUncaught(threadId: number): Uint8Array | null;
-  /** This process ends soon after its parent has, whatever its threads compute. */
+  /** From now on this process ends soon after its parent, even if all threads are busy. */
   exitWithParent(parentId: number): void;
   nextIdentity(): string;
 }
 
-/** What the addon exports: a binding for each evaluation of this file. */
+/** The exports of the addon. Each JavaScript thread makes its own binding with `setup`. */
 export type Addon = {
   setup(options: {
     threadId: number;

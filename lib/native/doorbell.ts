@@ -1,38 +1,40 @@
 /**
- * How native code gets the attention of this JavaScript thread.
+ * The doorbell: how native code gets the attention of this JavaScript thread.
  *
- * It notes the token of what has news and rings (at most once until answered); then
- * `check` is called on whoever listens to that token. What this thread does to a
- * coordinator itself does not ring: it calls `drain` right after, which does the same, so
- * that its own signal has aborted when the call returns. `check` compares state, not
- * events: every step may be repeated and nothing is lost when several changes arrive as
- * one.
+ * Native code notes the token of an attachment or queue that has changed, and rings, at most
+ * once until the ring is served. Serving calls `check` on the listener of each noted token.
+ *
+ * A change that this thread makes does not ring. The code that made it calls `drain`, which
+ * does the same, so that this thread's own signal has aborted when the call returns.
+ *
+ * `check` compares states. Calling it too often does no harm, and several changes may be
+ * served by one ring.
  */
 
 import { binding, onNative } from './native.ts';
 
-/** By token: those with pending waits, joins, signals. */
+/** The attachments and queues with pending waits, joins or signals, by token. */
 const listeners = new Map<number, { check(): void }>();
 
 function deliver(): void {
   for (const token of binding().takeDirty()) listeners.get(token)?.check();
 }
 
-/** `token`: of the only one that has news. */
-function answer(token?: number): void {
+/** Serves a ring. `token` is given if only that one has changed. */
+function serve(token?: number): void {
   if (token === undefined) deliver();
   else listeners.get(token)?.check();
 }
 
 /**
- * Delivers the news that there is. After any call that may have changed state.
- * Abort listeners run in here, and may call in again.
+ * Call it after every native call that may have changed a state. Runs abort listeners, which
+ * may call the package again.
  */
 export function drain(): void {
-  if (listeners.size > 0) deliver(); // else it would be in the way of a blocked worker that wakes
+  if (listeners.size > 0) deliver(); // else its lock would delay a blocked worker that wakes
 }
 
-/** From now on `listener` is told of news of what has this token, and kept alive. */
+/** From now on `listener` is checked when the state behind `token` changes, and kept alive. */
 export function listen(token: number, listener: { check(): void }): void {
   listeners.set(token, listener);
 }
@@ -41,10 +43,10 @@ export function unlisten(token: number): void {
   listeners.delete(token);
 }
 
-/** Calls of `hold`; while there are any, the event loop of this thread stays alive. */
+/** Calls of `hold` without a `release`. Above 0 the event loop of this thread stays alive. */
 let held = 0;
 
-/** Keeps the event loop alive until as many calls of `release`. */
+/** Keeps the event loop alive until `release` has been called as often as `hold`. */
 export function hold(): void {
   if (held++ === 0) binding().setDoorbellReferenced(true);
 }
@@ -53,11 +55,11 @@ export function release(): void {
   if (--held === 0) binding().setDoorbellReferenced(false);
 }
 
-/** What to do once, when this thread first uses the package. Set by threads.ts. */
+/** Called once, when this thread has loaded the addon. causes-of-death.ts adds to it. */
 export const onFirstUse: (() => void)[] = [];
 
 onNative({
-  ring: answer,
+  ring: serve,
   ready: () => {
     for (const prepare of onFirstUse) prepare();
   },

@@ -1,4 +1,4 @@
-/** The one place that loads the native addon. */
+/** Loads the native addon. No other file does. */
 
 import workerThreads from 'node:worker_threads';
 import { type Candidate, candidates, handDown } from './binary/binary.ts';
@@ -9,13 +9,13 @@ import type { Addon, NativeBinding } from './binding.ts';
 
 const SLAB_BYTES = 4096;
 const FIRST_SLAB_BYTES = 16_384;
-const WORDS_PER_SLOT = 16; // a cache line, as in environment.cc
+const WORDS_PER_MIRROR = 16; // a cache line, as in environment.cc
 
 /**
- * The stop words of this thread's first 255 coordinators. An array that is there
- * for good, so that an optimizing compiler takes its address and length for
- * constants: the check is then two loads instead of six. The word at 0 is nobody's
- * and never 0: who has no word here reads that one, and so is led to its own.
+ * The slab with the mirrors of this thread's first 255 coordinators. It is never replaced, so
+ * an optimizing compiler treats its address and length as constants: `shouldStop()` is then two
+ * loads instead of six. The word at index 0 belongs to no coordinator and is never 0. A
+ * coordinator whose mirror is in another slab reads it, and then looks at its own mirror.
  */
 export const firstSlab: Int32Array = new Int32Array(new SharedArrayBuffer(FIRST_SLAB_BYTES));
 firstSlab[0] = 1;
@@ -24,13 +24,13 @@ let firstSlabTaken = false;
 function allocateSlab(): Int32Array {
   if (firstSlabTaken) return new Int32Array(new SharedArrayBuffer(SLAB_BYTES));
   firstSlabTaken = true;
-  return firstSlab.subarray(WORDS_PER_SLOT);
+  return firstSlab.subarray(WORDS_PER_MIRROR);
 }
 
-/** The name of this JavaScript thread, for people. */
+/** The name of this JavaScript thread in messages. */
 export function threadName(): string {
   if (workerThreads.isMainThread) return 'main';
-  // Node 24.6 and later. Not an import by name: there is none before.
+  // Node 24.6 and later. Older versions would refuse an import of it by name.
   const given = (workerThreads as { threadName?: string }).threadName;
   return given || `worker-${workerThreads.threadId}`;
 }
@@ -42,7 +42,10 @@ function loadFile(path: string): Addon {
   return addon as Addon;
 }
 
-/** The first candidate that loads, and what those before it said. Also for `allstop doctor`. */
+/**
+ * Loads the first candidate that can be loaded. `attempts` has the errors of those before it.
+ * `allstop doctor` uses this, too.
+ */
 export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[] } {
   const attempts: Attempt[] = [];
   for (const from of candidates()) {
@@ -69,16 +72,16 @@ let ring: (token?: number) => void = () => {};
 let ready: () => void = () => {};
 
 /**
- * What to do when native code rings (with the token of the attachment that has
- * news, or without, if there are several), and once when the addon has been loaded.
- * Registered by doorbell.ts, so that this file imports nothing of ours.
+ * Sets the hooks of doorbell.ts, which this file does not import: that would be a circle.
+ * `ring` is called when native code rings, with a token if only one attachment or queue has
+ * changed. `ready` is called once, when the addon has been loaded.
  */
 export function onNative(hooks: { ring: (token?: number) => void; ready: () => void }): void {
   ring = hooks.ring;
   ready = hooks.ready;
 }
 
-/** The addon, loaded and set up for this thread on first use: nothing happens on import. */
+/** The addon, loaded and set up for this thread by the first call: nothing happens on import. */
 export function binding(): NativeBinding {
   if (loaded !== undefined) return loaded;
   loaded = load().setup({

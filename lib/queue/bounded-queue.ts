@@ -10,8 +10,10 @@ import {
   invalidType,
   outOfRange,
 } from '../base/arguments.ts';
+import { now } from '../base/clock.ts';
 import { turn } from '../base/turn.ts';
-import { Attachment, attachmentBehind } from '../coordinator/attachment.ts';
+import { WeakById } from '../base/weak-by-id.ts';
+import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { idOfHandle, type QueueHandle } from '../coordinator/handle.ts';
 import {
@@ -20,7 +22,7 @@ import {
   InvalidHandleError,
   OutOfRangeError,
 } from '../errors/errors.ts';
-import { CODECS, type NativeQueue, STATUS } from '../native/binding.ts';
+import { CODECS, type NativeQueue, SLICE_MS, STATUS } from '../native/binding.ts';
 import { listen, unlisten } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
 import { readBytes, readValue, readValues, type Written, writeValue } from './queue-codec.ts';
@@ -47,15 +49,9 @@ export type QueueWaitOptions = {
   signal?: AbortSignal | undefined;
 };
 
-const SLICE_MS = 50;
-
 const done = Promise.resolve();
-const now = performance.now.bind(performance);
 
-const byId = new Map<string, WeakRef<BoundedQueue>>();
-const collected = new FinalizationRegistry<string>((id) => {
-  if (byId.get(id)?.deref() === undefined) byId.delete(id);
-});
+const byId = new WeakById<BoundedQueue>();
 
 /** Set while a BoundedQueue is made for a native one that exists already. */
 let adopted: NativeQueue | undefined;
@@ -74,7 +70,7 @@ function create(options: unknown): NativeQueue {
   const index = CODECS.indexOf(codec);
   if (index === -1) throw invalidType('options.codec', "one of 'structured', 'bytes'", codec);
   const shared =
-    coordinator === undefined ? null : attachmentBehind('options.coordinator', coordinator).native;
+    coordinator === undefined ? null : checkCoordinator('options.coordinator', coordinator).native;
   return binding().createQueue(name ?? `queue-${++unnamed}`, capacity, index, shared);
 }
 
@@ -128,8 +124,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     this.#enqueues = new QueueWaits(native, true, onIdle);
     this.#dequeues = new QueueWaits(native, false, onIdle);
     native.bindCapsule(this);
-    byId.set(native.id, new WeakRef(this));
-    collected.register(this, native.id);
+    byId.set(native.id, this);
   }
 
   /**
@@ -141,7 +136,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    */
   static attach<T = unknown>(handle: QueueHandle<T>): BoundedQueue<T> {
     const id = idOfHandle('BoundedQueue', handle);
-    const known = byId.get(id)?.deref();
+    const known = byId.get(id);
     if (known !== undefined) return known as BoundedQueue<T>;
     const native = binding().attachQueue(Number(id));
     if (native === null) throw new InvalidHandleError('The handle is stale: its queue is gone');

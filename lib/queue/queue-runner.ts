@@ -10,13 +10,13 @@ import {
   invalidType,
   nameOf,
 } from '../base/arguments.ts';
-import { Attachment, attachmentBehind } from '../coordinator/attachment.ts';
+import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
 import { OwnThread } from '../coordinator/own-thread.ts';
+import { workerEntry } from '../coordinator/worker-entry.ts';
 import { runInWorker } from '../coordinator/workers.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
-import { workerEntry } from '../native/binary/package-files.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 import { runOp } from './queue-runner-loop.ts';
 import type { QueueRunnerWork } from './queue-runner-worker.ts';
@@ -178,7 +178,7 @@ export class QueueRunner {
   }): QueueRunnerThread[] {
     const { coordinator, start = false } = checkOptions('options', options);
     const shared =
-      coordinator === undefined ? undefined : attachmentBehind('options.coordinator', coordinator);
+      coordinator === undefined ? undefined : checkCoordinator('options.coordinator', coordinator);
     checkBoolean('options.start', start);
     if (this.#running > 0) return [];
     this.#running = this.#ops.length;

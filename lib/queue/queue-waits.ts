@@ -4,6 +4,7 @@
  */
 
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import { now } from '../base/clock.ts';
 import { Timer } from '../base/timer.ts';
 import type { NativeQueue } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
@@ -31,7 +32,6 @@ export type WaitOptions = {
 type Waiting = { readonly generation: number; attempt(ms?: number): boolean };
 
 const settled = Promise.resolve();
-const now = performance.now.bind(performance);
 
 const MOST_IN_A_TURN = 256;
 const LONGEST_TURN_MS = 2;

@@ -1,12 +1,14 @@
 /**
- * A thrown value and all that hangs on it, as `v8.serialize` takes it: every error
- * (the thrown one, causes, aggregated errors, errors in fields) is a node with its own
- * fields, and a reference to an error is a placeholder object, told by its identity.
- * A value that cannot be carried becomes a marker, a string that says so.
+ * Turns a thrown value, and everything that it refers to, into bytes (`v8.serialize`), and back.
+ *
+ * Every error (the thrown one, causes, aggregated errors, errors in fields) is a node of a graph
+ * with its own fields. A placeholder object stands wherever a value refers to an error. A value
+ * that cannot be serialized becomes a marker: a string that says so.
  */
 
 import { types } from 'node:util';
 import * as v8 from 'node:v8';
+import { define } from '../base/define.ts';
 import {
   attempt,
   chainOf,
@@ -21,7 +23,7 @@ import {
 import { errorClasses } from '../errors/errors.ts';
 import { carry, idOf, known, remember } from './error-identity.ts';
 
-/** One error of the graph. Values hold placeholders where there were errors. */
+/** One error of the graph. Its values have placeholders in place of errors. */
 type Node = {
   id: string;
   echoOf: string | undefined;
@@ -29,14 +31,14 @@ type Node = {
   name: string;
   message: string | undefined;
   stack: string | undefined;
-  /** Wherever it comes from: own, inherited, or from a getter. */
+  /** The `code`, whether it is an own property, inherited, or the result of a getter. */
   code: string | number | undefined;
   own: { key: string; enumerable: boolean; value: unknown }[];
 };
 
 /**
- * `references[i]` is the placeholder for `nodes[i]`; `thrown`: other objects that have an
- * identity, with their ids.
+ * `references[i]` is the placeholder for `nodes[i]`. `thrown`: objects other than errors that
+ * have been thrown before, with their ids.
  */
 type Graph = { references: object[]; root: unknown; nodes: Node[]; thrown: [object, string][] };
 
@@ -52,7 +54,7 @@ function isLeaf(value: object): boolean {
   );
 }
 
-// Deno has no such function.
+// Undefined in Deno.
 const { isExternal }: { isExternal?: (value: object) => boolean } = types;
 
 function isOpaque(value: object): boolean {
@@ -67,7 +69,7 @@ function isOpaque(value: object): boolean {
   );
 }
 
-/** An instance without a property, which yet has something to say: a URL, a Blob, an iterator. */
+/** Whether an instance keeps its state out of its properties, as a URL, a Blob or an iterator. */
 function hidesState(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -75,19 +77,19 @@ function hidesState(value: object): boolean {
 }
 
 /**
- * Deeper values become markers. Every thread must be able to read the record, and
+ * Values below this depth become markers. Every thread must be able to decode the error, and
  * the main thread's stack is a quarter of a worker's.
  */
 const MAX_DEPTH = 500;
 
-/** Copies values into a form that `v8.serialize` takes, errors becoming nodes. */
+/** Copies values into a form that `v8.serialize` takes; errors become nodes. */
 class Packer {
-  // `root` before `nodes`: serialized in the order in which values were copied, it
-  // recurses no deeper than the copying did.
+  // `root` comes before `nodes`: values are serialized in the order in which they were copied,
+  // so that `v8.serialize` recurses no deeper than the copying did.
   readonly #graph: Graph = { references: [], root: undefined, nodes: [], thrown: [] };
   readonly #seen = new Map<object, unknown>();
-  readonly #unfinished: [Error, Node][] = []; // their fields are still to be copied
-  readonly #careful: boolean; // tries what only the serializer can tell, one by one
+  readonly #unfinished: [Error, Node][] = []; // errors whose fields have not been copied yet
+  readonly #careful: boolean; // serializes leaves and fields one by one, to find what fails
   #depth = 0;
 
   constructor(careful: boolean) {
@@ -97,7 +99,7 @@ class Packer {
   pack(root: unknown): Uint8Array {
     const graph = this.#graph;
     graph.root = this.#value(root);
-    // A queue that grows as it is walked: a chain of causes may be of any length.
+    // The list grows during the loop. No recursion: a chain of causes may have any length.
     for (const [error, node] of this.#unfinished) this.#fields(error, node);
     try {
       return v8.serialize(graph);
@@ -111,7 +113,7 @@ class Packer {
     }
   }
 
-  /** Never throws: a value that cannot be read is one that cannot be carried. */
+  /** Never throws: a value that cannot be read becomes a marker. */
   #value(value: unknown): unknown {
     if (typeof value === 'function' || typeof value === 'symbol') return marker(value);
     if (!isObject(value)) return value;
@@ -147,17 +149,17 @@ class Packer {
     }
     if (Array.isArray(value)) {
       const copy: unknown[] = this.#remember(value, []);
-      // By key: an array of length 2^32 - 1 may have three items.
+      // By key, since an array of length 2^32 - 1 may have three items.
       for (const key of Object.keys(value)) {
         if (key === `${copy.length}`) copy.push(this.#property(value, key));
-        else set(copy, key, true, this.#property(value, key));
+        else define(copy, key, this.#property(value, key));
       }
       copy.length = value.length;
       return copy;
     }
     if (hidesState(value)) return this.#remember(value, marker(value));
     const copy: object = this.#remember(value, {});
-    for (const key of Object.keys(value)) set(copy, key, true, this.#property(value, key));
+    for (const key of Object.keys(value)) define(copy, key, this.#property(value, key));
     return copy;
   }
 
@@ -166,7 +168,7 @@ class Packer {
     return copy;
   }
 
-  /** A property, or the marker that says why not: a getter may throw. */
+  /** The copy of a property, or a marker if its getter throws. */
   #property(of: object, key: string): unknown {
     let value: unknown;
     try {
@@ -219,12 +221,7 @@ function serializable(value: unknown): unknown {
   }
 }
 
-/** Defines, so that a key such as `__proto__` is nothing special. */
-export function set(on: object, key: string, enumerable: boolean, value: unknown): void {
-  Object.defineProperty(on, key, { value, enumerable, writable: true, configurable: true });
-}
-
-/** Never throws. */
+/** The bytes of a thrown value. Never throws. */
 export function pack(value: unknown): Uint8Array {
   try {
     return new Packer(false).pack(value);
@@ -241,7 +238,7 @@ function isErrorClass(value: unknown): value is AnyErrorClass {
   return value === Error || (typeof value === 'function' && value.prototype instanceof Error);
 }
 
-/** JavaScript's, as far as this runtime has them. */
+/** The error classes of JavaScript that this runtime has, by name. */
 export const builtinClasses: ReadonlyMap<string, AnyErrorClass> = new Map<string, AnyErrorClass>(
   [
     Error,
@@ -262,7 +259,7 @@ export const builtinClasses: ReadonlyMap<string, AnyErrorClass> = new Map<string
     .map((errorClass) => [errorClass.name, errorClass]),
 );
 
-/** The first class of the chain that every thread knows. */
+/** The first class of the chain that is built in or one of the package's. */
 function classOf(chain: string[]): AnyErrorClass {
   for (const name of chain) {
     const errorClass = errorClasses.get(name) ?? builtinClasses.get(name);
@@ -271,17 +268,17 @@ function classOf(chain: string[]): AnyErrorClass {
   return Error;
 }
 
-/** An error of that class, without what its constructor would add. */
+/** An error of that class, made without calling its constructor, which may add fields. */
 export function makeError(node: Pick<Node, 'name' | 'message' | 'chain'>): Error {
   const errorClass = classOf(node.chain);
   if (errorClass === DOMException) return new DOMException(node.message, node.name);
-  const error = new Error(node.message); // a real one: it has V8's error slot
+  const error = new Error(node.message); // so that isNativeError() is true of it
   Object.setPrototypeOf(error, errorClass.prototype);
-  if (error.name !== node.name) set(error, 'name', false, node.name);
+  if (error.name !== node.name) define(error, 'name', node.name, false);
   return error;
 }
 
-/** The same view, on a buffer of its own: v8 makes views on the bytes of the record. */
+/** A copy of a view with a buffer of its own: v8 deserializes views on the bytes of the graph. */
 function ownMemory(view: NodeJS.ArrayBufferView): NodeJS.ArrayBufferView {
   const { buffer, byteOffset, byteLength } = view;
   const memory = buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
@@ -291,7 +288,8 @@ function ownMemory(view: NodeJS.ArrayBufferView): NodeJS.ArrayBufferView {
 
 class Unpacker {
   readonly #graph: Graph;
-  // Errors by placeholder; views, and objects that this thread knows, by themselves.
+  // What takes the place of an object: of a placeholder its error, of a view its copy, of an
+  // object that this thread has thrown the original.
   readonly #replaced = new Map<object, unknown>();
   readonly #seen = new Set<object>();
 
@@ -321,14 +319,14 @@ class Unpacker {
       const original = known(id);
       if (original !== undefined) this.#replaced.set(object, original.value);
     }
-    const restored = this.#value(root); // first, as it was copied first
+    const restored = this.#value(root); // first, as it was packed first
     for (const [error, node] of made) {
-      set(error, 'stack', false, node.stack);
+      define(error, 'stack', node.stack, false);
       for (const { key, enumerable, value } of node.own) {
-        set(error, key, enumerable, this.#value(value));
+        define(error, key, this.#value(value), enumerable);
       }
       const inherited = node.code !== undefined && codeOf(error) !== node.code;
-      if (inherited) set(error, 'code', true, node.code);
+      if (inherited) define(error, 'code', node.code);
       chains.set(error, node.chain);
     }
     for (const [object, id] of thrown) {
@@ -337,7 +335,7 @@ class Unpacker {
     return restored;
   }
 
-  /** Puts the errors back in the place of their placeholders, in place. */
+  /** Replaces the placeholders in `value` by their errors, in place. */
   #value(value: unknown): unknown {
     if (!isObject(value)) return value;
     if (this.#replaced.has(value)) return this.#replaced.get(value);
@@ -360,14 +358,14 @@ class Unpacker {
       for (const key of Object.keys(value)) {
         const item = (value as Record<string, unknown>)[key];
         const restored = this.#value(item);
-        if (restored !== item) set(value, key, true, restored);
+        if (restored !== item) define(value, key, restored);
       }
     }
     return value;
   }
 }
 
-/** The value, with the errors that this thread knows in the place of their copies. */
+/** The value of packed bytes. Objects that this thread knows are the originals, not copies. */
 export function unpack(graph: Uint8Array): unknown {
   return new Unpacker(v8.deserialize(graph)).unpack();
 }

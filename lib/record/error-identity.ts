@@ -1,67 +1,66 @@
 /**
- * The identity of thrown values. An error keeps its id wherever it goes, so that the
- * thread that knows the original gets the original back, and a stop that comes back
- * as an error is known as an echo.
+ * The identity of thrown values. An error keeps its id between threads and processes, so that
+ * the thread that threw it gets the original object back, and an error or reason of a stop is
+ * recognised as its echo when a task rejects with it.
  */
 
 import { attempt, isObject } from '../base/thrown-value.ts';
+import { WeakById } from '../base/weak-by-id.ts';
 import { AbortError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 
-/** A thrown value and its identity. Hold it as long as the value should be found by id. */
+/** A thrown value and its id. The value is found by its id as long as this object is held. */
 export type Carried = {
   readonly id: string;
   readonly value: unknown;
-  /** The id of the stop whose abort reason this is. */
+  /** The id of the stop that this value is an echo of. */
   readonly echoOf?: string;
 };
 
 const byObject = new WeakMap<object, Carried>();
-const byId = new Map<string, WeakRef<Carried>>();
-const collected = new FinalizationRegistry<string>((id) => {
-  if (byId.get(id)?.deref() === undefined) byId.delete(id);
-});
+const byId = new WeakById<Carried>();
 
-/** From now on the value is found by its id, as long as `carried` is held. */
+/** From now on the value is found by its id, while the caller holds `carried`. */
 export function remember(carried: Carried): Carried {
   if (isObject(carried.value)) byObject.set(carried.value, carried);
-  byId.set(carried.id, new WeakRef(carried));
-  collected.register(carried, carried.id);
+  byId.set(carried.id, carried);
   return carried;
 }
 
-/** What this thread knows by that id. */
+/** The value with this id, if this thread has it. */
 export function known(id: string): Carried | undefined {
-  return byId.get(id)?.deref();
+  return byId.get(id);
 }
 
-/** The id of an object that has been thrown before. */
+/** The id of an object. @returns undefined if it has not been thrown before */
 export function idOf(value: object): string | undefined {
   return byObject.get(value)?.id;
 }
 
-/** The identity of a thrown value: objects keep theirs, primitives get a new one each time. */
+/** The identity of a thrown value: an object keeps its id, a primitive gets a new one each time. */
 export function carry(value: unknown): Carried {
   const carried = isObject(value) ? byObject.get(value) : undefined;
   return carried ?? remember({ id: binding().nextIdentity(), value });
 }
 
-/** A new AbortError, which is known as the echo of the stop with this id. */
+/** A new AbortError that is an echo of the stop with this id. */
 export function abortReason(message: string, stopId: string, cause?: unknown): AbortError {
   const reason = new AbortError(message, cause === undefined ? undefined : { cause });
   remember({ id: binding().nextIdentity(), value: reason, echoOf: stopId });
   return reason;
 }
 
-/** From now on `value`, if it has an identity, is known as the echo of that stop. */
+/** From now on the object `value` is an echo of that stop, unless it has an id already. */
 export function markEcho(value: unknown, stopId: string): void {
   if (!isObject(value) || byObject.has(value)) return;
   remember({ id: binding().nextIdentity(), value, echoOf: stopId });
 }
 
 /**
- * The ids of stops that `value` may be the echo of, and the values without
- * identity (primitives) that it stands for. An AbortError stands for its causes.
+ * The stops that `value` may be an echo of. An AbortError stands for its chain of causes, too.
+ *
+ * `ids`: of stops, and of errors that stops may have. `abortIds`: those of `ids` that an
+ * AbortError led to. `bare`: the primitive values, which have no id.
  */
 export function echoes(value: unknown): { ids: string[]; abortIds: string[]; bare: unknown[] } {
   const ids: string[] = [];
@@ -84,7 +83,7 @@ export function echoes(value: unknown): { ids: string[]; abortIds: string[]; bar
         abortIds.push(carried.echoOf);
       }
     }
-    // Only an AbortError passes the blame on; deeper causes may be anything.
+    // Only an AbortError stands for its cause; further causes may be errors of any class.
     if (!wrapped && attempt(() => (current as Error).name) !== 'AbortError') break;
     wrapped = true;
     const outer = current;

@@ -1,10 +1,11 @@
 /**
- * The exception record, JavaScript's side: a thrown value as bytes, and back.
+ * Encodes a thrown value as bytes, the encoded error, and decodes it.
  *
  * The bytes are the encoding of native/core/encoded_error.h. Its header is what
  * native code reads; the field JAVASCRIPT holds the rest (error-graph.ts).
  */
 
+import { define } from '../base/define.ts';
 import {
   attempt,
   chainOf,
@@ -16,7 +17,7 @@ import {
   textOf,
 } from '../base/thrown-value.ts';
 import { errorClasses, NativeError } from '../errors/errors.ts';
-import { builtinClasses, makeError, pack, set, unpack } from './error-graph.ts';
+import { builtinClasses, makeError, pack, unpack } from './error-graph.ts';
 import { type Carried, carry, known, remember } from './error-identity.ts';
 
 const MAGIC = Buffer.from('ASE\x01', 'latin1');
@@ -40,7 +41,7 @@ type Header = {
   stack: string;
   nativeType: string;
   chain: string[];
-  /** Of a native error: the record of its cause. JavaScript's are in the graph. */
+  /** The encoded cause of a native error. Causes of JavaScript's errors are in the graph. */
   cause?: Uint8Array;
 };
 
@@ -78,11 +79,12 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
   };
   let graph: Uint8Array | undefined;
   // As strict as the core (encoded_error.cc).
-  if (!buffer.subarray(0, MAGIC.length).equals(MAGIC)) throw new TypeError('No encoded error');
+  if (!buffer.subarray(0, MAGIC.length).equals(MAGIC))
+    throw new TypeError('Not an encoded error (bad magic)');
   for (let at = MAGIC.length; at < buffer.length; ) {
     const tag = buffer.readUInt8(at);
     const end = at + 5 + buffer.readUInt32LE(at + 1);
-    if (end > buffer.length) throw new TypeError('An encoded error is cut off');
+    if (end > buffer.length) throw new TypeError('Truncated encoded error');
     const value = buffer.subarray(at + 5, end);
     at = end;
     if (tag === TAG.id) header.id = value.toString('utf8');
@@ -95,7 +97,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     else if (tag === TAG.js) graph = value;
     else if (tag === TAG.cause) header.cause = value;
   }
-  if (header.id === '') throw new TypeError('An encoded error has no id');
+  if (header.id === '') throw new TypeError('Encoded error without an id');
   return { header, graph };
 }
 
@@ -120,14 +122,14 @@ function headerOf(id: string, value: unknown): Header {
   return header;
 }
 
-/** Any thrown value as a record. Never fails. */
+/** Encodes any thrown value. Never throws. */
 export function encode(value: unknown): { carried: Carried; bytes: Uint8Array } {
   const carried = carry(value);
   const graph = pack(value);
   return { carried, bytes: writeFields(headerOf(carried.id, value), graph) };
 }
 
-/** The error of a native thread, which has no graph. */
+/** An error of a native thread: its encoding has a header and no graph. */
 function nativeError(header: Header): Error {
   const { name, message, code, nativeType } = header;
   const ours = errorClasses.get(name) ?? (builtinClasses.has(name) ? undefined : NativeError);
@@ -135,31 +137,35 @@ function nativeError(header: Header): Error {
     ours === undefined
       ? makeError({ name, message, chain: [name] })
       : Reflect.construct(ours, [message]);
-  if (error.name !== name) set(error, 'name', false, name);
-  if (code !== '' && codeOf(error) !== code) set(error, 'code', true, code);
-  if (nativeType !== '') set(error, 'nativeType', true, nativeType);
+  if (error.name !== name) define(error, 'name', name, false);
+  if (code !== '' && codeOf(error) !== code) define(error, 'code', code);
+  if (nativeType !== '') define(error, 'nativeType', nativeType);
   const title = nativeType === '' ? name : `${name} [${nativeType}]`;
   const frames = header.stack === '' ? '    at a native thread' : header.stack;
-  set(error, 'stack', false, `${title}: ${message}\n${frames}`);
-  if (header.cause !== undefined) set(error, 'cause', false, decode(header.cause).value);
+  define(error, 'stack', `${title}: ${message}\n${frames}`, false);
+  if (header.cause !== undefined) define(error, 'cause', decode(header.cause).value, false);
   chains.set(error, header.chain);
   return error;
 }
 
-/** The value that a record holds: the original, if this thread knows it, else a copy. */
+/**
+ * The value of an encoded error: the original if this thread knows it, else a copy.
+ *
+ * @throws TypeError: the bytes are not an encoded error
+ */
 export function decode(bytes: Uint8Array): Carried {
   const { header, graph } = readFields(bytes);
   const original = known(header.id);
   if (original !== undefined) return original;
   if (graph === undefined) return remember({ id: header.id, value: nativeError(header) });
   const value = unpack(graph);
-  // Errors were remembered on the way; other values are so only now.
+  // `unpack` has remembered an error by its id. Any other value has no id yet.
   return known(header.id) ?? remember({ id: header.id, value });
 }
 
 /**
- * An error that Node has carried between threads (a Worker's `error` event),
- * which keeps name and fields but loses the class: gives ours their class back.
+ * Gives an error from a Worker's `error` event its class back, if that is a class of the
+ * package: Node keeps the name and the fields of such an error and loses its class.
  */
 export function restoreClass(value: unknown): unknown {
   if (!isObject(value) || !isError(value)) return value;

@@ -1,4 +1,4 @@
-/** What is refused, and with which code. */
+/** The arguments that a cluster refuses, and the codes of the errors. */
 
 import {
   ClusterCoordinator,

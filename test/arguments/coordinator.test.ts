@@ -1,5 +1,5 @@
-// A refused call throws what Node would throw, names the argument, and changes nothing. Every
-// parameter of the public functions gets every odd value, in every state of a coordinator.
+// A refused call throws the error that Node would throw, names the argument, and changes nothing.
+// The tests pass every odd value as every parameter, in every state of a coordinator.
 
 import { AllstopError, Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ const { signal } = new AbortController();
 type Wrong = never;
 const wrong = (value: unknown): Wrong => value as Wrong;
 
-/** Optional, and of the type that the kinds are. */
+/** Parameters by type: `except` has the kinds of values that are accepted. */
 const DURATION = { except: ['undefined', 'number'] } satisfies Partial<Parameter>;
 const STRING = { except: ['undefined', 'string'], objects: true } satisfies Partial<Parameter>;
 const BAG = { except: ['undefined'] } satisfies Partial<Parameter>;
@@ -28,7 +28,7 @@ const SIGNAL = { except: ['undefined'], objects: true } satisfies Partial<Parame
 const FUNCTION = { except: ['function'], objects: true } satisfies Partial<Parameter>;
 
 const parameters: Parameter[] = [
-  // The bags of options.
+  // Options.
   ...(
     [
       ['new Coordinator(options)', (_, v) => new Coordinator(wrong(v))],
@@ -41,7 +41,7 @@ const parameters: Parameter[] = [
       ['stopOnClose(process, options)', (coord, v) => coord.stopOnClose(process, wrong(v))],
     ] as [string, Parameter['pass'], boolean?][]
   ).map(([call, pass, rejects = false]) => ({ call, pass, rejects, argument: 'options', ...BAG })),
-  // A lone argument of join() is the options, or it is the threads: arrays are.
+  // A single argument of join() is the threads if it is iterable, else the options.
   {
     call: 'join(options)',
     argument: 'options',
@@ -131,7 +131,7 @@ const parameters: Parameter[] = [
     pass: (coord, v) => coord.stopOnAbort(wrong(v)),
     objects: true,
   },
-  // The rest of the options.
+  // Other options.
   {
     call: 'join([thread], { ignoreLiveThreads })',
     argument: 'options.ignoreLiveThreads',
@@ -160,7 +160,7 @@ const parameters: Parameter[] = [
     except: ['string'],
     objects: true,
   },
-  // What is called.
+  // Functions.
   {
     call: 'run(body)',
     argument: 'body',
@@ -175,7 +175,7 @@ const parameters: Parameter[] = [
     ...FUNCTION,
   },
   {
-    // At once, not by its promise, which never rejects.
+    // start() throws at once: its promise never rejects.
     call: 'start(fn)',
     argument: 'fn',
     pass: (coord, v) => coord.start(wrong(v)),

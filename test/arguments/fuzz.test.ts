@@ -1,4 +1,4 @@
-// Random arguments to random methods, in a process of its own, which must survive them. To replay:
+// Random arguments to random methods, in a process that must survive them. To replay a failure:
 // node test/fixtures/fuzz-arguments.mjs SEED RUNS
 
 import { execFile } from 'node:child_process';
@@ -13,7 +13,7 @@ it.each([[1], [2], [fresh]])('random arguments break nothing, with seed %d', asy
   const runs = 200;
   const run = promisify(execFile)(process.execPath, [script, `${seed}`, `${runs}`]);
   const { stdout } = await run.catch((error: unknown) => {
-    // The signal of a crash, or the counterexample.
+    // A failure shows the signal of a crash, or the calls that led to it.
     throw new Error(`seed ${seed}, ${runs} runs`, { cause: error });
   });
   const { calls, refused } = JSON.parse(stdout) as { calls: number; refused: number };

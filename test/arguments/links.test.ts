@@ -1,4 +1,4 @@
-// Links refuse what they cannot listen to, and a link that could not be made leaves nothing behind.
+// Links refuse resources that they cannot listen to. A link that fails leaves no listener behind.
 
 import { EventEmitter } from 'node:events';
 import { constants } from 'node:os';

@@ -1,5 +1,5 @@
-// What other addons are given as a coordinator: allstop_from_napi tells a Coordinator from anything
-// else without a crash, and without running any of its JavaScript.
+// allstop_from_napi, with which other addons take a Coordinator: it recognises any other value
+// without a crash, and without running JavaScript of that value.
 
 import { Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// What a queue refuses, it refuses as Node would, names the argument, and changes nothing.
+// A queue refuses wrong arguments with the error that Node would throw, and changes nothing.
 
 import { createRequire } from 'node:module';
 import { inspect } from 'node:util';
@@ -27,11 +27,11 @@ type Parameter = {
   argument: string;
   pass: (queue: Queue, value: unknown) => unknown;
   rejects?: boolean;
-  /** The kinds that are right. */
+  /** The kinds of values that are accepted. */
   except?: Kind[];
-  /** The parameter is of a class: no object will do. */
+  /** Set if the parameter is an instance of a class: plain objects are refused. */
   objects?: boolean;
-  /** Numbers that are wrong by their value. */
+  /** Numbers that are out of range. */
   badNumbers?: number[];
 };
 
@@ -332,7 +332,7 @@ describe('a method on the wrong receiver', () => {
     const method: unknown = get ?? value;
     for (const [label, receiver] of receivers) {
       if (name === Symbol.asyncIterator && (label.includes('queue') || label.includes('proxy'))) {
-        continue; // it calls `dequeue`, whatever that is there
+        continue; // the iterator calls the receiver's own `dequeue`
       }
       const { error } = await refusal(async () => {
         const result = await Reflect.apply(method as () => unknown, receiver, [5]);

@@ -1,5 +1,5 @@
-// What is no thread is refused before anything is registered: join([good, bad]) has not registered
-// `good`. And what is one, but lies, is no harm.
+// A value that is not a thread is refused before any thread is registered: join([good, bad]) does
+// not register `good`. A thread with misleading properties does no harm.
 
 import { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';

@@ -1,4 +1,5 @@
-// Whatever structuredClone() can carry, an error carries in its fields, from any thread to any other.
+// The fields of an error keep every value that structuredClone() can copy, from any thread to any
+// other. Random values (fast-check).
 
 import { isDeepStrictEqual } from 'node:util';
 import { Coordinator } from 'allstop';
@@ -23,7 +24,7 @@ const anything = fc.anything({
     fc.double(),
     fc.string(),
     fc.constantFrom(null, undefined, Number.NaN),
-    fc.date({ noInvalidDate: true }), // to isDeepStrictEqual() an invalid one equals none
+    fc.date({ noInvalidDate: true }), // for isDeepStrictEqual() no invalid date equals another
   ],
   withBigInt: true,
   withBoxedValues: true,
@@ -35,7 +36,7 @@ const anything = fc.anything({
   withTypedArray: true,
 });
 
-/** With references to one another: each `$ref` field is one of the values around it. */
+/** Values with references to one another: each `$ref` field is one of the other values. */
 const graph = fc
   .tuple(fc.array(anything, { minLength: 1, maxLength: 4 }), fc.array(fc.nat(), { maxLength: 4 }))
   .map(([values, picks]) => {

@@ -1,5 +1,6 @@
-// Where a stop was asked for is found out when everybody has been woken. Until then readers wait;
-// and a program may put code of its own in there (Error.prepareStackTrace, for source maps).
+// The call site of a stop is determined after all waiting threads have been woken. A thread that
+// reads `requester` before that waits for it. Meanwhile code of the program may run: its
+// Error.prepareStackTrace (source maps).
 
 import { Worker } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
@@ -13,7 +14,7 @@ afterEach(() => {
   else Reflect.deleteProperty(Error, 'prepareStackTrace');
 });
 
-/** The stack that the formatter makes, once, while `coord` is asked to stop. */
+/** Stops `coord` while `format` is the program's formatter of stacks, which is called once. */
 function stopWithFormatter(coord: Coordinator, format: () => unknown): void {
   let formatting = false;
   Error.prepareStackTrace = (error, sites) => {
@@ -68,7 +69,7 @@ describe("a program's own formatter of stacks", () => {
     addon.startUnregistered(coord, 'wait', 'woken before');
     let woken: string | undefined;
     stopWithFormatter(coord, () => {
-      woken = addon.result('woken before'); // for ever, if it were not so
+      woken = addon.result('woken before'); // would never return if the thread were still waiting
       return 'Error\n    at formatted';
     });
     expect(woken).toBe('stopped');

@@ -1,5 +1,5 @@
-// An error of a clean-stop type is a normal end: nobody throws it, but the record shows it. Types
-// are strings, matched with names and codes, so that they hold in every thread and language.
+// An error of a clean-stop type is a normal end: no join throws it, but the record shows it. Types
+// are strings, compared with names and codes, so that they work in every thread and language.
 
 import {
   AllstopError,

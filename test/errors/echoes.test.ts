@@ -1,5 +1,5 @@
-// A stop comes back as an error from everybody who listened to it: those echoes are no errors.
-// What is none is kept in `suppressed`.
+// After a stop, each task that used the signal rejects because of it: these echoes of the stop are
+// not new errors. An error that is not an echo is kept in `suppressed`.
 
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,7 +24,7 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
   throw new Error('It did not reject');
 }
 
-/** An AbortError as fetch and others make it, with a cause. */
+/** An AbortError as `fetch` makes it, with a cause. */
 function aborted(cause?: unknown): DOMException {
   return new DOMException('This operation was aborted', { name: 'AbortError', cause } as never);
 }
@@ -39,7 +39,7 @@ const kinds: [string, unknown][] = [
   ['a plain object', { reason: 5 }],
 ];
 
-/** What those throw who were using the signal when it aborted. */
+/** Operations that use a signal, and reject when it aborts. */
 const echoing: [string, (signal: AbortSignal) => Promise<unknown>][] = [
   ['a timer', (signal) => sleep(1e6, undefined, { signal })],
   ['events.once', (signal) => once(new EventEmitter(), 'never', { signal })],
@@ -122,7 +122,7 @@ describe.each(kinds)('echoes of %s', (_, error) => {
       await listening(coord);
       coord.requestStop(error);
       const record = coord.stopRecord;
-      expect(await exited).toBe(1); // it did die of it
+      expect(await exited).toBe(1); // the worker died of the echo
       await coord.join().catch(() => {});
       expect(coord.stopRecord).toEqual(record);
       expect(coord.stopRecord?.suppressedCount).toBe(0);
@@ -130,7 +130,7 @@ describe.each(kinds)('echoes of %s', (_, error) => {
   );
 });
 
-/** Until the worker has registered its task: then it listens. */
+/** Resolves when the worker has registered its task: then it listens to the signal. */
 async function listening(coord: Coordinator): Promise<void> {
   while (!coord.threads.some(({ name }) => name === 'listening')) {
     await turn();
@@ -271,7 +271,7 @@ describe('the echo of a stop that was cleared', () => {
 });
 
 describe('whoever is told of a stop', () => {
-  // By a native thread, while this event loop has not turned.
+  // A native thread requests the stop, and this event loop has not turned since.
   it.each<[string, (coord: Coordinator) => unknown]>([
     ['waitForStop()', (coord) => coord.waitForStop()],
     ['waitForStop(0)', (coord) => coord.waitForStop(0)],

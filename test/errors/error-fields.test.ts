@@ -1,5 +1,5 @@
-// What belongs to an error arrives with it: own fields of every kind that can be cloned, references
-// as they were. What cannot be carried becomes a marker that says so, and the rest survives.
+// An error arrives with all its own fields that can be cloned, and with the references between
+// them. A value that cannot be cloned becomes a marker that says so; the others survive.
 
 import { Socket } from 'node:net';
 import { Coordinator } from 'allstop';
@@ -16,14 +16,14 @@ afterAll(() => there.end());
 /** Fields of every kind. */
 type Fields = any;
 
-/** What `look` sees in another thread of an error with these fields. */
+/** The result of `look` in another thread, for an error of this thread with these fields. */
 function seen<T>(fields: object, look: (error: Fields, tools: Tools) => T): Promise<Awaited<T>> {
   const coord = new Coordinator();
   coord.requestStop(Object.assign(new Error('the message'), fields));
   return there.see(coord, look);
 }
 
-/** Of an error that was made there, with the fields that `make` makes. */
+/** An error of another thread, with the fields that `make` returns there, as it arrives here. */
 async function arrived(make: () => object): Promise<Fields> {
   const coord = new Coordinator();
   await there.report(coord, make);
@@ -325,7 +325,7 @@ describe('fields that cannot be carried', () => {
       const here = new Coordinator();
       here.requestStop(make({ argument: kind } as never));
       expect(await there.see(here, look)).toEqual(expected);
-      // A worker's stack is deeper than this one's, which has to read it.
+      // A worker has a larger stack than the main thread, which has to decode the error.
       const coord = new Coordinator();
       await there.report(coord, make, kind);
       expect(look(coord.stopRecord?.error)).toEqual(expected);
@@ -334,7 +334,7 @@ describe('fields that cannot be carried', () => {
   );
 
   it('depths that add up through shared values overflow nobody', async () => {
-    // Each chain ends in the head of the one before.
+    // The last object of each chain refers to the first object of the previous chain.
     const make = (): Error => {
       const errors: Error[] = [];
       let chain: object = {};

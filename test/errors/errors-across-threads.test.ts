@@ -1,5 +1,5 @@
-// The thread that reported an error gets the identical value; every other thread gets one of the
-// same class, where that is a built-in or one of ours, with all that belongs to it.
+// The thread that reported an error gets the identical value. Every other thread gets a copy with
+// all its fields, and of the same class if that is built in or one of the package's.
 
 import {
   AllstopError,
@@ -49,7 +49,7 @@ const ours = [
   ClosureInputError,
 ] as const;
 
-/** None of them is clean: the kinds of stops are another story. */
+/** A coordinator stopped with `error`. No error is clean here: clean-stops.test.ts is about those. */
 function stoppedBy(error: unknown): Coordinator {
   const coord = new Coordinator({ cleanStopErrors: [] });
   coord.requestStop(error);

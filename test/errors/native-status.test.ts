@@ -1,4 +1,4 @@
-// TensorFlow's ReportStatus, from C++: an error beside the record, which stops nobody.
+// ReportError in C++ (TensorFlow's ReportStatus): keeps an error without stopping the coordinator.
 
 import { Coordinator, NativeError, OutOfRangeError } from 'allstop';
 import { describe, expect, it } from 'vitest';

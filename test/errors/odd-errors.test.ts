@@ -1,5 +1,5 @@
-// Anything can be thrown. Only undefined and null, given to requestStop(), mean that there was no
-// error; the rest is one, arrives as what it was or as a marker, and reporting never fails.
+// Any value can be thrown. Only undefined and null, passed to requestStop(), mean that there is no
+// error. Every other value is an error, arrives as a copy or as a marker, and can be reported.
 
 import { Coordinator } from 'allstop';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -152,7 +152,7 @@ describe('other threads', () => {
     expect(Object.is(coord.stopRecord?.error, value)).toBe(true);
     const back = new Coordinator();
     await there.pass(coord, back);
-    expect(back.stopRecord?.error).toBe(marker); // a string has no identity
+    expect(back.stopRecord?.error).toBe(marker); // a string has no id: the copy is found again by its value
   });
 
   it('can throw all of them at us', async () => {

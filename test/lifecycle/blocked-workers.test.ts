@@ -1,5 +1,5 @@
-// A worker that is blocked in waitForStopSync() holds nobody up. Where it does not give
-// way, each of these takes the 8 s of its timeout.
+// A worker that is blocked in waitForStopSync() does not delay terminate() or process.exit(). If
+// it did, each of these tests would take the 8 s of the worker's timeout.
 
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';

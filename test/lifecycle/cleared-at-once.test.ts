@@ -1,4 +1,4 @@
-// A stop that is cleared at once is still seen by whoever was waiting, in every thread.
+// A stop that is cleared at once still ends the waits of all threads.
 
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';
@@ -12,7 +12,7 @@ describe('a stop that is cleared at once', () => {
     expect(saidOf(ended, 'seen')).toMatchObject({ rounds: 10_000 });
   });
 
-  // Only Linux tells whether a thread is asleep, that is, has begun to wait.
+  // Only Linux shows whether a thread is asleep and so has begun to wait.
   it.runIf(process.platform === 'linux')(
     'is seen by every wait, signal and join of four JavaScript threads, and by a native one',
     async () => {

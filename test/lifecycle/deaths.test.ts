@@ -1,5 +1,5 @@
-// Workers, processes and promises that fail, each in its way: nothing fails silently, and
-// what is expected after a stop is no failure.
+// Workers, processes and promises that fail in every way: each failure is an error, except an end
+// that a stop has asked for.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 
 const script = (name: string): URL => new URL(`./scripts/${name}.mjs`, import.meta.url);
 
-/** What `join()` throws. */
+/** The error that `join()` throws. */
 async function joinError(coord: Coordinator): Promise<unknown> {
   try {
     await coord.join();
@@ -86,7 +86,9 @@ describe('a worker', () => {
     expect(error).toBeInstanceOf(UnavailableError);
     expect(error).toMatchObject({
       exitCode,
-      message: `Worker 'mortal' exited with code ${exitCode}`,
+      message: expect.stringContaining(
+        `Worker 'mortal' exited with code ${exitCode} without an error`,
+      ),
     });
   });
 
@@ -132,7 +134,10 @@ describe('a process', () => {
     coord.registerThread(child, { name: 'mortal' });
     const error = await joinError(coord);
     expect(error).toBeInstanceOf(UnavailableError);
-    expect(error).toMatchObject({ exitCode: 3, message: "Process 'mortal' exited with code 3" });
+    expect(error).toMatchObject({
+      exitCode: 3,
+      message: "Process 'mortal' exited with code 3: see its output",
+    });
     const { requester } = coord.stopRecord ?? {};
     expect(requester).toMatchObject({ via: 'worker-exit', pid: child.pid, threadName: 'mortal' });
   });

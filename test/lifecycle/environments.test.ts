@@ -1,4 +1,5 @@
-// JavaScript threads come and go; what they knew and watched does not hang on them.
+// JavaScript threads end: coordinators that they have read or made, and threads that they have
+// watched, go on.
 
 import { once } from 'node:events';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -57,7 +58,7 @@ describe('a worker that ends before what it has registered', () => {
     coord.requestStop();
     const joined = coord.join();
     await worker.terminate();
-    await joined; // all have ended, though nobody saw it
+    await joined; // all threads have ended, though no JavaScript thread has seen it
     expect(coord.stopRecord).toMatchObject({ kind: 'plain', suppressedCount: 0 });
     expect(coord.explain().recentlyEnded.every(({ unobserved }) => unobserved)).toBe(true);
   });
@@ -69,7 +70,7 @@ describe('a handle', () => {
   it('keeps its state until the thread that read it ends with nobody attached', async () => {
     const worker = start('owns-coordinators');
     const [handles] = await once(worker, 'message');
-    // Collected there, and there for us all the same.
+    // The object has been collected in the worker, and the handle still works.
     const attached = Coordinator.attach(handles.attached);
     expect(attached.name).toBe('attached');
     const exited = once(worker, 'exit');
@@ -133,8 +134,8 @@ describe('Coordinator.current()', () => {
     let heldUp = false;
     const options: WorkerOptions = {
       workerData: words,
-      // Read by the Worker's constructor, then by spawn(): held up there, until the worker
-      // is about to ask, and for as long again as it would take to answer wrongly.
+      // The Worker's constructor reads `name`, then spawn() does. The getter delays spawn() until
+      // the worker is about to ask for its coordinator, and then long enough for a wrong answer.
       get name() {
         const caller = new Error('where').stack?.split('\n')[2] ?? '';
         if (!heldUp && !caller.includes('node:internal')) {

@@ -1,9 +1,9 @@
-// A pending wait keeps its event loop alive, as pending I/O does; nothing else of ours does.
+// A pending wait keeps its event loop alive, as pending I/O does. Nothing else in the package does.
 
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';
 
-// Where the failure is a minute, or for ever.
+// A failure would take a minute, or never end.
 const PROMPT_MS = 20_000;
 
 describe.each(['main thread', 'worker'])('the event loop of a %s', (where) => {

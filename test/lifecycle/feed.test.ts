@@ -1,4 +1,4 @@
-// The example, as its users run it: a process of its own, a real file, real signals.
+// The example `feed` as users run it: a child process, a real file, real signals.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, watch } from 'node:fs';

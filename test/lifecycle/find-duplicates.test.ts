@@ -1,4 +1,4 @@
-// The example, as its users run it: its own processes, real files, real signals.
+// The example `find-duplicates` as users run it: child processes, real files, real signals.
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
@@ -33,7 +33,7 @@ class Example {
   #stderr = '';
 
   constructor(args: string[], options: { uid?: number; gid?: number } = {}) {
-    // Not the options of the test runner's own process.
+    // Without the execArgv of the test runner.
     const { NODE_OPTIONS: _, ...env } = process.env;
     this.child = spawn(process.execPath, [main, ...args], { env, ...options });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -50,7 +50,7 @@ class Example {
     });
   }
 
-  /** Resolves when stderr has come to contain it; rejects if the process ends before. */
+  /** Resolves when stderr matches `pattern`; rejects if the process ends before that. */
   async writes(pattern: RegExp): Promise<void> {
     const seen = new Promise<void>((resolve) => {
       this.child.stderr?.on('data', () => {
@@ -170,7 +170,7 @@ describe.each([
 });
 
 describe('what cannot be read', () => {
-  // Nobody can name a file whose path is longer than PATH_MAX, not even root.
+  // No process, not even root's, can open a path longer than PATH_MAX.
   function tooDeep(name: string): string {
     const directory = tree(name, { a: 'same', b: 'same' });
     const step = 'fs.mkdirSync(name); process.chdir(name);'; // no path is longer than a name
@@ -195,7 +195,7 @@ describe('what cannot be read', () => {
     expect(code).toBe(1);
   });
 
-  // Root may read everything, so it runs the example as nobody, if that one can.
+  // Root may read every file, so root runs the example as the user `nobody`, if that user can.
   const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
   const probe = ['--eval', `fs.accessSync(${JSON.stringify(main)})`];
   const possible = spawnSync(process.execPath, probe, nobody).status === 0;

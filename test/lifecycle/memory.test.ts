@@ -1,14 +1,14 @@
-// What nobody can reach is freed, and freed soundly, while native threads still use it.
+// Unreachable objects are freed, without a crash while native threads still use their state.
 
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';
 
-// A leak of the smallest object that we make per round, 200 bytes of it, would be 2 MB.
+// A leak of 200 bytes a round, the smallest object of the package, would be 2 MB.
 const FLAT_HEAP_MB = 1.5;
 // A leak of the native state of one Coordinator per round would be 30 MB.
 const FLAT_RSS_MB = 12;
 
-// One arena for all threads: each that has one of its own grows the process a little.
+// One malloc arena for all threads: each further arena would grow the process a little.
 const options = { execArgv: ['--expose-gc'], env: { MALLOC_ARENA_MAX: '1' } };
 
 describe('memory stays flat', () => {
@@ -18,7 +18,7 @@ describe('memory stays flat', () => {
     const { heapMb, rssMb, left, heard } = saidOf(ended, 'collected');
     expect(heapMb).toBeLessThan(FLAT_HEAP_MB);
     expect(rssMb).toBeLessThan(FLAT_RSS_MB);
-    expect(left).toBeLessThan(200); // some await the next collection
+    expect(left).toBeLessThan(200); // the rest goes with the next collection
     expect(heard).toBeGreaterThan(0);
   }, 180_000);
 

@@ -1,5 +1,5 @@
-// Native threads outlive what started them: the worker, its Coordinator object, every
-// environment that had loaded the addons, and process.exit().
+// Native threads outlive the worker that started them, its Coordinator object, every environment
+// that has loaded the addons, and process.exit().
 
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';
@@ -17,7 +17,7 @@ describe.each(['ends', 'terminated'])('a worker that %s', (how) => {
 });
 
 describe('a process ends while native threads poll, wait and hammer', () => {
-  // A crash is a matter of luck: so often that it was seen when it was possible.
+  // A crash would be a matter of luck. With these numbers of runs it was seen when it was possible.
   it.each([
     ['exit', 20],
     ['naturally', 10],

@@ -1,5 +1,5 @@
-// Threads that end in the middle of a wait at a queue, objects that are collected there: nothing
-// is lost, nobody is forgotten, nothing crashes.
+// Threads end, and objects are collected, in the middle of a wait at a queue: no item is lost, no
+// waiting thread is forgotten, nothing crashes.
 
 import { describe, expect, it } from 'vitest';
 import { type Ended, runScript, saidOf } from '../support/run-script.ts';
@@ -9,7 +9,7 @@ const tell = (story: string, ...args: string[]): Promise<Ended> =>
 
 const FINE = { code: 0, signal: null, stderr: '' };
 
-// What takes 50 ms where threads give way; else it never ends.
+// A blocked thread gives way within 50 ms. If it did not, the test would never end.
 const PROMPT_MS = 20_000;
 
 describe.each(['dequeueSync', 'enqueueSync', 'dequeue', 'enqueue'])('workers in %s', (how) => {

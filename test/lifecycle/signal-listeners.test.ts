@@ -1,4 +1,4 @@
-// A listener on `coord.signal` is owed the abort, whatever else has been collected.
+// A listener on `coord.signal` is called after a stop, even if the Coordinator was collected.
 
 import { getEventListeners } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -8,7 +8,7 @@ import { collectUntil } from '../support/collect.ts';
 import { gate, turn } from '../support/gate.ts';
 import { addon } from '../support/test-addon.ts';
 
-/** A function of its own, as the listener keeps whatever is in its scope. */
+/** A separate function: a listener keeps all variables of its scope alive. */
 function reasonOf(signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => {
     signal.addEventListener('abort', ({ target }) => resolve((target as AbortSignal).reason));
@@ -18,8 +18,9 @@ function reasonOf(signal: AbortSignal): Promise<unknown> {
 type Left = { heard: Promise<unknown> };
 
 /**
- * Makes a coordinator of which only a listener is left; `use` may hand it on. Resolves some
- * turns after that; what was heard is the reason.
+ * Makes a coordinator whose public object is collected, so that only a listener on its signal is
+ * left. `use` may pass it to a native thread first. Resolves `turns` turns after the collection;
+ * `heard` is the reason that the listener gets.
  */
 async function leaveOnlyAListener(
   use: (coord: Coordinator) => void,
@@ -52,8 +53,8 @@ describe('a listener that is all that is left', () => {
   });
 
   it('hears of a stop by a native thread that has let go since', async () => {
-    // The news of the stop and the question who else could request one come in turns of
-    // the event loop; the stop comes a little earlier or later in each round.
+    // The event loop serves the ring of the stop in one turn, and checks in another whether
+    // anything else could stop the coordinator. The stop comes at a different time in each round.
     const pause = new Coordinator();
     for (let round = 0; round < 24; ++round) {
       const name = `a little later ${round}`;
@@ -62,7 +63,7 @@ describe('a listener that is all that is left', () => {
       }, round % 4);
       addon.openGate(name);
       addon.result(name);
-      pause.waitForStopSync(5); // by then the thread has most likely ended
+      pause.waitForStopSync(5); // most likely the native thread ends meanwhile
       expect(await heard, name).toMatchObject({ name: 'AbortError' });
     }
   });
@@ -133,7 +134,7 @@ describe('any number of listeners', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
     coord.requestStop();
     expect(heard).toBe(50);
-    await new Promise(setImmediate); // a warning is emitted in a turn of its own
+    await new Promise(setImmediate); // Node emits a warning in the next turn
     process.off('warning', note);
     expect(warnings).toEqual([]);
   });

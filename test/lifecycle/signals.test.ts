@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf, startScript } from '../support/run-script.ts';
 
-// Where the failure is to wait for 20 s.
+// A failure would take 20 s.
 const PROMPT_MS = 10_000;
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 

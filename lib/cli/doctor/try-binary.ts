@@ -1,13 +1,13 @@
 /** Loads the binary and has it do what a program would. */
 
+import { messageOf } from '../../base/thrown-value.ts';
 import { candidates } from '../../native/binary/binary.ts';
 import { explainFailure } from '../../native/binary/binary-failure.ts';
 import { binding, tryLoad } from '../../native/native.ts';
 import type { Finding } from './finding.ts';
 import { selfTest } from './self-test.ts';
 
-const firstLine = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split('\n')[0] as string;
+const firstLine = (error: unknown): string => messageOf(error).split('\n')[0] as string;
 
 export async function tryBinary(tell: (finding: Finding) => void): Promise<void> {
   const { from, attempts } = tryLoad();

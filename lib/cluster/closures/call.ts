@@ -2,6 +2,7 @@
 
 import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
+import { isObject } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { dataCloneError } from '../worker/protocol.ts';
 import { transferListOf } from '../worker/transfer.ts';
@@ -10,9 +11,6 @@ import { PerWorkerValues } from './per-worker.ts';
 import { RemoteValue } from './remote-value.ts';
 
 const NOTHING: readonly TransferListItem[] = [];
-
-const isObject = (value: unknown): value is object =>
-  (typeof value === 'object' && value !== null) || typeof value === 'function';
 
 /** A symbol cannot be copied, either; anything else is itself. */
 const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';

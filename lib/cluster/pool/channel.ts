@@ -4,16 +4,16 @@ import { type ChildProcess, fork } from 'node:child_process';
 import type { TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
-import { Attachment } from '../../coordinator/attachment.ts';
+import { attachmentOf } from '../../coordinator/attachment.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/causes-of-death.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { execArgvOfFile } from '../../coordinator/exec-argv.ts';
-import { CLUSTER, nameProcess } from '../../coordinator/stop-record.ts';
+import { workerEntry } from '../../coordinator/worker-entry.ts';
 import { startWorker } from '../../coordinator/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
-import { workerEntry } from '../../native/binary/package-files.ts';
 import { decode } from '../../record/error-record.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
+import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import { packValue, unpackMessage } from '../worker/value.ts';
 
 export type Isolation = 'thread' | 'process';
@@ -58,7 +58,6 @@ export function startThread(
   { job, index }: WorkerName,
   listener: Listener,
 ): WorkerChannel {
-  const attachment = Attachment.behind(coordinator) as Attachment;
   const words = new Int32Array(new SharedArrayBuffer((CLAIMS + 1) * Int32Array.BYTES_PER_ELEMENT));
   const workerData: WorkerSettings = {
     kind: 'cluster',
@@ -70,9 +69,9 @@ export function startThread(
   const name = `${job}:${index}`;
   let cause: unknown;
   const worker = startWorker(
-    attachment,
+    attachmentOf(coordinator),
     workerEntry(),
-    { name: `${CLUSTER}${name}`, workerData },
+    { name: threadNameOf(job, index), workerData },
     (made) => {
       const { threadId } = made;
       made.on('message', (message: unknown) => {
@@ -138,7 +137,7 @@ export function startProcess(
     execArgv: execArgvOfFile(),
     env: environmentOfChild(),
   });
-  if (child.pid !== undefined) nameProcess(child.pid, { worker: name });
+  if (child.pid !== undefined) nameProcess(child.pid, name);
   if (children.size === 0) process.on('exit', killChildren);
   children.add(child);
   let isGone = false;

@@ -7,6 +7,7 @@
  * another has nothing to do.
  */
 
+import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { ReadinessReport } from '../../errors/readiness-report.ts';
@@ -270,8 +271,7 @@ export class WorkerPool implements Engine {
 }
 
 function importError(module: URL, error: unknown): Error {
-  const why = error instanceof Error ? error.message : String(error);
-  return new UnavailableError(`The module ${module.href} cannot be imported: ${why}`, {
+  return new UnavailableError(`The module ${module.href} cannot be imported: ${messageOf(error)}`, {
     cause: error,
   });
 }

@@ -18,8 +18,7 @@ import { hostname } from 'node:os';
 import type { TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
-import { Attachment } from '../../coordinator/attachment.ts';
-import { describedLink } from '../../coordinator/links.ts';
+import { attachmentOf } from '../../coordinator/attachment.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/error-record.ts';
@@ -91,8 +90,6 @@ export class WorkerSlot {
   #pid = Number.NaN;
   /** Whose result comes next, and how long it took. */
   #announced: { id: number; us: number } | undefined;
-  /** What `explain()` of the coordinator says of it. */
-  #link: Disposable | undefined;
   completed = 0;
   restarts = 0;
   /** Ended by us: its death says nothing about it. */
@@ -142,13 +139,9 @@ export class WorkerSlot {
     this.#channel = channel;
     this.#pid = channel.pid;
     const { job, index } = this.#name;
-    const attachment = Attachment.behind(this.#host.coordinator) as Attachment;
-    // Not as a thread, for which a join would wait: it lives until the cluster is closed.
-    this.#link = describedLink(
-      attachment,
-      `the worker ${job}:${index} (${channel.place})`,
-      () => {},
-    );
+    // Not registered as a thread: a join would wait for it, and it lives as long as the cluster.
+    const { workers } = attachmentOf(this.#host.coordinator);
+    workers.set(this, `${job}:${index} (${channel.place})`);
     channel.setReferenced(this.#isReferenced);
   }
 
@@ -445,7 +438,7 @@ export class WorkerSlot {
     const channel = this.#channel as WorkerChannel;
     const wasKilled = this.#wasKilled !== undefined;
     this.#channel = undefined;
-    this.#link?.[Symbol.dispose]();
+    attachmentOf(this.#host.coordinator).workers.delete(this);
     this.isLoaded = false;
     this.#stuckTimer?.clear();
     this.#preparing.clear();

@@ -3,7 +3,7 @@
 import { setMaxListeners } from 'node:events';
 import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { messageOf } from '../../base/thrown-value.ts';
+import { isThenable, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/error-record.ts';
@@ -304,14 +304,6 @@ export class FunctionRunner {
 function noFunction(name: string): TypeError {
   const error = new TypeError(`The module has no function '${name}': ${PASS_A_NAME}`);
   return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    typeof (value as { then?: unknown }).then === 'function'
-  );
 }
 
 /** An async iterator, of whatever can be iterated over. */

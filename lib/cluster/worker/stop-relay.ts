@@ -5,11 +5,12 @@
  * answered, and a `join()` waits for that.
  */
 
-import { Attachment } from '../../coordinator/attachment.ts';
+import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { nameThread, type StopRequester, toRequester } from '../../coordinator/stop-record.ts';
+import { type StopRequester, toRequester } from '../../coordinator/stop-record.ts';
 import type { RequesterOptions } from '../../native/binding.ts';
 import { decode } from '../../record/error-record.ts';
+import { nameThread } from './requesters.ts';
 
 /** A record: its id, the error (encoded) if there is one, and who asked for it. */
 export type StopMessage = {
@@ -20,21 +21,12 @@ export type StopMessage = {
   at: number;
 };
 
-function attachmentOf(coordinator: Coordinator): Attachment {
-  return Attachment.behind(coordinator) as Attachment;
-}
-
 /** Of a coordinator that is stopped. */
 export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
   const record = attachmentOf(coordinator).native.record();
   if (record === null) return undefined;
   const { id, error, requester } = record;
   return { id, error, requester: toRequester(requester), at: requester.at };
-}
-
-/** From now on this coordinator's records are provisional. */
-export function awaitAnswer(coordinator: Coordinator): void {
-  attachmentOf(coordinator).native.awaitAnswer();
 }
 
 /** The arbiter's record takes the place of ours, if there is one, whose error is suppressed. */

@@ -1,30 +1,12 @@
 /** What a worker process of a cluster executes. */
 
-import { Attachment } from '../../coordinator/attachment.ts';
-import { Coordinator } from '../../coordinator/coordinator.ts';
-import { CLUSTER } from '../../coordinator/stop-record.ts';
-import { endWithParent, setCurrent } from '../../coordinator/workers.ts';
+import { endWithParent } from '../../coordinator/workers.ts';
 import { encode } from '../../record/error-record.ts';
+import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
-import {
-  answerStop,
-  awaitAnswer,
-  LateErrors,
-  type StopMessage,
-  stopMessage,
-} from './stop-relay.ts';
+import { answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
 import { packValue, unpackMessage } from './value.ts';
-
-/** Its coordinator is not the parent's; stops are passed on both ways. */
-function ownCoordinator({ job, index }: WorkerSettings): Coordinator {
-  const coordinator = new Coordinator({ name: 'cluster' });
-  const attachment = Attachment.behind(coordinator) as Attachment;
-  awaitAnswer(coordinator);
-  attachment.refuseClear = 'The coordinator of a cluster cannot be cleared';
-  setCurrent(attachment, `${CLUSTER}${job}:${index}`);
-  return Coordinator.current() ?? coordinator;
-}
 
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
   const send = (message: unknown[]): void => {
@@ -32,7 +14,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     process.send?.(packValue(message), undefined, undefined, () => {});
   };
   endWithParent(); // it may be killed, while we are busy
-  const coordinator = ownCoordinator(settings);
+  const coordinator = clusterCoordinator(settings);
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {
     // What a function comes to because of a stop is understood by who knows of that.

@@ -1,8 +1,8 @@
 /** What a worker thread of a cluster executes. */
 
 import { parentPort, type TransferListItem } from 'node:worker_threads';
-import { Attachment } from '../../coordinator/attachment.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
+import { refuseClear } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import type { WorkerSettings } from './protocol.ts';
 
@@ -10,10 +10,9 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
   const port = parentPort;
   const coordinator = Coordinator.current();
   if (port === null || coordinator === undefined) {
-    throw new Error('This module is for workers of the package');
+    throw new Error('allstop-worker.js runs only in workers that the package starts');
   }
-  (Attachment.behind(coordinator) as Attachment).refuseClear =
-    'The coordinator of a cluster cannot be cleared';
+  refuseClear(coordinator);
   const channel = {
     post: (message: unknown[], transfer?: readonly TransferListItem[]): void =>
       port.postMessage(message, transfer as TransferListItem[]),

@@ -1,7 +1,7 @@
-/** Why no native binary loads, in words: the likely cause, and the cure. */
+/** Explains why no native binary loads: the likely cause, and the remedy. */
 
 import { realpathSync } from 'node:fs';
-import { messageOf } from '../../base/thrown-value.ts';
+import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import {
   candidates,
@@ -15,24 +15,25 @@ import {
 import { UnfitError } from './binary-file.ts';
 import { root } from './package-files.ts';
 
-/** A binary that is there, and what came of loading it. */
+/** A binary that exists, and the error of loading it. */
 export type Attempt = { path: string; error: unknown };
 
-const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)?.code;
-
-/** Without the path, which is said before it, and what was required by whom. */
-const whatItSaid = ({ path, error }: Attempt): string =>
+/** The error in one line, without the path, which is printed before it, and the require stack. */
+const errorLine = ({ path, error }: Attempt): string =>
   (messageOf(error).split('\nRequire stack:')[0] as string)
     .replace(`${path}: `, '')
     .replaceAll('\n', ' ');
 
-/** Without the path, or that of what a link leads to: there may be any words in it. */
+/**
+ * The message without the path of the file, and of the file that it links to: the name of a
+ * folder could match one of the patterns below.
+ */
 function withoutPath({ path, error }: Attempt): string {
   let target = path;
   try {
     target = realpathSync(path);
   } catch {
-    // It says so itself.
+    // The file cannot be read, and its own error says why.
   }
   return messageOf(error).replaceAll(target, '').replaceAll(path, '');
 }
@@ -47,14 +48,14 @@ const OTHER_FORMAT =
   /ELF|file too short|Exec format error|wrong architecture|incompatible arch|not a valid Win32|mach-o|slice is not valid/;
 const NOT_PERMITTED = /permission denied|failed to map segment|not permitted/i;
 
-/** What the dynamic linker, or Node after it, says of another's file, or a damaged one. */
+/** The cause, if the message of the dynamic linker or of Node shows a wrong or damaged file. */
 function causeInFile(message: string): string | undefined {
   const says = (pattern: RegExp): boolean => pattern.test(message);
-  if (says(/did not self-register/)) return 'it is a library, and no native addon for Node';
+  if (says(/did not self-register/)) return 'it is a library, not a native addon for Node';
   if (says(/NODE_MODULE_VERSION/)) return 'it is not the addon of allstop';
   const api = /(?:napi|node_api)_\w+/.exec(message);
   if (api) return `it needs ${api[0]}, which ${process.release.name} ${process.version} lacks`;
-  // What glibc says of a file that is there, and is for another processor.
+  // glibc says "No such file" of a file that exists, if it is for another processor.
   if (message.startsWith(': ') && says(NO_FILE)) return `it is not for ${process.arch}`;
   if (says(OTHER_LIBC)) {
     return `it is not for ${libc()}, the C library of this ${process.release.name}`;
@@ -65,7 +66,7 @@ function causeInFile(message: string): string | undefined {
   return undefined;
 }
 
-/** The likely cause why a file that is there does not load, and the cure. */
+/** Why a file that exists does not load. */
 function diagnose(attempt: Attempt, origin: Origin): Diagnosis {
   const { path, error } = attempt;
   const anotherFile = {
@@ -118,7 +119,7 @@ function diagnose(attempt: Attempt, origin: Origin): Diagnosis {
   return { cause: 'the system refused it', remedy: BUILD };
 }
 
-/** Why there is nothing to load. */
+/** Why there is no file to load. */
 function diagnoseMissing(origin: Origin): Diagnosis {
   if (origin === 'override') {
     return { cause: `${OVERRIDE} names a file that is not there`, remedy: `correct or unset it` };
@@ -146,14 +147,14 @@ function diagnoseMissing(origin: Origin): Diagnosis {
 export type Failure = Diagnosis & {
   lookedFor: string;
   there: string[];
-  /** To load the file that is the cause. */
+  /** The failed load that `cause` explains; undefined if there is no file. */
   attempt: Attempt | undefined;
 };
 
-/** Why none of the candidates loads. `attempts`: those that are there, and what they said. */
+/** Why none of the candidates loads. `attempts`: those that exist, and their errors. */
 export function explainFailure(attempts: Attempt[]): Failure {
   const all = candidates();
-  // A folder that may not be read says less than a file that does not load.
+  // The error of a file that does not load explains more than that of an unreadable folder.
   const last =
     attempts.findLast(({ error }) => codeOf(error) !== 'ERR_ACCESS_DENIED') ?? attempts.at(-1);
   const origin = all.find(({ path }) => path === last?.path)?.origin ?? all[0]?.origin;
@@ -170,10 +171,10 @@ export function explainFailure(attempts: Attempt[]): Failure {
   };
 }
 
-/** The error of a program that needs the binary, and has none. */
+/** The error for a program that needs the binary. */
 export function unavailable(attempts: Attempt[]): UnavailableError {
   const { cause, remedy, lookedFor, there, attempt } = explainFailure(attempts);
-  const tried = attempts.map((each) => `  ${each.path}: ${whatItSaid(each)}`);
+  const tried = attempts.map((each) => `  ${each.path}: ${errorLine(each)}`);
   const absent = candidates().filter(({ exists, origin }) => !exists && origin !== 'compiled');
   if (tried.length === 0) tried.push(...absent.map(({ path }) => `  ${path}: not there`));
   const runtime = `${process.release.name} ${process.version}`;
@@ -184,7 +185,7 @@ export function unavailable(attempts: Attempt[]): UnavailableError {
       ...tried,
       `Prebuilt here: ${there.join(', ') || 'none'}`,
       `Likely cause: ${cause}`,
-      `Cure: ${remedy}`,
+      `What to do: ${remedy}`,
       `More: npx allstop doctor`,
     ].join('\n'),
     attempt && { cause: attempt.error },

@@ -1,12 +1,12 @@
 /**
- * Where this platform's native binary is. It loads nothing itself: native.ts does, and
- * `allstop doctor` tells of it.
+ * Finds this platform's native binary. native.ts loads it; `allstop doctor` prints what was
+ * found.
  */
 
 import { readdirSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import workerThreads from 'node:worker_threads';
-import { readElf } from './elf.ts';
+import { readElf } from './binary-file.ts';
 import { look, roots } from './package-files.ts';
 
 /** The C library of the running program; a binary for the other one does not load. */
@@ -15,7 +15,7 @@ export type Libc = 'glibc' | 'musl';
 /** The environment variable that overrides the path of the binary. */
 export const OVERRIDE = 'ALLSTOP_BINARY';
 
-/** The oldest Node-API that the binary can do with. */
+/** The oldest Node-API version that can load the binary. */
 export const NODE_API = 8;
 
 /**
@@ -30,12 +30,12 @@ type Report = {
   getReport(): { header?: { glibcVersionRuntime?: string } };
 };
 
-/** Slower. */
+/** Fallback of `libc()`: asks process.report, which takes milliseconds. */
 function reportedLibc(): Libc {
   const report = process.report as unknown as Report | undefined;
   if (report === undefined) return 'glibc';
   const before = report.excludeNetwork;
-  report.excludeNetwork = true; // names of peers, which a name server is asked for
+  report.excludeNetwork = true; // else the report asks a name server for the names of peers
   try {
     const { header } = report.getReport();
     return header !== undefined && header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
@@ -46,33 +46,33 @@ function reportedLibc(): Libc {
 
 let libcFound: Libc | undefined;
 
-/** Undefined where there is no choice, as on Windows and macOS. */
+/** The C library of this process. @returns undefined except on Linux */
 export function libc(): Libc | undefined {
   if (process.platform !== 'linux') return undefined;
   if (libcFound !== undefined) return libcFound;
   let loader: string | undefined;
   try {
-    // Which C library is in the process, whatever else is installed.
+    // The loader that this program names tells which C library is in the process.
     loader = readElf(process.execPath)?.interpreter;
   } catch {
     // Unreadable, for example under the permission model.
   }
-  // Of its path only the name: a folder may be called anything.
+  // Only the file name counts: a folder may be called anything, `musl` too.
   if (loader !== undefined) libcFound = basename(loader).includes('musl') ? 'musl' : 'glibc';
   else libcFound = reportedLibc();
   return libcFound;
 }
 
-/** As in the table of the README: `linux-x64-glibc`, `win32-x64`. */
+/** The name of this platform, as in the README's table: `linux-x64-glibc`, `win32-x64`. */
 export function platformName(): string {
   const family = libc();
   return `${process.platform}-${process.arch}${family === undefined ? '' : `-${family}`}`;
 }
 
-/** Where cmake-js puts the binary in the folder that it builds in. */
+/** The path of the binary that cmake-js builds in `folder`. */
 export const compiledIn = (folder: string): string => join(folder, 'Release', 'allstop.node');
 
-/** One that may not be looked at counts as there: loading it says why it fails. */
+/** A file that may not be looked at counts as existing: loading it says what is forbidden. */
 const candidate = (origin: Origin, path: string): Candidate => ({
   path,
   origin,
@@ -88,9 +88,9 @@ function resolved(path: string): string {
 }
 
 /**
- * The override by which the binary was loaded holds for the workers, too, whatever their
- * environment or the working directory is by then: two binaries have no coordinator in
- * common.
+ * Passes an override that has been loaded on to the workers of this process, in case their
+ * environment or the working directory has changed by then. Two binaries in one process would
+ * be two worlds, with no coordinator in common.
  */
 export function handDown({ path, origin }: Candidate): void {
   if (origin === 'override') workerThreads.setEnvironmentData(OVERRIDE, path);
@@ -101,7 +101,7 @@ function handedDown(): string | undefined {
   return workerThreads.getEnvironmentData(OVERRIDE) as string | undefined;
 }
 
-/** What there could be to load, best first; with an override only that. */
+/** The files that may be the binary, best first. With an override, only that file. */
 export function candidates(): Candidate[] {
   const override = handedDown() ?? process.env[OVERRIDE];
   if (override) return [candidate('override', resolved(override))];
@@ -118,11 +118,11 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    return []; // not there, or no folder
+    return []; // it does not exist, or is not a folder
   }
 }
 
-/** What prebuilds/ holds, as in the names of platforms. */
+/** The platforms (`platformName`) that prebuilds/ has binaries for. */
 export function prebuiltPlatforms(): string[] {
   const names = new Set<string>();
   for (const folder of roots().map((each) => join(each, 'prebuilds'))) {

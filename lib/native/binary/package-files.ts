@@ -1,22 +1,21 @@
 /**
- * Where the files of the package are that are found at run time: the native binary, and
- * what its workers execute. In an installed package beside this file; in a bundle, where
- * this file is part of something else, beside the bundle or the program.
+ * The folders in which the package looks for its files at run time: the native binary and
+ * allstop-worker.js. In an installed package they lie beside this code. If this code was
+ * bundled into a program, they lie beside the bundle or the program.
  */
 
 import { existsSync } from 'node:fs';
 import nodeModule from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { UnavailableError } from '../../errors/errors.ts';
+import { fileURLToPath } from 'node:url';
 
-/** The file of the program; anything may be in `argv`, as `[worker eval]` is. */
+/** The file of the program. `argv` may also have something else, such as `[worker eval]`. */
 function programFile(): string | undefined {
   const path: unknown = process.argv[1];
   return typeof path === 'string' && isAbsolute(path) ? path : undefined;
 }
 
-/** This file or the bundle; a bundle in CommonJS has no `import.meta`. */
+/** This file, or the bundle that it is in. A CommonJS bundle has no `import.meta`. */
 function ownFile(): string | undefined {
   const url = import.meta.url as string | undefined;
   if (url !== undefined) return url.startsWith('file:') ? fileURLToPath(url) : undefined;
@@ -25,12 +24,12 @@ function ownFile(): string | undefined {
 
 const here = ownFile();
 
-/** Of this package, or of the bundle; bundlers do not follow it. */
+/** The `require` of this package or of the bundle. Bundlers do not follow it. */
 export const require: NodeJS.Require = nodeModule.createRequire(
   here ?? programFile() ?? join(process.cwd(), 'bundle.js'),
 );
 
-/** Whether it is there; undefined: the permission model forbids to look. */
+/** Whether the file exists. @returns undefined if the permission model forbids looking */
 export function look(path: string): boolean | undefined {
   try {
     return existsSync(path);
@@ -39,27 +38,27 @@ export function look(path: string): boolean | undefined {
   }
 }
 
-function packageFolder(): string | undefined {
+export function packageFolder(): string | undefined {
   try {
     return dirname(require.resolve('allstop/package.json'));
   } catch {
-    return undefined; // a bundle that has left its node_modules behind
+    return undefined; // a bundle that was moved away from its node_modules
   }
 }
 
-/** The folder of this file or of the bundle, and that of the program. */
-function ownFolders(): string[] {
+/** The folder of this file or of the bundle, and the folder of the program. */
+export function ownFolders(): string[] {
   return [here, programFile()].filter((file) => file !== undefined).map((file) => dirname(file));
 }
 
 let rootsFound: string[] | undefined;
 
-/** Folders that may hold prebuilds/, best first. */
+/** Folders that may contain prebuilds/, best first. */
 export function roots(): string[] {
   if (rootsFound !== undefined) return rootsFound;
   const [own, ...others] = ownFolders();
   const found = own === undefined ? [] : [join(own, '..'), own];
-  // Above a bundle there may be the prebuilds/ of another package.
+  // The folder above a bundle may have the prebuilds/ of another package: look in ours, too.
   const isPackage = own !== undefined && look(join(own, '../native/include/allstop'));
   const installed = isPackage ? undefined : packageFolder();
   if (installed !== undefined) found.push(installed);
@@ -69,30 +68,3 @@ export function roots(): string[] {
 
 /** The folder of the package, or of a bundle. */
 export const root = (): string => roots()[0] ?? process.cwd();
-
-const WORKER = 'allstop-worker';
-let workerFound: URL | undefined;
-
-/**
- * What a worker of the package executes.
- *
- * @throws UnavailableError: it is missing
- */
-export function workerEntry(): URL {
-  if (workerFound !== undefined) return workerFound;
-  const folders = ownFolders().flatMap((folder) => [folder, join(folder, '..')]);
-  const installed = packageFolder();
-  if (installed !== undefined) folders.push(join(installed, 'dist'));
-  for (const folder of folders) {
-    for (const extension of ['js', 'mjs', 'cjs']) {
-      const path = join(folder, `${WORKER}.${extension}`);
-      if (!look(path)) continue;
-      workerFound = pathToFileURL(path);
-      return workerFound;
-    }
-  }
-  throw new UnavailableError(
-    `allstop: there is no ${WORKER}.js beside the bundle, in ${folders.join(', ')}. ` +
-      `Give the bundler 'allstop/worker' as one more entry point, by the name '${WORKER}'`,
-  );
-}

@@ -2,6 +2,7 @@
 
 import { BlockList } from 'node:net';
 import { hostname } from 'node:os';
+import type { StopExplanation } from 'allstop';
 import { UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
@@ -121,12 +122,13 @@ describe.each(kinds)('workers as $name', (kind) => {
   it('who it was is known until another has come, by its number and by its pid', async () => {
     const cluster = start();
     const place = await (await cluster.schedule('where')).fetch();
-    const links = (): string[] => cluster.coordinator.explain().links;
+    const explain = (): StopExplanation => cluster.coordinator.explain();
     const process = `process ${place.pid}${kind.isRemote ? ` on ${hostname()}` : ''}`;
     const where = kind.isThread ? `thread ${place.threadId}` : process;
-    expect(links()).toEqual([`the worker worker:0 (${where})`]);
+    expect(explain()).toMatchObject({ links: [], workers: [`worker:0 (${where})`] });
+    expect(explain().toString()).toContain(`Workers (1):\n  - worker:0 (${where})`);
     await cluster.close();
     expect(cluster.workers).toMatchObject([{ state: 'lost', pid: place.pid }]);
-    expect(links()).toEqual([]);
+    expect(explain().workers).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-// Children stop with their parent; their own stops stay their own.
+// Children stop with their parent. A stop of a child does not stop the parent.
 
 import { Coordinator, FailedPreconditionError } from 'allstop';
 import { describe, expect, it } from 'vitest';

@@ -128,7 +128,7 @@ describe('waitForStop', () => {
   it('does not see a stop that was cleared before it began', async () => {
     const coord = new Coordinator();
     const earlier = coord.waitForStop();
-    addon.call(coord, 'requestStop'); // the news is on its way to this thread
+    addon.call(coord, 'requestStop'); // the doorbell has rung and this thread has not served it
     addon.call(coord, 'clearStop');
     expect(await coord.waitForStop(5)).toBe(false);
     expect(await earlier).toBe(true);
@@ -429,7 +429,7 @@ describe('a coordinator as an object', () => {
 
 describe('a program that has put setters on Object.prototype', () => {
   it.each(['token', 'words', 'slot', 'id', 'name'])('%s: still makes coordinators', (key) => {
-    // oxlint-disable-next-line no-extend-native -- that is what the story is about
+    // oxlint-disable-next-line no-extend-native -- the test is about such a program
     Object.defineProperty(Object.prototype, key, {
       configurable: true,
       set() {

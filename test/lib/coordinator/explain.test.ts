@@ -12,13 +12,13 @@ describe('explain', () => {
     const coord = new Coordinator({ name: 'pipeline' });
     expect(coord.explain()).toMatchObject({ stopped: false, threads: [], links: [] });
     expect(words(coord)).toBe(
-      "The coordinator 'pipeline' is not stopped: nobody has asked.\n" +
+      "The coordinator 'pipeline' is not stopped: no stop was requested.\n" +
         'No link could stop it, only a call or an error.',
     );
     coord.stopOnAbort(new AbortController().signal);
     coord.stopAfter(60_000);
     expect(words(coord)).toContain(
-      'What else could stop it: an AbortSignal (stopOnAbort); a deadline of 60000 ms (stopAfter).',
+      'Links that could stop it: an AbortSignal (stopOnAbort); a deadline of 60000 ms (stopAfter).',
     );
   });
 
@@ -26,7 +26,7 @@ describe('explain', () => {
     const coord = new Coordinator({ name: 'pipeline' });
     coord.requestStop();
     expect(words(coord)).toMatch(
-      /^The coordinator 'pipeline' is stopped since \d\d:\d\d:\d\d\.\d{3} \(\d+ ms ago\): the JavaScript thread 'main' \(0\) called requestStop\(\)\.\nNo error was reported\.\nRequested from:\n {4}at .*explain\.test\.ts/,
+      /^The coordinator 'pipeline' was stopped at \d\d:\d\d:\d\d\.\d{3} UTC \(\d+ ms ago\): the JavaScript thread 'main' \(0\) called requestStop\(\)\.\nNo error was reported\.\nRequested from:\n {4}at .*explain\.test\.ts/,
     );
   });
 

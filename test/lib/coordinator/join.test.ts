@@ -67,7 +67,7 @@ describe('what join waits for', () => {
     const patient = coord.join();
     coord.requestStop();
     await expect(impatient).rejects.toThrow(StragglersError);
-    expect(await isPending(patient)).toBe(true); // though the other has forgotten the thread
+    expect(await isPending(patient)).toBe(true); // though the other join has removed the thread
     held.open();
     await patient;
   });
@@ -116,7 +116,7 @@ describe('the grace period', () => {
   it.runIf(process.platform === 'linux')('says what a native straggler waits in', async () => {
     const coord = new Coordinator();
     addon.start(coord, 'gate', 'native-straggler');
-    // The thread has entered once its thread id is known.
+    // A native thread has its thread id once it runs.
     while (coord.threads[0]?.threadId === undefined) await turn();
     coord.requestStop();
     const error = await coord.join({ stopGracePeriodMs: 0 }).catch((thrown: unknown) => thrown);

@@ -1,5 +1,5 @@
-// Node's timers fire at once beyond 2^31 ms, with a warning. Ours wait, however long, and Infinity
-// is allowed.
+// Node's timers fire at once beyond 2^31 ms, with a warning. The package's timers wait for any time,
+// Infinity included.
 
 import { Coordinator } from 'allstop';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ const durations = [
   Number.POSITIVE_INFINITY,
 ];
 
-/** Longer than it takes a timer to fire that has overflowed. */
+/** Longer than an overflowed timer takes to fire. */
 function moment(): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, 20);

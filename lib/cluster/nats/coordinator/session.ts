@@ -1,7 +1,6 @@
 /** The coordinator's end of a node's part in a run: what was sent there, and what came back. */
 
-import { Attachment } from '../../../coordinator/attachment.ts';
-import { describedLink } from '../../../coordinator/links.ts';
+import { attachmentOf } from '../../../coordinator/attachment.ts';
 import { decode, encode } from '../../../record/error-record.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
 import type { Cancellation, StrategyHost } from '../../closures/strategy.ts';
@@ -40,8 +39,6 @@ export class Session {
   readonly channel: ReliableChannel;
   readonly #host: StrategyHost;
   readonly #listener: SessionListener;
-  /** What `explain()` of the coordinator says of it. */
-  readonly #mention: Disposable;
   readonly #sent = new Map<number, Sent>();
   #batch: unknown[] = [];
   #batchBytes = 0;
@@ -88,11 +85,8 @@ export class Session {
       onImpostor: () => listener.onMalformed(this),
     });
     const { job, pid, host: machine } = info;
-    this.#mention = describedLink(
-      Attachment.behind(host.coordinator) as Attachment,
-      `the worker ${job}:${task} (process ${pid} on ${machine})`,
-      () => {},
-    );
+    const { workers } = attachmentOf(host.coordinator);
+    workers.set(this, `${job}:${task} (process ${pid} on ${machine})`);
   }
 
   /** It is there. */
@@ -200,7 +194,7 @@ export class Session {
 
   close(): void {
     this.channel.close();
-    this.#mention[Symbol.dispose]();
+    attachmentOf(this.#host.coordinator).workers.delete(this);
   }
 
   #receive(bytes: Uint8Array): void {

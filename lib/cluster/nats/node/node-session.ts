@@ -8,22 +8,19 @@
 
 import { hostname } from 'node:os';
 import { Timer } from '../../../base/timer.ts';
-import { Attachment } from '../../../coordinator/attachment.ts';
-import { Coordinator } from '../../../coordinator/coordinator.ts';
-import { CLUSTER } from '../../../coordinator/stop-record.ts';
-import { setCurrent } from '../../../coordinator/workers.ts';
+import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/error-record.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.ts';
 import type { StrategyHost } from '../../closures/strategy.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
+import { clusterCoordinator } from '../../worker/coordinator-of-cluster.ts';
 import type { Resource } from '../../worker/protocol.ts';
 import { STATE } from '../../worker/protocol.ts';
 import {
   answerNone,
   answerStop,
   applyStop,
-  awaitAnswer,
   LateErrors,
   type StopMessage,
   stopMessage,
@@ -106,11 +103,7 @@ export class NodeSession implements StrategyHost {
       onMessage: (bytes) => this.#receive(bytes),
       onImpostor: () => options.onMalformed(),
     });
-    const coordinator = new Coordinator({ name: 'cluster' });
-    const attachment = Attachment.behind(coordinator) as Attachment;
-    awaitAnswer(coordinator);
-    attachment.refuseClear = 'The coordinator of a cluster cannot be cleared';
-    setCurrent(attachment, `${CLUSTER}${job}:${task}`);
+    const coordinator = clusterCoordinator({ job, index: task });
     this.coordinator = coordinator;
     this.#late = new LateErrors(coordinator);
     coordinator.signal.addEventListener('abort', () => this.#onStop());

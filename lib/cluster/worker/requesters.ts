@@ -1,0 +1,59 @@
+/**
+ * Which worker of a cluster a requester is: the field `worker` (JOB:INDEX) of a stop record,
+ * and `host` if the worker runs on another machine.
+ */
+
+import {
+  findWorkersBy,
+  type StopRequester,
+  type WorkerOfRequester,
+} from '../../coordinator/stop-record.ts';
+
+/** A thread that is a worker has this name, followed by JOB:INDEX. */
+const PREFIX = 'cluster/';
+
+export const threadNameOf = (job: string, index: number): string => `${PREFIX}${job}:${index}`;
+
+/** The oldest entries of the tables below are forgotten beyond this number. */
+const MAX_ENTRIES = 1_024;
+
+function keep<K>(table: Map<K, WorkerOfRequester>, key: K, worker: WorkerOfRequester): void {
+  table.delete(key);
+  table.set(key, worker);
+  const [oldest] = table.keys();
+  if (table.size > MAX_ENTRIES && oldest !== undefined) table.delete(oldest);
+}
+
+/** The worker processes that this process has started, by pid. */
+const processes = new Map<number, WorkerOfRequester>();
+
+/** From now on requesters in the process `pid` of this machine are the worker `worker`. */
+export function nameProcess(pid: number, worker: string): void {
+  keep(processes, pid, { worker });
+}
+
+type Thread = Pick<StopRequester, 'pid' | 'threadId' | 'threadName'>;
+
+/**
+ * Threads of other machines that have requested a stop. A pid alone would not do: it may also
+ * be the pid of a process of this machine.
+ */
+const threads = new Map<string, WorkerOfRequester>();
+
+const keyOf = ({ pid, threadId, threadName }: Thread): string => `${pid}/${threadId}/${threadName}`;
+
+/** Call it before a stop of `requester` is recorded here: the native record has no host. */
+export function nameThread(requester: StopRequester): void {
+  const { worker, host } = requester;
+  if (host !== undefined) keep(threads, keyOf(requester), { worker, host });
+}
+
+findWorkersBy((requester) => {
+  const { pid, threadName } = requester;
+  const known = threads.get(keyOf(requester)) ?? processes.get(pid);
+  const isWorker = threadName.startsWith(PREFIX);
+  return {
+    worker: isWorker ? threadName.slice(PREFIX.length) : known?.worker,
+    host: known?.host,
+  };
+});
