@@ -183,8 +183,8 @@ typedef struct allstop_record_info {
  */
 typedef void (*allstop_stop_fn)(void *context);
 
-/** The functions behind a handle. Call the inline functions below instead: they check
- * whether an older package has the function, and document it. */
+/** The functions behind a handle. Call the inline functions below instead: they document the
+ * promises, and they never call a function that an older package lacks. */
 typedef struct allstop_table {
   uint32_t size; /**< of this table in the installed package, in bytes */
   uint32_t major;
