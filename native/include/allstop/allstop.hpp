@@ -147,8 +147,8 @@ class Thread {
   template <typename Function>
   Thread(const Coordinator& coord, const std::string& name, Function&& function) {
     using Stored = std::decay_t<Function>;
-    // On the heap: a lambda that captured a const object is copied where others are moved, and
-    // that copy, inside std::thread, would be destroyed after the thread counts as ended.
+    // On the heap, so that std::thread moves a pointer. A lambda with a const capture cannot be
+    // moved, only copied, and std::thread would destroy its copy after the thread has ended.
     auto stored = std::make_unique<Stored>(std::forward<Function>(function));
     thread_ = std::thread(&internal::RunThread<Stored>, internal::Register(coord, name),
                           std::move(stored));
