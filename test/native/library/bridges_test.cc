@@ -1,4 +1,4 @@
-// A stop for those who know other signals: std::stop_token, poll().
+// A stop for code that knows std::stop_token or poll() instead of allstop.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>

@@ -1,4 +1,4 @@
-// The coordinator in a C++ program: no JavaScript in sight, the public headers only.
+// allstop::Coordinator in a C++ program without JavaScript, through the public headers only.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -130,7 +130,7 @@ TEST(LibraryTest, AReportedErrorSaysWhoReportedItAndIsTheSameWhenItIsReportedAga
   Thread(coord, "reporter", [&] { coord.ReportError(error); }).Join();
   EXPECT_EQ(RecordOf(coord, allstop_first_error).thread, "reporter");
   coord.ReportError(error);
-  coord.RequestStop(Named("RangeError"));  // only now could one see that it was suppressed
+  coord.RequestStop(Named("RangeError"));
   EXPECT_EQ(coord.FirstError()->name, "RangeError");
 }
 

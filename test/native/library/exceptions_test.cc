@@ -1,4 +1,5 @@
-// An exception comes back as itself in the module that threw it; its causes go along.
+// RaiseRequestedException throws the original exception in the module that reported it, and
+// the exceptions nested in it become causes.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -10,7 +11,7 @@
 namespace allstop {
 namespace {
 
-// A type of this program's, with a field that no record carries.
+// An exception of this program with a field that no record carries.
 struct DiskError : std::runtime_error {
   explicit DiskError(int sector)
       : std::runtime_error("bad sector " + std::to_string(sector)), sector(sector) {}
@@ -67,7 +68,7 @@ TEST(RaiseRequestedExceptionTest, WhatItThrowsInAThreadIsTheStopItself) {
   Thread(coord, "reader", [] { throw DiskError(7); }).Join();
   const std::string id = coord.FirstError()->id;
   coord.ClearStop();
-  // In a new life the same exception is the same error again.
+  // After ClearStop, StopOnException reports another exception, and gives it another id.
   Thread(coord, "raiser", [] {}).Join();
   EXPECT_FALSE(StopOnException(coord, [&] {
     try {
@@ -99,7 +100,7 @@ TEST(RaiseRequestedExceptionTest, AForeignErrorKeepsItsIdentityThroughAnotherCoo
   EXPECT_EQ(arrived->code, "E_SOMETHING");
 }
 
-// The destructor of an exception may do anything, such as fail in its turn.
+// The destructor of an exception may run any code of the program, such as a report of its own.
 TEST(RaiseRequestedExceptionTest, AnExceptionThatReportsInItsDestructorIsForgottenSafely) {
   struct Loud : std::runtime_error {
     explicit Loud(std::shared_ptr<int> owned)
@@ -128,7 +129,8 @@ void FailDeeply(int depth) {
   }
 }
 
-// What `allstop_error` is told, without a coordinator in between.
+// "TYPE: MESSAGE" of the exception that `function` throws and of each of its causes, as
+// DescribeCaught describes them; no coordinator is involved.
 std::vector<std::string> Causes(void (*function)()) {
   std::vector<std::string> messages;
   try {

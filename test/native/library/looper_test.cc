@@ -1,4 +1,4 @@
-// allstop::LooperThread: a loop that everybody's stop ends, and whose error is everybody's.
+// allstop::LooperThread: every stop ends its loop, and its error stops all threads.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -188,7 +188,7 @@ TEST(LooperThreadTest, MayBeMovedAndDetached) {
   {
     LooperThread first(coord, kOnce, [&, only = std::make_unique<int>(1)] { ran.Open(); });
     LooperThread second = std::move(first);
-    EXPECT_EQ(first.Start(), ALLSTOP_FAILED_PRECONDITION);  // NOLINT: it says so
+    EXPECT_EQ(first.Start(), ALLSTOP_FAILED_PRECONDITION);  // NOLINT: used after the move
     second.Start();
     second.Detach();
   }
@@ -240,7 +240,8 @@ TEST(LooperTest, ALooperHoldsTheStateAndEndsWithAStop) {
   allstop_looper_release(&borrowed, looper);
 }
 
-// The table of a package of 1.1: shorter, and it refuses the flag of loopers.
+// The table of a package of version 1.1: it ends before looper_create, and its thread_register
+// refuses ALLSTOP_THREAD_LOOPER.
 class PackageWithoutLoopersTest : public testing::Test {
  protected:
   PackageWithoutLoopersTest() : real_(Coordinator::Create()) {

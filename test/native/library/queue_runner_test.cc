@@ -1,4 +1,5 @@
-// allstop::QueueRunner: TensorFlow's, by its C++ sources, and what is ours beside it.
+// allstop::QueueRunner: the behaviour of TensorFlow's C++ sources, and the differences that
+// allstop_queue_runner.hpp marks as ours.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -32,7 +33,7 @@ using Runners = std::unique_ptr<QueueRunner>;
 constexpr Milliseconds kForever{std::numeric_limits<double>::infinity()};
 constexpr Milliseconds kMoment{20};
 
-// Of a coordinator that nobody stops, so that only its end or a cancel_op ends its waits.
+// A queue whose own coordinator is never stopped: only a close ends a wait on it.
 BoundedQueue Queue(std::uint64_t capacity = 100) {
   return BoundedQueue(Coordinator::Create(), capacity, "q");
 }
@@ -64,7 +65,7 @@ QueueRunner::Op Returning(allstop_status code, std::string message = {}) {
 
 QueueRunner::Op Ending() { return Returning(ALLSTOP_OUT_OF_RANGE, "the end"); }
 
-// Enqueues "x" so many times, then has come to its end.
+// Enqueues "x" `times` times, then returns OUT_OF_RANGE.
 QueueRunner::Op Enqueueing(int times) {
   return [times](const BoundedQueue& queue) mutable {
     if (times-- == 0) return Status(ALLSTOP_OUT_OF_RANGE, "the end");
@@ -72,7 +73,7 @@ QueueRunner::Op Enqueueing(int times) {
   };
 }
 
-// Is held up by a full queue.
+// Opens `reached`, then enqueues, which blocks while the queue is full.
 QueueRunner::Op Blocking(Gate* reached = nullptr) {
   return [reached](const BoundedQueue& queue) {
     if (reached) reached->Open();
@@ -181,7 +182,7 @@ TEST(QueueRunnerTest, AnErrorStopsEverybodyAndIsWhatJoinComesTo) {
   ExpectDrained(queue, 1);
 }
 
-// Or consumers would take a stream that broke off for one that has ended.
+// Otherwise consumers would take a stream that broke off for a stream that ended.
 TEST(QueueRunnerTest, TheStopOfAnErrorComesBeforeTheQueueIsClosed) {
   for (const auto& op : Ops{Throw, Returning(ALLSTOP_UNAVAILABLE)}) {
     const Coordinator coord = Coordinator::Create();
@@ -291,8 +292,9 @@ TEST(QueueRunnerTest, AStopReleasesAllThatAreHeldUpByAFullQueue) {
   EXPECT_TRUE(runner->Join().ok());
 }
 
-// Of the runner's own coordinator, the queue wakes its producers by itself: those must
-// not take it for a failure, however quickly they come.
+// Here the queue has the same coordinator as the runner, so the stop itself wakes the ops with
+// CANCELLED. The runner must not take that for an error, even if ClearStop has run already when
+// an op returns.
 TEST(QueueRunnerTest, SoDoesAStopThatIsClearedAtOnce) {
   for (int round = 0; round < 200; ++round) {
     const Coordinator coord = Coordinator::Create();
@@ -564,8 +566,9 @@ TEST(QueueRunnerTest, MayBelongToItsOp) {
   ExpectDrained(queue, 0);
 }
 
-// glibc ends a thread by an exception that is no object: a handler by reference, which is
-// how libstdc++ wants it caught, is then what this sanitizer is there to find.
+// Not under UBSan: pthread_exit of glibc unwinds the stack with an exception that has no object.
+// libstdc++ wants it caught by reference (abi::__forced_unwind&), and UBSan reports that
+// reference.
 #if defined(__GLIBC__) && !defined(ALLSTOP_TEST_UNDEFINED_SANITIZER)
 TEST(QueueRunnerTest, AnOpThatExitsItsThreadHasEnded) {
   const BoundedQueue queue = Queue();
@@ -610,7 +613,8 @@ TEST(QueueRunnerTest, WhoseJoinComesToTheErrorOfACloseOp) {
   EXPECT_EQ(coord.Join(), Status(ALLSTOP_UNAVAILABLE, "not closed"));
 }
 
-// A coordinator that notes which threads are registered, and refuses one.
+// A coordinator whose table notes the names of registered threads, and refuses the thread with
+// the index `refused_`.
 class RegistryTest : public testing::Test {
  protected:
   RegistryTest() : table_(*real_.handle()->table) {

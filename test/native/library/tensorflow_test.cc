@@ -1,5 +1,5 @@
-// TensorFlow's tests of its C++ coordinator (coordinator_test.cc), and what its header
-// promises beside them, on ours.
+// TensorFlow's own tests of its C++ Coordinator (its coordinator_test.cc), and further promises
+// of its header, run on allstop::tensorflow::Coordinator.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -19,7 +19,7 @@ allstop::Coordinator Shared(std::vector<std::string> clean = {"OutOfRangeError"}
   return allstop::Coordinator::Create(options);
 }
 
-// Ends when it is told to, with a status.
+// Runs until it is joined, and ends with the given status. Join appends `number` to `order`.
 class MockRunner : public Runner {
  public:
   MockRunner(std::vector<int>* order, int number, Status status)
@@ -159,7 +159,8 @@ TEST(TensorFlowTest, TheErrorOfAStopFromElsewhereIsItsStatus) {
   EXPECT_EQ(other.GetStatus(), Status(ALLSTOP_STOPPED_BY_ERROR, "gone"));
 }
 
-// JavaScript's codes stand in the core, in lib/errors/errors.ts, and in the header: one fact.
+// The `code` of each error class is written in three places: the core, lib/errors/errors.ts, and
+// view::kStatuses. This test compares the core with view::kStatuses.
 TEST(TensorFlowTest, EveryStatusWithAClassComesBackAsItself) {
   for (const auto& [code, name, js_code] : view::kStatuses) {
     tensorflow::Coordinator coord(Shared({}));
@@ -238,7 +239,7 @@ TEST(TensorFlowTest, ItsEndStopsAndJoins) {
   EXPECT_EQ(order, std::vector<int>{7});
 }
 
-// A runner on a thread of its own, as a queue's is.
+// A runner that runs on its own thread, as a QueueRunner does.
 TEST(TensorFlowTest, ARunnerThatWaitsForTheStopIsJoined) {
   class Waiting : public Runner {
    public:

@@ -1,4 +1,5 @@
-// allstop::Thread: what its function throws is everybody's error.
+// allstop::Thread and StopOnException turn an exception into the error that stops all threads;
+// StopCallback.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
