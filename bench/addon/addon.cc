@@ -70,7 +70,7 @@ class LateThread {
 };
 
 // Gets the coordinator from the first argument. Returns false, with a JavaScript exception
-// pending, if it is none.
+// pending, if the argument is not a Coordinator.
 bool Take(napi_env env, napi_callback_info info, allstop::Coordinator& coord) {
   std::size_t count = 1;
   napi_value value;

@@ -112,7 +112,7 @@ struct Arguments {
 };
 
 // Gets the coordinator from the first argument. Returns false, with a JavaScript exception
-// pending, if it is none.
+// pending, if the argument is not a Coordinator.
 bool Take(const Arguments& arguments, allstop::Coordinator& coord) {
   allstop_coordinator handle;
   const allstop_status status = allstop_from_napi(arguments.env, arguments.values[0], &handle);

@@ -44,7 +44,7 @@ struct Arguments {
     napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
   }
   // Gets the queue from the first argument. Returns false, with a JavaScript exception pending,
-  // if it is none.
+  // if the argument is not a BoundedQueue.
   bool Take(allstop::BoundedQueue& queue) const {
     allstop_queue handle;
     const allstop_status status = allstop_queue_from_napi(env, values[0], &handle);

@@ -143,7 +143,7 @@ TEST(LibraryQueueTest, RefusesWhatItCannotUnderstandAndChangesNothing) {
   EXPECT_FALSE(queue.closed());
 }
 
-TEST(LibraryQueueTest, NoneIsMadeByAPackageThatIsOlder) {
+TEST(LibraryQueueTest, AnOlderPackageCreatesNoQueue) {
   allstop_table older = *allstop_library_table();
   older.size = offsetof(allstop_table, queue_create);
   allstop_queue_options options = {};

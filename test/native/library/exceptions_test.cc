@@ -163,7 +163,7 @@ TEST(NestedExceptionTest, ALongChainEndsWhereARecordEnds) {
   EXPECT_EQ(Causes([] { FailDeeply(100); }).size(), 33u);
 }
 
-TEST(NestedExceptionTest, OneThatIsNoExceptionIsFollowedToo) {
+TEST(NestedExceptionTest, TheCauseOfAnObjectThatIsNoStdExceptionIsReportedToo) {
   struct Odd {};
   const auto causes = Causes([] {
     try {
@@ -176,7 +176,7 @@ TEST(NestedExceptionTest, OneThatIsNoExceptionIsFollowedToo) {
   EXPECT_EQ(causes[1], "int: not a std::exception");
 }
 
-TEST(NestedExceptionTest, AnErrorOfOnesOwnHasCausesAsWell) {
+TEST(NestedExceptionTest, AnErrorStructMayHaveACause) {
   const Coordinator coord = Coordinator::Create();
   Error root;
   root.message = "root";

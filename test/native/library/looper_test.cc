@@ -58,7 +58,7 @@ TEST(LooperThreadTest, AStopEndsItsWaitAtOnce) {
   EXPECT_EQ(coord.Join(kOnce), ALLSTOP_OK);
 }
 
-TEST(LooperThreadTest, SoDoesOneThatIsClearedAtOnce) {
+TEST(LooperThreadTest, AStopThatIsClearedAtOnceEndsItsWaitToo) {
   const Coordinator coord = Coordinator::Create();
   Gate ran;
   LooperThread looper = LooperThread::Loop(coord, kOnce, [&] { ran.Open(); });
@@ -207,7 +207,7 @@ TEST(LooperThreadTest, MayNotJoinItself) {
   EXPECT_EQ(status, ALLSTOP_SELF_JOIN);
 }
 
-TEST(LooperThreadTest, AnIntervalThatIsNoneIsAnErrorOfTheCoordinator) {
+TEST(LooperThreadTest, AnInvalidIntervalIsAnErrorOfTheCoordinator) {
   for (const double bad : {-1.0, std::nan("")}) {
     const Coordinator coord = Coordinator::Create();
     bool ran = false;
@@ -217,7 +217,7 @@ TEST(LooperThreadTest, AnIntervalThatIsNoneIsAnErrorOfTheCoordinator) {
   }
 }
 
-TEST(LooperTest, TheTableRefusesWhatIsNoIntervalAndNoPolicy) {
+TEST(LooperTest, TheTableRefusesInvalidIntervalsAndPolicies) {
   const Coordinator coord = Coordinator::Create();
   allstop_looper* looper = nullptr;
   for (const double bad : {-1.0, -std::numeric_limits<double>::infinity(), std::nan("")}) {
@@ -273,7 +273,7 @@ TEST_F(PackageWithoutLoopersTest, HasNoLoopers) {
   allstop_looper_release(coord_.handle(), looper);
 }
 
-TEST_F(PackageWithoutLoopersTest, AndSaysSoWhenOneIsStarted) {
+TEST_F(PackageWithoutLoopersTest, StopsItsCoordinatorWhenALooperIsStarted) {
   bool ran = false;
   LooperThread looper(coord_, kBackToBack, [&] { ran = true; });
   EXPECT_FALSE(real_.ShouldStop());

@@ -295,7 +295,7 @@ TEST(QueueRunnerTest, AStopReleasesAllThatAreHeldUpByAFullQueue) {
 // Here the queue has the same coordinator as the runner, so the stop itself wakes the ops with
 // CANCELLED. The runner must not take that for an error, even if ClearStop has run already when
 // an op returns.
-TEST(QueueRunnerTest, SoDoesAStopThatIsClearedAtOnce) {
+TEST(QueueRunnerTest, AStopThatIsClearedAtOnceReleasesThemToo) {
   for (int round = 0; round < 200; ++round) {
     const Coordinator coord = Coordinator::Create();
     const BoundedQueue queue(coord, 1);
@@ -356,7 +356,7 @@ TEST(QueueRunnerTest, AStopCancelsACloseOpThatBlocks) {
   EXPECT_TRUE(runner->Join().ok());
 }
 
-TEST(QueueRunnerTest, WhatTheCloseOpFailsWithIsTheirsWhoJoin) {
+TEST(QueueRunnerTest, AnErrorOfTheCloseOpIsReturnedByJoins) {
   const std::pair<QueueRunner::Op, Status> cases[] = {
       {Returning(ALLSTOP_UNAVAILABLE, "gone"), Status(ALLSTOP_UNAVAILABLE, "gone")},
       {Throw, Status(ALLSTOP_STOPPED_BY_ERROR, kThrown)},
@@ -374,7 +374,7 @@ TEST(QueueRunnerTest, WhatTheCloseOpFailsWithIsTheirsWhoJoin) {
   }
 }
 
-TEST(QueueRunnerTest, SoIsWhatTheCancelOpFailsWith) {
+TEST(QueueRunnerTest, AnErrorOfTheCancelOpIsReturnedByJoins) {
   const Coordinator coord = Coordinator::Create();
   QueueRunner::Options options;
   options.cancel_op = [](const BoundedQueue& queue) -> Status {
@@ -508,7 +508,7 @@ TEST(QueueRunnerTest, ItsEndClosesTheQueueAndCallsTheCancelOpForWhatElseAnOpMayW
   }
 }
 
-TEST(QueueRunnerTest, OneThatWasNeverStartedLeavesTheQueueAlone) {
+TEST(QueueRunnerTest, ARunnerThatWasNeverStartedLeavesTheQueueAlone) {
   const Coordinator coord = Coordinator::Create();
   const BoundedQueue queue = Queue();
   Make(coord, queue, {Enqueueing(1)}).reset();
@@ -517,7 +517,7 @@ TEST(QueueRunnerTest, OneThatWasNeverStartedLeavesTheQueueAlone) {
   EXPECT_EQ(coord.Join(kForever), ALLSTOP_OK);
 }
 
-TEST(QueueRunnerTest, OneThatHasEndedDoesSoToo) {
+TEST(QueueRunnerTest, ARunnerThatHasEndedLeavesTheQueueAlone) {
   QueueRunner::Options options;
   options.close_op = Returning(ALLSTOP_OK);
   const BoundedQueue queue = Queue();
@@ -592,7 +592,7 @@ TEST(QueueRunnerTest, BelongsToACoordinatorOfTensorFlows) {
   EXPECT_TRUE(coord.AllRunnersStopped());
 }
 
-TEST(QueueRunnerTest, WhoseJoinComesToItsError) {
+TEST(QueueRunnerTest, TheJoinOfTensorFlowsCoordinatorReturnsItsError) {
   tensorflow::Coordinator coord(Coordinator::Create());
   Runners runner = Make(coord.shared(), Queue(), {Returning(ALLSTOP_UNAVAILABLE, "gone")});
   QueueRunner* const raw = runner.get();
@@ -602,7 +602,7 @@ TEST(QueueRunnerTest, WhoseJoinComesToItsError) {
   EXPECT_EQ(coord.Join(), Status(ALLSTOP_UNAVAILABLE, "gone"));
 }
 
-TEST(QueueRunnerTest, WhoseJoinComesToTheErrorOfACloseOp) {
+TEST(QueueRunnerTest, TheJoinOfTensorFlowsCoordinatorReturnsTheErrorOfACloseOp) {
   tensorflow::Coordinator coord(Coordinator::Create());
   QueueRunner::Options options;
   options.close_op = Returning(ALLSTOP_UNAVAILABLE, "not closed");

@@ -99,7 +99,7 @@ TEST(TensorFlowTest, ARunnerIsNotRegisteredAfterTheStop) {
 
 TEST(TensorFlowTest, AllRunnersStopped) {
   tensorflow::Coordinator coord(Shared());
-  EXPECT_TRUE(coord.AllRunnersStopped()) << "there is none";
+  EXPECT_TRUE(coord.AllRunnersStopped()) << "no runner is registered";
   EXPECT_TRUE(coord.RegisterRunner(Ending(Status())).ok());
   EXPECT_FALSE(coord.AllRunnersStopped());
   EXPECT_TRUE(coord.RequestStop().ok());
@@ -129,7 +129,7 @@ TEST(TensorFlowTest, ReportsAreStickyAndStopNobody) {
   EXPECT_FALSE(coord.ShouldStop());
 }
 
-TEST(TensorFlowTest, ACleanStatusIsNone) {
+TEST(TensorFlowTest, ACleanStatusIsNotKept) {
   tensorflow::Coordinator coord(Shared({"OutOfRangeError", "CancelledError"}));
   coord.ReportStatus(Status(ALLSTOP_OUT_OF_RANGE, "the end"));
   coord.ReportStatus(Status(ALLSTOP_CANCELLED, "cancelled"));
@@ -199,7 +199,7 @@ TEST(TensorFlowTest, AStatusWithoutAClassKeepsItsNumber) {
   EXPECT_EQ(coord.GetStatus(), Status(kInternal, "a bug"));
 }
 
-TEST(TensorFlowTest, AnErrorWhoseCodeLooksLikeAStatusIsNone) {
+TEST(TensorFlowTest, AnErrorWhoseCodeOnlyLooksLikeAStatusHasNone) {
   for (const char* const code : {"STATUS_PENDING", "STATUS_0", "STATUS_-3", "STATUS_", "STATUS"}) {
     tensorflow::Coordinator coord(Shared());
     Error error;

@@ -38,7 +38,7 @@ TEST(ThreadTest, WhatItThrowsStopsEverybodyAndSaysWhoAndWhat) {
   EXPECT_EQ(info.thread, "reader");
 }
 
-TEST(ThreadTest, CatchesWhatIsNoException) {
+TEST(ThreadTest, CatchesObjectsThatAreNoStdException) {
   const Coordinator coord = Coordinator::Create();
   Thread(coord, "thrower", [] { throw 42; }).Join();
   EXPECT_EQ(RecordOf(coord).native_type, "int");
@@ -73,7 +73,7 @@ TEST(StopOnExceptionTest, ReportsAndSwallows) {
   EXPECT_EQ(RecordOf(coord).native_type, "std::out_of_range");
 }
 
-TEST(StopOnExceptionTest, ThrowsOnWhatNobodyWouldEverSee) {
+TEST(StopOnExceptionTest, RethrowsAfterACompletedJoin) {
   const Coordinator coord = Coordinator::Create();
   coord.Join();
   EXPECT_THROW(StopOnException(coord, [] { throw std::out_of_range("at 7"); }), std::out_of_range);
