@@ -1,11 +1,11 @@
-// What coordinators and registered threads cost in the core, in bytes and in
-// nanoseconds, at two sizes.
+// The cost of coordinators and registered threads in the core, in bytes and in nanoseconds, with
+// a SMALL and a LARGE number of them alive at a time.
 //
 //   core_cost ROUNDS SMALL LARGE
 //
 // prints {"sizeof": N, "bytes": [...], "costs": {"<operation>": {"small": [...],
-// "large": [...]}, ...}}: bytes per coordinator (null where malloc cannot tell),
-// and nanoseconds per item of each round.
+// "large": [...]}, ...}}. For each round: bytes per coordinator (null where malloc does not
+// report its usage), and nanoseconds per item.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -34,12 +34,12 @@ std::size_t BytesInUse() { return mallinfo2().uordblks; }
 std::size_t BytesInUse() { return 0; }
 #endif
 
-// By operation: nanoseconds of a round, of all items.
+// By operation: the nanoseconds that one round took for all items.
 using Costs = std::map<std::string, double>;
-// The same per item, a number a round.
+// By operation: the nanoseconds per item, one number for each round.
 using Rounds = std::map<std::string, std::vector<double>>;
 
-// Processor time, as other processes have the clock: one thread does it all.
+// Processor time, so that other processes do not disturb the result; this program has one thread.
 double ProcessorNs() { return static_cast<double>(std::clock()) * (1e9 / CLOCKS_PER_SEC); }
 
 void Coordinators(int count, Costs& costs, std::vector<double>& bytes) {
@@ -98,10 +98,10 @@ int main(int argc, char** argv) {
   Rounds at_large;
   std::vector<double> bytes;
   std::vector<double> ignored;
-  for (int round = -1; round < rounds; ++round) {  // the first one warms up
+  for (int round = -1; round < rounds; ++round) {  // round -1 warms up and is not counted
     const auto measure = [&](int count, Rounds& to, std::vector<double>& bytes_each) {
       Costs costs;
-      // As many items at both sizes, so that one is measured as long as the other.
+      // LARGE items in all at both sizes, so that both measurements take equally long.
       for (int done = 0; done < large; done += count) {
         Coordinators(count, costs, bytes_each);
         Children(count, costs);

@@ -1,9 +1,9 @@
-// From C++ threads to C++ threads through a queue, one item of 8 bytes at a time.
+// Items of 8 bytes, one at a time, from C++ threads to C++ threads through three kinds of queues.
 //
 //   queue PRODUCERS CONSUMERS ITEMS ROUNDS
 //
-// prints {"ours": [...], "mutex": [...], "spin": [...]}: nanoseconds for each item, of
-// each round. All have room for 1024 items.
+// prints {"ours": [...], "mutex": [...], "spin": [...]}: nanoseconds per item, one number for each
+// round. Each queue has room for 1024 items.
 #include <allstop/allstop.h>
 
 #include <atomic>
@@ -47,7 +47,7 @@ class Allstop {
   allstop_queue queue_ = {};
 };
 
-// What everybody writes.
+// The usual hand-written queue: a mutex and two condition variables.
 class MutexQueue {
  public:
   void Enqueue(std::uint64_t value) {
@@ -72,36 +72,36 @@ class MutexQueue {
   std::deque<std::uint64_t> values_;
 };
 
-// A ring of slots with turns, as rigtorp's MPMCQueue: who has to wait spins.
+// A ring of cells with turn counters, after rigtorp's MPMCQueue: a thread that has to wait spins.
 class SpinQueue {
  public:
-  SpinQueue() : slots_(std::make_unique<Slot[]>(kCapacity)) {}
+  SpinQueue() : cells_(std::make_unique<Cell[]>(kCapacity)) {}
   void Enqueue(std::uint64_t value) {
     const std::size_t ticket = head_.fetch_add(1);
-    Slot& slot = slots_[ticket % kCapacity];
-    Wait(slot, ticket / kCapacity * 2);
-    slot.value = value;
-    slot.turn.store(ticket / kCapacity * 2 + 1, std::memory_order_release);
+    Cell& cell = cells_[ticket % kCapacity];
+    Wait(cell, ticket / kCapacity * 2);
+    cell.value = value;
+    cell.turn.store(ticket / kCapacity * 2 + 1, std::memory_order_release);
   }
   void Dequeue() {
     const std::size_t ticket = tail_.fetch_add(1);
-    Slot& slot = slots_[ticket % kCapacity];
-    Wait(slot, ticket / kCapacity * 2 + 1);
-    slot.turn.store(ticket / kCapacity * 2 + 2, std::memory_order_release);
+    Cell& cell = cells_[ticket % kCapacity];
+    Wait(cell, ticket / kCapacity * 2 + 1);
+    cell.turn.store(ticket / kCapacity * 2 + 2, std::memory_order_release);
   }
 
  private:
-  struct alignas(64) Slot {
+  struct alignas(64) Cell {
     std::atomic<std::size_t> turn{0};
     std::uint64_t value = 0;
   };
-  static void Wait(Slot& slot, std::size_t turn) {
-    // The yield is ours: with more threads than processors nothing would get on.
-    for (int spins = 0; slot.turn.load(std::memory_order_acquire) != turn; ++spins) {
+  static void Wait(Cell& cell, std::size_t turn) {
+    // rigtorp's queue does not yield; without it, more threads than processors hardly progress.
+    for (int spins = 0; cell.turn.load(std::memory_order_acquire) != turn; ++spins) {
       if (spins > 1000) std::this_thread::yield();
     }
   }
-  std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<Cell[]> cells_;
   alignas(64) std::atomic<std::size_t> head_{0};
   alignas(64) std::atomic<std::size_t> tail_{0};
 };

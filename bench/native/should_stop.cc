@@ -1,7 +1,7 @@
-// One check for a stop, inline: ours in C and in C++, and std::stop_token's.
+// The cost of one check for a stop: allstop's in C and in C++, and std::stop_token's.
 //
-// All three read through a pointer that the compiler must load again each time,
-// as a thread's function does that got its token or coordinator by reference.
+// Each check reads through a pointer that the compiler has to load again every time, as in the
+// function of a thread that got its coordinator or token by reference.
 #include <benchmark/benchmark.h>
 
 #include <allstop/allstop.hpp>
@@ -15,17 +15,16 @@ extern "C" std::uint64_t allstop_bench_poll_c(const allstop_coordinator* coord,
 
 namespace {
 
-// A batch hides the library's own loop.
+// Checks per iteration of Google Benchmark, so that the cost of its own loop disappears.
 constexpr std::uint64_t kChecks = 1'000'000;
 
-// Never inlined, so that all are compiled alike and alone: the C one is in
-// another file anyway.
+// Never inlined, so that each loop is compiled alone, as the C loop is in its own file.
 template <typename Flag>
 [[gnu::noinline]] std::uint64_t Poll(const Flag& flag, std::uint64_t count) {
   std::uint64_t i = 0;
   while (i < count && !flag()) {
     ++i;
-    asm volatile("" : "+r"(i) : : "memory");  // see should_stop.c
+    asm volatile("" : "+r"(i) : : "memory");  // compiler barrier, explained in should_stop.c
   }
   return i;
 }

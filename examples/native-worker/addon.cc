@@ -7,8 +7,8 @@
 namespace native_worker {
 namespace {
 
-// The reference is one more owner: the threads go on when this object is collected, or
-// when the environment that it belongs to ends.
+// The JavaScript object of a Pool. It is one of the pool's owners: the threads go on when this
+// object is garbage-collected, and when its environment ends.
 class JsPool : public Napi::ObjectWrap<JsPool> {
  public:
   static Napi::Function Class(Napi::Env env) {
@@ -50,8 +50,8 @@ class JsPool : public Napi::ObjectWrap<JsPool> {
   std::shared_ptr<Pool> pool_;
 };
 
-// Once for every environment that loads the addon: nothing of JavaScript is kept in
-// globals, which all environments would share.
+// Runs once for each environment that loads the addon. All environments share the global
+// variables, so the addon keeps no JavaScript values in them.
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports["Pool"] = JsPool::Class(env);
   return exports;

@@ -1,4 +1,4 @@
-// examples/native-c, as built against the packed tarball.
+// Scenarios for examples/native-c, which scripts/test-package.sh builds against the packed tarball.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
@@ -16,7 +16,7 @@ import {
 
 const loadAddon = () => createRequire(import.meta.url)('./build/Release/reader.node');
 
-/** A thread that has served `text`, and so is at its poll. */
+/** Starts a reader and waits until its thread has served `text`: now it waits in poll(). */
 async function startReader(addon, coord, name, text = 'work') {
   const reader = addon.start(coord, name);
   assert.equal(addon.write(reader, Buffer.from(text)), text.length);
@@ -63,7 +63,7 @@ const scenarios = {
     const coord = new Coordinator();
     const reader = await startReader(addon, coord, 'reader');
     const worker = coord.spawn(new URL(import.meta.url), { workerData: { role: 'thrower' } });
-    worker.on('error', () => {}); // the coordinator has it
+    worker.on('error', () => {}); // the coordinator reports this error; here it is expected
     await assert.rejects(coord.join(), { name: 'TypeError', message: 'disk gone' });
     assert.equal(addon.seen(reader), 'TypeError: disk gone');
   },
@@ -88,7 +88,7 @@ const scenarios = {
     const coord = new Coordinator();
     const worker = startWorker(import.meta.url, 'starter', coord);
     assert.equal(await exitCode(worker), 0);
-    // No environment has the addon loaded now.
+    // The worker that loaded the addon has ended: only its native thread still runs its code.
     assert.deepEqual(aliveThreads(coord), ['survivor']);
     coord.requestStop(new RangeError('late'));
     await assert.rejects(coord.join(), { name: 'RangeError' });
@@ -111,7 +111,7 @@ const scenarios = {
     for (let i = 0; i < 20; ++i) addon.start(coord, `reader ${i}`);
     await new Promise(setImmediate);
     globalThis.gc();
-    await new Promise(setImmediate); // finalizers run
+    await new Promise(setImmediate); // Node runs the finalizers of collected objects
     assert.equal(aliveThreads(coord).length, 20);
     coord.requestStop();
     await coord.join();

@@ -1,4 +1,5 @@
-// examples/native-worker, as built against the packed tarball.
+// Scenarios for examples/native-worker, which scripts/test-package.sh builds against the packed
+// tarball.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
@@ -14,7 +15,10 @@ import {
   until,
 } from './scenarios.mjs';
 
-/** Threads that wait for a job. Imported late: some scenarios are about who loads it. */
+/**
+ * Starts a pool and waits until all its threads wait for a job. Imports the addon only here:
+ * some scenarios decide which environment loads it first.
+ */
 async function startPool(coord, threads) {
   const { WorkerPool } = await import('./index.mjs');
   const pool = new WorkerPool(coord, { threads });
@@ -73,10 +77,10 @@ const scenarios = {
   async 'an error of JavaScript arrives in the C++ threads'() {
     const coord = new Coordinator();
     const pool = await startPool(coord, 2);
-    pool.push(Number.MAX_SAFE_INTEGER); // one of them never ends by itself
+    pool.push(Number.MAX_SAFE_INTEGER); // a job that ends only on a stop
     await until(() => pool.stats.waiting === 1);
     const worker = coord.spawn(new URL(import.meta.url), { workerData: { role: 'thrower' } });
-    worker.on('error', () => {}); // the coordinator has it
+    worker.on('error', () => {}); // the coordinator reports this error; here it is expected
     await assert.rejects(coord.join(), { name: 'TypeError', message: 'disk gone' });
     assert.equal(pool.stats.stoppedBy, 'TypeError: disk gone');
   },
@@ -99,7 +103,7 @@ const scenarios = {
     const coord = new Coordinator();
     const worker = startWorker(import.meta.url, 'starter', coord);
     assert.equal(await exitCode(worker), 0);
-    // No environment has the addon loaded now.
+    // The worker that loaded the addon has ended: only its native threads still run its code.
     assert.deepEqual(aliveThreads(coord), ['worker 1', 'worker 2']);
     coord.requestStop(new RangeError('late'));
     await assert.rejects(coord.join(), { name: 'RangeError' });
@@ -131,7 +135,7 @@ const scenarios = {
     for (let i = 0; i < 10; ++i) new WorkerPool(coord, { threads: 2 });
     await new Promise(setImmediate);
     globalThis.gc();
-    await new Promise(setImmediate); // finalizers run
+    await new Promise(setImmediate); // Node runs the finalizers of collected objects
     assert.equal(aliveThreads(coord).length, 20);
     coord.requestStop();
     await coord.join();
@@ -146,7 +150,7 @@ const scenarios = {
     }
     const pool = new WorkerPool(coord, { threads: 1 });
     assert.throws(() => pool.push('x'), TypeError);
-    // Of the addon itself, an object that is wrapped, but not by allstop.
+    // The addon's own object is wrapped, too, but without allstop's type tag.
     const { Pool } = createRequire(import.meta.url)('./build/Release/native_worker.node');
     const bare = new Pool(coord, 1);
     assert.throws(() => new Pool(bare, 1), { code: 'ERR_ALLSTOP_INVALID_HANDLE' });

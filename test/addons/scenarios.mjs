@@ -1,5 +1,5 @@
-// Runs each scenario in a process of its own, so that a crash or a hang fails that one,
-// and so that each decides which environment is the first to load an addon.
+// Runs each scenario in its own process: a crash or a hang fails only that scenario, and each
+// scenario decides which environment loads the addon first.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,10 @@ import { Coordinator } from 'allstop';
 
 const MOST_MS = 30_000;
 
-/** `workers`: what a worker does, by the `role` of its workerData. */
+/**
+ * Runs all scenarios; in a worker, the function of that worker instead.
+ * @param workers the functions of the workers, by the `role` in their workerData
+ */
 export async function run(url, scenarios, workers) {
   if (!isMainThread) {
     await workers[workerData.role]();
@@ -32,17 +35,17 @@ export async function run(url, scenarios, workers) {
   }
 }
 
-/** Native threads have no event to tell us of: turns of the event loop until it is so. */
+/** Turns the event loop until `isSo()` is true: native threads send no event to wait for. */
 export async function until(isSo) {
   while (!isSo()) await new Promise(setImmediate);
 }
 
-/** A worker that has the handle only: the coordinator does not wait for it. */
+/** Starts a worker that only gets the handle: the coordinator does not wait for this worker. */
 export function startWorker(url, role, coord) {
   return new Worker(new URL(url), { workerData: { role, handle: coord.handle } });
 }
 
-/** The coordinator of a worker, however it was started. */
+/** The coordinator in a worker, started by spawn() or by startWorker(). */
 export function sharedCoordinator() {
   return Coordinator.current() ?? Coordinator.attach(workerData.handle);
 }
@@ -59,7 +62,7 @@ export function aliveThreads(coord) {
     .toSorted();
 }
 
-/** `take` hands its argument to allstop_from_napi. */
+/** Passes values that are no Coordinator to `take`, which hands them to allstop_from_napi. */
 export function refusesWhatIsNoCoordinator(take) {
   const coord = new Coordinator();
   const others = [

@@ -1,5 +1,5 @@
-// Two addons of different authors, languages and build tools share a coordinator: what
-// fails in the one is learnt by the threads of the other.
+// Two addons, as if from different authors (one in C with node-gyp, one in C++ with CMake), share
+// a coordinator: the threads of each addon see the error with which the other one failed.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { Coordinator } from 'allstop';

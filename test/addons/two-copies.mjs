@@ -1,5 +1,5 @@
-// Two copies of the package in one process, in ./a and ./b, and an addon that is given
-// coordinators of both.
+// Two copies of the package in one process, in ./a and ./b, and an addon that gets coordinators
+// of both.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
@@ -16,7 +16,7 @@ assert.throws(() => a.Coordinator.attach(ofB.handle), { code: 'ERR_ALLSTOP_INVAL
 assert.throws(() => b.Coordinator.attach(ofA.handle), { code: 'ERR_ALLSTOP_INVALID_HANDLE' });
 assert.throws(() => b.Coordinator.attach(ofA), { code: 'ERR_ALLSTOP_INVALID_HANDLE' });
 
-// The addon works with either, and a stop stays in its world.
+// The addon works with both, and a stop of one copy's coordinator does not reach the other copy.
 const readerOfA = addon.start(ofA, 'reader of a');
 const readerOfB = addon.start(ofB, 'reader of b');
 addon.write(readerOfA, Buffer.from('!'));

@@ -11,11 +11,11 @@ namespace {
 
 // scan(coordinator, directory, { hashers, strict }, queues): () => progress
 //
-// Returns at once. What the threads throw goes to the coordinator, what they find to the
+// Returns at once. The threads report their errors to the coordinator and their results to the
 // queues, which they close at the end.
 Napi::Value ScanDirectory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  // The Coordinator object itself: no wrapper, no handle to pass around.
+  // The argument is the Coordinator object itself; JavaScript does not pass a handle.
   allstop_coordinator handle;
   const allstop_status status = allstop_from_napi(env, info[0], &handle);
   if (status != ALLSTOP_OK) {

@@ -19,10 +19,11 @@
 namespace find_duplicates {
 namespace {
 
-// Between two polls of the stop flag: about 50 microseconds of work.
+// Bytes hashed between two checks of the stop flag: about 50 microseconds of work.
 constexpr std::size_t kChunk = std::size_t{128} * 1024;
 
-// Paths that wait for a hasher. The walker need not run far ahead of them.
+// The longest queue of paths between the walker and the hashers: the walker need not be further
+// ahead.
 constexpr std::uint64_t kMostPaths = 4096;
 
 class OpenFile {
@@ -47,7 +48,7 @@ class OpenFile {
   const int descriptor_;
 };
 
-// Shared by the threads of one scan; the last one destroys it.
+// Owned by all threads of one scan together; the last thread to end destroys it.
 class Scan {
  public:
   Scan(const allstop::Coordinator& coord, ScanOptions options)
@@ -59,8 +60,8 @@ class Scan {
 
   const std::shared_ptr<Progress>& progress() const { return progress_; }
 
-  // The walker thread. Only files of which another has the same size can be
-  // duplicates, so the first of a size waits here for a second.
+  // The function of the walker thread. Only files of the same size can be duplicates, so the
+  // first file of a size is hashed only when a second one is found.
   void Walk() {
     std::vector<std::string> directories = {options_.directory};
     while (!directories.empty() && !coord_.ShouldStop()) {
@@ -86,7 +87,7 @@ class Scan {
     paths_.Close();
   }
 
-  // A hasher thread.
+  // The function of a hasher thread.
   void Hash() {
     std::vector<char> buffer(kChunk);
     const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
@@ -100,7 +101,7 @@ class Scan {
 
  private:
   void Consider(const std::string& path, const struct stat& status) {
-    if (status.st_size == 0) return;  // wastes nothing
+    if (status.st_size == 0) return;  // a copy of an empty file wastes no space
     // Hard links share one copy on the disk.
     if (status.st_nlink > 1 && !linked_.emplace(status.st_dev, status.st_ino).second) return;
     const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -110,8 +111,8 @@ class Scan {
     ToBeHashed(path, size);
   }
 
-  // Blocks while there are many. What it comes to does not matter: the hashers go on
-  // until the end, or a stop.
+  // Blocks while the queue of paths is full. The status needs no check: an enqueue fails only
+  // after a stop, and then the walker and the hashers end anyway.
   void ToBeHashed(const std::string& path, std::uint64_t size) {
     progress_->bytes_to_hash += size;
     paths_.Enqueue(path);
@@ -159,8 +160,8 @@ class Scan {
   const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   const allstop::BoundedQueue paths_;
 
-  // The walker's own.
-  std::unordered_map<std::uint64_t, std::string> of_size_;  // "": queued already
+  // Used by the walker only.
+  std::unordered_map<std::uint64_t, std::string> of_size_;  // first path; "": queued already
   std::set<std::pair<dev_t, ino_t>> linked_;
 };
 
@@ -169,7 +170,7 @@ class Scan {
 std::shared_ptr<const Progress> StartScan(const allstop::Coordinator& coord, ScanOptions options) {
   const unsigned hashers = options.hashers;
   const auto scan = std::make_shared<Scan>(coord, std::move(options));
-  // Nobody waits for these threads here: this may be a JavaScript thread.
+  // Detached, since this function must not block: it may run on a JavaScript thread.
   allstop::Thread(coord, "walker", [scan] { scan->Walk(); }).Detach();
   for (unsigned i = 1; i <= hashers; ++i) {
     allstop::Thread(coord, "hasher " + std::to_string(i), [scan] { scan->Hash(); }).Detach();

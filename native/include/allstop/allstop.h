@@ -1,32 +1,36 @@
-/*
- * allstop.h - one stop flag and one exception record, for native code.
+/**
+ * @file allstop.h
+ * One stop flag and one stop record for a set of threads: the interface for native code.
  *
- * Plain C (C11) and C++. Nothing is linked: everything goes through a table of
- * functions that comes with the handle (see allstop_node.h for how a Node addon
- * gets one from a JavaScript `Coordinator`).
+ * Plain C (C11) and C++. Your code links nothing of allstop: each function here calls
+ * through a table of functions that comes with the handle. allstop_node.h shows how a Node
+ * addon gets a handle from a JavaScript `Coordinator`.
  *
- * The promise
- *   - An `allstop_coordinator` is a small value. Copying it copies a borrowed
- *     reference; `allstop_retain` and `allstop_release` count owners. While you
- *     own one reference every function here may be called, from any thread, for
- *     as long as the process runs: also after the JavaScript environment that
- *     gave you the handle has ended, and after its `Coordinator` object has
- *     been collected.
- *   - No function throws, and none calls into JavaScript.
- *   - Only functions that say "blocks" or "waits" block. Never call those on a thread that
- *     runs a JavaScript event loop.
- *   - Strings are UTF-8 with a length and need not end in NUL. Those that you
- *     pass are copied before the call returns.
- *   - A handle is used with the table that it came with. Two copies of the
- *     package in one process are two worlds, each with a table of its own.
+ * Promised
+ *   - An `allstop_coordinator` is a small value. Copying it copies a borrowed reference;
+ *     allstop_retain and allstop_release count the owners. While you own one reference, you
+ *     may call every function here, from any thread, for as long as the process runs: also
+ *     after the JavaScript environment that gave you the handle has ended, and after its
+ *     `Coordinator` object has been garbage-collected.
+ *   - No function throws, and no function calls into JavaScript.
+ *   - A function blocks only if its comment says "blocks" or "waits". Never call such a
+ *     function on a thread that runs a JavaScript event loop.
+ *   - Strings are UTF-8 with a length and need not end in NUL. The library copies the strings
+ *     that you pass before the call returns.
+ *   - A handle works only with the table that it came with; the functions here take care of
+ *     that. Two installed copies of the package in one process share nothing: each has its
+ *     own table and its own coordinators.
  *
- * What is not promised: that a thread which never asks is stopped. Stopping is
- * cooperative.
+ * Not promised: that a thread stops which never checks the flag. Stopping is cooperative.
  *
- * Versions: `size`, `major` and `minor` come first in the table. Within one
- * major version functions are only appended to it, and fields to the structs.
- * Where the package that is installed is older than this header, the functions
- * that it lacks return ALLSTOP_UNAVAILABLE. docs/abi.md has the rules.
+ * Errors: a function that returns a status may return ALLSTOP_RESOURCE_EXHAUSTED whenever
+ * memory has run out, also where its comment does not list that status.
+ *
+ * Versions: `size`, `major` and `minor` come first in the table. Within one major version,
+ * functions are only appended to the table, and fields only to the end of a struct. If the
+ * installed package is older than this header, a function that the package lacks returns
+ * ALLSTOP_UNAVAILABLE. "Since 1.1" names the version of this interface, not of the npm
+ * package. docs/abi.md has the rules.
  */
 #ifndef ALLSTOP_ALLSTOP_H_
 #define ALLSTOP_ALLSTOP_H_
@@ -45,14 +49,14 @@ extern "C" {
 #define ALLSTOP_ABI_MAJOR 1u
 #define ALLSTOP_ABI_MINOR 2u
 
-/* Whether `table` is new enough to have `member`. */
+/** True if the installed package is new enough for `table` to have the function `member`. */
 #define ALLSTOP_HAS(table, member) \
   ((table)->size >= offsetof(allstop_table, member) + sizeof((table)->member))
 
-/*
- * What a call came to. The numbers up to 16 are those of gRPC and TensorFlow;
- * from 100 on they are ours. TypeScript: the class of the same name, with the
- * code ERR_ALLSTOP_<NAME>.
+/**
+ * The result of a call. Numbers up to 16 have the values and meanings of gRPC's and
+ * TensorFlow's status codes; numbers from 100 on are ours. In TypeScript, each status is an
+ * error class of the same name with the `code` ERR_ALLSTOP_<NAME>.
  */
 typedef int32_t allstop_status;
 #define ALLSTOP_OK ((allstop_status)0)
@@ -68,110 +72,121 @@ typedef int32_t allstop_status;
 #define ALLSTOP_STRAGGLERS ((allstop_status)102)
 #define ALLSTOP_STOPPED_BY_ERROR ((allstop_status)103)
 
-/* UTF-8, `size` bytes. {NULL, 0} means "none". */
+/** `size` bytes of UTF-8. {NULL, 0} means "no string". */
 typedef struct allstop_string {
   const char *data;
   size_t size;
 } allstop_string;
 
-typedef struct allstop_state allstop_state;       /* the shared state */
-typedef struct allstop_thread allstop_thread;     /* one registered thread */
-typedef struct allstop_callback allstop_callback; /* one stop callback */
-typedef struct allstop_record allstop_record;     /* one stop record */
-typedef struct allstop_looper allstop_looper;     /* one schedule (1.2) */
-/* Of queues: see allstop_queue.h. */
+typedef struct allstop_state allstop_state;       /**< the state of one coordinator */
+typedef struct allstop_thread allstop_thread;     /**< one registered thread */
+typedef struct allstop_callback allstop_callback; /**< one stop callback */
+typedef struct allstop_record allstop_record;     /**< one stop record */
+typedef struct allstop_looper allstop_looper;     /**< one looper's schedule; since 1.2 */
+/* The types of queues: allstop_queue.h defines and explains them. */
 typedef struct allstop_queue_state allstop_queue_state;
 typedef struct allstop_queue_options allstop_queue_options;
 typedef struct allstop_queue_info allstop_queue_info;
 typedef struct allstop_item allstop_item;
 
-/*
- * An error to report. Set `size` to sizeof(allstop_error); every string is
- * optional. In JavaScript it is rebuilt as the class that `name` names, if that
- * is one of JavaScript's or of ours (for example "OutOfRangeError"), else as a
- * `NativeError` whose `message` and `nativeType` are those given here.
+/**
+ * An error that you report. Set `size` to sizeof(allstop_error); every string is optional.
+ *
+ * JavaScript receives an error of the class that `name` names, if that is a built-in class
+ * of JavaScript or a class of allstop (for example "OutOfRangeError"), and otherwise a
+ * `NativeError`; its `message` and `nativeType` are those given here.
  */
 typedef struct allstop_error {
-  uint32_t size;
-  uint32_t reserved;          /* 0 */
-  allstop_string name;        /* JavaScript's `name` */
-  allstop_string message;     /* what() */
-  allstop_string code;        /* JavaScript's `code` */
-  allstop_string stack;       /* free text, one frame a line */
-  allstop_string native_type; /* demangled C++ type, "std::runtime_error" */
+  uint32_t size;              /**< sizeof(allstop_error), in bytes */
+  uint32_t reserved;          /**< 0 */
+  allstop_string name;        /**< JavaScript's `name` */
+  allstop_string message;     /**< JavaScript's `message`; in C++, what() */
+  allstop_string code;        /**< JavaScript's `code` */
+  allstop_string stack;       /**< free text, one frame a line */
+  allstop_string native_type; /**< the demangled C++ type, as "std::runtime_error" */
   /* Since 1.1 */
-  allstop_string id;                 /* from allstop_new_id, or none: a fresh one */
-  const struct allstop_error *cause; /* JavaScript's `cause`, or NULL */
+  /** An id from allstop_new_id, or of a record: two reports with the same id are the same
+   * error. Empty: the library makes a new id. */
+  allstop_string id;
+  const struct allstop_error *cause; /**< JavaScript's `cause`, or NULL */
 } allstop_error;
 
-/* Causes below one another; what is deeper is left out. */
+/** The longest chain of `cause` pointers that is kept; deeper causes are dropped. */
 #define ALLSTOP_MAX_CAUSES 32
 
-/*
- * What a new coordinator is like. Set `size` to sizeof(allstop_options); what is
- * left 0 is the default (of a child: its parent's).
+/**
+ * Options of a new coordinator. Set `size` to sizeof(allstop_options). A field that is 0
+ * takes its default; for a child, the default is the parent's value.
  */
 typedef struct allstop_options {
-  uint32_t size;
-  uint32_t reserved;   /* 0 */
-  allstop_string name; /* for people */
-  /* Errors that count as a normal end, each a class name, `name` or `code`; NULL:
-   * OutOfRangeError. Not NULL with a count of 0: none. (TensorFlow's.) */
+  uint32_t size;       /**< sizeof(allstop_options), in bytes */
+  uint32_t reserved;   /**< 0 */
+  allstop_string name; /**< shown to people; default "native" */
+  /** The clean-stop types: errors that count as a normal end (TensorFlow's rule). Each
+   * string is a class name, or an error's `name` or `code`. NULL: only OutOfRangeError. Not
+   * NULL with a count of 0: no error counts as a normal end. */
   const allstop_string *clean_stop_types;
   size_t clean_stop_type_count;
 } allstop_options;
 
-#define ALLSTOP_STOP_PLAIN 0 /* nobody reported an error */
-#define ALLSTOP_STOP_CLEAN 1 /* an error of a clean-stop type was reported */
-#define ALLSTOP_STOP_ERROR 2 /* an error was reported */
+#define ALLSTOP_STOP_PLAIN 0 /**< the stop was requested without an error */
+#define ALLSTOP_STOP_CLEAN 1 /**< the stop's error is of a clean-stop type */
+#define ALLSTOP_STOP_ERROR 2 /**< the stop was requested with any other error */
 
 #define ALLSTOP_LANGUAGE_JS 0
 #define ALLSTOP_LANGUAGE_NATIVE 1
 
-/*
- * What a record says. Set `size` to sizeof(allstop_record_info) before the
- * call. The strings belong to the record and live until it is released.
+/**
+ * The contents of a record, as allstop_record_read fills them in. Set `size` to
+ * sizeof(allstop_record_info) before the call. The strings belong to the record and are
+ * valid until you release the record.
  */
 typedef struct allstop_record_info {
-  uint32_t size;
-  int32_t kind;            /* ALLSTOP_STOP_* */
-  int32_t language;        /* of the thread that asked: ALLSTOP_LANGUAGE_* */
-  uint32_t reserved;       /* 0 */
-  int64_t requested_at_ms; /* since 1970, wall clock */
-  uint64_t thread_id;      /* JS threadId, or the OS thread id if native */
-  allstop_string id;
-  allstop_string thread_name;
-  allstop_string name; /* of the error, as are the next four; none if plain */
+  uint32_t size;              /**< sizeof(allstop_record_info), in bytes */
+  int32_t kind;               /**< ALLSTOP_STOP_* */
+  int32_t language;           /**< of the thread that requested the stop: ALLSTOP_LANGUAGE_* */
+  uint32_t reserved;          /**< 0 */
+  int64_t requested_at_ms;    /**< wall clock, milliseconds since 1970 */
+  uint64_t thread_id;         /**< JavaScript's threadId; of a native thread, the OS thread id */
+  allstop_string id;          /**< of this stop */
+  allstop_string thread_name; /**< of the thread that requested the stop */
+  /* The error, field by field; all empty if the stop was requested without an error. */
+  allstop_string name;
   allstop_string message;
   allstop_string code;
   allstop_string stack;
   allstop_string native_type;
 } allstop_record_info;
 
-/* For `thread_register`: registered, but not alive until `thread_enter`. A
- * thread that was never started does not hold up a join (TensorFlow's rule). */
+/** Flag of allstop_thread_register: the thread does not count as alive until
+ * allstop_thread_enter. A join does not wait for a thread that was never started
+ * (TensorFlow's rule). */
 #define ALLSTOP_THREAD_UNSTARTED 1u
-/* Listed as a looper. Since 1.2: older packages refuse flags that they do not know,
- * with ALLSTOP_INVALID_ARGUMENT. */
+/** Flag of allstop_thread_register: `explain()` lists the thread as a looper. Since 1.2. An
+ * older package answers ALLSTOP_INVALID_ARGUMENT, as to every flag that it does not know. */
 #define ALLSTOP_THREAD_LOOPER 2u
 
-/* For `join`: stragglers are no error. */
+/** Flag of allstop_join: threads alive after the grace period are no error. */
 #define ALLSTOP_JOIN_IGNORE_LIVE_THREADS 1u
 
-/* For `looper_create`: what becomes of the runs that were due while another one took
- * too long. */
-#define ALLSTOP_MISSED_TICKS_BURST 0u /* made up for, back to back (TensorFlow's) */
-#define ALLSTOP_MISSED_TICKS_SKIP 1u  /* dropped: the next multiple of the interval */
-#define ALLSTOP_MISSED_TICKS_DELAY 2u /* none: it counts from the end of a run */
+/* Policies of allstop_looper_create, for runs that became due while an earlier run was still
+ * going on. */
+#define ALLSTOP_MISSED_TICKS_BURST 0u /**< run them at once, back to back (TensorFlow's) */
+#define ALLSTOP_MISSED_TICKS_SKIP 1u  /**< drop them; go on at the next multiple of the interval */
+#define ALLSTOP_MISSED_TICKS_DELAY 2u /**< count the interval from the end of each run */
 
-/* Runs once, when a stop is requested, on the thread that requests it (or at
- * once on the thread that registers, if the stop was there already). No lock is
- * held. It must not throw, must not block, and must not wait for JavaScript. */
+/**
+ * A stop callback. It runs once: on the thread that requests the stop, or, if the
+ * coordinator is stopped already, at once on the thread that registers the callback. No lock
+ * of allstop is held meanwhile. It must not throw, must not block, and must not wait for
+ * JavaScript.
+ */
 typedef void (*allstop_stop_fn)(void *context);
 
-/* The functions behind a handle. Use the inline functions below instead. */
+/** The functions behind a handle. Call the inline functions below instead: they document the
+ * promises, and they never call a function that an older package lacks. */
 typedef struct allstop_table {
-  uint32_t size; /* of this table, in bytes, in the library that made it */
+  uint32_t size; /**< of this table in the installed package, in bytes */
   uint32_t major;
   uint32_t minor;
   uint32_t reserved;
@@ -216,15 +231,15 @@ typedef struct allstop_table {
   allstop_status (*item_copy)(const void *data, size_t size, allstop_item *item);
 } allstop_table;
 
-/* A handle: a borrowed reference to the state, its table, and the word that is
- * not 0 while a stop is requested. */
+/** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
+ * pointer to the stop word, which is not 0 while the coordinator is stopped. */
 typedef struct allstop_coordinator {
   const allstop_table *table;
   allstop_state *state;
   const uint32_t *stop_word;
 } allstop_coordinator;
 
-/* Makes a string of a NUL-terminated one; NULL is none. Any thread. */
+/** A view of a NUL-terminated string; of NULL, {NULL, 0}. Copies nothing. Any thread. */
 static inline allstop_string allstop_str(const char *text) {
   allstop_string string = {text, 0};
   if (text != NULL) {
@@ -233,19 +248,24 @@ static inline allstop_string allstop_str(const char *text) {
   return string;
 }
 
-/* One more owner. Any thread that holds a valid handle; does not block. */
+/** Adds one owner. Any thread that holds a valid handle; does not block. */
 static inline void allstop_retain(const allstop_coordinator *coord) {
   coord->table->retain(coord->state);
 }
 
-/* One owner less; the last one frees the state. Any thread; does not block. */
+/** Removes one owner; the last owner's call frees the state. Any thread; does not block. */
 static inline void allstop_release(const allstop_coordinator *coord) {
   coord->table->release(coord->state);
 }
 
-/*
- * Whether a stop is requested: one load with acquire order, so that what the
- * requester wrote before it asked is visible after a true answer. Any thread.
+/**
+ * Checks for a stop with one load of the stop word. Any thread; does not block.
+ *
+ * Memory order: if a thread X requests the stop, and this function returns 1 on a thread Y
+ * because of that stop, then Y sees everything that X wrote before X's request. (The load
+ * has acquire order.)
+ *
+ * @returns 1 while the coordinator is stopped, else 0
  */
 static inline int allstop_should_stop(const allstop_coordinator *coord) {
 #if defined(__GNUC__) || defined(__clang__)
@@ -262,64 +282,92 @@ static inline int allstop_should_stop(const allstop_coordinator *coord) {
 #endif
 }
 
-/*
- * Requests a stop of all threads, with an error or (NULL) without one. The
- * first stop wins; a later error is kept as suppressed. Stop callbacks run
- * before it returns, on this thread. Any thread; does not block.
+/**
+ * Requests a stop of all threads of the coordinator. The first stop makes the record; the
+ * error of a later request is kept beside it, as suppressed. Any thread; does not block, but
+ * runs the stop callbacks on the calling thread before it returns.
  *
- * ALLSTOP_OK; ALLSTOP_FAILED_PRECONDITION: a join has completed already, so
- * nobody would ever see the error: nothing was changed, handle it yourself;
- * ALLSTOP_INVALID_ARGUMENT: `error->size` is not one that we know;
- * ALLSTOP_RESOURCE_EXHAUSTED: no memory for the record, nothing was changed.
+ * @param error the reason, or NULL for a stop without an error
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_FAILED_PRECONDITION a join has completed, so `error` would reach nobody.
+ *   Nothing was changed: handle the error yourself.
+ * @retval ALLSTOP_INVALID_ARGUMENT `error->size` is too small: probably it was not set
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED no memory for the record; nothing was changed
  */
 static inline allstop_status allstop_request_stop(const allstop_coordinator *coord,
                                                   const allstop_error *error) {
   return coord->table->request_stop(coord->state, error);
 }
 
-/*
- * Waits for a stop. Blocks for `timeout_ms` at most (INFINITY: no limit; 0
- * polls; a monotonic clock). A stop that is cleared at once still ends it.
- * ALLSTOP_OK: stopped; ALLSTOP_DEADLINE_EXCEEDED: timed out;
- * ALLSTOP_INVALID_ARGUMENT: NaN or negative.
+/**
+ * Waits for a stop. Any thread. Blocks for at most `timeout_ms` milliseconds of a monotonic
+ * clock; 0 only checks, INFINITY sets no limit. A stop during the wait ends the wait even if
+ * another thread clears that stop at once.
+ *
+ * @retval ALLSTOP_OK a stop was requested
+ * @retval ALLSTOP_DEADLINE_EXCEEDED the time has passed without a stop
+ * @retval ALLSTOP_INVALID_ARGUMENT `timeout_ms` is NaN or negative
  */
 static inline allstop_status allstop_wait_for_stop(const allstop_coordinator *coord,
                                                    double timeout_ms) {
   return coord->table->wait_for_stop(coord->state, timeout_ms);
 }
 
-/* Clears the flag, the record and "joined". Any thread; does not block.
- * ALLSTOP_FAILED_PRECONDITION: a child whose parent is stopped. */
+/**
+ * Clears the stop: the flag, the record, a reported error, and the mark that a join has
+ * completed. Registered threads stay registered. Any thread; does not block.
+ *
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_FAILED_PRECONDITION the coordinator is the child of a stopped parent
+ */
 static inline allstop_status allstop_clear_stop(const allstop_coordinator *coord) {
   return coord->table->clear_stop(coord->state);
 }
 
-/* The record of the stop, to be released with allstop_record_release, or NULL
- * when no stop is requested. Any thread. Waits until the requester has said who it
- * is, which it does when it has woken everybody; a second at most. */
+/**
+ * Gets the record of the stop. Any thread.
+ *
+ * Waits, for at most a second, until the record names the thread that requested the stop:
+ * that thread first wakes all waiting threads and only then adds its name to the record.
+ *
+ * @param[out] record a record that you release with allstop_record_release; NULL while no
+ *   stop is requested
+ */
 static inline allstop_status allstop_stop_record(const allstop_coordinator *coord,
                                                  allstop_record **record) {
   return coord->table->stop_record(coord->state, record);
 }
 
-/* Fills `info`. ALLSTOP_INVALID_ARGUMENT: `info->size` is not known. */
+/**
+ * Copies the contents of a record into `info`, up to `info->size` bytes. The record and its
+ * strings never change. Any thread; does not block.
+ *
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `info->size` is too small: probably it was not set
+ */
 static inline allstop_status allstop_record_read(const allstop_coordinator *coord,
                                                  const allstop_record *record,
                                                  allstop_record_info *info) {
   return coord->table->record_info(record, info);
 }
 
-/* Frees the record and the strings that it lent. NULL is allowed. */
+/** Frees a record and the strings that allstop_record_read gave you from that record. NULL
+ * is allowed. Any thread; does not block. */
 static inline void allstop_record_release(const allstop_coordinator *coord,
                                           allstop_record *record) {
   coord->table->record_release(record);
 }
 
-/*
- * Registers a thread, so that `join` waits for it and `explain()` names it.
- * Call it before the thread is created, on any thread; does not block. The
- * token holds a reference of its own to the state. It must be given back
- * exactly once, by allstop_thread_done.
+/**
+ * Registers a thread: a join waits for the thread, and `explain()` names it. Call this
+ * before you create the thread, so that a join which begins meanwhile does not miss it. Any
+ * thread; does not block.
+ *
+ * @param flags a sum of ALLSTOP_THREAD_*, or 0
+ * @param[out] thread a token for the registered thread. It holds its own reference to the
+ *   coordinator's state. Give it back exactly once, with allstop_thread_done.
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `flags` holds a flag that the package does not know
  */
 static inline allstop_status allstop_thread_register(const allstop_coordinator *coord,
                                                      allstop_string name, uint32_t flags,
@@ -327,62 +375,88 @@ static inline allstop_status allstop_thread_register(const allstop_coordinator *
   return coord->table->thread_register(coord->state, name, flags, thread);
 }
 
-/* To be called first on the registered thread itself: notes its OS thread id,
- * and that requests from here on this thread are its own. Does not block. */
+/**
+ * Tells the coordinator that the calling thread is the registered one: call this first on
+ * that thread. The coordinator notes the OS thread id, and names this thread in the record
+ * of a stop that it requests. Does not block.
+ */
 static inline allstop_status allstop_thread_enter(const allstop_coordinator *coord,
                                                   allstop_thread *thread) {
   return coord->table->thread_enter(thread);
 }
 
-/*
- * The thread has ended, with an error or (NULL) without one; frees the token.
- * An error requests a stop. It has no caller, so after a completed join it is
- * kept as suppressed. Any thread, mostly the thread itself as its last step;
- * does not block. The handle may be invalid once this has returned, unless a
- * reference is held elsewhere.
+/**
+ * Ends a registration: the thread has ended, or will never run. Frees the token. Any thread,
+ * usually the registered thread as its last step; does not block.
+ *
+ * The token's reference goes with the token: after this call, `coord` is valid only if you
+ * hold another reference.
+ *
+ * @param error NULL, or the error that ended the thread. An error requests a stop. After a
+ *   completed join, which no longer reports errors, the error is kept as suppressed.
  */
 static inline void allstop_thread_done(const allstop_coordinator *coord, allstop_thread *thread,
                                        const allstop_error *error) {
   coord->table->thread_done(thread, error);
 }
 
-/*
- * Waits until every thread registered now has ended, or a stop is requested;
- * then for up to `grace_period_ms` more. Blocks.
- * ALLSTOP_OK; ALLSTOP_STOPPED_BY_ERROR: the record holds an error;
- * ALLSTOP_STRAGGLERS: threads are still alive after the grace period;
- * ALLSTOP_SELF_JOIN: this thread is one of them; ALLSTOP_INVALID_ARGUMENT.
+/**
+ * Waits for the threads that are registered when it is called: until all of them have ended
+ * or a stop is requested, and from the stop on for at most `grace_period_ms` milliseconds.
+ * Blocks. Any thread except one that is registered with this coordinator.
+ *
+ * @param flags ALLSTOP_JOIN_IGNORE_LIVE_THREADS or 0
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_STOPPED_BY_ERROR the stop has an error (see allstop_stop_record), or an
+ *   error was reported before a stop without one (see allstop_report_error)
+ * @retval ALLSTOP_STRAGGLERS a thread was still alive after the grace period
+ * @retval ALLSTOP_SELF_JOIN the calling thread is one of the registered threads
+ * @retval ALLSTOP_INVALID_ARGUMENT `grace_period_ms` is NaN or negative, or `flags` unknown
  */
 static inline allstop_status allstop_join(const allstop_coordinator *coord, double grace_period_ms,
                                           uint32_t flags) {
   return coord->table->join(coord->state, grace_period_ms, flags);
 }
 
-/*
- * Calls `fn(context)` once, when a stop is requested; see allstop_stop_fn. The
- * guarantees are those of std::stop_callback. Any thread; does not block other
- * than by `fn` itself, if the stop is there already.
+/**
+ * Registers `fn`, to be called once as `fn(context)` when a stop is requested; see
+ * allstop_stop_fn. The guarantees are those of C++20's std::stop_callback. Any thread; does
+ * not block, but calls `fn` before it returns if the coordinator is stopped already.
+ *
+ * After a stop, the callback is used up: register again for the next stop.
+ *
+ * @param[out] callback the registration. It holds its own reference to the coordinator's
+ *   state. Free it with allstop_callback_release.
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `fn` is NULL
  */
 static inline allstop_status allstop_on_stop(const allstop_coordinator *coord, allstop_stop_fn fn,
                                              void *context, allstop_callback **callback) {
   return coord->table->on_stop(coord->state, fn, context, callback);
 }
 
-/*
- * Unregisters: after it has returned, `fn` is not running and never will.
- * Blocks while `fn` runs on another thread; called from within `fn`, it returns
- * at once (as the destructor of std::stop_callback). NULL is allowed.
+/**
+ * Removes a stop callback and frees the registration. When this has returned, `fn` is not
+ * running and will not run. Any thread. Blocks while `fn` runs on another thread; called by
+ * `fn` itself, it returns at once, as the destructor of std::stop_callback does. NULL is
+ * allowed.
  */
 static inline void allstop_callback_release(const allstop_coordinator *coord,
                                             allstop_callback *callback) {
   coord->table->callback_release(callback);
 }
 
-/*
- * A coordinator of its own, in the same world as `coord`; `options` may be NULL.
- * The new handle owns one reference. Any thread; does not block.
- * ALLSTOP_INVALID_ARGUMENT: a size that we do not know; ALLSTOP_UNAVAILABLE;
- * ALLSTOP_RESOURCE_EXHAUSTED. Since 1.1.
+/**
+ * Creates an independent coordinator. Any thread; does not block. Since 1.1.
+ *
+ * @param table the table of any handle (`coord.table`): it belongs to one copy of the
+ *   package, and so does the new coordinator
+ * @param options may be NULL
+ * @param[out] created a handle that owns one reference; unchanged unless ALLSTOP_OK
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `options->size` is too small: probably it was not set
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.1
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED
  */
 static inline allstop_status allstop_create(const allstop_table *table,
                                             const allstop_options *options,
@@ -398,10 +472,13 @@ static inline allstop_status allstop_create(const allstop_table *table,
   return ALLSTOP_OK;
 }
 
-/*
- * A coordinator that stops when `coord` does, now if it is stopped; its own stop
- * stays its own. As allstop_create otherwise, and ALLSTOP_FAILED_PRECONDITION:
- * they nest 256 levels deep at most. Since 1.1.
+/**
+ * Creates a child: a coordinator that stops when `coord` stops (at once, if `coord` is
+ * stopped already). A stop of the child does not stop `coord`. Otherwise as allstop_create.
+ * Since 1.1.
+ *
+ * @param options may be NULL; a field that is 0 takes the value of `coord`
+ * @retval ALLSTOP_FAILED_PRECONDITION `coord` is nested 256 levels deep already
  */
 static inline allstop_status allstop_child(const allstop_coordinator *coord,
                                            const allstop_options *options,
@@ -417,12 +494,17 @@ static inline allstop_status allstop_child(const allstop_coordinator *coord,
   return ALLSTOP_OK;
 }
 
-/*
- * Keeps the first error that is of no clean-stop type, and requests no stop: a
- * join that ends stopped, and without an error of the stop's own, comes to it
- * (TensorFlow's ReportStatus). Later errors are kept as suppressed. Any thread;
- * does not block. ALLSTOP_OK; ALLSTOP_INVALID_ARGUMENT: no error, or of a size
- * that we do not know; ALLSTOP_UNAVAILABLE; ALLSTOP_RESOURCE_EXHAUSTED. Since 1.1.
+/**
+ * Reports an error without requesting a stop (TensorFlow's ReportStatus). The coordinator
+ * keeps the first reported error that is not of a clean-stop type; later ones are kept as
+ * suppressed. A join returns ALLSTOP_STOPPED_BY_ERROR for the kept error if, when the join
+ * ends, a stop without an error of its own has been requested. Without a stop, a join
+ * ignores the reported error. Any thread; does not block. Since 1.1.
+ *
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `error` is NULL, or `error->size` is too small
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.1
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED
  */
 static inline allstop_status allstop_report_error(const allstop_coordinator *coord,
                                                   const allstop_error *error) {
@@ -430,9 +512,16 @@ static inline allstop_status allstop_report_error(const allstop_coordinator *coo
   return coord->table->report_error(coord->state, error);
 }
 
-/* The error that a join of a stopped coordinator would come to now, as a record to
- * be released: the stop's, else the reported one, whose requester is who reported it;
- * NULL if there is neither. Any thread, as allstop_stop_record. Since 1.1. */
+/**
+ * Gets the error that a join would report now if the coordinator were stopped: the error of
+ * the stop, else the error that allstop_report_error kept. Any thread; waits as
+ * allstop_stop_record does. Since 1.1.
+ *
+ * @param[out] record a record with the error and the thread that reported it, which you
+ *   release with allstop_record_release; NULL if there is no error
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.1
+ */
 static inline allstop_status allstop_first_error(const allstop_coordinator *coord,
                                                  allstop_record **record) {
   *record = NULL;
@@ -440,22 +529,36 @@ static inline allstop_status allstop_first_error(const allstop_coordinator *coor
   return coord->table->first_error(coord->state, record);
 }
 
-/* An id for an error, never given twice, so that whoever reports it can tell it
- * again: writes up to `capacity` bytes (64 are enough), no NUL, and returns how
- * many; 0: it did not fit, or is unavailable. Any thread. Since 1.1. */
+/**
+ * Makes a new id for an error, to be set as `allstop_error.id`: you can recognize the error
+ * later by the id of its record. No two calls give the same id. Any thread; does not block.
+ * Since 1.1.
+ *
+ * @param[out] buffer receives the id, without a NUL; 64 bytes are enough
+ * @returns the length of the id in bytes; 0 if the id is longer than `capacity`, or if the
+ *   package is older than 1.1
+ */
 static inline size_t allstop_new_id(const allstop_coordinator *coord, char *buffer,
                                     size_t capacity) {
   return ALLSTOP_HAS(coord->table, new_id) ? coord->table->new_id(buffer, capacity) : 0;
 }
 
-/*
- * A schedule for a thread that does something every `interval_ms` until a stop: at
- * once, then at fixed distances from that first time, by a monotonic clock. 0: back to
- * back; INFINITY: once. It holds a reference of its own to the state, and is given back
- * by allstop_looper_release. Any thread; does not block. Register the thread as well,
- * with ALLSTOP_THREAD_LOOPER.
- * ALLSTOP_INVALID_ARGUMENT: NaN, negative, or not one of ALLSTOP_MISSED_TICKS_*;
- * ALLSTOP_UNAVAILABLE; ALLSTOP_RESOURCE_EXHAUSTED. Since 1.2.
+/**
+ * Creates a schedule for a thread of yours that does something again and again until a stop.
+ * The first run is due at once. The later runs are due at multiples of `interval_ms` after
+ * that, by a monotonic clock, or as ALLSTOP_MISSED_TICKS_DELAY says. Any thread; does not
+ * block. Since 1.2.
+ *
+ * The schedule does not register the thread: do so with ALLSTOP_THREAD_LOOPER.
+ *
+ * @param interval_ms milliseconds; 0: each run follows the last at once; INFINITY: one run
+ * @param missed_ticks one of ALLSTOP_MISSED_TICKS_*
+ * @param[out] looper the schedule. It holds its own reference to the coordinator's state.
+ *   Free it with allstop_looper_release.
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `interval_ms` is NaN or negative, or `missed_ticks` unknown
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.2
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED
  */
 static inline allstop_status allstop_looper_create(const allstop_coordinator *coord,
                                                    double interval_ms, uint32_t missed_ticks,
@@ -464,10 +567,14 @@ static inline allstop_status allstop_looper_create(const allstop_coordinator *co
   return coord->table->looper_create(coord->state, interval_ms, missed_ticks, looper);
 }
 
-/*
- * Waits until the next run is due: call it before each run. Blocks; one thread at a
- * time. ALLSTOP_OK: run now; ALLSTOP_CANCELLED: a stop is requested, or was since
- * the looper was created, even if it is cleared again; ALLSTOP_UNAVAILABLE. Since 1.2.
+/**
+ * Waits until the next run is due: call it before each run, the first one included. Blocks.
+ * Any thread, but only one thread at a time for one looper. Since 1.2.
+ *
+ * @retval ALLSTOP_OK run now
+ * @retval ALLSTOP_CANCELLED the coordinator is stopped, or has been stopped since the looper
+ *   was created, even if that stop is cleared by now
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.2
  */
 static inline allstop_status allstop_looper_wait(const allstop_coordinator *coord,
                                                  allstop_looper *looper) {
@@ -475,35 +582,36 @@ static inline allstop_status allstop_looper_wait(const allstop_coordinator *coor
   return coord->table->looper_wait(looper);
 }
 
-/* Frees the schedule. NULL is allowed. Any thread; does not block. Since 1.2. */
+/** Frees the schedule. NULL is allowed. Any thread; does not block. Since 1.2. */
 static inline void allstop_looper_release(const allstop_coordinator *coord,
                                           allstop_looper *looper) {
   if (ALLSTOP_HAS(coord->table, looper_release)) coord->table->looper_release(looper);
 }
 
 #if defined(ALLSTOP_LINKED)
-/* The table of the library, in a program that links it (find_package(allstop))
- * instead of getting a handle from JavaScript. */
+/** The table of the library itself, for a program that links the library
+ * (find_package(allstop)) and gets no handle from JavaScript. Any thread. */
 const allstop_table *allstop_library_table(void);
 #endif
 
-/*
- * What a JavaScript `Coordinator` or `BoundedQueue` object carries for allstop_node.h. `size`,
- * `major` and `minor` come first, so that a mismatch can be told.
+/**
+ * The data that a JavaScript `Coordinator` or `BoundedQueue` object carries for addons;
+ * allstop_node.h reads it. `size`, `major` and `minor` come first in every version, so that an
+ * addon can detect a major version that it was not compiled for.
  */
 typedef struct allstop_capsule {
   uint32_t size;
   uint32_t major;
   uint32_t minor;
-  uint32_t kind; /* ALLSTOP_CAPSULE_* */
+  uint32_t kind; /**< ALLSTOP_CAPSULE_* */
   const allstop_table *table;
-  allstop_state *state; /* or an allstop_queue_state, by its kind */
+  allstop_state *state; /**< of a queue's capsule: an allstop_queue_state */
 } allstop_capsule;
 
 #define ALLSTOP_CAPSULE_COORDINATOR 1u
 #define ALLSTOP_CAPSULE_QUEUE 2u
 
-/* The Node-API type tag that marks an object which carries a capsule. */
+/* The Node-API type tag of the JavaScript objects that carry a capsule. */
 #define ALLSTOP_CAPSULE_TAG_LOWER UINT64_C(0x616c6c73746f7031)
 #define ALLSTOP_CAPSULE_TAG_UPPER UINT64_C(0x9d0c5b0a7e4f42c6)
 

@@ -1,18 +1,24 @@
-// allstop.hpp - allstop.h for C++17, with owners instead of reference counts.
-//
-// Header-only; nothing is linked. Compiles with and without exceptions and RTTI.
-//
-//   allstop::Coordinator coord(handle);  // from allstop_from_napi
-//   allstop::Thread hasher(coord, "hasher", [](const allstop::Coordinator& coord) {
-//     while (!coord.ShouldStop()) HashNextChunk();  // may throw
-//   });
-//
-// The promise is that of allstop.h: any thread, at any time, also after the
-// JavaScript environment that gave the handle has ended. Only what says "blocks"
-// blocks; never call that on a thread that runs a JavaScript event loop.
-//
-// In a Node addon, include allstop_node.h too: allstop_from_napi keeps the addon
-// in memory, which its threads need when the last environment that loaded it ends.
+/// @file allstop.hpp
+/// allstop.h for C++17: objects that own their references instead of reference counts.
+///
+/// Header-only: your code links nothing of allstop. Compiles with and without exceptions and
+/// RTTI.
+///
+/// @code
+///   allstop::Coordinator coord(handle);  // from allstop_from_napi
+///   allstop::Thread hasher(coord, "hasher", [](const allstop::Coordinator& coord) {
+///     while (!coord.ShouldStop()) HashNextChunk();  // may throw
+///   });
+/// @endcode
+///
+/// The promises are those of allstop.h. Every function may be called on any thread, also after
+/// the JavaScript environment that gave the handle has ended, unless its comment restricts the
+/// threads. A function blocks only if its comment says "blocks" or "waits". Never call such a
+/// function on a thread that runs a JavaScript event loop.
+///
+/// In a Node addon, include allstop_node.h as well: its allstop_from_napi keeps the addon in
+/// memory. Otherwise Node unmaps the addon when the last environment that loaded the addon
+/// ends, and the addon's threads crash.
 #ifndef ALLSTOP_ALLSTOP_HPP_
 #define ALLSTOP_ALLSTOP_HPP_
 
@@ -30,9 +36,10 @@
 
 namespace allstop {
 
-// What follows is another type in a file compiled without exceptions. If it were
-// the same, the linker would keep one of two functions, and exceptions of the one
-// file could end in the code of the other, which does not catch them.
+// The types below have other names in a file that is compiled without exceptions
+// (not_catching::Thread, catching::Thread). With one name for both, the linker would keep one
+// of two functions of that name, and an exception from a file with exceptions could reach the
+// function of a file without, which does not catch it.
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
 #define ALLSTOP_HPP_CATCHES 1
 inline namespace catching {
@@ -51,7 +58,8 @@ namespace internal {
 #endif
 }
 
-// A registration that is given back, however the thread ends or fails to begin.
+// Ends a thread's registration. As the deleter of a ThreadToken it runs however the thread
+// ends, and also if the thread cannot be created.
 struct ThreadDone {
   Coordinator coord;
   void operator()(allstop_thread* thread) const {
@@ -60,7 +68,7 @@ struct ThreadDone {
 };
 using ThreadToken = std::unique_ptr<allstop_thread, ThreadDone>;
 
-// Null: the package that is installed does not know one of the flags.
+// Returns null if the installed package does not know one of the flags.
 inline ThreadToken Register(const Coordinator& coord, const std::string& name,
                             std::uint32_t flags = 0) {
   allstop_thread* thread = nullptr;
@@ -79,7 +87,7 @@ void Call(Function& function, const Coordinator& coord) {
   }
 }
 
-// A registered thread from beginning to end.
+// The main function of a registered thread. `token` ends the registration on return.
 template <typename Function>
 void RunThread(ThreadToken token, std::unique_ptr<Function> function) {
   const Coordinator coord = token.get_deleter().coord;
@@ -91,7 +99,7 @@ void RunThread(ThreadToken token, std::unique_ptr<Function> function) {
 #if defined(__GLIBCXX__)
   } catch (const abi::__forced_unwind&) {
     function.reset();
-    throw;  // pthread_exit and pthread_cancel: glibc aborts who keeps it
+    throw;  // pthread_exit or pthread_cancel: glibc aborts the process if this is swallowed
 #endif
   } catch (...) {
     function.reset();
@@ -112,49 +120,55 @@ void RunThread(ThreadToken token, std::unique_ptr<Function> function) {
 
 }  // namespace internal
 
-// A thread that the coordinator knows: join() waits for it, and explain() names
-// it. It calls `function(coord)`, or `function()` if that takes no coordinator.
-//
-//   - Registered before it starts, so a join that begins next waits for it.
-//   - What its function throws, be it a std::exception or not, becomes the error
-//     of the coordinator, with what() and the demangled type, and those that are
-//     nested in it as its causes: all threads stop.
-//   - The function and what it captured are destroyed before the thread counts as
-//     ended. A thread_local is destroyed after that: await it with Join().
-//
-// The destructor blocks until the thread has ended, and does not ask it to: only
-// RequestStop does. If one thread owns others, request the stop before the owners
-// go out of scope, also when an exception is on its way: until it has left the
-// function nobody knows of it. On a JavaScript thread, Detach() and leave the
-// waiting to `await coord.join()`.
-//
-// If there is no memory or no thread to be had, the constructor throws
-// std::bad_alloc or std::system_error (without exceptions, the process ends).
+/// A registered thread: a join of its coordinator waits for the thread, and explain() names
+/// it. The thread calls `function(coord)`, or `function()` if `function` takes no coordinator.
+///
+///   - The thread is registered before it starts, so a join that begins after the constructor
+///     waits for the thread.
+///   - Any exception that `function` throws requests a stop: the exception becomes the stop's
+///     error, with what() and the demangled type, and the exceptions that are nested in it
+///     become the causes. A thrown object need not be a std::exception.
+///   - `function` and its captures are destroyed before the thread counts as ended.
+///     thread_local objects are destroyed later: if that matters, wait with Join().
+///
+/// The destructor blocks until the thread has ended, but does not request a stop; only
+/// RequestStop does. If a thread's function owns further Threads, it must request the stop
+/// before their destructors run, also when an exception leaves the function: the coordinator
+/// learns of the exception only after that. On a JavaScript thread, call Detach() and wait
+/// with `await coord.join()` instead.
+///
+/// @throws std::bad_alloc or std::system_error, from the constructor, if no memory or no
+///   thread is available. Without exceptions, the process ends.
 class Thread {
  public:
-  Thread() noexcept = default;  // no thread
+  /// Holds no thread.
+  Thread() noexcept = default;
+  /// Starts a thread. `name` is shown to people.
   template <typename Function>
   Thread(const Coordinator& coord, const std::string& name, Function&& function) {
     using Stored = std::decay_t<Function>;
-    // On the heap, since a lambda that captured a const object cannot be moved
-    // from: a second copy would outlive the thread's end.
+    // On the heap, so that std::thread moves a pointer. A lambda with a const capture cannot be
+    // moved, only copied, and std::thread would destroy its copy after the thread has ended.
     auto stored = std::make_unique<Stored>(std::forward<Function>(function));
     thread_ = std::thread(&internal::RunThread<Stored>, internal::Register(coord, name),
                           std::move(stored));
   }
   Thread(Thread&&) noexcept = default;
-  Thread& operator=(Thread&& other) noexcept {  // blocks, as the destructor does
+  /// Blocks until the thread that this object held has ended.
+  Thread& operator=(Thread&& other) noexcept {
     Join();
     thread_ = std::move(other.thread_);
     return *this;
   }
+  /// Blocks until the thread has ended.
   ~Thread() { Join(); }
 
-  // Blocks until the thread has ended. Not on that thread itself.
+  /// Blocks until the thread has ended. Any thread except that thread itself.
   void Join() {
     if (thread_.joinable()) thread_.join();
   }
-  // Nobody will wait here; the coordinator still does.
+  /// Lets go of the thread: Join() and the destructor no longer wait for it. The thread stays
+  /// registered, so a join of the coordinator still waits. Does not block.
   void Detach() {
     if (thread_.joinable()) thread_.detach();
   }
@@ -163,15 +177,21 @@ class Thread {
   std::thread thread_;
 };
 
-// Calls `function()` once, when a stop is requested, on the thread that requests
-// it; at once, in the constructor, if it was requested already. The guarantees
-// are those of std::stop_callback: once the destructor has returned, the function
-// is not running and never will (so it blocks while another thread runs it).
-//
-// The function must not throw, must not block, and must not wait for JavaScript. To
-// wake a condition variable it needs that one's mutex for a moment: then nobody may
-// request a stop while he holds it.
-// A stop that comes after a ClearStop is another one: it is not called again.
+/// Calls `function()` once: on the thread that requests a stop, or, if the coordinator is
+/// stopped already, in the constructor. The guarantees are those of C++20's
+/// std::stop_callback.
+///
+/// `function` must not throw, must not block, and must not wait for JavaScript. A function
+/// that wakes a condition variable has to lock that variable's mutex for a moment; then no
+/// thread may request a stop while it holds that mutex, or it deadlocks.
+///
+/// After a stop the callback is used up: ClearStop does not arm it for the next stop.
+///
+/// The destructor blocks while another thread runs `function`. When the destructor has
+/// returned, `function` is not running and will not run.
+///
+/// @throws std::bad_alloc, from the constructor, if there is no memory. Without exceptions,
+///   the process ends.
 template <typename Function>
 class StopCallback {
  public:

@@ -1,4 +1,5 @@
-// allstop_bounded_queue.hpp - the BoundedQueue of allstop.hpp, which includes it.
+/// @file allstop_bounded_queue.hpp
+/// allstop::BoundedQueue and its Item. Part of allstop.hpp, which includes it.
 #ifndef ALLSTOP_ALLSTOP_BOUNDED_QUEUE_HPP_
 #define ALLSTOP_ALLSTOP_BOUNDED_QUEUE_HPP_
 
@@ -17,13 +18,15 @@
 
 namespace allstop {
 
-// The bytes of one item of a queue. Moves; empty when moved from.
+/// One item of a queue, which owns its bytes. Can be moved, not copied; a moved-from item is
+/// empty.
 class Item {
  public:
   Item() noexcept = default;
-  // Takes over what the item owns.
+  /// Takes over the bytes that `item` owns.
   explicit Item(const allstop_item& item) noexcept : item_(item) {}
-  // Without a copy: `release(data, size, context)` is called once, on any thread.
+  /// Takes over `data` without a copy. `release(data, size, context)` is called once, on any
+  /// thread; it must not block and must not throw.
   Item(void* data, std::size_t size, void (*release)(void*, std::size_t, void*),
        void* context = nullptr) noexcept {
     item_.data = data;
@@ -38,35 +41,36 @@ class Item {
   }
   ~Item() { allstop_item_release(&item_); }
 
-  // Valid until the item is moved, assigned or destroyed.
+  /// Valid until this item is moved, assigned or destroyed.
   std::string_view bytes() const noexcept {
     return {static_cast<const char*>(allstop_item_data(&item_)), item_.size};
   }
-  // For the functions of allstop_queue.h.
+  /// The item, for the functions of allstop_queue.h.
   allstop_item* handle() noexcept { return &item_; }
 
  private:
   allstop_item item_ = {};
 };
 
-// One reference to a bounded queue of bytes; a copy is one more. The promise is that
-// of allstop_queue.h, whose statuses these return. The same queue as JavaScript's
-// BoundedQueue with the codec 'bytes'.
-//
-// Const methods may be called on one object by many threads at once. What takes a
-// timeout blocks; 0 and less do not. Never block on a thread that runs a JavaScript
-// event loop.
+/// One reference to a bounded queue of bytes, the same queue as a JavaScript BoundedQueue with
+/// the codec 'bytes'. A copy is another reference to the same queue. The promises are those of
+/// allstop_queue.h, and the methods return its statuses.
+///
+/// Many threads may call const methods on one object at the same time. A method with a
+/// `timeout` blocks for at most that time; a timeout of 0 or less does not block. Never block
+/// on a thread that runs a JavaScript event loop.
 class BoundedQueue {
  public:
   static constexpr Milliseconds kForever{std::numeric_limits<double>::infinity()};
 
-  // Holds nothing: assign, destroy, or ask it whether it does; nothing else.
+  /// An empty object, as a moved-from one is. You may only assign it, destroy it, or test it
+  /// with operator bool.
   BoundedQueue() noexcept = default;
-  // Takes over the reference that `handle` owns (allstop_queue_from_napi).
+  /// Takes over the reference that `handle` owns (from allstop_queue_from_napi).
   explicit BoundedQueue(const allstop_queue& handle) noexcept : handle_(handle) {}
-  // A queue of its own, whose waits a stop of `coord` ends. It holds nothing if
-  // `capacity` is 0, there is no memory, or the package that is installed is older
-  // than 1.2 of allstop.h.
+  /// Creates a queue for `capacity` items. A stop of `coord` ends all its waits. The object is
+  /// empty if `capacity` is 0, if there is no memory, or if the installed package is older
+  /// than 1.2 of allstop.h.
   BoundedQueue(const Coordinator& coord, std::uint64_t capacity, const std::string& name = {}) {
     allstop_queue_options options = {};
     options.size = sizeof(options);
@@ -87,27 +91,31 @@ class BoundedQueue {
     if (*this) allstop_queue_release(&handle_);
   }
 
+  /// False if this object is empty.
   explicit operator bool() const noexcept { return handle_.state != nullptr; }
-  // For the functions of allstop_queue.h. Valid as long as this object.
+  /// The handle, for the functions of allstop_queue.h. Borrowed: valid as long as this object.
   const allstop_queue* handle() const noexcept { return &handle_; }
 
-  // Enqueues a copy. See allstop_queue_enqueue.
+  /// Enqueues a copy of `bytes`. See allstop_queue_enqueue.
   allstop_status Enqueue(std::string_view bytes, Milliseconds timeout = kForever) const noexcept {
     return allstop_queue_enqueue(&handle_, bytes.data(), bytes.size(), Ms(timeout));
   }
-  // Enqueues the item itself, which is empty then; unless it is ALLSTOP_OK, it is kept.
+  /// Enqueues the item without a copy. The item is empty afterwards if ALLSTOP_OK, and
+  /// otherwise unchanged.
   allstop_status Enqueue(Item&& item, Milliseconds timeout = kForever) const noexcept {
     return allstop_queue_enqueue_many(&handle_, item.handle(), 1, Ms(timeout), nullptr);
   }
 
-  // One item. See allstop_queue_dequeue.
+  /// Dequeues one item into `item`, which is unchanged unless ALLSTOP_OK. See
+  /// allstop_queue_dequeue.
   allstop_status Dequeue(Item& item, Milliseconds timeout = kForever) const noexcept {
     allstop_item taken = {};
     const allstop_status status = allstop_queue_dequeue(&handle_, &taken, Ms(timeout));
     if (status == ALLSTOP_OK) item = Item(taken);
     return status;
   }
-  // Appends 1 to `max` items: those that are there, once there is one.
+  /// Appends the items that are in the queue to `items`, up to `max`, waiting for the first one
+  /// if the queue is empty. See allstop_queue_dequeue_many.
   allstop_status DequeueMany(std::vector<Item>& items, std::size_t max,
                              Milliseconds timeout = kForever) const {
     constexpr std::size_t kBatch = 32;
@@ -115,7 +123,7 @@ class BoundedQueue {
     for (std::size_t taken = 0; taken < max;) {
       std::array<allstop_item, kBatch> batch = {};
       const std::size_t most = (std::min)(kBatch, max - taken);
-      items.reserve(items.size() + most);  // first: what is taken must not be lost
+      items.reserve(items.size() + most);  // before dequeuing: bad_alloc must not lose items
       std::size_t count = 0;
       status = allstop_queue_dequeue_many(&handle_, batch.data(), most,
                                           taken == 0 ? Ms(timeout) : 0, &count);
@@ -127,12 +135,13 @@ class BoundedQueue {
     return status;
   }
 
-  // From now on nobody begins to enqueue. See allstop_queue_close.
+  /// Closes the queue: no enqueue may begin from now on. With `cancel_pending_enqueues`, an
+  /// enqueue that waits already returns ALLSTOP_CANCELLED. See allstop_queue_close.
   void Close(bool cancel_pending_enqueues = false) const noexcept {
     allstop_queue_close(&handle_, cancel_pending_enqueues ? ALLSTOP_CLOSE_CANCEL_PENDING : 0);
   }
 
-  // A guess, as others go on.
+  /// How many items are in the queue. A guess: other threads go on meanwhile.
   std::uint64_t size() const noexcept { return Info().item_count; }
   std::uint64_t capacity() const noexcept { return Info().capacity; }
   bool closed() const noexcept { return Info().closed != 0; }

@@ -1,5 +1,6 @@
-// allstop_bridges.hpp - a stop as others know it: std::stop_token, a file descriptor.
-// Part of allstop.hpp, which includes it.
+/// @file allstop_bridges.hpp
+/// A stop for code that does not know allstop: as a std::stop_token, and as a file descriptor.
+/// Part of allstop.hpp, which includes it.
 #ifndef ALLSTOP_ALLSTOP_BRIDGES_HPP_
 #define ALLSTOP_ALLSTOP_BRIDGES_HPP_
 
@@ -13,7 +14,7 @@
 #endif
 
 namespace allstop {
-// As in allstop.hpp: other types in a file compiled without exceptions.
+// allstop.hpp says why these types have other names in a file without exceptions.
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
 inline namespace catching {
 #else
@@ -21,9 +22,14 @@ inline namespace not_catching {
 #endif
 
 #if defined(__cpp_lib_jthread)
-// A std::stop_token that a stop of the coordinator stops, for code that knows those
-// only. It stays stopped after a ClearStop, as they do. For the other way:
-// std::stop_callback(token, [coord] { coord.RequestStop(); }).
+/// Gives a std::stop_token on which the coordinator's stop requests a stop. The token stays
+/// stopped after ClearStop, as every std::stop_token does. When this object is destroyed, its
+/// tokens stay valid, but a later stop of the coordinator no longer reaches them. C++20 only.
+///
+/// For the opposite direction, use
+/// `std::stop_callback callback(token, [coord] { coord.RequestStop(); });`
+///
+/// @throws std::bad_alloc, from the constructor, if there is no memory
 class StopSource {
  public:
   explicit StopSource(const Coordinator& coord) : callback_(coord, Request{source_}) {}
@@ -40,7 +46,13 @@ class StopSource {
 #endif
 
 #if !defined(_WIN32)
-// A file descriptor for poll and epoll loops; see allstop_poll.h.
+/// A file descriptor for loops around poll() or epoll; see allstop_poll.h.
+///
+/// The destructor closes the descriptor: no thread may poll it any more. It blocks for a
+/// moment if a stop on another thread is writing to the descriptor.
+///
+/// @throws std::bad_alloc, from the constructor, if no memory or no file descriptor is left.
+///   Without exceptions, the process ends.
 class StopFd {
  public:
   explicit StopFd(const Coordinator& coord) : coord_(coord) {
@@ -50,7 +62,8 @@ class StopFd {
   StopFd& operator=(const StopFd&) = delete;
   ~StopFd() { allstop_stop_fd_close(coord_.handle(), &stop_fd_); }
 
-  // Readable from the first stop on, also when that is cleared. Do not read from it.
+  /// The descriptor: readable from the first stop on, also after ClearStop. Poll it; do not
+  /// read from it. Valid as long as this object.
   int get() const noexcept { return stop_fd_.fd; }
 
  private:

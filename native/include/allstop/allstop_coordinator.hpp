@@ -1,4 +1,5 @@
-// allstop_coordinator.hpp - the Coordinator of allstop.hpp, which includes it.
+/// @file allstop_coordinator.hpp
+/// allstop::Coordinator, Error and Options. Part of allstop.hpp, which includes it.
 #ifndef ALLSTOP_ALLSTOP_COORDINATOR_HPP_
 #define ALLSTOP_ALLSTOP_COORDINATOR_HPP_
 
@@ -16,8 +17,9 @@
 
 namespace allstop {
 
-// An error to report; empty means "none". `name` chooses the class that it has in
-// JavaScript, NativeError by default.
+/// An error that you report or read. An empty string means that the error has no such field.
+/// `name` selects the class of the error in JavaScript, NativeError by default; see
+/// allstop_error.
 struct Error {
   std::string name = {};
   std::string message = {};
@@ -25,15 +27,18 @@ struct Error {
   std::string stack = {};
   std::string native_type = {};
   std::shared_ptr<const Error> cause = {};
-  // Of the record that it was read from: reported again, it is known as that one.
+  /// Set in an error that was read from a record: if you report that error again, it is
+  /// recognized as the same error. Leave it empty in a new error.
   std::string id = {};
 };
 
-// What a new coordinator is like; what is left out is the default, or the parent's.
+/// Options of a new coordinator. A field that you do not set takes its default; for a child,
+/// the default is the parent's value.
 struct Options {
+  /// Shown to people; default "native".
   std::string name = {};
-  // Errors that count as a normal end, by class name, `name` or `code`. Default:
-  // OutOfRangeError; empty: none.
+  /// The clean-stop types: errors that count as a normal end, each a class name, or an error's
+  /// `name` or `code`. Default: OutOfRangeError. An empty vector: no error does.
   std::optional<std::vector<std::string>> clean_stop_types = {};
 };
 
@@ -46,7 +51,7 @@ inline std::string ToString(allstop_string text) {
   return text.data ? std::string(text.data, text.size) : std::string();
 }
 
-// An error and its causes as allstop.h has them; good as long as the error.
+/// An error and its causes as a chain of allstop_error. Valid as long as the Error.
 class ErrorView {
  public:
   explicit ErrorView(const Error& error) noexcept {
@@ -70,7 +75,7 @@ class ErrorView {
   std::array<allstop_error, 1 + ALLSTOP_MAX_CAUSES> chain_ = {};
 };
 
-// Calls `use(const allstop_options*)`, whose pointers are good until it returns.
+/// Calls `use(const allstop_options*)`; the pointers in it are valid until `use` returns.
 template <typename Use>
 void WithOptions(const Options& options, Use use) {
   static constexpr allstop_string kNothing = {nullptr, 0};
@@ -88,20 +93,20 @@ void WithOptions(const Options& options, Use use) {
 
 }  // namespace view
 
-// Takes any std::chrono duration. Infinity is no limit.
+/// Milliseconds, converted from any std::chrono duration. Infinity means "no limit".
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// One reference to the state that a set of threads shares in order to stop
-// together. A copy is one more reference to the same state, and cheap.
-//
-// Const methods may be called on one object by many threads at once. They change
-// the shared state, never the object.
+/// One reference to the state that a set of threads shares in order to stop together. A copy
+/// is another reference to the same state; copying is cheap.
+///
+/// Many threads may call const methods on one object at the same time: those methods change
+/// the shared state, never the object.
 class Coordinator {
  public:
-  // Holds nothing, as does one that was moved from: assign, destroy, or ask it
-  // whether it does; nothing else.
+  /// An empty object, as a moved-from one is. You may only assign it, destroy it, or test it
+  /// with operator bool.
   Coordinator() noexcept = default;
-  // Takes over the reference that `handle` owns.
+  /// Takes over the reference that `handle` owns.
   explicit Coordinator(const allstop_coordinator& handle) noexcept : handle_(handle) {}
   Coordinator(const Coordinator& other) noexcept : handle_(other.handle_) {
     if (other) allstop_retain(&handle_);
@@ -115,33 +120,41 @@ class Coordinator {
     if (*this) allstop_release(&handle_);
   }
 
+  /// False if this object is empty.
   explicit operator bool() const noexcept { return handle_.state != nullptr; }
-  // For the functions of allstop.h. Valid as long as this object.
+  /// The handle, for the functions of allstop.h. Borrowed: valid as long as this object.
   const allstop_coordinator* handle() const noexcept { return &handle_; }
 
-  // One load. True orders: what the requester wrote before it asked is visible.
+  /// True while the coordinator is stopped. One load; see allstop_should_stop for what is
+  /// visible after it.
   bool ShouldStop() const noexcept { return allstop_should_stop(&handle_) != 0; }
 
-  // ALLSTOP_FAILED_PRECONDITION: a join has completed, so nobody would ever see
-  // the error; handle it yourself. ALLSTOP_RESOURCE_EXHAUSTED: nothing changed.
-  // Stop callbacks run before it returns, on this thread.
+  /// Requests a stop of all threads, without an error or with one. Runs the stop callbacks on
+  /// the calling thread before it returns. See allstop_request_stop.
+  ///
+  /// @retval ALLSTOP_OK
+  /// @retval ALLSTOP_FAILED_PRECONDITION a join has completed, so `error` would reach nobody.
+  ///   Nothing was changed: handle the error yourself.
+  /// @retval ALLSTOP_RESOURCE_EXHAUSTED no memory for the record; nothing was changed
   allstop_status RequestStop() const noexcept { return allstop_request_stop(&handle_, nullptr); }
   allstop_status RequestStop(const Error& error) const noexcept {
     return allstop_request_stop(&handle_, view::ErrorView(error).get());
   }
-  // Keeps the error for a join that ends stopped without one, and stops nobody; see
-  // allstop_report_error.
+  /// Reports an error without requesting a stop: the error is kept for a join that ends with a
+  /// stop without an error. See allstop_report_error.
   allstop_status ReportError(const Error& error) const noexcept {
     return allstop_report_error(&handle_, view::ErrorView(error).get());
   }
 
-  // What a join of a stopped coordinator would come to now: the error of the stop,
-  // else the one that was reported; its causes are not read. None if there is no
-  // memory, either. Waits as allstop_stop_record does.
+  /// The error that a join would report now if the coordinator were stopped: the error of the
+  /// stop, else the error that ReportError kept. Its `cause` is always empty. Waits as
+  /// allstop_stop_record does. With a package older than 1.1, only the error of the stop.
+  ///
+  /// @returns nothing if there is no such error, or no memory for it
   std::optional<Error> FirstError() const {
     allstop_record* record = nullptr;
     if (allstop_first_error(&handle_, &record) == ALLSTOP_UNAVAILABLE) {
-      allstop_stop_record(&handle_, &record);  // of a package that reports none
+      allstop_stop_record(&handle_, &record);  // such a package has no ReportError either
     }
     if (!record) return std::nullopt;
     struct Release {
@@ -162,15 +175,19 @@ class Coordinator {
     return error;
   }
 
-  // Blocks. True: a stop was requested, even if it is cleared again already.
-  // False: it took longer than `timeout`. 0 and less just ask.
+  /// Blocks until a stop is requested, for at most `timeout`; 0 or less only checks.
+  ///
+  /// @returns true if a stop was requested, even if another thread has cleared it already;
+  ///   false if the time has passed
   bool WaitForStop(Milliseconds timeout = kForever) const noexcept {
     return allstop_wait_for_stop(&handle_, (std::max)(0.0, timeout.count())) == ALLSTOP_OK;
   }
 
-  // A coordinator that stops when this one does; its own stop stays its own. Holds
-  // nothing if there is no memory, they are nested 256 levels deep, or the package
-  // that is installed is older than 1.1 of allstop.h.
+  /// Creates a child: a coordinator that stops when this one stops. A stop of the child does
+  /// not stop this one. See allstop_child.
+  ///
+  /// @returns an empty object if there is no memory, if this coordinator is nested 256 levels
+  ///   deep, or if the installed package is older than 1.1 of allstop.h
   Coordinator Child(const Options& options = {}) const {
     allstop_coordinator child = {};
     view::WithOptions(
@@ -179,7 +196,10 @@ class Coordinator {
   }
 
 #if defined(ALLSTOP_LINKED)
-  // One of its own, in a program that links the library: find_package(allstop).
+  /// Creates an independent coordinator, in a program that links the library
+  /// (find_package(allstop)).
+  ///
+  /// @returns an empty object if there is no memory
   static Coordinator Create(const Options& options = {}) {
     allstop_coordinator created = {};
     view::WithOptions(options, [&](const allstop_options* given) {
@@ -189,11 +209,14 @@ class Coordinator {
   }
 #endif
 
-  // ALLSTOP_FAILED_PRECONDITION: the child of a parent that is stopped.
+  /// Clears the stop; see allstop_clear_stop.
+  ///
+  /// @retval ALLSTOP_OK
+  /// @retval ALLSTOP_FAILED_PRECONDITION this is the child of a stopped parent
   allstop_status ClearStop() const noexcept { return allstop_clear_stop(&handle_); }
 
-  // Blocks until all registered threads have ended or a stop is requested, then
-  // for up to `grace_period`. See allstop_join for what it returns.
+  /// Blocks until all registered threads have ended or a stop is requested, and from the stop
+  /// on for at most `grace_period`. See allstop_join for the statuses.
   allstop_status Join(Milliseconds grace_period = std::chrono::minutes(2),
                       bool ignore_live_threads = false) const noexcept {
     return allstop_join(&handle_, (std::max)(0.0, grace_period.count()),

@@ -1,5 +1,7 @@
-// allstop_exceptions.hpp - C++ exceptions and the errors of a coordinator, both ways.
-// Part of allstop.hpp, which includes it. Empty in a file compiled without exceptions.
+/// @file allstop_exceptions.hpp
+/// C++ exceptions as errors of a coordinator, and errors of a coordinator as C++ exceptions.
+/// Part of allstop.hpp, which includes it. Declares nothing in a file that is compiled without
+/// exceptions.
 #ifndef ALLSTOP_ALLSTOP_EXCEPTIONS_HPP_
 #define ALLSTOP_ALLSTOP_EXCEPTIONS_HPP_
 
@@ -26,8 +28,9 @@
 namespace allstop {
 inline namespace catching {  // see allstop.hpp
 
-// A recorded error that this module has not thrown itself: JavaScript's, or that of
-// another addon.
+/// What RaiseRequestedException throws where this module (executable or addon) no longer has,
+/// or never had, the exception itself: for an error from JavaScript or from another addon, and
+/// for an exception that is not among the module's last 64.
 class StopError : public std::runtime_error {
  public:
   explicit StopError(Error error)
@@ -40,23 +43,27 @@ class StopError : public std::runtime_error {
 
 namespace internal {
 
-// The exceptions that this module has reported, by the id of their record: the latest
-// 64. Here and not in the record, since no other module can throw them; hidden, or the
-// linker would merge the tables of all modules (scripts/lint-native.sh looks).
+// The last 64 exceptions that this module has reported, each with the id of its error, so that
+// RaiseRequestedException can throw the exception itself. The table belongs to the module and
+// not to the record: only the module that threw an exception can throw it again. Hidden
+// visibility keeps the linker from merging the tables of all modules into one;
+// scripts/lint-native.sh checks that.
 #if defined(__GNUC__)
 class __attribute__((visibility("hidden"))) KeptExceptions {
 #else
 class KeptExceptions {
 #endif
  public:
-  // Allocated once and never destroyed, as threads outlive static destructors.
+  // Never destroyed: native threads may use the table after static destructors have run.
   static KeptExceptions& Get() {
     static KeptExceptions* const kept = new KeptExceptions;
     return *kept;
   }
   void Keep(std::string_view id, std::exception_ptr exception) {
     constexpr std::size_t kMost = 64;
-    std::exception_ptr oldest;  // its destructor may do anything, so not under the lock
+    // Declared before the lock, hence destroyed after it: the destructor of the exception may
+    // run the program's code, which may come back here.
+    std::exception_ptr oldest;
     const std::lock_guard<std::mutex> lock(mutex_);
     exceptions_.emplace_back(id, std::move(exception));
     if (exceptions_.size() <= kMost) return;
@@ -70,7 +77,7 @@ class KeptExceptions {
     }
     return nullptr;
   }
-  // The id of one that is raised again, or "".
+  // The id under which `exception` was reported before; "" if it is new.
   std::string IdOf(const std::exception_ptr& exception) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [id, known] : exceptions_) {
@@ -86,9 +93,11 @@ class KeptExceptions {
 
 using Report = void (*)(void* context, const allstop_error& error);
 
-// In a catch block: calls `report` with `outermost`, which becomes the exception, and
-// those that are nested in it as its causes. Allocates nothing that it could not do
-// without: the error may be that there is no memory.
+// Call in a catch block, with `outer` null. Calls `report(context, outermost)`, where
+// `outermost` describes the caught exception, and its `cause` chain describes the exceptions
+// nested in it. Works by recursion, each nested exception in a catch block of its own, so that
+// the texts stay valid until `report` has returned. Allocates nothing of its own: the
+// exception may be std::bad_alloc.
 inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int max_causes,
                            Report report, void* context) {
   allstop_error inner = {};
@@ -96,7 +105,7 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
   error.size = sizeof(error);
   if (outer) outer->cause = &error;
 #if __has_include(<cxxabi.h>)
-  // Not typeid: this works without RTTI, and for what is no std::exception.
+  // Not typeid: this also works without RTTI, and for objects that are not a std::exception.
   const std::type_info* const type = abi::__cxa_current_exception_type();
   const std::unique_ptr<char, decltype(&std::free)> demangled(
       type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr) : nullptr, &std::free);
@@ -132,8 +141,9 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
   }
 }
 
-// In a catch block. The exception is found again by RaiseRequestedException; one that
-// was raised by that keeps its identity.
+// Call in a catch block. Calls `report` with the caught exception as an error that has an id,
+// and keeps the exception under that id for RaiseRequestedException. An exception that
+// RaiseRequestedException has thrown keeps its id.
 inline void ReportCaught(const Coordinator& coord, Report report, void* context) {
   allstop_error error = {};
   char fresh[64];
@@ -153,16 +163,20 @@ inline void ReportCaught(const Coordinator& coord, Report report, void* context)
         KeptExceptions::Get().Keep({fresh, error.id.size}, std::current_exception());
       }
     }
-  } catch (const std::bad_alloc&) {  // then it is raised as a StopError
+  } catch (const std::bad_alloc&) {
+    // Not kept: RaiseRequestedException will throw a StopError for this exception.
   }
   DescribeCaught(error, nullptr, ALLSTOP_MAX_CAUSES, report, context);
 }
 
 }  // namespace internal
 
-// Calls `function()`. What it throws requests a stop, as it would in a Thread, and is
-// swallowed; false then. It is thrown on if a join has completed, as nobody would ever
-// see it. On any thread.
+/// Calls `function()`. An exception that it throws requests a stop, as in a Thread, and is
+/// swallowed. Any thread; does not block by itself.
+///
+/// @returns true if `function` has returned normally, false if it has thrown
+/// @throws the exception of `function`, if a join of the coordinator has completed: its error
+///   would reach nobody. Nothing was recorded then.
 template <typename Function>
 bool StopOnException(const Coordinator& coord, Function&& function) {
   try {
@@ -189,10 +203,12 @@ bool StopOnException(const Coordinator& coord, Function&& function) {
   }
 }
 
-// Throws the error of the stop, or the one that was reported, if there is one: the
-// exception itself if it was thrown in this module (and is among its latest 64), else
-// a StopError. Does not clear it. Any thread, in a Thread as well: the error that it
-// throws comes back as the stop's own.
+/// Throws the error of the stop, else the error that ReportError kept, if there is one. The
+/// error stays recorded. Waits as allstop_stop_record does. Any thread; also in the function
+/// of a Thread, where the thrown exception is recognized as the stop's own error.
+///
+/// @throws the exception itself, if this module has reported it and it is among the module's
+///   last 64; else a StopError
 inline void RaiseRequestedException(const Coordinator& coord) {
   std::optional<Error> error = coord.FirstError();
   if (!error) return;

@@ -1,5 +1,6 @@
-// allstop_looper.hpp - TensorFlow's LooperThread: do something every so often, until a
-// stop. Part of allstop.hpp, which includes it.
+/// @file allstop_looper.hpp
+/// allstop::LooperThread, after TensorFlow's: a thread that calls a function at fixed intervals
+/// until a stop. Part of allstop.hpp, which includes it.
 #ifndef ALLSTOP_ALLSTOP_LOOPER_HPP_
 #define ALLSTOP_ALLSTOP_LOOPER_HPP_
 
@@ -15,43 +16,47 @@
 
 namespace allstop {
 
-// As in allstop.hpp: another type in a file compiled without exceptions.
+// allstop.hpp says why this type has another name in a file without exceptions.
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
 inline namespace catching {
 #else
 inline namespace not_catching {
 #endif
 
-// What becomes of the runs that were due while another one took too long.
+/// The policy for runs that became due while an earlier run was still going on.
 enum class MissedTicks : std::uint32_t {
-  kBurst = ALLSTOP_MISSED_TICKS_BURST,  // made up for, back to back (TensorFlow's)
-  kSkip = ALLSTOP_MISSED_TICKS_SKIP,    // dropped: the next multiple of the interval
-  kDelay = ALLSTOP_MISSED_TICKS_DELAY,  // none: it counts from the end of a run
+  kBurst = ALLSTOP_MISSED_TICKS_BURST,  ///< run them at once, back to back (TensorFlow's)
+  kSkip = ALLSTOP_MISSED_TICKS_SKIP,    ///< drop them; go on at the next multiple of the interval
+  kDelay = ALLSTOP_MISSED_TICKS_DELAY,  ///< count the interval from the end of each run
 };
 
 struct LooperOptions {
-  std::string name = "looper";
+  std::string name = "looper";  ///< of the thread; shown to people
   MissedTicks missed_ticks = MissedTicks::kBurst;
-  // Called on the looper's thread before the first run and after the last one, also if
-  // a stop was requested before.
+  /// Called on the looper's thread, start_loop before the first run and stop_loop after the
+  /// last run; also if a stop was requested before the start.
   std::function<void()> start_loop = {};
   std::function<void()> stop_loop = {};
 };
 
-// A Thread that calls `run(coord)`, or `run()`, at once and then every `interval` of a
-// monotonic clock, until a stop; it need not ask for one. 0: back to back; infinity: once.
-//
-//   - Registered when it is constructed. Until it is started it holds up no join.
-//   - A stop ends its wait at once, and ends the looper even if it is cleared at once.
-//   - What `run` throws stops everybody, as in a Thread, and ends the looper: first
-//     `stop_loop` is called, unlike with TensorFlow. What `start_loop` throws does so
-//     too, and then `stop_loop` is not called.
-//   - If it cannot loop, it stops everybody when it is started: UnavailableError, the
-//     package that is installed is older than 1.2 of allstop.h; InvalidArgumentError,
-//     the interval is negative or NaN.
-//
-// The destructor blocks as that of Thread does. What else is said there of the
-// function, of memory and of JavaScript threads holds here, too.
+/// A registered thread that calls `run(coord)`, or `run()`, at once and then every `interval`
+/// of a monotonic clock until a stop; `run` need not check for the stop. An interval of 0
+/// calls `run` back to back, an infinite one calls it once.
+///
+///   - The thread is registered when the object is constructed. A join does not wait for it
+///     before Start.
+///   - A stop ends the looper's wait at once. The looper ends even if the stop is cleared at
+///     once.
+///   - An exception of `run` requests a stop, as in a Thread, and ends the looper. stop_loop is
+///     still called, after the stop has been requested (ours; TensorFlow does not call it). An
+///     exception of start_loop does the same, but then stop_loop is not called. An exception
+///     of stop_loop is an error like that of `run`.
+///   - A looper that cannot run requests a stop when it is started: with an UnavailableError
+///     if the installed package is older than 1.2 of allstop.h, with an InvalidArgumentError
+///     if the interval is negative or NaN.
+///
+/// The destructor blocks until the thread has ended, but does not request a stop. The other
+/// promises and warnings of Thread hold here as well.
 class LooperThread {
  public:
   using Options = LooperOptions;
@@ -61,7 +66,7 @@ class LooperThread {
       : body_(std::make_unique<BodyOf<std::decay_t<Run>>>(interval, std::move(options),
                                                           std::forward<Run>(run))),
         token_(Register(coord, body_->options.name, ALLSTOP_THREAD_UNSTARTED)) {}
-  // Constructed and started.
+  /// Constructs a looper and starts it.
   template <typename Run>
   static LooperThread Loop(const Coordinator& coord, Milliseconds interval, Run&& run,
                            Options options = {}) {
@@ -70,30 +75,38 @@ class LooperThread {
     return looper;
   }
   LooperThread(LooperThread&&) noexcept = default;
-  LooperThread& operator=(LooperThread&& other) noexcept {  // blocks, as the destructor does
+  /// Blocks until the thread that this object held has ended.
+  LooperThread& operator=(LooperThread&& other) noexcept {
     Join();
     body_ = std::move(other.body_);
     token_ = std::move(other.token_);
     thread_ = std::move(other.thread_);
     return *this;
   }
+  /// Blocks until the thread has ended.
   ~LooperThread() { Join(); }
 
-  // A join that begins next waits for it. ALLSTOP_FAILED_PRECONDITION: it was started
-  // before. Throws what the constructor of Thread throws, and is then ended.
+  /// Starts the thread. A join that begins after this call waits for the thread. Does not
+  /// block. Only one thread at a time may call methods of this object.
+  ///
+  /// @retval ALLSTOP_OK
+  /// @retval ALLSTOP_FAILED_PRECONDITION it was started before
+  /// @throws as the constructor of Thread; treat the looper as ended then
   allstop_status Start() {
     if (!body_) return ALLSTOP_FAILED_PRECONDITION;
-    // Anew, and alive: not when its thread gets to say so, and a join may have
-    // forgotten the first one.
+    // A second registration, alive at once. The first one, of the constructor, does not do: it
+    // would count as alive only once the new thread runs, and a join may have forgotten it.
     token_ = Register(token_.get_deleter().coord, body_->options.name, 0);
     thread_ = std::thread(&internal::RunThread<Body>, std::move(token_), std::move(body_));
     return ALLSTOP_OK;
   }
-  // Blocks until it has ended; at once if it was never started. Not on its own thread.
+  /// Blocks until the thread has ended; returns at once if the looper was never started. Any
+  /// thread except the looper's own.
   void Join() {
     if (thread_.joinable()) thread_.join();
   }
-  // Nobody will wait here; the coordinator still does.
+  /// Lets go of the thread: Join() and the destructor no longer wait for it. The thread stays
+  /// registered, so a join of the coordinator still waits. Does not block.
   void Detach() {
     if (thread_.joinable()) thread_.detach();
   }
@@ -106,7 +119,8 @@ class LooperThread {
     }
   };
 
-  // What the thread calls. Not one std::function, which would have to be copied.
+  // The function of the thread. A virtual class instead of a std::function: a std::function
+  // takes only functions that can be copied.
   struct Body {
     Body(Milliseconds each, Options given) : interval(each), options(std::move(given)) {}
     virtual ~Body() = default;
@@ -125,8 +139,8 @@ class LooperThread {
       };
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
       try {
-        StopOnException(coord, loop);  // the others need not wait for our stop_loop
-      } catch (...) {                  // a join has completed, or the thread is cancelled
+        StopOnException(coord, loop);  // requests the stop before stop_loop, which may be slow
+      } catch (...) {                  // a join has completed, or the thread was cancelled
         if (options.stop_loop) options.stop_loop();
         throw;
       }
@@ -140,7 +154,8 @@ class LooperThread {
       Error error;
       if (status == ALLSTOP_UNAVAILABLE) {
         error.name = "UnavailableError";
-        error.message = "The package 'allstop' that is installed is too old for a LooperThread";
+        error.message =
+            "The installed package 'allstop' is too old for a LooperThread of C++: update it";
       } else if (status == ALLSTOP_INVALID_ARGUMENT) {
         error.name = "InvalidArgumentError";
         error.message = "The interval of a LooperThread must not be negative or NaN";
@@ -164,15 +179,16 @@ class LooperThread {
     Function function;
   };
 
-  // Older packages list it as a native thread.
+  // A package older than 1.2 does not know ALLSTOP_THREAD_LOOPER: the thread is then registered
+  // as an ordinary native thread.
   static internal::ThreadToken Register(const Coordinator& coord, const std::string& name,
                                         std::uint32_t flags) {
     internal::ThreadToken token = internal::Register(coord, name, flags | ALLSTOP_THREAD_LOOPER);
     return token ? std::move(token) : internal::Register(coord, name, flags);
   }
 
-  std::unique_ptr<Body> body_;   // until it is started
-  internal::ThreadToken token_;  // the same
+  std::unique_ptr<Body> body_;   // null once started
+  internal::ThreadToken token_;  // null once started
   std::thread thread_;
 };
 

@@ -1,9 +1,11 @@
-/*
- * allstop_node.h - from a JavaScript value to a checked handle.
+/**
+ * @file allstop_node.h
+ * From a JavaScript value to a checked handle: for Node addons in C or C++, on plain Node-API
+ * (version 8 or later).
  *
- * For Node addons, in C or C++, on plain Node-API (8 or later). The value is the
- * `Coordinator` or `BoundedQueue` object itself, as your JavaScript caller passed it. Nothing is
- * linked and nothing of JavaScript is run: no getter, no proxy trap.
+ * The value is the `Coordinator` or `BoundedQueue` object itself, as the JavaScript caller
+ * passed it. The addon links nothing of allstop, and the functions here run no JavaScript: no
+ * getter, no proxy trap.
  */
 #ifndef ALLSTOP_ALLSTOP_NODE_H_
 #define ALLSTOP_ALLSTOP_NODE_H_
@@ -14,7 +16,7 @@
 
 #if defined(_WIN32)
 #ifndef NOMINMAX
-#define NOMINMAX /* min and max as macros break the standard library's */
+#define NOMINMAX /* or windows.h defines macros that break std::min and std::max */
 #endif
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
@@ -28,7 +30,8 @@
 extern "C" {
 #endif
 
-/* Strict C and POSIX hide dladdr, which every libc of Linux and macOS has. */
+/* Every libc of Linux and macOS has dladdr, but its headers hide the declaration from strict C
+ * and strict POSIX. */
 #if (defined(__linux__) && !defined(__USE_GNU) && !defined(_GNU_SOURCE) && \
      (defined(__GLIBC__) || !defined(_BSD_SOURCE))) ||                     \
     (defined(__APPLE__) && defined(_POSIX_C_SOURCE) && !defined(_DARWIN_C_SOURCE))
@@ -43,14 +46,15 @@ extern int dladdr(const void *address, allstop_dl_info *info);
 typedef Dl_info allstop_dl_info;
 #endif
 
-/*
- * Keeps the including module in memory until the process ends. Node unmaps an
- * addon when the last environment that loaded it ends; a native thread that is
- * still running its code would crash. allstop_from_napi calls this; call it
- * yourself if you start threads before that. Any thread; idempotent.
+/**
+ * Keeps the module that includes this header in memory until the process ends. Without it,
+ * Node unmaps an addon when the last environment that loaded the addon ends, and a native
+ * thread that still runs the addon's code crashes. allstop_from_napi calls this function;
+ * call it yourself if you start threads before that. Any thread; calling it again is
+ * harmless.
  */
 static inline void allstop_pin_module(void) {
-  static int pinned = 0; /* racing callers pin twice, which is harmless */
+  static int pinned = 0; /* two threads at once pin the module twice, which is harmless */
 #if defined(_WIN32)
   if (!pinned) {
     HMODULE module;
@@ -69,7 +73,17 @@ static inline void allstop_pin_module(void) {
 #endif
 }
 
-/* The capsule that `value` carries, if it is one of ours and of that kind. */
+/**
+ * Gets the capsule of a JavaScript object. Call it on the JavaScript thread of `env`. Use
+ * allstop_from_napi and allstop_queue_from_napi instead.
+ *
+ * @param kind ALLSTOP_CAPSULE_*
+ * @param[out] capsule belongs to the object, which must stay alive while you use it; valid
+ *   only if ALLSTOP_OK
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_HANDLE `value` carries no capsule of that kind
+ * @retval ALLSTOP_FAILED_PRECONDITION the capsule has another major version than this header
+ */
 static inline allstop_status allstop_capsule_from_napi(napi_env env, napi_value value,
                                                        uint32_t kind,
                                                        const allstop_capsule **capsule) {
@@ -78,7 +92,7 @@ static inline allstop_status allstop_capsule_from_napi(napi_env env, napi_value 
   bool tagged = false;
   void *data = NULL;
   allstop_pin_module();
-  /* Type first: asking a primitive for its tag is an error on some runtimes. */
+  /* The type first: on some runtimes it is an error to ask a primitive for its type tag. */
   if (napi_typeof(env, value, &type) != napi_ok || type != napi_object ||
       napi_check_object_type_tag(env, value, &tag, &tagged) != napi_ok || !tagged ||
       napi_unwrap(env, value, &data) != napi_ok || data == NULL) {
@@ -89,16 +103,18 @@ static inline allstop_status allstop_capsule_from_napi(napi_env env, napi_value 
   return (*capsule)->kind == kind ? ALLSTOP_OK : ALLSTOP_INVALID_HANDLE;
 }
 
-/*
- * Turns `value` into a handle that owns one reference: give it back with
- * allstop_release, on whatever thread you like. Call it on the JavaScript
- * thread of `env`.
+/**
+ * Turns a JavaScript `Coordinator` object into a handle. Call it on the JavaScript thread of
+ * `env`; does not block. No JavaScript exception is pending afterwards: see
+ * allstop_throw_status.
  *
- * ALLSTOP_OK; ALLSTOP_INVALID_HANDLE: not a `Coordinator` (a plain object, a
- * proxy, a primitive, an object of another addon); ALLSTOP_FAILED_PRECONDITION:
- * a `Coordinator` of a copy of the package whose ABI has another major version.
- * No JavaScript exception is pending afterwards, and `*coord` is untouched
- * unless it is ALLSTOP_OK.
+ * @param[out] coord a handle that owns one reference, which you give back with
+ *   allstop_release on any thread; unchanged unless ALLSTOP_OK
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_HANDLE `value` is not a `Coordinator`: it is a plain object, a
+ *   proxy, a primitive, or an object of another addon
+ * @retval ALLSTOP_FAILED_PRECONDITION `value` is a `Coordinator` of a copy of the package
+ *   whose interface has another major version than this header
  */
 static inline allstop_status allstop_from_napi(napi_env env, napi_value value,
                                                allstop_coordinator *coord) {
@@ -113,9 +129,15 @@ static inline allstop_status allstop_from_napi(napi_env env, napi_value value,
   return ALLSTOP_OK;
 }
 
-/*
- * The same of a `BoundedQueue`: the handle owns one reference, to be given back with
- * allstop_queue_release. ALLSTOP_INVALID_HANDLE: not a `BoundedQueue`. Since 1.2.
+/**
+ * Turns a JavaScript `BoundedQueue` object into a handle, as allstop_from_napi does for a
+ * `Coordinator`. Since 1.2.
+ *
+ * @param[out] queue a handle that owns one reference, which you give back with
+ *   allstop_queue_release on any thread; unchanged unless ALLSTOP_OK
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_HANDLE `value` is not a `BoundedQueue`
+ * @retval ALLSTOP_FAILED_PRECONDITION as from allstop_from_napi
  */
 static inline allstop_status allstop_queue_from_napi(napi_env env, napi_value value,
                                                      allstop_queue *queue) {
@@ -129,10 +151,11 @@ static inline allstop_status allstop_queue_from_napi(napi_env env, napi_value va
   return ALLSTOP_OK;
 }
 
-/*
- * Throws the JavaScript error for a status that allstop_from_napi returned: a
- * TypeError with the code ERR_ALLSTOP_INVALID_HANDLE, or an Error with
- * ERR_ALLSTOP_FAILED_PRECONDITION. On the JavaScript thread of `env`.
+/**
+ * Throws the JavaScript error for a status that allstop_from_napi returned: a TypeError with
+ * the code ERR_ALLSTOP_INVALID_HANDLE, or an Error with the code
+ * ERR_ALLSTOP_FAILED_PRECONDITION. ALLSTOP_OK throws nothing. Call it on the JavaScript
+ * thread of `env`, and return to JavaScript.
  */
 static inline void allstop_throw_status(napi_env env, allstop_status status) {
   if (status == ALLSTOP_INVALID_HANDLE) {
@@ -145,7 +168,8 @@ static inline void allstop_throw_status(napi_env env, allstop_status status) {
   }
 }
 
-/* The same for one that allstop_queue_from_napi returned. */
+/** Throws the JavaScript error for a status that allstop_queue_from_napi returned; otherwise
+ * as allstop_throw_status. */
 static inline void allstop_queue_throw_status(napi_env env, allstop_status status) {
   if (status == ALLSTOP_INVALID_HANDLE) {
     napi_throw_type_error(env, "ERR_ALLSTOP_INVALID_HANDLE",

@@ -1,8 +1,10 @@
-/*
- * allstop_poll.h - a stop as a file descriptor, for poll and epoll loops.
+/**
+ * @file allstop_poll.h
+ * A stop as a file descriptor, for loops around poll() or epoll.
  *
- * C11 and C++, POSIX. Nothing is linked.
+ * C11 and C++, on POSIX systems. Your code links nothing of allstop.
  *
+ * @code
  *   allstop_stop_fd stop;
  *   allstop_stop_fd_open(&coord, &stop);
  *   struct pollfd fds[2] = {{socket, POLLIN, 0}, {stop.fd, POLLIN, 0}};
@@ -10,6 +12,7 @@
  *     if (poll(fds, 2, -1) > 0 && fds[0].revents != 0) serve(socket);
  *   }
  *   allstop_stop_fd_close(&coord, &stop);
+ * @endcode
  */
 #ifndef ALLSTOP_ALLSTOP_POLL_H_
 #define ALLSTOP_ALLSTOP_POLL_H_
@@ -27,27 +30,32 @@
 extern "C" {
 #endif
 
-/* Plain data; moved nowhere while it is open. */
+/** An open stop descriptor. Do not move or copy it while it is open: the stop callback holds
+ * its address. */
 typedef struct allstop_stop_fd {
-  int fd;       /* readable from the first stop on; do not read from it */
-  int write_fd; /* the other end, or the same */
+  int fd;       /**< readable from the first stop on. Poll it; do not read from it. */
+  int write_fd; /**< the write end of the pipe; with an eventfd, the same as `fd` */
   allstop_callback *callback;
 } allstop_stop_fd;
 
+/** The stop callback of an allstop_stop_fd. Not for you to call. */
 static inline void allstop_stop_fd_write(void *context) {
   const uint64_t one = 1;
-  /* It cannot fail: one write of 8 bytes goes into an empty pipe or eventfd. */
+  /* Only a signal can interrupt this write: the pipe or eventfd is empty and takes 8 bytes. */
   ssize_t written;
   do {
     written = write(((allstop_stop_fd *)context)->write_fd, &one, sizeof(one));
   } while (written < 0 && errno == EINTR);
 }
 
-/*
- * Opens `stop->fd`: readable from the first stop on, at once if the stop is there
- * already, and for good: also after allstop_clear_stop, as a wait would be over. For
- * another life of the coordinator, close it and open it again. Any thread; does not
- * block. ALLSTOP_RESOURCE_EXHAUSTED: no file descriptor or memory is left.
+/**
+ * Opens `stop->fd`. It becomes readable at the first stop (at once, if the coordinator is
+ * stopped already) and stays readable, also after allstop_clear_stop. To watch for the next
+ * stop, close it and open it again. Any thread; does not block.
+ *
+ * @param[out] stop to be closed with allstop_stop_fd_close, if ALLSTOP_OK
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED no file descriptor or no memory is left
  */
 static inline allstop_status allstop_stop_fd_open(const allstop_coordinator *coord,
                                                   allstop_stop_fd *stop) {
@@ -72,8 +80,8 @@ static inline allstop_status allstop_stop_fd_open(const allstop_coordinator *coo
   return status;
 }
 
-/* Closes it. Any thread that does not poll it any longer; blocks for a moment if a
- * stop is just writing to it. */
+/** Closes the descriptor. Any thread, once no thread polls the descriptor any more. Blocks
+ * for a moment if a stop on another thread is writing to the descriptor. */
 static inline void allstop_stop_fd_close(const allstop_coordinator *coord, allstop_stop_fd *stop) {
   allstop_callback_release(coord, stop->callback);
   close(stop->fd);

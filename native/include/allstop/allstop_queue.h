@@ -1,26 +1,29 @@
-/*
- * allstop_queue.h - a bounded queue between threads, for native code.
+/**
+ * @file allstop_queue.h
+ * A bounded queue between threads, for native code. Part of allstop.h, which includes it.
  *
- * Part of allstop.h, which includes it. The same queue as JavaScript's
- * `BoundedQueue`: made here or there, used by C++ threads and JavaScript threads at
- * once. (allstop_node.h: from the JavaScript object to a handle.)
+ * The same queue as JavaScript's `BoundedQueue`: C++ or JavaScript creates it, and native
+ * threads and JavaScript threads use it at the same time. allstop_node.h turns the JavaScript
+ * object into a handle.
  *
- * The promise
- *   - First in, first out for each producer. An item is delivered once.
- *   - A full queue holds producers up, an empty one consumers, without busy waiting.
- *   - Closed: nothing more goes in, and what is there comes out; then consumers are
- *     told ALLSTOP_OUT_OF_RANGE.
- *   - Of a coordinator: its stop ends every wait at once, so nobody is held up by a
- *     full queue when threads are to end. Nothing goes in after it; what is there
- *     comes out; then consumers are told ALLSTOP_CANCELLED.
- *   - An `allstop_queue` is a small value that borrows a reference, as an
- *     `allstop_coordinator` is.
+ * Promised
+ *   - First in, first out for each producer. Each item is delivered once.
+ *   - Producers wait while the queue is full, consumers while it is empty, without spinning.
+ *   - After a close, the queue takes no new items, but consumers still get the items in it.
+ *     Once it is empty, consumers get ALLSTOP_OUT_OF_RANGE.
+ *   - If the queue has a coordinator, a stop of that coordinator ends every wait at once, so
+ *     a full or empty queue never delays threads that have to end. After the stop, the queue
+ *     takes no new items, but consumers still get the items in it; once it is empty,
+ *     consumers get ALLSTOP_CANCELLED.
+ *   - An `allstop_queue` is a small value that holds a borrowed reference, as an
+ *     `allstop_coordinator` does.
  *
- * What is not promised: turns among waiting threads. Whoever comes at the right moment
- * goes first.
+ * Not promised: an order among the threads that wait.
  *
- * Items are bytes: native code has no part in a queue of JavaScript values (codec
- * 'structured'), and is told ALLSTOP_FAILED_PRECONDITION there.
+ * Items are bytes. Native code cannot use a queue of JavaScript values (codec 'structured'):
+ * enqueue and dequeue return ALLSTOP_FAILED_PRECONDITION there.
+ *
+ * Everything in this file is since version 1.2 of the interface.
  */
 #ifndef ALLSTOP_ALLSTOP_QUEUE_H_
 #define ALLSTOP_ALLSTOP_QUEUE_H_
@@ -31,62 +34,71 @@
 extern "C" {
 #endif
 
-/* A handle: a borrowed reference to the queue, and its table. */
+/** A handle: a borrowed reference to a queue's state, and the table to use it with. */
 typedef struct allstop_queue {
   const allstop_table *table;
   allstop_queue_state *state;
 } allstop_queue;
 
-/* As many bytes are kept in an item itself. */
+/** The longest item, in bytes, that an allstop_item can hold in itself, without `data`. */
 #define ALLSTOP_ITEM_IN_PLACE 32
 
-/*
- * One item. It owns its bytes: read them with allstop_item_data, give them back with
- * allstop_item_release. All zeros is an empty one.
+/**
+ * One item. It owns its bytes: read them with allstop_item_data, free them with
+ * allstop_item_release. An item of all zeros is empty and owns nothing.
  *
- * To enqueue bytes of your own without a copy, set `data`, `size` and `release`. That
- * is called once, by whoever has the item then: on any thread, also when your own has
- * ended; it must not block and must not throw.
+ * To enqueue your own bytes without a copy, set `data`, `size` and `release`. allstop or the
+ * consumer calls `release` once, on any thread, possibly after your thread has ended. It must
+ * not block and must not throw.
  */
 typedef struct allstop_item {
-  size_t size;                                             /* bytes */
-  void (*release)(void *data, size_t size, void *context); /* NULL: they are in `in_place` */
+  size_t size; /**< in bytes */
+  /** Frees `data`. NULL: the bytes are in `in_place`. */
+  void (*release)(void *data, size_t size, void *context);
   void *data;
-  void *context; /* for `release` */
+  void *context; /**< passed to `release` */
   unsigned char in_place[ALLSTOP_ITEM_IN_PLACE];
 } allstop_item;
 
-/* What a new queue is like. Set `size` to sizeof(allstop_queue_options). */
+/** Options of a new queue. Set `size` to sizeof(allstop_queue_options). */
 typedef struct allstop_queue_options {
-  uint32_t size;
-  uint32_t reserved;          /* 0 */
-  allstop_string name;        /* for people; "native" if none */
-  uint64_t capacity;          /* in items, at least 1 */
-  allstop_state *coordinator; /* whose stop ends all waits, or NULL */
+  uint32_t size;              /**< sizeof(allstop_queue_options), in bytes */
+  uint32_t reserved;          /**< 0 */
+  allstop_string name;        /**< shown to people; default "native" */
+  uint64_t capacity;          /**< in items, at least 1 */
+  allstop_state *coordinator; /**< its stop ends all waits; NULL: the queue has none */
 } allstop_queue_options;
 
-#define ALLSTOP_CODEC_STRUCTURED 0u /* values, between JavaScript threads */
-#define ALLSTOP_CODEC_BYTES 1u
+#define ALLSTOP_CODEC_STRUCTURED 0u /**< JavaScript values, for JavaScript threads only */
+#define ALLSTOP_CODEC_BYTES 1u      /**< bytes, for all threads */
 
-/* Set `size` to sizeof(allstop_queue_info) before the call. */
+/** The state of a queue, as allstop_queue_read fills it in. Set `size` to
+ * sizeof(allstop_queue_info) before the call. */
 typedef struct allstop_queue_info {
-  uint32_t size;
-  uint32_t codec;      /* ALLSTOP_CODEC_* */
-  uint32_t closed;     /* 1 or 0 */
-  uint32_t reserved;   /* 0 */
-  uint64_t item_count; /* a guess, as others go on */
-  uint64_t capacity;
-  allstop_string name; /* lives as long as the queue */
+  uint32_t size;       /**< sizeof(allstop_queue_info), in bytes */
+  uint32_t codec;      /**< ALLSTOP_CODEC_* */
+  uint32_t closed;     /**< 1 or 0 */
+  uint32_t reserved;   /**< 0 */
+  uint64_t item_count; /**< a guess: other threads go on meanwhile */
+  uint64_t capacity;   /**< in items */
+  allstop_string name; /**< valid as long as the queue */
 } allstop_queue_info;
 
-/* For allstop_queue_close: who waits to enqueue is told ALLSTOP_CANCELLED. */
+/** Flag of allstop_queue_close: an enqueue that waits for room returns ALLSTOP_CANCELLED. */
 #define ALLSTOP_CLOSE_CANCEL_PENDING 1u
 
-/*
- * A queue of bytes in the world of `table` (of a coordinator's handle, say). The new
- * handle owns one reference; the queue holds one to its coordinator. Any thread; does
- * not block. ALLSTOP_INVALID_ARGUMENT: a capacity of 0, or a size that we do not know;
- * ALLSTOP_UNAVAILABLE; ALLSTOP_RESOURCE_EXHAUSTED. Since 1.2, as all that follows.
+/**
+ * Creates a queue of bytes. Any thread; does not block.
+ *
+ * @param table the table of any handle, for example `coord.table`; if `options` names a
+ *   coordinator, the table of that coordinator's handle
+ * @param[out] created a handle that owns one reference; unchanged unless ALLSTOP_OK. The queue
+ *   holds a reference to its coordinator.
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `options` is NULL, its capacity is 0, or its `size` is too
+ *   small
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.2
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED
  */
 static inline allstop_status allstop_queue_create(const allstop_table *table,
                                                   const allstop_queue_options *options,
@@ -101,21 +113,23 @@ static inline allstop_status allstop_queue_create(const allstop_table *table,
   return ALLSTOP_OK;
 }
 
-/* One more owner; one less, and the last one frees the queue and what is in it. Any
- * thread; does not block. */
+/** Adds one owner. Any thread that holds a valid handle; does not block. */
 static inline void allstop_queue_retain(const allstop_queue *queue) {
   queue->table->queue_retain(queue->state);
 }
+/** Removes one owner; the last owner's call frees the queue and the items in it. Any thread;
+ * does not block. */
 static inline void allstop_queue_release(const allstop_queue *queue) {
   queue->table->queue_release(queue->state);
 }
 
-/* The bytes of an item; valid until it is released, enqueued, or moved in memory. */
+/** The bytes of an item; valid until the item is released, enqueued, or moved in memory. Any
+ * thread; does not block. */
 static inline const void *allstop_item_data(const allstop_item *item) {
   return item->release == NULL ? item->in_place : item->data;
 }
 
-/* Frees the bytes; the item is empty then. Any thread. */
+/** Frees the bytes of an item, which is empty afterwards. Any thread; does not block. */
 static inline void allstop_item_release(allstop_item *item) {
   if (item->release != NULL) {
     item->release(item->data, item->size, item->context);
@@ -124,20 +138,33 @@ static inline void allstop_item_release(allstop_item *item) {
   item->size = 0;
 }
 
-/* An item with a copy of `size` bytes. ALLSTOP_RESOURCE_EXHAUSTED. Any thread. */
+/**
+ * Makes an item that owns a copy of `size` bytes. Any thread; does not block.
+ *
+ * @param queue any queue of the package that the item is for
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED
+ */
 static inline allstop_status allstop_item_copy(const allstop_queue *queue, const void *data,
                                                size_t size, allstop_item *item) {
   return queue->table->item_copy(data, size, item);
 }
 
-/*
- * Enqueues `count` items in order, as there is room; those that went in are empty
- * afterwards, and `*enqueued` (may be NULL) says how many. The others stay yours.
- * Blocks for `timeout_ms` at most (INFINITY: no limit; 0: not at all). Any thread.
- * ALLSTOP_OK: all; ALLSTOP_DEADLINE_EXCEEDED; ALLSTOP_CANCELLED: closed, or a stop;
- * ALLSTOP_FAILED_PRECONDITION: not a queue of bytes; ALLSTOP_INVALID_ARGUMENT: a bad
- * timeout, or an item that is longer than what it keeps in place and has no
- * `release`; ALLSTOP_RESOURCE_EXHAUSTED.
+/**
+ * Enqueues items in order, each as soon as there is room. Any thread. Blocks for at most
+ * `timeout_ms` milliseconds (INFINITY: no limit; 0: not at all).
+ *
+ * @param items `count` items. An item that was enqueued is empty afterwards; the others stay
+ *   yours.
+ * @param[out] enqueued how many were enqueued, the first ones in `items`, whatever is
+ *   returned; may be NULL
+ * @retval ALLSTOP_OK all were enqueued
+ * @retval ALLSTOP_DEADLINE_EXCEEDED the queue was full until the time had passed
+ * @retval ALLSTOP_CANCELLED the queue is closed, or its coordinator was stopped
+ * @retval ALLSTOP_FAILED_PRECONDITION not a queue of bytes
+ * @retval ALLSTOP_INVALID_ARGUMENT `timeout_ms` is NaN or negative, or an item is longer than
+ *   ALLSTOP_ITEM_IN_PLACE without a `release`
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED
  */
 static inline allstop_status allstop_queue_enqueue_many(const allstop_queue *queue,
                                                         allstop_item *items, size_t count,
@@ -149,7 +176,7 @@ static inline allstop_status allstop_queue_enqueue_many(const allstop_queue *que
   return status;
 }
 
-/* Enqueues a copy of `size` bytes. As allstop_queue_enqueue_many otherwise. */
+/** Enqueues one item with a copy of `size` bytes. Otherwise as allstop_queue_enqueue_many. */
 static inline allstop_status allstop_queue_enqueue(const allstop_queue *queue, const void *data,
                                                    size_t size, double timeout_ms) {
   allstop_item item;
@@ -168,12 +195,20 @@ static inline allstop_status allstop_queue_enqueue(const allstop_queue *queue, c
   return status;
 }
 
-/*
- * Takes 1 to `max` items: those that are there, once there is one. Each is to be
- * released. Blocks for `timeout_ms` at most (INFINITY, 0: as above). Any thread.
- * ALLSTOP_OK; ALLSTOP_DEADLINE_EXCEEDED; when it is empty: ALLSTOP_CANCELLED: a stop;
- * ALLSTOP_OUT_OF_RANGE: closed, the end; ALLSTOP_FAILED_PRECONDITION: not a queue of
- * bytes; ALLSTOP_INVALID_ARGUMENT: a bad timeout, or a `max` of 0.
+/**
+ * Dequeues the items that are in the queue, up to `max`, waiting for the first one if the
+ * queue is empty. Any thread. Blocks for at most `timeout_ms` milliseconds (INFINITY: no
+ * limit; 0: not at all).
+ *
+ * @param[out] items has room for `max` items. Release each item that you get with
+ *   allstop_item_release.
+ * @param[out] dequeued how many you got; not NULL
+ * @retval ALLSTOP_OK you got at least one
+ * @retval ALLSTOP_DEADLINE_EXCEEDED the queue was empty until the time had passed
+ * @retval ALLSTOP_CANCELLED the queue is empty, and its coordinator was stopped
+ * @retval ALLSTOP_OUT_OF_RANGE the queue is empty and closed: the end
+ * @retval ALLSTOP_FAILED_PRECONDITION not a queue of bytes
+ * @retval ALLSTOP_INVALID_ARGUMENT `timeout_ms` is NaN or negative, or `max` is 0
  */
 static inline allstop_status allstop_queue_dequeue_many(const allstop_queue *queue,
                                                         allstop_item *items, size_t max,
@@ -181,23 +216,33 @@ static inline allstop_status allstop_queue_dequeue_many(const allstop_queue *que
   return queue->table->queue_dequeue(queue->state, items, max, timeout_ms, dequeued);
 }
 
-/* Takes one. As allstop_queue_dequeue_many otherwise. */
+/** Dequeues one item. Otherwise as allstop_queue_dequeue_many. */
 static inline allstop_status allstop_queue_dequeue(const allstop_queue *queue, allstop_item *item,
                                                    double timeout_ms) {
   size_t dequeued = 0;
   return allstop_queue_dequeue_many(queue, item, 1, timeout_ms, &dequeued);
 }
 
-/*
- * From now on nobody begins to enqueue. Who waits to enqueue already is let in as
- * consumers make room, unless ALLSTOP_CLOSE_CANCEL_PENDING is among the `flags`. May be
- * called again. Any thread; does not block. ALLSTOP_INVALID_ARGUMENT: unknown flags.
+/**
+ * Closes the queue: an enqueue that begins after this call returns ALLSTOP_CANCELLED. An
+ * enqueue that waits for room already goes on as consumers make room, unless `flags` holds
+ * ALLSTOP_CLOSE_CANCEL_PENDING. May be called again. Any thread; does not block.
+ *
+ * @param flags ALLSTOP_CLOSE_CANCEL_PENDING or 0
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `flags` holds an unknown flag
  */
 static inline allstop_status allstop_queue_close(const allstop_queue *queue, uint32_t flags) {
   return queue->table->queue_close(queue->state, flags);
 }
 
-/* Fills `info`. ALLSTOP_INVALID_ARGUMENT: `info->size` is not known. Any thread. */
+/**
+ * Copies the state of the queue into `info`, up to `info->size` bytes. Any thread; does not
+ * block.
+ *
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `info->size` is too small: probably it was not set
+ */
 static inline allstop_status allstop_queue_read(const allstop_queue *queue,
                                                 allstop_queue_info *info) {
   return queue->table->queue_info(queue->state, info);

@@ -1,5 +1,6 @@
-// allstop_runner.hpp - what a coordinator of TensorFlow's can wait for, and what that
-// came to. Part of allstop.hpp, which includes it.
+/// @file allstop_runner.hpp
+/// allstop::Runner, which tensorflow::Coordinator joins, and allstop::Status, the result of a
+/// join. Part of allstop.hpp, which includes it.
 #ifndef ALLSTOP_ALLSTOP_RUNNER_HPP_
 #define ALLSTOP_ALLSTOP_RUNNER_HPP_
 
@@ -12,7 +13,7 @@
 
 namespace allstop {
 
-// What a call came to: a code, and for people a message. An empty one is OK.
+/// The result of a call: a code, and a message for people. A default-constructed Status is OK.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -22,7 +23,7 @@ class [[nodiscard]] Status {
   bool ok() const noexcept { return code_ == ALLSTOP_OK; }
   allstop_status code() const noexcept { return code_; }
   const std::string& message() const noexcept { return message_; }
-  // Says that it does not matter.
+  /// Does nothing: marks in the code that the result is ignored on purpose.
   void IgnoreError() const noexcept {}
 
   friend bool operator==(const Status& one, const Status& other) {
@@ -35,18 +36,22 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// What a coordinator can wait for: TensorFlow's RunnerInterface.
+/// Something that runs and can be joined; TensorFlow's RunnerInterface. You implement it, and
+/// register it with a tensorflow::Coordinator, which calls both methods on any thread.
 class Runner {
  public:
   virtual ~Runner() = default;
-  // Blocks until it has ended. How it did.
+  /// Blocks until the runner has ended.
+  ///
+  /// @returns OK, or the error that ended the runner
   virtual Status Join() = 0;
+  /// Must not block.
   virtual bool IsRunning() const = 0;
 };
 
 namespace view {
 
-// The classes of JavaScript's that have a code of ours.
+/// The statuses that have an error class in JavaScript: the class's name and its `code`.
 struct NamedStatus {
   allstop_status code;
   const char* name;
@@ -61,22 +66,23 @@ inline constexpr NamedStatus kStatuses[] = {
     {ALLSTOP_UNAVAILABLE, "UnavailableError", "ERR_ALLSTOP_UNAVAILABLE"},
 };
 
-// Of a status without a class: "STATUS_13".
+/// The `code` of an error whose status has no class in JavaScript begins so: "STATUS_13".
 inline constexpr const char* kStatusPrefix = "STATUS_";
 
-// As a coordinator keeps it. `status` is not OK.
+/// The error that stands for `status` in a record. `status` must not be OK. CodeOf converts
+/// back.
 inline Error ErrorOf(const Status& status) {
   Error error;
   error.message = status.message();
   for (const auto& [code, name, js_code] : kStatuses) {
-    if (code == status.code()) error.name = name;  // which has its code
+    if (code == status.code()) error.name = name;  // the class of that name sets the `code`
   }
   if (error.name.empty()) error.code = kStatusPrefix + std::to_string(status.code());
   return error;
 }
 
-// The way back from the code of an error: of a status without a class, "STATUS_13", the
-// number; of any other error that it is one.
+/// The status for the `code` of an error: that of the class with this code, 13 for
+/// "STATUS_13", and ALLSTOP_STOPPED_BY_ERROR for any other code.
 inline allstop_status CodeOf(const std::string& js_code) {
   for (const auto& status : kStatuses) {
     if (js_code == status.js_code) return status.code;

@@ -1,9 +1,10 @@
-// allstop_tensorflow.hpp - TensorFlow's C++ Coordinator, by name, on a shared one.
-// Part of allstop.hpp, which includes it.
-//
-// The names, the Status codes and what each call comes to are those of
-// tensorflow/cc/training/coordinator.h; the stop is that of an
-// allstop::Coordinator, so it also comes from JavaScript and from other addons.
+/// @file allstop_tensorflow.hpp
+/// TensorFlow's C++ Coordinator by name, on top of an allstop::Coordinator. Part of
+/// allstop.hpp, which includes it.
+///
+/// The names, the status codes and the results are those of
+/// tensorflow/cc/training/coordinator.h. The stop is that of the allstop::Coordinator, so
+/// JavaScript and other addons can request it, too.
 #ifndef ALLSTOP_ALLSTOP_TENSORFLOW_HPP_
 #define ALLSTOP_ALLSTOP_TENSORFLOW_HPP_
 
@@ -23,31 +24,33 @@ namespace tensorflow {
 
 using RunnerInterface = Runner;
 
-// As in allstop.hpp: another type in a file compiled without exceptions.
+// allstop.hpp says why this type has another name in a file without exceptions.
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
 inline namespace catching {
 #else
 inline namespace not_catching {
 #endif
 
-// One owner of runners, on the stop of `shared`. Every method may be called on any
-// thread, but for the destructor.
+/// Owns runners, and joins them after a stop of the shared allstop::Coordinator. Every method
+/// may be called on any thread; while the destructor runs, no other method may be called.
 class Coordinator {
  public:
-  // What counts as a clean stop is an option of `shared` (allstop::Options).
+  /// The clean-stop types are an option of `shared` (allstop::Options), not of this class.
   explicit Coordinator(allstop::Coordinator shared) : shared_(std::move(shared)) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
-  // Requests a stop and joins the runners. Blocks.
+  /// Requests a stop and joins the runners. Blocks until all of them have ended.
   ~Coordinator() {
     shared_.RequestStop();
-    JoinRunners();  // whoever has cleared the stop meanwhile
+    JoinRunners();  // not Join(), which refuses if another thread has cleared the stop meanwhile
   }
 
   const allstop::Coordinator& shared() const noexcept { return shared_; }
 
-  // From now on Join waits for `runner`. FAILED_PRECONDITION: stopped; the runner is
-  // destroyed then. INVALID_ARGUMENT: null.
+  /// Takes over `runner`, for Join to wait for. Does not block.
+  ///
+  /// @returns FAILED_PRECONDITION if the coordinator is stopped (`runner` is destroyed then),
+  ///   INVALID_ARGUMENT if `runner` is null, else OK
   Status RegisterRunner(std::unique_ptr<Runner> runner) {
     if (!runner) return Status(ALLSTOP_INVALID_ARGUMENT, "The runner must not be null.");
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -58,14 +61,21 @@ class Coordinator {
     return Status();
   }
 
-  // True if there is none. A guess, as any may end or be registered meanwhile.
+  /// Asks each runner whether it is running. A guess: meanwhile runners may end, or be
+  /// registered. Does not block.
+  ///
+  /// @returns true if no runner is running, also if none is registered
   bool AllRunnersStopped() const {
-    const std::deque<std::shared_ptr<Runner>> runners = Runners();  // they may call in again
+    // A copy, without the lock: IsRunning may call a method of this coordinator.
+    const std::deque<std::shared_ptr<Runner>> runners = Runners();
     return std::none_of(runners.begin(), runners.end(),
                         [](const auto& runner) { return runner->IsRunning(); });
   }
 
-  // FAILED_PRECONDITION: it is stopped already, by whomever.
+  /// Requests a stop. Runs the stop callbacks on the calling thread; does not block otherwise.
+  ///
+  /// @returns FAILED_PRECONDITION if a stop was requested before, by any thread;
+  ///   RESOURCE_EXHAUSTED if there is no memory for the record; else OK
   Status RequestStop() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -74,7 +84,7 @@ class Coordinator {
       }
       requesting_ = true;
     }
-    const allstop_status status = shared_.RequestStop();  // calls out
+    const allstop_status status = shared_.RequestStop();  // no lock: it runs stop callbacks
     const std::lock_guard<std::mutex> lock(mutex_);
     requesting_ = false;
     return Status(status, "The stop could not be requested");
@@ -82,26 +92,29 @@ class Coordinator {
 
   bool ShouldStop() const noexcept { return shared_.ShouldStop(); }
 
-  // Blocks until a stop is requested.
+  /// Blocks until a stop is requested.
   void WaitForStop() const noexcept { shared_.WaitForStop(); }
 
-  // Keeps the first status that is neither OK nor of a clean-stop type, and stops
-  // nobody. A join() in JavaScript throws it once a stop without an error has come.
+  /// Keeps the first status that is neither OK nor of a clean-stop type, and requests no stop.
+  /// A join() in JavaScript throws the kept status as an error if a stop without an error has
+  /// been requested by then. Does not block.
   void ReportStatus(const Status& status) {
     if (!status.ok()) shared_.ReportError(view::ErrorOf(status));
   }
 
-  // The error that stopped it, from whatever thread, else the first status that was
-  // reported. As Coordinator::FirstError, it may wait for a moment.
-  // STOPPED_BY_ERROR: an error that is of no class with a code of ours.
+  /// The error of the stop, whichever thread requested it, else the status that ReportStatus
+  /// kept, else OK. Waits as allstop_stop_record does.
+  ///
+  /// @returns STOPPED_BY_ERROR for an error whose class has no status here
   Status GetStatus() const {
     const std::optional<Error> error = shared_.FirstError();
     return error ? Status(view::CodeOf(error->code), error->message) : Status();
   }
 
-  // FAILED_PRECONDITION before a stop. Joins the runners in the order in which they
-  // were registered, reports what each came to, and lets go of them. Blocks, without
-  // a grace period. What GetStatus says then.
+  /// Joins the runners in the order in which they were registered, reports the status of each,
+  /// and destroys them. Blocks until all runners have ended: there is no grace period.
+  ///
+  /// @returns FAILED_PRECONDITION at once if no stop was requested, else GetStatus()
   Status Join() {
     if (!ShouldStop()) {
       return Status(ALLSTOP_FAILED_PRECONDITION, "Joining coordinator without requesting stop.");
@@ -113,7 +126,7 @@ class Coordinator {
  private:
   void JoinRunners() {
     const std::lock_guard<std::mutex> joining(join_mutex_);
-    // One after the other, and listed until it has ended, for AllRunnersStopped.
+    // A runner stays in the list until it has ended, so that AllRunnersStopped asks it.
     for (const std::shared_ptr<Runner>& runner : Runners()) {
       ReportStatus(runner->Join());
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -127,10 +140,11 @@ class Coordinator {
   }
 
   const allstop::Coordinator shared_;
-  std::mutex join_mutex_;     // a second join waits for the first, and only one removes
-  mutable std::mutex mutex_;  // taken last; guards what follows
+  // Held during a join, so that only one thread at a time removes runners. Taken before mutex_.
+  std::mutex join_mutex_;
+  mutable std::mutex mutex_;  // guards the members below
   std::deque<std::shared_ptr<Runner>> runners_;
-  bool requesting_ = false;  // so that of two requests here, one is told
+  bool requesting_ = false;  // of two concurrent RequestStop calls, the second one is refused
 };
 
 }  // inline namespace catching or not_catching

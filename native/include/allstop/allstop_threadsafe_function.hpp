@@ -1,28 +1,34 @@
-// allstop_threadsafe_function.hpp - a napi_threadsafe_function that threads may call
-// for as long as they like, also when its environment has ended.
-//
-// For any Node addon in C++17, on plain Node-API (8 or later), whether it wants
-// anything else of allstop or not. Nothing is linked. Compiles with and without
-// exceptions and RTTI.
-//
-//   auto progress = allstop::ThreadsafeFunction::Create(env, js_function, "progress");
-//   std::thread([progress] {
-//     bool listening = true;
-//     for (int done = 0; listening; ++done) {
-//       Work();
-//       listening = progress->Post([done](napi_env env, napi_value function) {
-//         CallWithNumber(env, function, done);
-//       });
-//     }
-//   }).detach();
-//
-// Why it is needed. An environment is a thread of JavaScript: the main one, or a
-// worker. Node 20 and 22 abort the process when a thread touches a thread-safe
-// function whose worker has ended, and every Node unmaps an addon that only an ended
-// worker had loaded, under the feet of its threads. So the function is only touched
-// under a mutex; a cleanup hook, registered after it was made and hence run before
-// Node lets go of it, takes it away under the same mutex; and the module that
-// includes this is kept in memory for good.
+/// @file allstop_threadsafe_function.hpp
+/// A napi_threadsafe_function that native threads may call at any time, also after the end of
+/// its environment.
+///
+/// For any Node addon in C++17, on plain Node-API (version 8 or later), also for an addon that
+/// uses nothing else of allstop. The addon links nothing of allstop. Compiles with and without
+/// exceptions and RTTI.
+///
+/// @code
+///   auto progress = allstop::ThreadsafeFunction::Create(env, js_function, "progress");
+///   std::thread([progress] {
+///     bool listening = true;
+///     for (int done = 0; listening; ++done) {
+///       Work();
+///       listening = progress->Post([done](napi_env env, napi_value function) {
+///         CallWithNumber(env, function, done);
+///       });
+///     }
+///   }).detach();
+/// @endcode
+///
+/// Why it is needed. An environment is a thread of JavaScript, the main thread or a worker.
+/// Node 20 and 22 abort the process when a native thread calls a thread-safe function whose
+/// worker has ended. And every version of Node unmaps an addon when the last environment that
+/// loaded the addon ends, even if the addon's threads are running.
+///
+/// How it works. Every use of the napi_threadsafe_function happens under a mutex. A cleanup
+/// hook of the environment takes the function away under the same mutex; Node runs hooks in
+/// reverse order, and this hook is registered after the function was created, so it runs
+/// before Node frees the function. The module that includes this header stays in memory until
+/// the process ends.
 #ifndef ALLSTOP_ALLSTOP_THREADSAFE_FUNCTION_HPP_
 #define ALLSTOP_ALLSTOP_THREADSAFE_FUNCTION_HPP_
 
@@ -37,26 +43,33 @@
 
 namespace allstop {
 
-// Held by shared_ptr, by whoever calls it. The last one may let go of it on any
-// thread, before or after the end of the environment.
+/// A thread-safe function. Each thread that calls it holds a shared_ptr; any thread may
+/// release the last one, before or after the end of the environment.
 class ThreadsafeFunction {
  public:
-  // On the JavaScript thread, when it has time. `function` is what Create was given.
-  // With a null `env` it was closed, or the environment has ended: free `data`, touch
-  // nothing else, not even `context`, which Node has let go of by then.
+  /// Runs on the JavaScript thread, once for each Call, with the `function` and the `context`
+  /// given to Create and the `data` given to Call. A null `env` means that the function was
+  /// closed or the environment has ended: then free `data` and touch nothing else. In
+  /// particular, `context` may be freed already.
   using CallJs = void (*)(napi_env env, napi_value function, void* context, void* data);
-  // An exception that it leaves pending becomes an uncaught one of JavaScript's.
+  /// Runs on the JavaScript thread, with the `function` given to Create. An exception that it
+  /// leaves pending becomes an uncaught exception of that thread.
   using Posted = std::function<void(napi_env env, napi_value function)>;
 
-  // `function` may be null. It does not keep the event loop alive, see SetReferenced.
-  // Null if the runtime refuses. JavaScript thread of `env`, as are all functions here
-  // that take one.
+  /// Creates a thread-safe function for Post. It does not keep the event loop alive; see
+  /// SetReferenced. Call it on the JavaScript thread of `env`.
+  ///
+  /// @param function passed to each posted function; may be null
+  /// @param name shown by Node's diagnostics
+  /// @returns null if Node-API reports an error
   static std::shared_ptr<ThreadsafeFunction> Create(napi_env env, napi_value function,
                                                     const char* name) {
     return Create(env, function, name, RunPosted, nullptr);
   }
-  // The same with one way of calling, for those who cannot afford a std::function for
-  // each: `context` is held as long as calls with an `env` can come.
+  /// Creates a thread-safe function for Call, which needs no std::function for each call.
+  /// Otherwise as above.
+  ///
+  /// @param context passed to `call_js`; held until the last call with an `env` has returned
   static std::shared_ptr<ThreadsafeFunction> Create(napi_env env, napi_value function,
                                                     const char* name, CallJs call_js,
                                                     std::shared_ptr<void> context) {
@@ -78,17 +91,25 @@ class ThreadsafeFunction {
   ThreadsafeFunction(const ThreadsafeFunction&) = delete;
   ThreadsafeFunction& operator=(const ThreadsafeFunction&) = delete;
 
-  // Any thread; does not block. False: it was closed, or the environment has ended, and
-  // nothing will come of it; `data` is still the caller's then.
+  /// Has `call_js(env, function, context, data)` called on the JavaScript thread. Any thread;
+  /// does not block.
+  ///
+  /// @returns false if the function was closed or the environment has ended: `call_js` will
+  ///   not be called, and `data` is still the caller's
   bool Call(void* data) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return function_ != nullptr &&
            napi_call_threadsafe_function(function_, data, napi_tsfn_nonblocking) == napi_ok;
   }
 
-  // Any thread; does not block. Of one made without a `call_js`. False: it was closed,
-  // or the environment has ended, and `posted` is gone. One that was posted just before
-  // that is destroyed without having been called.
+  /// Has `posted(env, function)` called on the JavaScript thread. Only for an object that was
+  /// created without a `call_js`. Any thread; does not block.
+  ///
+  /// A function that was posted shortly before the close or the end of the environment is
+  /// destroyed without having been called.
+  ///
+  /// @returns false if the function was closed or the environment has ended: `posted` will not
+  ///   be called, and is destroyed
   bool Post(Posted posted) {
     auto held = std::make_unique<Posted>(std::move(posted));
     if (!Call(held.get())) return false;
@@ -96,7 +117,8 @@ class ThreadsafeFunction {
     return true;
   }
 
-  // Whether it keeps the event loop, and so the process, alive. At first: no.
+  /// Sets whether this object keeps the event loop, and so the process, alive. After Create it
+  /// does not. Call it on the JavaScript thread of `env`.
   void SetReferenced(napi_env env, bool referenced) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (function_ == nullptr) return;
@@ -107,7 +129,8 @@ class ThreadsafeFunction {
     }
   }
 
-  // Before its time. JavaScript thread.
+  /// Closes the function before the end of the environment: later calls are refused. Call it on
+  /// the JavaScript thread of the environment.
   void Close() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (function_ == nullptr) return;
@@ -143,13 +166,13 @@ class ThreadsafeFunction {
 
   static void Finalize(napi_env /*env*/, void* data, void* /*context*/) {
     const std::unique_ptr<Held> held(static_cast<Held*>(data));
-    // Closed before its time: the hook would come when `held` is gone.
+    // Closed by Close(), not by the hook: remove the hook, or it would use the freed `held`.
     if (held->hook_has_run) return;
     napi_remove_env_cleanup_hook(held->self->env_, CloseHook, held.get());
   }
 
   const napi_env env_;
-  std::mutex mutex_;                             // guards the function and its calls
+  std::mutex mutex_;                             // held during every use of function_
   napi_threadsafe_function function_ = nullptr;  // null once closed
 };
 

@@ -1,6 +1,5 @@
-// What a third party would write: native threads that share a Coordinator with
-// JavaScript. Every thread does one thing of a test's story and waits at a gate
-// where the test decides when it goes on.
+// An addon as a third party would write it: native threads that share a Coordinator with
+// JavaScript. Each thread does one job of a test, and waits at a gate where the test opens one.
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
@@ -45,7 +44,7 @@ struct CustomError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The jobs: what a thread does, by name.
+// The function of a thread: does the job of that name. `text` is the job's argument.
 void Work(const allstop::Coordinator& coord, const std::string& job, const std::string& name,
           const std::string& text) {
   if (job == "gate") {
@@ -112,7 +111,8 @@ struct Arguments {
   napi_value values[8] = {};
 };
 
-// The first argument as a coordinator; throws JavaScript's error otherwise.
+// Gets the coordinator from the first argument. Returns false, with a JavaScript exception
+// pending, if the argument is not a Coordinator.
 bool Take(const Arguments& arguments, allstop::Coordinator& coord) {
   allstop_coordinator handle;
   const allstop_status status = allstop_from_napi(arguments.env, arguments.values[0], &handle);
@@ -124,7 +124,7 @@ bool Take(const Arguments& arguments, allstop::Coordinator& coord) {
   return true;
 }
 
-// start(coord, job, name, text): a registered thread.
+// start(coord, job, name, text): starts a registered thread.
 napi_value Start(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::Coordinator coord;
@@ -138,7 +138,8 @@ napi_value Start(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
-// startUnregistered(coord, job, name, text): a thread that holds a handle only.
+// startUnregistered(coord, job, name, text): starts a thread that has a handle but is not
+// registered.
 napi_value StartUnregistered(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::Coordinator coord;
@@ -150,7 +151,7 @@ napi_value StartUnregistered(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
-// registerUnstarted(coord, name): registered, never started, never ended.
+// registerUnstarted(coord, name): registers a thread that is never started and never ends.
 napi_value RegisterUnstarted(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::Coordinator coord;
@@ -163,7 +164,7 @@ napi_value RegisterUnstarted(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
-// One call on a native thread of its own, which has ended when this returns.
+// Makes one call on a new native thread, and returns when that thread has ended.
 std::string CallOnThread(const allstop::Coordinator& coord, const std::string& operation,
                          const std::string& text) {
   std::string result;
@@ -216,7 +217,7 @@ std::string CallOnThread(const allstop::Coordinator& coord, const std::string& o
   return result;
 }
 
-// call(coord, operation, text)
+// call(coord, operation, text): makes that call on a native thread; see CallOnThread.
 napi_value Call(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::Coordinator coord;
@@ -233,7 +234,7 @@ napi_value OpenGate(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
-// result(name): blocks until the thread has said something; 20 s at most.
+// result(name): blocks until a thread has set the result of that name, for at most 20 s.
 napi_value Result(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   const std::string name = arguments.text(0);
@@ -243,7 +244,7 @@ napi_value Result(napi_env env, napi_callback_info info) {
   return there ? ToJs(env, shared().results[name]) : Undefined(env);
 }
 
-// requestStop(coord): on this JavaScript thread, through the table.
+// requestStop(coord): requests a stop from native code, on this JavaScript thread.
 napi_value RequestStop(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::Coordinator coord;
@@ -252,9 +253,9 @@ napi_value RequestStop(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
-// hammer(coord, name, threads, rounds): threads that request stops (and clear
-// them, unless `rounds` is negative) behind a start barrier, unregistered. The
-// result is "done".
+// hammer(coord, name, threads, rounds): starts unregistered threads that begin together and
+// request |rounds| stops each; if `rounds` is positive they also clear each stop. When all have
+// ended, the result `name` is "done".
 napi_value Hammer(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::Coordinator coord;
@@ -280,8 +281,8 @@ napi_value Hammer(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
-// post(function, name, threads): threads that call `function` with their number, again
-// and again, until its environment has ended. Then the result is "refused".
+// post(function, name, threads): starts threads that call `function` with their number again
+// and again, until its environment has ended. Then the result `name` is "refused".
 napi_value Post(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   const std::string name = arguments.text(1);
@@ -306,7 +307,7 @@ napi_value Post(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
-// status(value): what allstop_from_napi makes of any value.
+// status(value): the status of allstop_from_napi for any value.
 napi_value StatusOf(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop_coordinator handle;
@@ -317,7 +318,7 @@ napi_value StatusOf(napi_env env, napi_callback_info info) {
   return value;
 }
 
-// decoy(): an object that this addon has wrapped and tagged as its own.
+// decoy(): an object with a pointer and a type tag of this addon, not of allstop.
 napi_value Decoy(napi_env env, napi_callback_info) {
   static const napi_type_tag tag = {1, 2};
   static int data = 0;
@@ -328,7 +329,7 @@ napi_value Decoy(napi_env env, napi_callback_info) {
   return object;
 }
 
-// external(): a bare pointer, as other addons hand out.
+// external(): a JavaScript value that holds a bare pointer, as other addons make them.
 napi_value External(napi_env env, napi_callback_info) {
   static int data = 0;
   napi_value value;

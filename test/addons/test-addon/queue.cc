@@ -16,7 +16,8 @@
 
 namespace {
 
-// An item of the accounts: the producer's, and which of its items it is.
+// The bytes of an item, so that the tests can account for each one: its producer, and its number
+// among the items of that producer.
 struct Number {
   std::uint32_t producer;
   std::uint32_t sequence;
@@ -42,7 +43,8 @@ struct Arguments {
     std::size_t count = 5;
     napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
   }
-  // False: an exception is pending.
+  // Gets the queue from the first argument. Returns false, with a JavaScript exception pending,
+  // if the argument is not a BoundedQueue.
   bool Take(allstop::BoundedQueue& queue) const {
     allstop_queue handle;
     const allstop_status status = allstop_queue_from_napi(env, values[0], &handle);
@@ -57,7 +59,7 @@ struct Arguments {
   napi_value values[5] = {};
 };
 
-// queueStatus(value): what allstop_queue_from_napi makes of any value.
+// queueStatus(value): the status of allstop_queue_from_napi for any value.
 napi_value QueueStatus(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop_queue handle;
@@ -68,8 +70,8 @@ napi_value QueueStatus(napi_env env, napi_callback_info info) {
   return value;
 }
 
-// queueProduce(queue, producer, count, name): a thread that enqueues the numbers from 0
-// to `count`, in batches of 1 to 5. The result: "how many|status".
+// queueProduce(queue, producer, count, name): starts a thread that enqueues the numbers from 0
+// to `count` - 1, in batches of 1 to 5. The result `name`: "number of enqueued items|status".
 napi_value QueueProduce(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::BoundedQueue queue;
@@ -96,8 +98,9 @@ napi_value QueueProduce(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// queueConsume(queue, seen, perProducer, name): a thread that counts what it dequeues in
-// an Int32Array of shared memory, until the end. The result: "status|out of order".
+// queueConsume(queue, seen, perProducer, name): starts a thread that dequeues until the end and
+// counts each item in `seen`, an Int32Array of shared memory. The result `name`: "status|number
+// of items that came out of order".
 napi_value QueueConsume(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::BoundedQueue queue;
@@ -128,8 +131,8 @@ napi_value QueueConsume(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// queueBlock(queue, operation, name): a thread in one call that may block for ever. The
-// result: its status.
+// queueBlock(queue, operation, name): starts a thread that makes one call without a timeout,
+// "enqueue" or "dequeue". The result `name`: "status|dequeued bytes".
 napi_value QueueBlock(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::BoundedQueue queue;
@@ -145,8 +148,8 @@ napi_value QueueBlock(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// queueFill(queue, count, size): a thread that enqueues as many items of that size, of
-// bytes that it owns, and closes the queue.
+// queueFill(queue, count, size): starts a thread that enqueues `count` items of `size` bytes
+// each, without a copy, and then closes the queue.
 napi_value QueueFill(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::BoundedQueue queue;

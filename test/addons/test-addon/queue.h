@@ -1,4 +1,4 @@
-// Native threads that share a BoundedQueue with JavaScript.
+// The test addon's functions for native threads that share a BoundedQueue with JavaScript.
 #ifndef TEST_ADDON_QUEUE_H_
 #define TEST_ADDON_QUEUE_H_
 

@@ -1,4 +1,4 @@
-// Gates at which threads wait, and what they have said.
+// Gates at which native threads wait until a test opens them, and the results of those threads.
 #ifndef TEST_ADDON_RESULTS_H_
 #define TEST_ADDON_RESULTS_H_
 
@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-// Never destroyed, as threads outlive the process's static destructors.
+// Never destroyed: native threads may still run when static destructors have run.
 struct Shared {
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, bool> gates;           // by name: open
+  std::map<std::string, bool> gates;           // by name; true: open
   std::map<std::string, std::string> results;  // by thread name
 };
 

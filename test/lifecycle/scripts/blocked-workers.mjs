@@ -1,11 +1,11 @@
-// Workers that are blocked in waitForStopSync(): what ends them, and how fast.
-// argv: terminate | exit | stop | clear, and how many workers.
+// Ends workers that are blocked in waitForStopSync(), and measures how long that takes.
+// argv: terminate | exit | stop | clear (how the workers are ended), and how many workers.
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
 
-// What it takes if the wait does not give way.
+// The workers' own timeout: if the wait does not give way to terminate() or exit(), they end then.
 const FAILURE_MS = 8_000;
 
 if (isMainThread) await main(process.argv[2], Number(process.argv[3] ?? 1));
@@ -25,7 +25,7 @@ async function main(mode, count) {
     () => new Worker(new URL(import.meta.url), { workerData: coord.handle }),
   );
   await Promise.all(workers.map((worker) => once(worker, 'message')));
-  // For some slices, so that all of them are in the middle of theirs.
+  // waitForStopSync waits in slices. After this wait, all workers are in the middle of one.
   coord.waitForStopSync(120);
   const startedAt = performance.now();
   if (mode === 'exit') {

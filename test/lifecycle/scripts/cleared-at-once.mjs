@@ -1,23 +1,25 @@
-// A stop that is cleared at once is seen by every wait, signal and join that had begun.
+// Every wait, signal and join that has begun sees a stop, even if the stop is cleared at once.
 // argv: same-thread | threads, how many rounds, for about how many ms at most.
 //
-// With threads there is a barrier before each round: the stop comes when all have begun
-// to wait, asynchronously or blocked (as the kernel says: asleep on the same).
+// With `threads` there is a barrier before each round: the stop is requested when all workers
+// wait, some asynchronously and some blocked. A worker counts as blocked when the kernel lists it
+// as asleep on the same condition variable as the others.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
 import { addon } from './test-addon.mjs';
 
-// The shared words: the round that may begin, how many wait for it, how many have seen it.
+// Indices of the shared words: the round that may begin, how many workers wait for its stop, and
+// how many have seen it.
 const ROUND = 0;
 const WAITING = 1;
 const SEEN = 2;
 const LOST_MS = 30_000;
-const FEWEST_ROUNDS = 50; // however slow the machine is
+const FEWEST_ROUNDS = 50; // run even if the machine is so slow that the time is over
 const CONDITION_VARIABLE_BYTES = 48n;
 
-/** All the ways to wait without blocking; each must see the stop. */
+/** One wait of each kind that does not block. Each one must see the stop. */
 function waits(coord, keeper) {
   return [
     coord.waitForStop(),
@@ -29,7 +31,7 @@ function waits(coord, keeper) {
   ];
 }
 
-/** Resolves when all have seen it; a stop that is lost is a failure, not a hang. */
+/** Resolves when all waits have seen the stop. A wait that misses it is a failure, not a hang. */
 async function allSeen(round, promises) {
   const names = ['waitForStop', 'waitForStop with a timeout', 'signal', 'join'];
   const missing = new Set(names);
@@ -60,7 +62,7 @@ if (isMainThread) {
 } else if (workerData.blocking) block();
 else await wait();
 
-/** Blocks until a word has reached a value; false if it did not within LOST_MS. */
+/** Blocks until a shared word has reached a value. @returns false if that took over LOST_MS */
 function reaches(words, index, value) {
   const deadline = performance.now() + LOST_MS;
   for (let now = Atomics.load(words, index); now < value; now = Atomics.load(words, index)) {
@@ -75,13 +77,20 @@ function arrive(words, index) {
   Atomics.notify(words, index);
 }
 
-/** What a thread sleeps on: the address that its system call waits at; undefined: it runs. */
+/**
+ * The address at which a thread's system call waits, which tells the condition variable that
+ * the thread sleeps on.
+ * @returns undefined if the thread is running
+ */
 function sleepsOn(thread) {
   const [, address] = readFileSync(`/proc/self/task/${thread}/syscall`, 'latin1').split(' ');
   return address === undefined ? undefined : BigInt(address);
 }
 
-/** A thread may be asleep for other reasons, too (V8 compiles); not on the same as others. */
+/**
+ * Returns when all blocked workers are asleep on the same condition variable. It is not enough
+ * that each one sleeps: a thread may also be asleep because V8 is compiling.
+ */
 function untilTheyWait(waiting) {
   for (;;) {
     const addresses = waiting.map(sleepsOn);
@@ -143,7 +152,7 @@ async function threads(rounds, ms) {
     if (!reaches(words, WAITING, round * WORKERS)) fail(round, 'a worker did not begin');
     const blocked = Array.from({ length: BLOCKING }, (_, i) => Atomics.load(words, 8 + i));
     untilTheyWait([...blocked, nativeThread(coord, name)]);
-    // In turn: by JavaScript, and by a native thread, one call right after the other.
+    // In turn, JavaScript and a native thread request the stop and clear it right afterwards.
     const requester = `requester ${round}`;
     const native = round % 2 === 0;
     if (native) addon.hammer(coord, requester, 1, 1);
@@ -154,7 +163,7 @@ async function threads(rounds, ms) {
     await allSeen(round, begun);
     if (!reaches(words, SEEN, round * WORKERS)) fail(round, 'a worker did not see the stop');
     if (addon.result(name) !== 'stopped') fail(round, 'the native thread did not see the stop');
-    if (native) addon.result(requester); // it has cleared the stop, too
+    if (native) addon.result(requester); // waits until the native thread has cleared the stop
     if (coord.shouldStop()) fail(round, 'the stop was not cleared');
   }
   say('seen', { rounds: round });

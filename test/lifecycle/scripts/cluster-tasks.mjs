@@ -1,4 +1,4 @@
-// What cluster.mjs schedules.
+// The functions that cluster.mjs schedules.
 import { Coordinator } from 'allstop';
 import { currentTask } from 'allstop/cluster';
 
@@ -8,7 +8,7 @@ export const fail = () => {
   throw Object.assign(new RangeError('broken'), { code: 'E_BROKEN', extra: new Map([[1n, null]]) });
 };
 
-/** Its worker dies on the first try. */
+/** Ends its worker on the first attempt. */
 export function dieOnce() {
   const { attempt } = currentTask();
   if (attempt === 1) process.exit(7);

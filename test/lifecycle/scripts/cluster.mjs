@@ -1,4 +1,5 @@
-// A cluster's promises, one after the other. argv: thread | process.
+// Checks the promises of a ClusterCoordinator, one after the other. argv: thread | process (the
+// isolation of its workers).
 import {
   CancelledError,
   ClusterCoordinator,

@@ -1,5 +1,5 @@
-// Coordinators are collected while native threads request stops on them.
-// argv: how many. With --expose-gc.
+// Coordinator objects are garbage-collected while native threads request stops on them.
+// argv: how many coordinators. Needs --expose-gc.
 import { setImmediate } from 'node:timers/promises';
 import { Coordinator } from 'allstop';
 import { growth, memoryInUse } from './memory.mjs';
@@ -13,7 +13,7 @@ let collected = 0;
 const registry = new FinalizationRegistry(() => ++collected);
 let heard = 0;
 
-// What a Coordinator may leave behind in its thread.
+// Uses of a Coordinator that leave something behind in its JavaScript thread.
 const habits = [
   () => {},
   (coord) => coord.signal,
@@ -25,7 +25,8 @@ const habits = [
   (coord) => void coord.join([Promise.resolve()]),
 ];
 
-// Nobody stops these: the words that they poll may have been others' before.
+// Coordinators that are never stopped. Their stop words may be reused ones of collected
+// coordinators, and must not take over the stops of those.
 const quiet = [];
 
 function checkQuiet(round) {

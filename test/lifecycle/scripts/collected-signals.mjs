@@ -1,5 +1,5 @@
-// Coordinators that are never stopped, whose signal was read, and that somebody else
-// still owned when their object was collected. argv: how many. With --expose-gc.
+// Coordinators that are never stopped, whose signal was read, and that native threads still owned
+// when their JavaScript object was garbage-collected. argv: how many. Needs --expose-gc.
 import { setImmediate } from 'node:timers/promises';
 import { Coordinator } from 'allstop';
 import { growth, memoryInUse } from './memory.mjs';
@@ -24,7 +24,7 @@ async function make(count) {
     makeBatch(gate);
     globalThis.gc();
     await setImmediate();
-    addon.openGate(gate); // the native threads let go of their handles
+    addon.openGate(gate); // the native threads end and release their handles
   }
 }
 

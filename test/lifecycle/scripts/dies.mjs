@@ -1,4 +1,4 @@
-// A worker, or a process, that dies in the way it is told: workerData, or argv.
+// A worker or a process that dies in the way that its workerData or its argv names.
 import { parentPort, workerData } from 'node:worker_threads';
 import { Coordinator, OutOfRangeError } from 'allstop';
 
@@ -34,5 +34,5 @@ const ways = {
   },
 };
 
-if (parentPort !== null) Coordinator.current(); // so that the package is in use here
+if (parentPort !== null) Coordinator.current(); // so that the package is in use in this worker
 ways[workerData ?? process.argv[2]]();

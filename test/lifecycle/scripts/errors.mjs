@@ -1,4 +1,4 @@
-// An error on its way between threads: class, name, code, fields, cause and stack.
+// An error that crosses threads keeps its class, name, code, fields, cause and stack.
 import assert from 'node:assert/strict';
 import { isMainThread, workerData } from 'node:worker_threads';
 import { CancelledError, Coordinator } from 'allstop';

@@ -1,5 +1,6 @@
-// What keeps an event loop alive and what does not. argv: a story below, and `worker` to
-// tell it in a worker. An `await` that nothing keeps alive ends a process with code 13.
+// Which uses of a coordinator keep an event loop alive, and which do not. argv: the name of a
+// story below, and `worker` to run it in a worker. If nothing keeps the event loop alive during
+// an `await` of the main module, Node ends the process with exit code 13.
 import { once } from 'node:events';
 import { isMainThread, Worker } from 'node:worker_threads';
 import { Coordinator, LooperThread } from 'allstop';
@@ -9,7 +10,7 @@ const coord = new Coordinator();
 const never = new Promise(() => {});
 const abandoned = (promise) => promise.catch(() => {});
 
-/** A stop from elsewhere, by a deadline that itself keeps nothing alive. */
+/** Has a stop requested by a deadline, which does not keep the event loop alive itself. */
 const stopSoon = () => coord.stopAfter(150);
 
 const stories = {
@@ -73,7 +74,7 @@ const stories = {
 const [story, where] = process.argv.slice(2);
 if (where === 'worker' && isMainThread) {
   const worker = new Worker(new URL(import.meta.url), { argv: [story, where] });
-  // Its event loop has run dry: nothing but that ends it.
+  // The worker ends only because nothing keeps its event loop alive any more.
   const [code] = await once(worker, 'exit');
   say('worker ended', { code });
 } else await stories[story]();

@@ -1,6 +1,7 @@
-// Four threads (two workers, two native ones) that create, share, stop and release a
-// coordinator each round, behind a start barrier; while C++ threads hammer one that all
-// share, and post. For the sanitizers: scripts/test-sanitized.sh. argv: rounds.
+// A load for the sanitizers (scripts/test-sanitized.sh). In each round two workers and two native
+// threads begin together at a barrier, and create, share, stop and release a coordinator.
+// Meanwhile C++ threads request and clear stops of one coordinator that all share, and call a
+// thread-safe function. argv: how many rounds.
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';

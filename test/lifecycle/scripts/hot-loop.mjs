@@ -1,11 +1,14 @@
-// A loop of nothing but shouldStop(), which the compiler has every reason to hoist, sees a
-// stop by a native thread; in the main thread and in a worker at once.
+// A loop of nothing but shouldStop() sees a stop by a native thread, in the main thread and in a
+// worker at the same time: the compiler must not move the check out of the loop.
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
 
-/** How often it looked, and when it saw the stop. No clock, no call in the loop. */
+/**
+ * Loops until the stop, without a clock or another call in the loop.
+ * @returns how often it checked, and when it saw the stop
+ */
 function spin(coord) {
   let looks = 0;
   while (!coord.shouldStop()) ++looks;
@@ -16,7 +19,7 @@ if (isMainThread) {
   const coord = new Coordinator();
   const worker = new Worker(new URL(import.meta.url), { workerData: coord.handle });
   await once(worker, 'message');
-  // Long enough for the loop to be compiled while it runs.
+  // 400 ms: long enough for V8 to optimize the loop while it runs.
   coord.stopAfter(400);
   const here = spin(coord);
   const [there] = await once(worker, 'message');

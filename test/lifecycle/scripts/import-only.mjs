@@ -1,4 +1,5 @@
-// Nothing happens on import, nor by what needs no attention. argv: import | use | signal.
+// Neither the import nor a plain use of a coordinator keeps the process alive or starts anything.
+// argv: import | use | signal.
 import { say } from './say.mjs';
 
 const listeners = () =>

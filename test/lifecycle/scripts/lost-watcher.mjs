@@ -1,5 +1,5 @@
-// A worker registers a promise that nobody holds, lets it be collected with all
-// that knew of it, and ends.
+// A worker registers a promise to which nothing else refers, waits until its Coordinator object
+// is garbage-collected, and ends.
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';

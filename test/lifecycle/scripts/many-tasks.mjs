@@ -1,5 +1,5 @@
-// A server that starts tasks for ever, on one coordinator. argv: how many.
-// With --expose-gc.
+// Like a server, starts many async tasks on one coordinator, and measures the growth of memory.
+// argv: how many tasks. Needs --expose-gc.
 import { Coordinator } from 'allstop';
 import { growth, memoryInUse } from './memory.mjs';
 import { say } from './say.mjs';

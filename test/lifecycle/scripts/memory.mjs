@@ -1,9 +1,9 @@
-// What is still in use after everything that can be collected has been. The script
-// runs with --expose-gc.
+// The memory in use after a full garbage collection. The script that imports this needs
+// --expose-gc.
 import { setImmediate } from 'node:timers/promises';
 
 export async function memoryInUse() {
-  // Finalizers run in turns of their own and free what holds more.
+  // Several rounds: finalizers run in later turns of the event loop, and free more objects.
   for (let round = 0; round < 6; ++round) {
     globalThis.gc();
     await setImmediate();
@@ -12,7 +12,7 @@ export async function memoryInUse() {
   return { heapUsed, rss };
 }
 
-/** In MB, with one digit. */
+/** The growth in MB, rounded to one decimal. */
 export function growth(before, after) {
   const mb = (bytes) => Math.round(bytes / 2 ** 20 / 0.1) / 10;
   return { heapMb: mb(after.heapUsed - before.heapUsed), rssMb: mb(after.rss - before.rss) };

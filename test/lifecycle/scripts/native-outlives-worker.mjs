@@ -1,6 +1,6 @@
-// Native threads whose worker, the only one that had loaded the addons and the only one
-// with a Coordinator object, has ended. The main thread never loads an addon.
-// argv: ends | terminated, and how the process ends: naturally | exit.
+// Native threads run on after the end of their worker, which was the only environment that had
+// loaded the addons and that had a Coordinator object. The main thread never loads an addon.
+// argv: ends | terminated (the worker), and naturally | exit (how the process ends).
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { say } from './say.mjs';
@@ -11,14 +11,14 @@ else await own(workerData);
 
 async function main(how, end) {
   const owner = new Worker(new URL(import.meta.url), { workerData: how });
-  const exited = once(owner, 'exit'); // may come together with the message
+  const exited = once(owner, 'exit'); // before the message: both events may come in one turn
   await once(owner, 'message');
   if (how === 'terminated') await owner.terminate();
   await exited;
   const later = new Worker(new URL(import.meta.url), { workerData: 'later' });
   const [results] = await once(later, 'message');
   say('results', { results });
-  if (end === 'exit') process.exit(5); // the hammering threads are busy
+  if (end === 'exit') process.exit(5); // while native threads request stops all the time
   process.exitCode = 5;
   later.postMessage('end');
 }
@@ -27,7 +27,7 @@ async function own(how) {
   const { Coordinator } = await import('allstop');
   const { addon } = await import('./test-addon.mjs');
   const coord = new Coordinator();
-  // The worker wants to be told of stops, so that they reach for its doorbell.
+  // With this listener, each stop rings the doorbell of this worker.
   coord.signal.addEventListener('abort', () => {});
   addon.startUnregistered(coord, 'poll', 'poller', '');
   addon.startUnregistered(coord, 'wait', 'waiter', '');
@@ -39,7 +39,7 @@ async function own(how) {
   addon.hammer(hammered, 'hammer', 2, 2 ** 31 - 1);
   parentPort.postMessage('started');
   if (how === 'ends') process.exit();
-  parentPort.once('message', () => {}); // lives until it is terminated
+  parentPort.once('message', () => {}); // keeps the worker alive until it is terminated
 }
 
 async function look() {

@@ -1,4 +1,5 @@
-// A coordinator that another supersedes. argv: servers, the path of visits.
+// A cluster's coordinator that a newer coordinator of the same cluster replaces. argv: the NATS
+// servers, and the socket path of support/visits.ts.
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { say } from './say.mjs';

@@ -1,4 +1,4 @@
-// A worker that makes Coordinators, keeps none of them and posts their handles.
+// A worker that creates Coordinators, posts their handles, and keeps no reference to the objects.
 // Messages in: 'end', 'dispose'; out: { name: handle }, then 'disposed'.
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// A queue runner in a worker fills a queue, a looper in a worker fills another, native
-// threads and this one empty them, and a stop ends it all.
+// A QueueRunner with its op in a worker fills one queue, and a looper in a worker fills another.
+// Native threads and this thread empty the queues, until a stop ends all of them.
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
 import { say } from './say.mjs';
 import { addon } from './test-addon.mjs';

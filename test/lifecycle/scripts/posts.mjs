@@ -1,5 +1,6 @@
-// Native threads that post to a worker's JavaScript, and go on when it is gone. Of the
-// addons only the worker loads one. argv: ends | terminated | exit (of the process).
+// Native threads that call a JavaScript function of a worker through allstop::ThreadsafeFunction,
+// and go on after the worker has ended. Only the worker loads the addon.
+// argv: ends | terminated (the worker), or exit (the process).
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { say } from './say.mjs';
@@ -27,7 +28,7 @@ async function main(how) {
 
 async function own(how) {
   const { addon } = await import('./test-addon.mjs');
-  const keepAlive = setInterval(() => {}, 1_000_000); // the function does not
+  const keepAlive = setInterval(() => {}, 1_000_000); // a ThreadsafeFunction does not
   const seen = new Set();
   const all = new Promise((resolve) => {
     const called = (thread) => {

@@ -1,6 +1,6 @@
-// What of a queue keeps an event loop alive and what does not. argv: a story below, and
-// `worker` to tell it in a worker. An `await` that nothing keeps alive ends a process with
-// code 13.
+// Which uses of a queue keep an event loop alive, and which do not. argv: the name of a story
+// below, and `worker` to run it in a worker. If nothing keeps the event loop alive during an
+// `await` of the main module, Node ends the process with exit code 13.
 import { once } from 'node:events';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { BoundedQueue, Coordinator } from 'allstop';
@@ -10,7 +10,7 @@ const coord = new Coordinator();
 const queue = new BoundedQueue({ capacity: 1, coordinator: coord });
 const none = new BoundedQueue({ capacity: 1, coordinator: coord });
 
-/** Another thread, which itself keeps nothing alive. */
+/** Runs `operation` on the queue in a worker that does not keep this event loop alive. */
 function meanwhile(operation, handle) {
   new Worker(new URL(import.meta.url), { argv: [operation], workerData: handle }).unref();
 }
@@ -30,7 +30,7 @@ const stories = {
     say('ended', { size: queue.size });
   },
   async 'stopped wait'() {
-    coord.stopAfter(50); // by a deadline that itself keeps nothing alive
+    coord.stopAfter(50); // a deadline does not keep the event loop alive
     say('ended', { error: await none.dequeue().catch(({ name }) => name) });
   },
   async 'idle queue'() {
@@ -71,7 +71,7 @@ const stories = {
 const [story, where] = process.argv.slice(2);
 if (where === 'worker' && isMainThread) {
   const worker = new Worker(new URL(import.meta.url), { argv: [story, where] });
-  // Its event loop has run dry: nothing but that ends it.
+  // The worker ends only because nothing keeps its event loop alive any more.
   const [code] = await once(worker, 'exit');
   say('worker ended', { code });
 } else await stories[story]();

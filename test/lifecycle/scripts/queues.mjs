@@ -1,4 +1,4 @@
-// Threads that end while they use a queue. argv: a story below, and what it is about.
+// Threads that end while they use a queue. argv: the name of a story below, and its arguments.
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -6,13 +6,13 @@ import { BoundedQueue } from 'allstop';
 import { say } from './say.mjs';
 import { addon } from './test-addon.mjs';
 
-/** Until those who wait are known to native code. */
+/** Resolves when the waits that this thread has begun are registered with the native queue. */
 async function waiting() {
   await setImmediate();
   await setImmediate();
 }
 
-/** Starts one of the `there` in a worker; resolves when it has said that it has begun. */
+/** Starts the function `what` of `there` in a worker; resolves when that function calls begun(). */
 async function start(what, queue, more) {
   const data = { what, handle: queue?.handle, more };
   const worker = new Worker(new URL(import.meta.url), { workerData: data });
@@ -22,7 +22,7 @@ async function start(what, queue, more) {
 
 const begun = (value = 'begun') => parentPort.postMessage(value);
 
-/** Blocks without giving way to anything but the end of the worker. */
+/** Blocks the thread without turning its event loop; only the end of the worker ends this. */
 function blockForEver() {
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
 }
@@ -48,7 +48,7 @@ const there = {
     await waiting();
     begun();
   },
-  // It will be told of an item, or of room, and never hear of it.
+  // Deaf: this thread blocks, so it never learns that there is an item for it, or room.
   async 'dequeue, deaf'(queue) {
     void queue.dequeue();
     await waiting();
@@ -65,14 +65,14 @@ const there = {
     const waits = [queue.dequeue(), queue.dequeue(), queue.dequeueMany(3)];
     await waiting();
     begun();
-    Atomics.wait(gate, 0, 0); // until there is something for all of them
+    Atomics.wait(gate, 0, 0); // until the queue has items for all three waits
     await waits[0];
     process.exit();
   },
   async 'own a queue'(_, how) {
     const queue = new BoundedQueue({ capacity: 4, codec: 'bytes' });
     const seen = new Int32Array(new SharedArrayBuffer(4 * 2 * 20_000));
-    void queue.dequeue(); // so that threads reach for this worker's doorbell
+    void queue.dequeue(); // with a pending wait, native threads ring this worker's doorbell
     void queue.dequeueMany(3).catch(() => {});
     await waiting();
     addon.queueConsume(queue, seen, 20_000, 'consumer');
@@ -95,7 +95,7 @@ const stories = {
     const started = await Promise.all(Array.from({ length: count }, () => start(how, queue)));
     const codes = await Promise.all(started.map(({ worker }) => worker.terminate()));
     const before = queue.size;
-    // Whoever comes later is served.
+    // The waits of the terminated workers must not keep the queue from later enqueues.
     if (how.startsWith('enqueue')) queue.dequeueSync();
     queue.enqueueSync('later', 10_000);
     const item = await queue.dequeue();
@@ -113,7 +113,7 @@ const stories = {
   async 'told of an item'() {
     const queue = new BoundedQueue({ capacity: 4 });
     const { worker } = await start('dequeue, deaf', queue);
-    const wait = queue.dequeue(); // the second in line
+    const wait = queue.dequeue(); // the second wait, after that of the worker
     await waiting();
     queue.enqueueSync('the item');
     await worker.terminate();
@@ -123,7 +123,7 @@ const stories = {
     const queue = new BoundedQueue({ capacity: 4, codec: 'bytes' });
     const { worker } = await start('dequeue, deaf', queue);
     queue.enqueueSync(Buffer.from('the item'));
-    addon.queueBlock(queue, 'dequeue', 'blocked'); // finds it there: nobody has reserved it
+    addon.queueBlock(queue, 'dequeue', 'blocked'); // gets the item: a wait reserves nothing
     const item = addon.result('blocked');
     await worker.terminate();
     say('ended', { item, size: queue.size });
@@ -189,7 +189,7 @@ const stories = {
     for (const handle of handles) BoundedQueue.attach(handle).enqueueSync('late');
     const items = await Promise.all(waits);
     waits.length = 0;
-    // Of the last one a stack frame may know yet.
+    // 49 of 50: a stack frame may still refer to the last object.
     for (let i = 0; i < 100 && gone.length < 49; ++i) {
       globalThis.gc();
       await setImmediate();
@@ -238,7 +238,7 @@ const stories = {
     const produced = [addon.result('producer-0'), addon.result('producer-1')];
     queue.close();
     const consumed = addon.result('consumer');
-    // The owner's own two waits may have taken some before it ended.
+    // Some items may be missing: the two waits of the owner may have taken them before its end.
     const wrong = lent.seen.filter((count) => count > 1).length;
     const missing = lent.seen.filter((count) => count === 0).length;
     say('ended', { produced, consumed, wrong, missing });

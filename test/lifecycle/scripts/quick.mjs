@@ -1,5 +1,5 @@
-// A worker that asks for its coordinator before anything else. workerData, if any: shared
-// words, the first of which it sets right before it asks.
+// A worker that calls Coordinator.current() before anything else. workerData, if given: an
+// Int32Array of shared memory, whose first word the worker sets right before that call.
 import { workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 
@@ -9,4 +9,4 @@ if (workerData) {
 }
 const coord = Coordinator.current();
 if (coord === undefined) throw new Error('It does not know who spawned it');
-coord.child(); // it is usable
+coord.child(); // throws if the coordinator cannot be used yet

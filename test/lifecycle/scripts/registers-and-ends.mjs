@@ -1,4 +1,4 @@
-// A worker that registers what it alone can watch, and ends when it is told to.
+// A worker that registers objects which only this worker can watch, and ends on the message 'end'.
 // workerData: { handle }. Messages in: 'end'; out: 'registered'.
 import { once } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';

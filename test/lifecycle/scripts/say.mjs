@@ -1,5 +1,5 @@
-// One line of JSON for the test that runs the script. Written at once and from any
-// thread: `process.exit()` loses none, and a worker needs no main thread for it.
+// Writes one line of JSON to standard output, for the test that runs the script. Synchronous, so
+// that process.exit() loses no line, and that a worker does not need the main thread to write.
 import { writeSync } from 'node:fs';
 
 export function say(event, fields = {}) {

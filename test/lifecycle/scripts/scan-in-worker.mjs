@@ -1,6 +1,6 @@
-// The native scan of examples/find-duplicates in a worker that is terminated in the
-// middle. The threads go on, with nobody to tell, until a stop.
-// argv: the folder, and how many workers, one after the other.
+// Runs the native scan of examples/find-duplicates in a worker that is terminated during the
+// scan. The native threads go on without their worker until a stop.
+// argv: the folder to scan, and how many workers to run, one after the other.
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';

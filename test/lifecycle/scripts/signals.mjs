@@ -1,5 +1,5 @@
-// stopOnSignals() in a process of its own; the test sends the signals.
-// argv: a story below, and more for it.
+// stopOnSignals() in a separate process, to which the test sends signals.
+// argv: the name of a story below, and its arguments.
 import { once } from 'node:events';
 import { isMainThread, Worker } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
@@ -7,7 +7,7 @@ import { say } from './say.mjs';
 
 const FAILURE_MS = 20_000;
 
-/** Keeps the process alive, and ends it if nothing else does. */
+/** Keeps the process alive, and ends it after a while if nothing else has ended it. */
 function lifeline() {
   return setTimeout(() => {
     say('nothing happened');
@@ -26,7 +26,7 @@ const ways = {
 };
 
 const stories = {
-  /** Stops in an orderly way, by its own exit code. */
+  /** The first signal stops the coordinator; the process ends with its own exit code. */
   async first(way) {
     const coord = new Coordinator();
     coord.stopOnSignals();
@@ -42,7 +42,7 @@ const stories = {
     process.exitCode = 3;
   },
 
-  /** Does not end by itself; what ends it is the second signal, though others listen. */
+  /** The second signal ends the process, although the program has a listener for that signal. */
   async second(way) {
     const coord = new Coordinator();
     coord.stopOnSignals();
@@ -56,7 +56,7 @@ const stories = {
     for (const end = performance.now() + FAILURE_MS; performance.now() < end; );
   },
 
-  /** A signal after clearStop() is a first one. */
+  /** The next signal after clearStop() counts as the first one. */
   async cleared() {
     const coord = new Coordinator();
     coord.stopOnSignals();
@@ -70,7 +70,7 @@ const stories = {
     process.exitCode = 4;
   },
 
-  /** Without the link, signals do what they did before. */
+  /** After the link is disposed of, a signal has the effect that it had before the link. */
   async disposed() {
     const coord = new Coordinator();
     coord.stopOnSignals()[Symbol.dispose]();
@@ -78,7 +78,7 @@ const stories = {
     say('ready', { listeners: process.listenerCount('SIGINT') });
   },
 
-  /** A listener that was there before is called as before, when the link is gone. */
+  /** After the link is disposed of, a listener that the program had before is called again. */
   async restored() {
     const coord = new Coordinator();
     let heard = 0;
@@ -91,7 +91,7 @@ const stories = {
     say('ready');
   },
 
-  /** One of two links is disposed of: the other one goes on. */
+  /** Two coordinators are linked and one link is disposed of: the other link still works. */
   async two() {
     const coords = [new Coordinator(), new Coordinator()];
     const links = coords.map((coord) => coord.stopOnSignals(['SIGINT']));

@@ -1,4 +1,5 @@
-// A worker that spawns one, posts its coordinator's handle, and stays until it is terminated.
+// A worker that spawns another worker, posts its coordinator's handle, and lives until it is
+// terminated.
 import { once } from 'node:events';
 import { parentPort } from 'node:worker_threads';
 import { Coordinator } from 'allstop';

@@ -1,4 +1,4 @@
-// A worker that attaches, and requests a stop when it gets a message.
+// A worker that attaches to a coordinator, and requests its stop on a message.
 import { once } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';

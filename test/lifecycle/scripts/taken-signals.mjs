@@ -1,10 +1,10 @@
-// Signals that several coordinators are linked to, and that a program takes back.
-// argv: a story below.
+// Signals to which several coordinators are linked, and from which the program removes all
+// listeners. argv: the name of a story below.
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
 
 const stories = {
-  /** removeAllListeners() takes the signal from us; the next link takes it again. */
+  /** removeAllListeners() cuts the links of allstop; the next stopOnSignals() links again. */
   async takenBack() {
     const [one, other] = [new Coordinator(), new Coordinator()];
     one.stopOnSignals(['SIGINT']);
@@ -15,7 +15,7 @@ const stories = {
     process.exitCode = 5;
   },
 
-  /** The first signal of one link is not the second of another. */
+  /** Each link counts for itself: a later link's first signal is not its second one. */
   async apart() {
     const [one, other] = [new Coordinator(), new Coordinator()];
     one.stopOnSignals(['SIGUSR2']);

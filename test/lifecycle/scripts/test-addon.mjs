@@ -1,4 +1,4 @@
-// The third-party style addon: native threads that share a Coordinator.
+// Loads test/addons/test-addon: native threads that share a Coordinator with JavaScript.
 import { createRequire } from 'node:module';
 
 export const addon = createRequire(import.meta.url)(

@@ -1,4 +1,5 @@
-// A worker that posts what Coordinator.current() is here and in a worker of its own.
+// A worker that posts the result of Coordinator.current() in itself and in a worker that it
+// starts.
 import { once } from 'node:events';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';

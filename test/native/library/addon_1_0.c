@@ -1,15 +1,15 @@
-/* Stands for an addon that was compiled with allstop.h 1.0. Its copy of the header must
- * not be changed. */
+/* Code as in an addon that was compiled against version 1.0 of allstop.h: the frozen copy of
+ * that header never changes. versions_test.cc runs it on today's table. */
 #include <string.h>
 
 #include "allstop_1_0_frozen.h"
 
-/* The sizes of its structs: the test checks that they differ from today's. */
+/* The sizes in 1.0, with which the test makes sure that 1.0 differs from today's header. */
 size_t addon_1_0_error_size(void) { return sizeof(allstop_error); }
 size_t addon_1_0_table_size(void) { return sizeof(allstop_table); }
 
-/* Fails a thread with the message "from an old addon". Returns the message that it then
- * reads from the record, or what went wrong. */
+/* Ends a registered thread with the error "from an old addon".
+ * Returns the message that it then reads from the record, or the step that failed. */
 const char *addon_1_0_run(const void *table, void *state) {
   allstop_coordinator coord;
   allstop_thread *thread = NULL;

@@ -1,4 +1,4 @@
-// The queue as a C++ program uses it, and the C functions under it.
+// allstop::BoundedQueue in a C++ program, and the C functions of allstop_queue.h under it.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -91,7 +91,7 @@ TEST(LibraryQueueTest, PassesAdoptedBytesOnWithoutACopyAndReleasesThemOnce) {
 }
 
 TEST(LibraryQueueTest, BatchesOfAnySizeGoInAndComeOut) {
-  constexpr std::size_t kCount = 100;  // more than kBatch of abi/queue.cc, several times
+  constexpr std::size_t kCount = 100;  // the library moves 32 items at a time (kBatch)
   const BoundedQueue queue(Coordinator::Create(), kCount - 1);
   std::vector<allstop_item> batch(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -129,7 +129,7 @@ TEST(LibraryQueueTest, RefusesWhatItCannotUnderstandAndChangesNothing) {
   }
   EXPECT_EQ(allstop_queue_dequeue_many(queue.handle(), &item, 0, 0, &count),
             ALLSTOP_INVALID_ARGUMENT);
-  item.size = ALLSTOP_ITEM_IN_PLACE + 1;  // too long without a release function
+  item.size = ALLSTOP_ITEM_IN_PLACE + 1;  // too long to be in place, and without a `release`
   EXPECT_EQ(allstop_queue_enqueue_many(queue.handle(), &item, 1, 0, &count),
             ALLSTOP_INVALID_ARGUMENT);
   EXPECT_EQ(allstop_queue_close(queue.handle(), 2), ALLSTOP_INVALID_ARGUMENT);
@@ -143,7 +143,7 @@ TEST(LibraryQueueTest, RefusesWhatItCannotUnderstandAndChangesNothing) {
   EXPECT_FALSE(queue.closed());
 }
 
-TEST(LibraryQueueTest, NoneIsMadeByAPackageThatIsOlder) {
+TEST(LibraryQueueTest, AnOlderPackageCreatesNoQueue) {
   allstop_table older = *allstop_library_table();
   older.size = offsetof(allstop_table, queue_create);
   allstop_queue_options options = {};

@@ -1,4 +1,4 @@
-// Bridges from a coordinator's stop to std::stop_token and to poll().
+// A stop for code that knows std::stop_token or poll() instead of allstop.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>

@@ -1,4 +1,4 @@
-// The coordinator in a C++ program without JavaScript, by the public headers alone.
+// allstop::Coordinator in a C++ program without JavaScript, through the public headers only.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -92,7 +92,7 @@ TEST(LibraryTest, AReportedErrorStopsNobodyAndIsWhatAStoppedJoinComesTo) {
   EXPECT_EQ(coord.ReportError(Named("TypeError", "first")), ALLSTOP_OK);
   EXPECT_EQ(coord.ReportError(Named("RangeError", "second")), ALLSTOP_OK);
   EXPECT_FALSE(coord.ShouldStop());
-  EXPECT_EQ(coord.Join(), ALLSTOP_OK) << "nobody has asked for a stop";
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK) << "no stop was requested";
   coord.ClearStop();
   EXPECT_EQ(coord.ReportError(Named("TypeError", "again")), ALLSTOP_OK);
   coord.RequestStop();
@@ -108,7 +108,7 @@ TEST(LibraryTest, AReportedErrorIsForgottenWithTheStop) {
   EXPECT_EQ(coord.Join(), ALLSTOP_OK);
 }
 
-TEST(LibraryTest, AReportOfACleanStopTypeIsNone) {
+TEST(LibraryTest, AReportOfACleanStopTypeIsNotKept) {
   const Coordinator coord = Coordinator::Create();
   EXPECT_EQ(coord.ReportError(Named("OutOfRangeError")), ALLSTOP_OK);
   coord.RequestStop();
@@ -130,7 +130,6 @@ TEST(LibraryTest, AReportedErrorSaysWhoReportedItAndIsTheSameWhenItIsReportedAga
   Thread(coord, "reporter", [&] { coord.ReportError(error); }).Join();
   EXPECT_EQ(RecordOf(coord, allstop_first_error).thread, "reporter");
   coord.ReportError(error);
-  // The stop's error takes the place of the reported one.
   coord.RequestStop(Named("RangeError"));
   EXPECT_EQ(coord.FirstError()->name, "RangeError");
 }

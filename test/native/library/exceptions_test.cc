@@ -1,4 +1,5 @@
-// An exception comes back as the same object in the module that threw it, with its causes.
+// RaiseRequestedException throws the original exception in the module that reported it, and
+// the exceptions nested in it become causes.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -10,7 +11,7 @@
 namespace allstop {
 namespace {
 
-// An exception type of this program, with a field that an encoded error does not carry.
+// An exception of this program with a field that no record carries.
 struct DiskError : std::runtime_error {
   explicit DiskError(int sector)
       : std::runtime_error("bad sector " + std::to_string(sector)), sector(sector) {}
@@ -67,7 +68,7 @@ TEST(RaiseRequestedExceptionTest, WhatItThrowsInAThreadIsTheStopItself) {
   Thread(coord, "reader", [] { throw DiskError(7); }).Join();
   const std::string id = coord.FirstError()->id;
   coord.ClearStop();
-  // After ClearStop the same exception still has the same error id.
+  // After ClearStop, StopOnException reports another exception, and gives it another id.
   Thread(coord, "raiser", [] {}).Join();
   EXPECT_FALSE(StopOnException(coord, [&] {
     try {
@@ -99,7 +100,7 @@ TEST(RaiseRequestedExceptionTest, AForeignErrorKeepsItsIdentityThroughAnotherCoo
   EXPECT_EQ(arrived->code, "E_SOMETHING");
 }
 
-// The destructor of an exception may run any code, such as a report of another error.
+// The destructor of an exception may run any code of the program, such as a report of its own.
 TEST(RaiseRequestedExceptionTest, AnExceptionThatReportsInItsDestructorIsForgottenSafely) {
   struct Loud : std::runtime_error {
     explicit Loud(std::shared_ptr<int> owned)
@@ -128,7 +129,8 @@ void FailDeeply(int depth) {
   }
 }
 
-// Tests the fields of the allstop_error that describes an exception, without a coordinator.
+// "TYPE: MESSAGE" of the exception that `function` throws and of each of its causes, as
+// DescribeCaught describes them; no coordinator is involved.
 std::vector<std::string> Causes(void (*function)()) {
   std::vector<std::string> messages;
   try {
@@ -161,7 +163,7 @@ TEST(NestedExceptionTest, ALongChainEndsWhereARecordEnds) {
   EXPECT_EQ(Causes([] { FailDeeply(100); }).size(), 33u);
 }
 
-TEST(NestedExceptionTest, OneThatIsNoExceptionIsFollowedToo) {
+TEST(NestedExceptionTest, TheCauseOfAnObjectThatIsNoStdExceptionIsReportedToo) {
   struct Odd {};
   const auto causes = Causes([] {
     try {
@@ -174,7 +176,7 @@ TEST(NestedExceptionTest, OneThatIsNoExceptionIsFollowedToo) {
   EXPECT_EQ(causes[1], "int: not a std::exception");
 }
 
-TEST(NestedExceptionTest, AnErrorOfOnesOwnHasCausesAsWell) {
+TEST(NestedExceptionTest, AnErrorStructMayHaveACause) {
   const Coordinator coord = Coordinator::Create();
   Error root;
   root.message = "root";

@@ -1,4 +1,4 @@
-// allstop::LooperThread: a stop of the coordinator ends its loop, and its error is the stop's.
+// allstop::LooperThread: every stop ends its loop, and its error stops all threads.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -58,7 +58,7 @@ TEST(LooperThreadTest, AStopEndsItsWaitAtOnce) {
   EXPECT_EQ(coord.Join(kOnce), ALLSTOP_OK);
 }
 
-TEST(LooperThreadTest, SoDoesOneThatIsClearedAtOnce) {
+TEST(LooperThreadTest, AStopThatIsClearedAtOnceEndsItsWaitToo) {
   const Coordinator coord = Coordinator::Create();
   Gate ran;
   LooperThread looper = LooperThread::Loop(coord, kOnce, [&] { ran.Open(); });
@@ -188,7 +188,7 @@ TEST(LooperThreadTest, MayBeMovedAndDetached) {
   {
     LooperThread first(coord, kOnce, [&, only = std::make_unique<int>(1)] { ran.Open(); });
     LooperThread second = std::move(first);
-    EXPECT_EQ(first.Start(), ALLSTOP_FAILED_PRECONDITION);  // NOLINT: tests a moved-from object
+    EXPECT_EQ(first.Start(), ALLSTOP_FAILED_PRECONDITION);  // NOLINT: used after the move
     second.Start();
     second.Detach();
   }
@@ -207,7 +207,7 @@ TEST(LooperThreadTest, MayNotJoinItself) {
   EXPECT_EQ(status, ALLSTOP_SELF_JOIN);
 }
 
-TEST(LooperThreadTest, AnIntervalThatIsNoneIsAnErrorOfTheCoordinator) {
+TEST(LooperThreadTest, AnInvalidIntervalIsAnErrorOfTheCoordinator) {
   for (const double bad : {-1.0, std::nan("")}) {
     const Coordinator coord = Coordinator::Create();
     bool ran = false;
@@ -217,7 +217,7 @@ TEST(LooperThreadTest, AnIntervalThatIsNoneIsAnErrorOfTheCoordinator) {
   }
 }
 
-TEST(LooperTest, TheTableRefusesWhatIsNoIntervalAndNoPolicy) {
+TEST(LooperTest, TheTableRefusesInvalidIntervalsAndPolicies) {
   const Coordinator coord = Coordinator::Create();
   allstop_looper* looper = nullptr;
   for (const double bad : {-1.0, -std::numeric_limits<double>::infinity(), std::nan("")}) {
@@ -240,7 +240,8 @@ TEST(LooperTest, ALooperHoldsTheStateAndEndsWithAStop) {
   allstop_looper_release(&borrowed, looper);
 }
 
-// The table of version 1.1 of the ABI: it is shorter, and refuses ALLSTOP_THREAD_LOOPER.
+// The table of a package of version 1.1: it ends before looper_create, and its thread_register
+// refuses ALLSTOP_THREAD_LOOPER.
 class PackageWithoutLoopersTest : public testing::Test {
  protected:
   PackageWithoutLoopersTest() : real_(Coordinator::Create()) {
@@ -272,7 +273,7 @@ TEST_F(PackageWithoutLoopersTest, HasNoLoopers) {
   allstop_looper_release(coord_.handle(), looper);
 }
 
-TEST_F(PackageWithoutLoopersTest, AndSaysSoWhenOneIsStarted) {
+TEST_F(PackageWithoutLoopersTest, StopsItsCoordinatorWhenALooperIsStarted) {
   bool ran = false;
   LooperThread looper(coord_, kBackToBack, [&] { ran = true; });
   EXPECT_FALSE(real_.ShouldStop());

@@ -1,4 +1,5 @@
-// allstop::QueueRunner: TensorFlow's behaviour, by its C++ sources, and our additions.
+// allstop::QueueRunner: the behaviour of TensorFlow's C++ sources, and the differences that
+// allstop_queue_runner.hpp marks as ours.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -32,7 +33,7 @@ using Runners = std::unique_ptr<QueueRunner>;
 constexpr Milliseconds kForever{std::numeric_limits<double>::infinity()};
 constexpr Milliseconds kMoment{20};
 
-// A queue whose coordinator is never stopped: only its close or a cancel_op ends its waits.
+// A queue whose own coordinator is never stopped: only a close ends a wait on it.
 BoundedQueue Queue(std::uint64_t capacity = 100) {
   return BoundedQueue(Coordinator::Create(), capacity, "q");
 }
@@ -64,7 +65,7 @@ QueueRunner::Op Returning(allstop_status code, std::string message = {}) {
 
 QueueRunner::Op Ending() { return Returning(ALLSTOP_OUT_OF_RANGE, "the end"); }
 
-// Enqueues "x" `times` times, then returns ALLSTOP_OUT_OF_RANGE.
+// Enqueues "x" `times` times, then returns OUT_OF_RANGE.
 QueueRunner::Op Enqueueing(int times) {
   return [times](const BoundedQueue& queue) mutable {
     if (times-- == 0) return Status(ALLSTOP_OUT_OF_RANGE, "the end");
@@ -72,7 +73,7 @@ QueueRunner::Op Enqueueing(int times) {
   };
 }
 
-// Blocks while the queue is full.
+// Opens `reached`, then enqueues, which blocks while the queue is full.
 QueueRunner::Op Blocking(Gate* reached = nullptr) {
   return [reached](const BoundedQueue& queue) {
     if (reached) reached->Open();
@@ -181,7 +182,7 @@ TEST(QueueRunnerTest, AnErrorStopsEverybodyAndIsWhatJoinComesTo) {
   ExpectDrained(queue, 1);
 }
 
-// In the other order consumers would take a stream that failed for one that has ended.
+// Otherwise consumers would take a stream that broke off for a stream that ended.
 TEST(QueueRunnerTest, TheStopOfAnErrorComesBeforeTheQueueIsClosed) {
   for (const auto& op : Ops{Throw, Returning(ALLSTOP_UNAVAILABLE)}) {
     const Coordinator coord = Coordinator::Create();
@@ -291,9 +292,10 @@ TEST(QueueRunnerTest, AStopReleasesAllThatAreHeldUpByAFullQueue) {
   EXPECT_TRUE(runner->Join().ok());
 }
 
-// With the runner's own coordinator a stop wakes the queue's producers directly. The runner must
-// not take their kCancelled for a failure, even if the stop is cleared before they run.
-TEST(QueueRunnerTest, SoDoesAStopThatIsClearedAtOnce) {
+// Here the queue has the same coordinator as the runner, so the stop itself wakes the ops with
+// CANCELLED. The runner must not take that for an error, even if ClearStop has run already when
+// an op returns.
+TEST(QueueRunnerTest, AStopThatIsClearedAtOnceReleasesThemToo) {
   for (int round = 0; round < 200; ++round) {
     const Coordinator coord = Coordinator::Create();
     const BoundedQueue queue(coord, 1);
@@ -354,7 +356,7 @@ TEST(QueueRunnerTest, AStopCancelsACloseOpThatBlocks) {
   EXPECT_TRUE(runner->Join().ok());
 }
 
-TEST(QueueRunnerTest, WhatTheCloseOpFailsWithIsTheirsWhoJoin) {
+TEST(QueueRunnerTest, AnErrorOfTheCloseOpIsReturnedByJoins) {
   const std::pair<QueueRunner::Op, Status> cases[] = {
       {Returning(ALLSTOP_UNAVAILABLE, "gone"), Status(ALLSTOP_UNAVAILABLE, "gone")},
       {Throw, Status(ALLSTOP_STOPPED_BY_ERROR, kThrown)},
@@ -372,7 +374,7 @@ TEST(QueueRunnerTest, WhatTheCloseOpFailsWithIsTheirsWhoJoin) {
   }
 }
 
-TEST(QueueRunnerTest, SoIsWhatTheCancelOpFailsWith) {
+TEST(QueueRunnerTest, AnErrorOfTheCancelOpIsReturnedByJoins) {
   const Coordinator coord = Coordinator::Create();
   QueueRunner::Options options;
   options.cancel_op = [](const BoundedQueue& queue) -> Status {
@@ -506,7 +508,7 @@ TEST(QueueRunnerTest, ItsEndClosesTheQueueAndCallsTheCancelOpForWhatElseAnOpMayW
   }
 }
 
-TEST(QueueRunnerTest, OneThatWasNeverStartedLeavesTheQueueAlone) {
+TEST(QueueRunnerTest, ARunnerThatWasNeverStartedLeavesTheQueueAlone) {
   const Coordinator coord = Coordinator::Create();
   const BoundedQueue queue = Queue();
   Make(coord, queue, {Enqueueing(1)}).reset();
@@ -515,7 +517,7 @@ TEST(QueueRunnerTest, OneThatWasNeverStartedLeavesTheQueueAlone) {
   EXPECT_EQ(coord.Join(kForever), ALLSTOP_OK);
 }
 
-TEST(QueueRunnerTest, OneThatHasEndedDoesSoToo) {
+TEST(QueueRunnerTest, ARunnerThatHasEndedLeavesTheQueueAlone) {
   QueueRunner::Options options;
   options.close_op = Returning(ALLSTOP_OK);
   const BoundedQueue queue = Queue();
@@ -564,8 +566,9 @@ TEST(QueueRunnerTest, MayBelongToItsOp) {
   ExpectDrained(queue, 0);
 }
 
-// glibc ends a thread by an exception without an object. libstdc++ wants it caught by reference,
-// and the undefined-behaviour sanitizer reports the binding of that reference.
+// Not under UBSan: pthread_exit of glibc unwinds the stack with an exception that has no object.
+// libstdc++ wants it caught by reference (abi::__forced_unwind&), and UBSan reports that
+// reference.
 #if defined(__GLIBC__) && !defined(ALLSTOP_TEST_UNDEFINED_SANITIZER)
 TEST(QueueRunnerTest, AnOpThatExitsItsThreadHasEnded) {
   const BoundedQueue queue = Queue();
@@ -589,7 +592,7 @@ TEST(QueueRunnerTest, BelongsToACoordinatorOfTensorFlows) {
   EXPECT_TRUE(coord.AllRunnersStopped());
 }
 
-TEST(QueueRunnerTest, WhoseJoinComesToItsError) {
+TEST(QueueRunnerTest, TheJoinOfTensorFlowsCoordinatorReturnsItsError) {
   tensorflow::Coordinator coord(Coordinator::Create());
   Runners runner = Make(coord.shared(), Queue(), {Returning(ALLSTOP_UNAVAILABLE, "gone")});
   QueueRunner* const raw = runner.get();
@@ -599,7 +602,7 @@ TEST(QueueRunnerTest, WhoseJoinComesToItsError) {
   EXPECT_EQ(coord.Join(), Status(ALLSTOP_UNAVAILABLE, "gone"));
 }
 
-TEST(QueueRunnerTest, WhoseJoinComesToTheErrorOfACloseOp) {
+TEST(QueueRunnerTest, TheJoinOfTensorFlowsCoordinatorReturnsTheErrorOfACloseOp) {
   tensorflow::Coordinator coord(Coordinator::Create());
   QueueRunner::Options options;
   options.close_op = Returning(ALLSTOP_UNAVAILABLE, "not closed");
@@ -610,7 +613,8 @@ TEST(QueueRunnerTest, WhoseJoinComesToTheErrorOfACloseOp) {
   EXPECT_EQ(coord.Join(), Status(ALLSTOP_UNAVAILABLE, "not closed"));
 }
 
-// A coordinator that records the registered threads, and refuses one of them.
+// A coordinator whose table notes the names of registered threads, and refuses the thread with
+// the index `refused_`.
 class RegistryTest : public testing::Test {
  protected:
   RegistryTest() : table_(*real_.handle()->table) {

@@ -1,4 +1,5 @@
-// Copies a stop record's fields, which allstop_record_read returns as pointers, into strings.
+// The contents of a stop record as std::strings, for comparisons in tests. A program reads
+// records with allstop_record_read.
 #ifndef ALLSTOP_TEST_NATIVE_LIBRARY_RECORD_H_
 #define ALLSTOP_TEST_NATIVE_LIBRARY_RECORD_H_
 
@@ -8,7 +9,7 @@
 namespace allstop::test {
 
 struct Record {
-  int kind = -1;  // -1: no record
+  int kind = -1;  // -1: there is no record
   std::string name;
   std::string message;
   std::string native_type;

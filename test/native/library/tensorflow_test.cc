@@ -1,5 +1,5 @@
-// TensorFlow's tests of its C++ coordinator (its coordinator_test.cc), and tests of further
-// promises of its header, run on ours.
+// TensorFlow's own tests of its C++ Coordinator (its coordinator_test.cc), and further promises
+// of its header, run on allstop::tensorflow::Coordinator.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -19,7 +19,7 @@ allstop::Coordinator Shared(std::vector<std::string> clean = {"OutOfRangeError"}
   return allstop::Coordinator::Create(options);
 }
 
-// A runner whose end and status the test sets.
+// Runs until it is joined, and ends with the given status. Join appends `number` to `order`.
 class MockRunner : public Runner {
  public:
   MockRunner(std::vector<int>* order, int number, Status status)
@@ -99,7 +99,7 @@ TEST(TensorFlowTest, ARunnerIsNotRegisteredAfterTheStop) {
 
 TEST(TensorFlowTest, AllRunnersStopped) {
   tensorflow::Coordinator coord(Shared());
-  EXPECT_TRUE(coord.AllRunnersStopped()) << "there is none";
+  EXPECT_TRUE(coord.AllRunnersStopped()) << "no runner is registered";
   EXPECT_TRUE(coord.RegisterRunner(Ending(Status())).ok());
   EXPECT_FALSE(coord.AllRunnersStopped());
   EXPECT_TRUE(coord.RequestStop().ok());
@@ -129,7 +129,7 @@ TEST(TensorFlowTest, ReportsAreStickyAndStopNobody) {
   EXPECT_FALSE(coord.ShouldStop());
 }
 
-TEST(TensorFlowTest, ACleanStatusIsNone) {
+TEST(TensorFlowTest, ACleanStatusIsNotKept) {
   tensorflow::Coordinator coord(Shared({"OutOfRangeError", "CancelledError"}));
   coord.ReportStatus(Status(ALLSTOP_OUT_OF_RANGE, "the end"));
   coord.ReportStatus(Status(ALLSTOP_CANCELLED, "cancelled"));
@@ -159,7 +159,8 @@ TEST(TensorFlowTest, TheErrorOfAStopFromElsewhereIsItsStatus) {
   EXPECT_EQ(other.GetStatus(), Status(ALLSTOP_STOPPED_BY_ERROR, "gone"));
 }
 
-// The core, lib/errors/errors.ts and the header list the same JavaScript error codes.
+// The `code` of each error class is written in three places: the core, lib/errors/errors.ts, and
+// view::kStatuses. This test compares the core with view::kStatuses.
 TEST(TensorFlowTest, EveryStatusWithAClassComesBackAsItself) {
   for (const auto& [code, name, js_code] : view::kStatuses) {
     tensorflow::Coordinator coord(Shared({}));
@@ -198,7 +199,7 @@ TEST(TensorFlowTest, AStatusWithoutAClassKeepsItsNumber) {
   EXPECT_EQ(coord.GetStatus(), Status(kInternal, "a bug"));
 }
 
-TEST(TensorFlowTest, AnErrorWhoseCodeLooksLikeAStatusIsNone) {
+TEST(TensorFlowTest, AnErrorWhoseCodeOnlyLooksLikeAStatusHasNone) {
   for (const char* const code : {"STATUS_PENDING", "STATUS_0", "STATUS_-3", "STATUS_", "STATUS"}) {
     tensorflow::Coordinator coord(Shared());
     Error error;
@@ -238,7 +239,7 @@ TEST(TensorFlowTest, ItsEndStopsAndJoins) {
   EXPECT_EQ(order, std::vector<int>{7});
 }
 
-// A runner on a thread of its own, as a QueueRunner is.
+// A runner that runs on its own thread, as a QueueRunner does.
 TEST(TensorFlowTest, ARunnerThatWaitsForTheStopIsJoined) {
   class Waiting : public Runner {
    public:

@@ -1,4 +1,5 @@
-// allstop::Thread: an exception that its function throws stops the coordinator.
+// allstop::Thread and StopOnException turn an exception into the error that stops all threads;
+// StopCallback.
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -37,7 +38,7 @@ TEST(ThreadTest, WhatItThrowsStopsEverybodyAndSaysWhoAndWhat) {
   EXPECT_EQ(info.thread, "reader");
 }
 
-TEST(ThreadTest, CatchesWhatIsNoException) {
+TEST(ThreadTest, CatchesObjectsThatAreNoStdException) {
   const Coordinator coord = Coordinator::Create();
   Thread(coord, "thrower", [] { throw 42; }).Join();
   EXPECT_EQ(RecordOf(coord).native_type, "int");
@@ -72,7 +73,7 @@ TEST(StopOnExceptionTest, ReportsAndSwallows) {
   EXPECT_EQ(RecordOf(coord).native_type, "std::out_of_range");
 }
 
-TEST(StopOnExceptionTest, ThrowsOnWhatNobodyWouldEverSee) {
+TEST(StopOnExceptionTest, RethrowsAfterACompletedJoin) {
   const Coordinator coord = Coordinator::Create();
   coord.Join();
   EXPECT_THROW(StopOnException(coord, [] { throw std::out_of_range("at 7"); }), std::out_of_range);

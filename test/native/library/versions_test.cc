@@ -1,4 +1,4 @@
-// An addon with an older header uses a newer table, and the reverse (docs/abi.md).
+// An older header on a newer table, and a newer header on an older table (docs/abi.md).
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
@@ -22,7 +22,8 @@ TEST(VersionsTest, AnAddonOfTheFirstVersionRunsOnTodaysTable) {
   EXPECT_STREQ(addon_1_0_run(coord.handle()->table, coord.handle()->state), "from an old addon");
 }
 
-// The table of version 1.0 of the ABI: it is shorter, and the memory after it is not readable.
+// The table of a package of version 1.0: only the bytes before `create`, in memory of that size,
+// so that today's header must not read the functions of later versions from it.
 class OldPackageTest : public testing::Test {
  protected:
   OldPackageTest() : real_(Coordinator::Create()) {
