@@ -1,6 +1,6 @@
 /** `allstop build`: the native binary, compiled on this machine, on purpose only. */
 
-import type { Command } from './command.ts';
+import type { Command } from './base/command.ts';
 
 export const build: Command = {
   summary: 'compiles the native binary on this machine',

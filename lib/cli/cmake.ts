@@ -1,7 +1,7 @@
 /** `allstop cmake`: the folder where CMake's `find_package(allstop CONFIG)` looks. */
 
-import type { Command } from './command.ts';
-import { folderCommand } from './folder.ts';
+import type { Command } from './base/command.ts';
+import { folderCommand } from './base/folder.ts';
 
 export const cmake: Command = folderCommand(
   'cmake',

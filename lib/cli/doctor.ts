@@ -1,6 +1,6 @@
 /** `allstop doctor`: whether the package works here, and why if it does not. */
 
-import { type Command, UsageError } from './command.ts';
+import { type Command, UsageError } from './base/command.ts';
 
 export const doctor: Command = {
   summary: 'checks whether allstop works here, or a cluster comes up, and says why if not',

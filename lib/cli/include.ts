@@ -1,7 +1,7 @@
 /** `allstop include`: the folder to put on the include path of a native addon. */
 
-import type { Command } from './command.ts';
-import { folderCommand } from './folder.ts';
+import type { Command } from './base/command.ts';
+import { folderCommand } from './base/folder.ts';
 
 export const include: Command = folderCommand(
   'include',

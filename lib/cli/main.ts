@@ -5,12 +5,12 @@
  */
 
 import { parseArgs } from 'node:util';
+import { type Command, CommandError, type CommandResult, UsageError } from './base/command.ts';
+import { version } from './base/version.ts';
 import { build } from './build.ts';
 import { cmake } from './cmake.ts';
-import { type Command, CommandError, type CommandResult, UsageError } from './command.ts';
 import { doctor } from './doctor.ts';
 import { include } from './include.ts';
-import { version } from './version.ts';
 import { worker } from './worker.ts';
 
 const commands = new Map<string, Command>(

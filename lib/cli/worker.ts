@@ -1,6 +1,6 @@
 /** `allstop worker`: serves a module's functions to a cluster, from this machine. */
 
-import type { Command } from './command.ts';
+import type { Command } from './base/command.ts';
 
 export const worker: Command = {
   summary: 'runs the functions of a module for a cluster (NATS)',

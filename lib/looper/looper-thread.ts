@@ -13,8 +13,7 @@ import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/own-thread.ts';
 import { runInWorker } from '../coordinator/workers.ts';
 import { workerEntry } from '../native/binary/package-files.ts';
-import { loop } from './looper-loop.ts';
-import { type LooperTimes, MISSED_TICKS, type MissedTicks } from './looper-schedule.ts';
+import { type LooperTimes, loop, MISSED_TICKS, type MissedTicks } from './looper-loop.ts';
 import type { LooperWork } from './looper-worker.ts';
 
 export type LooperThreadOptions = {

@@ -2,8 +2,7 @@
 
 import { defaultOf, ownCoordinator } from '../coordinator/worker-module.ts';
 import { hold, release } from '../native/doorbell.ts';
-import { loop } from './looper-loop.ts';
-import type { LooperTimes } from './looper-schedule.ts';
+import { type LooperTimes, loop } from './looper-loop.ts';
 
 /** Its `workerData`. */
 export type LooperWork = {

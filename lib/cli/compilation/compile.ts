@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { compiledIn } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
-import { CommandError } from '../command.ts';
+import { CommandError } from '../base/command.ts';
 import { probe } from '../doctor/probe.ts';
 import { findPeers, type Peers } from './peers.ts';
 import { run } from './run.ts';

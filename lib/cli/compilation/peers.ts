@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { CommandError } from '../command.ts';
+import { CommandError } from '../base/command.ts';
 
 export type Peers = { cmakeJs: string; nodeAddonApi: string };
 

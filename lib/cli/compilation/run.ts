@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CommandError } from '../command.ts';
+import { CommandError } from '../base/command.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const GRACE_PERIOD_MS = 2_000;

@@ -1,7 +1,7 @@
 /** What `allstop doctor` found out, and how it is told. */
 
 import * as util from 'node:util';
-import type { CommandResult } from '../command.ts';
+import type { CommandResult } from '../base/command.ts';
 
 /** The shape of the JSON is public: fields are only ever added. */
 export type Check = {

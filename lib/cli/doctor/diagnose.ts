@@ -1,6 +1,6 @@
 /** The groups of checks, in their order. */
 
-import type { CommandResult } from '../command.ts';
+import type { CommandResult } from '../base/command.ts';
 import { binaryChecks } from './binary-checks.ts';
 import { type Check, report } from './check.ts';
 import { quirkChecks } from './quirks.ts';

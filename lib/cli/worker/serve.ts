@@ -7,9 +7,9 @@ import { pathToFileURL } from 'node:url';
 import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection/connection.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
-import { CommandError, type CommandResult, type Options, UsageError } from '../command.ts';
-import { clusterOf, connectionOf } from '../servers.ts';
-import { version } from '../version.ts';
+import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
+import { clusterOf, connectionOf } from '../base/servers.ts';
+import { version } from '../base/version.ts';
 
 const MAX_SLOTS = 1_024;
 

@@ -11,7 +11,7 @@ import {
   StragglersError,
 } from 'allstop';
 import { describe, expect, it } from 'vitest';
-import { LooperSchedule, type MissedTicks } from '../../../lib/looper/looper-schedule.ts';
+import { LooperSchedule, type MissedTicks } from '../../../lib/looper/looper-loop.ts';
 import { gate, isPending, turn } from '../../support/gate.ts';
 import { hostile, throwing } from '../../support/odd-values.ts';
 import {

@@ -1,11 +1,12 @@
 /** `allstop doctor --servers`: the client, the ladder of each server, then the cluster. */
 
+import { load, loadClient } from '../../../cluster/nats/connection/connection.ts';
+import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
-import type { CommandResult } from '../../command.ts';
-import { clusterOf, connectionOf } from '../../servers.ts';
+import type { CommandResult } from '../../base/command.ts';
+import { clusterOf, connectionOf } from '../../base/servers.ts';
 import { binaryChecks } from '../binary-checks.ts';
 import type { Check } from '../check.ts';
-import { clientCheck } from './client-check.ts';
 import { climb } from './ladder.ts';
 import { tables } from './tables.ts';
 import { type Topology, topologyOf } from './topology.ts';
@@ -41,6 +42,18 @@ export async function diagnoseNetwork(
     exitCode: ok ? 0 : 1,
     lingers: true,
   };
+}
+
+/** Whether the NATS client is installed: optional peer dependencies, which not every user needs. */
+async function clientCheck(): Promise<Check> {
+  try {
+    await loadClient();
+    await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+    await load('@nats-io/kv', () => import('@nats-io/kv'));
+    return { name: 'client', ok: true, detail: 'it loads' };
+  } catch (error) {
+    return { name: 'client', ok: false, ...explainFailure(error) };
+  }
 }
 
 /** The first of its checks that fails, or the one that says which binary it is. */

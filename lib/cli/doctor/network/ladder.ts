@@ -6,6 +6,7 @@ import { clientOptions, load, loadClient } from '../../../cluster/nats/connectio
 import {
   failureOf,
   failureOfJetStream,
+  type Rung,
 } from '../../../cluster/nats/connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../cluster/nats/connection/connection-options.ts';
 import {
@@ -18,10 +19,6 @@ import { dial, lookUp, splitAddress } from '../../../cluster/nats/connection/rea
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
 
-/** In their order. `nats`: whether it is a NATS server that answers there. */
-export const LADDER = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'] as const;
-type Name = (typeof LADDER)[number];
-
 // All of them together, and what topology.ts waits for, take less than 15 s.
 const STEP_MS = 1_500;
 const CONNECT_MS = 2_500;
@@ -31,9 +28,9 @@ export type Climb = { checks: Check[]; nats?: NatsConnection };
 
 /** A rung that does not hold. */
 class Fall extends Error {
-  readonly rung: Name;
+  readonly rung: Rung;
 
-  constructor(rung: Name, cause: unknown) {
+  constructor(rung: Rung, cause: unknown) {
     super(rung, { cause });
     this.rung = rung;
   }
@@ -46,7 +43,7 @@ export async function climb(
 ): Promise<Climb> {
   const checks: Check[] = [];
   const step = async <T>(
-    name: Name,
+    name: Rung,
     work: () => Promise<T>,
     detailOf: (found: T) => string,
   ): Promise<T> => {

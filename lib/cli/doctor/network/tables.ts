@@ -1,13 +1,14 @@
 /** The checks of a network for people: what there is in tables, and what to do below them. */
 
 import Table from 'cli-table3';
+import { RUNGS } from '../../../cluster/nats/connection/connection-failure.ts';
 import { type Check, paint } from '../check.ts';
-import { LADDER } from './ladder.ts';
 
 const NONE = '-';
 /** What is looked at before any server. */
 const HERE = ['binary', 'client'];
 
+const isRung = (name: string): boolean => (RUNGS as readonly string[]).includes(name);
 const mark = ({ ok }: Check): string => paint(ok ? 'green' : 'red', ok ? 'ok' : 'NOT OK');
 
 function tableOf(head: string[], rows: string[][]): string {
@@ -28,20 +29,20 @@ function tableOf(head: string[], rows: string[][]): string {
 }
 
 function serversOf(checks: Check[]): string | undefined {
-  const rungs = checks.filter(({ name }) => (LADDER as readonly string[]).includes(name));
+  const rungs = checks.filter(({ name }) => isRung(name));
   const servers = [...new Set(rungs.map(({ target }) => target as string))];
   if (servers.length === 0) return undefined;
   const rows = servers.map((server) => {
     const own = rungs.filter(({ target }) => target === server);
-    const cells = LADDER.map((rung) => own.find(({ name }) => name === rung));
+    const cells = RUNGS.map((rung) => own.find(({ name }) => name === rung));
     return [server, ...cells.map((check) => (check === undefined ? NONE : mark(check)))];
   });
-  return tableOf(['server', ...LADDER], rows);
+  return tableOf(['server', ...RUNGS], rows);
 }
 
 function othersOf(checks: Check[]): string | undefined {
   const rows = checks
-    .filter(({ name }) => !(LADDER as readonly string[]).includes(name) && !HERE.includes(name))
+    .filter(({ name }) => !isRung(name) && !HERE.includes(name))
     .map((check) => [check.name, check.target ?? NONE, mark(check), check.detail ?? NONE]);
   return rows.length === 0 ? undefined : tableOf(['cluster', '', '', ''], rows);
 }

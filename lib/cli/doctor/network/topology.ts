@@ -17,7 +17,6 @@ import {
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { Check } from '../check.ts';
-import { ago } from './ago.ts';
 import { Refusals } from './refusals.ts';
 
 const HOLDER_MS = 1_500;
@@ -94,6 +93,16 @@ const isNobody = (error: unknown): boolean => {
   const { name, cause } = error as { name?: unknown; cause?: { name?: unknown } };
   return [name, cause?.name].some((each) => each === 'NoResponders' || each === 'TimeoutError');
 };
+
+/** How long ago `since` was, for people. Never negative: the clocks of two machines may differ. */
+function ago(since: Date): string {
+  const seconds = Math.max(0, Math.round((Date.now() - since.getTime()) / 1_000));
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
+  const hours = Math.round(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} d`;
+}
 
 const isSame = (one: { host?: string; pid?: number }, { host, pid }: NodeInfo): boolean =>
   one.host === host && one.pid === pid;

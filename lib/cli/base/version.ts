@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from '../native/binary/package-files.ts';
+import { root } from '../../native/binary/package-files.ts';
 
 const manifest = readFileSync(join(root(), 'package.json'), 'utf8');
 
