@@ -10,11 +10,13 @@ import { registerUnstarted, type Watch } from './watch.ts';
 export class OwnThread {
   readonly attachment: Attachment;
   readonly watch: Watch;
+  readonly #kind: ThreadKind;
   #ended: Promise<void> = Promise.resolve();
 
   /** `owner`: the object that the program has of it, and may pass to a join. */
   constructor(attachment: Attachment, owner: object, kind: ThreadKind, name: string) {
     this.attachment = attachment;
+    this.#kind = kind;
     this.watch = registerUnstarted(attachment, owner, kind, name);
   }
 
@@ -25,7 +27,10 @@ export class OwnThread {
   /** @throws FailedPreconditionError */
   refuseSecondStart(): void {
     if (!this.watch.started) return;
-    throw new FailedPreconditionError(`The thread '${this.watch.name}' was started before`);
+    const thread = this.#kind === 'looper' ? 'LooperThread' : 'thread';
+    throw new FailedPreconditionError(
+      `The ${thread} '${this.watch.name}' can be started only once: make a new one`,
+    );
   }
 
   /** Until `body` has ended, the event loop stays alive and joins wait. */

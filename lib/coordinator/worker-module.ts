@@ -13,15 +13,24 @@ export function ownCoordinator(): { coord: Coordinator; attachment: Attachment }
 
 type Exports = { default?: ((...args: unknown[]) => unknown) | { default?: unknown } | null };
 
-/** The default export of the module. `of`: what it is, for people: "a looper". */
+/**
+ * The default export of the module. `title` says whose module it is, for people: "the
+ * LooperThread 'pulse'".
+ *
+ * @throws (rejects) TypeError (`ERR_INVALID_ARG_TYPE`): the default export is not a function
+ */
 export async function defaultOf(
   module: string,
-  of: string,
+  title: string,
 ): Promise<(...args: unknown[]) => unknown> {
   const imported = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Exports;
   // Of a module compiled to CommonJS, Node takes all exports for the default one.
   const { default: all } = imported;
   const target = typeof all === 'object' ? all?.default : all;
   if (typeof target === 'function') return target as (...args: unknown[]) => unknown;
-  throw new TypeError(`The module ${module} of ${of} has no function as its default export`);
+  const error = new TypeError(
+    `The module of ${title} has no function as its default export: ${module}. ` +
+      'Export the function to run as default',
+  );
+  throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }

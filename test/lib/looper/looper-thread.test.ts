@@ -151,6 +151,9 @@ describe('the life of a looper', () => {
     const coord = new Coordinator();
     const looper = LooperThread.loop(coord, ENDLESS, nothing);
     expect(() => looper.start()).toThrow(FailedPreconditionError);
+    expect(() => looper.start()).toThrow(
+      `LooperThread '${looper.name}' can be started only once: make a new one`,
+    );
     coord.requestStop();
     await looper.join();
     expect(() => looper.start()).toThrow(FailedPreconditionError);
@@ -549,6 +552,10 @@ describe('a module as the target', () => {
       LooperThread.loop(coord, 1, source(text));
       await expect(coord.join()).rejects.toThrow(/has no function as its default export/);
       expect(coord.stopRecord?.error).toBeInstanceOf(TypeError);
+      expect(coord.stopRecord?.error).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+      expect(coord.stopRecord?.error).toMatchObject({
+        message: expect.stringContaining("of the LooperThread 'looper' has no function"),
+      });
     }
   });
 
@@ -704,6 +711,7 @@ describe('a derived class', () => {
     class Idle extends LooperThread {}
     const looper = new Idle(coord, 1);
     expect(() => looper.start()).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
+    expect(() => looper.start()).toThrow(/unless a derived class overrides runLoop\(\)/);
     expect(looper.alive).toBe(false);
   });
 });

@@ -173,6 +173,12 @@ describe('a timeout', () => {
     await expect(none.dequeue({ timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
     await expect(none.dequeueMany(9, { timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
     expect(thrown(() => none.dequeueSync(0))).toMatchObject(TIMED_OUT);
+    expect(thrown(() => one.enqueueSync(1, 0))).toMatchObject({
+      message: `enqueueSync() on queue '${one.name}' timed out after 0 ms: it was full (capacity 1)`,
+    });
+    expect(thrown(() => none.dequeueSync(0))).toMatchObject({
+      message: `dequeueSync() on queue '${none.name}' timed out after 0 ms: it was empty`,
+    });
     expect(await one.dequeue({ timeoutMs: 0 })).toBe(0);
     await one.enqueue(2, { timeoutMs: 0 });
     expect(one.dequeueSync(0)).toBe(2);

@@ -206,7 +206,12 @@ describe('a module as an op', () => {
       source('export default 5'),
     ]);
     await Promise.all(runner.createThreads({ start: true }).map((thread) => thread.join()));
-    const errors = runner.exceptionsRaised as { name: string; exitCode?: number }[];
+    const errors = runner.exceptionsRaised as (Error & { code: string; exitCode?: number })[];
+    const notFunction = errors.find(({ name }) => name === 'TypeError');
+    expect(notFunction).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    expect(notFunction?.message).toMatch(
+      /^The module of the op 'op-2' of the QueueRunner '.+' has no function as its default export/,
+    );
     expect(new Set(errors.map(({ name, exitCode }) => `${name} ${exitCode}`))).toEqual(
       new Set(['TypeError undefined', 'UnavailableError 3']),
     );
