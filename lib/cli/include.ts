@@ -1,4 +1,4 @@
-/** `allstop include`: the folder to put on the include path of a native addon. */
+/** `allstop include`: the folder for the include path of a native addon. */
 
 import type { Command } from './base/command.ts';
 import { folderCommand } from './base/folder.ts';

@@ -1,4 +1,4 @@
-/** What the tools can hold about the layers, so that nobody has to remember it. */
+/** Checks the layers of the code: which folder may import which. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 const root = new URL('../..', import.meta.url).pathname;
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** The modules that a TypeScript file imports at run time, from lib/. */
+/** The modules that a TypeScript file in lib/ imports at run time. */
 function importsOf(file: string): string[] {
   const text = read(`lib/${file}`);
   const found = text.matchAll(/^(?:import|export)\s(?!type\b)[^;]*?from '(\.[^']+)';/gm);

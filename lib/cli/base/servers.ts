@@ -1,4 +1,4 @@
-/** What `--servers` and `--cluster` are, and the environment that goes with them. */
+/** Checks `--servers` and `--cluster`, and reads the credentials from the environment. */
 
 import {
   checkConnectionOptions,
@@ -12,7 +12,8 @@ import { UsageError } from './command.ts';
 export function connectionOf(servers: string): NatsConnectionOptions {
   if (servers.includes('@')) {
     throw new UsageError(
-      'Credentials are not for the command line, which all can read: see --help',
+      'Do not put credentials on the command line, where every user of this machine can read them. ' +
+        'Use the environment variables that `allstop worker --help` lists',
     );
   }
   try {
@@ -25,5 +26,5 @@ export function connectionOf(servers: string): NatsConnectionOptions {
 /** @throws UsageError */
 export function clusterOf(name: string): string {
   if (CLUSTER_NAME.test(name)) return name;
-  throw new UsageError(`--cluster has to be 1 to 64 letters, digits, - and _, not '${name}'`);
+  throw new UsageError(`--cluster must be 1 to 64 letters, digits, - and _, not '${name}'`);
 }
