@@ -1,5 +1,6 @@
-// Native threads that do one thing to JavaScript and note when, on the clock of
-// process.hrtime(). One thread, kept, so that no sample pays for starting it.
+// Native operations for the benchmarks: each acts on JavaScript from a native thread and notes the
+// time, on the clock of process.hrtime(). One thread does all of them and is kept, so that no
+// sample includes the start of a thread.
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
@@ -15,7 +16,7 @@
 
 namespace {
 
-// Never destroyed, as its thread outlives the process's static destructors.
+// Never destroyed: its thread still runs while static destructors run.
 class LateThread {
  public:
   static LateThread& Get() {
@@ -23,7 +24,7 @@ class LateThread {
     return *thread;
   }
 
-  // Calls `function` a bit later, when JavaScript is back in its event loop.
+  // Calls `function` on the late thread after 1 ms, when JavaScript is back in its event loop.
   void Call(std::function<void()> function) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -32,7 +33,7 @@ class LateThread {
     changed_.notify_all();
   }
 
-  // What `function` calls as the last thing before it acts.
+  // To be called by `function` right before it acts.
   void NoteStart() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -62,13 +63,13 @@ class LateThread {
     }
   }
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::function<void()> next_;
   std::int64_t start_ns_ = 0;
 };
 
-// The first argument as a coordinator; throws JavaScript's error otherwise.
+// The first argument as a coordinator. If it is none, a JavaScript exception is pending.
 bool Take(napi_env env, napi_callback_info info, allstop::Coordinator& coord) {
   std::size_t count = 1;
   napi_value value;
@@ -83,7 +84,7 @@ bool Take(napi_env env, napi_callback_info info, allstop::Coordinator& coord) {
   return true;
 }
 
-// requestStop(coord): the late thread requests it.
+// requestStop(coord): the late thread requests a stop of `coord`.
 napi_value RequestStop(napi_env env, napi_callback_info info) {
   allstop::Coordinator coord;
   if (!Take(env, info, coord)) return nullptr;
@@ -94,7 +95,7 @@ napi_value RequestStop(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// runThread(coord): the late thread is a registered one of `coord`, and ends.
+// runThread(coord): registers the late thread with `coord`, then ends that registration.
 napi_value RunThread(napi_env env, napi_callback_info info) {
   allstop::Coordinator coord;
   if (!Take(env, info, coord)) return nullptr;
@@ -110,7 +111,7 @@ napi_value RunThread(napi_env env, napi_callback_info info) {
 
 napi_threadsafe_function bare = nullptr;
 
-// setBare(function): the peer, a thread-safe function and nothing around it.
+// setBare(function): makes the peer, a plain thread-safe function that calls `function`.
 napi_value SetBare(napi_env env, napi_callback_info info) {
   std::size_t count = 1;
   napi_value function;
@@ -123,7 +124,7 @@ napi_value SetBare(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// callBare(): the late thread calls it.
+// callBare(): the late thread calls that thread-safe function.
 napi_value CallBare(napi_env /*env*/, napi_callback_info /*info*/) {
   LateThread::Get().Call([] {
     LateThread::Get().NoteStart();
@@ -132,7 +133,7 @@ napi_value CallBare(napi_env /*env*/, napi_callback_info /*info*/) {
   return nullptr;
 }
 
-// start(): when the late thread last acted, in nanoseconds.
+// start(): the time at which the late thread last acted, in nanoseconds.
 napi_value Start(napi_env env, napi_callback_info /*info*/) {
   napi_value value;
   napi_create_bigint_int64(env, LateThread::Get().start_ns(), &value);

@@ -1,11 +1,11 @@
-// What coordinators and registered threads cost in the core, in bytes and in
-// nanoseconds, at two sizes.
+// The cost of coordinators and registered threads in the core, in bytes and in nanoseconds, for a
+// small and a large number of them.
 //
 //   core_cost ROUNDS SMALL LARGE
 //
 // prints {"sizeof": N, "bytes": [...], "costs": {"<operation>": {"small": [...],
-// "large": [...]}, ...}}: bytes per coordinator (null where malloc cannot tell),
-// and nanoseconds per item of each round.
+// "large": [...]}, ...}}: the bytes of a coordinator (null if malloc has no statistics), and the
+// nanoseconds per item in each round.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -34,12 +34,12 @@ std::size_t BytesInUse() { return mallinfo2().uordblks; }
 std::size_t BytesInUse() { return 0; }
 #endif
 
-// By operation: nanoseconds of a round, of all items.
+// For each operation: the nanoseconds of all items of one round.
 using Costs = std::map<std::string, double>;
-// The same per item, a number a round.
+// For each operation: the nanoseconds per item, one number for each round.
 using Rounds = std::map<std::string, std::vector<double>>;
 
-// Processor time, as other processes have the clock: one thread does it all.
+// Processor time, not wall time: other processes share the machine, and one thread does all work.
 double ProcessorNs() { return static_cast<double>(std::clock()) * (1e9 / CLOCKS_PER_SEC); }
 
 void Coordinators(int count, Costs& costs, std::vector<double>& bytes) {
@@ -98,10 +98,10 @@ int main(int argc, char** argv) {
   Rounds at_large;
   std::vector<double> bytes;
   std::vector<double> ignored;
-  for (int round = -1; round < rounds; ++round) {  // the first one warms up
+  for (int round = -1; round < rounds; ++round) {  // round -1 is the warm-up
     const auto measure = [&](int count, Rounds& to, std::vector<double>& bytes_each) {
       Costs costs;
-      // As many items at both sizes, so that one is measured as long as the other.
+      // `large` items in total for both sizes, so that both are measured equally long.
       for (int done = 0; done < large; done += count) {
         Coordinators(count, costs, bytes_each);
         Children(count, costs);

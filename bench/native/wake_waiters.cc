@@ -1,5 +1,5 @@
-// From a native request to the moment when the last of n native waiters is
-// awake, beside a condition variable that is used the same way.
+// The time from a native stop request until the last of n native waiters is awake, compared with a
+// condition variable that is used the same way.
 //
 //   wake_waiters WAITERS ROUNDS SAMPLES
 //
@@ -82,7 +82,8 @@ class Bench {
   double SampleUs(Kind kind) {
     Begin(kind);
     while (entering_.load() != waiters_) std::this_thread::yield();
-    // They are about to wait; there is no portable way to see that they sleep.
+    // All threads are about to wait. There is no portable way to see that they sleep: give them
+    // time.
     std::this_thread::sleep_for(std::chrono::microseconds(1000 + 20 * waiters_));
     const std::int64_t start = NowNs();
     if (kind == Kind::kOurs) {
@@ -132,7 +133,7 @@ class Bench {
       const std::int64_t now = NowNs();
       const std::lock_guard<std::mutex> lock(mutex_);
       last_awake_ = std::max(last_awake_, now);
-      // The others are told only when all have woken: it must not disturb them.
+      // Notify the measuring thread only when all have woken, so that this does not disturb them.
       if (++awake_ == waiters_) changed_.notify_all();
     }
   }
@@ -141,7 +142,7 @@ class Bench {
   Allstop ours_;
   Bare peer_;
   std::atomic<int> entering_{0};
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   Kind kind_ = Kind::kOurs;
   std::uint64_t sample_ = 0;
@@ -171,11 +172,11 @@ int main(int argc, char** argv) {
   std::vector<double> ours;
   std::vector<double> peer;
   Bench bench(waiters);
-  for (int round = -1; round < rounds; ++round) {  // the first one warms up
+  for (int round = -1; round < rounds; ++round) {  // round -1 is the warm-up
     std::vector<double> round_ours;
     std::vector<double> round_peer;
     for (int sample = 0; sample < samples; ++sample) {
-      // In turn, and not always the same one first.
+      // Ours and the peer take turns, and also take turns in being first.
       for (int turn = 0; turn < 2; ++turn) {
         const bool is_ours = (turn + sample) % 2 == 0;
         auto& values = is_ours ? round_ours : round_peer;
