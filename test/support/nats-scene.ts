@@ -1,4 +1,4 @@
-/** Servers, workers and coordinators of one test, and their end. */
+/** The servers, workers and coordinators of one test; `close` ends all of them. */
 
 import assert from 'node:assert/strict';
 import {
@@ -25,12 +25,13 @@ export class NatsScene {
     return scene;
   }
 
-  /** Three servers that are one. */
+  /** Opens a scene with a NATS cluster of three servers. */
   static async openThree(): Promise<NatsScene> {
     const scene = new NatsScene();
     const routes = [await freePort(), await freePort(), await freePort()];
-    // One after the other: of three that start at the same moment now and then one finds no
-    // way to the others for more than a minute (nats-server 2.10.27, without us: 4 of 98).
+    // One after the other: when three start at the same moment, sometimes one does not connect to
+    // the others for more than a minute (nats-server 2.10.27 alone, without allstop: 4 of 98
+    // times).
     for (const [at, route] of routes.entries()) {
       const others = routes.map((port) => `nats://127.0.0.1:${port}`);
       const server = await NatsServer.start(
@@ -55,7 +56,7 @@ export class NatsScene {
     return proxy;
   }
 
-  /** It may not be taken yet. */
+  /** Starts a worker process. The coordinator may not have accepted it when this returns. */
   spawn(options: Partial<WorkerOptions> = {}): NatsWorker {
     const servers = this.addresses.join(',');
     const worker = new NatsWorker({ module, servers, cluster: 'test', ...options });
@@ -75,7 +76,7 @@ export class NatsScene {
     return cluster;
   }
 
-  /** With so many workers, all of them ready. */
+  /** Starts a coordinator and `minWorkers` workers, and waits until all of them are ready. */
   async start(
     minWorkers: number,
     options: ClusterCoordinatorOptions = {},
@@ -96,13 +97,13 @@ export class NatsScene {
   }
 }
 
-/** Closures on their way, and how far they are. */
+/** Schedules squares of numbers and counts how many have settled. */
 export class Squares {
   readonly all: RemoteValue<number>[] = [];
   settled = 0;
   readonly #awaited = new Map<number, () => void>();
 
-  /** Resolves when so many have come to something. */
+  /** Resolves when `count` of them have settled. */
   reached(count: number): Promise<void> {
     if (this.settled >= count) return Promise.resolve();
     return new Promise((resolve) => this.#awaited.set(count, resolve));
@@ -120,18 +121,18 @@ export class Squares {
     }
   }
 
-  /** What all of them have to be. */
+  /** The expected results. */
   get results(): number[] {
     return this.all.map((_, n) => n * n);
   }
 }
 
-/** Of all the workers that there are and were: each result is counted once. */
+/** How many functions all workers have completed, lost workers included. */
 export function completed(cluster: ClusterCoordinator): number {
   return cluster.workers.reduce((sum, worker) => sum + worker.completed, 0);
 }
 
-/** It does what it is for. */
+/** Checks that the cluster works: runs 100 functions and compares the results. */
 export async function works(cluster: ClusterCoordinator): Promise<void> {
   const squares = new Squares();
   await squares.schedule(cluster, 100);

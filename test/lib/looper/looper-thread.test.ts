@@ -1,5 +1,5 @@
-// LooperThread: runs until a stop, and what goes wrong in it is everybody's error. When its runs
-// are due is told without a clock, and in C++ too (test/native/looper_thread_test.cc).
+// LooperThread: it runs until a stop, and its errors stop the coordinator. The due times are tested
+// without a clock, and in C++, too (test/native/looper_thread_test.cc).
 
 import {
   Coordinator,
@@ -27,10 +27,10 @@ const wrong = (value: unknown): never => value as never;
 const nothing = (): void => {};
 const module = new URL('../../fixtures/looper-target.mjs', import.meta.url);
 
-/** The source of a module, as a target. */
+/** A module with this source, for use as a target. */
 const source = (text: string): URL => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
 
-/** Writes down its calls, and stops in its third run. */
+/** Records its calls and requests a stop in its third run. */
 class Recording extends LooperThread {
   readonly calls: string[] = [];
   readonly #coord: Coordinator;
@@ -58,7 +58,7 @@ class Recording extends LooperThread {
 }
 
 describe('when its runs are due', () => {
-  /** Of a thread that does nothing else: when runs begin. The first take as long as `took` says. */
+  /** The times at which runs begin. The first runs take `took` milliseconds each, the others 0. */
   function runs(
     intervalMs: number,
     missedTicks: MissedTicks,
@@ -279,7 +279,7 @@ describe('its runs', () => {
     let runs = 0;
     LooperThread.loop(coord, ms, () => runs++);
     await new Promise((resolve) => {
-      setTimeout(resolve, 20); // longer than a timer takes that has overflowed
+      setTimeout(resolve, 20); // a timer whose duration overflows would fire within this time
     });
     coord.requestStop();
     await coord.join();
@@ -572,7 +572,7 @@ describe('a module as the target', () => {
     const coord = new Coordinator();
     const looper = LooperThread.loop(coord, ENDLESS, source('export default () => {}'));
     await turn();
-    coord.requestStop(); // while its thread begins
+    coord.requestStop(); // while its Worker is starting
     coord.clearStop();
     await looper.join();
     await coord.join();

@@ -1,5 +1,5 @@
-// QueueRunner: keeps a queue filled, and whatever becomes of its threads, nobody who waits
-// at the queue is left there.
+// QueueRunner: it keeps a queue filled, and however its threads end, no thread is left waiting at
+// the queue.
 
 import {
   BoundedQueue,
@@ -15,10 +15,10 @@ import { gate, isPending, turn } from '../../support/gate.ts';
 
 const wrong = (value: unknown): never => value as never;
 
-/** The source of a module, as an op. */
+/** A module with this source, for use as an op. */
 const source = (text: string): URL => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
 
-/** An op that enqueues 0 to `count`, and then is at its end. */
+/** An op that enqueues the numbers from 0 to below `count`, then throws OutOfRangeError. */
 function counting(count: number): (queue: BoundedQueue<number>) => Promise<void> {
   let next = 0;
   return async function count_up(queue) {
@@ -219,7 +219,8 @@ describe('a module as an op', () => {
 
   it('that is blocked on a full queue is released by a stop', async () => {
     const coord = new Coordinator();
-    const queue = new BoundedQueue({ capacity: 1 }); // without the coordinator: cancelOp does it
+    // Has no coordinator of its own, so cancelOp must release the op.
+    const queue = new BoundedQueue({ capacity: 1 });
     const op = source('export default (queue) => queue.enqueueSync(1);');
     const threads = new QueueRunner(queue, [op, op]).createThreads({
       coordinator: coord,
@@ -305,7 +306,8 @@ describe('the threads', () => {
     const queue = new BoundedQueue<number>({ capacity: 1 });
     const runner = new QueueRunner(queue, [counting(1), counting(1)]);
     const threads = runner.createThreads();
-    expect(runner.createThreads()).toEqual([]); // TensorFlow's: they count though not started
+    // As in TensorFlow, threads that were never started count, too.
+    expect(runner.createThreads()).toEqual([]);
     await threads[0]?.start().join();
     expect(runner.createThreads({ start: true })).toEqual([]);
     await queue.dequeue();
@@ -362,7 +364,8 @@ describe('the queue', () => {
       else coord.requestStop();
       await coord.join(threads).catch((joined: unknown) => expect(joined).toBe(error));
       expect(queue.closed).toBe(true);
-      expect(coord.stopRecord?.suppressedCount).toBe(0); // the cancelled ones are no errors
+      // The CancelledErrors of the ops do not count as errors.
+      expect(coord.stopRecord?.suppressedCount).toBe(0);
       expect(await drained(queue)).toHaveLength(1);
     },
   );
@@ -397,7 +400,7 @@ describe('the queue', () => {
     expect(calls).toHaveLength(2);
     expect(new Set(calls)).toEqual(new Set(['cancel true', 'close true']));
     expect(coord.stopRecord?.suppressedCount).toBe(0);
-    expect(queue.closed).toBe(false); // the closeOp was to do it
+    expect(queue.closed).toBe(false); // closing is the task of closeOp, which here does not do it
   });
 
   it('needs no stop for a join to come to its end', async () => {
