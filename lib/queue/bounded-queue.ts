@@ -443,7 +443,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return WOULD_WAIT;
   }
 
-  /** This thread's attachment of the queue's coordinator; cached, since every cancelled wait reads it. */
+  /**
+   * This thread's attachment of the queue's coordinator; cached, since every cancelled wait reads
+   * it.
+   */
   get #attachment(): Attachment | undefined {
     const { coordinatorId } = this.#native;
     if (this.#found === undefined && coordinatorId !== '') {

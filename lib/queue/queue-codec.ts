@@ -98,7 +98,8 @@ export function writeValue(value: unknown): Written {
   try {
     if (isText(value)) return JSON.stringify(value);
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error; // RangeError: the JSON text is longer than a string can be
+    // RangeError: the JSON text is longer than a string can be.
+    if (!(error instanceof RangeError)) throw error;
   } finally {
     while (objects > 0) seen[--objects] = undefined;
     values = 0;

@@ -89,7 +89,8 @@ export class QueueWaits {
     return new Promise<T>((resolve, reject) => {
       const { signal } = options;
       const end = (): void => {
-        if (!this.#waiting.delete(waiting)) return; // an abort listener, called inside attempt(), has ended it
+        // An abort listener, called inside attempt(), has ended it.
+        if (!this.#waiting.delete(waiting)) return;
         timer.clear();
         options.ended?.();
         release();
