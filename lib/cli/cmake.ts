@@ -5,6 +5,6 @@ import { folderCommand } from './base/folder.ts';
 
 export const cmake: Command = folderCommand(
   'cmake',
-  'the folder of allstopConfig.cmake',
+  'the folder with allstopConfig.cmake, for find_package(allstop CONFIG)',
   'native/cmake',
 );

@@ -5,6 +5,6 @@ import { folderCommand } from './base/folder.ts';
 
 export const include: Command = folderCommand(
   'include',
-  'the folder of the C and C++ headers',
+  'the folder with the C and C++ headers',
   'native/include',
 );

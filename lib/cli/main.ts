@@ -17,31 +17,51 @@ const commands = new Map<string, Command>(
   Object.entries({ include, cmake, doctor, build, worker }),
 );
 
+/** Each option as it is written, with its value, and what it means, in one line or more. */
 const optionTexts = {
-  relative: `  --relative  prints the path relative to the working directory: for binding.gyp, because
-              node-gyp cannot handle an absolute path that contains a space
-`,
-  module: `  --module FILE      the module whose exported functions are run; the same file, byte for
-                     byte, as the coordinator's
-`,
-  servers: `  --servers URL,URL  the NATS servers: nats://host:4222 or tls://host:4222
-`,
-  cluster: `  --cluster NAME     the name of the cluster, as its coordinator has it
-`,
-  job: `  --job worker|ps    the job of this process: a worker runs functions; a ps (parameter
-                     server) runs none, but its loss stops the cluster (default: worker)
-`,
-  task: `  --task N           the index of the task in that job (default: any free task)
-`,
-  spec: `  --spec FILE        a ClusterSpec as JSON; the coordinator refuses this worker if its own
-                     ClusterSpec is different
-`,
-  slots: `  --slots N          how many functions run at the same time, each on a thread of its own
-                     (default: the number of processors)
-`,
-  json: `  --json      prints the result as one line of JSON
-`,
-};
+  relative: [
+    '--relative',
+    'prints the path relative to the working directory: for binding.gyp,',
+    'because node-gyp cannot handle an absolute path that contains a space',
+  ],
+  module: [
+    '--module FILE',
+    'the module whose exported functions are run; the same file, byte',
+    "for byte, as the coordinator's",
+  ],
+  servers: ['--servers URL,URL', 'the NATS servers: nats://host:4222 or tls://host:4222'],
+  cluster: ['--cluster NAME', 'the name of the cluster, as its coordinator has it'],
+  job: [
+    '--job worker|ps',
+    'the job of this process: a worker runs functions; a ps (parameter',
+    'server) runs none, but its loss stops the cluster (default: worker)',
+  ],
+  task: ['--task N', 'the index of the task in that job (default: any free task)'],
+  spec: [
+    '--spec FILE',
+    'a ClusterSpec as JSON; the coordinator refuses this worker if its',
+    'own ClusterSpec is different',
+  ],
+  slots: [
+    '--slots N',
+    'the number of worker threads, and so how many functions run at the',
+    'same time (default: the number of processors)',
+  ],
+  json: ['--json', 'prints the result as one line of JSON'],
+  help: ['--help', 'prints this text; after a command, the help of that command'],
+  version: ['--version', 'prints the version of the package'],
+} as const;
+
+/** A line or more for each of these options, in two columns. */
+function optionList(flags: readonly (keyof typeof optionTexts)[]): string {
+  const texts = flags.map((flag) => optionTexts[flag]);
+  const width = Math.max(...texts.map(([option]) => option.length));
+  return texts
+    .flatMap(([option, ...lines]) =>
+      lines.map((line, at) => `  ${(at === 0 ? option : '').padEnd(width)}  ${line}\n`),
+    )
+    .join('');
+}
 
 const usage = `Usage: allstop <command> [--json]
 
@@ -49,22 +69,20 @@ Commands:
 ${[...commands].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
 
 Options:
-${optionTexts.json}  --help      prints this text; after a command, the help of that command
-  --version   prints the version of the package
-`;
+${optionList(['json', 'help', 'version'])}`;
 
 function helpOf(name: string, { help, options, required = [] }: Command): string {
   const flags = [...options, 'json' as const];
   const usageOf = (flag: (typeof flags)[number]): string => {
-    const withValue = /--\S+(?: \S+)?/.exec(optionTexts[flag])?.[0] as string; // --module FILE
-    return required.some((each) => each === flag) ? withValue : `[${withValue}]`;
+    const [option] = optionTexts[flag];
+    return required.some((each) => each === flag) ? option : `[${option}]`;
   };
   return `Usage: allstop ${name} ${flags.map(usageOf).join(' ')}
 
 ${help}
 
 Options:
-${flags.map((flag) => optionTexts[flag]).join('')}`;
+${optionList(flags)}`;
 }
 
 /** parseArgs would use the last of several equal options and silently ignore the others. */

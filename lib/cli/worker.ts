@@ -8,7 +8,7 @@ export const worker: Command = {
   summary: 'runs functions of a module on this machine, for a cluster on NATS',
   help: `Connects to the NATS servers, waits for the coordinator of the cluster, and runs the
 functions that the coordinator schedules. When that coordinator has ended, the worker waits
-for the next one. Each function runs on a thread of its own, at most --slots at the same time.
+for the next one. The functions run on worker threads, at most --slots at the same time.
 
 Credentials are read from environment variables, never from options:
   ALLSTOP_NATS_USER and ALLSTOP_NATS_PASS   user and password
