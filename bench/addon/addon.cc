@@ -69,7 +69,8 @@ class LateThread {
   std::int64_t start_ns_ = 0;
 };
 
-// The first argument as a coordinator. If it is none, a JavaScript exception is pending.
+// Takes the first argument as a coordinator. Returns false with a JavaScript exception pending if
+// it is not a coordinator.
 bool Take(napi_env env, napi_callback_info info, allstop::Coordinator& coord) {
   std::size_t count = 1;
   napi_value value;

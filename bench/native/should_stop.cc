@@ -15,7 +15,7 @@ extern "C" std::uint64_t allstop_bench_poll_c(const allstop_coordinator* coord,
 
 namespace {
 
-// Checks per call, so many that the loop of the benchmark library does not count.
+// Checks per call: enough to make the cost of the benchmark library's own loop negligible.
 constexpr std::uint64_t kChecks = 1'000'000;
 
 // Never inlined, so that all three are compiled separately: the C version is in another file

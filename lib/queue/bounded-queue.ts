@@ -286,8 +286,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const generation = this.#native.beginWait();
     const deadline = now() + timeoutMs;
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
-      // This thread is blocked, so nobody else lets its own pending enqueues try: without this line
-      // the queue could stay empty although they have items for it.
+      // Lets pending enqueues of this thread go on. While the thread is blocked nothing else does, and
+      // the queue could stay empty although items are waiting to get in.
       while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst());
       item = this.#tryDequeue(generation, Math.min(left, SLICE_MS));
       if (item !== WOULD_WAIT) return this.#arrived(item);

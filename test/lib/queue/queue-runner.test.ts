@@ -352,7 +352,7 @@ describe('the queue', () => {
   });
 
   it.each(['without an error', 'with an error'])(
-    'is closed by a stop %s, and whoever waits to enqueue is cancelled',
+    'is closed by a stop %s, and waiting enqueues are cancelled',
     async (how) => {
       const coord = new Coordinator();
       const queue = new BoundedQueue<number>({ capacity: 1 });
@@ -424,22 +424,22 @@ describe('what is refused', () => {
   });
 
   it.each<[string, () => unknown]>([
-    ['a queue that is none', () => new QueueRunner(wrong({}), [op])],
+    ['a value that is not a queue', () => new QueueRunner(wrong({}), [op])],
     ['a queue that only inherits', () => new QueueRunner(wrong(Object.create(queue)), [op])],
     ['ops that are no array', () => new QueueRunner(queue, wrong(op))],
     ['an op that is a string', () => new QueueRunner(queue, [op, wrong('file:///op.mjs')])],
-    ['a name that is none', () => new QueueRunner(queue, [op], { name: wrong(1) })],
-    ['a closeOp that is none', () => new QueueRunner(queue, [op], { closeOp: wrong('close') })],
-    ['a cancelOp that is none', () => new QueueRunner(queue, [op], { cancelOp: wrong(null) })],
+    ['a name that is not a string', () => new QueueRunner(queue, [op], { name: wrong(1) })],
+    ['a closeOp that is not a function', () => new QueueRunner(queue, [op], { closeOp: wrong('close') })],
+    ['a cancelOp that is not a function', () => new QueueRunner(queue, [op], { cancelOp: wrong(null) })],
     ['no error types', () => new QueueRunner(queue, [op], { queueClosedErrors: wrong('E') })],
     ['a wrong type', () => new QueueRunner(queue, [op], { queueClosedErrors: [wrong(Map)] })],
     ['options that are none', () => new QueueRunner(queue, [op], wrong([]))],
     ['wrong options', () => new QueueRunner(queue, [op]).createThreads(wrong(1))],
     [
-      'a coordinator that is none',
+      'a value that is not a coordinator',
       () => new QueueRunner(queue, [op]).createThreads({ coordinator: wrong({}) }),
     ],
-    ['a start that is none', () => new QueueRunner(queue, [op]).createThreads({ start: wrong(1) })],
+    ['a start that is not a boolean', () => new QueueRunner(queue, [op]).createThreads({ start: wrong(1) })],
   ])('%s', (_, call) => {
     expect(call).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
   });

@@ -66,7 +66,7 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   return { checks, report };
 }
 
-/** Asks everybody who listens to the subject. Resolves to the replies that `parse` accepts. */
+/** Sends a request to all listeners of the subject. Resolves to the replies that `parse` accepts. */
 async function ask<T>(
   nats: NatsConnection,
   subject: string,
