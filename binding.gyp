@@ -1,7 +1,7 @@
 {
-  # prebuildify builds the published binaries from this file; CMakeLists.txt builds the same sources
-  # for development, and test/package/structure.test.ts checks that both name the same sources. This
-  # file is not published: npm would run node-gyp on every install of a package that has one.
+  # For prebuildify: the addon as it is published. CMakeLists.txt builds the same
+  # sources for development; a test keeps the two lists equal. Not published
+  # itself: npm would run node-gyp on every install.
   "targets": [
     {
       "target_name": "allstop",

@@ -1,6 +1,5 @@
-// Native operations for the benchmarks: each acts on JavaScript from a native thread and notes the
-// time, on the clock of process.hrtime(). One thread does all of them and is kept, so that no
-// sample includes the start of a thread.
+// Native threads that do one thing to JavaScript and note when, on the clock of
+// process.hrtime(). One thread, kept, so that no sample pays for starting it.
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
@@ -16,7 +15,7 @@
 
 namespace {
 
-// Never destroyed: its thread still runs while static destructors run.
+// Never destroyed, as its thread outlives the process's static destructors.
 class LateThread {
  public:
   static LateThread& Get() {
@@ -24,7 +23,7 @@ class LateThread {
     return *thread;
   }
 
-  // Calls `function` on the late thread after 1 ms, when JavaScript is back in its event loop.
+  // Calls `function` a bit later, when JavaScript is back in its event loop.
   void Call(std::function<void()> function) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -33,7 +32,7 @@ class LateThread {
     changed_.notify_all();
   }
 
-  // To be called by `function` right before it acts.
+  // What `function` calls as the last thing before it acts.
   void NoteStart() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -63,14 +62,13 @@ class LateThread {
     }
   }
 
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::function<void()> next_;
   std::int64_t start_ns_ = 0;
 };
 
-// Takes the first argument as a coordinator. Returns false with a JavaScript exception pending if
-// it is not a coordinator.
+// The first argument as a coordinator; throws JavaScript's error otherwise.
 bool Take(napi_env env, napi_callback_info info, allstop::Coordinator& coord) {
   std::size_t count = 1;
   napi_value value;
@@ -85,7 +83,7 @@ bool Take(napi_env env, napi_callback_info info, allstop::Coordinator& coord) {
   return true;
 }
 
-// requestStop(coord): the late thread requests a stop of `coord`.
+// requestStop(coord): the late thread requests it.
 napi_value RequestStop(napi_env env, napi_callback_info info) {
   allstop::Coordinator coord;
   if (!Take(env, info, coord)) return nullptr;
@@ -96,7 +94,7 @@ napi_value RequestStop(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// runThread(coord): registers the late thread with `coord`, then ends that registration.
+// runThread(coord): the late thread is a registered one of `coord`, and ends.
 napi_value RunThread(napi_env env, napi_callback_info info) {
   allstop::Coordinator coord;
   if (!Take(env, info, coord)) return nullptr;
@@ -112,7 +110,7 @@ napi_value RunThread(napi_env env, napi_callback_info info) {
 
 napi_threadsafe_function bare = nullptr;
 
-// setBare(function): makes the peer, a plain thread-safe function that calls `function`.
+// setBare(function): the peer, a thread-safe function and nothing around it.
 napi_value SetBare(napi_env env, napi_callback_info info) {
   std::size_t count = 1;
   napi_value function;
@@ -125,7 +123,7 @@ napi_value SetBare(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// callBare(): the late thread calls that thread-safe function.
+// callBare(): the late thread calls it.
 napi_value CallBare(napi_env /*env*/, napi_callback_info /*info*/) {
   LateThread::Get().Call([] {
     LateThread::Get().NoteStart();
@@ -134,7 +132,7 @@ napi_value CallBare(napi_env /*env*/, napi_callback_info /*info*/) {
   return nullptr;
 }
 
-// start(): the time at which the late thread last acted, in nanoseconds.
+// start(): when the late thread last acted, in nanoseconds.
 napi_value Start(napi_env env, napi_callback_info /*info*/) {
   napi_value value;
   napi_create_bigint_int64(env, LateThread::Get().start_ns(), &value);

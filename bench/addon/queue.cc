@@ -1,5 +1,5 @@
-// A native thread that sends small items to JavaScript: through a queue (ours), or by one call of a
-// thread-safe function for each item (the peer).
+// A native thread that hands small items to JavaScript: through a queue, or by a call of
+// a thread-safe function for each.
 #include "queue.h"
 
 #include <allstop/allstop_node.h>
@@ -23,7 +23,7 @@ struct Arguments {
   std::int64_t items = 0;
 };
 
-// produce(queue, items): a native thread enqueues `items` items.
+// produce(queue, items)
 napi_value Produce(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop_queue handle;
@@ -43,7 +43,7 @@ napi_value Produce(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// block(queue, coord, enqueues): a registered thread that waits at the queue until a stop.
+// block(queue, coord, enqueues): a registered thread that waits at the queue for ever.
 napi_value Block(napi_env env, napi_callback_info info) {
   std::size_t count = 3;
   napi_value values[3] = {};
@@ -80,7 +80,7 @@ void CallJs(napi_env env, napi_value function, void* /*context*/, void* data) {
   delete[] static_cast<char*>(data);
 }
 
-// call(function, items): the peer. Its thread blocks while 1024 calls are pending.
+// call(function, items): the peer, which holds its thread up when 1024 are on their way.
 napi_value Call(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   napi_value name;

@@ -1,11 +1,11 @@
-// The cost of coordinators and registered threads in the core, in bytes and in nanoseconds, for a
-// small and a large number of them.
+// What coordinators and registered threads cost in the core, in bytes and in
+// nanoseconds, at two sizes.
 //
 //   core_cost ROUNDS SMALL LARGE
 //
 // prints {"sizeof": N, "bytes": [...], "costs": {"<operation>": {"small": [...],
-// "large": [...]}, ...}}: the bytes of a coordinator (null if malloc has no statistics), and the
-// nanoseconds per item in each round.
+// "large": [...]}, ...}}: bytes per coordinator (null where malloc cannot tell),
+// and nanoseconds per item of each round.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -34,12 +34,12 @@ std::size_t BytesInUse() { return mallinfo2().uordblks; }
 std::size_t BytesInUse() { return 0; }
 #endif
 
-// For each operation: the nanoseconds of all items of one round.
+// By operation: nanoseconds of a round, of all items.
 using Costs = std::map<std::string, double>;
-// For each operation: the nanoseconds per item, one number for each round.
+// The same per item, a number a round.
 using Rounds = std::map<std::string, std::vector<double>>;
 
-// Processor time, not wall time: other processes share the machine, and one thread does all work.
+// Processor time, as other processes have the clock: one thread does it all.
 double ProcessorNs() { return static_cast<double>(std::clock()) * (1e9 / CLOCKS_PER_SEC); }
 
 void Coordinators(int count, Costs& costs, std::vector<double>& bytes) {
@@ -98,10 +98,10 @@ int main(int argc, char** argv) {
   Rounds at_large;
   std::vector<double> bytes;
   std::vector<double> ignored;
-  for (int round = -1; round < rounds; ++round) {  // round -1 is the warm-up
+  for (int round = -1; round < rounds; ++round) {  // the first one warms up
     const auto measure = [&](int count, Rounds& to, std::vector<double>& bytes_each) {
       Costs costs;
-      // `large` items in total for both sizes, so that both are measured equally long.
+      // As many items at both sizes, so that one is measured as long as the other.
       for (int done = 0; done < large; done += count) {
         Coordinators(count, costs, bytes_each);
         Children(count, costs);

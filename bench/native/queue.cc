@@ -1,9 +1,9 @@
-// Sends items of 8 bytes from C++ threads to C++ threads through a queue, one at a time.
+// From C++ threads to C++ threads through a queue, one item of 8 bytes at a time.
 //
 //   queue PRODUCERS CONSUMERS ITEMS ROUNDS
 //
-// prints {"ours": [...], "mutex": [...], "spin": [...]}: the nanoseconds per item of each round.
-// All three queues have room for 1024 items.
+// prints {"ours": [...], "mutex": [...], "spin": [...]}: nanoseconds for each item, of
+// each round. All have room for 1024 items.
 #include <allstop/allstop.h>
 
 #include <atomic>
@@ -47,7 +47,7 @@ class Allstop {
   allstop_queue queue_ = {};
 };
 
-// The common textbook queue: a std::deque, a mutex and two condition variables.
+// What everybody writes.
 class MutexQueue {
  public:
   void Enqueue(std::uint64_t value) {
@@ -72,7 +72,7 @@ class MutexQueue {
   std::deque<std::uint64_t> values_;
 };
 
-// A ring of cells with turn numbers, like rigtorp's MPMCQueue: a thread that has to wait spins.
+// A ring of slots with turns, as rigtorp's MPMCQueue: who has to wait spins.
 class SpinQueue {
  public:
   SpinQueue() : slots_(std::make_unique<Slot[]>(kCapacity)) {}
@@ -96,8 +96,7 @@ class SpinQueue {
     std::uint64_t value = 0;
   };
   static void Wait(Slot& slot, std::size_t turn) {
-    // MPMCQueue has no yield. Added here: with more threads than processors, spinning threads would
-    // keep the others from running.
+    // The yield is ours: with more threads than processors nothing would get on.
     for (int spins = 0; slot.turn.load(std::memory_order_acquire) != turn; ++spins) {
       if (spins > 1000) std::this_thread::yield();
     }

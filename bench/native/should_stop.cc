@@ -1,7 +1,7 @@
-// One inline check for a stop: ours in C, ours in C++, and the one of std::stop_token.
+// One check for a stop, inline: ours in C and in C++, and std::stop_token's.
 //
-// All three read through a pointer that the compiler must load again in each iteration, as in a
-// thread function that got its token or coordinator by reference.
+// All three read through a pointer that the compiler must load again each time,
+// as a thread's function does that got its token or coordinator by reference.
 #include <benchmark/benchmark.h>
 
 #include <allstop/allstop.hpp>
@@ -15,11 +15,11 @@ extern "C" std::uint64_t allstop_bench_poll_c(const allstop_coordinator* coord,
 
 namespace {
 
-// Checks per call: enough to make the cost of the benchmark library's own loop negligible.
+// A batch hides the library's own loop.
 constexpr std::uint64_t kChecks = 1'000'000;
 
-// Never inlined, so that all three are compiled separately: the C version is in another file
-// anyway.
+// Never inlined, so that all are compiled alike and alone: the C one is in
+// another file anyway.
 template <typename Flag>
 [[gnu::noinline]] std::uint64_t Poll(const Flag& flag, std::uint64_t count) {
   std::uint64_t i = 0;
@@ -33,7 +33,7 @@ template <typename Flag>
 template <typename Body>
 void Measure(benchmark::State& state, Body poll) {
   for (auto _ : state) {
-    if (poll() != kChecks) state.SkipWithError("the loop ended without a stop");
+    if (poll() != kChecks) state.SkipWithError("stopped by nobody");
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kChecks));
 }

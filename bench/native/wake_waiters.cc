@@ -1,5 +1,5 @@
-// The time from a native stop request until the last of n native waiters is awake, compared with a
-// condition variable that is used the same way.
+// From a native request to the moment when the last of n native waiters is
+// awake, beside a condition variable that is used the same way.
 //
 //   wake_waiters WAITERS ROUNDS SAMPLES
 //
@@ -82,8 +82,7 @@ class Bench {
   double SampleUs(Kind kind) {
     Begin(kind);
     while (entering_.load() != waiters_) std::this_thread::yield();
-    // All threads are about to wait. There is no portable way to see that they sleep: give them
-    // time.
+    // They are about to wait; there is no portable way to see that they sleep.
     std::this_thread::sleep_for(std::chrono::microseconds(1000 + 20 * waiters_));
     const std::int64_t start = NowNs();
     if (kind == Kind::kOurs) {
@@ -133,7 +132,7 @@ class Bench {
       const std::int64_t now = NowNs();
       const std::lock_guard<std::mutex> lock(mutex_);
       last_awake_ = std::max(last_awake_, now);
-      // Notify the measuring thread only when all have woken, so that this does not disturb them.
+      // The others are told only when all have woken: it must not disturb them.
       if (++awake_ == waiters_) changed_.notify_all();
     }
   }
@@ -142,7 +141,7 @@ class Bench {
   Allstop ours_;
   Bare peer_;
   std::atomic<int> entering_{0};
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   Kind kind_ = Kind::kOurs;
   std::uint64_t sample_ = 0;
@@ -172,11 +171,11 @@ int main(int argc, char** argv) {
   std::vector<double> ours;
   std::vector<double> peer;
   Bench bench(waiters);
-  for (int round = -1; round < rounds; ++round) {  // round -1 is the warm-up
+  for (int round = -1; round < rounds; ++round) {  // the first one warms up
     std::vector<double> round_ours;
     std::vector<double> round_peer;
     for (int sample = 0; sample < samples; ++sample) {
-      // Ours and the peer take turns, and also take turns in being first.
+      // In turn, and not always the same one first.
       for (int turn = 0; turn < 2; ++turn) {
         const bool is_ours = (turn + sample) % 2 == 0;
         auto& values = is_ours ? round_ours : round_peer;

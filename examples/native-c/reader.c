@@ -1,12 +1,12 @@
 /*
- * An addon in plain C: a POSIX thread that reads bytes from a pipe, and ends when the coordinator,
- * which it shares with JavaScript, is stopped. It includes allstop's headers and links no library
- * of allstop.
+ * An addon in plain C: a POSIX thread that reads bytes from a pipe, and stops when
+ * the coordinator that it shares with JavaScript does. It includes allstop's headers
+ * and links nothing of allstop.
  *
- *   const reader = start(coord, name)  starts the thread, returns an object for it
- *   write(reader, bytes)               sends bytes; returns how many were accepted
- *   served(reader)                     returns how many bytes the thread has read
- *   seen(reader)                       returns "name: message" of the error that stopped it
+ *   const reader = start(coord, name)  the thread, and an object that stands for it
+ *   write(reader, bytes)               work for it; returns how many bytes it took
+ *   served(reader)                     how many it has read
+ *   seen(reader)                       "name: message" of the error that stopped it
  */
 #if !defined(__APPLE__) /* there it would hide what allstop_node.h needs */
 #define _POSIX_C_SOURCE 200809L
@@ -28,26 +28,26 @@
 #define BAD_BYTE '!'
 
 /*
- * Shared by the thread and the JavaScript object, and freed by the one that releases it last.
- * Either may live longer: the thread outlives the environment that started it.
+ * What the thread and the JavaScript object share. Whoever lets go last frees it:
+ * either may be the one that lives longer, as the thread outlives the environment
+ * that started it.
  */
 typedef struct reader {
   atomic_int owners;
-  allstop_coordinator coord; /* one reference, released with the reader */
-  allstop_thread *thread;    /* released by the thread as its last step */
+  allstop_coordinator coord; /* owns one reference */
+  allstop_thread *thread;    /* given back by the thread, as its last step */
   int read_fd;
   int write_fd;
-  pthread_mutex_t mutex; /* guards the fields below */
+  pthread_mutex_t mutex; /* guards what follows */
   size_t served;
   char seen[256];
 } reader;
 
-/* The type tag of the JavaScript objects that hold a reader: a random number. */
+/* Marks the objects that carry a reader; any number that nobody else uses. */
 static const napi_type_tag reader_tag = {UINT64_C(0x3d1f5a6b8c2e4790),
                                          UINT64_C(0xa1b2c3d4e5f60718)};
 
-/* Makes a reader with one owner. Takes over the reference of `coord`, even on failure, which
- * returns NULL and sets errno. */
+/* Takes over the reference of `coord`, also if it fails: NULL, with errno. One owner. */
 static reader *reader_new(allstop_coordinator coord) {
   int ends[2];
   reader *self = calloc(1, sizeof(*self));
@@ -86,11 +86,11 @@ static void reader_release(reader *self) {
 
 /* ------------------------------------------------------------ the thread */
 
-/* Reads the available bytes. Returns false if the bad byte was among them. */
+/* Reads what there is. False: a bad byte was among it. */
 static int serve(reader *self) {
   char bytes[4096];
   const ssize_t size = read(self->read_fd, bytes, sizeof(bytes));
-  if (size <= 0) return 1; /* nothing to read: wait for the next poll() */
+  if (size <= 0) return 1; /* nothing there after all; poll will say when there is */
   const char *const bad = memchr(bytes, BAD_BYTE, (size_t)size);
   pthread_mutex_lock(&self->mutex);
   self->served += bad != NULL ? (size_t)(bad - bytes) : (size_t)size;
@@ -98,14 +98,14 @@ static int serve(reader *self) {
   return bad == NULL;
 }
 
-/* Stores the error of the stop, if another thread stopped the coordinator with one. */
+/* What a thread can learn of a stop: here, the error that somebody else had. */
 static void note_stop(reader *self) {
   allstop_record *record = NULL;
   allstop_record_info info = {.size = sizeof(info)};
   if (allstop_stop_record(&self->coord, &record) != ALLSTOP_OK || record == NULL) return;
   if (allstop_record_read(&self->coord, record, &info) == ALLSTOP_OK && info.name.size > 0) {
     pthread_mutex_lock(&self->mutex);
-    /* The strings are not terminated by NUL. */
+    /* The strings need not end in NUL. */
     snprintf(self->seen, sizeof(self->seen), "%.*s: %.*s", (int)info.name.size, info.name.data,
              (int)info.message.size, info.message.data);
     pthread_mutex_unlock(&self->mutex);
@@ -113,7 +113,7 @@ static void note_stop(reader *self) {
   allstop_record_release(&self->coord, record);
 }
 
-/* Reads until a stop (returns 1) or the bad byte (0). Returns -errno if a system call fails. */
+/* Serves until a stop (1) or a bad byte (0). A failing system call is errno, negative. */
 static int poll_loop(reader *self, const allstop_stop_fd *stop) {
   struct pollfd fds[2] = {{self->read_fd, POLLIN, 0}, {stop->fd, POLLIN, 0}};
   for (;;) {
@@ -149,18 +149,18 @@ static void *run(void *argument) {
       failure = &error;
     }
   }
-  /* As of here a join may complete. Our own reference keeps `coord` valid. */
+  /* A join may be over from here on. Our own reference keeps the handle valid. */
   allstop_thread_done(&self->coord, self->thread, failure);
   reader_release(self);
   return NULL;
 }
 
-/* Starts the thread. Returns the error number of pthread_create; then nothing stays registered. */
+/* errno's of pthread_create; the thread is not registered any longer then. */
 static int start_thread(reader *self, allstop_string name) {
   pthread_attr_t attributes;
   pthread_t thread;
   int error;
-  /* Register before the thread is created, so that a join that begins now waits for the thread. */
+  /* Before the thread is created, so that a join which begins next waits for it. */
   if (allstop_thread_register(&self->coord, name, 0, &self->thread) != ALLSTOP_OK) return ENOMEM;
   error = pthread_attr_init(&attributes);
   if (error == 0) {
@@ -168,7 +168,7 @@ static int start_thread(reader *self, allstop_string name) {
     atomic_fetch_add(&self->owners, 1);
     error = pthread_create(&thread, &attributes, run, self);
     pthread_attr_destroy(&attributes);
-    if (error != 0) reader_release(self); /* the reference that was meant for the thread */
+    if (error != 0) reader_release(self); /* for the thread that there is none of */
   }
   if (error != 0) allstop_thread_done(&self->coord, self->thread, NULL);
   return error;
@@ -176,12 +176,12 @@ static int start_thread(reader *self, allstop_string name) {
 
 /* ------------------------------------------------------------ JavaScript */
 
-/* Returns whether the call succeeded. If not, a JavaScript exception is pending. */
+/* Whether the call went well; else a JavaScript exception is pending. */
 static bool check(napi_env env, napi_status status) {
   const napi_extended_error_info *info = NULL;
   bool pending = false;
   if (status == napi_ok) return true;
-  napi_get_last_error_info(env, &info); /* before any other call, which would overwrite it */
+  napi_get_last_error_info(env, &info); /* first: any other call overwrites it */
   const char *const message =
       info != NULL && info->error_message != NULL ? info->error_message : "Node-API failed";
   if (napi_is_exception_pending(env, &pending) != napi_ok || !pending) {
@@ -193,10 +193,10 @@ static bool check(napi_env env, napi_status status) {
 static void finalize(napi_env env, void *data, void *hint) {
   (void)env;
   (void)hint;
-  reader_release(data); /* the thread runs on until a stop */
+  reader_release(data); /* the thread goes on, until a stop */
 }
 
-/* The reader of the first argument, or NULL with an exception pending. */
+/* The reader that is the first argument; NULL: an exception is pending. */
 static reader *take_reader(napi_env env, napi_value value) {
   napi_valuetype type;
   bool tagged = false;
@@ -212,8 +212,7 @@ static reader *take_reader(napi_env env, napi_value value) {
   return check(env, napi_unwrap(env, value, &data)) ? data : NULL;
 }
 
-/* Makes an object that releases `self` when it is collected. On failure releases `self` and returns
- * NULL. */
+/* An object that lets go of `self` when it is collected, also if this fails: NULL. */
 static napi_value wrap(napi_env env, reader *self) {
   napi_value object;
   if (!check(env, napi_create_object(env, &object)) ||
@@ -221,7 +220,7 @@ static napi_value wrap(napi_env env, reader *self) {
     reader_release(self);
     return NULL;
   }
-  /* As of here the object owns that reference. */
+  /* From here on it is the object's. */
   return check(env, napi_type_tag_object(env, object, &reader_tag)) ? object : NULL;
 }
 
@@ -247,7 +246,7 @@ static napi_value start(napi_env env, napi_callback_info info) {
   }
   const napi_value object = wrap(env, self);
   if (object == NULL) return NULL;
-  /* `object` is on our stack, so it is not collected, and `self` not freed, before this returns. */
+  /* `object` is on our stack, so that `self` cannot be freed before this returns. */
   const int error = start_thread(self, (allstop_string){name, size});
   if (error != 0) {
     napi_throw_error(env, "ERR_READER", strerror(error));
@@ -272,7 +271,7 @@ static napi_value write_bytes(napi_env env, napi_callback_info info) {
     return NULL;
   }
   if (!check(env, napi_get_buffer_info(env, arguments[1], &bytes, &size))) return NULL;
-  /* Both ends stay open while the reader has an owner, so write() raises no SIGPIPE. */
+  /* Both ends are open as long as there is an owner, so that there is no SIGPIPE. */
   ssize_t written = size > 0 ? write(self->write_fd, bytes, size) : 0;
   if (written < 0 && errno != EAGAIN && errno != EINTR) {
     napi_throw_error(env, "ERR_READER", strerror(errno));

@@ -7,8 +7,8 @@
 namespace native_worker {
 namespace {
 
-// This object is only one of the owners of the pool: the threads run on when it is collected, or
-// when its environment ends.
+// The reference is one more owner: the threads go on when this object is collected, or
+// when the environment that it belongs to ends.
 class JsPool : public Napi::ObjectWrap<JsPool> {
  public:
   static Napi::Function Class(Napi::Env env) {
@@ -18,7 +18,7 @@ class JsPool : public Napi::ObjectWrap<JsPool> {
          InstanceMethod<&JsPool::GetStats>("stats")});
   }
 
-  // new Pool(coord, threads)
+  // Pool(coord, threads)
   explicit JsPool(const Napi::CallbackInfo& info) : ObjectWrap(info) {
     const Napi::Env env = info.Env();
     allstop_coordinator handle;
@@ -50,8 +50,8 @@ class JsPool : public Napi::ObjectWrap<JsPool> {
   std::shared_ptr<Pool> pool_;
 };
 
-// Called once for each environment that loads the addon. JavaScript values must not be kept in
-// global variables, because all environments would share them.
+// Once for every environment that loads the addon: nothing of JavaScript is kept in
+// globals, which all environments would share.
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports["Pool"] = JsPool::Class(env);
   return exports;

@@ -12,7 +12,7 @@ bool IsPrime(std::int64_t number) {
   return number > 1;
 }
 
-// The job: replace it with your own. It cannot be interrupted, so it polls the stop flag regularly.
+// The job: replace it by yours. Nobody can interrupt it, so it asks now and then.
 std::uint32_t CountPrimes(const allstop::Coordinator& coord, std::int64_t limit) {
   if (limit < 0) throw std::invalid_argument("the limit is negative");
   std::uint32_t count = 0;
@@ -22,7 +22,7 @@ std::uint32_t CountPrimes(const allstop::Coordinator& coord, std::int64_t limit)
   return count;
 }
 
-// "name: message" of the error that stopped the coordinator; empty if there was none.
+// "name: message" of the error that stopped us, or nothing if there was none.
 std::string DescribeStop(const allstop::Coordinator& coord) {
   try {
     allstop::RaiseRequestedException(coord);
@@ -38,22 +38,22 @@ std::shared_ptr<Pool> Pool::Start(const allstop::Coordinator& coord, std::uint32
   auto pool = std::make_shared<Pool>();
   try {
     for (std::uint32_t i = 1; i <= threads; ++i) {
-      // Detached: a JavaScript thread must not block to join it. `await coord.join()` waits for it.
+      // Detached: nobody may wait on a JavaScript thread. `await coord.join()` does.
       allstop::Thread(coord, "worker " + std::to_string(i), [pool](const auto& shared) {
         Run(shared, pool);
       }).Detach();
     }
   } catch (...) {
-    pool->Close();  // ends the threads that were started
+    pool->Close();  // those that were started end
     throw;
   }
   return pool;
 }
 
-// An exception from here stops all threads, and `await coord.join()` throws it in JavaScript.
+// What this throws stops everybody, and `await coord.join()` throws it in JavaScript.
 void Pool::Run(const allstop::Coordinator& coord, const std::shared_ptr<Pool>& pool) {
-  // A stop does not wake a condition variable: this callback notifies it. The callback locks the
-  // mutex first, so that the stop cannot slip in between the check in Take() and its wait.
+  // A condition variable hears nothing of a stop: it has to be told. With the mutex, so
+  // that the stop cannot come between Take's question and its wait.
   const allstop::StopCallback wake(coord, [&pool] {
     const std::lock_guard<std::mutex> lock(pool->mutex_);
     pool->changed_.notify_all();
@@ -66,7 +66,7 @@ void Pool::Run(const allstop::Coordinator& coord, const std::shared_ptr<Pool>& p
   pool->stats_.stopped_by = std::move(stopped_by);
 }
 
-// Blocks until there is a job. Returns false if there will be no more jobs.
+// Blocks until there is a job. False: there will be none.
 bool Pool::Take(const allstop::Coordinator& coord, std::int64_t* limit) {
   std::unique_lock<std::mutex> lock(mutex_);
   ++stats_.waiting;

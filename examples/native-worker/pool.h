@@ -1,4 +1,4 @@
-// Worker threads that take jobs from one queue. Does not depend on Node.
+// Worker threads that take jobs from one queue. Nothing of Node.
 #ifndef NATIVE_WORKER_POOL_H_
 #define NATIVE_WORKER_POOL_H_
 
@@ -12,25 +12,25 @@
 
 namespace native_worker {
 
-// The state of the pool.
+// What the threads are at.
 struct Stats {
-  std::uint32_t waiting = 0;  // threads that wait for a job
-  std::uint32_t queued = 0;   // jobs that wait for a thread
-  std::uint32_t done = 0;     // completed jobs
-  double total = 0;           // the sum of the jobs' results
-  std::string stopped_by;     // "name: message" of the error that stopped the threads
+  std::uint32_t waiting = 0;  // threads without a job
+  std::uint32_t queued = 0;   // jobs without a thread
+  std::uint32_t done = 0;     // jobs
+  double total = 0;           // of what the jobs came to
+  std::string stopped_by;     // the error that stopped the threads, as they learnt it
 };
 
 class Pool {
  public:
-  // Starts `threads` threads, registered with `coord`. They end when `coord` is stopped, or when
-  // the pool is closed and its queue is empty. The threads own the pool together with the caller,
-  // because they may outlive the caller.
+  // Starts `threads` threads, registered with `coord`. They end when it stops, or when
+  // the pool is closed and the queue is empty. They own the pool together with the
+  // caller, as they may outlive whatever started them.
   static std::shared_ptr<Pool> Start(const allstop::Coordinator& coord, std::uint32_t threads);
 
-  // Queues a job: count the primes below `limit`. A negative limit makes the thread throw.
+  // Counts the primes below `limit`. A negative one makes the thread throw.
   void Push(std::int64_t limit);
-  // Closes the queue: the threads end when it is empty.
+  // No more jobs.
   void Close();
   Stats GetStats() const;
 
@@ -39,7 +39,7 @@ class Pool {
   bool Take(const allstop::Coordinator& coord, std::int64_t* limit);
   void Finish(std::uint32_t result);
 
-  mutable std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::int64_t> queue_;
   bool closed_ = false;

@@ -1,4 +1,4 @@
-/** Runs `allstop doctor --servers` as a child process, as users do. */
+/** `allstop doctor --servers`, as users call it. */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ export type Diagnosis = {
 
 export type Printed = { status: number | null; stdout: string; stderr: string };
 
-/** `cli`: the command-line program of another copy of the package. */
+/** `cli`: of another copy of the package. */
 export async function doctor(
   args: string[],
   env: NodeJS.ProcessEnv = {},

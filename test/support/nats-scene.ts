@@ -1,4 +1,4 @@
-/** The servers, workers and coordinators of one test; `close` ends all of them. */
+/** Servers, workers and coordinators of one test, and their end. */
 
 import assert from 'node:assert/strict';
 import {
@@ -25,13 +25,12 @@ export class NatsScene {
     return scene;
   }
 
-  /** Opens a scene with a NATS cluster of three servers. */
+  /** Three servers that are one. */
   static async openThree(): Promise<NatsScene> {
     const scene = new NatsScene();
     const routes = [await freePort(), await freePort(), await freePort()];
-    // One after the other: when three start at the same moment, sometimes one does not connect to
-    // the others for more than a minute (nats-server 2.10.27 alone, without allstop: 4 of 98
-    // times).
+    // One after the other: of three that start at the same moment now and then one finds no
+    // way to the others for more than a minute (nats-server 2.10.27, without us: 4 of 98).
     for (const [at, route] of routes.entries()) {
       const others = routes.map((port) => `nats://127.0.0.1:${port}`);
       const server = await NatsServer.start(
@@ -56,7 +55,7 @@ export class NatsScene {
     return proxy;
   }
 
-  /** Starts a worker process. The coordinator may not have accepted it when this returns. */
+  /** It may not be taken yet. */
   spawn(options: Partial<WorkerOptions> = {}): NatsWorker {
     const servers = this.addresses.join(',');
     const worker = new NatsWorker({ module, servers, cluster: 'test', ...options });
@@ -76,7 +75,7 @@ export class NatsScene {
     return cluster;
   }
 
-  /** Starts a coordinator and `minWorkers` workers, and waits until all of them are ready. */
+  /** With so many workers, all of them ready. */
   async start(
     minWorkers: number,
     options: ClusterCoordinatorOptions = {},
@@ -97,13 +96,13 @@ export class NatsScene {
   }
 }
 
-/** Schedules squares of numbers and counts how many have settled. */
+/** Closures on their way, and how far they are. */
 export class Squares {
   readonly all: RemoteValue<number>[] = [];
   settled = 0;
   readonly #awaited = new Map<number, () => void>();
 
-  /** Resolves when `count` of them have settled. */
+  /** Resolves when so many have come to something. */
   reached(count: number): Promise<void> {
     if (this.settled >= count) return Promise.resolve();
     return new Promise((resolve) => this.#awaited.set(count, resolve));
@@ -121,18 +120,18 @@ export class Squares {
     }
   }
 
-  /** The expected results. */
+  /** What all of them have to be. */
   get results(): number[] {
     return this.all.map((_, n) => n * n);
   }
 }
 
-/** How many functions all workers have completed, lost workers included. */
+/** Of all the workers that there are and were: each result is counted once. */
 export function completed(cluster: ClusterCoordinator): number {
   return cluster.workers.reduce((sum, worker) => sum + worker.completed, 0);
 }
 
-/** Checks that the cluster works: runs 100 functions and compares the results. */
+/** It does what it is for. */
 export async function works(cluster: ClusterCoordinator): Promise<void> {
   const squares = new Squares();
   await squares.schedule(cluster, 100);

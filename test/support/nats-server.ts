@@ -1,4 +1,4 @@
-/** A nats-server on the loopback address, which the test may stop, kill and wipe. */
+/** A nats-server of the test's own, on the loopback, which it may stop, kill and wipe. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 const script = fileURLToPath(new URL('../../scripts/nats-server.sh', import.meta.url));
 let binary: string | undefined;
 
-/** A TCP port that is free at the moment. */
+/** A port that nobody has at the moment. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -53,13 +53,13 @@ export class NatsServer {
     writeFileSync(this.#config, `${this.#base}${config}\n`);
   }
 
-  /** Replaces the configuration that was given at the start, while the server runs. */
+  /** While it runs; in place of what was given when it started. */
   reconfigure(config: string): void {
     this.#write(config);
     this.#child?.kill('SIGHUP');
   }
 
-  /** `config` is added to the configuration file. */
+  /** `config`: more of its configuration. */
   static async start(config = '', { jetstream = true, port = 0 } = {}): Promise<NatsServer> {
     binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
     const server = new NatsServer(port === 0 ? await freePort() : port, config, jetstream);
@@ -67,7 +67,7 @@ export class NatsServer {
     return server;
   }
 
-  /** Starts with the configuration `file`; only address, port and store are set by options. */
+  /** With a file of its own; only where it listens and stores is said beside it. */
   static async startFrom(file: string, env: NodeJS.ProcessEnv): Promise<NatsServer> {
     binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
     const port = await freePort();
@@ -86,7 +86,7 @@ export class NatsServer {
     return this.#child?.pid as number;
   }
 
-  /** Starts the server (again). Resolves when it is ready. */
+  /** Resolves when it is ready. */
   async restart(): Promise<void> {
     const { args, env } = this.#more;
     const child = spawn(binary as string, args.length > 0 ? args : ['-c', this.#config], {
@@ -111,7 +111,7 @@ export class NatsServer {
     if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await once(child, 'exit');
   }
 
-  /** Deletes the store of JetStream. The server must not be running. */
+  /** What it has stored. It has to be dead. */
   wipe(): void {
     rmSync(join(this.#folder, 'store'), { recursive: true, force: true });
   }

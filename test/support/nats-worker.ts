@@ -1,4 +1,4 @@
-/** Starts `allstop worker` as a child process, as users do. */
+/** `allstop worker`, as users start it. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,9 +14,9 @@ export type WorkerOptions = {
   slots?: number;
   task?: number;
   job?: string;
-  /** The path of a JSON file. */
+  /** A file. */
   spec?: string;
-  /** The command-line program of another copy of the package. */
+  /** Of another copy of the package. */
   cli?: string;
   env?: NodeJS.ProcessEnv;
 };
@@ -24,7 +24,7 @@ export type WorkerOptions = {
 export class NatsWorker {
   readonly child: ChildProcess;
   readonly events: Record<string, unknown>[] = [];
-  /** The lines of its stderr that are not JSON events. */
+  /** Lines of its stderr that are no events. */
   readonly output: string[] = [];
   readonly #waiting: { event: string; resolve: (event: Record<string, unknown>) => void }[] = [];
   readonly #exited: Promise<unknown[]>;
@@ -61,7 +61,7 @@ export class NatsWorker {
     return this.child.pid as number;
   }
 
-  /** Resolves to the next event of that name. */
+  /** The next event of that name. */
   next(event: string): Promise<Record<string, unknown>> {
     return new Promise((resolve) => this.#waiting.push({ event, resolve }));
   }

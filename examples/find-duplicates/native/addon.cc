@@ -11,11 +11,11 @@ namespace {
 
 // scan(coordinator, directory, { hashers, strict }, queues): () => progress
 //
-// Starts the threads and returns at once. Exceptions of the threads go to the coordinator. The
-// files go to the queues, which the last thread closes.
+// Returns at once. What the threads throw goes to the coordinator, what they find to the
+// queues, which they close at the end.
 Napi::Value ScanDirectory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  // The first argument is the JavaScript Coordinator object: no wrapper and no handle is needed.
+  // The Coordinator object itself: no wrapper, no handle to pass around.
   allstop_coordinator handle;
   const allstop_status status = allstop_from_napi(env, info[0], &handle);
   if (status != ALLSTOP_OK) {

@@ -19,10 +19,10 @@
 namespace find_duplicates {
 namespace {
 
-// Bytes hashed between two polls of the stop flag: about 50 microseconds of work.
+// Between two polls of the stop flag: about 50 microseconds of work.
 constexpr std::size_t kChunk = std::size_t{128} * 1024;
 
-// The capacity for paths that wait for a hasher. When it is reached, the walker waits.
+// Paths that wait for a hasher. The walker need not run far ahead of them.
 constexpr std::uint64_t kMostPaths = 4096;
 
 class OpenFile {
@@ -59,8 +59,8 @@ class Scan {
 
   const std::shared_ptr<Progress>& progress() const { return progress_; }
 
-  // The walker thread. Only files with the same size can be duplicates, so the first file of each
-  // size is kept in of_size_ and queued only when a second one is found.
+  // The walker thread. Only files of which another has the same size can be
+  // duplicates, so the first of a size waits here for a second.
   void Walk() {
     std::vector<std::string> directories = {options_.directory};
     while (!directories.empty() && !coord_.ShouldStop()) {
@@ -76,7 +76,7 @@ class Scan {
           Unreadable("stat", path, errno);
         } else if (S_ISDIR(status.st_mode)) {
           directories.push_back(path);
-        } else if (S_ISREG(status.st_mode)) {  // lstat: symbolic links are not followed
+        } else if (S_ISREG(status.st_mode)) {  // so symbolic links are not followed
           ++progress_->files;
           Consider(path, status);
         }
@@ -100,8 +100,8 @@ class Scan {
 
  private:
   void Consider(const std::string& path, const struct stat& status) {
-    if (status.st_size == 0) return;  // empty duplicates waste no space
-    // Hard links to one file share one copy on the disk: hash only the first.
+    if (status.st_size == 0) return;  // wastes nothing
+    // Hard links share one copy on the disk.
     if (status.st_nlink > 1 && !linked_.emplace(status.st_dev, status.st_ino).second) return;
     const auto size = static_cast<std::uint64_t>(status.st_size);
     const auto [other, is_first] = of_size_.emplace(size, path);
@@ -110,8 +110,8 @@ class Scan {
     ToBeHashed(path, size);
   }
 
-  // Blocks while the queue is full. The result does not matter: if the queue is stopped, the caller
-  // sees the stop itself.
+  // Blocks while there are many. What it comes to does not matter: the hashers go on
+  // until the end, or a stop.
   void ToBeHashed(const std::string& path, std::uint64_t size) {
     progress_->bytes_to_hash += size;
     paths_.Enqueue(path);
@@ -159,9 +159,8 @@ class Scan {
   const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   const allstop::BoundedQueue paths_;
 
-  // Used by the walker thread only.
-  // The first path of each size; "" once that path has been queued.
-  std::unordered_map<std::uint64_t, std::string> of_size_;
+  // The walker's own.
+  std::unordered_map<std::uint64_t, std::string> of_size_;  // "": queued already
   std::set<std::pair<dev_t, ino_t>> linked_;
 };
 
@@ -170,7 +169,7 @@ class Scan {
 std::shared_ptr<const Progress> StartScan(const allstop::Coordinator& coord, ScanOptions options) {
   const unsigned hashers = options.hashers;
   const auto scan = std::make_shared<Scan>(coord, std::move(options));
-  // Detached, because this may be a JavaScript thread, which must not wait. join() waits for them.
+  // Nobody waits for these threads here: this may be a JavaScript thread.
   allstop::Thread(coord, "walker", [scan] { scan->Walk(); }).Detach();
   for (unsigned i = 1; i <= hashers; ++i) {
     allstop::Thread(coord, "hasher " + std::to_string(i), [scan] { scan->Hash(); }).Detach();
