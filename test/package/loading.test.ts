@@ -121,11 +121,11 @@ function partsOf(use: Use | undefined) {
   expect(use).toMatchObject({ name: 'UnavailableError', code: 'ERR_ALLSTOP_UNAVAILABLE' });
   const { message, cause, causeCode } = use as Failure;
   const pattern =
-    /^allstop: no native binary for (\S+) loads \(node v[\d.]+\)\nLooked for:\n([^]+)\nPrebuilt here: (.+)\nLikely cause: (.+)\nCure: (.+)\nMore: npx allstop doctor$/;
+    /^allstop: no native binary for (\S+) loads \(node v[\d.]+\)\nLooked for:\n([^]+)\nPrebuilt here: (.+)\nLikely cause: (.+)\nWhat to do: (.+)\nMore: npx allstop doctor$/;
   const parts = pattern.exec(message);
   expect(parts, message).not.toBeNull();
-  const [lookedFor = '', tried = '', there = '', why = '', cure = ''] = parts?.slice(1) ?? [];
-  return { lookedFor, tried, there, why, cure, cause, causeCode };
+  const [lookedFor = '', tried = '', there = '', why = '', remedy = ''] = parts?.slice(1) ?? [];
+  return { lookedFor, tried, there, why, remedy, cause, causeCode };
 }
 
 const failureOf = (of: Project, setting?: Setting) => partsOf(useOf(of, setting));
@@ -322,11 +322,11 @@ describe('ALLSTOP_BINARY', () => {
   });
 
   it('is the only one that is tried', () => {
-    const { tried, cure } = failureOf(project({ compiled: true, prebuilt: true }), {
+    const { tried, remedy } = failureOf(project({ compiled: true, prebuilt: true }), {
       override: '/nowhere/allstop.node',
     });
     expect(tried).toBe('  /nowhere/allstop.node: not there');
-    expect(cure).toBe('correct or unset it');
+    expect(remedy).toBe('correct or unset it');
   });
 
   it.each([
@@ -403,7 +403,7 @@ describe('a file that does not load', () => {
   ])('%s', (_, make, why) => {
     const path = make();
     const failure = notLoaded(path);
-    expect(failure).toMatchObject({ lookedFor: platform, there: platform, cure: another });
+    expect(failure).toMatchObject({ lookedFor: platform, there: platform, remedy: another });
     expect(failure.why).toMatch(why);
     expect(failure.tried.startsWith(`  ${path}: `)).toBe(true);
     expect(failure.cause).toBeTruthy();
@@ -484,7 +484,7 @@ describe('a file that does not load', () => {
   ])('%s', (_, make, why) => {
     const path = make();
     const failure = notLoaded(path);
-    expect(failure).toMatchObject({ lookedFor: platform, there: platform, cure: another });
+    expect(failure).toMatchObject({ lookedFor: platform, there: platform, remedy: another });
     expect(failure.why).toMatch(why);
     expect(failure.tried.startsWith(`  ${path}: `)).toBe(true);
   });
@@ -495,7 +495,7 @@ describe('a file that does not load', () => {
     const path = compile('musl.node', 'extern int musl; int *used = &musl;', library);
     expect(notLoaded(path)).toMatchObject({
       why: 'it is not for glibc, the C library of this node',
-      cure: another,
+      remedy: another,
       causeCode: 'ERR_DLOPEN_FAILED',
     });
   });
@@ -507,7 +507,7 @@ describe('a file that does not load', () => {
       writeFileSync(prebuiltOf(cut), bytes.subarray(0, bytes.length * share));
       expect(failureOf(cut)).toMatchObject({
         why: 'it is damaged: its end is missing',
-        cure: 'reinstall allstop',
+        remedy: 'reinstall allstop',
       });
     }
   });
@@ -529,7 +529,7 @@ describe('a file that does not load', () => {
     for (const folder of [files, usual.folder]) chmodSync(folder, 0o755);
     const failure = failureOf(usual, { ...asNobody, override: path });
     expect(failure.why).toMatch(/^the file may not be read or mapped/);
-    expect(failure.cure).toMatch(/^make it readable/);
+    expect(failure.remedy).toMatch(/^make it readable/);
   });
 
   const MOUNT = 'mount -t tmpfs -o noexec none "$0"';
@@ -542,7 +542,7 @@ describe('a file that does not load', () => {
     const mounted = ['unshare', '-m', 'sh', '-c', script, folder, compiledBinary, path];
     const failure = failureOf(usual, { command: [...mounted, process.execPath], override: path });
     expect(failure.why).toMatch(/mounted noexec/);
-    expect(failure.cure).toContain('copy it to another file system');
+    expect(failure.remedy).toContain('copy it to another file system');
     expect(failure.causeCode).toBe('ERR_DLOPEN_FAILED');
   });
 });
@@ -555,7 +555,7 @@ describe('a package without the binary', () => {
       tried: expect.stringContaining(`  ${prebuiltOf(none)}: not there`),
       there: 'none',
       why: 'the prebuilds folder of the package is missing: a bundler, a copy or a cleaner left it out',
-      cure: expect.stringContaining('copy its prebuilds folder beside it, or set ALLSTOP_BINARY'),
+      remedy: expect.stringContaining('copy its prebuilds folder beside it, or set ALLSTOP_BINARY'),
     });
   });
 
@@ -570,7 +570,7 @@ describe('a package without the binary', () => {
       tried: expect.stringContaining(`  ${prebuiltOf(pruned)}: not there`),
       there: `plan9-mips${tag === undefined ? '' : `-${tag}`}`,
       why: 'this copy of the package was packed, or pruned, without this platform',
-      cure: expect.stringMatching(/lockfile.*npx allstop build/),
+      remedy: expect.stringMatching(/lockfile.*npx allstop build/),
     });
   });
 
@@ -581,7 +581,7 @@ describe('a package without the binary', () => {
       lookedFor: `plan9-${process.arch}`,
       there: platform,
       why: 'there is no prebuilt binary for this platform',
-      cure: expect.stringContaining('npx allstop build'),
+      remedy: expect.stringContaining('npx allstop build'),
     });
   });
 
@@ -592,7 +592,7 @@ describe('a package without the binary', () => {
     writeFileSync(prebuiltOf(damaged), '');
     expect(failureOf(damaged, { flags })).toMatchObject({
       why: `${process.version} is too old: Node-API 8 is needed, it has 7`,
-      cure: 'use Node 20.19 or later',
+      remedy: 'use Node 20.19 or later',
     });
   });
 });
@@ -600,7 +600,7 @@ describe('a package without the binary', () => {
 describe('native addons that are forbidden', () => {
   const forbidden = {
     why: "Node's permission model, or --no-addons, forbids native addons",
-    cure: expect.stringMatching(/--allow-addons .*--no-addons/),
+    remedy: expect.stringMatching(/--allow-addons .*--no-addons/),
     causeCode: 'ERR_DLOPEN_DISABLED',
   };
   const reading = (...paths: string[]): string[] => [
@@ -633,7 +633,7 @@ describe('native addons that are forbidden', () => {
     const flags = [...reading(...readable, ...ours), '--allow-addons'];
     expect(failureOf(usual, { flags })).toMatchObject({
       why: "Node's permission model forbids reading the file",
-      cure: `run Node with --allow-fs-read=${packaged} and --allow-addons`,
+      remedy: `run Node with --allow-fs-read=${packaged} and --allow-addons`,
       causeCode: 'ERR_ACCESS_DENIED',
     });
   });
@@ -642,7 +642,7 @@ describe('native addons that are forbidden', () => {
     const flags = [...reading(usual.folder), '--allow-addons'];
     expect(failureOf(usual, { flags, override: compiledBinary })).toMatchObject({
       why: "Node's permission model forbids reading the file",
-      cure: `run Node with --allow-fs-read=${compiledBinary} and --allow-addons`,
+      remedy: `run Node with --allow-fs-read=${compiledBinary} and --allow-addons`,
     });
   });
 

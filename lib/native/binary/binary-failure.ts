@@ -184,7 +184,7 @@ export function unavailable(attempts: Attempt[]): UnavailableError {
       ...tried,
       `Prebuilt here: ${there.join(', ') || 'none'}`,
       `Likely cause: ${cause}`,
-      `Cure: ${remedy}`,
+      `What to do: ${remedy}`,
       `More: npx allstop doctor`,
     ].join('\n'),
     attempt && { cause: attempt.error },
