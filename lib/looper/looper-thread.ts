@@ -85,8 +85,7 @@ export class LooperThread {
     if (args !== undefined && !holds(() => Array.isArray(args))) {
       throw invalidType('options.args', 'an instance of Array', args);
     }
-    // A derived class may define runLoop as a field, which does not exist yet: start() checks
-    // again.
+    // A derived class may define runLoop as a field, which does not exist yet: start() checks it.
     if (target !== undefined || args !== undefined || new.target === LooperThread) {
       checkTarget('options.target', target, TARGET_OR_OVERRIDE);
     }

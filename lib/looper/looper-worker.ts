@@ -8,7 +8,7 @@ import { type LooperTimes, loop } from './looper-loop.ts';
 export type LooperWork = {
   kind: 'looper';
   module: string;
-  /** Of the LooperThread. */
+  /** The name of the LooperThread. */
   name: string;
   args: unknown[];
   times: LooperTimes;

@@ -98,7 +98,7 @@ export function writeValue(value: unknown): Written {
   try {
     if (isText(value)) return JSON.stringify(value);
   } catch (error) {
-    // RangeError: the JSON text is longer than a string can be.
+    // A RangeError means that the JSON text is too long for a string: serialize() takes the value.
     if (!(error instanceof RangeError)) throw error;
   } finally {
     while (objects > 0) seen[--objects] = undefined;
