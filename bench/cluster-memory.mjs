@@ -1,4 +1,4 @@
-/** A million closures in line: what one costs, and whether the last costs what the first did. */
+/** A million queued closures: the cost of each, and whether the cost grows with their number. */
 
 import { ClusterCoordinator, LocalStrategy } from '../dist/cluster/index.js';
 import { quick, report } from './rounds.mjs';
@@ -11,8 +11,8 @@ function memory() {
   return process.memoryUsage().heapUsed;
 }
 
-/** Of so many in line: bytes and microseconds each. */
-async function line(count) {
+/** Queues and runs `count` closures. Returns bytes and microseconds for each. */
+async function costOf(count) {
   const strategy = new LocalStrategy({ module, workers: 1 });
   const cluster = new ClusterCoordinator(strategy, { maxQueued: Number.POSITIVE_INFINITY });
   await cluster.ready();
@@ -33,15 +33,15 @@ async function line(count) {
   const began = performance.now();
   await cluster.join();
   const run = ((performance.now() - began) * 1_000) / count;
-  if ((await remotes[count - 1].fetch()) !== count) throw new Error('a wrong result');
+  if ((await remotes[count - 1].fetch()) !== count) throw new Error('the last result is wrong');
   await cluster.close();
   return { bytes, us, run };
 }
 
-await line(Math.min(COUNT, 20_000)); // warm
-const half = await line(COUNT / 2);
-const all = await line(COUNT);
-const what = `cluster, ${COUNT.toLocaleString('en')} closures in line`;
+await costOf(Math.min(COUNT, 20_000)); // warm-up
+const half = await costOf(COUNT / 2);
+const all = await costOf(COUNT);
+const what = `cluster, ${COUNT.toLocaleString('en')} queued closures`;
 const peerName = 'the same with half as many';
 const row = (detail, unit, key) => ({
   what: `${what}: ${detail}`,

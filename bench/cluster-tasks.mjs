@@ -1,5 +1,5 @@
-/** What the cluster runs. */
+/** The functions that the cluster runs. */
 export const add = (a, b) => a + b;
 
-/** Until somebody wakes it. */
+/** Blocks its worker until the benchmark changes `word` and wakes it. */
 export const block = (word) => Atomics.wait(word, 0, 0);

@@ -1,4 +1,4 @@
-/** Trivial functions on two worker threads: how many a second, and how long one takes. */
+/** Trivial functions on two worker threads: throughput and latency. */
 
 import { fileURLToPath } from 'node:url';
 import { ClusterCoordinator, LocalStrategy } from '../dist/cluster/index.js';
@@ -16,7 +16,7 @@ const strategy = new LocalStrategy({
 const cluster = new ClusterCoordinator(strategy);
 await cluster.ready();
 
-/** Each peer: `run(a, b)` resolves to the sum. */
+/** The peers. Each has `run(a, b)`, which resolves to the sum. */
 const peers = {
   async Piscina() {
     const Piscina = await importPeer('piscina');

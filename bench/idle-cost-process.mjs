@@ -1,4 +1,4 @@
-/** A process of idle-cost.mjs: waits for what never comes, and says when it does. */
+/** A process of idle-cost.mjs: starts waits that never end, then prints 'ready'. */
 
 import { stat } from 'node:fs/promises';
 import { Coordinator } from '../dist/index.js';
@@ -16,5 +16,5 @@ if (process.argv[2] === 'ours') {
     kept.push(coordinator);
   }
 }
-await stat(import.meta.dirname); // takes a turn in libuv's pool
+await stat(import.meta.dirname); // needs a thread of libuv's pool: hangs if one of the waits holds it
 process.stdout.write('ready\n');

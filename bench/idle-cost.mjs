@@ -1,7 +1,7 @@
 /**
- * What pending waits, joins and signals cost while nothing happens: wake-ups of
- * any thread of the process, beside a process that has nothing but an idle timer,
- * and threads of libuv's pool. Linux: the kernel counts.
+ * The cost of pending waits, joins and signals while nothing happens: wake-ups and number of all
+ * threads of a process, compared with a process that has only an idle timer. Linux only: the
+ * counters are the kernel's.
  */
 
 import { spawn } from 'node:child_process';
@@ -11,10 +11,12 @@ import { fileURLToPath } from 'node:url';
 import { quick, report, sleep } from './rounds.mjs';
 
 const ROUNDS = quick ? 1 : 5;
-const SETTLE_MS = quick ? 500 : 3000; // compilers and collectors come to rest
+const SETTLE_MS = quick ? 500 : 3000; // until V8's compiler and garbage-collector threads are idle
 const WATCH_MS = quick ? 300 : 2000;
 
-/** Of all threads, and how many there are. Voluntary: it slept and was woken. */
+/**
+ * Counts voluntary context switches (a thread slept and was woken) of all threads, and the threads.
+ */
 function switches(pid) {
   let count = 0;
   const threads = readdirSync(`/proc/${pid}/task`);
@@ -27,7 +29,7 @@ function switches(pid) {
 
 async function start(what) {
   const file = fileURLToPath(new URL('./idle-cost-process.mjs', import.meta.url));
-  // One pool thread: if a wait held it, the process could not say that it is ready.
+  // One pool thread: if a wait held it, the process would never print 'ready'.
   const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
   const child = spawn(process.execPath, [file, what], {
     env,

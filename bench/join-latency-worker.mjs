@@ -1,4 +1,4 @@
-/** A worker of join-latency.mjs: says when it has nothing left to do. */
+/** A worker of join-latency.mjs: notes the time of its last statement. */
 
 import { workerData } from 'node:worker_threads';
 

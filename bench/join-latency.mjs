@@ -26,7 +26,7 @@ async function nativeThread() {
   return usSince(addon.start());
 }
 
-/** Where a worker ends for its parent is its `exit` event; Node takes its time until then. */
+/** Microseconds from a worker's last statement to its `exit` event, which is Node's own share. */
 const lastStatementToExit = [];
 
 async function worker() {

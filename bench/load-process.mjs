@@ -1,4 +1,7 @@
-/** argv: a package's main module, and what to construct with what. Prints milliseconds. */
+/**
+ * node load-process.mjs MODULE CLASS [ARGUMENT]: imports the module and constructs the class.
+ * Prints the milliseconds that both took, as JSON.
+ */
 
 import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';

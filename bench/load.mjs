@@ -1,4 +1,4 @@
-/** What a program pays at its start: the import, and the first object, which loads the addon. */
+/** The start-up cost of a program: the import, and the first object, which loads the addon. */
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { alone, inTurn, quick, report } from './rounds.mjs';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const script = fileURLToPath(new URL('load-process.mjs', import.meta.url));
 
-/** The binary as it is published, if it has been made. */
+/** The published binary is used if `npm run prebuild` has built it. */
 const prebuilt = join(root, `prebuilds/${process.platform}-${process.arch}/allstop.glibc.node`);
 const env = { ...process.env, ...(existsSync(prebuilt) && { ALLSTOP_BINARY: prebuilt }) };
 

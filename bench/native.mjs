@@ -1,4 +1,4 @@
-/** The benchmarks in C and C++: runs the programs of native/, and makes rows of what they print. */
+/** The benchmarks in C and C++: runs the programs of native/ and turns their output into rows. */
 
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -14,7 +14,7 @@ function run(program, ...args) {
 
 function shouldStop() {
   if (!existsSync(`${build}should_stop`)) return [];
-  // The library interleaves the repetitions itself.
+  // Google Benchmark interleaves the repetitions of ours and the peer itself.
   const { benchmarks } = run(
     'should_stop',
     '--benchmark_format=json',
@@ -25,7 +25,7 @@ function shouldStop() {
   const checks = (name) =>
     benchmarks
       .filter((entry) => entry.name === name && entry.run_type === 'iteration')
-      .map((entry) => 1e9 / entry.items_per_second); // of processor time
+      .map((entry) => 1e9 / entry.items_per_second); // nanoseconds of processor time
   const row = (what, name) => ({
     what,
     peerName: '`std::stop_token::stop_requested`',

@@ -1,6 +1,6 @@
 /**
- * What a coordinator and a server carry: with 10, 100 and 1,000 workers, most of them
- * virtual. `npm run bench:scale`. It prints a table for docs/scale.md.
+ * How much load a coordinator and a NATS server carry with 10, 100 and 1,000 workers, most of them
+ * virtual (virtual-workers.mjs). Run by `npm run bench:scale`; prints a table for docs/scale.md.
  */
 
 import { cpuUsage } from 'node:process';
@@ -18,7 +18,7 @@ const path = fileURLToPath(module);
 const workers = fileURLToPath(new URL('nats-peers/virtual-workers.mjs', import.meta.url));
 const servers = await startNats();
 
-/** The share of one processor that this process takes meanwhile. */
+/** Runs `body` and returns the share of one processor that this process used meanwhile. */
 async function load(body) {
   const before = cpuUsage();
   const began = performance.now();

@@ -1,7 +1,7 @@
 /**
- * The cluster on NATS: how many trivial functions a second four workers run, how long one
- * takes, and how soon a stop has reached eight other processes. Beside BullMQ on Redis, and
- * beside the plain ways over NATS.
+ * The cluster on NATS: throughput and latency of trivial functions on four workers, and the time
+ * until a stop has reached eight other processes. Compared with BullMQ on Redis and with plain NATS
+ * (nats-peers/bare.mjs, nats-peers/listener.mjs).
  */
 
 import { fileURLToPath } from 'node:url';
@@ -100,7 +100,7 @@ async function besidePeer(peerName, pool, waveGoal) {
   await pool.close();
 }
 
-/** From a request here until the last of eight other processes has it. */
+/** The time from a stop request in this process until the last of eight other processes has it. */
 async function besidePublish() {
   const OTHERS = 8;
   const name = 'stops';
@@ -117,7 +117,7 @@ async function besidePublish() {
       if (heard.length === OTHERS) onAll();
     },
   });
-  /** Microseconds. */
+  /** In microseconds. */
   const lastAfter = (began, times) =>
     Math.max(...times.map((time) => Number(BigInt.asIntN(64, time - began)) / 1_000));
   const strategy = () => new NatsStrategy({ module, servers, cluster: name, minWorkers: OTHERS });

@@ -1,4 +1,4 @@
-/** Packages that ours is measured beside: fetched when they are first needed. */
+/** The packages that allstop is compared with. They are downloaded when they are first needed. */
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -29,14 +29,14 @@ export function fetchPeers() {
   execFileSync('npm', ['install', ...flags, ...packages], { cwd: folder });
 }
 
-/** What it exports, as a module or as CommonJS. */
+/** The exports of the package, whether it is an ES module or CommonJS. */
 export async function importPeer(name) {
   const require = createRequire(join(folder, 'package.json'));
   const module = await import(pathToFileURL(require.resolve(name)));
   return module.default ?? module;
 }
 
-/** It is compiled here once: its own binary would be downloaded. */
+/** Compiles the addon of the package once, because its install script would download a binary. */
 export function compilePeer(name, binary) {
   const peer = peerFolder(name);
   if (existsSync(join(peer, binary))) return;

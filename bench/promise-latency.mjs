@@ -1,4 +1,4 @@
-/** From a native thread's request until a promise of JavaScript's has resolved. */
+/** The time from a native thread's stop request until a JavaScript promise has resolved. */
 
 import { Coordinator } from '../dist/index.js';
 import { addon } from './addon.mjs';
@@ -7,7 +7,7 @@ import { inTurn, report, sleep, usSince } from './rounds.mjs';
 const coordinator = new Coordinator();
 let resolveBare;
 addon.setBare(() => resolveBare());
-const keepAlive = setInterval(() => {}, 1_000_000); // the bare function is unreferenced
+const keepAlive = setInterval(() => {}, 1_000_000); // the peer's thread-safe function does not keep the loop alive
 
 const result = await inTurn({
   rounds: 31,

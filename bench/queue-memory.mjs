@@ -1,4 +1,4 @@
-/** Ten million items through a queue: what they leave behind. */
+/** Ten million items through a queue: whether the memory of the process grows. */
 
 import { Worker } from 'node:worker_threads';
 import { BoundedQueue } from '../dist/index.js';
@@ -11,7 +11,7 @@ const WARM_UP = 2;
 
 const toMb = (bytes) => bytes / 2 ** 20;
 
-/** Megabytes in use after each million but the first ones. */
+/** The megabytes of the process after each million items, without the first two million. */
 async function megabytes(queue) {
   const after = [];
   for (let million = 1; million <= MILLIONS; million++) {

@@ -1,4 +1,4 @@
-/** From a stop to the end of a join, with threads blocked on a full queue and on an empty one. */
+/** The time from a stop to the end of a join, with threads blocked on a full or an empty queue. */
 
 import { BoundedQueue, Coordinator } from '../dist/index.js';
 import { addon } from './addon.mjs';

@@ -1,4 +1,4 @@
-/** Small items through a queue, as they come: how long each takes when many are on their way. */
+/** Throughput of small items through a queue. */
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import { inTurn, quick, report } from './rounds.mjs';
 const CAPACITY = 1024;
 const ITEMS = quick ? 2_000 : 200_000;
 
-/** Nanoseconds an item, from the first one to the last. */
+/** Nanoseconds per item, measured from the first to the last item. */
 async function nsPerItem(run) {
   const start = process.hrtime.bigint();
   await run();

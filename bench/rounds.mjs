@@ -1,4 +1,4 @@
-/** How every benchmark here is run: rounds, and in each round ours and the peer in turn. */
+/** Runs all benchmarks alike: in rounds, and in each round ours and the peer take turns. */
 
 import { median } from './statistics.mjs';
 
@@ -6,8 +6,8 @@ import { median } from './statistics.mjs';
 export const quick = process.argv.includes('--quick');
 
 /**
- * Samples of `ours` and `peer` (each a function that gives a number, or a promise
- * of one), strictly in turn. A round's value is the median of its samples.
+ * Takes samples of `ours` and `peer`, strictly in turn. Each is a function that returns a number or
+ * a promise of a number. The value of a round is the median of its samples.
  */
 export async function inTurn({ ours, peer, rounds, samples, warmUp = samples }) {
   const result = { ours: [], peer: [] };
@@ -18,7 +18,7 @@ export async function inTurn({ ours, peer, rounds, samples, warmUp = samples }) 
   for (let round = 0; round < (quick ? 2 : rounds); round++) {
     const values = { ours: [], peer: [] };
     for (let sample = 0; sample < (quick ? 3 : samples); sample++) {
-      // Not always the same one first: it may leave something behind.
+      // Both take turns in being first, because one may leave work behind (garbage) for the other.
       if (sample % 2 === 0) values.ours.push(await ours());
       values.peer.push(await peer());
       if (sample % 2 === 1) values.ours.push(await ours());
@@ -29,18 +29,18 @@ export async function inTurn({ ours, peer, rounds, samples, warmUp = samples }) 
   return result;
 }
 
-/** The same without a peer. */
+/** As `inTurn`, but without a peer. */
 export async function alone({ ours, rounds, samples, warmUp = samples }) {
   const { ours: values } = await inTurn({ ours, peer: () => 0, rounds, samples, warmUp });
   return values;
 }
 
-/** Hands the rows to run.mjs, or to whoever ran this file by itself. */
+/** Prints the rows as one line of JSON, which run.mjs reads. */
 export function report(rows) {
   process.stdout.write(`${JSON.stringify(rows)}\n`);
 }
 
-/** @param {bigint} start of `process.hrtime.bigint()` */
+/** Microseconds since `start`. @param {bigint} start a time of `process.hrtime.bigint()` */
 export function usSince(start) {
   return Number(process.hrtime.bigint() - start) / 1000;
 }

@@ -1,10 +1,10 @@
 /**
- * All benchmarks: `npm run bench`. Each file has a process of its own, so that none
- * finds what another has compiled, collected or started.
+ * Runs all benchmarks: `npm run bench`. Each file runs in a process of its own, so that none is
+ * affected by code, garbage or threads of another.
  *
  *   node bench/run.mjs            writes the table of docs/benchmarks.md
- *   node bench/run.mjs --quick    whether everything still runs; writes nothing
- *   node bench/run.mjs spawn ...  these files only; writes nothing
+ *   node bench/run.mjs --quick    checks that everything still runs; writes nothing
+ *   node bench/run.mjs spawn ...  runs only these files; writes nothing
  */
 
 import { execFile, execFileSync } from 'node:child_process';
@@ -32,7 +32,7 @@ const FILES = [
   'idle-cost',
   'scale',
 ];
-const TIMEOUT_MS = 900_000; // a benchmark that hangs is a failure, too
+const TIMEOUT_MS = 900_000; // a benchmark that hangs counts as failed
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const report = `${root}docs/benchmarks.md`;
@@ -69,7 +69,7 @@ async function rowsOf(file) {
 const chosen = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const unknown = chosen.filter((name) => !FILES.includes(name));
 if (unknown.length > 0) {
-  throw new Error(`No such benchmark: ${unknown.join(' ')}. There are: ${FILES.join(' ')}`);
+  throw new Error(`Unknown benchmarks: ${unknown.join(' ')}. Known: ${FILES.join(' ')}`);
 }
 
 build();
@@ -80,7 +80,7 @@ for (const file of chosen.length > 0 ? chosen : FILES) rows.push(...(await rowsO
 const text = table(rows, before, environment());
 process.stdout.write(text);
 if (!quick && chosen.length === 0) {
-  // What people wrote around the table stays.
+  // Replace only the table: the text around it is written by hand.
   const [head, , tail] = readFileSync(report, 'utf8').split(/(<!-- table -->.*<!-- end -->)/s);
   writeFileSync(report, `${head}<!-- table -->\n\n${text}\n<!-- end -->${tail}`);
   say(`wrote ${report}`);

@@ -1,6 +1,6 @@
 /**
- * 10,000 coordinators, and 10,000 registered threads of one, in JavaScript: what
- * an item costs, beside what it costs when there are half as many.
+ * The cost of each of 10,000 coordinators, and of each of 10,000 registered threads of one
+ * coordinator, in JavaScript, compared with the cost when there are half as many.
  */
 
 import { setImmediate as turn } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { quick, report } from './rounds.mjs';
 const ROUNDS = quick ? 1 : 9;
 const [SMALL, LARGE] = quick ? [500, 1000] : [5000, 10_000];
 
-/** Processor time, as other processes have the clock. Microseconds. */
+/** Processor time in microseconds. Not wall time, because other processes share the machine. */
 function cpuUs(since) {
   const { user, system } = process.cpuUsage(since);
   return user + system;
@@ -49,11 +49,11 @@ const operations = {
 };
 
 async function costUs(operation, count) {
-  // What the last one left behind is not this one's.
+  // The garbage of the last operation must not count for this one.
   globalThis.gc?.();
   await turn();
   const start = process.cpuUsage();
-  // As many items at both sizes, so that one is measured as long as the other.
+  // LARGE items in total for both sizes, so that both are measured equally long.
   for (let done = 0; done < LARGE; done += count) await operation(count);
   return cpuUs(start) / LARGE;
 }

@@ -1,4 +1,4 @@
-/** Servers and processes that a benchmark needs, which end with it. */
+/** Starts the servers and processes that a benchmark needs, and ends them with the benchmark. */
 
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ async function freePort() {
   return port;
 }
 
-/** Resolves when a line of its output matches. */
+/** Starts a process. Resolves when a line of its output matches `isReady`. */
 export async function start(command, args, isReady) {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   children.push(child);
@@ -34,13 +34,15 @@ export async function start(command, args, isReady) {
     for (const stream of [child.stdout, child.stderr]) {
       createInterface(stream).on('line', (line) => isReady.test(line) && resolve());
     }
-    child.once('exit', () => reject(new Error(`${command} ${args.join(' ')} has ended`)));
+    child.once('exit', () =>
+      reject(new Error(`${command} ${args.join(' ')} ended before it was ready`)),
+    );
   });
   await ready;
   return child;
 }
 
-/** Its address. */
+/** Starts a nats-server. Resolves to its address. */
 export async function startNats() {
   const binary = execFileSync('bash', [join(root, 'scripts/nats-server.sh')], { encoding: 'utf8' });
   const address = `127.0.0.1:${await freePort()}`;
@@ -50,7 +52,7 @@ export async function startNats() {
   return address;
 }
 
-/** Its address; undefined: there is none on the PATH. */
+/** Starts a redis-server. Resolves to its address, or to undefined if there is none on the PATH. */
 export async function startRedis() {
   const port = await freePort();
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', ''];

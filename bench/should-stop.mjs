@@ -1,11 +1,11 @@
 /**
- * One check in a hot JavaScript loop.
+ * The cost of one check for a stop in a hot JavaScript loop.
  *
- * Both are read through a field, as a class that does the work holds them, and
- * the body calls out to work that the compiler cannot see through.
+ * The coordinator and the AbortSignal are fields of an object, as in a typical class, and the body
+ * of the loop calls functions that the compiler does not inline.
  *
- * In several processes: where the compiled loops come to lie in memory is a matter
- * of luck, differs from one process to the next, and is worth some percent.
+ * Measured in several processes: the position of the compiled loops in memory differs by chance
+ * from one process to the next, and changes the result by a few percent.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -14,16 +14,15 @@ import { Bench } from 'tinybench';
 import { Coordinator } from '../dist/index.js';
 import { quick, report } from './rounds.mjs';
 
-// Short, so that most samples fall between two other processes' turns, and long
-// enough for the clock.
+// Few enough that most samples are not interrupted by other processes, and enough for the
+// resolution of the clock.
 const CHECKS = 20_000;
 const PROCESSES = quick ? 2 : 15;
-const ROUNDS = quick ? 1 : 5; // of each
+const ROUNDS = quick ? 1 : 5; // in each process
 const SAMPLES = quick ? 20 : 200;
 
-// Eight functions called in turn are more than the compiler inlines: a body that it
-// sees through lets it read `aborted` once, before the loop, since nothing in such a
-// body could change it.
+// Eight functions called in turn are more than the compiler inlines. If it inlined the body, it
+// could see that nothing in the loop changes `aborted`, and read it only once, before the loop.
 const steps = [
   (hash, i) => Math.imul(hash ^ i, 0x9e3779b1),
   (hash, i) => Math.imul(hash ^ i, 0x85ebca6b),
@@ -65,7 +64,7 @@ class Peer {
   }
 }
 
-/** The same loop without a check: what is left of the others is the check. */
+/** The same loop without a check. The difference to the others is the cost of the check. */
 class Unchecked {
   constructor(end) {
     this.end = end;
@@ -78,7 +77,7 @@ class Unchecked {
   }
 }
 
-/** Nanoseconds an iteration, a number a round. */
+/** Nanoseconds per iteration, one number for each round. */
 function measure() {
   const subjects = {
     ours: new Ours(new Coordinator()),
@@ -86,7 +85,7 @@ function measure() {
     unchecked: new Unchecked(CHECKS),
   };
   const values = { ours: [], peer: [], unchecked: [] };
-  let sink = 0; // somebody must want the results
+  let sink = 0; // uses the results, so that the compiler cannot drop the work
   for (let round = -1; round < ROUNDS; round++) {
     const bench = new Bench({ iterations: SAMPLES, time: 0, warmup: false });
     for (const [name, subject] of Object.entries(subjects)) {
@@ -95,7 +94,7 @@ function measure() {
       });
     }
     bench.runSync();
-    if (round < 0) continue; // it compiled them
+    if (round < 0) continue; // round -1 lets V8 compile the loops
     for (const { name, result } of bench.tasks) {
       values[name].push((result.latency.p50 * 1e6) / CHECKS);
     }

@@ -1,4 +1,4 @@
-/** A worker of spawn.mjs: says when it runs. */
+/** A worker of spawn.mjs: notes the time of its first statement. */
 
 import { workerData } from 'node:worker_threads';
 

@@ -1,4 +1,4 @@
-/** From the call until the new worker runs its first statement. */
+/** The time from the call of spawn() until the new worker runs its first statement. */
 
 import { Worker } from 'node:worker_threads';
 import { Coordinator } from '../dist/index.js';

@@ -1,4 +1,4 @@
-/** What is said of a row's rounds. Medians, since a round may have been disturbed. */
+/** Statistics of the rounds of a row: medians, because other processes may disturb a round. */
 
 export function quantile(values, q) {
   const sorted = values.toSorted((a, b) => a - b);
@@ -17,8 +17,8 @@ export function summary(values) {
 }
 
 /**
- * Of each round, ours by the peer's: both were measured right after each other, so
- * what disturbs a round as a whole disturbs the ratio least.
+ * For each round, the value of ours divided by the value of the peer. Both were measured right
+ * after each other, so a disturbance of the whole round hardly changes the ratio.
  */
 export function ratios(ours, peer) {
   return ours.map((value, round) => value / peer[round]);

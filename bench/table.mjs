@@ -1,19 +1,19 @@
-/** The rows as a Markdown table, with what they were measured on. */
+/** Writes the rows as a Markdown table, with the machine and the versions they were measured on. */
 
 import { execFileSync } from 'node:child_process';
 import { arch, availableParallelism, cpus, getPriority, loadavg, platform, release } from 'node:os';
 import { ratios, summary } from './statistics.mjs';
 
-// An item would cost twice as much at twice the number if its cost grew with it.
+// The largest ratio that counts as flat: at twice the number, a cost that grows with it would be 2.
 const FLAT = 1.5;
 
-/** What the numbers depend on, now. */
+/** The machine, the versions and the load, on which the numbers depend. */
 export function environment() {
   let compiler = 'unknown';
   try {
     compiler = execFileSync('c++', ['--version'], { encoding: 'utf8' }).split('\n')[0];
   } catch {
-    // It is not called so here; the table says that it does not know.
+    // There is no program `c++`: the table says 'unknown'.
   }
   return {
     date: new Date().toISOString().slice(0, 10),
@@ -44,7 +44,7 @@ function limit(goal) {
   return { text: '' };
 }
 
-/** Whether the median reaches the goal; if not, whether the better quartile does. */
+/** Whether the median reaches the goal, or else the better quartile. */
 function verdict({ low, median }, most) {
   if (Number(median.toFixed(2)) <= most) return 'yes';
   return Number(low.toFixed(2)) <= most ? 'within the spread' : '**no**';

@@ -1,4 +1,6 @@
-/** A worker of wake-workers.mjs: waits on what the sample says, and notes when it woke. */
+/**
+ * A worker of wake-workers.mjs: waits in the way that the sample asks for, and notes when it woke.
+ */
 
 import { workerData } from 'node:worker_threads';
 import { Coordinator } from '../dist/index.js';

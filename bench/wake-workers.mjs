@@ -1,4 +1,4 @@
-/** From a request in JavaScript until the last of 8 blocked workers is awake. */
+/** The time from a stop request in JavaScript until the last of 8 blocked workers is awake. */
 
 import { Worker } from 'node:worker_threads';
 import { Coordinator } from '../dist/index.js';
@@ -8,8 +8,8 @@ const WORKERS = 8;
 const [OURS, PEER, QUIT] = [1, 2, 3];
 
 const coordinator = new Coordinator();
-// One word to a cache line: which sample it is, what to wait on in it, the peer's
-// flag, how many are about to wait, how many are awake.
+// Five shared words, each in a cache line of its own: the number of the sample, its kind, the flag
+// that the peer waits on, how many workers are about to wait, how many are awake.
 const words = new Int32Array(new SharedArrayBuffer(5 * 64));
 const [SAMPLE, KIND, FLAG, WAITING, AWAKE] = [0, 16, 32, 48, 64];
 const awakeAt = new BigInt64Array(new SharedArrayBuffer(WORKERS * 8));
@@ -39,7 +39,7 @@ function begin(kind) {
 function sample(kind, request) {
   begin(kind);
   awaitAll(WAITING);
-  // They have said that they are about to wait: let them. Nothing notifies this.
+  // All workers are about to wait: give them 3 ms. Nothing wakes this wait.
   Atomics.wait(words, FLAG, 0, 3);
   const start = process.hrtime.bigint();
   request();
@@ -51,7 +51,7 @@ function sample(kind, request) {
 const result = await inTurn({
   rounds: 21,
   samples: 30,
-  warmUp: 100, // the compilers of nine isolates
+  warmUp: 100, // V8 has to compile in nine isolates
   ours: () => {
     const us = sample(OURS, () => coordinator.requestStop());
     coordinator.clearStop();

@@ -1,5 +1,5 @@
-// Builds an addon for a platform that is not this machine's: CMake, with one of the
-// toolchains in toolchains/.
+// Builds an addon for another platform than this machine, by CMake and one of the toolchains in
+// toolchains/.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,10 @@ import { fetchToolchains, folder as toolchains } from './toolchains/fetch.mjs';
 const recipes = join(import.meta.dirname, 'toolchains');
 const run = (command, args) => execFileSync(command, args, { stdio: ['ignore', 2, 2] });
 
-/** The functions of Node-API 8, imported from the running program when first called. */
+/**
+ * Makes the import library for Windows: the functions of Node-API 8, found in the program at the
+ * first call.
+ */
 function importLibrary(build) {
   const { node_api_symbols: node, js_native_api_symbols: engine } = symbols.v8;
   const definition = join(build, 'node.def');
@@ -20,8 +23,9 @@ function importLibrary(build) {
 }
 
 /**
- * The path of the addon. `cmakeTarget`: what CMakeLists.txt in `source` calls it. As with
- * cmake-js, that file gets CMAKE_JS_INC, CMAKE_JS_LIB and CMAKE_JS_SRC.
+ * Builds the addon and returns its path. `cmakeTarget`: the name of the addon's target in the
+ * CMakeLists.txt of `source`. That file gets CMAKE_JS_INC, CMAKE_JS_LIB and CMAKE_JS_SRC, as under
+ * cmake-js.
  */
 export function crossBuild({ target, source, build, cmakeTarget, settings = {} }) {
   mkdirSync(build, { recursive: true });
@@ -43,7 +47,7 @@ export function crossBuild({ target, source, build, cmakeTarget, settings = {} }
     ...toolchain,
     ...settings,
     CMAKE_BUILD_TYPE: 'Release',
-    // Eight binaries have to fit into one small tarball; mingw's are the largest.
+    // -Os for Windows, because mingw's binaries are the largest, and the tarball holds all of them.
     CMAKE_CXX_FLAGS_RELEASE: target.platform === 'win32' ? '-Os -DNDEBUG' : '-O2 -DNDEBUG',
     CMAKE_JS_INC: headers,
   }).map(([name, value]) => `-D${name}=${value}`);

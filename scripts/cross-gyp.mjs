@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What prebuildify runs in place of node-gyp for a target that is not this machine.
-// ALLSTOP_TARGET names the target.
+// prebuildify runs this program in place of node-gyp for another platform than this machine. The
+// environment variable ALLSTOP_TARGET has the name of the platform.
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { crossBuild } from './cross-build.mjs';

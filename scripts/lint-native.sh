@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Format and static checks of the C++ and C sources. Needs clang-format and
-# clang-tidy (Debian: packages of the same names).
+# Checks the format of the C++ and C sources and runs clang-tidy. Needs clang-format and clang-tidy
+# (Debian packages of the same names).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mapfile -t sources < <(git ls-files '*.cc' '*.c' '*.h' '*.hpp')
 clang-format --dry-run --Werror "${sources[@]}"
 
-# The headers that others include, as strictly as others may compile them.
+# The public headers must compile without warnings under the strictest flags that users set.
 headers=native/include
 node_headers=$(node -p "require('node-api-headers').include_dir")
 strict=(-Wall -Wextra -pedantic -Werror -fsyntax-only -I "$headers" -isystem "$node_headers")
@@ -32,8 +32,8 @@ template allstop::LooperThread::LooperThread(const allstop::Coordinator&, allsto
 END
 done
 
-# Nothing in the headers may be shared by the modules of a process: what one links in
-# must not be what another keeps its own exceptions in.
+# Each module (addon, program) that includes the C++ header must have its own table of kept
+# exceptions. If the symbol were visible, the dynamic linker could merge the tables of two modules.
 module=$(mktemp)
 trap 'rm -f "$module"' EXIT
 for compiler in g++ clang++; do
@@ -44,7 +44,7 @@ END
   inside=$(nm "$module" | grep -c 'KeptExceptions3GetEvE4kept' || true)
   outside=$(nm -D "$module" | grep -c KeptExceptions || true)
   if [ "$inside" -eq 0 ] || [ "$outside" -ne 0 ]; then
-    echo "$compiler: the table of kept exceptions must be in each module ($inside) and seen by no other ($outside)" >&2
+    echo "$compiler: the table of kept exceptions must be in each module (symbols found: $inside) and visible to no other (visible: $outside)" >&2
     exit 1
   fi
 done

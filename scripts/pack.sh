@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pack.sh FOLDER: packs the package into the folder, which it makes if there is none, and
-# prints the tarball's path.
+# pack.sh FOLDER: packs the package into FOLDER, which is created if needed, and prints the path of
+# the tarball.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p "$1"

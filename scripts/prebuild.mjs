@@ -1,7 +1,7 @@
-// Builds binaries into prebuilds/, as they are published:
-//   prebuild.mjs              this machine's
-//   prebuild.mjs --all        all that can be made on Linux; fails if one cannot
-//   prebuild.mjs --available  those of them whose tools are installed, and this machine's
+// Builds the native binaries into prebuilds/, as they are published:
+//   prebuild.mjs              the binary for this machine
+//   prebuild.mjs --all        all binaries that can be cross-built on Linux; fails if one cannot
+//   prebuild.mjs --available  those of them whose tools are installed, and the one for this machine
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -32,8 +32,9 @@ async function buildCross(target) {
 }
 
 /**
- * node-gyp with the system's compiler. It would download Node's headers; those of a local
- * installation are as good, as the addon uses Node-API only.
+ * Builds with node-gyp and the compiler of this system. Uses the headers of the local Node, if they
+ * are installed, so that node-gyp downloads none: any version will do, as the addon only uses
+ * Node-API.
  */
 async function buildHost(target) {
   const prefix = resolve(dirname(process.execPath), '..');
@@ -62,10 +63,10 @@ const isLinux = platform === 'linux' && arch === 'x64';
 const wanted = mode === undefined ? [host] : targets.filter(({ cross }) => isLinux && cross);
 if (!wanted.includes(host)) wanted.push(host);
 
-/** Why it cannot be made here for another platform; undefined: it has been. */
+/** Cross-builds the binary. Resolves to undefined, or to the reason why that failed. */
 async function tryCross(target) {
   const missing = lacks(target);
-  if (missing.length > 0) return `there is no ${missing.join(', ')}: ${installs(target)}`;
+  if (missing.length > 0) return `missing: ${missing.join(', ')}. What to do: ${installs(target)}`;
   try {
     await buildCross(target);
     return undefined;
@@ -79,9 +80,10 @@ for (const target of wanted) {
   const why = isLinux && target.cross ? await tryCross(target) : undefined;
   const isMade = isLinux && target.cross && why === undefined;
   if (isMade) continue;
-  if (why !== undefined) say(`prebuild: ${target.name} cannot be made: ${why}`);
+  if (why !== undefined) say(`prebuild: ${target.name} cannot be built: ${why}`);
   if (target === host && mode !== '--all') {
-    if (why !== undefined) say("prebuild: with this machine's compiler, for its C library");
+    if (why !== undefined)
+      say("prebuild: building with this machine's compiler, against its C library");
     await buildHost(target);
   } else failed ||= mode === '--all';
 }

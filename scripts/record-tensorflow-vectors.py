@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
-"""Record what TensorFlow's Coordinator does, as test vectors for ours.
+"""Records the behaviour of TensorFlow's Coordinator as test vectors for allstop.
 
     python3 scripts/record-tensorflow-vectors.py COORDINATOR_PY [--seed N] [--count N] \\
         > test/fixtures/tensorflow-vectors.json
 
-COORDINATOR_PY is tensorflow/python/training/coordinator.py from TensorFlow's sources, or a copy of
-it off a web page, with a header and line numbers. It runs as it is, over stand-ins for the few
-modules it imports: TensorFlow need not be installed. Written for Python 3.11.
+COORDINATOR_PY is tensorflow/python/training/coordinator.py from TensorFlow's sources, or a copy from
+a web page that shows it with a header and line numbers. The file runs unchanged, with stand-ins for
+the few modules that it imports, so TensorFlow need not be installed. Written for Python 3.11.
 
-A vector is a sequence of operations on one coordinator, each with what it returned or raised and
-with should_stop() and joined after it. Some are written by hand, one a promise; the rest are
-random. The same file and seed give the same vectors, byte for byte:
+A vector is a sequence of operations on one coordinator, each with its return value or exception, and
+with should_stop() and joined after the operation. Some vectors are written by hand, one for each
+promise; the others are random. The same file and seed give the same vectors, byte for byte:
 
-* Time is virtual. A wait for the stop event, and the sleep of the grace period, first do what the
-  sequence wants done `meanwhile`, then return at once as if their time were up. The code under
-  test cannot tell: it counts its grace by the sleeps it asked for, never by a clock. A waiter
-  that sees set() and clear() before it runs again has still been woken, as with a real Event.
-  With real threads a join may also end before the last thing that is done meanwhile; here it
-  never does.
-* A sequence that would block for ever is an error of this script, and says so.
-* Threads hash by their number, so the set of threads, hence the stragglers' message, has an order.
+* Time is virtual. A wait for the stop event, and the sleep of the grace period, first run the
+  `meanwhile` operations of the sequence, then return at once as if their time were up. The code
+  under test does not notice: it counts the grace period by its own sleeps, never by a clock. A
+  waiter is woken even if set() and clear() both happen before it runs, as with a real Event. With
+  real threads a join may also end before the last `meanwhile` operation; here it never does.
+* A sequence that would block without end is an error of this script, with a message.
+* Threads hash by their number, so the set of threads, and with it the stragglers' message, has a
+  fixed order.
 
-request_stop(ex) takes the error from sys.exc_info(), so every error here is reported from the
-handler that caught it, as its documentation demands, or as an exc_info tuple.
+request_stop(ex) takes the error from sys.exc_info(), so every error here is reported from the except
+block that caught it, as TensorFlow's documentation demands, or as an exc_info tuple.
 """
 
 import argparse
@@ -62,7 +62,7 @@ ERROR_TYPES = {
 
 
 def plain_source(text):
-    """The file itself, if `text` is a page that shows it with line numbers; else `text`."""
+    """`text`, without line numbers if it is a web page that shows the file with line numbers."""
     lines = [re.fullmatch(r"\s*(\d+)(?: (.*))?", line) for line in text.splitlines()]
     first = next((i for i, line in enumerate(lines) if line and line[1] == "1"), len(lines))
     numbered = lines[first:]
@@ -72,7 +72,7 @@ def plain_source(text):
 
 
 def load_coordinator(source):
-    """Runs coordinator.py as a module, over stand-ins for what it imports."""
+    """Runs coordinator.py as a module, with stand-ins for the modules that it imports."""
 
     def reraise(_, value, traceback=None):
         raise value.with_traceback(traceback)
@@ -100,7 +100,7 @@ def load_coordinator(source):
 
 
 class GatedThread(threading.Thread):
-    """A thread that ends when it is released and, once released, has ended."""
+    """A thread that ends when `release` is called; that call returns when it has ended."""
 
     def __init__(self, number):
         self._number = number
@@ -142,7 +142,7 @@ class StopEvent(threading.Event):
 
 
 class Sequence:
-    """Does operations on one coordinator and records what came of them."""
+    """Runs operations on one coordinator and records their results."""
 
     def __init__(self, module, clean, errors, threads):
         self._clean, self._error_types, self._thread_kinds = clean, errors, threads
@@ -158,7 +158,7 @@ class Sequence:
         self.coordinator._stop_event = StopEvent(self)
         module.time = types.SimpleNamespace(sleep=lambda _: self.do_meanwhile(), time=time.time)
         self.joining = False
-        self.registered = set()  # names; ours to know whom a join would wait for
+        self.registered = set()  # the names of the threads for which a join would wait
         self._meanwhile = []
         self._done_meanwhile = []
         self.steps = []
@@ -167,7 +167,7 @@ class Sequence:
         self.steps.append(self._step({"op": op, **arguments}))
 
     def do_meanwhile(self):
-        """True if there was something to do."""
+        """Returns True if there was something to do."""
         steps, self._meanwhile = self._meanwhile, []
         for step in steps:
             self._done_meanwhile.append(self._step(step))
@@ -247,11 +247,10 @@ class Sequence:
 
 
 class Play:
-    """Random operations, chosen by the state that the sequence is in."""
+    """Random operations, each chosen by the current state of the sequence."""
 
-    # 10 ms is a grace for threads that stay alive, so that a replay in real time is quick;
-    # 100 ms one for threads of which some end meanwhile: a replay must not miss these.
-    # Where nobody stays alive it can be as long as one likes.
+    # Grace periods. 10 ms if all threads stay alive, so that a replay in real time is quick; 100 ms if
+    # some threads end meanwhile, which a replay must not miss; 10 s if no thread stays alive.
     SHORT_MS, FAIR_MS, LONG_MS = 10, 100, 10_000
 
     def __init__(self, module, rng):
@@ -334,7 +333,7 @@ class Play:
         sequence.do("join", **options)
 
     def _report(self):
-        """A stop or an error, by one of the ways there are."""
+        """Requests a stop or reports an error, in a random one of the possible ways."""
         op = self.rng.choice(["request_stop"] * 3 + ["stop_on_exception"] * 2)
         if self.rng.random() < 0.25:
             return {"op": op}
@@ -473,7 +472,7 @@ BY_HAND = [
       join(threads=["T2"], grace_ms=0), register("T1"), join(grace_ms=0)]),
     ("a clean-stop type is no matter to stragglers", ["RuntimeError"], {"e1": "RuntimeError"},
      {"T1": "alive"}, [register("T1"), stop("e1"), join(grace_ms=0)]),
-    # TensorFlow and ours differ in these.
+    # In these, TensorFlow and allstop differ.
     ("a falsy error", None, {"e1": "FalsyError"}, {},
      [stop("e1"), RAISE, join(), stop("e1")]),
     ("a thread registered while a join waits", None, {}, {"T1": "alive", "T2": "alive"},
@@ -506,10 +505,10 @@ def main():
 
     header = {
         "source": "tensorflow/python/training/coordinator.py",
-        "sha256": hashlib.sha256(source.encode()).hexdigest(),  # of the file, not of the page
+        "sha256": hashlib.sha256(source.encode()).hexdigest(),  # the hash of the file, not of the page
         "seed": arguments.seed,
     }
-    # One sequence a line, so that a change of the fixture can be read.
+    # One sequence per line, so that a diff of the fixture is readable.
     print(json.dumps(header)[:-1] + ', "vectors": [')
     print(",\n".join(json.dumps(vector, separators=(",", ":")) for vector in vectors))
     print("]}")

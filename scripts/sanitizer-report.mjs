@@ -1,6 +1,6 @@
-// Reads the log of a process that ran under a sanitizer, and fails if it reports anything
-// of ours: any error or data race, and leaks of what an addon of ours has allocated
-// itself. (What Node or V8 allocate on our behalf is theirs to free.)
+// Reads the log of a process that ran under a sanitizer, and fails if it reports a fault of ours:
+// any memory error, a data race in our code, or a leak of memory that one of our addons allocated
+// itself. (Memory that Node or V8 allocate for us is theirs to free.)
 import { readFileSync } from 'node:fs';
 
 const log = readFileSync(process.argv[2], 'utf8');
@@ -10,7 +10,7 @@ const found = reports.filter((report) => {
   if (/ERROR: AddressSanitizer|runtime error:/.test(report)) return true;
   if (/WARNING: ThreadSanitizer/.test(report)) return /allstop|test_addon/.test(report);
   if (!/^(?:Direct|Indirect) leak of/m.test(report)) return false;
-  // The frame that called the allocator: the first that is not the sanitizer's own.
+  // The function that called the allocator: the first frame outside of the sanitizer.
   const frames = report.split('\n').filter((line) => /^\s+#\d/.test(line));
   const caller = frames.find(
     (frame) => !/libsanitizer|operator new|\bin (?:m|c|re)alloc/.test(frame),

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Usage: soak-nats.sh
-# The faults of the cluster on NATS, 20 rounds of them, with servers that are away for longer
-# and functions that compute for longer than the suite has time for, and values of a gigabyte
-# (it takes 6 GB of memory, and ten minutes). It prints its seed;
-# CLUSTER_SEED repeats one.
+# Runs 20 rounds of the fault tests of a cluster on NATS, with longer outages of the servers and
+# longer functions than the normal test suite has time for, and with values of a gigabyte. Takes
+# ten minutes and 6 GB of memory. Prints the seed of its random choices; set CLUSTER_SEED to
+# repeat a run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/nats-server.sh >/dev/null

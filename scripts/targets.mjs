@@ -1,8 +1,8 @@
-// The platforms that there are prebuilt binaries for, named as in lib/native/binary/binary.ts.
+// The platforms with a prebuilt binary, by their names in lib/native/binary/binary.ts.
 
 /**
- * `cross`: `npm run prebuild:all` makes it on Linux, out of these programs; else it is
- * made on a machine of its own kind (.github/workflows/release.yml).
+ * `cross`: the programs with which `npm run prebuild:all` builds the binary on Linux. Without
+ * `cross` the binary is built on a machine of that platform (.github/workflows/release.yml).
  */
 const clang = { programs: ['clang++-14', 'ld.lld-14'], packages: ['clang-14', 'lld-14'] };
 const mingw = {
@@ -21,6 +21,6 @@ export const targets = [
   { name: 'darwin-arm64', platform: 'darwin', arch: 'arm64' },
 ];
 
-/** As published, from the root of the package. */
+/** The path of the published binary, from the root of the package. */
 export const fileOf = ({ platform, arch, libc }) =>
   `prebuilds/${platform}-${arch}/allstop${libc ? `.${libc}` : ''}.node`;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test-addons.sh [TARBALL]: builds the addons of examples/ as a third party would,
-# outside of the repository and against the packed tarball, and uses them. Only the
-# build tools are the repository's, so that nothing else is downloaded.
+# test-addons.sh [TARBALL]: builds the addons of examples/ as a third party would, outside of the
+# repository and against the packed tarball, and runs them. The build tools come from the
+# repository's node_modules, so that nothing has to be downloaded.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tarball=$(realpath "${1:-$(bash scripts/pack.sh "$work")}")
 
-# node-gyp would download Node's headers; those of the installation are as good.
+# Use the headers of the installed Node, so that node-gyp downloads none.
 prefix=$(node -p 'path.resolve(process.execPath, "../..")')
 if [ -e "$prefix/include/node/node_api.h" ]; then
   export npm_config_nodedir=${npm_config_nodedir:-$prefix}
@@ -25,13 +25,13 @@ project() { # EXAMPLE PACKAGE...
   local name=$1
   shift
   echo "=== $name"
-  mkdir -p "$work/third party/$name" # with a space, as users have
+  mkdir -p "$work/third party/$name" # a path with a space, as some users have
   cd "$work/third party/$name"
   git -C "$root" ls-files --cached --others --exclude-standard "examples/$name" |
     while read -r file; do cp "$root/$file" .; done
   cp "$root/test/addons/scenarios.mjs" .
   cp "$root/test/addons/$name.mjs" check.mjs
-  npm pkg delete devDependencies # the repository's, on the PATH
+  npm pkg delete devDependencies # their programs are on the PATH, from the repository
   install . "$tarball" "$@"
 }
 

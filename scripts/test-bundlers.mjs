@@ -1,6 +1,6 @@
-// Bundles a consumer of the packed tarball with the bundlers that people use, and runs what
-// comes out in a folder without node_modules. Three ways: prebuilds/ copied beside the
-// bundle; the binary as an asset, by its literal path; the package external.
+// Bundles a program that uses the packed tarball, with each of the common bundlers, and runs the
+// bundle in a folder of its own. In three ways: prebuilds/ copied beside the bundle; the binary as
+// an asset of the bundler, by its literal path; the package external, in node_modules.
 //   npm run test:bundlers [-- TARBALL]
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ function fetchBundlers() {
   execFileSync('npm', ['install', ...flags, ...packages], { cwd: folder, stdio: 'inherit' });
 }
 
-/** Writes NAME.EXTENSION into `out` for each of `entries` (NAME to file). */
+/** Writes a bundle NAME.EXTENSION into `out` for each of `entries` (NAME: file). */
 const bundlers = {
   async esbuild({ entries, out, format, external, asset, cwd }) {
     const { build } = await load('esbuild');
@@ -108,8 +108,8 @@ const bundlers = {
       },
       externalsType: 'module',
       externals: external ? ['allstop'] : [],
-      // A bundle that moves must not contain where it was made, and the package's own
-      // workers are entry points, not assets.
+      // Otherwise webpack writes absolute paths of this machine into the bundle, and makes assets
+      // of the package's workers, which are entry points here.
       module: {
         parser: { javascript: { importMeta: false, url: false } },
         rules: asset ? [{ test: /\.node$/, type: 'asset/resource' }] : [],
@@ -164,7 +164,7 @@ async function tryBundler(name, options, project) {
   }
   const env = { ...process.env, BUNDLED_WORKER: `./worker.${extension}` };
   if (entries.tick) env.BUNDLED_TICK = `./tick.${extension}`;
-  // Where it is used there is no package to fall back to.
+  // The bundle is moved and the project renamed, so that nothing is loaded from where it was built.
   const moved = mkdtempSync(join(tmpdir(), 'allstop-bundle-'));
   cpSync(out, moved, { recursive: true });
   const hidden = `${project}-hidden`;

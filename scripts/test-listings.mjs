@@ -2,14 +2,14 @@
 //
 //   node scripts/test-listings.mjs [--keep] [FOLDER ...]
 //
-// A fenced block says what it is:
-//   ```cpp file=step1/addon.cc          a file; its first folder is a project
+// The info string of each fenced block says how the block is used:
+//   ```cpp file=step1/addon.cc          a file of the project step1
 //   ```json file=package.json           a file of every project
-//   ```text output-of=step1/main.mjs    what that program prints (exit=N: and how it ends)
-// Code without one of these is an error: nothing is shown that is not tried. A project
-// with CMakeLists.txt is built, by cmake-js if one of its sources is an addon, else by
-// cmake; with binding.gyp it is built and run again by node-gyp. `allstop` is this
-// repository, which must have been compiled. --keep leaves the temporary folder there.
+//   ```text output-of=step1/main.mjs    the output of that program (exit=N: and its exit code)
+// A block without one of these is an error, so that every listing is tested. A project with
+// CMakeLists.txt is built by cmake-js if one of its sources is an addon, else by cmake; a project
+// with binding.gyp is built and run once more by node-gyp. The package `allstop` is this
+// repository, which must have been compiled. --keep does not delete the temporary folder.
 import { spawn } from 'node:child_process';
 import {
   chmodSync,
@@ -33,7 +33,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 
-// --- what the page has
+// --- reading the page
 
 const page = 'docs/native-addons.md';
 const files = new Map(); // by path
@@ -44,18 +44,21 @@ for (const [, info, body] of readFileSync(join(root, page), 'utf8').matchAll(
   const [language, ...rest] = info.split(' ');
   const attributes = Object.fromEntries(rest.map((each) => each.split('=')));
   if (attributes.file) {
-    if (files.has(attributes.file)) throw new Error(`${page}: ${attributes.file} is there twice`);
+    if (files.has(attributes.file))
+      throw new Error(`${page}: two blocks name the file ${attributes.file}`);
     files.set(attributes.file, body);
   } else if (attributes['output-of']) {
     const exitCode = Number(attributes.exit ?? 0);
     runs.push({ program: attributes['output-of'], expected: body, exitCode });
   } else if (language !== 'sh') {
-    throw new Error(`${page}: a block of ${language || 'code'} names no file:\n${body}`);
+    throw new Error(
+      `${page}: a block of ${language || 'code'} has neither file= nor output-of=:\n${body}`,
+    );
   }
 }
 for (const path of files.keys()) {
   if (path.endsWith('/main.mjs') && !runs.some(({ program }) => program === path)) {
-    throw new Error(`${page}: the output of ${path} is not shown`);
+    throw new Error(`${page}: no block has the output of ${path}`);
   }
 }
 const all = [...new Set([...files.keys()].filter((path) => path.includes('/')).map(folderOf))];
@@ -65,7 +68,7 @@ function folderOf(path) {
   return path.slice(0, path.indexOf('/'));
 }
 
-// --- where it is tried
+// --- the projects
 
 const work = mkdtempSync(join(tmpdir(), 'allstop-listings-'));
 mkdirSync(join(work, 'node_modules/.bin'), { recursive: true });
@@ -86,7 +89,7 @@ for (const project of projects) {
   }
 }
 
-// `npx allstop` is the package's own command; where that is not compiled, a stand-in.
+// `npx allstop` is the command of this repository; a stand-in replaces it if it is not compiled.
 function linkCommand() {
   const command = join(work, 'node_modules/.bin/allstop');
   const own = require('../package.json').bin?.allstop;
@@ -103,12 +106,12 @@ function linkCommand() {
 
 // --- building and running
 
-// node-gyp would download Node's headers; those of a local installation are as good.
+// Use the headers of the local Node, so that node-gyp downloads none.
 const env = { ...process.env, npm_config_update_notifier: 'false' };
 const prefix = resolve(dirname(process.execPath), '..');
 if (existsSync(join(prefix, 'include/node/node_api.h'))) env.npm_config_nodedir ??= prefix;
 
-/** Resolves to { status, output }; status is null if it took too long. */
+/** Resolves to { status, output }; status is null if the command was killed at its time limit. */
 function run(command, args, folder, seconds) {
   return new Promise((done) => {
     const child = spawn(command, args, {
@@ -129,7 +132,8 @@ function run(command, args, folder, seconds) {
   });
 }
 
-// A warning fails a build. Not by CXXFLAGS, which cmake-js overrides.
+// Turns compiler warnings on, which fail the build. CMake gets them by a file that every project
+// includes, because cmake-js overrides CXXFLAGS.
 env.CXXFLAGS = '-Wall -Wextra'; // for node-gyp
 writeFileSync(join(work, 'warnings.cmake'), 'add_compile_options(-Wall -Wextra)\n');
 const warnings = `CMAKE_PROJECT_INCLUDE=${join(work, 'warnings.cmake')}`;

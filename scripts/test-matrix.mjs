@@ -1,11 +1,11 @@
-// The packed tarball in a project of its own, on every runtime and platform that can be run
-// here:
+// Uses the packed tarball in a project of its own, on every runtime and platform that can run on
+// this machine:
 //   npm run test:matrix                        everything
 //   npm run test:matrix -- --quick             what .ci/run runs
-//   npm run test:matrix -- --only "Node 2"     runtimes by name or target
-//   npm run test:matrix -- --write             and rewrites docs/platforms.md
-//   npm run test:matrix -- --tarball FILE      else it packs what is here
-// Bun and Deno are reported; what runs on Node has to pass.
+//   npm run test:matrix -- --only "Node 2"     only runtimes whose name or target contains this
+//   npm run test:matrix -- --write             everything, and rewrites docs/platforms.md
+//   npm run test:matrix -- --tarball FILE      uses this tarball instead of packing the repository
+// Failures on Bun and Deno are only reported; failures on Node fail this script.
 import { execFileSync, spawn } from 'node:child_process';
 import {
   closeSync,
@@ -41,7 +41,7 @@ const { values: options } = parseArgs({
 const work = mkdtempSync(join(tmpdir(), 'allstop-matrix-'));
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 
-/** A project with the tarball installed, the scripts, and an addon built for the target. */
+/** Makes a project for each target: the tarball installed, the scripts, and a test addon. */
 function createProjects(tarball, names) {
   const first = join(work, 'project');
   mkdirSync(first);
@@ -67,7 +67,7 @@ function createProjects(tarball, names) {
   }
 }
 
-/** Starts a script of test/lifecycle/scripts: what it says, and how it ends. */
+/** Returns a function that starts a script of test/lifecycle/scripts and collects its output. */
 function starter({ target, prefix, program, flags, env, usesFiles }) {
   const cwd = join(work, target);
   return (name, rest = []) => {
@@ -119,7 +119,8 @@ function starter({ target, prefix, program, flags, env, usesFiles }) {
         };
         waiting.add(look);
         look();
-        const early = ({ stderr: why }) => fail(new Error(`it ended before '${event}': ${why}`));
+        const early = ({ stderr: why }) =>
+          fail(new Error(`the script ended before it printed '${event}': ${why}`));
         ended.then(early, fail);
       });
     return { ended, says, kill: (signal) => child.kill(signal) };
@@ -140,10 +141,10 @@ const wanted = runtimes.filter(isWanted);
 const runnable = wanted.filter((runtime) => lacking(runtime).length === 0);
 for (const runtime of wanted.filter((each) => !runnable.includes(each))) {
   const needed = `apt-get install ${runtime.packages.join(' ')}`;
-  console.log(`${runtime.name} on ${runtime.target}: not run, it needs ${needed}`);
+  console.log(`${runtime.name} on ${runtime.target}: not run, missing programs: ${needed}`);
 }
 if (runnable.length === 0) {
-  console.error('There is nothing to run.');
+  console.error('No runtime to run: see --only, and the lines above');
   process.exit(2);
 }
 const tarball =

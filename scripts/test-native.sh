@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds and runs the native tests: test-native.sh [plain] [thread] [address] [undefined]
-# Without arguments all of them. Each keeps a build folder, so a second run is quick.
+# Without arguments it runs all four variants. Each has a build folder of its own, so that the next
+# run only compiles what has changed.
 # Needs cmake, a C++17 compiler and GoogleTest (Debian: libgtest-dev).
 set -u
 cd "$(dirname "$0")/.."
@@ -9,8 +10,8 @@ jobs=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 generator="Unix Makefiles"
 command -v ninja >/dev/null && generator=Ninja
 
-# ThreadSanitizer's runtime of today's stable distributions aborts at start where
-# the kernel randomizes addresses widely (vm.mmap_rnd_bits > 28).
+# The ThreadSanitizer of current stable distributions aborts at start if the kernel randomizes
+# addresses over a wide range (vm.mmap_rnd_bits > 28), so turn that off.
 unrandomized=
 setarch "$(uname -m)" -R true 2>/dev/null && unrandomized="setarch $(uname -m) -R"
 
@@ -18,7 +19,7 @@ export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_leaks=1 detect_stack_use_after_return=1 strict_string_checks=1 ${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 
-quietly() { # Shows what a command says only if it fails.
+quietly() { # Runs a command and prints its output only if it fails.
   said=$("$@" 2>&1) || { status=$?; printf '%s\n' "$said"; return "$status"; }
 }
 
@@ -28,13 +29,13 @@ run_variant() {
   [ "$sanitizer" = plain ] && sanitizer=
   wrapper=
   [ "$1" = thread ] && wrapper=$unrandomized
-  # A folder that another generator has configured cannot be used.
+  # CMake refuses a build folder that was configured for another generator.
   if [ -f "$folder/CMakeCache.txt" ] &&
     ! grep -q "^CMAKE_GENERATOR:INTERNAL=$generator\$" "$folder/CMakeCache.txt"; then
     rm -rf "$folder"
   fi
   rm -f "$folder/ctest.log"
-  # Under the wrapper, as the build asks the test programs for their tests.
+  # The build runs the test programs, to list their tests: hence the wrapper here, too.
   quietly cmake -S . -B "$folder" -G "$generator" \
     -DALLSTOP_TESTS=ON -DALLSTOP_SANITIZER="$sanitizer" &&
     quietly $wrapper cmake --build "$folder" -j "$jobs" &&
@@ -53,7 +54,7 @@ for variant in ${*:-plain thread address undefined}; do
   else
     result=FAILED
     failed="$failed $variant"
-    log=build-native/$variant/ctest.log # none if it did not come to the tests
+    log=build-native/$variant/ctest.log # does not exist if the build failed
     [ -f "$log" ] && grep -vE "^ +Start |Passed +[0-9]" "$log"
   fi
   echo "$variant: $result ($(($(date +%s) - started)) s)"

@@ -1,6 +1,5 @@
-#!/usr/bin/env bash
-# test-package.sh [TARBALL]: installs the packed tarball in an empty project as a user
-# would, without a compiler on the PATH and without scripts, and uses it.
+# !/usr/bin/env bash test-package.sh [TARBALL]: installs the packed tarball in an empty project as a
+# user would, without a compiler on the PATH, and runs scripts that use it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -12,7 +11,7 @@ npx --no-install publint --strict "$tarball"
 npx --no-install attw "$tarball" --profile esm-only
 tar tzf "$tarball" | sed 's/^package\///' >"$work/contents"
 if grep -vE '^examples/nats/[a-z]+\.conf$' "$work/contents" | grep -E '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)'; then
-  echo 'the tarball holds what no user needs' >&2
+  echo 'the tarball contains files that no user needs (listed above)' >&2
   exit 1
 fi
 for needed in dist/cli/main.js dist/cli/probe-process.js dist/cli/self-test-worker.js \

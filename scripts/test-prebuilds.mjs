@@ -1,7 +1,7 @@
-// Holds the binaries in prebuilds/ to what the README promises of them: which libraries
-// and symbols they need and export. Needs binutils, and build-toolchains/ for musl.
-//   npm run test:prebuilds                     those that are there
-//   npm run test:prebuilds -- --complete       each has to be there, as in what is published
+// Checks that the binaries in prebuilds/ need only the libraries and symbols that the README
+// promises, and export only theirs. Needs binutils, and build-toolchains/ for musl.
+//   npm run test:prebuilds                     checks the binaries that are there
+//   npm run test:prebuilds -- --complete       fails if the binary of a platform is missing
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -58,19 +58,19 @@ function* faultsOfElf(target, path) {
     const musl = join(toolchains, `debian-${arch}/lib/${arch}-linux-musl/libc.so`);
     const there = new Set(symbolsOf(musl).map(({ name }) => name));
     for (const each of needed.filter((symbol) => !isNodes(symbol))) {
-      if (!there.has(each.name)) yield `needs ${each.name}, which musl has not`;
+      if (!there.has(each.name)) yield `needs ${each.name}, which musl does not have`;
     }
     return;
   }
   for (const [, name] of libraries) if (!isOurs(name)) yield `needs the library ${name}`;
   for (const { name, version } of needed.filter((symbol) => !isNodes(symbol))) {
     const [, major, minor] = /^GLIBC_(\d+)\.(\d+)/.exec(version) ?? [];
-    if (major === undefined) yield `needs ${name}, which glibc has not`;
+    if (major === undefined) yield `needs ${name}, which glibc does not have`;
     else if (major > NEWEST_GLIBC[0] || minor > NEWEST_GLIBC[1]) yield `needs ${name}@${version}`;
   }
 }
 
-/** Node's own functions are not here: the library that it was linked with has those of 8. */
+/** Node's own functions are not checked: the import library has only those of Node-API 8. */
 function* faultsOfPe(_target, path) {
   const text = read('x86_64-w64-mingw32-objdump', '-p', path);
   for (const [, library] of text.matchAll(/DLL Name: (\S+)/g)) {
@@ -88,13 +88,13 @@ let failed = 0;
 for (const target of targets) {
   const path = join(root, fileOf(target));
   if (!existsSync(path)) {
-    console.log(`${target.name}: not here`);
+    console.log(`${target.name}: there is no binary`);
     if (isComplete) failed += 1;
     continue;
   }
   const faultsOf = { linux: faultsOfElf, win32: faultsOfPe }[target.platform];
   if (faultsOf === undefined) {
-    console.log(`${target.name}: not checked here`);
+    console.log(`${target.name}: not checked, only ELF and PE files are`);
     continue;
   }
   const faults = [...faultsOf(target, path)];

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The addon and a third party's, compiled under a sanitizer and loaded into Node, while
-# threads hammer: test-sanitized.sh [address] [thread]; without arguments both.
-# Needs `npm run compile:ts`. Node itself is not instrumented: what it does alone is left
-# out of the reports, and only leaks that an addon of ours has allocated count.
+# test-sanitized.sh [address] [thread]: compiles the addon and the test addon under a sanitizer,
+# loads both into Node and runs the lifecycle scripts, in which many threads use them at once.
+# Without arguments it runs both sanitizers. Needs `npm run compile:ts` first. Node itself is not
+# instrumented, so reports about Node alone are ignored, and only leaks of memory that one of our
+# addons allocated count.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -21,7 +22,7 @@ run() { # SANITIZER
     failed=1
     return
   fi
-  # A package of its own, in which the scripts find this build as `allstop`.
+  # A copy of the package, in which the scripts import this build as `allstop`.
   cp package.json "$folder/"
   rm -rf "$folder/dist" "$folder/test/lifecycle/scripts"
   cp -r dist "$folder/"
@@ -35,13 +36,14 @@ run() { # SANITIZER
     thread)
       library=$(gcc -print-file-name=libtsan.so)
       export TSAN_OPTIONS=exitcode=0:ignore_noninstrumented_modules=1:report_signal_unsafe=0
-      # Its runtime aborts where the kernel randomizes addresses widely.
+      # ThreadSanitizer aborts at start if the kernel randomizes addresses over a wide range.
       setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R)
       ;;
     *) echo "unknown sanitizer: $sanitizer (address, thread)" >&2; exit 2 ;;
   esac
 
-  # SCRIPT EXIT-CODE ARGUMENT...: under the sanitizer, no report and that exit code.
+  # story SCRIPT EXIT-CODE ARGUMENT...: the script must end with that exit code, and without a
+  # report of the sanitizer.
   story() {
     local script=$1 wanted=$2 status=0 log=$folder/$1-${3:-}.log
     shift 2

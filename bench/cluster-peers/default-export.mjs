@@ -1,2 +1,2 @@
-/** Of Piscina and tinypool. */
+/** The worker module for Piscina and tinypool. */
 export default ({ a, b }) => a + b;

@@ -1,6 +1,6 @@
 /**
- * The plain way over JetStream: a work queue, which workers pull from, and a stream of
- * results. No retries, errors, stops or data sets: what the transport alone costs.
+ * The peer without a framework: a JetStream work queue, from which workers pull, and a stream of
+ * results. No retries, errors, stops or data sets: it shows the cost of the transport alone.
  */
 
 import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream';
@@ -42,7 +42,7 @@ export async function prepare(servers) {
   };
 }
 
-/** In a process of its own. */
+/** Runs in the worker process. */
 export async function work(servers) {
   const nats = await connect({ servers });
   const js = jetstream(nats);

@@ -1,4 +1,4 @@
-/** BullMQ, on a Redis of its own. */
+/** The peer BullMQ, with a Redis server of its own. */
 
 import { importPeer } from '../peers.mjs';
 
@@ -20,7 +20,7 @@ export async function prepare(address) {
     waiting.delete(jobId);
   });
   let last = 0;
-  /** Waited for before it is added: its event may come before the answer. */
+  /** Registers the wait before the job is added: the event may arrive before add() resolves. */
   const jobOf = ([a, b]) => {
     const jobId = `job-${++last}`;
     const value = new Promise((resolve) => {
@@ -34,7 +34,7 @@ export async function prepare(address) {
       await queue.add(job.name, job.data, job.opts);
       return await value;
     },
-    /** Many at once are added in one go, as its manual recommends. */
+    /** Adds all jobs with addBulk(), as BullMQ's manual recommends. */
     async runAll(pairs) {
       const jobs = pairs.map(jobOf);
       await queue.addBulk(jobs.map(({ job }) => job));
@@ -47,7 +47,7 @@ export async function prepare(address) {
   };
 }
 
-/** In a process of its own. */
+/** Runs in the worker process. */
 export async function work(address) {
   const { Worker } = await importPeer('bullmq');
   const options = { connection: connectionOf(address), concurrency: 16 };

@@ -1,4 +1,6 @@
-/** Answers with when it has heard: the plain way in which a stop reaches a process. */
+/**
+ * The peer for a stop: a process that listens to a subject and replies with the time of arrival.
+ */
 
 import { connect } from '@nats-io/transport-node';
 

@@ -1,9 +1,9 @@
 /**
  * node virtual-workers.mjs SERVERS CLUSTER COUNT MODULE
  *
- * Many workers in one process, each as the protocol has it (lib/cluster/nats/), without
- * threads: what a closure returns is said at once. For what a coordinator and a server can
- * carry, not for what workers can.
+ * Many workers in one process. Each speaks the protocol of lib/cluster/nats/, but has no threads
+ * and sends each result at once. Shows how much load a coordinator and a server can carry; says
+ * nothing about real workers.
  */
 
 import { createHash, randomUUID } from 'node:crypto';

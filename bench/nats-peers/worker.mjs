@@ -1,4 +1,4 @@
-/** node worker.mjs bare|bullmq ADDRESS */
+/** node worker.mjs bare|bullmq ADDRESS: a worker process of that peer. */
 
 const [, , peer, address] = process.argv;
 const { work } = await import(`./${peer}.mjs`);

@@ -1,6 +1,6 @@
-// Samples the machine and writes the samples to a file, until a signal: a LooperThread
-// fills a queue, a QueueRunner empties it. The disk may be slow: the queue takes up what
-// it can, then holds the looper up.
+// Samples the state of the machine and writes the samples to a file, until a signal. A LooperThread
+// enqueues the samples, a QueueRunner dequeues and writes them. If the disk is slow the samples
+// wait in the queue; when the queue is full, the looper waits.
 
 import { open } from 'node:fs/promises';
 import { availableParallelism, constants, loadavg } from 'node:os';
@@ -43,7 +43,7 @@ function parseCommandLine() {
 async function main({ file, intervalMs }) {
   const out = await open(file, 'a');
   const coord = new Coordinator({ name: 'feed' });
-  coord.stopOnSignals(); // SIGINT, SIGTERM; a second one kills
+  coord.stopOnSignals(); // on SIGINT and SIGTERM; a second signal kills the process
   /** @type {BoundedQueue<Sample>} */
   const samples = new BoundedQueue({ capacity: 100, name: 'samples', coordinator: coord });
 
@@ -56,7 +56,7 @@ async function main({ file, intervalMs }) {
 
   LooperThread.loop(coord, intervalMs, () => samples.enqueue(sample()), {
     name: 'sampler',
-    missedTicks: 'skip', // a sample of now is worth more than several of later
+    missedTicks: 'skip', // after a delay take one sample, not all those that were missed
   });
   const runner = new QueueRunner(samples, [
     async function write_out(queue) {
@@ -67,7 +67,8 @@ async function main({ file, intervalMs }) {
 
   try {
     await coord.join();
-    for await (const each of samples) await write([each]); // what the stop has left in there
+    // The samples that are left after the stop.
+    for await (const each of samples) await write([each]);
   } finally {
     await out.close();
   }

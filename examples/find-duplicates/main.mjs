@@ -1,5 +1,5 @@
-// Finds files with the same bytes. C++ threads walk and hash, JavaScript workers
-// compare what hashes alike, and one coordinator stops and joins them all.
+// Finds files with the same bytes. C++ threads walk the directory and hash files, JavaScript
+// workers compare files with the same hash, and one coordinator stops and joins all of them.
 
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -47,8 +47,8 @@ function parseCommandLine() {
 }
 
 /**
- * C++ threads walk and hash; what they find streams into a queue for each worker, which
- * holds them up when it is full. Throws what stopped it, if that was an error.
+ * C++ threads walk and hash. They put the files into a queue for each worker, and wait when a queue
+ * is full. Throws the error that stopped the scan, if there was one.
  *
  * @param {Coordinator} coord
  * @param {{ directory: string, strict: boolean }} options
@@ -58,20 +58,21 @@ async function findDuplicates(coord, { directory, strict }) {
   /** @type {BoundedQueue<Result>} */
   const results = new BoundedQueue({ capacity: VERIFIERS });
 
-  // Files that hash alike must meet in one worker.
+  // A queue for each worker, because files with the same hash must reach the same worker.
   const queues = Array.from({ length: VERIFIERS }, (_, i) => {
     const files = new BoundedQueue({ capacity: 256, codec: 'bytes', coordinator: coord });
-    // spawn() registers: join() waits for these workers, and their errors stop all.
+    // spawn() registers the worker: join() waits for it, and its error stops all threads.
     coord.spawn(new URL('./verify-worker.mjs', import.meta.url), {
       name: `verifier ${i + 1}`,
       workerData: { strict, files: files.handle, results: results.handle },
     });
     return files;
   });
-  // The addon takes the objects themselves, and registers its C++ threads.
+  // The addon takes the Coordinator and BoundedQueue objects, and registers its C++ threads.
   const progressOf = scan(coord, directory, { hashers: availableParallelism(), strict }, queues);
 
-  // A child, as it is to end with the others and not before.
+  // A child coordinator, because the display must run until the scan has ended: join() of `coord`
+  // does not wait for the looper, and a stop of `coord` stops it, too.
   const screen = coord.child({ name: 'screen' });
   const progress = createProgress(process.stderr);
   LooperThread.loop(screen, 100, () => progress.update(progressOf()));
@@ -96,7 +97,7 @@ async function findDuplicates(coord, { directory, strict }) {
 /** @param {{ directory: string, strict: boolean, json: boolean }} options */
 async function main(options) {
   const coord = new Coordinator({ name: 'find-duplicates' });
-  coord.stopOnSignals(); // SIGINT, SIGTERM; a second one kills
+  coord.stopOnSignals(); // on SIGINT and SIGTERM; a second signal kills the process
 
   let found;
   try {

@@ -1,4 +1,4 @@
-// A bar on a terminal, elsewhere a line now and then.
+// Shows the progress: as a bar on a terminal, otherwise as a line from time to time.
 
 import cliProgress from 'cli-progress';
 import { formatBytes } from './summary.mjs';
@@ -19,7 +19,7 @@ function describe({ files, bytesToHash, bytesHashed }) {
 
 /** @param {NodeJS.WriteStream} stream */
 function createBar(stream) {
-  // gracefulExit would install a signal handler of its own; ours is allstop's.
+  // gracefulExit would install a signal handler, but here allstop handles signals.
   const bar = new cliProgress.SingleBar({
     stream,
     format: '[{bar}] {percentage}%  {state}',
@@ -31,7 +31,7 @@ function createBar(stream) {
   return {
     /** @param {State} state */
     update(state) {
-      bar.setTotal(state.bytesToHash); // grows while the walker walks
+      bar.setTotal(state.bytesToHash); // the total grows while the walker finds files
       bar.update(state.bytesHashed, { state: describe(state) });
     },
     end() {
@@ -42,7 +42,7 @@ function createBar(stream) {
 
 /** @param {NodeJS.WriteStream} stream */
 function createLines(stream) {
-  let next = performance.now() + BETWEEN_LINES_MS; // nothing at all if it is quick
+  let next = performance.now() + BETWEEN_LINES_MS; // a quick scan prints no line at all
   return {
     /** @param {State} state */
     update(state) {

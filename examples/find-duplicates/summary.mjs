@@ -1,4 +1,4 @@
-// What was found, for people and for programs.
+// Prints the results, as text for people or as JSON for programs.
 
 import { relative } from 'node:path';
 import Table from 'cli-table3';
@@ -26,7 +26,7 @@ const wasted = ({ size, paths }) => size * (paths.length - 1);
 /** @param {string} a @param {string} b */
 const byName = (a, b) => (a < b ? -1 : 1);
 
-/** The worst first, and in the same order every time.
+/** Sorted by wasted bytes, largest first, then by path, so that the order is always the same.
  * @param {string} directory
  * @param {Group[]} groups */
 function sort(directory, groups) {
@@ -53,7 +53,7 @@ export function toJson(directory, { files, groups, unreadable }) {
  * @param {Found} found */
 export function toTable(directory, { files, groups, unreadable }) {
   const sorted = sort(directory, groups);
-  // hasColors() honours NO_COLOR; undefined if stdout is no terminal.
+  // hasColors() honours NO_COLOR; it does not exist if stdout is not a terminal.
   const colors = process.stdout.hasColors?.() ?? false;
   const table = new Table({
     head: ['wasted', 'copies', 'size', 'files'],

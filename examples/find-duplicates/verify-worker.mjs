@@ -1,4 +1,4 @@
-// A JavaScript worker: compares files that hash alike, byte by byte.
+// A JavaScript worker that compares files with the same hash, byte by byte.
 
 import { closeSync, openSync, readSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
@@ -7,23 +7,23 @@ import { BoundedQueue, Coordinator } from 'allstop';
 /** @typedef {{ size: number, paths: string[] }} Group  files with the same bytes */
 /** @typedef {{ groups: Group[], unreadable: string[] }} Result */
 
-const CHUNK = 128 * 1024; // between two polls of the stop flag
+const CHUNK = 128 * 1024; // bytes compared between two polls of the stop flag
 const buffers = [Buffer.allocUnsafe(CHUNK), Buffer.allocUnsafe(CHUNK)];
 
-// It is there: main.mjs starts this file with coord.spawn().
+// Never undefined, because main.mjs starts this worker with coord.spawn().
 const coord = /** @type {Coordinator} */ (Coordinator.current());
 /** @type {BoundedQueue<Uint8Array>} */
 const hashed = BoundedQueue.attach(workerData.files);
 /** @type {BoundedQueue<Result>} */
 const results = BoundedQueue.attach(workerData.results);
 
-/** Of each hash: several groups only if XXH3 has failed, or a file has changed.
+/** The groups of each hash. More than one only if XXH3 has a collision or a file has changed.
  * @type {Map<string, Group[]>} */
 const byHash = new Map();
 /** @type {string[]} */
 const unreadable = [];
 
-/** Reads on until the buffer is full or the file ends.
+/** Reads until the buffer is full or the file ends.
  * @param {number} file
  * @param {Buffer} buffer */
 function fill(file, buffer) {
@@ -36,7 +36,7 @@ function fill(file, buffer) {
   return buffer.subarray(0, filled);
 }
 
-/** Whether two files have the same bytes; anything, once a stop is requested.
+/** Whether two files have the same bytes. The answer means nothing once a stop has been requested.
  * @param {string} one
  * @param {string} other */
 function areEqual(one, other) {
@@ -63,16 +63,16 @@ function place(hash, size, path) {
 }
 
 const decoder = new TextDecoder();
-// Ends when the C++ threads have closed the queue, or at a stop.
+// The loop ends when the C++ threads have closed the queue, or at a stop.
 for await (const bytes of hashed) {
   if (coord.shouldStop()) break;
-  // As native/scan.h says. A path may have spaces, and whatever else.
+  // The format is described in native/scan.h. The path may contain spaces and any other characters.
   const [, hash, size, text] = /^(\S+) (\d+) (.*)$/s.exec(decoder.decode(bytes)) ?? [];
   try {
     if (hash === '-') unreadable.push(text);
     else place(hash, Number(size), text);
   } catch (error) {
-    // Uncaught it ends this worker, and the coordinator stops them all.
+    // Not caught: the error ends this worker, and the coordinator stops all threads.
     if (workerData.strict) throw error;
     unreadable.push(error.message);
   }

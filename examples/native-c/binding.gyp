@@ -3,7 +3,7 @@
     {
       "target_name": "reader",
       "sources": ["reader.c"],
-      # Relative, as gyp cannot take an absolute path that holds a space.
+      # A relative path, because gyp cannot handle an absolute path that contains a space.
       "include_dirs": ["<!(npx allstop include --relative)"],
       "defines": ["NAPI_VERSION=8"],
       "cflags": ["-Wall", "-Wextra", "-Wpedantic"],

@@ -1,4 +1,4 @@
-// Gives a C thread some work, until it reads a byte that it cannot stand.
+// Sends bytes to a C thread until it reads one on which it fails.
 import { createRequire } from 'node:module';
 import { Coordinator } from 'allstop';
 

@@ -1,4 +1,4 @@
-// The JavaScript side: it checks the arguments, so that the C++ side need not.
+// The JavaScript side of the pool. It checks the arguments, so that the C++ side need not do it.
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 

@@ -11,7 +11,7 @@ pool.close();
 
 const watch = setInterval(() => console.log(pool.stats), 250);
 try {
-  await coord.join(); // until the queue is empty, or a stop; throws what a thread threw
+  await coord.join(); // until the queue is empty or a stop; throws the error of a thread
 } finally {
   clearInterval(watch);
 }

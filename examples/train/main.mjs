@@ -19,14 +19,14 @@ async function main(options) {
       ? new NatsStrategy({ module, servers, cluster: 'train', minWorkers: workers })
       : new LocalStrategy({ module, workers, isolation });
   const cluster = new ClusterCoordinator(strategy);
-  cluster.coordinator.stopOnSignals(); // SIGINT, SIGTERM; a second one kills
+  cluster.coordinator.stopOnSignals(); // on SIGINT and SIGTERM; a second signal kills the process
 
   const progress = new cliProgress.SingleBar({
     format: '[{bar}] {value} of {total} steps  loss {loss}  workers killed {killed}',
     stream: process.stderr,
-    noTTYOutput: true, // a line now and then
+    noTTYOutput: true, // a line from time to time
     notTTYSchedule: 500,
-    gracefulExit: false, // it would install a signal handler of its own; ours is allstop's
+    gracefulExit: false, // would install a signal handler, but here allstop handles signals
     hideCursor: true,
   });
   const killer = createKiller(cluster, options);

@@ -1,5 +1,5 @@
-// A perceptron with one hidden layer: tanh, then softmax and its cross-entropy. All its
-// parameters are one array, so that they and their gradient travel as one.
+// A perceptron with one hidden layer: tanh, then softmax with cross-entropy loss. All parameters
+// are in one array, so that they, and their gradient, are sent as one value.
 
 import { createRandom } from './random.mjs';
 
@@ -10,7 +10,7 @@ const HIDDEN = 8;
 const CLASSES = 3;
 const SIZE = HIDDEN * (INPUTS + 1) + CLASSES * (HIDDEN + 1);
 
-/** The layers, as views: weights row by row, then the biases.
+/** The layers as views of the array: the weights row by row, then the biases.
  * @param {Float64Array} all parameters, or their gradient */
 function split(all) {
   let from = 0;
@@ -24,7 +24,7 @@ function split(all) {
   };
 }
 
-/** Small weights (Glorot's), biases of 0.
+/** Initial parameters: small random weights (Glorot's), biases of 0.
  * @param {number} seed */
 export function initialParameters(seed) {
   const random = createRandom(seed);
@@ -54,7 +54,7 @@ function affine(weights, biases, inputs) {
 
 /** @param {Float64Array} values */
 function softmax(values) {
-  const largest = Math.max(...values); // no overflow
+  const largest = Math.max(...values); // subtracted, so that exp() does not overflow
   const powers = values.map((value) => Math.exp(value - largest));
   const sum = powers.reduce((total, power) => total + power, 0);
   return powers.map((power) => power / sum);

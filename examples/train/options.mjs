@@ -1,4 +1,4 @@
-// The command line.
+// Reads the command line.
 
 import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -62,7 +62,7 @@ export function parseCommandLine() {
   const kill = parseInteger('kill', values.kill, 0);
   const seed = parseInteger('seed', values.seed, 0, 2 ** 32 - 1);
   if (kill >= steps) throw new Error(`--kill ${kill} takes more than ${steps} steps`);
-  // Now, and not when all is trained.
+  // Check now that the file can be written, not after the training.
   const out = resolve(values.out);
   if (!statSync(dirname(out), { throwIfNoEntry: false })?.isDirectory()) {
     throw new Error(`No such folder: ${dirname(out)}`);

@@ -1,4 +1,4 @@
-// The loss over the steps, as an SVG file: Vega needs no browser for that.
+// Plots the loss over the steps as SVG. Vega can do that without a browser.
 
 import { parse, View } from 'vega';
 

@@ -1,4 +1,4 @@
-// Random numbers that a seed reproduces, which Math.random() does not.
+// Random numbers that can be reproduced from a seed; Math.random() takes no seed.
 
 /** @typedef {() => number} Random  the next number, from 0 to below 1 */
 
@@ -15,7 +15,7 @@ export function createRandom(seed) {
   };
 }
 
-/** In place (Fisher and Yates).
+/** Shuffles in place (Fisher and Yates).
  * @template T
  * @param {T[]} items
  * @param {Random} random */

@@ -1,4 +1,4 @@
-// What the workers can do: the exports of this module, which each of them imports.
+// The functions of the workers: each worker imports this module, and its exports can be scheduled.
 
 import { currentTask } from 'allstop/cluster';
 import { training, validation } from './data.mjs';
@@ -7,8 +7,7 @@ import { createRandom, shuffle } from './random.mjs';
 
 /** @typedef {import('./data.mjs').Example} Example */
 
-/** A worker's data set: mini-batches without end, each epoch in another order, which is
- * the worker's own.
+/** The data set of a worker: endless mini-batches, in another order for each epoch and each worker.
  * @param {number} seed
  * @param {number} batchSize
  * @returns {Iterable<Example[]>} */
@@ -23,7 +22,7 @@ export function miniBatches(seed, batchSize) {
 }
 
 /** @param {Float64Array} parameters
- * @param {AsyncIterator<Example[]>} batches of the worker that this runs on */
+ * @param {AsyncIterator<Example[]>} batches the data set of the worker that runs the function */
 export async function gradientStep(parameters, batches) {
   const { value } = await batches.next();
   return model.lossAndGradient(parameters, value);
@@ -34,8 +33,8 @@ export function validate(parameters) {
   return model.evaluate(parameters, validation);
 }
 
-/** Ends the thread that it runs on. Only at the first attempt: a function whose worker dies
- * is run again, and would end one after the other. */
+/** Ends the thread that runs it, but only at the first attempt: a function whose worker dies is run
+ * again on another worker, and would end all workers one by one. */
 export function crash() {
   if (currentTask().attempt === 1) process.exit(1);
 }

@@ -1,20 +1,22 @@
-// Asynchronous stochastic gradient descent, as parameter-server training does it: the
-// coordinator has the parameters, the workers have the data.
+// Asynchronous stochastic gradient descent, as in parameter-server training: the coordinator has
+// the parameters, the workers have the data.
 
 import { initialParameters } from './model.mjs';
 import { gradientStep, miniBatches, validate } from './tasks.mjs';
 
 const BATCH_SIZE = 16;
 const LEARNING_RATE = 0.05;
-/** So many steps are on their way, for each worker: so that none has to wait for the next. */
+/**
+ * The steps in flight for each worker: more than one, so that no worker waits for its next step.
+ */
 const STEPS_AHEAD = 2;
-const POINTS = 100; // of the plot
+const POINTS = 100; // in the plot
 
 /** @typedef {import('allstop/cluster').ClusterCoordinator} ClusterCoordinator */
 /** @typedef {import('./plot.mjs').Point} Point */
 
 /**
- * Throws what stopped it.
+ * Trains the network. Rejects with the error that stopped the cluster, if there was one.
  *
  * @param {ClusterCoordinator} cluster
  * @param {{ workers: number, steps: number, seed: number }} options
@@ -47,9 +49,9 @@ export async function train(cluster, { workers, steps, seed }, killer, onStep) {
     points.push({ step, loss: (await validated.fetch()).loss, of: 'validation' });
   };
 
-  // Each takes the parameters as they are, while others change them: that is what makes it
-  // asynchronous. They go as a copy, and whoever has run the function, and how often, the
-  // RemoteValue has one gradient, which is applied once.
+  // Each step starts with a copy of the parameters as they are now, while other steps change them:
+  // that is what makes the training asynchronous. Whichever worker runs the function, and however
+  // often it is retried, the RemoteValue has one gradient, which is applied once.
   const descend = async () => {
     while (begun < steps) {
       begun += 1;
@@ -64,6 +66,6 @@ export async function train(cluster, { workers, steps, seed }, killer, onStep) {
 
   const validated = await cluster.schedule(validate, [parameters]);
   const replaced = cluster.workers.reduce((sum, { restarts }) => sum + restarts, 0);
-  points.sort((a, b) => a.step - b.step); // validations may overtake each other
+  points.sort((a, b) => a.step - b.step); // validations may end in another order
   return { points, replaced, ...(await validated.fetch()) };
 }

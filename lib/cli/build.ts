@@ -1,17 +1,20 @@
-/** `allstop build`: the native binary, compiled on this machine, on purpose only. */
+/** `allstop build` compiles the native binary on this machine. No install script runs it. */
 
-import type { Command } from './command.ts';
+import type { Command } from './base/command.ts';
 
 export const build: Command = {
   summary: 'compiles the native binary on this machine',
-  help: `Compiles the native binary from the sources in the package and prints its path. It is
-used from then on instead of the prebuilt one. Needs CMake, a C++17 compiler and the
-packages cmake-js and node-addon-api: npm install --save-dev cmake-js node-addon-api
+  help: `Compiles the native binary of allstop from the sources in the package, tests it and prints
+its path. From then on allstop loads this binary instead of the prebuilt one.
 
-Exit code: 0 it works, 1 it could not be made, 130 or 143 after SIGINT or SIGTERM.`,
+Needed: CMake 3.18 or later, a C++17 compiler, and the npm packages cmake-js and
+node-addon-api. To install these two: npm install --save-dev cmake-js node-addon-api
+
+Exit code: 0 if the new binary works, 1 if it could not be compiled or does not work (the
+binary from before is kept), 130 or 143 after SIGINT or SIGTERM.`,
   options: [],
   run: async () => {
-    // Here, not above: the other commands work without the rest of the library.
+    // Imported here: the other commands must work even if the rest of the library cannot load.
     const { compile } = await import('./compilation/compile.ts');
     const path = await compile();
     return { text: `${path}\n`, json: { build: path } };

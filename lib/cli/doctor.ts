@@ -1,19 +1,21 @@
-/** `allstop doctor`: whether the package works here, and why if it does not. */
+/** `allstop doctor` checks whether the package works here and says why if not. */
 
-import { type Command, UsageError } from './command.ts';
+import { type Command, UsageError } from './base/command.ts';
 
 export const doctor: Command = {
-  summary: 'checks whether allstop works here, or a cluster comes up, and says why if not',
-  help: `Checks the runtime, its permissions, the native binary and what comes of using it,
-and lists what is known to be peculiar to this runtime. The binary is loaded in a
-process of its own, which it may crash.
+  summary: 'checks this machine, or a NATS cluster, and says what is wrong and what to do',
+  help: `Without options: checks whether allstop works on this machine. It looks at the JavaScript
+runtime (Node.js, Bun or Deno), the platform, the permissions and the native binary, runs a
+short test with the binary, and lists known problems of this runtime. The binary is loaded in
+a child process, so a binary that crashes is reported like any other problem.
 
-With --servers: what keeps a cluster from coming up. Each server: DNS, TCP, whether NATS
-answers, TLS, credentials, JetStream. With --cluster, then: who has the cluster and whether
-that coordinator answers, what it reports, and each worker. It changes nothing there, and
-ends within 20 s. Who it is at the server is said by the environment, as for the worker.
+With --servers: checks why a cluster on NATS does not start. For each server it checks the
+DNS name, the TCP connection, whether a NATS server answers, TLS, the credentials and
+JetStream. With --cluster as well: it asks the cluster's coordinator for its report, and
+each worker process whether it is there. It changes nothing in the cluster, and ends within
+20 s. Credentials come from environment variables: see 'allstop worker --help'.
 
-Exit code: 0 all is well, 1 a problem was found.`,
+Exit code: 0 if all is well, 1 if a problem was found.`,
   options: ['servers', 'cluster'],
   run: async ({ servers, cluster }) => {
     if (servers !== undefined) {
@@ -21,7 +23,7 @@ Exit code: 0 all is well, 1 a problem was found.`,
       return diagnoseNetwork(servers, cluster);
     }
     if (cluster !== undefined) throw new UsageError("'doctor' needs --servers for --cluster");
-    // Here, not above: the other commands work without the rest of the library.
+    // Imported here: the other commands must work even if the rest of the library cannot load.
     const { diagnose } = await import('./doctor/diagnose.ts');
     return diagnose();
   },

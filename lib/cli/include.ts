@@ -1,10 +1,10 @@
-/** `allstop include`: the folder to put on the include path of a native addon. */
+/** `allstop include`: the folder for the include path of a native addon. */
 
-import type { Command } from './command.ts';
-import { folderCommand } from './folder.ts';
+import type { Command } from './base/command.ts';
+import { folderCommand } from './base/folder.ts';
 
 export const include: Command = folderCommand(
   'include',
-  'the folder of the C and C++ headers',
+  'the folder with the C and C++ headers',
   'native/include',
 );

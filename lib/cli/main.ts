@@ -1,43 +1,67 @@
 #!/usr/bin/env node
 /**
- * `npx allstop`: reads the command line, runs the command, prints what came of it. It
- * loads neither the addon nor the rest of the library: a command that needs them does.
+ * `npx allstop`: reads the command line, runs the command and prints its result. This file loads
+ * neither the addon nor the rest of the library; a command that needs them imports them itself.
  */
 
 import { parseArgs } from 'node:util';
+import { type Command, CommandError, type CommandResult, UsageError } from './base/command.ts';
+import { version } from './base/version.ts';
 import { build } from './build.ts';
 import { cmake } from './cmake.ts';
-import { type Command, CommandError, type CommandResult, UsageError } from './command.ts';
 import { doctor } from './doctor.ts';
 import { include } from './include.ts';
-import { version } from './version.ts';
 import { worker } from './worker.ts';
 
 const commands = new Map<string, Command>(
   Object.entries({ include, cmake, doctor, build, worker }),
 );
 
+/** Each option as it is written, with its value, and what it means, in one line or more. */
 const optionTexts = {
-  relative: `  --relative  as seen from the working directory: for binding.gyp, since node-gyp
-              cannot take an absolute path with a space in it
-`,
-  module: `  --module FILE      whose exports are the functions
-`,
-  servers: `  --servers URL,URL  nats://host:4222 or tls://host:4222
-`,
-  cluster: `  --cluster NAME     which cluster
-`,
-  job: `  --job worker|ps    what it is there (worker)
-`,
-  task: `  --task N           which of that job's tasks; any that is free, if it is left out
-`,
-  spec: `  --spec FILE        the cluster's ClusterSpec, as JSON, to be compared with the coordinator's
-`,
-  slots: `  --slots N          how many functions at once (as many as there are processors)
-`,
-  json: `  --json      prints a JSON object
-`,
-};
+  relative: [
+    '--relative',
+    'prints the path relative to the working directory: for binding.gyp,',
+    'because node-gyp cannot handle an absolute path that contains a space',
+  ],
+  module: [
+    '--module FILE',
+    'the module whose exported functions are run; the same file, byte',
+    "for byte, as the coordinator's",
+  ],
+  servers: ['--servers URL,URL', 'the NATS servers: nats://host:4222 or tls://host:4222'],
+  cluster: ['--cluster NAME', 'the name of the cluster, as its coordinator has it'],
+  job: [
+    '--job worker|ps',
+    'the job of this process: a worker runs functions; a ps (parameter',
+    'server) runs none, but its loss stops the cluster (default: worker)',
+  ],
+  task: ['--task N', 'the index of the task in that job (default: any free task)'],
+  spec: [
+    '--spec FILE',
+    'a ClusterSpec as JSON; the coordinator refuses this worker if its',
+    'own ClusterSpec is different',
+  ],
+  slots: [
+    '--slots N',
+    'the number of worker threads, and so how many functions run at the',
+    'same time (default: the number of processors)',
+  ],
+  json: ['--json', 'prints the result as one line of JSON'],
+  help: ['--help', 'prints this text; after a command, the help of that command'],
+  version: ['--version', 'prints the version of the package'],
+} as const;
+
+/** A line or more for each of these options, in two columns. */
+function optionList(flags: readonly (keyof typeof optionTexts)[]): string {
+  const texts = flags.map((flag) => optionTexts[flag]);
+  const width = Math.max(...texts.map(([option]) => option.length));
+  return texts
+    .flatMap(([option, ...lines]) =>
+      lines.map((line, at) => `  ${(at === 0 ? option : '').padEnd(width)}  ${line}\n`),
+    )
+    .join('');
+}
 
 const usage = `Usage: allstop <command> [--json]
 
@@ -45,28 +69,28 @@ Commands:
 ${[...commands].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
 
 Options:
-${optionTexts.json}  --help      prints this; after a command, more of that
-  --version   prints the version of the package
-`;
+${optionList(['json', 'help', 'version'])}`;
 
 function helpOf(name: string, { help, options, required = [] }: Command): string {
   const flags = [...options, 'json' as const];
-  const usageOf = (flag: (typeof flags)[number]): string =>
-    required.some((each) => each === flag) ? `--${flag}` : `[--${flag}]`;
+  const usageOf = (flag: (typeof flags)[number]): string => {
+    const [option] = optionTexts[flag];
+    return required.some((each) => each === flag) ? option : `[${option}]`;
+  };
   return `Usage: allstop ${name} ${flags.map(usageOf).join(' ')}
 
 ${help}
 
 Options:
-${flags.map((flag) => optionTexts[flag]).join('')}`;
+${optionList(flags)}`;
 }
 
-/** The last of several would count, and nobody would hear of the others. */
+/** parseArgs would use the last of several equal options and silently ignore the others. */
 function refuseRepeated(tokens: readonly { kind: string; name?: string }[]): void {
   const seen = new Set<string>();
   for (const { kind, name } of tokens) {
     if (kind !== 'option' || name === undefined) continue;
-    if (seen.has(name)) throw new Error(`--${name} is there more than once`);
+    if (seen.has(name)) throw new Error(`--${name} is given more than once`);
     seen.add(name);
   }
 }
@@ -108,15 +132,15 @@ async function run(
   const [name, ...rest] = positionals;
   if (name === undefined) {
     if (help) return { text: usage, exitCode: 0 };
-    throw new UsageError('A command is missing');
+    throw new UsageError('Command missing');
   }
   const command = commands.get(name);
-  if (command === undefined) throw new UsageError(`There is no command '${name}'`);
+  if (command === undefined) throw new UsageError(`Unknown command '${name}'`);
   if (help) return { text: helpOf(name, command), exitCode: 0 };
-  if (rest.length > 0) throw new UsageError(`'${name}' takes no argument`);
+  if (rest.length > 0) throw new UsageError(`'${name}' takes no arguments, but got '${rest[0]}'`);
   for (const option of Object.keys(options) as (keyof typeof options)[]) {
     if (!command.options.includes(option)) {
-      throw new UsageError(`'${name}' takes no option '--${option}'`);
+      throw new UsageError(`'${name}' does not take the option '--${option}'`);
     }
   }
   const outcome: CommandResult = await command.run({ ...options, json });
@@ -124,7 +148,10 @@ async function run(
   return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers };
 }
 
-/** Who reads our output may have gone: that ends neither a worker nor what the exit code says. */
+/**
+ * Ignores write errors of stdout and stderr. A program that read our output through a pipe may have
+ * ended (EPIPE): that must neither end a worker nor change the exit code.
+ */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 }

@@ -1,13 +1,59 @@
-/** The loop of a looper, in whichever JavaScript thread its target runs. */
+/** When the runs of a looper are due, and the loop that makes them. */
 
 import { now } from '../base/clock.ts';
 import { turn } from '../base/turn.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
-import { LooperSchedule, type LooperTimes } from './looper-schedule.ts';
 
 /**
- * Calls `run` when it is due, until a stop: one after generation `since`, even if it is
- * cleared at once. The event loop turns between two runs.
+ * What becomes of the runs that fell due while an earlier run took too long. `burst`: each of
+ * them is made up for, back to back (TensorFlow's); `skip`: they are dropped, and the next run
+ * is at the next multiple of the interval; `delay`: the interval counts from the end of a run,
+ * so no run is ever missed.
+ */
+export type MissedTicks = 'burst' | 'skip' | 'delay';
+
+export const MISSED_TICKS: readonly MissedTicks[] = ['burst', 'skip', 'delay'];
+
+/**
+ * Plain data, which can be sent to a Worker. An interval of 0 means back to back, Infinity
+ * means a single run.
+ */
+export type LooperTimes = { readonly intervalMs: number; readonly missedTicks: MissedTicks };
+
+/**
+ * Computes when each run is due, by the same rules as core::LooperSchedule. Due times count from
+ * the first run, not from the moment at which the thread woke up, so they do not drift.
+ */
+export class LooperSchedule {
+  readonly #times: LooperTimes;
+  #due: number | undefined;
+
+  constructor(times: LooperTimes) {
+    this.#times = times;
+  }
+
+  /** When the next run is due. To be called once before each run, with the current time. */
+  next(now: number): number {
+    const { intervalMs, missedTicks } = this.#times;
+    if (this.#due === undefined) {
+      this.#due = now;
+    } else if (missedTicks === 'delay') {
+      this.#due = now + intervalMs;
+    } else {
+      this.#due += intervalMs;
+      const late = now - this.#due;
+      if (missedTicks === 'skip' && late > 0) {
+        const missed = Math.ceil(late / intervalMs); // not finite for an interval of 0 or nearly 0
+        this.#due = Number.isFinite(missed) ? this.#due + missed * intervalMs : now;
+      }
+    }
+    return this.#due;
+  }
+}
+
+/**
+ * Calls `run` whenever it is due, until a stop later than generation `since`, even if that stop
+ * has been cleared by now. The event loop turns between two runs.
  */
 export async function loop(
   attachment: Attachment,

@@ -1,4 +1,4 @@
-/** TensorFlow's LooperThread: does something every so often, until a stop. */
+/** TensorFlow's LooperThread: calls a function at fixed intervals until a stop. */
 
 import {
   checkDuration,
@@ -13,17 +13,16 @@ import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/own-thread.ts';
 import { workerEntry } from '../coordinator/worker-entry.ts';
 import { runInWorker } from '../coordinator/workers.ts';
-import { loop } from './looper-loop.ts';
-import { type LooperTimes, MISSED_TICKS, type MissedTicks } from './looper-schedule.ts';
+import { type LooperTimes, loop, MISSED_TICKS, type MissedTicks } from './looper-loop.ts';
 import type { LooperWork } from './looper-worker.ts';
 
 export type LooperThreadOptions = {
   /**
-   * What a run calls: a function, on this thread's event loop, or the URL of a module
-   * whose default export is called in a Worker.
+   * What each run calls: a function, called on the event loop of this JavaScript thread, or the
+   * URL of a module whose default export is called in a Worker.
    */
   target?: ((...args: any[]) => unknown) | URL | undefined;
-  /** Passed to the target. For a URL they are cloned, now. */
+  /** Passed to the target. If that is a URL, the constructor clones them. */
   args?: readonly unknown[] | undefined;
   /** Default: the name of the function or of the derived class, else 'looper'. */
   name?: string | undefined;
@@ -31,28 +30,32 @@ export type LooperThreadOptions = {
   missedTicks?: MissedTicks | undefined;
 };
 
+const TARGET_OR_OVERRIDE =
+  'a function or an instance of URL, unless a derived class overrides runLoop()';
+
 function checkTarget(
   name: string,
   target: unknown,
+  expected = 'a function or an instance of URL',
 ): asserts target is URL | ((...args: any[]) => unknown) {
   if (typeof target === 'function' || holds(() => target instanceof URL)) return;
-  throw invalidType(name, 'a function or an instance of URL', target);
+  throw invalidType(name, expected, target);
 }
 
 /**
  * A thread of a coordinator that calls its target at once and then every `intervalMs`
- * milliseconds, until a stop. The times are fixed, by a monotonic clock: they do not
- * drift, and a stop ends the wait for the next one at once, even if it is cleared at
- * once.
+ * milliseconds, until a stop. Due times count from the first run, by a monotonic clock, and do not
+ * drift (with `missedTicks: 'delay'` they count from the end of the last run). A stop ends the wait
+ * for the next run at once, even a stop that is cleared immediately.
  *
- * A function runs on the event loop of this JavaScript thread: it is awaited, and the
- * loop turns between two runs. A module runs in a Worker, where `Coordinator.current()`
- * is this coordinator and `workerData` is not its own.
+ * A target function runs on the event loop of this JavaScript thread: it is awaited, and the loop
+ * turns between two runs. A target module runs in a Worker, where `Coordinator.current()` is this
+ * coordinator; the Worker's `workerData` belongs to the looper, not to the module.
  *
- * What a run throws, or rejects with, stops the coordinator and ends the looper. So does
- * what `startLoop` or `stopLoop` throws.
+ * An error that a run throws or rejects with stops the coordinator and ends the looper. So does
+ * an error of `startLoop` or `stopLoop`.
  *
- * Also a base class: override `runLoop` instead of giving a target.
+ * A derived class may override `runLoop` instead of giving a target.
  */
 export class LooperThread {
   readonly name: string;
@@ -62,13 +65,14 @@ export class LooperThread {
   readonly #thread: OwnThread;
 
   /**
-   * Registers itself: `coord.threads` lists it, and until it is started it holds up no
-   * join. A refused call registers nothing.
+   * Registers the looper with `coord`: `coord.threads` lists it, and joins do not wait for it until
+   * it is started. A call that throws registers nothing.
    *
    * @param intervalMs null or 0: back to back; Infinity: one run
-   * @throws TypeError (`ERR_INVALID_ARG_TYPE`): also for `args` without a target, for
-   *   none where this class is not derived from, and for a URL beside a `runLoop`; RangeError
-   *   (`ERR_OUT_OF_RANGE`); DataCloneError: args of a module that cannot be cloned
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`): also if `args` are given without a target, if a
+   *   LooperThread itself (no derived class) is given no target, and if a class that overrides
+   *   `runLoop` is given a URL; RangeError (`ERR_OUT_OF_RANGE`); DataCloneError: args for a module
+   *   that cannot be cloned
    */
   constructor(coord: Coordinator, intervalMs: number | null, options?: LooperThreadOptions) {
     const attachment = checkCoordinator('coord', coord);
@@ -81,9 +85,9 @@ export class LooperThread {
     if (args !== undefined && !holds(() => Array.isArray(args))) {
       throw invalidType('options.args', 'an instance of Array', args);
     }
-    // A derived class may have a field for it, which is not there yet: start() looks again.
+    // A derived class may define runLoop as a field, which does not exist yet: start() checks it.
     if (target !== undefined || args !== undefined || new.target === LooperThread) {
-      checkTarget('options.target', target);
+      checkTarget('options.target', target, TARGET_OR_OVERRIDE);
     }
     if (this.#runsItself && target instanceof URL) {
       throw invalidType('options.target', 'a function where runLoop is overridden', target);
@@ -97,7 +101,7 @@ export class LooperThread {
     this.#thread = new OwnThread(attachment, this, 'looper', this.name);
   }
 
-  /** A looper, started. Throws what the constructor throws. */
+  /** Makes a LooperThread and starts it. @throws the errors of the constructor */
   static loop(
     coord: Coordinator,
     intervalMs: number | null,
@@ -115,48 +119,48 @@ export class LooperThread {
     return this.runLoop !== LooperThread.prototype.runLoop;
   }
 
-  /** Started and not ended. */
+  /** Whether the looper has been started and has not ended. */
   get alive(): boolean {
     return this.#thread.alive;
   }
 
   /**
-   * Begins. Until it has ended it keeps this thread's event loop alive, and joins of the
-   * coordinator wait for it.
+   * Starts the looper. Until it has ended it keeps the event loop of this thread alive, and joins
+   * of the coordinator wait for it.
    *
-   * @throws FailedPreconditionError: it was started before; TypeError: a derived class
-   *   without a target has no `runLoop` of its own
+   * @throws FailedPreconditionError: the looper was started before; TypeError
+   *   (`ERR_INVALID_ARG_TYPE`): there is neither a target nor an overridden `runLoop`
    */
   start(): this {
     this.#thread.refuseSecondStart();
-    if (!this.#runsItself) checkTarget('options.target', this.#target);
+    if (!this.#runsItself) checkTarget('options.target', this.#target, TARGET_OR_OVERRIDE);
     this.#thread.start(() => this.#run());
     return this;
   }
 
   /**
-   * Resolves when it has ended, however it did: its error goes to the coordinator. At
-   * once if it was never started.
+   * Resolves when the looper has ended, with or without an error: errors go to the coordinator.
+   * Resolves at once if the looper was never started.
    *
-   * @throws (rejects) SelfJoinError: it is called from within the looper's own run
+   * @throws (rejects) SelfJoinError: called from within a run of this looper
    */
   join(): Promise<void> {
     return this.#thread.join();
   }
 
-  /** Called before the first run, on this thread, even if a stop is requested already. */
+  /** Called on this thread before the first run, even if a stop has already been requested. */
   protected startLoop(): unknown {
     return undefined;
   }
 
-  /** One run, on this thread. Calls the target; not called if that is a URL. */
+  /** One run, on this thread: calls the target. Not called if the target is a URL. */
   protected runLoop(): unknown {
     return typeof this.#target === 'function' ? this.#target(...this.#args) : undefined;
   }
 
   /**
-   * Called after the last run, on this thread, even if that threw or none took place.
-   * Not called if `startLoop` threw.
+   * Called on this thread after the last run, even if that run threw or there was no run. Not
+   * called if `startLoop` threw.
    */
   protected stopLoop(): unknown {
     return undefined;
@@ -167,7 +171,8 @@ export class LooperThread {
     try {
       await (this.#target instanceof URL ? this.#loopInWorker(this.#target) : this.#loopHere());
     } catch (error) {
-      this.#thread.watch.fail(error, { via: 'exception' }); // now: the others need not wait for stopLoop
+      // Before stopLoop, so that the other threads are stopped without waiting for that.
+      this.#thread.watch.fail(error, { via: 'exception' });
     }
     await this.stopLoop();
   }
@@ -183,6 +188,7 @@ export class LooperThread {
     const workerData: LooperWork = {
       kind: 'looper',
       module: target.href,
+      name: this.name,
       args: [...this.#args],
       times: this.#times,
       since: watch.generation,

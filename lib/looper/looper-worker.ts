@@ -1,25 +1,26 @@
-/** What the Worker of a looper with a URL target does. */
+/** Runs in the Worker of a LooperThread whose target is given by URL. */
 
 import { defaultOf, ownCoordinator } from '../coordinator/worker-module.ts';
 import { hold, release } from '../native/doorbell.ts';
-import { loop } from './looper-loop.ts';
-import type { LooperTimes } from './looper-schedule.ts';
+import { type LooperTimes, loop } from './looper-loop.ts';
 
-/** Its `workerData`. */
+/** The `workerData` of that Worker. */
 export type LooperWork = {
   kind: 'looper';
   module: string;
+  /** The name of the LooperThread. */
+  name: string;
   args: unknown[];
   times: LooperTimes;
-  /** The generation as of which a stop concerns the looper. */
+  /** The generation of the coordinator at the start: a later one means that a stop has happened. */
   since: number;
 };
 
-export async function runLooper({ module, args, times, since }: LooperWork): Promise<void> {
-  // Before anything can fail: from here on an uncaught error is encoded.
+export async function runLooper({ module, name, args, times, since }: LooperWork): Promise<void> {
+  // First: as of here an uncaught error of this Worker reaches the coordinator with all its fields.
   const { attachment } = ownCoordinator();
-  const target = await defaultOf(module, 'a looper');
-  hold(); // a run may wait for what does not keep this thread alive by itself
+  const target = await defaultOf(module, `the LooperThread '${name}'`);
+  hold(); // a run may await something that does not keep the event loop alive
   await loop(attachment, since, times, () => target(...args));
   release();
 }

@@ -1,4 +1,4 @@
-/** A queue between threads: JavaScript's, and native ones. */
+/** A queue between threads, JavaScript threads and native ones. */
 
 import { isUint8Array } from 'node:util/types';
 import {
@@ -29,23 +29,23 @@ import { readBytes, readValue, readValues, type Written, writeValue } from './qu
 import { maySettleAtOnce, QueueWaits, WOULD_WAIT } from './queue-waits.ts';
 
 export type BoundedQueueOptions = {
-  /** How many items it holds, at least 1. */
+  /** How many items the queue holds, at least 1. */
   capacity: number;
   name?: string | undefined;
-  /** Its stop ends every wait at this queue. */
+  /** A stop of this coordinator ends every wait at the queue. */
   coordinator?: Coordinator | undefined;
   /**
-   * 'structured' (default): values, between JavaScript threads, as a structured clone
-   * makes them; nothing that is shared or transferred. 'bytes': `Uint8Array`s, copied,
-   * which native code sees, too.
+   * 'structured' (default): the items are JavaScript values, copied as a structured clone copies
+   * them, without shared or transferred objects; native code cannot read them. 'bytes': the items
+   * are `Uint8Array`s, which are copied; native code can enqueue and dequeue them, too.
    */
   codec?: 'structured' | 'bytes' | undefined;
 };
 
 export type QueueWaitOptions = {
-  /** How long it waits at most; default: endlessly. 0: not at all. */
+  /** The longest wait, in milliseconds. 0: do not wait. Default: no limit. */
   timeoutMs?: number | undefined;
-  /** Ends the wait, which then rejects with its reason. */
+  /** When it aborts, the wait ends and rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 };
 
@@ -53,7 +53,7 @@ const done = Promise.resolve();
 
 const byId = new WeakById<BoundedQueue>();
 
-/** Set while a BoundedQueue is made for a native one that exists already. */
+/** Set while `attach` makes a BoundedQueue for a native queue that exists already. */
 let adopted: NativeQueue | undefined;
 
 let unnamed = 0;
@@ -85,20 +85,20 @@ function checkWait(options: QueueWaitOptions | undefined): {
 }
 
 /**
- * A queue that holds producers up when it is full. One native queue, shared by all
+ * A queue that makes producers wait when it is full. One native queue, shared by all
  * JavaScript threads that attach to it and by native threads; TensorFlow's FIFOQueue.
  *
- * - First in, first out for each producer (for each JavaScript thread). Who goes first
- *   among waiting threads is not promised.
- * - A waiter reserves nothing: an item is taken when its consumer runs. A wait that is
- *   aborted, times out, or dies with its worker loses none.
+ * - First in, first out for each producer (for each JavaScript thread). The order among
+ *   waiting threads is unspecified.
+ * - A wait reserves nothing: an item is taken when its consumer runs. A wait that is
+ *   aborted, times out, or dies with its worker loses no item.
  * - With a `coordinator`, a stop ends every wait at once. From then on `enqueue` fails
- *   with a CancelledError, whose cause is what `coord.signal` aborts with; `dequeue`
- *   takes what is there without waiting, and then fails the same way. Such an error is
- *   an echo of the stop.
- * - While a promise of it is pending, the event loop stays alive. However fast items
- *   come, the loop turns every few milliseconds between them: timers and signals are not
- *   starved by who awaits one item after the other.
+ *   with a CancelledError whose cause is the abort reason of `coord.signal`; `dequeue`
+ *   takes the items that are left without waiting, and then fails the same way. Such an
+ *   error is an echo of the stop.
+ * - While a promise of the queue is pending, the event loop stays alive. However fast items
+ *   come, the loop turns every few milliseconds between them, so a loop that awaits one item
+ *   after another does not starve timers and signals.
  */
 export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   readonly #native: NativeQueue;
@@ -128,8 +128,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   /**
-   * The queue behind a handle of another JavaScript thread of this process. The same
-   * object each time, per thread, while it lives.
+   * The queue behind a handle that was read in another JavaScript thread of this process. Within
+   * one thread it returns the same object each time, as long as that object lives.
    *
    * @throws InvalidHandleError (`ERR_ALLSTOP_INVALID_HANDLE`): the handle is stale, of
    *   another process, or of another copy of the package
@@ -139,7 +139,12 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const known = byId.get(id);
     if (known !== undefined) return known as BoundedQueue<T>;
     const native = binding().attachQueue(Number(id));
-    if (native === null) throw new InvalidHandleError('The handle is stale: its queue is gone');
+    if (native === null) {
+      throw new InvalidHandleError(
+        'The handle is stale: its BoundedQueue is gone. Keep the queue alive in the thread that ' +
+          'read `handle` until attach() has been called',
+      );
+    }
     adopted = native;
     try {
       return new BoundedQueue<T>({ capacity: native.capacity });
@@ -156,20 +161,20 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return this.#native.capacity;
   }
 
-  /** How many items there are: a guess, as other threads go on. */
+  /** How many items the queue has now. Other threads may change it at any moment. */
   get size(): number {
     return this.#native.size();
   }
 
-  /** Whether `close` was called, by anybody. There may be items yet. */
+  /** Whether any thread has called `close`. The queue may still have items. */
   get closed(): boolean {
     return this.#native.closed();
   }
 
   /**
-   * For another JavaScript thread of this process. Reading it keeps the queue alive
-   * until this thread ends; a queue that is closed and empty, until this object is
-   * collected.
+   * A handle for `attach` in another JavaScript thread of this process. Once it has been read, the
+   * queue stays alive until this thread ends, or until the queue is closed and empty and this
+   * object has been garbage-collected.
    */
   get handle(): QueueHandle<T> {
     this.#native.publish();
@@ -179,9 +184,9 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   /**
    * Resolves when the item is in the queue.
    *
-   * @throws (rejects) CancelledError: closed, or stopped; DeadlineExceededError; the
-   *   reason of `options.signal`; TypeError: an item that cannot be cloned, or, of a
-   *   queue of bytes, is no Uint8Array. Nothing was enqueued then.
+   * @throws (rejects) CancelledError: the queue is closed or stopped; DeadlineExceededError:
+   *   after `timeoutMs`; the reason of `options.signal`; TypeError: the item cannot be cloned, or
+   *   is not a Uint8Array (codec 'bytes'). In all these cases nothing was enqueued.
    */
   enqueue(item: T, options?: QueueWaitOptions): Promise<void> {
     try {
@@ -189,11 +194,11 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       const written = this.#write(item);
       if (signal?.aborted) throw signal.reason;
       if (this.#tryEnqueueInTurn(written)) return maySettleAtOnce() ? done : turn();
-      const timedOut = (): Error => this.#fullFor(timeoutMs);
+      const timedOut = (): Error => this.#timedOutFull('enqueue', timeoutMs);
       if (timeoutMs === 0) throw timedOut();
       const generation = this.#beginEnqueue();
       listen(this.#native.token, this.#listener);
-      // Bytes of its own: what they are now is what was enqueued, whatever becomes of the caller's.
+      // A copy: the caller may change its own bytes while this waits.
       const kept = typeof written === 'string' ? written : new Uint8Array(written);
       const attempt = (since: number, ms?: number): undefined | typeof WOULD_WAIT =>
         this.#tryEnqueue(kept, since, ms) ? undefined : WOULD_WAIT;
@@ -205,9 +210,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   /**
-   * As `enqueue`, blocking this thread. In a worker it gives way to `terminate()` and
-   * `process.exit()` within 50 ms. What this thread has enqueued before and is waiting
-   * yet goes first.
+   * As `enqueue`, but blocks this thread. In a worker, `terminate()` and `process.exit()` end the
+   * wait within 50 ms. Pending calls of `enqueue` from this thread go first.
    */
   enqueueSync(item: T, timeoutMs: number = Number.POSITIVE_INFINITY): void {
     checkDuration('timeoutMs', timeoutMs);
@@ -216,7 +220,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const deadline = now() + timeoutMs;
     const slice = (): number => {
       const left = deadline - now();
-      if (left <= 0) throw this.#fullFor(timeoutMs);
+      if (left <= 0) throw this.#timedOutFull('enqueueSync', timeoutMs);
       return Math.min(left, SLICE_MS);
     };
     const generation = this.#beginEnqueue();
@@ -230,10 +234,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   /**
-   * Enqueues if there is room, and nothing that this thread has enqueued before is
-   * waiting for it; whether it has.
+   * Enqueues the item if there is room and no earlier `enqueue` of this thread is still waiting.
    *
-   * @throws CancelledError: closed, or stopped; TypeError, as `enqueue`
+   * @returns whether the item was enqueued
+   * @throws CancelledError: the queue is closed or stopped; TypeError: as `enqueue`
    */
   tryEnqueue(item: T): boolean {
     const written = this.#write(item);
@@ -243,16 +247,16 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   /**
    * Resolves to the next item.
    *
-   * @throws (rejects) OutOfRangeError: closed, and empty; CancelledError: stopped, and
-   *   empty; DeadlineExceededError; the reason of `options.signal`
+   * @throws (rejects) OutOfRangeError: the queue is closed and empty; CancelledError: the queue is
+   *   stopped and empty; DeadlineExceededError: after `timeoutMs`; the reason of `options.signal`
    */
   dequeue(options?: QueueWaitOptions): Promise<T> {
-    return this.#dequeue(options, (since, ms) => this.#tryDequeue(since, ms));
+    return this.#dequeue('dequeue', options, (since, ms) => this.#tryDequeue(since, ms));
   }
 
   /**
-   * As `dequeue`, with 1 to `max` items: those that are there, once there is one; 65,536
-   * at most.
+   * As `dequeue`, but takes several items: waits until there is one, then takes those that are
+   * there, at most `max` and at most 65,536.
    */
   dequeueMany(max: number, options?: QueueWaitOptions): Promise<T[]> {
     try {
@@ -261,12 +265,14 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     } catch (error) {
       return Promise.reject(error);
     }
-    return this.#dequeue(options, (since, ms) => this.#tryDequeueMany(max, since, ms));
+    return this.#dequeue('dequeueMany', options, (since, ms) =>
+      this.#tryDequeueMany(max, since, ms),
+    );
   }
 
   /**
-   * As `dequeue`, blocking this thread, and giving way as `enqueueSync` does. What this
-   * thread has enqueued before and is waiting yet goes in meanwhile.
+   * As `dequeue`, but blocks this thread. In a worker, `terminate()` and `process.exit()` end the
+   * wait within 50 ms. Pending calls of `enqueue` from this thread complete meanwhile.
    */
   dequeueSync(timeoutMs: number = Number.POSITIVE_INFINITY): T {
     checkDuration('timeoutMs', timeoutMs);
@@ -275,17 +281,21 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const generation = this.#native.beginWait();
     const deadline = now() + timeoutMs;
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
-      while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst()); // else it may be for these
+      // Lets pending enqueues of this thread go on. While the thread is blocked nothing else does, and
+      // the queue could stay empty although items are waiting to get in.
+      while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst());
       item = this.#tryDequeue(generation, Math.min(left, SLICE_MS));
       if (item !== WOULD_WAIT) return this.#arrived(item);
     }
-    throw this.#emptyFor(timeoutMs);
+    throw this.#timedOutEmpty('dequeueSync', timeoutMs);
   }
 
   /**
-   * The next item, or undefined if there is none now.
+   * Takes the next item without waiting.
    *
-   * @throws OutOfRangeError: closed, and empty; CancelledError: stopped, and empty
+   * @returns undefined if the queue has no item now
+   * @throws OutOfRangeError: the queue is closed and empty; CancelledError: the queue is stopped
+   *   and empty
    */
   tryDequeue(): T | undefined {
     const item = this.#tryDequeue();
@@ -299,7 +309,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       ended.abort();
       return { done: true, value: undefined };
     };
-    // Not a generator: its `return` would wait for a `next` that waits for an item.
+    // Not a generator: the `return` of a generator waits until a pending `next` has an item.
     const iterator: AsyncIterableIterator<T> = {
       next: async () => {
         if (ended.signal.aborted) return end();
@@ -318,9 +328,9 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   /**
-   * From now on nobody begins to enqueue; what is there can be dequeued. Who waits to
-   * enqueue already is let in as there is room, unless `cancelPendingEnqueues`. May be
-   * called again.
+   * Closes the queue: from now on every new `enqueue` fails, and the items that are left can be
+   * dequeued. Calls of `enqueue` that are already waiting complete as there is room, unless
+   * `cancelPendingEnqueues` is set. May be called again.
    */
   close(options?: { cancelPendingEnqueues?: boolean | undefined }): void {
     const { cancelPendingEnqueues = false } = checkOptions('options', options);
@@ -336,30 +346,31 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return item;
   }
 
-  /** A wait to enqueue, as which it is let in by `close`. */
+  /** Registers a wait to enqueue, which may still complete after `close`. @throws CancelledError */
   #beginEnqueue(): number {
     const generation = this.#native.beginWait();
     if (!this.#native.beginEnqueue(generation)) throw this.#cancelled();
     return generation;
   }
 
-  /** False: it would have to wait. */
+  /** @returns false if the queue is full */
   #tryEnqueue(written: Written, generation?: number, ms?: number): boolean {
     const status = this.#native.enqueue(written, !this.#isOfBytes, generation, ms);
     if (status === STATUS.cancelled) throw this.#cancelled();
     return status === STATUS.ok;
   }
 
-  /** The same, but for those that this thread has waiting: they go first. */
+  /** As `#tryEnqueue`, but lets the pending enqueues of this thread go first. */
   #tryEnqueueInTurn(written: Written): boolean {
     while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst());
     if (this.#enqueues.size === 0) return this.#tryEnqueue(written);
-    this.#beginEnqueue(); // for what it throws
+    this.#beginEnqueue(); // throws if the queue is closed or stopped
     this.#native.endEnqueue();
     return false;
   }
 
   #dequeue<R>(
+    method: string,
     options: QueueWaitOptions | undefined,
     attempt: (generation?: number, ms?: number) => R | typeof WOULD_WAIT,
   ): Promise<R> {
@@ -370,7 +381,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
         const result = attempt();
         if (result !== WOULD_WAIT) return Promise.resolve(this.#arrived(result));
       }
-      const timedOut = (): Error => this.#emptyFor(timeoutMs);
+      const timedOut = (): Error => this.#timedOutEmpty(method, timeoutMs);
       if (timeoutMs === 0) throw timedOut();
       listen(this.#native.token, this.#listener);
       const generation = this.#native.beginWait();
@@ -395,7 +406,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     try {
       return this.#receive(read) as T[];
     } catch {
-      // One of them cannot be read: those before it one by one, and it is that one's error.
+      // One of the items cannot be deserialized, and all went back to the queue. Take one item: the
+      // good ones before it still arrive, and the error is that of the bad one alone.
       const first = this.#tryDequeue();
       return first === WOULD_WAIT ? WOULD_WAIT : [first];
     }
@@ -410,9 +422,11 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     }
   }
 
-  /** What was dequeued is its consumer's from now on. */
+  /** Confirms to the native queue that the items have reached their consumer. */
   #arrived<R>(items: R): R {
-    while (!this.#native.received()); // it goes back, as this thread is being ended: here, then
+    // If Node is ending this thread it refuses the call. The items then go back to the queue, so
+    // they must not reach the consumer: this loop runs until the thread is gone.
+    while (!this.#native.received());
     return items;
   }
 
@@ -424,7 +438,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return WOULD_WAIT;
   }
 
-  /** Of its coordinator. Found once: each of those that a stop cancels asks for it. */
+  /**
+   * This thread's attachment of the queue's coordinator; cached, since every cancelled wait reads
+   * it.
+   */
   get #attachment(): Attachment | undefined {
     const { coordinatorId } = this.#native;
     if (this.#found === undefined && coordinatorId !== '') {
@@ -445,15 +462,21 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return new CancelledError(
       this.closed
         ? `The queue '${this.name}' is closed`
-        : `The queue '${this.name}' was stopped with its coordinator, which has been cleared since`,
+        : `The queue '${this.name}' was stopped with its coordinator, whose stop has since been cleared`,
     );
   }
 
-  #fullFor(ms: number): Error {
-    return new DeadlineExceededError(`The queue '${this.name}' was full for ${ms} ms`);
+  #timedOutFull(method: string, ms: number): Error {
+    return this.#timedOut(method, ms, `full (capacity ${this.capacity})`);
   }
 
-  #emptyFor(ms: number): Error {
-    return new DeadlineExceededError(`The queue '${this.name}' was empty for ${ms} ms`);
+  #timedOutEmpty(method: string, ms: number): Error {
+    return this.#timedOut(method, ms, 'empty');
+  }
+
+  #timedOut(method: string, ms: number, state: string): Error {
+    return new DeadlineExceededError(
+      `${method}() on queue '${this.name}' timed out after ${ms} ms: it was ${state}`,
+    );
   }
 }

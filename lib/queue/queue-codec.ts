@@ -1,9 +1,9 @@
 /**
  * How items are written for the queue.
  *
- * 'structured' keeps what a structured clone keeps. Small plain values travel as JSON
- * text, which is several times faster to write and to read; only what comes out of it
- * the same as out of a clone does. All else goes through V8's serializer.
+ * The codec 'structured' keeps everything that a structured clone keeps. Small plain values
+ * travel as JSON text, which is several times faster to write and to read, but only if JSON gives
+ * back the same value as a clone would. All other values go through V8's serializer.
  */
 
 import { inspect } from 'node:util';
@@ -12,18 +12,18 @@ import { Deserializer, Serializer } from 'node:v8';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
 
-/** Text, or what the serializer wrote. */
+/** An item as JSON text, or as the bytes of V8's serializer. */
 export type Written = string | Uint8Array;
 
-const MOST_OBJECTS = 16; // beyond that, comparing all of them takes longer than the serializer
+const MOST_OBJECTS = 16; // for more, isSeen() takes longer than the serializer
 const MOST_VALUES = 128;
 
-const seen: unknown[] = Array.from({ length: MOST_OBJECTS }); // the first `objects`
+const seen: unknown[] = Array.from({ length: MOST_OBJECTS }); // only the first `objects` are set
 let objects = 0;
 let values = 0;
 let isBusy = false;
 
-/** Whether JSON carries it unchanged: a tree of plain objects, arrays, and primitives. */
+/** Whether JSON carries `value` unchanged: a tree of plain objects, arrays and primitives. */
 function isText(value: unknown): boolean {
   switch (typeof value) {
     case 'string':
@@ -44,7 +44,7 @@ function isSeen(value: object): boolean {
 }
 
 function isTextObject(value: object): boolean {
-  // Seen twice: a clone keeps that it is one object.
+  // An object that is seen twice is no tree: a clone keeps the identity, JSON makes two objects.
   if (objects === MOST_OBJECTS || isSeen(value) || isProxy(value)) return false;
   seen[objects++] = value;
   if ('toJSON' in value) return false;
@@ -52,11 +52,11 @@ function isTextObject(value: object): boolean {
     values += value.length;
     if (values > MOST_VALUES) return false;
     for (const item of value) if (!isText(item)) return false;
-    return Object.keys(value).length === value.length; // no holes, nothing beside the items
+    return Object.keys(value).length === value.length; // no holes, no further properties
   }
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return false;
-  // Inherited ones, too: harmless, as then it is for the serializer.
+  // `in` lists inherited properties, too. At worst they send the value to the serializer.
   for (const key in value) {
     if (++values > MOST_VALUES || !isText((value as Record<string, unknown>)[key])) return false;
   }
@@ -72,7 +72,7 @@ function refuseToClone(value: object): never {
 class ValueSerializer extends Serializer {}
 Object.assign(ValueSerializer.prototype, {
   _getDataCloneError: (message: string) => new NotCloneable(message),
-  // Without these, V8 throws errors that cannot be told from a getter's own.
+  // Without these two, V8 throws errors that look like errors thrown by a getter of the item.
   _writeHostObject: refuseToClone,
   _getSharedArrayBufferId: refuseToClone,
 });
@@ -83,7 +83,7 @@ function serialize(value: unknown): Uint8Array {
   try {
     serializer.writeValue(value);
   } catch (error) {
-    if (!(error instanceof NotCloneable)) throw error; // a getter's own
+    if (!(error instanceof NotCloneable)) throw error; // thrown by a getter of the item
     throw Object.assign(invalidType('item', 'a value that can be cloned', value), {
       cause: error,
     });
@@ -91,14 +91,15 @@ function serialize(value: unknown): Uint8Array {
   return serializer.releaseBuffer();
 }
 
-/** @throws TypeError (`ERR_INVALID_ARG_TYPE`): it cannot be cloned; or what a getter throws */
+/** @throws TypeError (`ERR_INVALID_ARG_TYPE`): `value` cannot be cloned; any error of a getter */
 export function writeValue(value: unknown): Written {
-  if (isBusy) return serialize(value); // a getter of what is being looked at has called us
+  if (isBusy) return serialize(value); // a getter of an item that isText() is reading has called us
   isBusy = true;
   try {
     if (isText(value)) return JSON.stringify(value);
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error; // else escaped it is longer than any string
+    // A RangeError means that the JSON text is too long for a string: serialize() takes the value.
+    if (!(error instanceof RangeError)) throw error;
   } finally {
     while (objects > 0) seen[--objects] = undefined;
     values = 0;
@@ -117,7 +118,7 @@ export function readValue(written: Written): unknown {
   return typeof written === 'string' ? JSON.parse(written) : readSerialized(written);
 }
 
-/** What `NativeQueue.dequeueMany` has come to, of a queue of values. */
+/** Reads the result of `NativeQueue.dequeueMany` of a queue with the codec 'structured'. */
 export function readValues(written: string | unknown[]): unknown[] {
   if (typeof written === 'string') return JSON.parse(written);
   const items: unknown[] = JSON.parse(written[0] as string);
@@ -127,14 +128,14 @@ export function readValues(written: string | unknown[]): unknown[] {
   return items;
 }
 
-/** The same of a queue of bytes. */
+/** Reads the result of `NativeQueue.dequeueMany` of a queue with the codec 'bytes'. */
 export function readBytes(runs: unknown[]): Uint8Array[] {
   const sizes = runs[0] as Float64Array;
   const items: Uint8Array[] = [];
   for (let i = 1; i < runs.length; i += 2) {
     const buffer = runs[i] as ArrayBuffer;
     const end = items.length + (runs[i + 1] as number);
-    // Who gives one item away must not take the others with it.
+    // Several items share this buffer: transferring one of them would detach the others.
     if (runs[i + 1] !== 1) markAsUntransferable(buffer);
     for (let offset = 0; items.length < end; ) {
       const size = sizes[items.length] as number;

@@ -1,4 +1,4 @@
-/** The loop of one enqueue op, in whichever JavaScript thread it runs. */
+/** The loop of one enqueue op, on the program's thread or in a Worker. */
 
 import { isOfType } from '../base/thrown-value.ts';
 import { turn } from '../base/turn.ts';
@@ -6,9 +6,11 @@ import { turn } from '../base/turn.ts';
 const CANCELLED = ['CancelledError'];
 
 /**
- * Calls `op` again and again until a stop, or until it fails. Throws what it fails with,
- * unless that means the end: an error of `queueClosedTypes`, or a cancellation by the
- * stop. The event loop turns before each call.
+ * Calls `op` again and again until a stop is requested or the op throws. The event loop turns
+ * before each call.
+ *
+ * @throws (rejects) the op's error, except errors of `queueClosedTypes`, and a CancelledError
+ *   after a stop: those end the loop quietly
  */
 export async function runOp(
   op: () => unknown,

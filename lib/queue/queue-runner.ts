@@ -22,34 +22,37 @@ import { runOp } from './queue-runner-loop.ts';
 import type { QueueRunnerWork } from './queue-runner-worker.ts';
 
 /**
- * What a thread calls again and again: a function, on the event loop of this JavaScript
- * thread, or the URL of a module whose default export is called in a Worker.
+ * The operation that a thread of a QueueRunner calls again and again: a function, called on the
+ * event loop of this JavaScript thread, or the URL of a module whose default export is called in
+ * a Worker.
  */
 export type EnqueueOp = ((queue: BoundedQueue<any>, coord?: Coordinator) => unknown) | URL;
 
 export type QueueRunnerOptions = {
-  /** Errors of an op that mean its end: as `cleanStopErrors` of a Coordinator. Default:
-   * `[OutOfRangeError]`. */
+  /**
+   * Errors with which an op ends its thread quietly. Given as `cleanStopErrors` of a Coordinator.
+   * Default: `[OutOfRangeError]`.
+   */
   queueClosedErrors?: readonly (ErrorClass | string)[] | undefined;
   /** Called when the last op has ended. Default: `queue.close()`. */
   closeOp?: ((queue: BoundedQueue<any>) => unknown) | undefined;
   /** Called on a stop. Default: `queue.close({ cancelPendingEnqueues: true })`. */
   cancelOp?: ((queue: BoundedQueue<any>) => unknown) | undefined;
-  /** Default: the queue's. */
+  /** Default: the name of the queue. */
   name?: string | undefined;
 };
 
 /** One thread of a QueueRunner. */
 export interface QueueRunnerThread {
   readonly name: string;
-  /** Started and not ended. */
+  /** Whether the thread has been started and has not ended. */
   readonly alive: boolean;
-  /** @throws FailedPreconditionError: it was started before */
+  /** @throws FailedPreconditionError: the thread was started before */
   start(): this;
   /**
-   * Resolves when it has ended, however it did; at once if it was never started.
+   * Resolves when the thread has ended, with or without an error; at once if it was never started.
    *
-   * @throws (rejects) SelfJoinError: it is called from within the thread
+   * @throws (rejects) SelfJoinError: called from within the thread
    */
   join(): Promise<void>;
 }
@@ -59,7 +62,7 @@ class RunnerThread implements QueueRunnerThread {
   readonly #thread: OwnThread;
   readonly #body: (thread: OwnThread) => Promise<void>;
 
-  /** `attachment`: of the program's coordinator, or of one of its own. */
+  /** `attachment` belongs to the program's coordinator, or to one that only this thread has. */
   constructor(
     attachment: Attachment,
     name: string,
@@ -89,7 +92,7 @@ function checkOps(ops: unknown): asserts ops is EnqueueOp[] {
   const isArray = holds(() => Array.isArray(ops));
   if (!isArray) throw invalidType('enqueueOps', 'an array of functions and URLs', ops);
   if ((ops as unknown[]).length === 0) {
-    throw new InvalidArgumentError('A QueueRunner needs an enqueue op at least');
+    throw new InvalidArgumentError('A QueueRunner needs at least one enqueue op');
   }
   for (const op of ops as unknown[]) {
     if (typeof op === 'function' || holds(() => op instanceof URL)) continue;
@@ -104,7 +107,7 @@ function nameOfOp(op: EnqueueOp, index: number): string {
   return name || `op-${index + 1}`;
 }
 
-/** What a closeOp or a cancelOp fails with is nobody's. (TensorFlow's.) */
+/** Errors of a closeOp or a cancelOp are ignored, as in TensorFlow. */
 async function ignoringErrors(run: () => unknown): Promise<void> {
   try {
     await run();
@@ -112,17 +115,18 @@ async function ignoringErrors(run: () => unknown): Promise<void> {
 }
 
 /**
- * Keeps a queue filled: each op is called again and again, in a thread of its own.
+ * Keeps a queue filled: calls each of its enqueue ops again and again, each op in a thread of its
+ * own.
  *
- * - An error of `queueClosedErrors` ends that thread, quietly. Any other error of an op
- *   ends it, too, and requests a stop, or, without a coordinator, is kept in
- *   `exceptionsRaised`.
- * - When the last op has ended, by whatever cause, `closeOp` is called: consumers drain
- *   the queue and never hang. (TensorFlow does so only when the last one ends with an
- *   error of `queueClosedErrors`.)
- * - With a coordinator there is one more thread, `…-close_on_stop`, which calls
- *   `cancelOp` on a stop, so that nobody is held up by a full queue. It ends with the
- *   last op. (TensorFlow's waits on for a stop, and a join for it.)
+ * - An op that fails with an error of `queueClosedErrors` ends its thread quietly. Any other error
+ *   ends the thread, too, and requests a stop of the coordinator; without a coordinator the error
+ *   is kept in `exceptionsRaised`.
+ * - When the last op has ended, for whatever reason, `closeOp` is called: consumers drain the
+ *   queue and never hang. (TensorFlow calls it only if the last op ends with an error of
+ *   `queueClosedErrors`.)
+ * - With a coordinator there is one more thread, `…-close_on_stop`. It calls `cancelOp` on a
+ *   stop, so that no producer stays blocked by a full queue, and ends with the last op.
+ *   (TensorFlow's thread goes on waiting for a stop, and a join waits for that thread.)
  */
 export class QueueRunner {
   readonly name: string;
@@ -158,22 +162,26 @@ export class QueueRunner {
     this.name = name ?? queue.name;
   }
 
-  /** Without a coordinator: what ops have failed with since the threads were made. */
+  /**
+   * The errors of the ops since the last `createThreads` that made threads, if these run without
+   * a coordinator.
+   */
   get exceptionsRaised(): unknown[] {
     return [...this.#exceptionsRaised];
   }
 
   /**
-   * A thread for each op, named `QueueRunnerThread-NAME-OP`, and with a coordinator
-   * `QueueRunnerThread-NAME-close_on_stop`. They are registered with the coordinator,
-   * and hold up its joins once they are started: now, or each by its `start()`.
+   * Makes a thread for each op, named `QueueRunnerThread-NAME-OP`, and with a coordinator one
+   * more, named `QueueRunnerThread-NAME-close_on_stop`. They are registered with the coordinator.
+   * Joins of the coordinator wait for a thread once it is started: by this call, or by its
+   * `start()`.
    *
-   * Empty while the op threads of an earlier call have not all ended, be they started
-   * or not. (TensorFlow's.)
+   * @returns an empty array while an op thread of an earlier call has not ended, even if it was
+   *   never started (as in TensorFlow)
    */
   createThreads(options?: {
     coordinator?: Coordinator | undefined;
-    /** Whether to start them, too. Default false. (TensorFlow's.) */
+    /** Whether to start the threads, too. Default: false, as in TensorFlow. */
     start?: boolean | undefined;
   }): QueueRunnerThread[] {
     const { coordinator, start = false } = checkOptions('options', options);
@@ -186,11 +194,12 @@ export class QueueRunner {
     const prefix = `QueueRunnerThread-${this.name}`;
     const allEnded = new AbortController();
     const threads = this.#ops.map((op, index) => {
-      const name = `${prefix}-${nameOfOp(op, index)}`;
-      // Without a coordinator each has one of its own, for its error.
+      const opName = nameOfOp(op, index);
+      const name = `${prefix}-${opName}`;
+      // Without a coordinator each thread has one of its own, which keeps its error.
       const own = shared ?? Attachment.create(name, [], 0);
       const body = (thread: OwnThread): Promise<void> =>
-        this.#runThread(thread, op, coordinator, allEnded);
+        this.#runThread(thread, op, opName, coordinator, allEnded);
       return new RunnerThread(own, name, typeof op === 'function' ? 'task' : 'worker', body);
     });
     if (shared !== undefined) {
@@ -205,11 +214,12 @@ export class QueueRunner {
   async #runThread(
     thread: OwnThread,
     op: EnqueueOp,
+    opName: string,
     coord: Coordinator | undefined,
     allEnded: AbortController,
   ): Promise<void> {
     try {
-      if (op instanceof URL) await this.#runInWorker(thread, op, coord);
+      if (op instanceof URL) await this.#runInWorker(thread, op, opName, coord);
       else {
         const call = (): unknown => op(this.#queue, coord);
         await runOp(call, () => thread.watch.stopWasRequested, this.#queueClosedTypes);
@@ -227,12 +237,14 @@ export class QueueRunner {
   async #runInWorker(
     { attachment, watch }: OwnThread,
     op: URL,
+    opName: string,
     coord: Coordinator | undefined,
   ): Promise<void> {
     if (watch.stopWasRequested) return;
     const workerData: QueueRunnerWork = {
       kind: 'queue-runner',
       module: op.href,
+      title: `the op '${opName}' of the QueueRunner '${this.name}'`,
       queue: this.#queue.handle,
       queueClosedTypes: this.#queueClosedTypes,
       hasCoordinator: coord !== undefined,
@@ -243,7 +255,7 @@ export class QueueRunner {
 
   async #closeOnStop(attachment: Attachment, since: number, allEnded: AbortSignal): Promise<void> {
     const stopped = attachment.waitForStop(Number.POSITIVE_INFINITY, allEnded, since);
-    if (!(await stopped.catch(() => false))) return; // the queue is closed
+    if (!(await stopped.catch(() => false))) return; // the last op has ended
     await ignoringErrors(() => this.#cancelOp(this.#queue));
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Those of this JavaScript thread who wait at one side of a queue, in their order. They
- * reserve nothing: each tries when it may come to something, the first one first.
+ * The pending promises of this JavaScript thread at one side of a queue (enqueue or dequeue),
+ * first come, first served. A wait reserves no room and no item: it tries again when the queue
+ * may have changed.
  */
 
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
@@ -9,23 +10,23 @@ import { Timer } from '../base/timer.ts';
 import type { NativeQueue } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
 
-/** It would have to wait. */
+/** The result of a try on a full queue (enqueue) or an empty one (dequeue). */
 export const WOULD_WAIT: unique symbol = Symbol('would wait');
 
 /**
- * One try, which may block for `ms`. Returns what the wait comes to, or WOULD_WAIT.
- * Throws what it fails with.
+ * One try of the operation. Blocks the thread for at most `ms` milliseconds, by default not at
+ * all. Returns the result of the operation, or WOULD_WAIT; throws the error of the operation.
  */
 export type Try<T> = (generation: number, ms?: number) => T | typeof WOULD_WAIT;
 
 export type WaitOptions = {
   timeoutMs: number;
   signal: AbortSignal | undefined;
-  /** What it fails with when the time is over. */
+  /** Makes the error with which the wait rejects after `timeoutMs`. */
   timedOut: () => Error;
-  /** However it ends. */
+  /** Called when the wait ends, for whatever reason. */
   ended?: () => void;
-  /** With what the try came to, just before its consumer goes on with it. */
+  /** Called with a result at hand, just before the promise resolves to it. */
   arrived?: () => void;
 };
 
@@ -39,8 +40,9 @@ let inThisTurn = 0;
 let began = 0;
 
 /**
- * Whether a promise of this thread may settle without a turn of the event loop. Not for
- * ever: whoever awaits one item after the other would never let it turn.
+ * Whether a promise of a queue may settle now, without a turn of the event loop. True at most
+ * 256 times and for at most 2 ms in one turn: otherwise `for (;;) await queue.dequeue()` runs in
+ * microtasks only and starves timers and signals.
  */
 export function maySettleAtOnce(): boolean {
   if (inThisTurn++ === 0) {
@@ -61,7 +63,7 @@ export class QueueWaits {
   #serving = false;
   #turn = false;
 
-  /** `onIdle`: nobody waits any more. */
+  /** `onIdle` is called when the last wait has ended. */
   constructor(native: NativeQueue, isProducer: boolean, onIdle: () => void) {
     this.#native = native;
     this.#isProducer = isProducer;
@@ -72,18 +74,23 @@ export class QueueWaits {
     return this.#waiting.size;
   }
 
-  /** The first in line tries, and may block for `ms`. False: it would still have to wait. */
+  /**
+   * The first wait tries, and may block for `ms`.
+   *
+   * @returns false if that wait still has to wait, true if it has ended or there was none
+   */
   attemptFirst(ms?: number): boolean {
     for (const first of this.#waiting) return first.attempt(ms);
     return true;
   }
 
-  /** Waits from now on, behind the others. */
+  /** Adds a wait behind the others. */
   add<T>(generation: number, attempt: Try<T>, options: WaitOptions): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const { signal } = options;
       const end = (): void => {
-        if (!this.#waiting.delete(waiting)) return; // by an abort listener that attempt() has run
+        // An abort listener, called inside attempt(), has ended it.
+        if (!this.#waiting.delete(waiting)) return;
         timer.clear();
         options.ended?.();
         release();
@@ -95,7 +102,7 @@ export class QueueWaits {
         generation,
         attempt: (ms) => {
           if (signal?.aborted) {
-            onAbort(); // which the signal is just about to say
+            onAbort(); // the signal's 'abort' event has not reached us yet, but is due
             return true;
           }
           let settle: () => void;
@@ -109,7 +116,7 @@ export class QueueWaits {
           } catch (error) {
             settle = () => reject(error);
           }
-          end(); // first: if the thread ends meanwhile, the item has not arrived
+          end(); // before settle(): if the thread is ended in here, the item goes back to the queue
           settle();
           unlisten();
           return true;
@@ -125,10 +132,10 @@ export class QueueWaits {
       };
       const timer = new Timer(options.timeoutMs, () => {
         for (const first of this.#waiting) {
-          if (first === waiting) first.attempt(); // what is there by now is not too late
+          if (first === waiting) first.attempt(); // an item that is there by now is not too late
           break;
         }
-        this.check(); // those who are behind it
+        this.check(); // for the waits behind this one
         if (!this.#waiting.has(waiting)) return;
         reject(options.timedOut());
         end();
@@ -148,9 +155,9 @@ export class QueueWaits {
   }
 
   /**
-   * There may be something for those who wait. They take it in a microtask, so that
-   * nothing comes between that and their going on with it: not the end of a worker,
-   * either.
+   * Lets the waits try again: the queue may have changed. They try in a microtask, so that
+   * nothing runs between the moment a wait takes an item and its consumer's next line; not even
+   * the end of this worker, which would lose the item.
    */
   check(): void {
     if (this.#serving || this.#waiting.size === 0) return;
@@ -166,9 +173,9 @@ export class QueueWaits {
   }
 
   /**
-   * Not at once: under load there is something again after a turn of the event loop,
-   * and whoever puts it there is spared ringing for it, which takes longer than all the
-   * rest.
+   * Lets the waits try after a turn of the event loop. Under load the queue has changed again by
+   * then, and the other thread did not have to ring the doorbell of this one, which costs more
+   * than the rest of the operation.
    */
   #serveInATurn(): void {
     if (this.#turn) return;
@@ -184,16 +191,20 @@ export class QueueWaits {
       for (const waiting of this.#waiting) {
         if (!waiting.attempt()) break;
         if (this.#isProducer) continue;
-        // Its consumer goes on before the next one takes an item: that may be the last thing
-        // that this thread does.
+        // One item per microtask: its consumer continues before the next wait takes an item. If
+        // this thread is terminated in between, that next item stays in the queue.
         this.check();
         return;
       }
-    } while (!this.#isTold());
+    } while (!this.#isRungOnChange());
   }
 
-  /** Whether nothing can be done until we are told again. */
-  #isTold(): boolean {
+  /**
+   * Asks the native queue to ring the doorbell of this thread on the next change.
+   *
+   * @returns false if the queue has already changed, so that the first wait should try again
+   */
+  #isRungOnChange(): boolean {
     for (const first of this.#waiting) {
       return this.#native.await(this.#isProducer, first.generation);
     }

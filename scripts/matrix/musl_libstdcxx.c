@@ -1,6 +1,6 @@
-/* Bun's builds for musl need a libstdc++.so.6. On Alpine that is one for musl; Debian has
- * only its own, for glibc, which runs on musl with these functions beside it. For the
- * matrix only: the prebuilt binaries have their C++ library inside. */
+/* Bun's builds for musl need a libstdc++.so.6 for musl, which Alpine has. Debian only has a
+ * libstdc++.so.6 for glibc; together with the functions in this file it runs on musl. Used only to
+ * run Bun in the test matrix: the prebuilt binaries of allstop contain their C++ library. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <locale.h>
@@ -59,7 +59,7 @@ size_t __strftime_l(char *to, size_t size, const char *format, const struct tm *
   return strftime_l(to, size, format, time, locale);
 }
 
-/* What is thread_local there is never destroyed. */
+/* Destructors of thread_local variables are never called. */
 int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *library) {
   (void)destroy, (void)object, (void)library;
   return 0;

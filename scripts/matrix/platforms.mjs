@@ -1,4 +1,4 @@
-// Writes what the matrix has seen into docs/platforms.md, and the table of the README.
+// Writes the results of the matrix into docs/platforms.md and into the table of the README.
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { release } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const builtWhere = ({ cross, platform }) =>
 const markdown = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** What was run of a target: "Node 20, 22 (qemu-user)". */
+/** The runtimes that were run on a target: "Node 20, 22 (qemu-user)". */
 function runOn(target, results) {
   const here = results.filter(({ runtime }) => runtime.target === target.name);
   const groups = new Map();
@@ -48,7 +48,8 @@ function outcomeCell({ outcome, detail }) {
 
 const replaceBetween = (text, mark, content) => {
   const pattern = new RegExp(`(<!-- ${mark} -->)[^]*(<!-- end -->)`);
-  if (!pattern.test(text)) throw new Error(`There is no <!-- ${mark} --> to write into`);
+  if (!pattern.test(text))
+    throw new Error(`The page has no <!-- ${mark} --> ... <!-- end --> to write between`);
   return text.replace(pattern, `$1\n\n${content}\n\n$2`);
 };
 

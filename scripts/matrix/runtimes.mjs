@@ -1,5 +1,5 @@
-// The runtimes of the matrix, and how each is started on this machine (Linux, x64). They
-// come from npm into build-runtimes/, what emulates them from Debian.
+// The runtimes of the matrix, and how each is started on this machine (Linux, x64). The runtimes
+// come from npm into build-runtimes/; the emulators for other platforms are packages of Debian.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -10,14 +10,14 @@ const inPackage = (...path) => join(folder, 'node_modules', ...path);
 const run = (command, args, options = {}) =>
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], ...options });
 
-/** What Node and Bun need there. */
+/** The packages of Debian with the shared libraries that Node and Bun need under emulation. */
 const RUN_TIME = ['libc6', 'libstdc++6', 'libgcc-s1', 'libatomic1'];
 
 /** The folder in which an emulated program finds its C library. */
 const glibcOfArm = join(toolchains, 'runtime-aarch64');
 const muslOf = (arch) => join(folder, `musl-${arch}`);
 
-/** Gives a program for musl its loader, and the libraries that Bun needs there. */
+/** Makes a folder with musl's loader and the libraries that Bun's builds for musl need. */
 function prepareMusl(arch) {
   fetchToolchains();
   fetchDebian('runtime', RUN_TIME, [arch]);
@@ -27,7 +27,8 @@ function prepareMusl(arch) {
   mkdirSync(lib, { recursive: true });
   const debian = join(toolchains, `debian-${arch}`);
   const libc = `lib/${arch}-linux-musl/libc.so`;
-  copyFileSync(join(debian, libc), join(lib, `ld-musl-${arch}.so.1`)); // for qemu
+  // Where qemu looks for the loader.
+  copyFileSync(join(debian, libc), join(lib, `ld-musl-${arch}.so.1`));
   const glibc = join(toolchains, `runtime-${arch}`);
   const gnu = `${arch}-linux-gnu`;
   copyFileSync(join(glibc, 'usr/lib', gnu, 'libstdc++.so.6'), join(lib, 'libstdc++.so.6'));
@@ -46,9 +47,10 @@ const QUICK = new Set(['n26', 'arm20', 'win20']);
 const NODES = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' };
 
 /**
- * A runtime is started as `[...prefix, program, ...flags, script, ...arguments]`, with `env`,
- * through an emulator or not. It needs `programs`, which are in Debian's `packages`. Where
- * `required` it makes the matrix fail; `quick` ones are run by .ci/run, too.
+ * A runtime is started as `[...prefix, program, ...flags, script, ...arguments]` with the
+ * environment `env`; `prefix` starts the emulator, if there is one. It needs `programs`, which are
+ * in the Debian packages `packages`. A failure of a `required` runtime fails the matrix. `quick`
+ * runtimes are part of --quick, which .ci/run uses.
  */
 function node(major, target, { alias, platform, prefix = [], ...more }) {
   const program = platform.startsWith('win') ? 'node.exe' : 'node';
@@ -86,14 +88,14 @@ const arm = Object.keys(NODES).map((major) =>
     ...qemu,
   }),
 );
-// Node 24 and later do not start under this wine: "SegmentedTable::InitializeTable".
+// Node 24 and later do not start under Debian's wine 8: "SegmentedTable::InitializeTable".
 const windows = [20, 22].map((major) =>
   node(major, 'win32-x64', {
     alias: `win${major}`,
     platform: 'win-x64',
     prefix: ['wine'],
     env: { WINEPREFIX: winePrefix, WINEDEBUG: '-all' },
-    // Node opens no pipes under it.
+    // Under wine Node cannot write to pipes: the output goes through files.
     usesFiles: true,
     prepare() {
       if (existsSync(join(winePrefix, 'system.reg'))) return;
@@ -154,7 +156,7 @@ export const runtimes = [
   ...windows,
 ];
 
-/** What cannot be run on this machine, and why. */
+/** Runtimes and platforms that cannot be run on this machine, and why. */
 export const notRun = {
   'darwin-x64, darwin-arm64': 'macOS runs on machines of Apple’s only',
   'win32-arm64': 'no emulator of it here',
@@ -163,11 +165,11 @@ export const notRun = {
   Electron: 'it cannot be had from npm without a download',
 };
 
-/** The programs that a runtime needs here and that are not installed. */
+/** The programs that a runtime needs and that are not installed here. */
 export const lacking = ({ programs = [] }) =>
   programs.filter((program) => spawnSync('which', [program], { stdio: 'ignore' }).status !== 0);
 
-/** Fetches the runtimes, and makes each ready to start. */
+/** Downloads the runtimes and makes them ready to start. */
 export function prepare(wanted) {
   const missing = wanted.filter(({ program }) => !existsSync(program));
   if (missing.length > 0) {

@@ -1,17 +1,18 @@
-// What scripts/test-matrix.mjs runs under each runtime: the lifecycle scripts, and what
-// each must come to. A story returns what to print beside "ok" and throws otherwise.
+// The scenarios that scripts/test-matrix.mjs runs under each runtime: the scripts of
+// test/lifecycle/scripts with the expected results. A story throws if the result is wrong;
+// otherwise it may return a text that replaces "ok" in the table.
 import assert from 'node:assert/strict';
 
-/** The fields of the line that it said; the outcome of the process must be this one. */
+/** Checks how the process ended, and returns the line of its output with this event. */
 function told(ended, event, { code = 0, signal = null } = {}) {
   assert.deepEqual({ code: ended.code, signal: ended.signal }, { code, signal });
   if (event === undefined) return {};
   const found = ended.said.find((said) => said.event === event);
-  assert.ok(found, `it never said '${event}'`);
+  assert.ok(found, `the script never printed '${event}'`);
   return found;
 }
 
-/** Bounds that only a failure exceeds: it would take 8 s. */
+/** The limit for a prompt end. A wait that is not interrupted takes 8 s. */
 const PROMPT_MS = 4_000;
 
 async function terminate(start) {
@@ -132,8 +133,8 @@ const cluster = (isolation) => async (start) => {
   assert.deepEqual(wrong, []);
 };
 
-/** `isLive`: it talks with the script while that runs; `isPosix`: it needs real signals;
- * `forks`: it starts its own runtime, which an emulator does not pass on. */
+/** `isLive`: the story reads the output while the script runs; `isPosix`: the story needs POSIX
+ * signals; `forks`: the script starts its own runtime as a child, which is not emulated. */
 const scenario = (title, story, more = {}) => ({ title, story, ...more });
 const quick = { quick: true };
 const signal = { isLive: true, isPosix: true };

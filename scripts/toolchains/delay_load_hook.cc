@@ -1,6 +1,6 @@
-// The addon imports Node's functions from "node.exe". This hook answers with the
-// program that is running, whatever its name is (electron.exe, or one of the user's),
-// when the first of them is called. node-gyp and cmake-js have the same for MSVC.
+// The addon imports Node's functions from "node.exe", which Windows loads at the first call. This
+// hook returns the running program instead, whatever its name is (electron.exe, or a program of
+// the user). node-gyp and cmake-js have the same hook for MSVC.
 #include <windows.h>  // before delayimp.h, which needs it
 //
 #include <delayimp.h>

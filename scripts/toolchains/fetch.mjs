@@ -1,6 +1,6 @@
-// Fills build-toolchains/ with what the prebuilt binaries for Linux are linked against:
-// old glibcs from npm, and Debian's static libc++ and musl, for both processors. Nothing
-// is installed, no rights are needed.
+// Fills build-toolchains/ with the libraries against which the prebuilt binaries for Linux are
+// linked: old versions of glibc from npm, and Debian's static libc++ and musl, each for x86_64 and
+// aarch64. Nothing is installed in the system, and root is not needed.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,7 +18,9 @@ const DEBIAN = ['libc++-14-dev', 'libc++abi-14-dev', 'libunwind-14-dev', 'musl',
 const run = (command, args, options = {}) =>
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], ...options });
 
-/** A step that is done once; what an interrupted one left is removed. */
+/**
+ * Runs `make` unless it has completed before. Deletes the leftovers of an interrupted run first.
+ */
 function once(name, make) {
   const path = join(folder, name);
   const done = `${path}.done`;
@@ -28,7 +30,7 @@ function once(name, make) {
   writeFileSync(done, '');
 }
 
-/** Old glibcs, with the start files and libgcc of their compilers. */
+/** Fetches old versions of glibc, with the start files and libgcc of their compilers. */
 function fetchSysroots() {
   once('npm', (path) => {
     mkdirSync(path, { recursive: true });
@@ -47,8 +49,8 @@ function fetchSysroots() {
 }
 
 /**
- * Packages of Debian's, of the release that this machine has, unpacked into
- * debian-ARCH. The state of apt is a private one: the system's may not know `arm64`.
+ * Downloads packages of this machine's Debian release and unpacks them into NAME-ARCH. Uses an apt
+ * state of its own, because the apt of the system may not be set up for `arm64`.
  */
 export function fetchDebian(name, packages, arches = ARCHES) {
   const missing = arches.filter((arch) => !existsSync(join(folder, `${name}-${arch}.done`)));
@@ -76,7 +78,7 @@ export function fetchDebian(name, packages, arches = ARCHES) {
   }
 }
 
-/** Compiles what Debian's static libc++ expects of its C library and its compiler. */
+/** Compiles the functions that Debian's static libc++ needs and that musl or libgcc do not have. */
 function compile(source, arch, ...flags) {
   const output = join(folder, `${source}-${arch}.o`);
   const common = `--target=${arch}-unknown-linux-musl -O2 -fPIC -fvisibility=hidden`.split(' ');
@@ -94,7 +96,7 @@ function completeDebian() {
   once('completed', () => {
     for (const arch of ARCHES) {
       const debian = join(folder, `debian-${arch}`);
-      // The name under which every musl knows itself, and no glibc does.
+      // Linked under this name, the binary needs libc.musl-ARCH.so.1, which only musl systems have.
       const link = join(debian, `lib/${arch}-linux-musl/libc.musl-${arch}.so.1`);
       rmSync(link, { force: true });
       symlinkSync('libc.so', link);

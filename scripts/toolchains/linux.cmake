@@ -1,5 +1,5 @@
-# CMake toolchain of the prebuilt binaries for Linux: clang and a static libc++ of
-# Debian's, against glibc 2.17 or musl. ALLSTOP_ARCH is x86_64 or aarch64, ALLSTOP_LIBC
+# CMake toolchain of the prebuilt binaries for Linux: clang and Debian's static libc++,
+# against glibc 2.17 or musl. ALLSTOP_ARCH is x86_64 or aarch64, ALLSTOP_LIBC
 # glibc or musl; ALLSTOP_TOOLCHAINS is the folder that fetch.mjs fills.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ALLSTOP_ARCH ALLSTOP_LIBC ALLSTOP_TOOLCHAINS)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
@@ -33,7 +33,7 @@ else()
     OUTPUT_VARIABLE _resources OUTPUT_STRIP_TRAILING_WHITESPACE)
   set(_c_include "-isystem ${_debian}/usr/include/${_musl} -isystem ${_resources}/include")
   set(_compile "${_compile} -nostdinc")
-  # In this order: the headers of libc++ include those of C, these the compiler's.
+  # The order matters: headers of libc++ include headers of C, which include the compiler's.
   set(_cxx_include "-isystem ${_llvm}/include/c++/v1 ${_c_include} -D_LIBCPP_HAS_MUSL_LIBC")
   set(CMAKE_C_FLAGS_INIT "${_compile} ${_c_include}")
   set(_link "${_link} -nostdlib -L${_crt} ${_crt}/crti.o ${_gcc_lib}/crtbeginS.o")

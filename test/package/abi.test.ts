@@ -1,25 +1,25 @@
 /**
- * docs/abi.md, held by a test: within a major version the C interface is only
- * appended to, and every change of it has a version of its own.
+ * Checks the rules of docs/abi.md: within a major version the C interface only grows at its end,
+ * and every change has a new version number.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 type Declarations = {
   typedefs: string[];
-  /** The fields, in their order. */
+  /** The fields of each struct, in their order. */
   structs: Record<string, string[]>;
-  /** The macros that are numbers. */
+  /** The macros whose value is a number. */
   macros: Record<string, string>;
 };
 
 const root = new URL('../..', import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), 'utf8');
 
-/** Structs without a `size`: nothing can ever be appended to these. */
+/** Structs without a `size` field. No field may ever be appended to these. */
 const FIXED = ['allstop_string', 'allstop_coordinator', 'allstop_queue', 'allstop_item'];
 
-/** One line, with blanks only where C needs them. */
+/** The text on one line, with spaces only where C needs them. */
 function normalized(text: string): string {
   return text
     .replaceAll(/\s+/g, ' ')

@@ -1,6 +1,6 @@
 /**
- * `allstop build`, as a child process in a copy of the package. What can go wrong is
- * played by a stand-in for cmake-js; one test has the real one compile.
+ * `allstop build`, as a child process in a copy of the package. A stand-in for cmake-js simulates
+ * the failures; one test compiles with the real cmake-js.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -36,7 +36,9 @@ function build(args: string[] = [], options: { uid?: number } = {}): Run {
   });
 }
 
-/** In the project's node_modules; `script`: what cmake-js would execute, with `out` defined. */
+/**
+ * Installs a stand-in for a package in the project. It runs `script`, in which `out` is defined.
+ */
 function install(name: 'cmake-js' | 'node-addon-api', script = ''): void {
   const folder = join(project.folder, 'node_modules', name);
   mkdirSync(folder);
@@ -48,18 +50,18 @@ function install(name: 'cmake-js' | 'node-addon-api', script = ''): void {
 
 const compiled = (): string => join(project.packaged, 'build-cmake/Release/allstop.node');
 
-/** Neither a temporary folder, nor another binary than the one from before. */
+/** Checks that there is no temporary folder, and still the binary from before. */
 function expectUntouched(): void {
   expect(readdirSync(project.packaged).filter((name) => name.includes('tmp'))).toEqual([]);
   expect(readFileSync(compiled()).equals(readFileSync(compiledBinary))).toBe(true);
 }
 
 describe('without what it needs', () => {
-  it('names both peers, and the cure', () => {
+  it('names both peers, and the remedy', () => {
     const { status, stdout, stderr } = build();
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(/^allstop: cmake-js and node-addon-api are needed to compile/);
-    expect(stderr).toContain('Cure: npm install --save-dev cmake-js node-addon-api\n');
+    expect(stderr).toContain('What to do: npm install --save-dev cmake-js node-addon-api\n');
     expectUntouched();
   });
 
@@ -68,19 +70,19 @@ describe('without what it needs', () => {
     const { status, stdout, stderr } = build(['--json']);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(/^allstop: node-addon-api is needed to compile/);
-    expect(stderr).toContain('Cure: npm install --save-dev node-addon-api\n');
+    expect(stderr).toContain('What to do: npm install --save-dev node-addon-api\n');
   });
 
   it('says where it cannot write', () => {
     install('cmake-js');
     install('node-addon-api');
-    // Root may write anywhere.
+    // Root may write anywhere, so then the command runs as another user.
     const isRoot = process.getuid?.() === 0;
     spawnSync('chmod', ['-R', isRoot ? 'a+rX' : 'a-w', project.folder]);
     const { status, stdout, stderr } = build([], isRoot ? { uid: 65_534 } : {});
     spawnSync('chmod', ['-R', 'u+w', project.folder]);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr).toMatch(/^allstop: the folder of the package cannot be written to: EACCES/);
+    expect(stderr).toMatch(/^allstop: the folder of the package is not writable: EACCES/);
     expect(stderr).toContain(project.packaged);
     expectUntouched();
   });
@@ -94,7 +96,7 @@ describe('a build that fails', () => {
     const { status, stdout, stderr } = build();
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(
-      /no compiler\nallstop: the binary could not be compiled \(exit code 3\): .*CMake 3\.18.*\n$/,
+      /no compiler\nallstop: the binary could not be compiled \(exit code 3\)\nWhat to do: .*CMake 3\.18.*\n$/,
     );
     expectUntouched();
   });
@@ -109,7 +111,7 @@ describe('a build that fails', () => {
     const { status, stdout, stderr } = build();
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(
-      /\nallstop: the binary was compiled, but does not work, and is not used: it is damaged/,
+      /\nallstop: the binary was compiled, but does not work and is not used: it is damaged/,
     );
     expectUntouched();
   });
@@ -137,7 +139,7 @@ describe('a build that fails', () => {
       }
       stderr += text;
     });
-    // 'close' comes when nobody has our stderr any more, the compiler included.
+    // 'close' is emitted when every process that has this stderr has ended, the compiler included.
     const status = await new Promise((resolve) => child.once('close', resolve));
     expect({ status, stderr }).toMatchObject({
       status: exitCode,

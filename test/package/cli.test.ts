@@ -1,4 +1,4 @@
-/** The command line, and its commands that print a folder, as child processes. */
+/** The command line and the commands that print a folder, run as child processes. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -60,12 +60,12 @@ describe('allstop', () => {
     ['cmake', /^Usage: allstop cmake \[--relative\] \[--json\]\n/],
     [
       'doctor',
-      /^Usage: allstop doctor \[--servers\] \[--cluster\] \[--json\]\n[\s\S]*Exit code: 0/,
+      /^Usage: allstop doctor \[--servers URL,URL\] \[--cluster NAME\] \[--json\]\n[\s\S]*Exit code: 0/,
     ],
     ['build', /^Usage: allstop build \[--json\]\n[\s\S]*Exit code: 0/],
     [
       'worker',
-      /^Usage: allstop worker --module --servers --cluster \[--job\] \[--task\] \[--spec\] \[--slots\] \[--json\]\n[\s\S]*Exit code: 130, 143/,
+      /^Usage: allstop worker --module FILE --servers URL,URL --cluster NAME \[--job worker\|ps\] \[--task N\] \[--spec FILE\] \[--slots N\] \[--json\]\n[\s\S]*Exit code: 130/,
     ],
   ])('%s --help prints its own', (command, text) => {
     const { status, stdout, stderr } = allstop(command, '--help');
@@ -74,18 +74,18 @@ describe('allstop', () => {
   });
 
   it.each([
-    [[], /A command is missing/],
-    [['--json'], /A command is missing/],
-    [['includes'], /There is no command 'includes'/],
-    [['__proto__'], /There is no command '__proto__'/],
-    [['include', 'cmake'], /'include' takes no argument/],
+    [[], /Command missing/],
+    [['--json'], /Command missing/],
+    [['includes'], /Unknown command 'includes'/],
+    [['__proto__'], /Unknown command '__proto__'/],
+    [['include', 'cmake'], /'include' takes no arguments, but got 'cmake'/],
     [['include', '--xml'], /--xml/],
     [['include', '--json=yes'], /--json/],
-    [['doctor', '--relative'], /'doctor' takes no option '--relative'/],
-    [['doctor', 'now'], /'doctor' takes no argument/],
-    [['build', '--relative'], /'build' takes no option '--relative'/],
+    [['doctor', '--relative'], /'doctor' does not take the option '--relative'/],
+    [['doctor', 'now'], /'doctor' takes no arguments, but got 'now'/],
+    [['build', '--relative'], /'build' does not take the option '--relative'/],
     [['build', '--debug'], /--debug/],
-    [['doctor', '--servers', 'a', '--servers', 'b'], /--servers is there more than once/],
+    [['doctor', '--servers', 'a', '--servers', 'b'], /--servers is given more than once/],
   ])('refuses %j with exit code 2', (args, why) => {
     const { status, stdout, stderr } = allstop(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -109,13 +109,16 @@ describe('allstop worker', () => {
     [[...module, '--cluster', 'c'], "'worker' needs --servers"],
     [[...module, '--servers', 'h'], "'worker' needs --cluster"],
     [[...module, '--servers', 'http://h', '--cluster', 'c'], "'http://h' is none"],
-    [[...module, '--servers', 'u:secret@h', '--cluster', 'c'], 'Credentials are not for the'],
+    [
+      [...module, '--servers', 'u:secret@h', '--cluster', 'c'],
+      'Do not put credentials on the command line',
+    ],
     [[...module, '--servers', 'h', '--cluster', 'a.b'], "not 'a.b'"],
     [[...module, ...others, '--job', 'chief'], "worker or ps, not 'chief'"],
-    [[...module, ...others, '--slots', '0'], '--slots has to be an integer from 1'],
+    [[...module, ...others, '--slots', '0'], '--slots must be an integer from 1'],
     [[...module, ...others, '--task', '-1'], "'--task"],
-    [[...module, ...others, '--task', '1.5'], '--task has to be an integer from 0'],
-    [[...module, ...others, '--spec', spec, '--task', '1'], `There is no worker:1 in ${spec}`],
+    [[...module, ...others, '--task', '1.5'], '--task must be an integer from 0'],
+    [[...module, ...others, '--spec', spec, '--task', '1'], `--spec: ${spec} has no task worker:1`],
   ])('refuses %j with exit code 2', (args, why) => {
     const { status, stdout, stderr } = allstop('worker', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -124,10 +127,10 @@ describe('allstop worker', () => {
   });
 
   it.each([
-    [['--module', 'no-such-file.mjs'], 'There is no file '],
-    [['--module', folder], `There is no file ${folder}`],
-    [[...module, '--spec', 'no-such-file.json'], 'no-such-file.json is no ClusterSpec: ENOENT'],
-    [[...module, '--spec', none], `${none} is no ClusterSpec: The "jobs.worker"`],
+    [['--module', 'no-such-file.mjs'], '--module: there is no file '],
+    [['--module', folder], `--module: there is no file ${folder}`],
+    [[...module, '--spec', 'no-such-file.json'], 'no-such-file.json is not a ClusterSpec: ENOENT'],
+    [[...module, '--spec', none], `${none} is not a ClusterSpec: The "jobs.worker"`],
   ])('cannot work with %j: exit code 1', (args, why) => {
     const { status, stdout, stderr } = allstop('worker', ...others, ...args);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
@@ -151,7 +154,8 @@ describe('nobody who reads', () => {
 });
 
 describe('the built file', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'all stop ')); // a space, as users have
+  // With a space, as paths of users may have.
+  const folder = mkdtempSync(join(tmpdir(), 'all stop '));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it('begins with a shebang', () => {

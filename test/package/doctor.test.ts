@@ -1,4 +1,4 @@
-/** `allstop doctor`, as a child process, where all is well and where it is not. */
+/** `allstop doctor`, run as a child process, with and without problems. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ function doctor(args: string[] = [], { cli = here, flags = [], env = {} }: Setti
   });
 }
 
-/** The checks; what is printed beside the JSON would not parse. */
+/** The checks. Fails if stdout has anything but the JSON. */
 function checks(setting?: Setting): { status: number | null; ok: boolean; checks: Check[] } {
   const { status, stdout } = doctor(['--json'], setting);
   return { status, ...JSON.parse(stdout) };
@@ -122,7 +122,7 @@ describe('a binary that does not load', () => {
     expect(status).toBe(1);
     expect(stdout).toContain(`\nnot ok  binary       ${path}`);
     expect(stdout).toContain(`\n${' '.repeat(21)}cause:  ${problem?.cause}\n`);
-    expect(stdout).toContain(`\n${' '.repeat(21)}remedy: ${problem?.remedy}\n`);
+    expect(stdout).toContain(`\n${' '.repeat(21)}What to do: ${problem?.remedy}\n`);
     expect(stdout).toMatch(/\n1 problem found\.\n$/);
   });
 

@@ -1,4 +1,4 @@
-/** Which native binary a program loads, and what it is told when none loads. */
+/** Which native binary a program loads, and the error if none loads. */
 import { execFileSync, type SpawnSyncOptions, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -29,7 +29,7 @@ import {
 } from '../support/published-copy.ts';
 
 type Failure = { name: string; code: string; message: string; cause?: string; causeCode?: string };
-/** What a program says of one use: the addons in its process, or the error. */
+/** The report of a program about one use of allstop: the addons in its process, or the error. */
 type Use = { loaded: string[] } | Failure;
 
 const isLinux = process.platform === 'linux';
@@ -49,7 +49,7 @@ function newFolder(): string {
   return made;
 }
 
-/** Beside every program here. */
+/** A module that lies beside every program of these tests. */
 const HELPERS = `
 export const loaded = () => process.report.getReport().sharedObjects.filter((file) => file.endsWith('.node'));
 export const say = (what) => console.log(JSON.stringify(what));
@@ -91,7 +91,7 @@ type Setting = SpawnSyncOptions & {
   override?: string;
 };
 
-/** The lines that a program says; whatever is wrong, it ends by itself and as it should. */
+/** Runs a program, which must end by itself with exit code 0. Returns the lines that it printed. */
 function run<Line = Use>(script: string | string[], setting: Setting = {}): Line[] {
   const { command = [process.execPath], flags = [], override = '', ...options } = setting;
   const [program, ...args] = [...command, ...flags, ...[script].flat()] as [string, ...string[]];
@@ -116,7 +116,7 @@ function run<Line = Use>(script: string | string[], setting: Setting = {}): Line
 const useOf = ({ folder }: Project, setting?: Setting): Use | undefined =>
   run(join(folder, 'use.mjs'), { cwd: folder, ...setting })[0];
 
-/** The parts of the text that every failure has. */
+/** The parts of the message of an UnavailableError. */
 function partsOf(use: Use | undefined) {
   expect(use).toMatchObject({ name: 'UnavailableError', code: 'ERR_ALLSTOP_UNAVAILABLE' });
   const { message, cause, causeCode } = use as Failure;
@@ -224,7 +224,7 @@ describe.skipIf(!isLinux || tag !== 'glibc')('the C library of the running progr
     const flags = ['--import', `data:text/javascript,${encodeURIComponent(watched)}`];
     const command = [interpreter, process.execPath];
     const said = run<{ asks: boolean }>(join(usual.folder, 'use.mjs'), { command, flags });
-    // The other one is the program's own.
+    // The second report is made by the program itself.
     expect(said.map(({ asks }) => asks)).toEqual([
       false,
       'excludeNetwork' in process.report,
@@ -232,7 +232,7 @@ describe.skipIf(!isLinux || tag !== 'glibc')('the C library of the running progr
     ]);
   });
 
-  /** A node that names another loader, which is the usual one by another path. */
+  /** A copy of node that names another dynamic loader: the usual one, by another path. */
   function nodeWith(folder: string, name: string): string {
     mkdirSync(folder);
     folders.push(folder);
@@ -284,7 +284,8 @@ describe('ALLSTOP_BINARY', () => {
     () => {
       const gone = join(newFolder(), 'gone');
       mkdirSync(gone);
-      // By a shell: a process that is running knows where it was.
+      // By a shell, which deletes the folder before Node starts: Node remembers its working
+      // directory.
       const command = ['sh', '-c', 'rmdir "$PWD" && exec "$@"', 'sh', process.execPath];
       const use = useOf(usual, { command, cwd: gone, override: 'other.node' });
       expect(partsOf(use)).toMatchObject({ tried: '  other.node: not there' });
@@ -408,7 +409,7 @@ describe('a file that does not load', () => {
     expect(failure.cause).toBeTruthy();
   });
 
-  // What the dynamic linker of Linux says.
+  // These are messages of the dynamic linker of Linux.
   it.skipIf(!isLinux).each<[string, () => string, string | RegExp]>([
     [
       'is for another processor',
@@ -657,7 +658,7 @@ describe('native addons that are forbidden', () => {
 describe('a bundle', () => {
   const dist = join(dirname(compiledBinary), '../../dist');
 
-  /** What a bundler makes of the package: its code in another folder, without its name. */
+  /** Imitates a bundler: the code of allstop in a folder that is not the package 'allstop'. */
   function bundled(folder: string, { worker = true } = {}): void {
     mkdirSync(folder, { recursive: true });
     for (const name of readdirSync(dist)) {
@@ -720,7 +721,7 @@ describe('a bundle', () => {
     const bundle = await rolldown({
       input: join(dist, 'index.js'),
       platform: 'node',
-      // As other bundlers leave it there.
+      // Other bundlers replace import.meta.url in the same way.
       transform: { define: { 'import.meta.url': 'undefined' } },
     });
     await bundle.write({ file: join(folder, 'app/bundle.cjs'), format: 'cjs' });

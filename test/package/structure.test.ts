@@ -1,4 +1,4 @@
-/** What the tools can hold about the layers, so that nobody has to remember it. */
+/** Checks the layers of the code: which folder may import which. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';

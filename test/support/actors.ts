@@ -1,6 +1,6 @@
 /**
- * The same few operations on one coordinator, done by this JavaScript thread, by a
- * worker, or by a native thread: so that one story runs across any two of them.
+ * Actors: the same operations on one coordinator, done by this JavaScript thread, by a worker or by
+ * a native thread, so that one test can run with any pair of them.
  */
 import { Worker } from 'node:worker_threads';
 import { Coordinator, OutOfRangeError } from 'allstop';
@@ -9,19 +9,19 @@ import { addon } from './test-addon.ts';
 export type ErrorName = 'RangeError' | 'OutOfRangeError';
 
 export type Actor = {
-  /** What it threw back at its caller, by name; undefined if nothing. */
+  /** Resolves to the name of the error that the call threw; undefined if it threw none. */
   requestStop(error?: ErrorName): Promise<string | undefined>;
   shouldStop(): Promise<boolean>;
   waitForStop(timeoutMs: number): Promise<boolean>;
   clearStop(): Promise<void>;
-  /** What it threw, by name; undefined if it resolved. */
+  /** Resolves to the name of the error that the join rejected with; undefined if it resolved. */
   join(stopGracePeriodMs: number): Promise<string | undefined>;
   dispose(): Promise<void>;
 };
 
 export type ActorKind = 'this thread' | 'a worker' | 'a native thread';
 
-/** The pairs that the stories run across: who acts, who looks. */
+/** The pairs that the tests run with: the actor that acts, the actor that observes. */
 export const pairs: [ActorKind, ActorKind][] = [
   ['this thread', 'this thread'],
   ['this thread', 'a worker'],
@@ -84,7 +84,7 @@ function inWorker(coord: Coordinator): Actor {
   };
 }
 
-/** Statuses of allstop.h, by the names that JavaScript has for them. */
+/** The JavaScript names of the statuses of allstop.h. */
 const STATUS_NAMES: Record<string, string | undefined> = {
   '0': undefined,
   '9': 'refused',

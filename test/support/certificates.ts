@@ -1,4 +1,4 @@
-/** Certificates of the test's own authority, made by openssl in a folder of their own. */
+/** Makes certificates with openssl, signed by an authority made for the test, in a new folder. */
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ export class Certificates {
     this.make('server', 'IP:127.0.0.1,DNS:localhost');
   }
 
-  /** For those names, as by `subjectAltName`. */
+  /** Makes a certificate for `names`, which are in the form of `subjectAltName`. */
   make(name: string, names: string, days = 2): void {
     writeFileSync(join(this.#folder, `${name}.ext`), `subjectAltName=${names}\n`);
     this.#openssl(`req -nodes -keyout ${name}.key -out ${name}.csr -subj /CN=${name}`);
@@ -27,7 +27,7 @@ export class Certificates {
     return join(this.#folder, file);
   }
 
-  /** The block of a server's configuration; `more`: of it. */
+  /** The `tls` block of a nats-server configuration; `more` is added to that block. */
   config(name = 'server', more = ''): string {
     const [cert, key] = [this.path(`${name}.pem`), this.path(`${name}.key`)];
     return `tls { cert_file: "${cert}", key_file: "${key}", ${more} }`;

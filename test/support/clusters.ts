@@ -1,4 +1,4 @@
-/** The kinds of clusters that the same stories are told about, and what tells them. */
+/** The kinds of clusters (threads, processes, NATS) with which the same tests run. */
 
 import {
   ClusterCoordinator,
@@ -12,22 +12,22 @@ import { NatsServer } from './nats-server.ts';
 import { NatsWorker } from './nats-worker.ts';
 import { type Visit, Visits } from './visits.ts';
 
-/** What is scheduled, if nothing else is said. */
+/** The default module of the clusters. */
 export const module = new URL('../fixtures/cluster-tasks.mjs', import.meta.url);
 
 export type Kind = {
   name: string;
-  /** Of functions of that module. */
+  /** Makes a cluster whose functions are the exports of `module`. */
   connect(workers: number, options: ClusterCoordinatorOptions, module: URL): ClusterCoordinator;
-  /** Workers are threads of this process: memory can be shared with them, and moved. */
+  /** Whether workers are threads of this process, so that memory can be shared and transferred. */
   isThread: boolean;
-  /** They are threads, wherever. */
+  /** Whether functions run on worker threads, in this process or in another. */
   hasThreads: boolean;
-  /** They are started by somebody else. */
+  /** Whether workers are started by the test, not by the cluster. */
   isRemote: boolean;
-  /** Before all tests of a file. */
+  /** Called before all tests of a file. */
   open?(): Promise<void>;
-  /** After each, when its clusters are closed. */
+  /** Called after each test, when its clusters are closed. */
   clean?(): Promise<void>;
   close?(): Promise<void>;
 };
@@ -41,7 +41,7 @@ const local = (isolation: 'thread' | 'process'): Kind => ({
   isRemote: false,
 });
 
-/** Each worker is a process of its own, with one thread, and the server is the file's. */
+/** Each worker is a process with one thread; all tests of a file share one server. */
 function nats(): Kind {
   let server: NatsServer;
   let workers: NatsWorker[] = [];
@@ -75,18 +75,18 @@ export const kinds: Kind[] = [...localKinds, nats()];
 
 export type Clusters = {
   start(workers?: number, options?: ClusterCoordinatorOptions, url?: URL): ClusterCoordinator;
-  /** Where functions stop over. */
+  /** Lets functions wait until the test lets them go on. */
   readonly visits: Visits;
-  /** A function that runs, and goes on when the test says so. */
+  /** Schedules a function and resolves when it runs; it waits until the test calls `visit.pass`. */
   running(
     cluster: ClusterCoordinator,
     name: string,
   ): Promise<{ value: RemoteValue<string>; visit: Visit }>;
-  /** One that has failed, of which nobody has been told. */
+  /** Schedules a function that fails, and waits until it has; no join has reported it yet. */
   failed(cluster: ClusterCoordinator, message: string): Promise<void>;
 };
 
-/** For the tests of one `describe`: clusters of that kind, each of which is closed after its test. */
+/** Clusters of one kind for the tests of one `describe`, closed after each test. */
 export function useClusters(kind: Kind): Clusters {
   const visits = new Visits();
   let clusters: ClusterCoordinator[] = [];
@@ -96,7 +96,7 @@ export function useClusters(kind: Kind): Clusters {
   beforeEach(() => visits.open());
 
   afterEach(async () => {
-    // Functions that still wait for the test end with their connection.
+    // visits.close() ends functions that still wait for the test: close() waits for those.
     const closing = clusters.map((cluster) => cluster.close());
     clusters = [];
     await visits.close();
@@ -122,7 +122,7 @@ export function useClusters(kind: Kind): Clusters {
   };
 }
 
-/** What it rejects with. */
+/** Resolves to the error that the promise rejects with. */
 export async function errorOf(promise: Promise<unknown>): Promise<any> {
   try {
     await promise;

@@ -2,7 +2,9 @@
 
 import { setImmediate } from 'node:timers/promises';
 
-/** Collects until `isGone`: finalizers run in turns of their own after the collection. */
+/**
+ * Collects garbage until `isGone`. Finalizers run in later turns of the event loop, so it repeats.
+ */
 export async function collectUntil(isGone: () => boolean): Promise<void> {
   for (let round = 0; round < 100; ++round) {
     globalThis.gc?.();

@@ -1,4 +1,4 @@
-/** Resolves when the predicate holds: for what nobody tells of by an event. */
+/** Polls until the predicate holds, for states that no event announces. */
 export async function eventually(predicate: () => boolean, withinMs = 30_000): Promise<void> {
   const end = performance.now() + withinMs;
   while (!predicate()) {

@@ -11,14 +11,14 @@ export function gate(): Gate {
   return { opened, open, fail };
 }
 
-/** Lets everything run that is ready now: microtasks and one turn of the loop. */
+/** Lets all microtasks run, and one turn of the event loop. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** Whether it has not settled by now, after everything that is ready has run. */
+/** Whether the promise is still pending after everything that is ready has run. */
 export async function isPending(promise: Promise<unknown>): Promise<boolean> {
   let isSettled = false;
   const settle = (): void => {

@@ -1,4 +1,4 @@
-/** Why a cluster is not ready, as `ready()` says it, once it has come to know. */
+/** Waits for readiness reports of a cluster. */
 
 import { setTimeout } from 'node:timers/promises';
 import {
@@ -9,7 +9,9 @@ import {
 
 const FOUND = new Error('found');
 
-/** What `ready()` rejects with when the report has become such a one. */
+/**
+ * Waits until `isIt` accepts the report. Resolves to the error with which `ready()` then rejects.
+ */
 export async function whyNotReady(
   cluster: ClusterCoordinator,
   isIt: (report: ReadinessReport) => boolean,
@@ -20,7 +22,7 @@ export async function whyNotReady(
   throw new Error('The cluster is ready', { cause: error });
 }
 
-/** Resolves when the report has become such a one: from not ready to ready, or back. */
+/** Resolves when `isIt` accepts the report, whether the cluster is ready or not. */
 export async function untilReport(
   cluster: ClusterCoordinator,
   isIt: (report: ReadinessReport) => boolean,
@@ -41,8 +43,8 @@ export async function untilReport(
       if (!abort.signal.aborted && !(error instanceof ClusterNotReadyError)) throw error;
     }
     if (abort.signal.aborted) return;
-    // It is ready, and nothing tells when it will not be: looked at again.
+    // The cluster is ready, and no event announces that it is not any more: ask again.
     await setTimeout(10);
   }
-  throw new Error(`Never so: ${JSON.stringify(last[0])}`);
+  throw new Error(`No report was accepted. The last one: ${JSON.stringify(last[0])}`);
 }

@@ -1,4 +1,6 @@
-/** What callers pass when something has gone wrong, and what a refusal has to leave alone. */
+/**
+ * Wrong arguments for all functions of the API, and the state that a refused call must not change.
+ */
 
 import type { Coordinator } from 'allstop';
 
@@ -7,7 +9,7 @@ export type Kind =
   | 'null'
   | 'boolean'
   | 'number'
-  | 'negative' // and NaN: no duration
+  | 'negative' // and NaN: numbers that are not durations
   | 'string'
   | 'bigint'
   | 'symbol'
@@ -24,7 +26,7 @@ export function revoked(target: object = {}): unknown {
   return proxy;
 }
 
-/** An object with this property: a thenable, say. */
+/** An object with this property, for example a thenable. */
 export function having(key: string, value: unknown): object {
   return { [key]: value };
 }
@@ -39,7 +41,7 @@ export function throwing(key: PropertyKey): object {
   });
 }
 
-/** A proxy of which nothing can be learnt without an error. */
+/** A proxy on which every operation throws. */
 export function hostile(): object {
   const trap = (): never => {
     throw new Error('a trap of the proxy');
@@ -58,7 +60,7 @@ export function hostile(): object {
   );
 }
 
-/** Fresh ones each time. None is a thread, a signal, a handle or a source of events. */
+/** New objects at each call. None is a thread, a signal, a handle or an event emitter. */
 export function oddValues(): OddValue[] {
   const of = (kind: Kind, values: Record<string, unknown>): OddValue[] =>
     Object.entries(values).map(([label, value]) => ({ label, kind, value }));
@@ -101,7 +103,7 @@ export function oddValues(): OddValue[] {
   ];
 }
 
-/** All that can be seen of a coordinator's state. */
+/** The whole visible state of a coordinator. */
 export function snapshot(coord: Coordinator): object {
   const { stopped, record, threads, recentlyEnded, links } = coord.explain();
   return {

@@ -1,10 +1,12 @@
-/** A worker that looks at errors and reports its own, as the test says. */
+/** A worker that runs functions of the test: looks at recorded errors and reports errors. */
 
 import type { inspect, isDeepStrictEqual, types } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import type * as allstop from 'allstop';
 
-/** What a function gets that runs over there; it sees nothing else, and no variable of here. */
+/**
+ * The argument of a function that runs in the worker. The function can use no variable of the test.
+ */
 export type Tools = typeof allstop & {
   inspect: typeof inspect;
   isDeepStrictEqual: typeof isDeepStrictEqual;
@@ -12,7 +14,7 @@ export type Tools = typeof allstop & {
   coord: allstop.Coordinator;
 };
 
-/** The tests look into errors of every kind. */
+/** `any`, because the tests look into errors of every kind. */
 type AnyError = any;
 
 export class OtherThread {
@@ -38,7 +40,7 @@ export class OtherThread {
     return value;
   }
 
-  /** What `look` makes of the recorded error, over there. */
+  /** Calls `look` in the worker with the recorded error of `coord`. Resolves to its result. */
   async see<T>(
     coord: allstop.Coordinator,
     look: (error: AnyError, tools: Tools) => T,
@@ -47,7 +49,7 @@ export class OtherThread {
     return (await this.#ask(request)) as Awaited<T>;
   }
 
-  /** Requests a stop over there, with what `make` makes. */
+  /** Requests a stop of `coord` in the worker, with the value that `make` returns there. */
   async report(
     coord: allstop.Coordinator,
     make: (tools: Tools & { argument: AnyError }) => unknown,
@@ -62,12 +64,12 @@ export class OtherThread {
     await this.#ask(request);
   }
 
-  /** Reports, over there, the error of `from` to `to`. */
+  /** Requests a stop of `to` in the worker, with the recorded error of `from`. */
   async pass(from: allstop.Coordinator, to: allstop.Coordinator): Promise<void> {
     await this.#ask({ operation: 'pass', from: from.handle, to: to.handle });
   }
 
-  /** Lets go of all coordinators that it has attached to. */
+  /** Releases all coordinators to which the worker has attached. */
   async forget(): Promise<void> {
     await this.#ask({ operation: 'forget' });
   }

@@ -1,4 +1,6 @@
-/** A project with the package in its node_modules, as it is published, without its peers. */
+/**
+ * Makes a project with a copy of the published package in node_modules, without peer dependencies.
+ */
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -7,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 export const COMPILED = 'build-cmake/Release/allstop.node';
 
-/** As `allstop build` has left it; it serves where a test does not care which one it is. */
+/** The compiled binary of this checkout. Also used as a prebuilt binary in tests. */
 export const compiledBinary = join(root, COMPILED);
 
 const family = (): string => {
@@ -16,14 +18,15 @@ const family = (): string => {
   return header.glibcVersionRuntime === undefined ? '.musl' : '.glibc';
 };
 
-/** Of this platform, from the folder of the package. */
+/** The path of the prebuilt binary for this platform, within the package. */
 export const PREBUILT = `prebuilds/${process.platform}-${process.arch}/allstop${family()}.node`;
 
-/** `packaged`: the folder of the package. There is a space in the paths, as users have. */
+/** `packaged`: the folder of the package. The paths contain a space, as paths of users may. */
 export type Project = { folder: string; packaged: string; cli: string };
 
-/** `compiled`: with the binary of this checkout, in place of prebuilt ones. */
-/** The binary of this checkout, in both places where there may be one. */
+/**
+ * `compiled`, `prebuilt`: puts the binary of this checkout where `allstop build`, or npm, puts one.
+ */
 export function publishedCopy({ compiled = false, prebuilt = false } = {}): Project {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'a project ')));
   const packaged = join(folder, 'node_modules/allstop');

@@ -1,6 +1,6 @@
 /**
- * Items that are counted: each is the number of its producer and its own number. Who receives
- * one counts it, in memory that all threads share, before it does anything else.
+ * Counts the items of a queue. An item is the number of its producer and a sequence number. A
+ * consumer counts each item at once, in memory that all threads share.
  */
 
 export type Item = readonly [producer: number, sequence: number];
@@ -12,7 +12,7 @@ export function toBytes(producer: number, sequence: number): Uint8Array {
 export class Accounts {
   readonly producers: number;
   readonly perProducer: number;
-  /** How often each item was received. */
+  /** How often each item has been received. */
   readonly seen: Int32Array;
 
   constructor(producers: number, perProducer: number) {
@@ -25,7 +25,7 @@ export class Accounts {
     Atomics.add(this.seen, producer * this.perProducer + sequence, 1);
   }
 
-  /** What is wrong with them, if so many of each producer have gone in. */
+  /** The items with a wrong count, if `enqueued[i]` items of producer i were enqueued. */
   wrong(enqueued: number[]): string[] {
     const found: string[] = [];
     for (let producer = 0; producer < this.producers; ++producer) {

@@ -1,17 +1,19 @@
-/** A worker that does with a queue what the test says. */
+/** A worker that runs functions of the test on a queue. */
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type * as allstop from 'allstop';
 import type { TestAddon } from './test-addon.ts';
 
-/** What a function gets that runs over there; it sees nothing else, and no variable of here. */
+/**
+ * The argument of a function that runs in the worker. The function can use no variable of the test.
+ */
 export type QueueTools<T> = typeof allstop & {
   queue: allstop.BoundedQueue<T>;
   addon: TestAddon;
-  /** To `said` over here, also from the middle of a call that blocks. */
+  /** Sends a message to `said()` in the test, even in the middle of a function that blocks. */
   say: (value: unknown) => void;
-  /** Until those who wait are known to native code. */
+  /** Resolves when the pending waits of this thread have been registered with the native queue. */
   turns: () => Promise<void>;
 };
 
@@ -33,7 +35,7 @@ export class QueueWorker<T> {
     });
   }
 
-  /** Rejects with the name and the message of what it threw. */
+  /** Runs the function in the worker. Rejects with the name and the message of its error. */
   async run<R, A>(run: (tools: QueueTools<T>, argument: A) => R, argument: A): Promise<Awaited<R>> {
     const id = this.#next++;
     const answered = new Promise<{ value?: Awaited<R>; failure?: Error }>((resolve) => {
@@ -45,7 +47,7 @@ export class QueueWorker<T> {
     return value as Awaited<R>;
   }
 
-  /** The next thing that it says. */
+  /** Resolves to the next message of `say`. */
   said(): Promise<unknown> {
     return new Promise((resolve) => {
       this.#listeners.push(resolve);

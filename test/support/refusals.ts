@@ -1,4 +1,4 @@
-/** Calls that have to be refused: how the refusal came, and that nothing else did. */
+/** Checks that calls with wrong arguments are refused correctly and change nothing. */
 
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { Coordinator } from 'allstop';
@@ -7,13 +7,13 @@ import { type Kind, type OddValue, oddValues, snapshot } from './odd-values.ts';
 /** A function of the API and one of its parameters. */
 export type Parameter = {
   call: string;
-  /** As the message has to name it. */
+  /** The name of the argument in the error message. */
   argument: string;
   pass: (coord: Coordinator, value: unknown) => unknown;
   rejects?: boolean;
-  /** The kinds that are right, or are left to other tests. */
+  /** Kinds of values that are accepted, or that other tests check. */
   except?: Kind[];
-  /** Of the kind 'object', too: the parameter is of some class. */
+  /** Whether to pass values of the kind 'object', too: true if the parameter must be of a class. */
   objects?: boolean;
 };
 
@@ -31,19 +31,19 @@ async function attempt(call: () => unknown): Promise<Refusal | undefined> {
   }
 }
 
-/** The refusal. Throws if there is none, or if the state is not what it was. */
+/** Returns how the call was refused. Throws if it was accepted, or has changed the coordinator. */
 export async function refusal(coord: Coordinator, call: () => unknown): Promise<Refusal> {
   const before = snapshot(coord);
   const refused = await attempt(call);
   const after = snapshot(coord);
-  if (refused === undefined) throw new Error('It was accepted');
+  if (refused === undefined) throw new Error('The call was accepted');
   if (isDeepStrictEqual(before, after)) return refused;
-  throw new Error(`It changed the state:\n${inspect(before)}\n${inspect(after)}`);
+  throw new Error(`The call changed the state:\n${inspect(before)}\n${inspect(after)}`);
 }
 
 export type State = 'running' | 'stopped' | 'joined';
 
-/** A coordinator in that state, with a thread and a link. */
+/** Makes a coordinator in that state, with a thread and a link. */
 export async function coordinatorThatIs(state: State): Promise<Coordinator> {
   const coord = new Coordinator({ name: state });
   coord.registerThread(new Promise(() => {}), { name: 'never ends' });
@@ -69,7 +69,7 @@ function expected(parameter: Parameter, { kind }: OddValue): string | undefined 
 const MESSAGE = /^The "([^"]+)" (?:argument|property) must be .+\. Received [^\n]*$/;
 const RANGE_MESSAGE = /^The value of "([^"]+)" is out of range\. It must be .+\. Received .+$/;
 
-/** Passes every odd value, and says where the refusal is not as it should be. */
+/** Passes every odd value. Returns a line for each that is not refused as expected. */
 export async function misbehaviour(coord: Coordinator, parameter: Parameter): Promise<string[]> {
   const found: string[] = [];
   for (const odd of oddValues()) {

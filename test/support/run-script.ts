@@ -1,4 +1,4 @@
-/** Starts a script of test/lifecycle/scripts as a process of its own, and says how it ended. */
+/** Starts a script of test/lifecycle/scripts as a child process and reports how it ended. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ export type Ended = {
   signal: NodeJS.Signals | null;
   said: Said[];
   stderr: string;
-  /** From the start of the process to its end. */
+  /** From the start of the process to its end, in milliseconds. */
   durationMs: number;
 };
 
@@ -21,7 +21,7 @@ export type RunOptions = {
   env?: Record<string, string>;
 };
 
-/** A script that runs: wait for what it says, send signals to it, await its end. */
+/** A running script: the test can await its messages, send it signals and await its end. */
 export class Running {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
@@ -33,7 +33,7 @@ export class Running {
     const { execPath = process.execPath, execArgv = [] } = options;
     const script = fileURLToPath(new URL(`../lifecycle/scripts/${name}.mjs`, import.meta.url));
     const startedAt = performance.now();
-    // Not the options of the test runner's own process.
+    // The NODE_OPTIONS of the test runner are not meant for the script.
     const env = { ...process.env, ...options.env };
     delete env['NODE_OPTIONS'];
     this.child = spawn(execPath, [...execArgv, script, ...args], {
@@ -64,7 +64,7 @@ export class Running {
     });
   }
 
-  /** The first line with this event; rejects if the script ends without it. */
+  /** Resolves to the first message with this event. Rejects if the script ends without it. */
   async says(event: string): Promise<Said> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
@@ -74,7 +74,11 @@ export class Running {
         if (found !== undefined) resolve(found);
         else {
           void this.ended.then((ended) => {
-            reject(new Error(`It ended without saying '${event}': ${JSON.stringify(ended)}`));
+            reject(
+              new Error(
+                `The script ended without the message '${event}': ${JSON.stringify(ended)}`,
+              ),
+            );
           });
         }
       };
@@ -100,9 +104,9 @@ export async function runScript(
   return new Running(name, args, options).ended;
 }
 
-/** What it said with this event; throws, with all that is known, if it did not. */
+/** The message with this event. Throws if there is none, with everything known about the run. */
 export function saidOf(ended: Ended, event: string): Said {
   const found = ended.said.find((said) => said.event === event);
   if (found !== undefined) return found;
-  throw new Error(`It never said '${event}': ${JSON.stringify(ended)}`);
+  throw new Error(`The script never sent the message '${event}': ${JSON.stringify(ended)}`);
 }

@@ -1,4 +1,4 @@
-/** A way to a server that can become slow, or swallow everything. */
+/** A TCP proxy to a server, which can delay or drop what is sent. */
 
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -6,11 +6,11 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 export class TcpProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Nothing passes, and nothing is closed. */
+  /** Drops everything, but leaves connections open. */
   #isBlackHole = false;
-  /** Both ways. */
+  /** The delay in each direction. */
   latencyMs = 0;
-  /** The next message from the server with this in it is lost. */
+  /** Drops the next message from the server that contains this text. */
   loseNext: string | undefined;
 
   private constructor(target: number) {
@@ -33,12 +33,12 @@ export class TcpProxy {
     return `127.0.0.1:${(this.#server.address() as { port: number }).port}`;
   }
 
-  /** From now on what is sent is lost; until then it has passed. */
+  /** Drops everything from now on. */
   swallow(): void {
     this.#isBlackHole = true;
   }
 
-  /** Connections work again. Those from before are dead, as what was sent is lost. */
+  /** Lets new connections work again. Closes the old ones, which have lost data. */
   restore(): void {
     this.#isBlackHole = false;
     for (const socket of this.#sockets) socket.destroy();
@@ -74,7 +74,7 @@ export class TcpProxy {
   }
 }
 
-/** What a server sends, cut at the ends of its messages. */
+/** Splits the bytes that a NATS server sends into its messages. */
 class NatsMessages {
   #rest: Buffer = Buffer.alloc(0);
 

@@ -1,4 +1,4 @@
-/** The third-party addon of test/addons/test-addon, typed. */
+/** The types of test/addons/test-addon, the addon of a third party. */
 import { createRequire } from 'node:module';
 import type { BoundedQueue, Coordinator } from 'allstop';
 
@@ -22,7 +22,7 @@ export type TestAddon = {
   /** One call on a native thread of its own; numbers are statuses of allstop.h. */
   call(coord: Coordinator, operation: string, text?: string): string;
   openGate(name: string): void;
-  /** Blocks until the thread of this name has said something. */
+  /** Blocks until the thread of this name has a result, and returns it. */
   result(name: string): string | undefined;
   requestStop(coord: Coordinator): void;
   /** Threads that call `fn` with their number until its environment has ended: "refused". */

@@ -1,4 +1,7 @@
-/** Where functions stop over, in threads and in processes, until the test lets them go on. */
+/**
+ * Lets functions in worker threads and processes wait for the test: each connects to a local
+ * socket, a "visit", and goes on when the test says so.
+ */
 
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -6,15 +9,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** A function that waits. */
+/** A function that waits for the test. */
 export type Visit = {
-  /** It goes on, and returns that. */
+  /** Lets the function go on and return `answer`. */
   pass(answer?: string): void;
-  /** It throws an error that says so. */
+  /** Lets the function throw an error with this message. */
   fail(message: string): void;
-  /** The next that it tells. */
+  /** Resolves to the next line that the function sends. */
   told(): Promise<string>;
-  /** Its worker is gone, or it has gone on. */
+  /** Resolves when the function has gone on, or its worker has died. */
   readonly left: Promise<void>;
 };
 
@@ -25,9 +28,9 @@ export class Visits {
   readonly #sockets = new Set<Socket>();
   readonly #arrived = new Map<string, Visit[]>();
   readonly #expected = new Map<string, ((visit: Visit) => void)[]>();
-  /** What has arrived, in order. */
+  /** The names of the functions that have connected, in order. */
   readonly names: string[] = [];
-  /** What functions are passed. */
+  /** The path of the socket, which is passed to the functions. */
   readonly path: string;
 
   constructor() {
@@ -35,14 +38,14 @@ export class Visits {
     this.path = process.platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), name);
   }
 
-  /** For one test, until it is closed. */
+  /** Opens the socket, for one test, until `close`. */
   async open(): Promise<void> {
     this.#server = createServer((socket) => this.#greet(socket));
     this.#server.listen(this.path);
     await once(this.#server, 'listening');
   }
 
-  /** Resolves when a function of that name has come; each is given once. */
+  /** Resolves when a function of that name has connected. Each visit is returned once. */
   next(name: string): Promise<Visit> {
     const visit = this.#arrived.get(name)?.shift();
     if (visit !== undefined) return Promise.resolve(visit);
@@ -72,7 +75,7 @@ export class Visits {
         resolve();
       });
     });
-    socket.on('error', () => {}); // its worker died
+    socket.on('error', () => {}); // the worker of the function died
     const visit: Visit = {
       pass: (answer = '') => void socket.write(`pass ${answer}\n`),
       fail: (message) => void socket.write(`fail ${message}\n`),
@@ -86,7 +89,7 @@ export class Visits {
       left,
     };
     const reader = createInterface(socket);
-    reader.on('error', () => {}); // it passes on what the socket says
+    reader.on('error', () => {}); // readline forwards the errors of the socket
     reader.on('line', (line) => {
       if (!isGreeted) {
         isGreeted = true;

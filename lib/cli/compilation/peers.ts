@@ -1,13 +1,13 @@
-/** The packages that only `allstop build` needs: optional peers, which the user installs. */
+/** Finds the packages that only `allstop build` needs: optional peers, which the user installs. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { CommandError } from '../command.ts';
+import { CommandError } from '../base/command.ts';
 
 export type Peers = { cmakeJs: string; nodeAddonApi: string };
 
-/** The project's own first; from the package it is what a package manager hoisted. */
+/** Where to look: first from the user's project, then from this package (a hoisted peer). */
 const places = [createRequire(join(process.cwd(), 'package.json')), createRequire(import.meta.url)];
 
 function manifestOf(name: string): string | undefined {
@@ -15,7 +15,7 @@ function manifestOf(name: string): string | undefined {
     try {
       return place.resolve(`${name}/package.json`);
     } catch {
-      // Not here.
+      // Not there: try the next place.
     }
   }
   return undefined;
@@ -24,7 +24,7 @@ function manifestOf(name: string): string | undefined {
 /**
  * The script of cmake-js, and the folder of node-addon-api's headers.
  *
- * @throws CommandError: which are missing, and the cure
+ * @throws CommandError: packages are missing; the message has their names and the remedy
  */
 export function findPeers(): Peers {
   const cmakeJs = manifestOf('cmake-js');
@@ -42,8 +42,8 @@ export function findPeers(): Peers {
   ];
   throw new CommandError(
     [
-      `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} needed to compile, and not installed in ${process.cwd()}`,
-      `Cure: npm install --save-dev ${missing.join(' ')}`,
+      `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} needed to compile, but not installed in ${process.cwd()}`,
+      `What to do: npm install --save-dev ${missing.join(' ')}`,
     ].join('\n'),
   );
 }

@@ -1,15 +1,19 @@
-/** Runs a program that ends when we are asked to end, with all that it has started. */
+/** Runs a program, and ends it and its child processes when this process gets SIGINT or SIGTERM. */
 
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CommandError } from '../command.ts';
+import { CommandError } from '../base/command.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const GRACE_PERIOD_MS = 2_000;
 const POLL_MS = 20;
 
-/** Whether anybody of the group was there to be signalled; 0 is no signal. */
+/**
+ * Sends the signal to the process group of `leader`; 0 sends nothing.
+ *
+ * @returns whether the group still has a process
+ */
 function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-leader, signal);
@@ -18,7 +22,10 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Of what the leader leaves behind nobody tells when it ends. */
+/**
+ * Waits until all processes of the group have ended, then kills those that are left after the grace
+ * period. It polls, because only the leader is our child and reports its end.
+ */
 async function endOfGroup(leader: number): Promise<void> {
   const deadline = performance.now() + GRACE_PERIOD_MS;
   while (signalGroup(leader, 0)) {
@@ -31,18 +38,19 @@ async function endOfGroup(leader: number): Promise<void> {
 }
 
 /**
- * Resolves to its exit code. What it prints is progress, and goes to stderr.
+ * Runs the program and resolves to its exit code. Its output is progress and goes to stderr.
  *
- * @throws (rejects) CommandError: a signal asked us to end; Error: it cannot be started
+ * @throws (rejects) CommandError: this process got SIGINT or SIGTERM; Error: the program cannot be
+ *   started
  */
 export async function run(program: string, args: string[]): Promise<number | null> {
-  // A group of its own, so that a signal reaches make or ninja, too, which then end the
-  // compilers. Windows has no such thing: there Ctrl-C reaches all by itself.
+  // A process group of its own, so that the signal also reaches make or ninja, which then end the
+  // compilers. Windows has no process groups; there Ctrl-C reaches all processes anyway.
   const isGroup = process.platform !== 'win32';
   const child = spawn(program, args, { stdio: ['ignore', 2, 2], detached: isGroup });
-  let asked: NodeJS.Signals | undefined;
+  let endedBy: NodeJS.Signals | undefined;
   const end = (signal: NodeJS.Signals): void => {
-    asked = signal;
+    endedBy = signal;
     if (isGroup && child.pid !== undefined) signalGroup(child.pid, signal);
     else child.kill(signal);
   };
@@ -52,9 +60,9 @@ export async function run(program: string, args: string[]): Promise<number | nul
       child.once('error', reject);
       child.once('close', resolve);
     });
-    if (asked === undefined) return code;
+    if (endedBy === undefined) return code;
     if (isGroup && child.pid !== undefined) await endOfGroup(child.pid);
-    throw new CommandError(`ended by ${asked}`, 128 + constants.signals[asked]);
+    throw new CommandError(`ended by ${endedBy}`, 128 + constants.signals[endedBy]);
   } finally {
     for (const signal of SIGNALS) process.off(signal, end);
   }

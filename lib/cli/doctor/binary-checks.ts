@@ -1,4 +1,4 @@
-/** What can be told of the native binary: which it is, and what comes of using it. */
+/** The checks of the native binary: whether it loads, its ABI version, and the self-test. */
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,39 +11,39 @@ import {
   prebuiltPlatforms,
 } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
-import type { Check } from './check.ts';
+import { type Check, REPORT_BUG } from './check.ts';
 import { type Loaded, type Probe, type Problem } from './finding.ts';
 import { probe } from './probe.ts';
 
-const whyThisOne: Record<Origin, () => string> = {
+const originTexts: Record<Origin, () => string> = {
   override: () => `named by ${OVERRIDE}`,
   compiled: () => 'compiled on this machine',
   prebuilt: () => `prebuilt for ${platformName()}`,
 };
 
-const anotherOne: Record<Origin, string> = {
+const remedies: Record<Origin, string> = {
   override: `set ${OVERRIDE} to a binary of this version of allstop, or unset it`,
-  compiled: 'npx allstop build, again',
+  compiled: 'run npx allstop build again',
   prebuilt: 'reinstall allstop',
 };
 
-/** Which one, why that one, and what else there is. */
+/** The path of the binary, why the loader chose it, and the platforms with a prebuilt binary. */
 function describe(from: Candidate | undefined): Pick<Check, 'target' | 'detail'> {
   const here = `prebuilt here: ${prebuiltPlatforms().join(', ') || 'none'}`;
   if (from === undefined) return { detail: here };
-  return { target: from.path, detail: `${whyThisOne[from.origin]()}; ${here}` };
+  return { target: from.path, detail: `${originTexts[from.origin]()}; ${here}` };
 }
 
 function loadedCheck({ from, passedOver }: Loaded): Check {
   const check: Check = { name: 'binary', ok: true, ...describe(from) };
-  for (const other of passedOver) check.detail += `; does not load: ${other}`;
+  for (const other of passedOver) check.detail += `; tried before, does not load: ${other}`;
   return check;
 }
 
 function failedCheck({
   from,
   cause,
-  remedy = anotherOne[from?.origin ?? 'prebuilt'],
+  remedy = remedies[from?.origin ?? 'prebuilt'],
 }: Problem): Check {
   return { name: 'binary', ok: false, ...describe(from), cause, remedy };
 }
@@ -54,7 +54,7 @@ const crashedCheck = (crash: string): Check =>
     cause: `the process that loaded it ${crash}`,
   });
 
-/** The version in allstop.h, which native addons are compiled against. */
+/** The ABI version of allstop.h, the header against which native addons are compiled. */
 function headerAbi(): string {
   const header = readFileSync(join(root(), 'native/include/allstop/allstop.h'), 'utf8');
   const number = (name: string): string | undefined =>
@@ -72,12 +72,11 @@ function abiCheck({ abi, from }: Loaded): Check {
     return { ...check, ok: false, cause, remedy: 'reinstall allstop' };
   }
   if (abi === header) return { ...check, ok: true, detail: 'as in allstop.h' };
-  const cause = `allstop.h has ${header}: the binary is of another version of the package`;
-  return { ...check, ok: false, cause, remedy: anotherOne[from.origin] };
+  const cause = `allstop.h has version ${header}: the binary belongs to another version of the package`;
+  return { ...check, ok: false, cause, remedy: remedies[from.origin] };
 }
 
 const SELF_TEST = 'a worker stops its coordinator and is joined';
-const REPORT = 'please report it, with what doctor --json prints';
 
 function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean): Check {
   const name = 'self-test';
@@ -85,11 +84,11 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
     return { name, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
   }
   const cause = untested ?? `the process ${crash}`;
-  const remedy = isRestricted ? 'that of permissions' : REPORT;
+  const remedy = isRestricted ? "follow the remedy of the check 'permissions'" : REPORT_BUG;
   return { name, ok: false, detail: SELF_TEST, cause, remedy };
 }
 
-/** `isRestricted`: this process may not do all that it should. */
+/** `isRestricted`: the check of permissions has failed. No child process is started then. */
 export async function binaryChecks(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
   const found = await probe({
     inChild: !isRestricted,

@@ -1,27 +1,33 @@
-/** What `allstop doctor` found out, and how it is told. */
+/** A check of `allstop doctor`, and how its result is printed. */
 
 import * as util from 'node:util';
-import type { CommandResult } from '../command.ts';
+import type { CommandResult } from '../base/command.ts';
 
-/** The shape of the JSON is public: fields are only ever added. */
+/**
+ * `allstop doctor --json` prints these objects: a public format, to which fields are only added.
+ */
 export type Check = {
-  /** What was looked at, in a word. */
+  /** What was checked, in a word: 'binary'. */
   name: string;
   ok: boolean;
-  /** The very thing: a path, a platform. */
+  /** The thing that was checked: a path, a platform, a server. */
   target?: string;
   detail?: string;
-  /** Only if it is not ok. */
+  /** `cause` and `remedy` are set only if `ok` is false. */
   cause?: string;
   remedy?: string;
 };
 
-/** Checks of this name are for information, they never fail. */
+/** The remedy for a fault of allstop itself. */
+export const REPORT_BUG =
+  'report this as a bug of allstop, with the output of allstop doctor --json';
+
+/** The name of checks that are for information only and never fail. */
 export const QUIRK = 'quirk';
 
 const MARK_WIDTH = 'not ok'.length;
 
-/** Node 20.12 is needed, and doctor has to be able to say that it is. */
+/** Colours are left out before Node 20.12, which has no styleText: doctor must run there, too. */
 export function paint(colour: 'red' | 'green', text: string): string {
   const wanted = process.stdout.isTTY && !process.env['NO_COLOR'];
   return wanted && 'styleText' in util ? util.styleText(colour, text) : text;
@@ -36,8 +42,8 @@ function linesOf({ name, ok, target, detail, cause, remedy }: Check, nameWidth: 
       : (target ?? detail ?? '');
   const indent = ' '.repeat(MARK_WIDTH + nameWidth + 4);
   const lines = [`${mark}  ${name.padEnd(nameWidth)}  ${what}`.trimEnd()];
-  if (cause !== undefined) lines.push(`${indent}cause:  ${cause}`);
-  if (remedy !== undefined) lines.push(`${indent}remedy: ${remedy}`);
+  if (cause !== undefined) lines.push(`${indent}Cause: ${cause}`);
+  if (remedy !== undefined) lines.push(`${indent}What to do: ${remedy}`);
   return lines;
 }
 

@@ -1,16 +1,17 @@
-/** The groups of checks, in their order. */
+/** `allstop doctor` without options: runs all checks of this machine, in order. */
 
-import type { CommandResult } from '../command.ts';
+import type { CommandResult } from '../base/command.ts';
 import { binaryChecks } from './binary-checks.ts';
-import { type Check, report } from './check.ts';
+import { type Check, REPORT_BUG, report } from './check.ts';
 import { quirkChecks } from './quirks.ts';
 import { runtimeChecks } from './runtime-checks.ts';
 
-/** A check that cannot be made is a finding, too: doctor is for where things are wrong. */
+/** The result of a check that threw. It counts as a problem: doctor must report, not crash. */
 const impossible = (name: string, error: unknown): Check => ({
   name,
   ok: false,
-  cause: `it cannot be told: ${(error as Error).message}`,
+  cause: `the check failed: ${(error as Error).message}`,
+  remedy: REPORT_BUG,
 });
 
 function guarded([name, check]: [string, () => Check]): Check {
@@ -25,7 +26,7 @@ export async function diagnose(): Promise<CommandResult> {
   const surroundings = Object.entries(runtimeChecks).map(guarded);
   const fails = (name: string): boolean =>
     surroundings.some((check) => check.name === name && !check.ok);
-  // A runtime that is too old cannot even read the library.
+  // In a runtime that is too old even the import of the library fails.
   const binary = fails('runtime')
     ? []
     : await binaryChecks(fails('permissions')).catch((error) => [impossible('binary', error)]);

@@ -1,19 +1,22 @@
-/** What was found when the binary was loaded and used. */
+/** The results of loading the native binary and of running the self-test with it. */
 
 import type { Candidate } from '../../native/binary/binary.ts';
 
-/** Of a binary that loads: which it is, and what the others before it said. */
+/** A binary that loads. `passedOver`: the binaries that were tried before, with their errors. */
 export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };
 export type Problem = { from?: Candidate | undefined; cause: string; remedy?: string };
 
-/** What a probe tells, in this order; after a failure or a crash nothing more comes. */
+/** The messages of a probe, in this order. After `failed` or a crash there are no more. */
 export type Finding =
   | { loaded: Loaded }
   | { failed: Problem }
   | { tested: { ms: number } }
   | { untested: string };
 
-/** `crash`: how the child ended, if before it had told all, or not as it should. */
+/**
+ * All findings of one probe. `crash`: how the child process ended, if that was too early or with an
+ * exit code other than 0.
+ */
 export type Probe = {
   loaded?: Loaded;
   failed?: Problem;

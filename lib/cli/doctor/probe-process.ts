@@ -1,7 +1,7 @@
-/** What the child process of a probe executes: one line of JSON for each finding. */
+/** Runs in the child process of a probe and prints one line of JSON for each finding. */
 
 import { writeSync } from 'node:fs';
 import { tryBinary } from './try-binary.ts';
 
-// Written at once, so that what was told before a crash arrives.
+// Synchronous, so that findings from before a crash arrive.
 await tryBinary((finding) => writeSync(1, `${JSON.stringify(finding)}\n`));

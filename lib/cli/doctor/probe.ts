@@ -1,7 +1,7 @@
 /**
- * Loads the binary and uses it, for doctor and for `allstop build`. In a child process,
- * since a binary for another C library can end the process that loads it; in this one
- * where children are forbidden.
+ * A probe loads the native binary and runs the self-test, for `allstop doctor` and `allstop build`.
+ * It runs in a child process, because a binary for another C library can crash the process that
+ * loads it; where child processes are forbidden it runs in this process.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -10,10 +10,13 @@ import { OVERRIDE } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import type { Probe } from './finding.ts';
 
-/** More than the self-test's own deadline. */
+/** Longer than the deadlines of the self-test. */
 const CHILD_MS = 30_000;
 
-/** A child of the same kind; a debugger's port is taken, and it would wait there. */
+/**
+ * Starts the child with the flags of this process, except --inspect: the port of the debugger is
+ * taken, and with --inspect-brk the child would wait for a debugger.
+ */
 function runChild(binary: string | undefined, timeout: number) {
   const args = process.execArgv.filter((arg) => !arg.startsWith('--inspect'));
   const script = join(root(), 'dist/cli/probe-process.js');
@@ -34,20 +37,20 @@ function howItEnded(
   const how = timedOut
     ? `did not answer within ${timeout / 1_000} s`
     : signal === null
-      ? `was ended with exit code ${status}`
+      ? `ended with exit code ${status}`
       : `was ended by ${signal}`;
   const lines = stderr.split('\n').filter((line) => /\w/.test(line) && !line.startsWith('(node:'));
   const said = lines.find((line) => /error|fatal|terminate/i.test(line)) ?? lines[0];
-  return said === undefined ? how : `${how}, and said: ${said.trim()}`;
+  return said === undefined ? how : `${how} and printed: ${said.trim()}`;
 }
 
-/** Undefined: there can be no child. */
+/** @returns undefined if no child process can be started */
 function probeInChild(binary: string | undefined, timeout: number): Probe | undefined {
   let child: ReturnType<typeof runChild>;
   try {
     child = runChild(binary, timeout);
   } catch {
-    return undefined; // the permission model, which refuses by an exception
+    return undefined; // Node's permission model throws
   }
   if (child.pid === 0 || child.stdout === null) return undefined;
   const lines = child.stdout.split('\n').filter((line) => line.startsWith('{'));
@@ -57,8 +60,9 @@ function probeInChild(binary: string | undefined, timeout: number): Probe | unde
 }
 
 /**
- * `inChild`: false where a child would be permitted more than this process.
- * `binary`: to load in place of what the package would, in a child only.
+ * `inChild`: false if a child process would have more permissions than this process, so that its
+ * findings would not hold here. `binary`: the file to load instead of the one that the loader
+ * chooses; only used in a child. `timeoutMs`: for the child.
  */
 export async function probe(options: {
   inChild: boolean;
@@ -69,7 +73,7 @@ export async function probe(options: {
   const found = inChild ? probeInChild(binary, timeoutMs) : undefined;
   if (found !== undefined) return found;
   const told: Probe = {};
-  // Here, not above: doctor has to say what it can where the library cannot even be read.
+  // Imported here: doctor must report what it can even if the library cannot load.
   const { tryBinary } = await import('./try-binary.ts');
   await tryBinary((finding) => Object.assign(told, finding));
   return told;

@@ -1,22 +1,22 @@
-/** What is known to be peculiar to a runtime, and what to do about it. */
+/** Known problems of each runtime, with a way around them where there is one. */
 
 import { type Check, QUIRK } from './check.ts';
 import { atLeast, type Runtime, runtime } from './runtime.ts';
 
 type Quirk = {
-  /** Undefined: in all of them. */
+  /** Undefined: every runtime has the problem. */
   runtime?: Runtime['title'];
   platform?: NodeJS.Platform;
-  /** The first version that has it, and the first that has it no longer. */
+  /** The first version with the problem, and the first version without it. */
   since?: string;
   until?: string;
-  /** One sentence that begins with what happens. */
+  /** One sentence, which begins with what happens. */
   text: string;
 };
 
 /**
- * Of Deno and Bun, and of Node before 24, as our tests on Linux have seen them. Of macOS as
- * the issue that is named says; of Windows as its documentation does.
+ * Sources: for Deno, Bun and Node before 24 our own tests on Linux; for macOS the issue named in
+ * the text; for Windows the documentation of Node.
  */
 const quirks: Quirk[] = [
   {
@@ -29,7 +29,7 @@ const quirks: Quirk[] = [
     platform: 'darwin',
     since: '24.15.0',
     until: '24.20.0',
-    text: 'the process may abort when a worker ends while a call of a thread-safe function is on its way (nodejs/node#65100): use another version of Node.js',
+    text: 'the process may abort when a worker ends while a call of a thread-safe function is on its way (nodejs/node#65100): use Node.js 24.20 or later',
   },
   {
     runtime: 'Node.js',
@@ -38,19 +38,19 @@ const quirks: Quirk[] = [
   },
   {
     runtime: 'Bun',
-    text: 'postMessage() loses the cause of an error: errors that go by a coordinator keep it',
+    text: 'postMessage() drops the cause of an error; errors that a coordinator carries keep theirs',
   },
   {
     runtime: 'Deno',
-    text: "terminate() resolves, and 'exit' is emitted, before the worker has ended: it may run on for a moment after join()",
+    text: "terminate() resolves and 'exit' is emitted before the worker has ended: the worker may still run for a moment after join()",
   },
   {
     runtime: 'Deno',
-    text: 'the uncaught error of a worker is printed to stderr, although the coordinator has it',
+    text: 'the uncaught error of a worker is also printed to stderr when the coordinator has recorded it',
   },
   {
     platform: 'win32',
-    text: 'there are no POSIX signals: stopOnSignals() needs an event loop that is not blocked',
+    text: 'there are no POSIX signals: stopOnSignals() only works while the event loop is not blocked',
   },
 ];
 

@@ -1,4 +1,4 @@
-/** What can be told without the binary: the runtime, the platform, what is forbidden. */
+/** The checks that work without the native binary: runtime, platform, Node-API, permissions. */
 
 import { sep } from 'node:path';
 import { libc, NODE_API, platformName } from '../../native/binary/binary.ts';
@@ -19,14 +19,15 @@ function runtimeCheck(): Check {
       remedy: 'use Node.js 20.19 or later',
     };
   }
-  return title === 'Node.js' ? check : { ...check, detail: `takes itself for Node.js ${node}` };
+  return title === 'Node.js' ? check : { ...check, detail: `compatible with Node.js ${node}` };
 }
 
-/** Undefined where it cannot be told: musl has none, and Deno makes it up. */
+/** Undefined where it is not known: musl has no such version, and Deno reports an invented one. */
 function glibcVersion(): string | undefined {
   const { report } = process;
   if (report === undefined || runtime().title === 'Deno') return undefined;
-  (report as { excludeNetwork?: boolean }).excludeNetwork = true; // it would ask the DNS
+  // Else the report looks up names of open connections in the DNS.
+  (report as { excludeNetwork?: boolean }).excludeNetwork = true;
   const { header } = report.getReport() as { header?: { glibcVersionRuntime?: string } };
   return header?.glibcVersionRuntime;
 }
@@ -44,15 +45,15 @@ function nodeApiCheck(): Check {
   if (ok) return check;
   return {
     ...check,
-    cause: `the binary needs version ${NODE_API}`,
+    cause: `the binary needs Node-API version ${NODE_API}`,
     remedy: 'use Node.js 20.19 or later',
   };
 }
 
-/** Whether this Node refuses all addons: it says so before it looks for the file. */
+/** Whether this Node refuses all addons: it does so before it looks at the file. */
 function refusesAddons(): boolean {
   try {
-    process.dlopen({ exports: {} }, sep); // a folder, which no system loads
+    process.dlopen({ exports: {} }, sep); // a folder, which cannot be loaded as an addon
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ERR_DLOPEN_DISABLED';
@@ -61,12 +62,12 @@ function refusesAddons(): boolean {
 
 function nodePermissions(): Check {
   const name = 'permissions';
-  // Undefined unless the permission model is in force.
+  // Undefined unless Node runs with its permission model.
   const permission = process.permission as typeof process.permission | undefined;
   const noAddons = refusesAddons();
   if (permission === undefined) {
     if (!noAddons) return { name, ok: true, detail: 'nothing is restricted' };
-    const remedy = 'run Node without --no-addons (NODE_OPTIONS may hold it, too)';
+    const remedy = 'run Node without --no-addons (also look in NODE_OPTIONS)';
     return { name, ok: false, cause: '--no-addons forbids native addons', remedy };
   }
   const noWorkers = !permission.has('worker');
@@ -101,7 +102,7 @@ function denoPermissions({ permissions }: Deno): Check {
   return {
     name,
     ok: false,
-    cause: `Deno has not been given: ${missing.join(', ')}`,
+    cause: `Deno runs without these permissions: ${missing.join(', ')}`,
     remedy: `run deno with ${missing.map((what) => `--allow-${what}`).join(' ')}`,
   };
 }
@@ -110,10 +111,10 @@ function permissionsCheck(): Check {
   const { title } = runtime();
   if (title === 'Deno') return denoPermissions((globalThis as unknown as { Deno: Deno }).Deno);
   if (title === 'Node.js') return nodePermissions();
-  return { name: 'permissions', ok: true, detail: `${title} restricts nothing` };
+  return { name: 'permissions', ok: true, detail: `${title} has no permissions to restrict` };
 }
 
-/** In the order in which one rests on the other. */
+/** In order: each check needs the ones before. */
 export const runtimeChecks: Record<string, () => Check> = {
   runtime: runtimeCheck,
   platform: platformCheck,

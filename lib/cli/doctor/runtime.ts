@@ -1,4 +1,4 @@
-/** Which runtime this is; Bun and Deno take themselves for a Node. */
+/** Which runtime this is. Bun and Deno also set `process.versions.node`. */
 
 export type Runtime = { title: 'Node.js' | 'Bun' | 'Deno'; version: string };
 
@@ -9,7 +9,7 @@ export function runtime(): Runtime {
   return { title: 'Node.js', version: node as string };
 }
 
-/** Of versions as in '20.19.0'; tags as in '-nightly' do not count. */
+/** Compares versions such as '20.19.0'; tags such as '-nightly' are ignored. */
 export function atLeast(version: string, least: string): boolean {
   const [one, other] = [version, least].map((text) => text.split(/[.-]/).map(Number));
   for (const place of [0, 1, 2]) {

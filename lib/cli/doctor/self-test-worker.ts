@@ -1,7 +1,7 @@
-/** The worker of the self-test. */
+/** The worker of self-test.ts. */
 
 import { Coordinator } from '../../coordinator/coordinator.ts';
 
 const coord = Coordinator.current();
-if (coord === undefined) throw new Error('the worker does not find its coordinator');
+if (coord === undefined) throw new Error('a worker does not find its coordinator');
 coord.requestStop();

@@ -1,6 +1,6 @@
 /**
- * The shortest program that needs all there is: a worker finds its coordinator and stops
- * it, this thread is woken by native code, sees the stop and joins the worker.
+ * A short program that uses all parts of the native binary: a worker finds its coordinator and
+ * stops it; native code wakes this thread, which sees the stop and joins the worker.
  */
 
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { root } from '../../native/binary/package-files.ts';
 
 const DEADLINE_MS = 10_000;
 
-/** @throws Error: what went wrong, in its message */
+/** @throws (rejects) Error: the test failed; the message says why */
 export async function selfTest(): Promise<void> {
   const coord = new Coordinator({ name: 'allstop doctor', stopGracePeriodMs: DEADLINE_MS });
   const worker = coord.spawn(join(root(), 'dist/cli/self-test-worker.js'), {
@@ -17,13 +17,15 @@ export async function selfTest(): Promise<void> {
   });
   try {
     if (!(await coord.waitForStop(DEADLINE_MS))) {
-      throw new Error(`a worker's stop did not arrive within ${DEADLINE_MS / 1_000} s`);
+      throw new Error(
+        `the stop that a worker requested did not arrive within ${DEADLINE_MS / 1_000} s`,
+      );
     }
     if (!coord.shouldStop()) throw new Error('shouldStop() is false after a stop');
     await coord.join();
     const stoppedBy = coord.stopRecord?.requester.threadId;
     if (stoppedBy !== worker.threadId && worker.threadId !== -1) {
-      throw new Error('the stop is not that of the worker');
+      throw new Error('the stop record names another thread than the worker');
     }
   } finally {
     await worker.terminate();

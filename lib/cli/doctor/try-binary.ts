@@ -1,4 +1,4 @@
-/** Loads the binary and has it do what a program would. */
+/** Loads the native binary as a program would, then runs the self-test. */
 
 import { messageOf } from '../../base/thrown-value.ts';
 import { candidates } from '../../native/binary/binary.ts';
@@ -26,7 +26,7 @@ export async function tryBinary(tell: (finding: Finding) => void): Promise<void>
   try {
     ({ abi } = binding());
   } catch (error) {
-    const cause = `it is no binary of this package: ${firstLine(error)}`;
+    const cause = `the file is not a binary of this package: ${firstLine(error)}`;
     tell({ failed: { from, cause } });
     return;
   }

@@ -1,4 +1,4 @@
-/** What `allstop worker` does. */
+/** The work of `allstop worker`: runs a node of the cluster until a signal. */
 
 import { readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -7,9 +7,9 @@ import { pathToFileURL } from 'node:url';
 import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection/connection.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
-import { CommandError, type CommandResult, type Options, UsageError } from '../command.ts';
-import { clusterOf, connectionOf } from '../servers.ts';
-import { version } from '../version.ts';
+import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
+import { clusterOf, connectionOf } from '../base/servers.ts';
+import { version } from '../base/version.ts';
 
 const MAX_SLOTS = 1_024;
 
@@ -23,35 +23,35 @@ function integer(text: string | undefined, name: string, least: number, most: nu
   if (text === undefined) return undefined;
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-  throw new UsageError(`--${name} has to be an integer from ${least} to ${most}, not '${text}'`);
+  throw new UsageError(`--${name} must be an integer from ${least} to ${most}, not '${text}'`);
 }
 
 function moduleOf(options: Options): URL {
   const path = resolve(required(options, 'module'));
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) {
-    throw new CommandError(`There is no file ${path}`);
+    throw new CommandError(`--module: there is no file ${path}`);
   }
   return pathToFileURL(path);
 }
 
-/** @throws UsageError: it has no such task; CommandError: it cannot be read */
+/** @throws UsageError: the spec has no such task; CommandError: the file is not a ClusterSpec */
 function specOf({ spec: path }: Options, job: string, task: number | undefined) {
   if (path === undefined) return undefined;
   let spec: ClusterSpec;
   try {
     spec = new ClusterSpec(JSON.parse(readFileSync(path, 'utf8')) as ClusterJobs);
   } catch (error) {
-    throw new CommandError(`${path} is no ClusterSpec: ${(error as Error).message}`);
+    throw new CommandError(`--spec: ${path} is not a ClusterSpec: ${(error as Error).message}`);
   }
-  // Into a job that it does not name anybody may come.
+  // A job that the spec does not name is open to every worker.
   if (task === undefined || !spec.jobs.includes(job)) return spec;
   if (spec.taskIndices(job).includes(task)) return spec;
-  throw new UsageError(`There is no ${job}:${task} in ${path}`);
+  throw new UsageError(`--spec: ${path} has no task ${job}:${task}`);
 }
 
 function describe(event: NodeEvent): string {
   if (event.event === 'connected') {
-    return `connected; waiting for the coordinator of '${event.cluster}'`;
+    return `connected; waiting for the coordinator of the cluster '${event.cluster}'`;
   }
   if (event.event === 'disconnected') {
     return `not connected: ${event.cause}. What to do: ${event.remedy}`;
@@ -60,17 +60,17 @@ function describe(event: NodeEvent): string {
     return `not permitted: ${event.cause}. What to do: ${event.remedy}`;
   }
   if (event.event === 'refused') {
-    return `the coordinator does not take this worker: ${event.phase}: ${event.why}`;
+    return `the coordinator refuses this worker: ${event.phase}: ${event.why}`;
   }
   if (event.event === 'session') return `serving as ${event.job}:${event.task}`;
   return `no longer serving: ${event.why}`;
 }
 
-/** Resolves after a signal, when all is done. */
+/** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
 export async function serve(options: Options): Promise<CommandResult> {
   const { job = 'worker', json = false } = options;
   if (job !== 'worker' && job !== 'ps') {
-    throw new UsageError(`--job has to be worker or ps, not '${job}'`);
+    throw new UsageError(`--job must be worker or ps, not '${job}'`);
   }
   const connection = connectionOf(required(options, 'servers'));
   const cluster = clusterOf(required(options, 'cluster'));
@@ -100,7 +100,7 @@ export async function serve(options: Options): Promise<CommandResult> {
   }
   const running = node.running;
   if (running > 0) {
-    const text = `${signal}: ${running} functions run here; again to end at once`;
+    const text = `${signal}: ending when ${running} functions are done; send ${signal} again to end at once`;
     say(text, { event: 'leaving', signal, running });
   }
   await Promise.race([node.leave(), firstSignal()]);

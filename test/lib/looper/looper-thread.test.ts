@@ -1,5 +1,5 @@
-// LooperThread: runs until a stop, and what goes wrong in it is everybody's error. When its runs
-// are due is told without a clock, and in C++ too (test/native/looper_thread_test.cc).
+// LooperThread: it runs until a stop, and its errors stop the coordinator. The due times are tested
+// without a clock, and in C++, too (test/native/looper_thread_test.cc).
 
 import {
   Coordinator,
@@ -11,7 +11,7 @@ import {
   StragglersError,
 } from 'allstop';
 import { describe, expect, it } from 'vitest';
-import { LooperSchedule, type MissedTicks } from '../../../lib/looper/looper-schedule.ts';
+import { LooperSchedule, type MissedTicks } from '../../../lib/looper/looper-loop.ts';
 import { gate, isPending, turn } from '../../support/gate.ts';
 import { hostile, throwing } from '../../support/odd-values.ts';
 import {
@@ -27,10 +27,10 @@ const wrong = (value: unknown): never => value as never;
 const nothing = (): void => {};
 const module = new URL('../../fixtures/looper-target.mjs', import.meta.url);
 
-/** The source of a module, as a target. */
+/** A module with this source, for use as a target. */
 const source = (text: string): URL => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
 
-/** Writes down its calls, and stops in its third run. */
+/** Records its calls and requests a stop in its third run. */
 class Recording extends LooperThread {
   readonly calls: string[] = [];
   readonly #coord: Coordinator;
@@ -58,7 +58,7 @@ class Recording extends LooperThread {
 }
 
 describe('when its runs are due', () => {
-  /** Of a thread that does nothing else: when runs begin. The first take as long as `took` says. */
+  /** The times at which runs begin. The first runs take `took` milliseconds each, the others 0. */
   function runs(
     intervalMs: number,
     missedTicks: MissedTicks,
@@ -151,6 +151,9 @@ describe('the life of a looper', () => {
     const coord = new Coordinator();
     const looper = LooperThread.loop(coord, ENDLESS, nothing);
     expect(() => looper.start()).toThrow(FailedPreconditionError);
+    expect(() => looper.start()).toThrow(
+      `LooperThread '${looper.name}' can be started only once: make a new one`,
+    );
     coord.requestStop();
     await looper.join();
     expect(() => looper.start()).toThrow(FailedPreconditionError);
@@ -276,7 +279,7 @@ describe('its runs', () => {
     let runs = 0;
     LooperThread.loop(coord, ms, () => runs++);
     await new Promise((resolve) => {
-      setTimeout(resolve, 20); // longer than a timer takes that has overflowed
+      setTimeout(resolve, 20); // a timer whose duration overflows would fire within this time
     });
     coord.requestStop();
     await coord.join();
@@ -549,6 +552,10 @@ describe('a module as the target', () => {
       LooperThread.loop(coord, 1, source(text));
       await expect(coord.join()).rejects.toThrow(/has no function as its default export/);
       expect(coord.stopRecord?.error).toBeInstanceOf(TypeError);
+      expect(coord.stopRecord?.error).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+      expect(coord.stopRecord?.error).toMatchObject({
+        message: expect.stringContaining("of the LooperThread 'looper' has no function"),
+      });
     }
   });
 
@@ -565,7 +572,7 @@ describe('a module as the target', () => {
     const coord = new Coordinator();
     const looper = LooperThread.loop(coord, ENDLESS, source('export default () => {}'));
     await turn();
-    coord.requestStop(); // while its thread begins
+    coord.requestStop(); // while its Worker is starting
     coord.clearStop();
     await looper.join();
     await coord.join();
@@ -704,6 +711,7 @@ describe('a derived class', () => {
     class Idle extends LooperThread {}
     const looper = new Idle(coord, 1);
     expect(() => looper.start()).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
+    expect(() => looper.start()).toThrow(/unless a derived class overrides runLoop\(\)/);
     expect(looper.alive).toBe(false);
   });
 });

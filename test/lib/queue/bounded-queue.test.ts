@@ -1,4 +1,4 @@
-// The promises of BoundedQueue, one by one, on one thread.
+// What BoundedQueue promises, point by point, on one thread.
 
 import { getEventListeners } from 'node:events';
 import { BoundedQueue, CancelledError, Coordinator, OutOfRangeError } from 'allstop';
@@ -14,7 +14,7 @@ function numbers(count: number, from = 0): number[] {
   return Array.from({ length: count }, (_, i) => from + i);
 }
 
-/** A queue with the numbers from 0, as many as it holds. */
+/** A full queue with the numbers from 0. */
 function full(capacity: number, coordinator?: Coordinator): BoundedQueue<number> {
   const queue = new BoundedQueue<number>({ capacity, coordinator });
   for (const number of numbers(capacity)) queue.enqueueSync(number);
@@ -27,7 +27,7 @@ async function rest<T>(queue: BoundedQueue<T>): Promise<T[]> {
   return items;
 }
 
-/** What a call threw; undefined if it did not. */
+/** The error that a call threw; undefined if it threw none. */
 function thrown(call: () => unknown): unknown {
   try {
     call();
@@ -37,7 +37,7 @@ function thrown(call: () => unknown): unknown {
   }
 }
 
-/** Until those who wait are known to native code: they first look again in a turn. */
+/** Resolves when pending waits have been registered with the native queue, two turns later. */
 async function waiting(): Promise<void> {
   await turn();
   await turn();
@@ -85,7 +85,7 @@ describe('items', () => {
     const queue = full(1);
     const waits = numbers(50, 1).map((number) => queue.enqueue(number));
     await waiting();
-    expect(queue.tryDequeue()).toBe(0); // there is room now, and they were there first
+    expect(queue.tryDequeue()).toBe(0); // now there is room, but the waiting enqueues come first
     expect(queue.tryEnqueue(51)).toBe(false);
     waits.push(queue.enqueue(51));
     const items: number[] = [];
@@ -107,7 +107,8 @@ describe('items', () => {
     const queue = full(1);
     const wait = queue.enqueue(1);
     expect(queue.dequeueSync()).toBe(0);
-    expect(queue.dequeueSync(60_000)).toBe(1); // nobody else could make room, or see that there is
+    // The pending enqueue completed meanwhile: only this thread can let it try.
+    expect(queue.dequeueSync(60_000)).toBe(1);
     await wait;
   });
 });
@@ -173,6 +174,12 @@ describe('a timeout', () => {
     await expect(none.dequeue({ timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
     await expect(none.dequeueMany(9, { timeoutMs: 0 })).rejects.toMatchObject(TIMED_OUT);
     expect(thrown(() => none.dequeueSync(0))).toMatchObject(TIMED_OUT);
+    expect(thrown(() => one.enqueueSync(1, 0))).toMatchObject({
+      message: `enqueueSync() on queue '${one.name}' timed out after 0 ms: it was full (capacity 1)`,
+    });
+    expect(thrown(() => none.dequeueSync(0))).toMatchObject({
+      message: `dequeueSync() on queue '${none.name}' timed out after 0 ms: it was empty`,
+    });
     expect(await one.dequeue({ timeoutMs: 0 })).toBe(0);
     await one.enqueue(2, { timeoutMs: 0 });
     expect(one.dequeueSync(0)).toBe(2);
@@ -222,7 +229,7 @@ describe('a timeout', () => {
     const waits = [queue.dequeue({ timeoutMs: 5 }), queue.dequeue({ timeoutMs: 5 })];
     await waiting();
     const until = performance.now() + 10;
-    while (performance.now() < until); // the time is over, and nobody could tell
+    while (performance.now() < until); // the timeouts pass while the event loop is blocked
     queue.enqueueSync(1);
     queue.enqueueSync(2);
     expect(await Promise.all(waits)).toEqual([1, 2]);
@@ -286,7 +293,7 @@ describe('a signal', () => {
     const { signal } = new AbortController();
     const ends = queue.enqueue(1, { signal, timeoutMs: 1 });
     const goes = queue.enqueue(2, { signal });
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1); // one for all
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1); // both waits share one listener
     await expect(ends).rejects.toMatchObject(TIMED_OUT);
     queue.tryDequeue();
     await goes;
@@ -351,7 +358,7 @@ describe('a signal', () => {
       await expect(queue.enqueue(1, { signal: refusing })).rejects.toThrow('no listeners');
     }
     queue.close();
-    expect(await rest(queue)).toEqual([0]); // it does not wait for one that has failed
+    expect(await rest(queue)).toEqual([0]); // the failed enqueues do not keep the queue open
   });
 });
 
@@ -394,7 +401,8 @@ describe('close', () => {
     const queue = full(1);
     const wait = queue.enqueue(1);
     queue.close();
-    expect(thrown(() => queue.enqueueSync(2))).toMatchObject(CANCELLED); // nobody else dequeues
+    // Fails at once: waiting would never end.
+    expect(thrown(() => queue.enqueueSync(2))).toMatchObject(CANCELLED);
     expect(thrown(() => queue.tryEnqueue(2))).toMatchObject(CANCELLED);
     await expect(queue.enqueue(2, { timeoutMs: 0 })).rejects.toMatchObject(CANCELLED);
     expect(await rest(queue)).toEqual([0, 1]);
@@ -697,7 +705,7 @@ describe('a queue in which there is always something', () => {
     setTimeout(() => {
       timer.fired = true;
     }, 1);
-    // Where the loop never turns, no timeout of the test's would fire, either.
+    // A limit of calls, not of time: if the event loop never turned, no test timeout could fire.
     for (let calls = 0; !timer.fired && calls < 1_000_000; calls++) {
       while (queue.size < 5) queue.enqueueSync(1);
       await call(queue);

@@ -1,6 +1,7 @@
-// Every item once, each producer's in its order: a million items in all, of native threads and
-// workers, with stops, closes, aborts, timeouts, and consumers that are terminated. To replay:
-// ALLSTOP_TEST_SEED=SEED npx vitest run test/lib/queue/queue-accounting.test.ts
+// Every item arrives exactly once, and the items of each producer in their order: a million items,
+// sent and received by native threads and workers, with stops, closes, aborts, timeouts and
+// terminated consumers. To repeat a run: ALLSTOP_TEST_SEED=SEED npx vitest run
+// test/lib/queue/queue-accounting.test.ts
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
@@ -13,7 +14,7 @@ import { addon } from '../../support/test-addon.ts';
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
 let state = seed >>> 0;
-/** A number below `limit`. */
+/** A pseudo-random integer from 0 to below `limit`. */
 function below(limit: number): number {
   state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
   return Math.floor((state / 2 ** 32) * limit);
@@ -39,7 +40,7 @@ class Party {
         if (message !== 'begun') resolve(message);
       });
     });
-    this.ended.catch(() => {}); // whoever is interested awaits it
+    this.ended.catch(() => {}); // not every test awaits it: avoids an unhandled rejection
   }
 }
 
@@ -74,7 +75,7 @@ function numbers(text: string | undefined): [number, number] {
   return (text ?? '').split('|').map(Number) as [number, number];
 }
 
-/** What is in a queue that is closed or stopped. */
+/** Counts the items that are left in a closed or stopped queue. */
 async function drain(queue: BoundedQueue<any>, accounts: Accounts): Promise<void> {
   for await (const item of queue) {
     accounts.count(item instanceof Uint8Array ? (new Uint32Array(item.buffer) as any) : item);
@@ -119,7 +120,7 @@ describe(`with the seed ${seed}`, () => {
       const nativeProducers = [start.nativeProducer(0), start.nativeProducer(1)];
       const producers = [start.producer(2, 'sync'), start.producer(3, 'many at once')];
       const enough = 20_000 + below(20_000);
-      let position = 0; // of the first producer's items, which come in order
+      let position = 0; // in the items of producer 0, which arrive in order
       while (position < enough) {
         while (position < enough && Atomics.load(accounts.seen, position) > 0) ++position;
         await turn();
@@ -139,9 +140,10 @@ describe(`with the seed ${seed}`, () => {
     }
   });
 
-  // An item is held natively until a call hands it over. dequeueSync loses none; a consumer that
-  // awaits may be ended between that and its going on, with one item at most. (Of what dequeueMany
-  // has handed over, its consumer may have counted a part only.)
+  // The native queue keeps an item until a call returns it. dequeueSync loses no item. A consumer
+  // that awaits may be terminated after its promise has resolved and before it goes on, and then
+  // loses one item at most. (dequeueMany is left out: its consumer may have counted only a part of
+  // the items.)
   it.each(['sync', 'async'])('consumers in %s calls are terminated', async (how) => {
     const { queue, accounts, ...start } = setUp('structured', 2, 1_000_000);
     const producers = [start.producer(0, 'sync'), start.producer(1, 'many at once')];
@@ -153,7 +155,7 @@ describe(`with the seed ${seed}`, () => {
       for (let turns = below(20); turns > 0; --turns) await turn();
       await Promise.all(victims.map(({ worker }) => worker.terminate()));
       terminated += victims.length;
-      // It had the item, and was ended before it could count it.
+      // The consumer had received this item, and was terminated before it could count it.
       for (const [item] of inHands)
         if (accounts.seen[item as number] === 0) accounts.seen[item as number] = 1;
     }

@@ -1,5 +1,5 @@
-// What goes into a queue comes out: of values, what structuredClone makes of them; of bytes,
-// a copy.
+// Items come out of a queue as they went in: with the codec 'structured' as structuredClone would
+// copy them, with 'bytes' as a copy.
 
 import { isDeepStrictEqual } from 'node:util';
 import { BoundedQueue } from 'allstop';
@@ -24,7 +24,7 @@ function thrown(call: () => unknown): unknown {
   }
 }
 
-/** The three ways in which it comes out. */
+/** The item as each of the methods to dequeue returns it. */
 async function received(item: unknown): Promise<unknown[]> {
   const queue = values();
   for (let i = 0; i < 4; ++i) queue.enqueueSync(item);
@@ -32,7 +32,7 @@ async function received(item: unknown): Promise<unknown[]> {
   return [sync, async, ...(await queue.dequeueMany(2))];
 }
 
-/** What isDeepStrictEqual does not look at: the own keys in their order, and who is who. */
+/** Describes what isDeepStrictEqual ignores: the order of keys, and which objects are identical. */
 function shape(value: unknown, seen = new Map<unknown, number>()): unknown {
   if (typeof value !== 'object' || value === null)
     return Object.is(value, -0) ? '-0' : typeof value;
@@ -52,10 +52,10 @@ function expectAlike(got: unknown, wanted: unknown): void {
   if (isDeepStrictEqual(got, wanted) && isDeepStrictEqual(shape(got), shape(wanted))) return;
   expect(got).toStrictEqual(wanted);
   expect(shape(got)).toStrictEqual(shape(wanted));
-  throw new Error('They differ, and nobody can say in what');
+  throw new Error('The values differ in a way that expect() does not see');
 }
 
-/** An array with these properties, and holes for the rest. */
+/** An array with these properties and otherwise holes. */
 function holes(length: number, properties: object = {}): unknown[] {
   const list: unknown[] = [];
   list.length = length;
@@ -163,7 +163,7 @@ describe('a value comes out as structuredClone makes it', () => {
       }),
       fc.string({ unit: 'binary' }),
       fc.constantFrom(-0, Number.NaN, undefined, '\ud800', '__proto__', same),
-      fc.date({ noInvalidDate: true }), // invalid ones are not equal to themselves
+      fc.date({ noInvalidDate: true }), // an invalid date is not equal to itself
     );
     const key = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 4 }),
@@ -189,7 +189,7 @@ describe('a value comes out as structuredClone makes it', () => {
     }));
     fc.assert(
       fc.property(fc.array(value, { minLength: 1, maxLength: 4 }), (items) => {
-        // Together: a batch has to keep its items apart.
+        // Enqueued together, to check that neighbouring items do not mix.
         for (const item of items) queue.enqueueSync(item);
         for (const item of items) expectAlike(queue.dequeueSync(), structuredClone(item));
       }),
@@ -365,7 +365,7 @@ describe('what cannot be cloned', () => {
     expect(thrown(() => queue.enqueueSync(item))).toMatchObject(REFUSED);
     expect(thrown(() => queue.tryEnqueue(item))).toMatchObject(REFUSED);
     expect(queue.size).toBe(0);
-    queue.enqueueSync([same, same]); // and nothing of it is left in the way of the next
+    queue.enqueueSync([same, same]); // state of the refused item must not affect the next item
     expectAlike(queue.dequeueSync(), [same, same]);
   });
 

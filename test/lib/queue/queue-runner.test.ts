@@ -1,5 +1,5 @@
-// QueueRunner: keeps a queue filled, and whatever becomes of its threads, nobody who waits
-// at the queue is left there.
+// QueueRunner: it keeps a queue filled, and however its threads end, no thread is left waiting at
+// the queue.
 
 import {
   BoundedQueue,
@@ -15,10 +15,10 @@ import { gate, isPending, turn } from '../../support/gate.ts';
 
 const wrong = (value: unknown): never => value as never;
 
-/** The source of a module, as an op. */
+/** A module with this source, for use as an op. */
 const source = (text: string): URL => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
 
-/** An op that enqueues 0 to `count`, and then is at its end. */
+/** An op that enqueues the numbers from 0 to below `count`, then throws OutOfRangeError. */
 function counting(count: number): (queue: BoundedQueue<number>) => Promise<void> {
   let next = 0;
   return async function count_up(queue) {
@@ -206,7 +206,12 @@ describe('a module as an op', () => {
       source('export default 5'),
     ]);
     await Promise.all(runner.createThreads({ start: true }).map((thread) => thread.join()));
-    const errors = runner.exceptionsRaised as { name: string; exitCode?: number }[];
+    const errors = runner.exceptionsRaised as (Error & { code: string; exitCode?: number })[];
+    const notFunction = errors.find(({ name }) => name === 'TypeError');
+    expect(notFunction).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    expect(notFunction?.message).toMatch(
+      /^The module of the op 'op-2' of the QueueRunner '.+' has no function as its default export/,
+    );
     expect(new Set(errors.map(({ name, exitCode }) => `${name} ${exitCode}`))).toEqual(
       new Set(['TypeError undefined', 'UnavailableError 3']),
     );
@@ -214,7 +219,8 @@ describe('a module as an op', () => {
 
   it('that is blocked on a full queue is released by a stop', async () => {
     const coord = new Coordinator();
-    const queue = new BoundedQueue({ capacity: 1 }); // without the coordinator: cancelOp does it
+    // Has no coordinator of its own, so cancelOp must release the op.
+    const queue = new BoundedQueue({ capacity: 1 });
     const op = source('export default (queue) => queue.enqueueSync(1);');
     const threads = new QueueRunner(queue, [op, op]).createThreads({
       coordinator: coord,
@@ -300,7 +306,8 @@ describe('the threads', () => {
     const queue = new BoundedQueue<number>({ capacity: 1 });
     const runner = new QueueRunner(queue, [counting(1), counting(1)]);
     const threads = runner.createThreads();
-    expect(runner.createThreads()).toEqual([]); // TensorFlow's: they count though not started
+    // As in TensorFlow, threads that were never started count, too.
+    expect(runner.createThreads()).toEqual([]);
     await threads[0]?.start().join();
     expect(runner.createThreads({ start: true })).toEqual([]);
     await queue.dequeue();
@@ -345,7 +352,7 @@ describe('the queue', () => {
   });
 
   it.each(['without an error', 'with an error'])(
-    'is closed by a stop %s, and whoever waits to enqueue is cancelled',
+    'is closed by a stop %s, and waiting enqueues are cancelled',
     async (how) => {
       const coord = new Coordinator();
       const queue = new BoundedQueue<number>({ capacity: 1 });
@@ -357,7 +364,8 @@ describe('the queue', () => {
       else coord.requestStop();
       await coord.join(threads).catch((joined: unknown) => expect(joined).toBe(error));
       expect(queue.closed).toBe(true);
-      expect(coord.stopRecord?.suppressedCount).toBe(0); // the cancelled ones are no errors
+      // The CancelledErrors of the ops do not count as errors.
+      expect(coord.stopRecord?.suppressedCount).toBe(0);
       expect(await drained(queue)).toHaveLength(1);
     },
   );
@@ -392,7 +400,7 @@ describe('the queue', () => {
     expect(calls).toHaveLength(2);
     expect(new Set(calls)).toEqual(new Set(['cancel true', 'close true']));
     expect(coord.stopRecord?.suppressedCount).toBe(0);
-    expect(queue.closed).toBe(false); // the closeOp was to do it
+    expect(queue.closed).toBe(false); // closing is the task of closeOp, which here does not do it
   });
 
   it('needs no stop for a join to come to its end', async () => {
@@ -416,22 +424,31 @@ describe('what is refused', () => {
   });
 
   it.each<[string, () => unknown]>([
-    ['a queue that is none', () => new QueueRunner(wrong({}), [op])],
+    ['a value that is not a queue', () => new QueueRunner(wrong({}), [op])],
     ['a queue that only inherits', () => new QueueRunner(wrong(Object.create(queue)), [op])],
     ['ops that are no array', () => new QueueRunner(queue, wrong(op))],
     ['an op that is a string', () => new QueueRunner(queue, [op, wrong('file:///op.mjs')])],
-    ['a name that is none', () => new QueueRunner(queue, [op], { name: wrong(1) })],
-    ['a closeOp that is none', () => new QueueRunner(queue, [op], { closeOp: wrong('close') })],
-    ['a cancelOp that is none', () => new QueueRunner(queue, [op], { cancelOp: wrong(null) })],
+    ['a name that is not a string', () => new QueueRunner(queue, [op], { name: wrong(1) })],
+    [
+      'a closeOp that is not a function',
+      () => new QueueRunner(queue, [op], { closeOp: wrong('close') }),
+    ],
+    [
+      'a cancelOp that is not a function',
+      () => new QueueRunner(queue, [op], { cancelOp: wrong(null) }),
+    ],
     ['no error types', () => new QueueRunner(queue, [op], { queueClosedErrors: wrong('E') })],
     ['a wrong type', () => new QueueRunner(queue, [op], { queueClosedErrors: [wrong(Map)] })],
     ['options that are none', () => new QueueRunner(queue, [op], wrong([]))],
     ['wrong options', () => new QueueRunner(queue, [op]).createThreads(wrong(1))],
     [
-      'a coordinator that is none',
+      'a value that is not a coordinator',
       () => new QueueRunner(queue, [op]).createThreads({ coordinator: wrong({}) }),
     ],
-    ['a start that is none', () => new QueueRunner(queue, [op]).createThreads({ start: wrong(1) })],
+    [
+      'a start that is not a boolean',
+      () => new QueueRunner(queue, [op]).createThreads({ start: wrong(1) }),
+    ],
   ])('%s', (_, call) => {
     expect(call).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
   });

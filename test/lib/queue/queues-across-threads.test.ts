@@ -33,12 +33,14 @@ function workerOn<T>(queue: BoundedQueue<T>): QueueWorker<T> {
 
 let made = 0;
 
-/** What a native thread has said at its end; this thread does not wait for it blocking. */
+/**
+ * Resolves to the result of a native thread. A worker waits for it, so this thread does not block.
+ */
 function resultOf(queue: Bytes, name: string): Promise<string | undefined> {
   return workerOn(queue).run(({ addon: own }, its) => own.result(its), name);
 }
 
-/** Enqueues the numbers from 0 to COUNT. */
+/** Enqueues the numbers from 0 to below COUNT. */
 async function produce(kind: Kind, queue: Bytes): Promise<void> {
   if (kind === 'this thread') {
     for (let i = 0; i < COUNT; ++i) await queue.enqueue(toBytes(0, i));
@@ -55,7 +57,7 @@ async function produce(kind: Kind, queue: Bytes): Promise<void> {
   }
 }
 
-/** Counts to the end; how many came out of order. */
+/** Counts items until the queue ends. Resolves to the number of items out of order. */
 async function consume(kind: Kind, queue: Bytes, accounts: Accounts): Promise<number> {
   if (kind === 'this thread') {
     let next = 0;
@@ -149,7 +151,7 @@ describe('an item that a thread cannot read', () => {
     const queue = new BoundedQueue({ capacity: 2_000 });
     const before = Array.from({ length: 1_030 }, (_, i) => i);
     for (const item of before) queue.enqueueSync(item);
-    // A worker has a larger stack than this thread: the item is too deep for here.
+    // A worker has a larger stack than this thread: this thread cannot deserialize the deep item.
     await workerOn(queue).run(({ queue: own }) => {
       let deep: unknown = 'deep';
       for (let i = 0; i < 10_000; ++i) deep = [deep];
@@ -334,7 +336,7 @@ describe('a thread that waits and is busy with something else', () => {
     await begun;
     const here = operation === 'dequeue' ? queue.dequeue() : queue.enqueue('mine');
     await turn();
-    await turn(); // now both are known to wait
+    await turn(); // now the native queue knows of both waits
     if (operation === 'dequeue') {
       queue.enqueueSync('an item');
       expect(await here).toBe('an item');

@@ -1,4 +1,4 @@
-// Bundled by scripts/test-bundlers.mjs, with a worker of its own as a second entry point.
+// A program that scripts/test-bundlers.mjs bundles. Its worker is a second entry point.
 import assert from 'node:assert/strict';
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
 
@@ -21,7 +21,7 @@ async function main() {
 
   const ticks = new BoundedQueue({ capacity: 1, coordinator: coord });
   if (process.env.BUNDLED_TICK) {
-    // A module of the program's in a worker of the package's: two more entry points.
+    // The package's worker loads a module of the program: both are further entry points.
     const url = new URL(process.env.BUNDLED_TICK, `file://${process.argv[1]}`);
     LooperThread.loop(coord, 1, url, { args: [ticks.handle] });
   } else LooperThread.loop(coord, 1, () => ticks.enqueue('tick'));
@@ -31,7 +31,7 @@ async function main() {
   console.log('it ran');
 }
 
-// In CommonJS there is no top-level await.
+// Not a top-level await, which CommonJS does not have.
 main().catch((error) => {
   console.error(error);
   process.exitCode = 1;

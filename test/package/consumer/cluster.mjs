@@ -1,4 +1,4 @@
-// A cluster of the installed package, of threads and of processes.
+// Uses clusters of the installed package, with worker threads and with worker processes.
 import assert from 'node:assert/strict';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import * as tasks from './cluster-tasks.mjs';

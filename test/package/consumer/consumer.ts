@@ -20,9 +20,9 @@ const swallowed: number | undefined = coord.stopOnException(() => 1);
 const later: Promise<string | undefined> = coord.stopOnException(async () => 'x');
 const record: StopRecord | undefined = coord.stopRecord;
 const nativeType: string | undefined = (record?.error as NativeError | undefined)?.nativeType;
-// @ts-expect-error: a bare string is no list
+// @ts-expect-error: a string is not a list
 new Coordinator({ cleanStopErrors: 5 });
-// @ts-expect-error: milliseconds are a number
+// @ts-expect-error: the time must be a number
 void coord.waitForStop('soon');
 await coord.join([Promise.resolve(1), { name: 'x', join: async () => {} }], {
   stopGracePeriodMs: 1,
@@ -33,7 +33,7 @@ const handle: QueueHandle<number> = queue.handle;
 const attached: BoundedQueue<number> = BoundedQueue.attach(handle);
 const item: number | undefined = attached.tryDequeue();
 const items: Promise<number[]> = queue.dequeueMany(2, { timeoutMs: 1, signal: coord.signal });
-// @ts-expect-error: a number is asked for
+// @ts-expect-error: the argument must be a number
 void queue.enqueue('one');
 // @ts-expect-error: the capacity is missing
 new BoundedQueue({});

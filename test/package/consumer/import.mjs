@@ -1,4 +1,4 @@
-// What the README shows, on the installed package: a worker fails, all stop.
+// The example of the README with the installed package: a worker fails, and all threads stop.
 import assert from 'node:assert/strict';
 import { Coordinator, OutOfRangeError } from 'allstop';
 

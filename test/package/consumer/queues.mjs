@@ -1,4 +1,4 @@
-// Queues, queue runners and loopers of the installed package, their workers included.
+// Uses queues, queue runners and loopers of the installed package, with their workers.
 import assert from 'node:assert/strict';
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
 
@@ -17,6 +17,6 @@ const url = new URL('./tick.mjs', import.meta.url);
 LooperThread.loop(coord, 1, url, { args: [ticks.handle] });
 assert.equal(await ticks.dequeue(), 'tick');
 await ticks.dequeue();
-coord.requestStop(); // the looper is held up by a full queue, or about to be
+coord.requestStop(); // the looper waits at a full queue, or is about to
 await coord.join();
 assert.equal(coord.stopRecord.suppressedCount, 0);

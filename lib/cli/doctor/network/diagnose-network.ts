@@ -1,18 +1,19 @@
-/** `allstop doctor --servers`: the client, the ladder of each server, then the cluster. */
+/** `allstop doctor --servers`: checks the NATS client, then each server, then the cluster. */
 
+import { load, loadClient } from '../../../cluster/nats/connection/connection.ts';
+import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
-import type { CommandResult } from '../../command.ts';
-import { clusterOf, connectionOf } from '../../servers.ts';
+import type { CommandResult } from '../../base/command.ts';
+import { clusterOf, connectionOf } from '../../base/servers.ts';
 import { binaryChecks } from '../binary-checks.ts';
 import type { Check } from '../check.ts';
-import { clientCheck } from './client-check.ts';
 import { climb } from './ladder.ts';
 import { tables } from './tables.ts';
 import { type Topology, topologyOf } from './topology.ts';
 
-/** Inboxes have a cluster's name in them; without a cluster it is anybody's. */
+/** The name of an inbox contains a cluster's name; this one is used without --cluster. */
 const NO_CLUSTER = 'doctor';
-/** One that hangs is found, and the rest looked at. */
+/** After this time the probe of the binary counts as failed, and the other checks go on. */
 const BINARY_MS = 5_000;
 
 /** @throws (rejects) UsageError */
@@ -25,7 +26,7 @@ export async function diagnoseNetwork(
   const inboxPrefix = new Subjects(cluster ?? NO_CLUSTER).inbox('doctor');
   const binary = await binaryCheck();
   const client = await clientCheck();
-  // Without it nothing can be said of the servers.
+  // Without the client no server can be checked.
   const servers = client.ok ? options.servers : [];
   const climbs = await Promise.all(servers.map((server) => climb(server, options, inboxPrefix)));
   const nats = climbs.find((each) => each.nats !== undefined)?.nats;
@@ -43,7 +44,19 @@ export async function diagnoseNetwork(
   };
 }
 
-/** The first of its checks that fails, or the one that says which binary it is. */
+/** Whether the packages of the NATS client, which are optional peer dependencies, can be loaded. */
+async function clientCheck(): Promise<Check> {
+  try {
+    await loadClient();
+    await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+    await load('@nats-io/kv', () => import('@nats-io/kv'));
+    return { name: 'client', ok: true, detail: 'it loads' };
+  } catch (error) {
+    return { name: 'client', ok: false, ...explainFailure(error) };
+  }
+}
+
+/** The first check of the binary that fails, or else the one that says which binary it is. */
 async function binaryCheck(): Promise<Check> {
   const checks = await binaryChecks(false, BINARY_MS);
   return checks.find(({ ok }) => !ok) ?? (checks[0] as Check);

@@ -1,4 +1,7 @@
-/** What a connection to a server rests on, rung by rung, up to the first that does not hold. */
+/**
+ * Checks the connection to one server step by step (the rungs of a ladder, see `RUNGS`), up to the
+ * first that fails.
+ */
 
 import { isIP } from 'node:net';
 import type { NatsConnection } from '@nats-io/transport-node';
@@ -6,6 +9,7 @@ import { clientOptions, load, loadClient } from '../../../cluster/nats/connectio
 import {
   failureOf,
   failureOfJetStream,
+  type Rung,
 } from '../../../cluster/nats/connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../cluster/nats/connection/connection-options.ts';
 import {
@@ -18,22 +22,18 @@ import { dial, lookUp, splitAddress } from '../../../cluster/nats/connection/rea
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
 
-/** In their order. `nats`: whether it is a NATS server that answers there. */
-export const LADDER = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'] as const;
-type Name = (typeof LADDER)[number];
-
-// All of them together, and what topology.ts waits for, take less than 15 s.
+// All these steps and the waits of topology.ts together take less than 15 s.
 const STEP_MS = 1_500;
 const CONNECT_MS = 2_500;
 
-/** `nats`: the connection, if all is well. */
+/** `nats`: the open connection, if all steps succeeded. The caller closes it. */
 export type Climb = { checks: Check[]; nats?: NatsConnection };
 
-/** A rung that does not hold. */
+/** A step has failed: `rung`, because of `cause`. */
 class Fall extends Error {
-  readonly rung: Name;
+  readonly rung: Rung;
 
-  constructor(rung: Name, cause: unknown) {
+  constructor(rung: Rung, cause: unknown) {
     super(rung, { cause });
     this.rung = rung;
   }
@@ -46,7 +46,7 @@ export async function climb(
 ): Promise<Climb> {
   const checks: Check[] = [];
   const step = async <T>(
-    name: Name,
+    name: Rung,
     work: () => Promise<T>,
     detailOf: (found: T) => string,
   ): Promise<T> => {
@@ -66,7 +66,13 @@ export async function climb(
         () => lookUp(host, STEP_MS),
         (found) => found.join(', '),
       );
-    } else checks.push({ name: 'dns', ok: true, target: server, detail: 'an address' });
+    } else
+      checks.push({
+        name: 'dns',
+        ok: true,
+        target: server,
+        detail: 'an IP address, no DNS needed',
+      });
     const socket = await step(
       'tcp',
       () => dial(host, port, STEP_MS),
@@ -84,7 +90,7 @@ export async function climb(
       await step(
         'jetstream',
         () => new Refusals(nats).rule(askJetStream(nats)).catch(throwOfJetStream),
-        () => 'it answers',
+        () => 'answers',
       );
     } catch (error) {
       await nats.close();
@@ -95,7 +101,7 @@ export async function climb(
     if (!(error instanceof Fall)) throw error;
     const { rung } = error;
     const { cause, remedy } = failureOf(error.cause);
-    // What lies between the greeting and this rung was passed on the way.
+    // connect() does TLS and authentication in one call: if the second failed, the first succeeded.
     if (rung === 'auth') {
       checks.push({ name: 'tls', ok: true, target: server, detail: tlsOf(options, {}) });
     }
@@ -134,10 +140,10 @@ function throwOfJetStream(error: unknown): never {
 
 function tlsOf({ tls }: NatsConnectionOptions, { tls_required: isRequired }: Greeting): string {
   if (tls !== undefined) return 'encrypted';
-  return isRequired === true ? 'encrypted, as the server requires' : 'not asked for';
+  return isRequired === true ? 'encrypted, because the server requires it' : 'not used';
 }
 
-/** Never the secret itself. */
+/** How doctor logs in, without the secret itself. */
 function whoOf({ user, token, nkey, creds }: NatsConnectionOptions): string {
   if (user !== undefined) return `user ${user}`;
   if (token !== undefined) return 'by a token';

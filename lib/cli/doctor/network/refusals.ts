@@ -1,18 +1,19 @@
 /**
- * What the server does not permit. It says so beside the questions, which may then just have
- * no answer.
+ * Collects the permission errors of a NATS connection. The server reports them as status events of
+ * the connection; the request itself then only times out.
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
 
 export class Refusals {
+  /** The first permission error. */
   first: Error | undefined;
 
   constructor(nats: NatsConnection) {
     void this.#watch(nats);
   }
 
-  /** What has come of the work, unless it was not permitted: then that. */
+  /** Resolves to the result of `work`. @throws (rejects) the permission error, if there was one */
   async rule<T>(work: Promise<T>): Promise<T> {
     try {
       const found = await work;

@@ -1,17 +1,20 @@
-/** The checks of a network for people: what there is in tables, and what to do below them. */
+/**
+ * Prints the checks of `allstop doctor --servers` as tables, with the problems and remedies below.
+ */
 
 import Table from 'cli-table3';
+import { RUNGS } from '../../../cluster/nats/connection/connection-failure.ts';
 import { type Check, paint } from '../check.ts';
-import { LADDER } from './ladder.ts';
 
 const NONE = '-';
-/** What is looked at before any server. */
+/** The checks of this machine, which belong to no server. */
 const HERE = ['binary', 'client'];
 
+const isRung = (name: string): boolean => (RUNGS as readonly string[]).includes(name);
 const mark = ({ ok }: Check): string => paint(ok ? 'green' : 'red', ok ? 'ok' : 'NOT OK');
 
 function tableOf(head: string[], rows: string[][]): string {
-  // Without frames: it goes into mails and tickets.
+  // Without frames, because people paste this text into mails and tickets.
   const empty = Object.fromEntries(
     ['top', 'bottom', 'left', 'right', 'mid', 'middle'].flatMap((place) =>
       ['', '-left', '-mid', '-right'].map((part) => [`${place}${part}`, '']),
@@ -28,35 +31,38 @@ function tableOf(head: string[], rows: string[][]): string {
 }
 
 function serversOf(checks: Check[]): string | undefined {
-  const rungs = checks.filter(({ name }) => (LADDER as readonly string[]).includes(name));
+  const rungs = checks.filter(({ name }) => isRung(name));
   const servers = [...new Set(rungs.map(({ target }) => target as string))];
   if (servers.length === 0) return undefined;
   const rows = servers.map((server) => {
     const own = rungs.filter(({ target }) => target === server);
-    const cells = LADDER.map((rung) => own.find(({ name }) => name === rung));
+    const cells = RUNGS.map((rung) => own.find(({ name }) => name === rung));
     return [server, ...cells.map((check) => (check === undefined ? NONE : mark(check)))];
   });
-  return tableOf(['server', ...LADDER], rows);
+  return tableOf(['server', ...RUNGS], rows);
 }
 
 function othersOf(checks: Check[]): string | undefined {
   const rows = checks
-    .filter(({ name }) => !(LADDER as readonly string[]).includes(name) && !HERE.includes(name))
+    .filter(({ name }) => !isRung(name) && !HERE.includes(name))
     .map((check) => [check.name, check.target ?? NONE, mark(check), check.detail ?? NONE]);
   return rows.length === 0 ? undefined : tableOf(['cluster', '', '', ''], rows);
 }
 
 function problemsOf(checks: Check[]): string {
   const problems = checks.filter(({ ok }) => !ok);
-  if (problems.length === 0) return 'Nothing blocks.';
-  const told = problems.map(
+  if (problems.length === 0) return 'No problem found.';
+  const texts = problems.map(
     ({ name, target, cause, remedy }, at) =>
-      `${at + 1}. ${[name, target].join(' ').trimEnd()}\n   cause:  ${cause}\n   remedy: ${remedy}`,
+      `${at + 1}. ${[name, target].join(' ').trimEnd()}\n   Cause: ${cause}\n   What to do: ${remedy}`,
   );
-  return ['What blocks:', ...told].join('\n');
+  return ['Problems:', ...texts].join('\n');
 }
 
-/** Names and errors have come from elsewhere: what a terminal would obey is taken out. */
+/**
+ * Replaces control characters: names and errors come from other machines, and could steer a
+ * terminal.
+ */
 function plain(check: Check): Check {
   const entries = Object.entries(check).map(([name, value]) => [
     name,
@@ -65,7 +71,7 @@ function plain(check: Check): Check {
   return Object.fromEntries(entries) as Check;
 }
 
-/** As a person reads them: from the servers to the nodes, and last what to do. */
+/** The whole text: this machine, the servers, the cluster, and last the problems with remedies. */
 export function tables(found: Check[]): string {
   const checks = found.map(plain);
   const here = checks

@@ -1,6 +1,6 @@
 /**
- * Who is in the cluster: the coordinator that holds it, what that reports, and the nodes that
- * answer. It only asks: nothing there is other for it.
+ * The checks of a cluster: the coordinator that holds it, that coordinator's report, and the nodes
+ * that reply. Doctor only sends questions, which change nothing in the cluster.
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
@@ -17,13 +17,13 @@ import {
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { Check } from '../check.ts';
-import { ago } from './ago.ts';
 import { Refusals } from './refusals.ts';
 
 const HOLDER_MS = 1_500;
-/** For the first answer; then for another. */
-const ANSWER_MS = 1_500;
-const NEXT_ANSWER_MS = 400;
+/** The longest wait for replies. */
+const REPLY_MS = 1_500;
+/** The longest wait for another reply after the last one. */
+const NEXT_REPLY_MS = 400;
 
 export type Topology = { checks: Check[]; report?: ReadinessReport };
 
@@ -35,7 +35,7 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   const refusals = new Refusals(nats);
   try {
     holder = await refusals.rule(holderOf(nats, cluster, HOLDER_MS));
-    // Nobody's run, and older than all: nobody gives way to it.
+    // Token 0 is older than the token of any run, so no coordinator yields to this message.
     const who = json({ kind: 'who', run: 'doctor', token: 0 });
     [reports, nodes] = await refusals.rule(
       Promise.all([
@@ -47,7 +47,7 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
     const why = explainFailure(error);
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
   }
-  // Without a holder: one that waits for JetStream to let it be that.
+  // If no coordinator holds the cluster: one that waits for JetStream to be able to.
   const told = holder === undefined ? reports[0] : reports.find(({ run }) => run === holder.run);
   const older = reports.length - (told === undefined ? 0 : 1);
   const checks = [coordinatorCheck(cluster, holder, told, older)];
@@ -66,7 +66,7 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   return { checks, report };
 }
 
-/** All who answer; what is no answer is left out. */
+/** Sends a request to all listeners of the subject. Resolves to the replies that `parse` accepts. */
 async function ask<T>(
   nats: NatsConnection,
   subject: string,
@@ -75,25 +75,35 @@ async function ask<T>(
 ): Promise<T[]> {
   const found: T[] = [];
   try {
-    const answers = await nats.requestMany(subject, payload, {
+    const replies = await nats.requestMany(subject, payload, {
       strategy: 'stall',
-      maxWait: ANSWER_MS,
-      stall: NEXT_ANSWER_MS,
+      maxWait: REPLY_MS,
+      stall: NEXT_REPLY_MS,
     });
-    for await (const { data } of answers) {
-      const answer = parse(data);
-      if (answer !== undefined) found.push(answer);
+    for await (const { data } of replies) {
+      const reply = parse(data);
+      if (reply !== undefined) found.push(reply);
     }
   } catch (error) {
-    if (!isNobody(error)) throw error;
+    if (!isNoReply(error)) throw error;
   }
   return found;
 }
 
-const isNobody = (error: unknown): boolean => {
+const isNoReply = (error: unknown): boolean => {
   const { name, cause } = error as { name?: unknown; cause?: { name?: unknown } };
   return [name, cause?.name].some((each) => each === 'NoResponders' || each === 'TimeoutError');
 };
+
+/** How long ago `since` was, for people. Never negative, although clocks of machines may differ. */
+function ago(since: Date): string {
+  const seconds = Math.max(0, Math.round((Date.now() - since.getTime()) / 1_000));
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
+  const hours = Math.round(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} d`;
+}
 
 const isSame = (one: { host?: string; pid?: number }, { host, pid }: NodeInfo): boolean =>
   one.host === host && one.pid === pid;
@@ -109,25 +119,26 @@ function coordinatorCheck(
     return {
       ...check,
       ok: false,
-      cause: `no coordinator has held the cluster '${cluster}'`,
-      remedy: 'start the program with its ClusterCoordinator, or correct --cluster',
+      cause: `no coordinator has ever held the cluster '${cluster}'`,
+      remedy: 'start the program that has the ClusterCoordinator, or correct --cluster',
     };
   }
   const who =
     holder === undefined
-      ? 'it does not hold the cluster yet'
-      : `${holder.host} (pid ${holder.pid}), which began ${ago(new Date(holder.since))} ago`;
+      ? 'a coordinator that does not hold the cluster yet'
+      : `${holder.host} (pid ${holder.pid}), started ${ago(new Date(holder.since))} ago`;
   if (told === undefined) {
     return {
       ...check,
       ok: false,
       detail: who,
-      cause: `the coordinator, on ${who}, does not answer: it has ended, hangs, or is cut off`,
-      remedy: 'start the program; if it runs, look at that process and its connection',
+      cause: `the coordinator, on ${who}, does not answer: it has ended, hangs, or has no connection`,
+      remedy: 'start the program; if it runs, check that process and its connection to the servers',
     };
   }
   const { phase, cause, remedy } = told.report.engine;
-  const others = older === 0 ? '' : `; ${older} that it has taken over from still run`;
+  const others =
+    older === 0 ? '' : `; ${older} older coordinators, from which it took over, still run`;
   const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
   const detail = `${who}: ${phase}${leftOff}${others}${malformed(told.dropped)}`;
   if (phase === 'ready') return { ...check, ok: true, detail };
@@ -142,11 +153,13 @@ function coordinatorCheck(
   };
 }
 
-/** Somebody sends what nobody should: worth knowing, but nothing blocks. */
+/**
+ * Malformed messages are worth knowing, but are not a problem that keeps a cluster from starting.
+ */
 const malformed = (dropped = 0): string =>
   dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;
 
-/** The phases of a worker that is not expected to answer. */
+/** In these phases a worker need not reply. */
 const GONE = ['lost', 'failed', 'import-failed', 'closed'];
 
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
@@ -167,34 +180,34 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
     return {
       ...check,
       ok: false,
-      cause: `${where} is in the coordinator's report (${state}), but does not answer: it hangs, is stopped, or is cut off`,
-      remedy: 'look at that process; end it, and start the worker again',
+      cause: `${where} is in the coordinator's report (${state}), but does not answer: it hangs, is stopped (SIGSTOP), or has no connection`,
+      remedy: 'check that process; if need be, end it and start the worker again',
     };
   }
   return {
     ...check,
     ok: false,
     cause: `${state}${cause === undefined ? '' : `: ${cause}`}`,
-    remedy: remedy ?? 'wait; if it stays so, see the output of the worker there',
+    remedy: remedy ?? 'wait; if the phase does not change, see the output of that worker',
   };
 }
 
-/** What the node has there, in a few words. */
+/** The machine of a node, in a few words. */
 function machineOf({ cores, freeMemory, slots, runtime, version }: NodeInfo): string {
   const free = (freeMemory / 1024 ** 3).toFixed(1);
   return `cores ${cores}, ${free} GB free, slots ${slots}, ${runtime}, allstop ${version}`;
 }
 
-/** `refused`: why the coordinator does not take it. */
+/** `refused`: why the coordinator refuses the node; undefined if it does not. */
 function nodeCheck(node: NodeInfo, refused: TurnedAway | undefined): Check {
   const { job, task, host, pid } = node;
   const check = { name: 'node', target: `${host} (pid ${pid})` };
   const machine = machineOf(node);
   const what = task === undefined ? `any ${job}` : `${job}:${task}`;
   if (refused === undefined)
-    return { ...check, ok: true, detail: `${what}, has no place yet; ${machine}` };
+    return { ...check, ok: true, detail: `${what}, has no task yet; ${machine}` };
   const { phase, since, cause, remedy } = refused;
-  const state = `turned away for ${ago(since)}: ${phase}`;
+  const state = `refused for ${ago(since)}: ${phase}`;
   const detail = `${what}, ${state}; ${machine}`;
   return { ...check, ok: false, detail, cause: `${state}: ${cause}`, remedy };
 }

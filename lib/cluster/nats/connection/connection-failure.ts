@@ -16,8 +16,8 @@ function chainOf(error: unknown): Failure[] {
   return chain;
 }
 
-/** What a connection rests on, from the bottom. */
-export const RUNGS = ['client', 'dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'] as const;
+/** The steps of a connection to a server, each of which needs the one before. */
+export const RUNGS = ['dns', 'tcp', 'nats', 'tls', 'auth', 'jetstream'] as const;
 export type Rung = (typeof RUNGS)[number];
 
 type Rule = { rung?: Rung; is: (failure: Failure) => boolean; cause: string; remedy: string };
@@ -34,7 +34,6 @@ const says =
 /** The first that fits, of the outermost error that one fits. */
 const RULES: readonly Rule[] = [
   {
-    rung: 'client',
     is: ({ name, message }) =>
       name === 'UnavailableError' && /needs the package/.test(String(message)),
     cause: 'the client for NATS cannot be loaded',

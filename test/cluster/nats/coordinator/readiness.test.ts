@@ -87,7 +87,7 @@ it('nobody is there: doctor says so, and leaves nothing behind', async () => {
   cluster = 'nobody';
   const { found, cause } = await diagnosed('nobody');
   expect(problemsOf(found)).toMatchObject([{ name: 'coordinator' }]);
-  expect(cause).toBe("no coordinator has held the cluster 'nobody'");
+  expect(cause).toBe("no coordinator has ever held the cluster 'nobody'");
   expect(found).not.toHaveProperty('report');
   const nats = await connect({ servers: server.address });
   ending.push(() => nats.close());
@@ -105,13 +105,13 @@ it('a coordinator that has ended: who it was, and since when', async () => {
   const { found, cause } = await diagnosed(cluster);
   expect(cause).toMatch(
     new RegExp(
-      `^the coordinator, on \\S+ \\(pid ${process.pid}\\), which began \\d+ s ago, does not answer`,
+      `^the coordinator, on \\S+ \\(pid ${process.pid}\\), started \\d+ s ago, does not answer`,
     ),
   );
   // The worker is there, and waits.
   expect(found.checks.find(({ name }) => name === 'node')).toMatchObject({
     ok: true,
-    detail: expect.stringMatching(new RegExp(`^any worker, has no place yet; ${machine(1)}$`)),
+    detail: expect.stringMatching(new RegExp(`^any worker, has no task yet; ${machine(1)}$`)),
     target: expect.stringContaining(`(pid ${worker.pid})`),
   });
 });
@@ -220,7 +220,7 @@ it('a worker of another version', async () => {
   expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 2/);
   expect(problemsOf(found).find(({ name }) => name === 'node')).toMatchObject({
     target: expect.stringContaining(`(pid ${worker.pid})`),
-    cause: expect.stringMatching(/^turned away for \d+ s: version-mismatch: /),
+    cause: expect.stringMatching(/^refused for \d+ s: version-mismatch: /),
     detail: expect.stringMatching(new RegExp(`: version-mismatch; ${machine(1)}$`)),
   });
 });

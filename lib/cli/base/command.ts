@@ -1,11 +1,14 @@
-/** What a command of `npx allstop` is, and the two ways in which it fails. */
+/** The shape of a command of `npx allstop`, and the two kinds of errors that a command throws. */
 
-/** `json`: the same as `text`, for programs. */
+/** `text` is printed for people; `json` holds the same for programs, and is printed by `--json`. */
 export type CommandResult = {
   text: string;
   json: unknown;
   exitCode?: number;
-  /** Something that cannot be ended may be going on, and is not waited for. */
+  /**
+   * Work that cannot be cancelled, such as a DNS lookup, may still be running: main.ts then calls
+   * process.exit() instead of waiting for it.
+   */
   lingers?: boolean;
 };
 
@@ -22,21 +25,21 @@ export type Options = {
 };
 
 export type Command = {
-  /** In the list of commands. */
+  /** One line, for the list of commands in `allstop --help`. */
   summary: string;
-  /** More of it, for `allstop <command> --help`. */
+  /** The text of `allstop <command> --help`. */
   help: string;
-  /** Its options beside `--json`, which all have. */
+  /** The options that the command takes, without `--json`, which every command takes. */
   options: readonly Exclude<keyof Options, 'json'>[];
-  /** Those that cannot be left out. */
+  /** The options that must be given. */
   required?: readonly Exclude<keyof Options, 'json'>[];
   run: (options: Options) => CommandResult | Promise<CommandResult>;
 };
 
-/** It was called in a way that cannot be right. */
+/** The command line is wrong: an unknown command, option or value. Exit code 2, with the usage. */
 export class UsageError extends Error {}
 
-/** It could not do what it was asked; the message is for people. */
+/** The command could not do its work. The message says why, for people. */
 export class CommandError extends Error {
   readonly exitCode: number;
 

@@ -1,0 +1,21 @@
+/** The commands that print the path of a folder of the package. */
+
+import { join, relative, sep } from 'node:path';
+import { root } from '../../native/binary/package-files.ts';
+import type { Command } from './command.ts';
+
+/** `folder`: its path within the package. */
+export function folderCommand(name: string, what: string, folder: string): Command {
+  return {
+    summary: `prints the path of ${what}`,
+    help: `Prints the path of ${what}.`,
+    options: ['relative'],
+    run: (options) => {
+      const absolute = join(root(), folder);
+      const path = options.relative ? relative('.', absolute) : absolute;
+      // node-gyp and CMake read a backslash as the start of an escape sequence.
+      const text = path.split(sep).join('/');
+      return { text: `${text}\n`, json: { [name]: text } };
+    },
+  };
+}
