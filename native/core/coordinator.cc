@@ -24,6 +24,10 @@
 //  7. observers_ holds the observers that AddObserver has added and RemoveObserver has not
 //     yet removed; only their mirrors are written. This matters because the memory of a
 //     mirror may be freed as soon as RemoveObserver has returned.
+//  8. mirrors_ lists the observers that have a mirror; each observer knows its own place in
+//     observers_ and in mirrors_. A stop writes all mirrors in one loop over mirrors_ that does
+//     nothing else. This matters because a thread that has seen its mirror may tell another
+//     thread of the stop, whose mirror is not written yet for as long as that loop takes.
 //
 // No wake-up is lost. Every wait holds mutex_ while it tests its predicate, and condition
 // variables release mutex_ and go to sleep in one atomic step. Every change that can make a
@@ -164,15 +168,26 @@ void Coordinator::AwaitAnswer() {
 void Coordinator::AnswerStop(const StopRequest& winner) {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
+  Heirs heirs;
+  LockHeirs(heirs);
   const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
-  WillAnswer(effects);
+  TellJoins(heirs, effects);
   if (!record_) {
     // Before Decide, since the answer is here: the new record must not be provisional.
     awaits_answer_ = false;
     Decide(winner, effects);
   } else if (awaits_answer_ && record_->id != id) {
-    Replace(winner, effects);
+    Replace(winner, heirs, effects);
   }
+  Answered();
+}
+
+void Coordinator::AnswerNone() {
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Heirs heirs;
+  LockHeirs(heirs);
+  TellJoins(heirs, effects);
   Answered();
 }
 
@@ -181,14 +196,23 @@ void Coordinator::Answered() noexcept {
   if (record_) record_->awaits_answer = false;
 }
 
-void Coordinator::AnswerNone() {
-  Effects effects(*this);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  WillAnswer(effects);
-  Answered();
+void Coordinator::LockHeirs(Heirs& heirs) {
+  for (Coordinator* child : children_) {
+    heirs.push_back({child, std::unique_lock<std::mutex>(child->mutex_)});
+    if (child->record_ && child->record_->inherited_from) {
+      child->LockHeirs(heirs);
+    } else {
+      heirs.pop_back();
+    }
+  }
 }
 
-void Coordinator::WillAnswer(Effects& effects) {
+void Coordinator::TellJoins(const Heirs& heirs, Effects& effects) {
+  TellJoins(effects);
+  for (const auto& heir : heirs) heir.coordinator->TellJoins(effects);
+}
+
+void Coordinator::TellJoins(Effects& effects) {
   for (Join* join : joins_) {
     effects.on_join_progress.emplace_back();
     effects.on_join_progress.back() = join->waiter_.lock();
@@ -196,23 +220,16 @@ void Coordinator::WillAnswer(Effects& effects) {
   Stopped& told = effects.descendants.emplace_back();
   told.coordinator = weak_from_this().lock();
   told.waiters = 1;  // not counted: wakes the blocking joins, if there are any
-  for (Coordinator* child : children_) {
-    const std::lock_guard<std::mutex> lock(child->mutex_);
-    if (child->record_ && child->record_->inherited_from) child->WillAnswer(effects);
-  }
 }
 
-void Coordinator::Replace(const StopRequest& winner, Effects& effects) {
+void Coordinator::Replace(const StopRequest& winner, const Heirs& heirs, Effects& effects) {
   const std::shared_ptr<const StopRecord> old = record_;
   const auto record = RecordOf(winner);
   record->generation = old->generation;
   record->requested_at = old->requested_at;
   effects.WillComplete({record, &record->own_origin}, winner);
   suppressed_.reserve(suppressed_.size() + 2);
-  for (Coordinator* child : children_) {
-    const std::lock_guard<std::mutex> lock(child->mutex_);
-    child->Inherit(old, record);
-  }
+  for (const auto& heir : heirs) heir.coordinator->Inherit(old, record);
   Swap(record, old);
   // As in Decide: a join throws the record's error.
   if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
@@ -268,14 +285,16 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
   record_ = std::move(record);
   ++generation_;
   stop_word_.store(1, std::memory_order_release);
+  UpdateMirrors();
   for (const auto& observer : observers_) {
-    if (observer->mirror_) Update(*observer->mirror_);
     if (observer->interested_ && !observer->unseen_) observer->unseen_ = record_;
   }
   for (Join* join : joins_) {
     if (!join->stop_) join->stop_ = record_;
   }
-  if (stopped.coordinator) stopped.callbacks.swap(callbacks_);
+  if (!stopped.coordinator) return;
+  for (const auto& callback : callbacks_) callback->is_listed_ = false;
+  stopped.callbacks.swap(callbacks_);
 }
 
 void Coordinator::LatchFromParent(const std::shared_ptr<const StopRecord>& record,
@@ -287,10 +306,6 @@ void Coordinator::LatchFromParent(const std::shared_ptr<const StopRecord>& recor
 
 void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
                           const std::shared_ptr<const StopRecord>& record) {
-  for (Coordinator* child : children_) {
-    const std::lock_guard<std::mutex> lock(child->mutex_);
-    child->Inherit(old, record);
-  }
   if (!record_ || record_->inherited_from != old) return;
   auto inherited = Inherited(record);
   inherited->generation = record_->generation;
@@ -384,9 +399,7 @@ Status Coordinator::ClearStop() {
   suppressed_.clear();
   suppressed_count_ = 0;
   stop_word_.store(0, std::memory_order_release);
-  for (const auto& observer : observers_) {
-    if (observer->mirror_) Update(*observer->mirror_);
-  }
+  UpdateMirrors();
   return Status::kOk;
 }
 
@@ -405,7 +418,8 @@ std::shared_ptr<StopCallback> Coordinator::OnStop(StopCallback::Function functio
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!record_) {
-      callbacks_.push_back(callback);
+      callback->place_ = callbacks_.insert(callbacks_.end(), callback);
+      callback->is_listed_ = true;
       return callback;
     }
   }
@@ -417,9 +431,7 @@ void Coordinator::RemoveStopCallback(StopCallback& callback) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (callback.phase_ == StopCallback::Phase::kWaiting) {
     callback.phase_ = StopCallback::Phase::kDone;  // a stop may have taken it already
-    callbacks_.erase(std::remove_if(callbacks_.begin(), callbacks_.end(),
-                                    [&](const auto& other) { return other.get() == &callback; }),
-                     callbacks_.end());
+    if (std::exchange(callback.is_listed_, false)) callbacks_.erase(callback.place_);
     return;
   }
   // A callback that removes itself would wait for its own end.
@@ -429,9 +441,23 @@ void Coordinator::RemoveStopCallback(StopCallback& callback) {
 
 void Coordinator::AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  observers_.push_back(std::move(observer));
-  observers_.back()->mirror_ = mirror;
-  if (mirror) Update(*mirror);
+  Observer& added = *observer;
+  if (mirror) mirrors_.push_back(&added);
+  try {
+    observers_.push_back(std::move(observer));
+  } catch (...) {
+    if (mirror) mirrors_.pop_back();
+    throw;
+  }
+  added.place_ = observers_.size() - 1;
+  added.mirror_ = mirror;
+  if (!mirror) return;
+  added.mirror_place_ = mirrors_.size() - 1;
+  Update(*mirror);
+}
+
+void Coordinator::UpdateMirrors() const {
+  for (const Observer* observer : mirrors_) Update(*observer->mirror_);
 }
 
 void Coordinator::Update(Mirror& mirror) const {
@@ -442,12 +468,23 @@ void Coordinator::Update(Mirror& mirror) const {
 void Coordinator::RemoveObserver(Observer& observer) {
   std::shared_ptr<Observer> removed;  // destroyed after the lock is released
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = std::find_if(observers_.begin(), observers_.end(),
-                                  [&](const auto& other) { return other.get() == &observer; });
-  if (found == observers_.end()) return;
-  removed = std::move(*found);
-  *found = std::move(observers_.back());
+  if (observer.place_ == Observer::kNowhere) return;
+  // The last one takes the place of the removed one, so that removing any number of them
+  // takes constant time each.
+  const std::size_t place = std::exchange(observer.place_, Observer::kNowhere);
+  removed = std::move(observers_[place]);
+  if (place + 1 != observers_.size()) {
+    observers_[place] = std::move(observers_.back());
+    observers_[place]->place_ = place;
+  }
   observers_.pop_back();
+  if (observer.mirror_) {
+    const std::size_t mirror_place = std::exchange(observer.mirror_place_, Observer::kNowhere);
+    mirrors_[mirror_place] = mirrors_.back();
+    mirrors_[mirror_place]->mirror_place_ = mirror_place;
+    mirrors_.pop_back();
+    observer.mirror_place_ = Observer::kNowhere;
+  }
   observer.mirror_ = nullptr;
   observer.interested_ = false;
 }

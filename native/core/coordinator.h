@@ -44,8 +44,12 @@ class Observer {
  private:
   friend class Coordinator;
 
+  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+
   // Guarded by Coordinator::mutex_ of the coordinator that it observes.
   Mirror* mirror_ = nullptr;                  // may stay null
+  std::size_t place_ = kNowhere;              // its index in Coordinator::observers_
+  std::size_t mirror_place_ = kNowhere;       // its index in Coordinator::mirrors_
   bool interested_ = false;                   // whether OnStop and OnClear are called
   std::shared_ptr<const StopRecord> unseen_;  // the first stop that TakeUnseen has not returned
 };
@@ -148,9 +152,20 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // entry no longer exists: then it needs a new registration.
   bool ReadmitThread(std::uint64_t id);
   void EndThread(std::uint64_t id);
-  // Called when the environment `owner`, which watches these threads, ends. The threads end as
-  // unobserved and, if the coordinator is not stopped, `request` stops it.
-  void EndThreadsOwnedBy(std::uint64_t owner, const StopRequest& request);
+  // What is known when the JavaScript thread that watched some threads has ended.
+  struct Departure {
+    std::uint64_t owner = 0;      // the environment that has ended
+    std::uint64_t thread_id = 0;  // the threadId of that JavaScript thread
+    bool is_cause_known = false;  // the JavaScript thread has died of `request.error`
+    StopRequest request;
+  };
+  // The threads that the environment `departure.owner` watched end as unobserved. If one of
+  // them was alive and the coordinator is not stopped, `departure.request` stops it: at once if
+  // the cause is known, or if no other environment watches the JavaScript thread itself. Else
+  // that watching environment is about to learn how the thread died, and its error comes first:
+  // the request is then made when it reports the end of the thread, if nothing has stopped the
+  // coordinator until then.
+  void EndThreadsOwnedBy(const Departure& departure);
   std::vector<ThreadInfo> LiveThreads() const;
   std::vector<ThreadInfo> EndedThreads() const;
   // Describes the calling native thread, with its registered name if it has one.
@@ -199,6 +214,13 @@ class Coordinator : public ForeignReferences<Coordinator> {
   class Effects;
   struct Stopped;
 
+  // A descendant that inherited this coordinator's record, with its mutex locked.
+  struct Heir {
+    Coordinator* coordinator;
+    std::unique_lock<std::mutex> lock;
+  };
+  using Heirs = std::list<Heir>;
+
   Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth);
 
   // mutex_ is held during all of these, except AwaitJoin.
@@ -208,19 +230,25 @@ class Coordinator : public ForeignReferences<Coordinator> {
   void PrepareRecord() noexcept;
   void LatchFromParent(const std::shared_ptr<const StopRecord>& record, Effects& effects);
   std::shared_ptr<StopRecord> RecordOf(const StopRequest& request);
-  void Replace(const StopRequest& winner, Effects& effects);
+  void Replace(const StopRequest& winner, const Heirs& heirs, Effects& effects);
+  // Replaces the record if it was inherited from `old`.
   void Inherit(const std::shared_ptr<const StopRecord>& old,
                const std::shared_ptr<const StopRecord>& record);
   std::shared_ptr<StopRecord> Inherited(const std::shared_ptr<const StopRecord>& record) const;
   // Replaces the current record, which is `old` or inherited from `old`, by `record`.
   void Swap(std::shared_ptr<const StopRecord> record, const std::shared_ptr<const StopRecord>& old);
-  // Adds the joins that an answer may end to `effects`: those of this coordinator, and of the
-  // descendants that inherited its record.
-  void WillAnswer(Effects& effects);
+  // Locks them all, as an answer changes for all of them at once whether the record is
+  // provisional. A join tests that under the mutex of its own coordinator: it would miss the
+  // answer if it went to sleep between the change and the notification.
+  void LockHeirs(Heirs& heirs);
+  // Adds the joins of this coordinator, and of its heirs, to `effects`.
+  void TellJoins(const Heirs& heirs, Effects& effects);
+  void TellJoins(Effects& effects);
   void Answered() noexcept;
   StopOutcome Suppress(const StopRequest& request, Effects& effects);
   bool Keep(SuppressedError error);
   void Update(Mirror& mirror) const;
+  void UpdateMirrors() const;
   bool IsClean(const EncodedError& error) const;
   bool IsEcho(const StopRequest& request) const;
   bool IsReported(const StopRequest& request) const;
@@ -250,8 +278,9 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // that the request need not allocate it. May be null.
   std::shared_ptr<StopRecord> spare_;
   std::unordered_set<Join*> joins_;
-  std::vector<std::shared_ptr<StopCallback>> callbacks_;
+  std::list<std::shared_ptr<StopCallback>> callbacks_;  // in the order of registration
   std::vector<std::shared_ptr<Observer>> observers_;
+  std::vector<Observer*> mirrors_;  // those of them that have one: invariant 8
   std::unordered_set<Coordinator*> children_;
   ConditionVariable join_changed_;   // notified for BlockingJoin
   ConditionVariable callback_done_;  // notified for RemoveStopCallback

@@ -19,7 +19,7 @@ namespace allstop::core {
 struct Coordinator::Stopped {
   std::shared_ptr<Coordinator> coordinator;  // null if it is dying
   std::uint32_t waiters = 0;                 // threads that wait for it; 0: none to wake
-  std::vector<std::shared_ptr<StopCallback>> callbacks;
+  std::list<std::shared_ptr<StopCallback>> callbacks;
 };
 
 // Must be declared before the lock: its destructor carries out the effects, after the lock is

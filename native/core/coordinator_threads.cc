@@ -54,11 +54,14 @@ bool Coordinator::ReadmitThread(std::uint64_t id) {
 }
 
 void Coordinator::EndThread(std::uint64_t id) {
+  std::shared_ptr<const StopRequest> on_end;  // outlives the effects, which refer to it
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Find(id);
   if (!entry) return;
   const bool was_alive = entry->info.alive;
+  on_end = entry->on_end;
+  if (on_end && !record_ && entry->on_end_generation == generation_) Decide(*on_end, effects);
   threads_.End(id, /*unobserved=*/false);
   if (was_alive) Ended(*entry, effects);
 }
@@ -72,15 +75,24 @@ void Coordinator::Ended(ThreadRegistry::Entry& entry, Effects& effects) {
   }
 }
 
-void Coordinator::EndThreadsOwnedBy(std::uint64_t owner, const StopRequest& request) {
+void Coordinator::EndThreadsOwnedBy(const Departure& departure) {
+  const auto request = std::make_shared<const StopRequest>(departure.request);
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto entries = threads_.OwnedBy(owner);
+  const auto entries = threads_.OwnedBy(departure.owner);
   const bool any_alive = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
     return entry->info.alive && !entry->forgotten;
   });
-  // The stop comes before the threads end, so that a join which waits for them has its error.
-  if (any_alive && !record_) Decide(request, effects);
+  if (any_alive && !record_) {
+    const auto observed = threads_.OfWorker(departure.thread_id, departure.owner);
+    if (observed && !departure.is_cause_known) {
+      observed->on_end = request;
+      observed->on_end_generation = generation_;
+    } else {
+      // The stop comes before the threads end, so that a join which waits for them has its error.
+      Decide(*request, effects);
+    }
+  }
   for (const auto& entry : entries) {
     const bool was_alive = entry->info.alive;
     threads_.End(entry->info.id, /*unobserved=*/true);

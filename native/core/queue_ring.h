@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "queue_item.h"
@@ -30,9 +31,8 @@ class QueueRing {
   void Pop(QueueItem& item) {
     item = std::move(items_[head_]);
     head_ = (head_ + 1) & (capacity_ - 1);
-    // A large buffer is freed when the queue is empty. The cost is spread over the many items
-    // that made it grow.
-    if (--size_ == 0 && capacity_ > kMaxIdleCapacity) *this = QueueRing();
+    --size_;
+    if (capacity_ > kMaxIdleCapacity && size_ <= capacity_ / 4) Shrink();
   }
 
  private:
@@ -42,6 +42,19 @@ class QueueRing {
   void Resize(std::size_t needed) {
     std::size_t capacity = capacity_ == 0 ? kMinCapacity : capacity_;
     while (capacity < needed) capacity *= 2;
+    MoveTo(capacity);
+  }
+
+  // Halves the capacity once only a quarter is used. At least as many items have left since
+  // the last time as are moved now, so an item costs constant time on average.
+  void Shrink() noexcept {
+    try {
+      MoveTo(capacity_ / 2);
+    } catch (const std::bad_alloc&) {  // the ring stays as large as it was
+    }
+  }
+
+  void MoveTo(std::size_t capacity) {
     auto items = std::make_unique<QueueItem[]>(capacity);
     for (std::size_t i = 0; i < size_; ++i) {
       items[i] = std::move(items_[(head_ + i) & (capacity_ - 1)]);

@@ -4,6 +4,8 @@
 #define ALLSTOP_CORE_STOP_CALLBACK_H_
 
 #include <cstdint>
+#include <list>
+#include <memory>
 #include <thread>
 
 namespace allstop::core {
@@ -25,8 +27,12 @@ class StopCallback {
 
   const Function function_;
   void* const context_;
-  Phase phase_ = Phase::kWaiting;  // guarded by Coordinator::mutex_
-  std::thread::id runner_;         // guarded by Coordinator::mutex_; set from kRunning on
+  // Guarded by Coordinator::mutex_.
+  Phase phase_ = Phase::kWaiting;
+  std::thread::id runner_;  // set from kRunning on
+  bool is_listed_ = false;  // in Coordinator::callbacks_, at place_: no stop has taken it
+  // Lets RemoveStopCallback take constant time.
+  std::list<std::shared_ptr<StopCallback>>::iterator place_;
 };
 
 }  // namespace allstop::core

@@ -1,7 +1,9 @@
 #include "stop_timer.h"
 
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -89,9 +91,22 @@ class StopTimer {
       queue_.erase(queue_.begin());
       lock.unlock();
       due.coordinator->RemoveLink(due.link);
-      due.coordinator->RequestStop(due.request);
+      Deliver(due);
       due.coordinator.reset();
       lock.lock();
+    }
+  }
+
+  // A request that finds no memory has changed nothing, so it is made again until it finds
+  // some. A deadline that was dropped would let threads run without a limit.
+  static void Deliver(Item& due) {
+    for (;;) {
+      try {
+        due.coordinator->RequestStop(due.request);
+        return;
+      } catch (const std::bad_alloc&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
     }
   }
 

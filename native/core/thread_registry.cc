@@ -94,6 +94,20 @@ std::vector<std::shared_ptr<ThreadRegistry::Entry>> ThreadRegistry::Live() const
   return entries;
 }
 
+std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::OfWorker(std::uint64_t thread_id,
+                                                                std::uint64_t owner) const {
+  for (const auto& [id, entry] : live_) {
+    const ThreadInfo& info = entry->info;
+    const bool is_worker = info.has_thread_id && !info.is_os_thread &&
+                           info.kind != ThreadKind::kProcess && info.kind != ThreadKind::kNative;
+    if (is_worker && info.alive && info.thread_id == thread_id && entry->owner != owner &&
+        !entry->forgotten) {
+      return entry;
+    }
+  }
+  return nullptr;
+}
+
 std::vector<std::shared_ptr<ThreadRegistry::Entry>> ThreadRegistry::OwnedBy(
     std::uint64_t owner) const {
   std::vector<std::shared_ptr<Entry>> entries;

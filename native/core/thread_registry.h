@@ -14,6 +14,7 @@
 namespace allstop::core {
 
 class Join;
+struct StopRequest;
 
 // The order is that of THREAD_KINDS in lib/native/binding.ts.
 enum class ThreadKind : std::uint8_t { kWorker, kProcess, kTask, kLooper, kNative, kCustom };
@@ -48,6 +49,10 @@ class ThreadRegistry {
     std::uint64_t owner = 0;
     bool forgotten = false;    // no longer registered; kept for the joins that still wait for it
     std::vector<Join*> joins;  // the joins in progress that wait for it
+    // Set when this entry is a worker that has ended before the threads it watched: the request
+    // that End makes unless the coordinator has been stopped since (EndThreadsOwnedBy).
+    std::shared_ptr<const StopRequest> on_end;
+    std::uint64_t on_end_generation = 0;  // Coordinator::generation_ when on_end was set
     // Its node in ended_, allocated in advance. The end of a thread must not need memory: if an
     // end was not recorded, joins would wait for that thread without a limit.
     std::list<ThreadInfo> place_among_ended = std::list<ThreadInfo>(1);
@@ -76,6 +81,9 @@ class ThreadRegistry {
   std::shared_ptr<Entry> OnOsThread(std::uint64_t os_thread_id) const;
   std::vector<std::shared_ptr<Entry>> Live() const;  // all that are not forgotten, by id
   std::vector<std::shared_ptr<Entry>> OwnedBy(std::uint64_t owner) const;  // with forgotten ones
+  // The live, registered entry of the JavaScript worker with this threadId that an environment
+  // other than `owner` watches; null if there is none.
+  std::shared_ptr<Entry> OfWorker(std::uint64_t thread_id, std::uint64_t owner) const;
   const std::list<ThreadInfo>& ended() const { return ended_; }
 
  private:

@@ -488,12 +488,77 @@ NewThread Owned(std::string name, std::uint64_t owner) {
   return thread;
 }
 
+constexpr std::uint64_t kWorker = 7;  // a threadId
+
+// The environment 1, which ran in the worker kWorker, has ended.
+Coordinator::Departure Departed(StopRequest request, bool is_cause_known = false) {
+  Coordinator::Departure departure;
+  departure.owner = 1;
+  departure.thread_id = kWorker;
+  departure.is_cause_known = is_cause_known;
+  departure.request = std::move(request);
+  return departure;
+}
+
+// The worker itself, watched by its parent's environment.
+std::uint64_t RegisterWorker(Coordinator& coordinator) {
+  NewThread worker = Owned("worker", 2);
+  worker.kind = ThreadKind::kWorker;
+  worker.has_thread_id = true;
+  worker.thread_id = kWorker;
+  return coordinator.RegisterThread(worker);
+}
+
+TEST(OwnerTest, OfAWorkerThatIsWatchedItsWatcherSaysFirstWhyItDied) {
+  const auto coordinator = MakeCoordinator();
+  const std::uint64_t worker = RegisterWorker(*coordinator);
+  coordinator->RegisterThread(Owned("task in it", 1));
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread("UnavailableError")));
+  EXPECT_FALSE(coordinator->ShouldStop()) << "the watcher knows the cause, and is on its way";
+  EXPECT_EQ(Names(coordinator->LiveThreads()), Strings{"worker"}) << "a join waits for it";
+
+  coordinator->RequestStop(test::FailureOfThread("RangeError"));
+  coordinator->EndThread(worker);
+  EXPECT_EQ(coordinator->View().record->error->fields().name, "RangeError");
+  EXPECT_EQ(coordinator->View().suppressed_count, 0u);
+}
+
+TEST(OwnerTest, OfAWorkerThatEndsWithoutAnErrorItsLostThreadsAreOne) {
+  const auto coordinator = MakeCoordinator();
+  const std::uint64_t worker = RegisterWorker(*coordinator);
+  coordinator->RegisterThread(Owned("task in it", 1));
+  Joiner joiner(coordinator, kForever);
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread("UnavailableError")));
+  coordinator->EndThread(worker);
+  EXPECT_EQ(coordinator->View().record->error->fields().name, "UnavailableError");
+  EXPECT_EQ(joiner.Result(), Status::kStoppedByError);
+}
+
+TEST(OwnerTest, AStopThatWasClearedMeanwhileIsNotFollowedByAnother) {
+  const auto coordinator = MakeCoordinator();
+  const std::uint64_t worker = RegisterWorker(*coordinator);
+  coordinator->RegisterThread(Owned("task in it", 1));
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread("UnavailableError")));
+  coordinator->RequestStop(Plain());
+  coordinator->ClearStop();
+  coordinator->EndThread(worker);
+  EXPECT_FALSE(coordinator->ShouldStop());
+}
+
+TEST(OwnerTest, AKnownCauseIsTheStopAtOnce) {
+  const auto coordinator = MakeCoordinator();
+  RegisterWorker(*coordinator);
+  coordinator->RegisterThread(Owned("task in it", 1));
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread("RangeError"), true));
+  EXPECT_EQ(coordinator->View().record->error->fields().name, "RangeError");
+}
+
 TEST(OwnerTest, WhenTheirObserverIsGoneTheThreadsEndUnobservedAndRequestAStop) {
   const auto coordinator = MakeCoordinator();
   coordinator->RegisterThread(Owned("watched", 1));
   coordinator->RegisterThread(Owned("watched by another", 2));
   const auto join = coordinator->BeginJoin({});
-  coordinator->EndThreadsOwnedBy(1, test::FailureOfThread("UnavailableError"));
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread("UnavailableError")));
 
   EXPECT_EQ(coordinator->View().record->error->fields().name, "UnavailableError");
   EXPECT_EQ(Names(coordinator->LiveThreads()), Strings{"watched by another"});
@@ -508,7 +573,7 @@ TEST(OwnerTest, AJoinThatWaitsOnlyForThemEndsWithTheError) {
   const auto coordinator = MakeCoordinator();
   coordinator->RegisterThread(Owned("watched", 1));
   Joiner joiner(coordinator, kForever);
-  coordinator->EndThreadsOwnedBy(1, test::FailureOfThread("UnavailableError"));
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread("UnavailableError")));
   EXPECT_EQ(joiner.Result(), Status::kStoppedByError);
 }
 
@@ -516,7 +581,7 @@ TEST(OwnerTest, AfterAStopTheirEndIsNoError) {
   const auto coordinator = MakeCoordinator();
   coordinator->RegisterThread(Owned("watched", 1));
   coordinator->RequestStop(Plain());
-  coordinator->EndThreadsOwnedBy(1, test::FailureOfThread());
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread()));
   EXPECT_EQ(coordinator->View().suppressed_count, 0u);
   EXPECT_EQ(coordinator->View().record->kind, StopKind::kPlain);
   EXPECT_EQ(coordinator->BlockingJoin(kForever, false), Status::kOk);
@@ -528,7 +593,7 @@ TEST(OwnerTest, AnObserverOfNothingAliveEndsQuietly) {
   NewThread unstarted = Owned("unstarted", 1);
   unstarted.started = false;
   coordinator->RegisterThread(unstarted);
-  coordinator->EndThreadsOwnedBy(1, test::FailureOfThread());
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread()));
   EXPECT_FALSE(coordinator->ShouldStop());
   EXPECT_TRUE(coordinator->LiveThreads().empty());
 }
@@ -539,7 +604,7 @@ TEST(OwnerTest, WhatAJoinHasForgottenRequestsNothing) {
   const auto patient = coordinator->BeginJoin({});
   coordinator->FinishJoin(*coordinator->BeginJoin({}));
   coordinator->ClearStop();
-  coordinator->EndThreadsOwnedBy(1, test::FailureOfThread());
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread()));
   EXPECT_FALSE(coordinator->ShouldStop());
   EXPECT_EQ(coordinator->JoinRemainingMs(*patient, 0), 0) << "it has ended all the same";
   coordinator->FinishJoin(*patient);
