@@ -121,7 +121,7 @@ export function readValue(written: Written): unknown {
 /** Reads the result of `NativeQueue.dequeueMany` of a queue with the codec 'structured'. */
 export function readValues(written: string | unknown[]): unknown[] {
   if (typeof written === 'string') return JSON.parse(written);
-  const items: unknown[] = JSON.parse(written[0] as string);
+  const items = (written[0] as string[]).flatMap((text) => JSON.parse(text) as unknown[]);
   for (let i = 1; i < written.length; i += 2) {
     items[written[i] as number] = readValue(written[i + 1] as Written);
   }

@@ -32,6 +32,8 @@ constexpr std::size_t kSharedBytes = 32 * 1024;
 
 constexpr std::size_t kMostAtOnce = 65536;  // items that one call dequeues
 constexpr std::size_t kMostKept = 1024;     // elements of held_ that are kept for the next call
+// A text of several items ends when it is longer. (A string of V8 holds 512 MiB at most.)
+constexpr std::size_t kLongText = 32 * 1024 * 1024;
 
 void Check(Napi::Env env, napi_status status) {
   if (status != napi_ok) throw Napi::Error::New(env);
@@ -155,7 +157,7 @@ NativeQueue::NativeQueue(const Info& info)
   try {
     // DefineProperties, not Set, since a program may have put setters on Object.prototype.
     info.This().As<Napi::Object>().DefineProperties({
-        property("token", Napi::Number::New(env, token_)),
+        property("token", Napi::Number::New(env, static_cast<double>(token_))),
         property("id", Napi::String::New(env, std::to_string(queue_->id()))),
         property("name", Napi::String::New(env, options.name)),
         property("capacity", Napi::Number::New(env, static_cast<double>(options.capacity))),
@@ -240,7 +242,8 @@ Status NativeQueue::Take(const Info& info, std::size_t max, std::size_t first_ar
 // dequeue(generation, ms)
 Napi::Value NativeQueue::Dequeue(const Info& info) {
   const Status status = Take(info, 1, 0);
-  return status == Status::kOk ? OneToJs(info.Env()) : Number(info.Env(), status);
+  if (status != Status::kOk) return Number(info.Env(), status);
+  return OrGiveBack([&] { return OneToJs(info.Env()); });
 }
 
 // dequeueMany(max, generation, ms)
@@ -250,8 +253,20 @@ Napi::Value NativeQueue::DequeueMany(const Info& info) {
   const auto max = static_cast<std::size_t>(std::min<std::uint64_t>(IdArgument(info, 0), most));
   const Status status = Take(info, max, 1);
   if (status != Status::kOk) return Number(info.Env(), status);
-  return queue_->options().codec == BoundedQueue::Codec::kBytes ? BytesToJs(info.Env())
-                                                                : ValuesToJs(info.Env());
+  const bool is_bytes = queue_->options().codec == BoundedQueue::Codec::kBytes;
+  return OrGiveBack([&] { return is_bytes ? BytesToJs(info.Env()) : ValuesToJs(info.Env()); });
+}
+
+// Items that cannot be handed over, since there is no memory for them, go back to the queue:
+// else no thread would get them before this one asks again.
+template <typename HandOver>
+Napi::Value NativeQueue::OrGiveBack(HandOver hand_over) {
+  try {
+    return hand_over();
+  } catch (...) {
+    GiveBack();
+    throw;
+  }
 }
 
 Napi::Value NativeQueue::OneToJs(Napi::Env env) {
@@ -292,15 +307,24 @@ Napi::Value NativeQueue::BytesToJs(Napi::Env env) {
 }
 
 // Returns the JSON text of an array of the items. If some items are serialized or longer than
-// kSharedBytes, returns [text, index, value, index, value ...], and the text has null in their
-// places. (Long items in one text could exceed the maximum length of a string.)
+// kSharedBytes, or if the text would become longer than kLongText, returns [texts, index, value,
+// index, value ...]: the arrays of all texts follow each other, and have null in the places of
+// those values.
 Napi::Value NativeQueue::ValuesToJs(Napi::Env env) {
   std::string& text = environment_->text;
+  std::vector<Napi::String> texts;
+  const auto end_text = [&] {
+    text += ']';
+    texts.push_back(Napi::String::New(env, text));
+    if (text.capacity() > kSharedBytes) text = std::string();
+    text = "[";
+  };
   text = "[";
   Napi::Array others;
   std::uint32_t index = 1;
   for (std::size_t i = 0; i < held_count_; ++i) {
-    if (i > 0) text += ',';
+    if (text.size() > kLongText) end_text();
+    if (text.size() > 1) text += ',';
     const QueueItem& item = held_[i];
     if (item.data()[0] == kText && item.size() <= kSharedBytes) {
       text.append(reinterpret_cast<const char*>(item.data()) + 1, item.size() - 1);
@@ -311,11 +335,12 @@ Napi::Value NativeQueue::ValuesToJs(Napi::Env env) {
     others.Set(index++, static_cast<double>(i));
     others.Set(index++, ValueToJs(env, item));
   }
-  text += ']';
-  const auto array = Napi::String::New(env, text);
-  if (text.capacity() > kSharedBytes) text = std::string();
-  if (others.IsEmpty()) return array;
-  others.Set(std::uint32_t{0}, array);
+  end_text();
+  if (others.IsEmpty() && texts.size() == 1) return texts.front();
+  Napi::Array all = Napi::Array::New(env, texts.size());
+  for (std::uint32_t i = 0; i < texts.size(); ++i) all.Set(i, texts[i]);
+  if (others.IsEmpty()) others = Napi::Array::New(env);
+  others.Set(std::uint32_t{0}, all);
   return others;
 }
 

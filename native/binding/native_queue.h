@@ -58,6 +58,8 @@ class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable 
   Napi::Value OneToJs(Napi::Env env);
   Napi::Value BytesToJs(Napi::Env env);
   Napi::Value ValuesToJs(Napi::Env env);
+  template <typename HandOver>
+  Napi::Value OrGiveBack(HandOver hand_over);
   void GiveBack();
   void Detach();
 
@@ -65,7 +67,7 @@ class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable 
   std::shared_ptr<core::BoundedQueue> queue_;
   std::shared_ptr<core::QueueWaiter> producer_;  // null once detached
   std::shared_ptr<core::QueueWaiter> consumer_;  // null once detached
-  std::uint32_t token_ = 0;
+  std::uint64_t token_ = 0;
   std::uint32_t waiting_enqueues_ = 0;  // BeginEnqueue without EndEnqueue yet
   // The items that were dequeued and that JavaScript has not acknowledged by received(). If the
   // thread is terminated before that, they are returned for other consumers.

@@ -11,6 +11,8 @@ std::uint64_t LinkSignals(std::shared_ptr<core::Coordinator>,
 
 void UnlinkSignals(std::uint64_t) {}
 
+void ReinstallSignals() {}
+
 }  // namespace allstop::binding
 
 #else
@@ -25,6 +27,7 @@ void UnlinkSignals(std::uint64_t) {}
 #include <csignal>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "../core/identity.h"
@@ -140,6 +143,13 @@ class SignalHub {
     unused_entries_.push_back(removed.entry);
   }
 
+  void Reinstall() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [signal, users] : users_) {
+      if (users > 0) Install(signal);
+    }
+  }
+
  private:
   struct Link {
     std::shared_ptr<core::Coordinator> coordinator;
@@ -166,8 +176,13 @@ class SignalHub {
     int ends[2];
     if (pipe(ends) != 0) return false;
     for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
-    pipe_in.store(ends[1]);
-    std::thread([this, out = ends[0]] { Run(out); }).detach();
+    try {
+      std::thread([this, out = ends[0]] { Run(out); }).detach();
+    } catch (const std::system_error&) {  // no more threads: the caller falls back
+      for (const int end : ends) close(end);
+      return false;
+    }
+    pipe_in.store(ends[1]);  // last: the hub has not begun if this is not set
     return true;
   }
 
@@ -245,6 +260,8 @@ std::uint64_t LinkSignals(std::shared_ptr<core::Coordinator> coordinator,
 }
 
 void UnlinkSignals(std::uint64_t link) { SignalHub::Get().Remove(link); }
+
+void ReinstallSignals() { SignalHub::Get().Reinstall(); }
 
 }  // namespace allstop::binding
 

@@ -22,6 +22,8 @@ namespace allstop::binding {
 std::uint64_t LinkSignals(std::shared_ptr<core::Coordinator> coordinator,
                           std::vector<std::pair<int, std::string>> signals, std::string stack);
 void UnlinkSignals(std::uint64_t link);
+// Installs the handlers of all linked signals again, where the runtime has taken them away.
+void ReinstallSignals();
 
 }  // namespace allstop::binding
 
