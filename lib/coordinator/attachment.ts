@@ -16,17 +16,18 @@ import { SelfJoinError } from '../errors/errors.ts';
 import {
   type NativeAttachment,
   type NativeJoinResult,
-  type NativeRecord,
+  type NativeStop,
   type RequesterOptions,
   SLICE_MS,
   STOP_KINDS,
   STOP_OUTCOMES,
   type StopOutcome,
 } from '../native/binding.ts';
-import { drain, hold, listen, release, unlisten } from '../native/doorbell.ts';
+import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
 import { decode, encode } from '../record/error-record.ts';
+import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
 
 /** Who requests a stop, and how. */
@@ -51,6 +52,8 @@ const MAX_HELD = 64;
 const abandoned = new Set<Attachment>();
 /** The attachments by their public object. */
 const attachments = new WeakMap<object, Attachment>();
+/** Abandoned ones by a signal that nothing uses: they live as long as the program has it. */
+const bySignal = new WeakMap<AbortSignal, Attachment>();
 const byCoordinator = new WeakById<Attachment>();
 
 let sweeping = false;
@@ -82,6 +85,7 @@ export class Attachment {
   readonly #waits = new Set<() => void>(); // called after a stop
   readonly #joins = new Set<() => void>(); // called when the join may have ended
   #controller: AbortController | undefined; // of `signal`
+  #isAborted = false; // #controller is
   #abortedAt = -1; // the generation of the stop that aborted #controller
   readonly #held = new Map<string, Carried>(); // recent errors, so that they keep their identity
 
@@ -135,7 +139,7 @@ export class Attachment {
     const { ids, abortIds, bare } = echoes(error);
     if (bare.length > 0) {
       // Primitives have no id: a value equal to the recorded one is an echo.
-      const record = this.native.record();
+      const record = this.native.stop();
       const recorded = record?.error ? this.errorOf(record.error) : undefined;
       if (record && recorded && bare.some((value) => Object.is(value, recorded.value))) {
         ids.push(record.id);
@@ -218,16 +222,15 @@ export class Attachment {
   record(): StopRecord | undefined {
     const native = this.native.record();
     if (native === null) return undefined;
-    const record: StopRecord = {
+    return {
       id: native.id,
       kind: STOP_KINDS[native.kind] ?? 'plain',
       requestedAt: new Date(native.requester.at),
       requester: toRequester(native.requester),
       suppressed: this.suppressed(),
       suppressedCount: this.native.suppressedCount(),
+      ...(native.error !== null && { error: this.errorOf(native.error).value }),
     };
-    if (native.error !== null) record.error = this.errorOf(native.error).value;
-    return record;
   }
 
   suppressed(): SuppressedError[] {
@@ -264,7 +267,7 @@ export class Attachment {
       for (const settle of this.#waits) settle();
       if (this.#signalling) {
         // Only if the signal needs it: fetching a record takes longer than all the rest.
-        const stop = this.native.takeUnseen() ?? this.native.record();
+        const stop = this.native.takeUnseen() ?? this.native.stop();
         if (stop !== null) this.#abort(stop);
       }
     }
@@ -278,10 +281,11 @@ export class Attachment {
     this.check();
     this.#watch(); // before the record is read: a stop after that rings
     if (!this.#signalling) this.native.takeUnseen(); // drops an earlier stop, which has no signal
-    const stop = this.native.record();
-    const old = this.#controller?.signal;
-    if (old === undefined || (old.aborted && stop?.generation !== this.#abortedAt)) {
+    const stop = this.native.stop();
+    const isPast = this.#isAborted && stop?.generation !== this.#abortedAt;
+    if (this.#controller === undefined || isPast) {
       this.#controller = new Controller();
+      this.#isAborted = false;
       setMaxListeners(0, this.#controller.signal);
     }
     if (stop !== null) this.#abort(stop);
@@ -289,14 +293,15 @@ export class Attachment {
     return (this.#controller as AbortController).signal;
   }
 
-  #abort(stop: NativeRecord): void {
+  #abort(stop: NativeStop): void {
     const controller = this.#controller;
-    if (controller === undefined || controller.signal.aborted) return;
+    if (controller === undefined || this.#isAborted) return;
+    this.#isAborted = true;
     this.#abortedAt = stop.generation;
     controller.abort(this.#reasonOf(stop));
   }
 
-  #reasonOf(stop: NativeRecord): unknown {
+  #reasonOf(stop: NativeStop): unknown {
     const error = stop.error === null ? undefined : this.errorOf(stop.error).value;
     if (STOP_KINDS[stop.kind] === 'error' && error !== undefined) return error;
     return abortReason(`The coordinator '${this.native.name}' was stopped`, stop.id, error);
@@ -307,7 +312,7 @@ export class Attachment {
    * stop. Its `cause` becomes the reason of `signal`.
    */
   interrupted(error: Error): Error {
-    const stop = this.native.record();
+    const stop = this.native.stop();
     if (stop === null) return error;
     const { signal } = this; // made now if there is none, so that it has the same reason later
     const isKnown = signal.aborted && this.#abortedAt === stop.generation;
@@ -319,7 +324,7 @@ export class Attachment {
 
   /** Whether there is a signal that has not aborted. */
   get #signalling(): boolean {
-    return this.#controller !== undefined && !this.#controller.signal.aborted;
+    return this.#controller !== undefined && !this.#isAborted;
   }
 
   /**
@@ -333,16 +338,29 @@ export class Attachment {
   }
 
   /**
-   * Stops listening for the sake of the signal, if no other owner is left that could stop the
-   * coordinator. A link of this thread still can: its stop does not need the doorbell.
-   *
-   * @returns false if the attachment has to stay in `abandoned`
+   * @returns true if the signal is no reason to keep this attachment: it has aborted, no other
+   *   owner could abort it, or nothing would notice. The program may have the signal yet: then
+   *   the attachment lives as long as that, and is kept again when the signal is used.
    */
   letGo(): boolean {
     if (!this.#signalling) return true;
-    if (this.#waits.size > 0 || this.#joins.size > 0 || this.native.hasOtherOwners()) return false;
-    this.check(); // the last owner may have stopped it, and that ring may not be served yet
-    unlisten(this.native.token);
+    if (this.#waits.size > 0 || this.#joins.size > 0) return false;
+    const { signal } = this.#controller as AbortController;
+    const mayStop = this.native.hasOtherOwners();
+    if (mayStop && isHeard(signal)) return false;
+    this.check(); // an owner that is gone may have requested a stop before
+    const { token } = this.native;
+    if (!mayStop) {
+      unlisten(token);
+    } else if (this.#signalling) {
+      bySignal.set(signal, this);
+      listenWeakly(token, this);
+      onNextUse(signal, () => {
+        listen(token, this);
+        abandoned.add(this);
+        sweepSoon();
+      });
+    }
     return true;
   }
 

@@ -35,6 +35,9 @@ export function forgetWorker(threadId: number): void {
 onFirstUse.push(() => {
   if (isMainThread) return;
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    binding().noteUncaught(encode(error).bytes);
+    const isHandled =
+      process.listenerCount('uncaughtException') > 0 ||
+      process.hasUncaughtExceptionCaptureCallback();
+    binding().noteUncaught(encode(error).bytes, !isHandled);
   });
 });

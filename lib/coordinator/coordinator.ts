@@ -15,7 +15,7 @@ import {
 } from '../base/arguments.ts';
 import { isThenable } from '../base/thrown-value.ts';
 import { FailedPreconditionError, InvalidHandleError, StragglersError } from '../errors/errors.ts';
-import { STOP_KINDS } from '../native/binding.ts';
+import { type NativeAttachment, STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
 import {
@@ -142,7 +142,10 @@ export class Coordinator implements AsyncDisposable {
    */
   static current(): Coordinator | undefined {
     if (Coordinator.#current === null) {
-      const native = binding().currentCoordinator();
+      let native: NativeAttachment | null | undefined;
+      // Between its slices a terminated worker ends. It may be what the spawn waits for.
+      do native = binding().currentCoordinator();
+      while (native === undefined);
       Coordinator.#current =
         native === null ? undefined : Coordinator.#adopt(Attachment.of(native));
     }
@@ -317,7 +320,7 @@ export class Coordinator implements AsyncDisposable {
 
   /** Throws the recorded error, if there is one, and keeps it recorded. */
   raiseRequestedException(): void {
-    const record = this.#attachment.native.record();
+    const record = this.#attachment.native.stop();
     if (record === null || record.error === null || STOP_KINDS[record.kind] !== 'error') return;
     throw this.#attachment.errorOf(record.error).value;
   }

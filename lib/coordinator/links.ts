@@ -17,6 +17,7 @@ import {
   FailedPreconditionError,
   UnavailableError,
 } from '../errors/errors.ts';
+import { binding } from '../native/native.ts';
 import { markEcho } from '../record/error-identity.ts';
 import { encode } from '../record/error-record.ts';
 import type { Attachment } from './attachment.ts';
@@ -90,7 +91,7 @@ export function stopOnAbort(
     }
     attachment.requestPlainStop(options);
     // Tasks that listen to the same signal may reject with the same reason: an echo of this stop.
-    const record = attachment.native.record();
+    const record = attachment.native.stop();
     if (record !== null) markEcho(reason, record.id);
   };
   if (signal.aborted) {
@@ -228,15 +229,43 @@ function dispatch(signal: NodeJS.Signals): void {
 }
 
 /** One listener on `process` per signal, for all links: Node warns about the eleventh. */
+function listenToSignal(signal: NodeJS.Signals): void {
+  if (!process.listeners(signal).includes(dispatch)) process.on(signal, dispatch);
+  if (!(process as NodeJS.EventEmitter).listeners('removeListener').includes(listenAgain)) {
+    process.on('removeListener', listenAgain);
+  }
+}
+
+/**
+ * Undoes what `process.removeAllListeners()` does to a link that stands: the runtime has taken
+ * its own signal handler away, and with it the addon's. Now, since a signal may come at once,
+ * and again when the caller is done, which may have removed this listener as well.
+ */
+function listenAgain(event: string | symbol, listener: unknown): void {
+  const signal = event as NodeJS.Signals;
+  const isWanted = (): boolean => (signalListeners.get(signal)?.size ?? 0) > 0;
+  if (listener !== dispatch || !isWanted()) return;
+  const restore = (): void => {
+    if (!isWanted()) return;
+    listenToSignal(signal);
+    binding().reinstallSignals();
+  };
+  restore();
+  queueMicrotask(restore);
+}
+
 function addSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
   const all = signalListeners.get(signal) ?? new Set();
   signalListeners.set(signal, all.add(listener));
-  if (!process.listeners(signal).includes(dispatch)) process.on(signal, dispatch);
+  listenToSignal(signal);
 }
 
 function removeSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
   const all = signalListeners.get(signal);
-  if (all?.delete(listener) && all.size === 0) process.off(signal, dispatch);
+  if (!all?.delete(listener) || all.size > 0) return;
+  signalListeners.delete(signal);
+  process.off(signal, dispatch);
+  if (signalListeners.size === 0) process.off('removeListener', listenAgain);
 }
 
 export function stopOnSignals(

@@ -55,17 +55,19 @@ export type RequesterOptions = {
   stack?: string | (() => string);
 };
 
-/** Times are milliseconds since 1970; `error` is an encoded error (error-record.ts). */
-export type NativeRecord = {
+/** A stop; `error` is an encoded error (error-record.ts). */
+export type NativeStop = {
   id: string;
   /** The number of the stop, from 1: each stop of a coordinator has its own. */
   generation: number;
   kind: number;
   error: Uint8Array | null;
-  requester: NativeRequester;
   /** Milliseconds since the stop, by the monotonic clock. */
   ageMs: number;
 };
+
+/** A stop and its requester, whose times are milliseconds since 1970. */
+export type NativeRecord = NativeStop & { requester: NativeRequester };
 
 export type NativeSuppressed = { error: Uint8Array; requester: NativeRequester };
 
@@ -84,7 +86,7 @@ export type NativeThread = {
 
 export type NativeJoinResult = {
   /** The first stop that the join saw. */
-  stop: NativeRecord | null;
+  stop: NativeStop | null;
   /** The error that the join throws: the recorded one, or one reported without a stop. */
   error: Uint8Array | null;
   stragglers: NativeThread[];
@@ -131,7 +133,13 @@ export interface NativeAttachment {
   /** @returns the generation from which on stops will ring */
   setInterested(interested: boolean): number;
   /** The first stop since the previous call, or null. */
-  takeUnseen(): NativeRecord | null;
+  takeUnseen(): NativeStop | null;
+  /** The stop that stands, or null. Never waits. */
+  stop(): NativeStop | null;
+  /**
+   * The same with its requester. Until the thread that requested the stop has formatted its
+   * call site, this waits for it, for a second at most: only for those who want the requester.
+   */
   record(): NativeRecord | null;
   suppressed(): NativeSuppressed[];
   suppressedCount(): number;
@@ -235,8 +243,9 @@ export interface NativeQueue {
   /**
    * Takes 1 to `max` items, 65,536 at most, to be confirmed with `received`. The codec 'bytes'
    * gives [sizes, buffer, count, buffer, count ...], where each item begins at a multiple of 8.
-   * 'structured' gives the JSON text of the array of values, or, if some of them are
-   * serialized, [text, index, bytes, index, bytes ...].
+   * 'structured' gives the JSON text of the array of values; or, if some values are serialized
+   * or the text is long, [texts, index, bytes, index, bytes ...], where the arrays of all texts
+   * follow each other.
    *
    * @returns a status if there is no item
    */
@@ -280,8 +289,11 @@ export interface NativeBinding {
   ): NativeAttachment;
   hasCoordinator(id: number): boolean;
   attachCoordinator(id: number): NativeAttachment | null;
-  /** The coordinator that spawned this worker. @returns null elsewhere */
-  currentCoordinator(): NativeAttachment | null;
+  /**
+   * The coordinator that spawned this worker; null if none did; undefined if that is not known
+   * after 50 ms, since a spawn is under way: ask again.
+   */
+  currentCoordinator(): NativeAttachment | null | undefined;
   createQueue(
     name: string,
     capacity: number,
@@ -297,10 +309,13 @@ export interface NativeBinding {
   setSpawned(attachment: NativeAttachment, threadId: number, name: string): void;
   endSpawn(ticket: number): void;
   forgetSpawned(threadId: number): void;
-  noteUncaught(error: Uint8Array): void;
+  /** `isFatal`: no handler of the program's takes the error, so this worker dies of it. */
+  noteUncaught(error: Uint8Array, isFatal: boolean): void;
   takeUncaught(threadId: number): Uint8Array | null;
   /** From now on this process ends soon after its parent, even if all threads are busy. */
   exitWithParent(parentId: number): void;
+  /** Puts the handlers of all linked signals back, after the runtime has installed its own. */
+  reinstallSignals(): void;
   nextIdentity(): string;
 }
 

@@ -13,17 +13,28 @@
 
 import { binding, onNative } from './native.ts';
 
+type Listener = { check(): void };
+
 /** The attachments and queues with pending waits, joins or signals, by token. */
-const listeners = new Map<number, { check(): void }>();
+const listeners = new Map<number, Listener | WeakRef<Listener>>();
+
+const collected = new FinalizationRegistry<number>((token) => {
+  if (listenerOf(token) === undefined) listeners.delete(token);
+});
+
+function listenerOf(token: number): Listener | undefined {
+  const listener = listeners.get(token);
+  return listener instanceof WeakRef ? listener.deref() : listener;
+}
 
 function deliver(): void {
-  for (const token of binding().takeDirty()) listeners.get(token)?.check();
+  for (const token of binding().takeDirty()) listenerOf(token)?.check();
 }
 
 /** Serves a ring. `token` is given if only that one has changed. */
 function serve(token?: number): void {
   if (token === undefined) deliver();
-  else listeners.get(token)?.check();
+  else listenerOf(token)?.check();
 }
 
 /**
@@ -35,8 +46,14 @@ export function drain(): void {
 }
 
 /** From now on `listener` is checked when the state behind `token` changes, and kept alive. */
-export function listen(token: number, listener: { check(): void }): void {
+export function listen(token: number, listener: Listener): void {
   listeners.set(token, listener);
+}
+
+/** The same without keeping `listener` alive. */
+export function listenWeakly(token: number, listener: Listener): void {
+  listeners.set(token, new WeakRef(listener));
+  collected.register(listener, token);
 }
 
 export function unlisten(token: number): void {

@@ -14,6 +14,7 @@
 #include "native_attachment.h"
 #include "native_queue.h"
 #include "parent_watch.h"
+#include "signals.h"
 #include "spawned_workers.h"
 
 namespace allstop::binding {
@@ -71,7 +72,7 @@ Napi::Value TakeDirty(const Info& info) {
   const auto tokens = Environment::Of(info)->doorbell()->TakeDirty();
   Napi::Array array = Napi::Array::New(info.Env(), tokens.size());
   std::uint32_t index = 0;
-  for (const std::uint32_t token : tokens) array.Set(index++, token);
+  for (const std::uint64_t token : tokens) array.Set(index++, static_cast<double>(token));
   return array;
 }
 
@@ -82,8 +83,9 @@ Napi::Value SetDoorbellReferenced(const Info& info) {
 
 // Returns a ticket for EndSpawn.
 Napi::Value BeginSpawn(const Info& info) {
-  const std::uint64_t ticket = SpawnedWorkers::Get().Begin();
-  Environment::Of(info)->spawn_tickets.insert(ticket);
+  const auto environment = Environment::Of(info);
+  const std::uint64_t ticket = SpawnedWorkers::Get().Begin(environment->thread_id());
+  environment->spawn_tickets.insert(ticket);
   return Napi::Number::New(info.Env(), static_cast<double>(ticket));
 }
 
@@ -110,15 +112,20 @@ Napi::Value ForgetSpawned(const Info& info) {
 }
 
 Napi::Value CurrentCoordinator(const Info& info) {
+  constexpr double kSliceMs = 50;
   const auto environment = Environment::Of(info);
-  auto spawned = SpawnedWorkers::Get().Find(environment->thread_id());
-  if (!spawned) return info.Env().Null();
-  environment->thread_name = spawned->name;
-  return NativeAttachment::Make(*environment, std::move(spawned->coordinator));
+  auto& workers = SpawnedWorkers::Get();
+  if (environment->spawned_before == 0) environment->spawned_before = workers.NextTicket();
+  auto found = workers.Find(environment->thread_id(), environment->spawned_before, kSliceMs);
+  if (!found.is_known) return info.Env().Undefined();
+  if (!found.spawned) return info.Env().Null();
+  environment->thread_name = found.spawned->name;
+  return NativeAttachment::Make(*environment, std::move(found.spawned->coordinator));
 }
 
 Napi::Value NoteUncaught(const Info& info) {
-  SpawnedWorkers::Get().NoteUncaught(Environment::Of(info)->thread_id(), BytesArgument(info, 0));
+  SpawnedWorkers::Get().NoteUncaught(Environment::Of(info)->thread_id(), BytesArgument(info, 0),
+                                     BooleanArgument(info, 1));
   return info.Env().Undefined();
 }
 
@@ -134,6 +141,11 @@ Napi::Value ExitWithParent(const Info& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value ReinstallSignals(const Info& info) {
+  binding::ReinstallSignals();
+  return info.Env().Undefined();
+}
+
 Napi::Value NextIdentity(const Info& info) {
   return Napi::String::New(info.Env(), core::NextIdentity());
 }
@@ -144,7 +156,7 @@ Napi::Value Setup(const Info& info) {
   const auto environment = Environment::Setup(env, ObjectArgument(info, 0));
   Napi::Object functions = Napi::Object::New(env);
   const auto set = [&](const char* name, Napi::Value (*function)(const Info&)) {
-    functions.Set(name, Napi::Function::New(env, function, name, environment.get()));
+    Define(functions, name, Napi::Function::New(env, function, name, environment.get()));
   };
   set("createCoordinator", Checked<CreateCoordinator>);
   set("hasCoordinator", Checked<HasCoordinator>);
@@ -161,17 +173,18 @@ Napi::Value Setup(const Info& info) {
   set("noteUncaught", Checked<NoteUncaught>);
   set("takeUncaught", Checked<TakeUncaught>);
   set("exitWithParent", Checked<ExitWithParent>);
+  set("reinstallSignals", Checked<ReinstallSignals>);
   set("nextIdentity", Checked<NextIdentity>);
-  functions.Set("world", core::World());
-  functions.Set("abi",
-                std::to_string(abi::Table().major) + "." + std::to_string(abi::Table().minor));
+  Define(functions, "world", core::World());
+  Define(functions, "abi",
+         std::to_string(abi::Table().major) + "." + std::to_string(abi::Table().minor));
   return functions;
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   // Keeps the addon loaded: native threads may run its code after the last environment has ended.
   allstop_pin_module();
-  exports.Set("setup", Napi::Function::New(env, Checked<Setup>, "setup"));
+  Define(exports, "setup", Napi::Function::New(env, Checked<Setup>, "setup"));
   return exports;
 }
 

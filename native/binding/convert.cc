@@ -20,14 +20,14 @@ constexpr const char* kVia[] = {"call",  "exception", "signal", "abort",
 
 Napi::Object ToJsRequester(Napi::Env env, const core::Requester& requester) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("native", requester.language == core::Language::kNative);
-  object.Set("via", kVia[static_cast<std::size_t>(requester.via)]);
-  object.Set("threadName", requester.thread_name);
-  object.Set("threadId", static_cast<double>(requester.thread_id));
-  object.Set("pid", static_cast<double>(requester.pid));
-  object.Set("stack", requester.stack);
-  object.Set("signal", requester.signal);
-  object.Set("at", static_cast<double>(requester.at_ms));
+  Define(object, "native", requester.language == core::Language::kNative);
+  Define(object, "via", kVia[static_cast<std::size_t>(requester.via)]);
+  Define(object, "threadName", requester.thread_name);
+  Define(object, "threadId", static_cast<double>(requester.thread_id));
+  Define(object, "pid", static_cast<double>(requester.pid));
+  Define(object, "stack", requester.stack);
+  Define(object, "signal", requester.signal);
+  Define(object, "at", static_cast<double>(requester.at_ms));
   return object;
 }
 
@@ -130,35 +130,40 @@ void ReadRequester(Napi::Object from, core::Requester& requester) {
   string("stack", requester.stack);
 }
 
-Napi::Value ToJs(Napi::Env env, const core::StopRecord& record) {
+Napi::Value ToJsStop(Napi::Env env, const core::StopRecord& record) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("id", record.id);
-  object.Set("generation", static_cast<double>(record.generation));
-  object.Set("kind", static_cast<double>(record.kind));
-  object.Set("error", ErrorBytes(env, record.error));
-  object.Set("requester", ToJsRequester(env, record.requester()));
+  Define(object, "id", record.id);
+  Define(object, "generation", static_cast<double>(record.generation));
+  Define(object, "kind", static_cast<double>(record.kind));
+  Define(object, "error", ErrorBytes(env, record.error));
   const std::chrono::duration<double, std::milli> age = core::Clock::now() - record.requested_at;
-  object.Set("ageMs", age.count());
+  Define(object, "ageMs", age.count());
+  return object;
+}
+
+Napi::Value ToJs(Napi::Env env, const core::StopRecord& record) {
+  Napi::Object object = ToJsStop(env, record).As<Napi::Object>();
+  Define(object, "requester", ToJsRequester(env, record.requester()));
   return object;
 }
 
 Napi::Value ToJs(Napi::Env env, const core::SuppressedError& suppressed) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("error", ErrorBytes(env, suppressed.error));
-  object.Set("requester", ToJsRequester(env, suppressed.origin->Get()));
+  Define(object, "error", ErrorBytes(env, suppressed.error));
+  Define(object, "requester", ToJsRequester(env, suppressed.origin->Get()));
   return object;
 }
 
 Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread) {
   Napi::Object object = Napi::Object::New(env);
-  object.Set("name", thread.name);
-  object.Set("kind", static_cast<double>(thread.kind));
-  object.Set("alive", thread.alive);
-  object.Set("unobserved", thread.unobserved);
-  object.Set("isOsThread", thread.is_os_thread);
-  if (thread.has_thread_id) object.Set("threadId", static_cast<double>(thread.thread_id));
-  object.Set("startedAt", static_cast<double>(thread.started_at_ms));
-  object.Set("endedAt", static_cast<double>(thread.ended_at_ms));
+  Define(object, "name", thread.name);
+  Define(object, "kind", static_cast<double>(thread.kind));
+  Define(object, "alive", thread.alive);
+  Define(object, "unobserved", thread.unobserved);
+  Define(object, "isOsThread", thread.is_os_thread);
+  if (thread.has_thread_id) Define(object, "threadId", static_cast<double>(thread.thread_id));
+  Define(object, "startedAt", static_cast<double>(thread.started_at_ms));
+  Define(object, "endedAt", static_cast<double>(thread.ended_at_ms));
   return object;
 }
 

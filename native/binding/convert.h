@@ -36,6 +36,17 @@ Napi::Value ErrorBytes(Napi::Env env, const std::shared_ptr<const core::EncodedE
 // Sets the fields of `requester` for which the object `from` has a property.
 void ReadRequester(Napi::Object from, core::Requester& requester);
 
+// Defines a plain property. (Object::Set would call a setter of that name on
+// Object.prototype, if the program has put one there.)
+template <typename T>
+void Define(Napi::Object object, const char* name, const T& value) {
+  object.DefineProperty(Napi::PropertyDescriptor::Value(
+      name, Napi::Value::From(object.Env(), value), napi_default_jsproperty));
+}
+
+// A stop without its requester: what a signal needs to abort. Never waits.
+Napi::Value ToJsStop(Napi::Env env, const core::StopRecord& record);
+// A stop with its requester, for which it may wait (core::Origin::Get).
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);
 Napi::Value ToJs(Napi::Env env, const core::SuppressedError& suppressed);
 Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread);

@@ -35,9 +35,9 @@ void Doorbell::Ring(const std::shared_ptr<Button>& button) {
   rung_ = false;
 }
 
-std::vector<std::uint32_t> Doorbell::TakeDirty() {
+std::vector<std::uint64_t> Doorbell::TakeDirty() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::uint32_t> tokens;
+  std::vector<std::uint64_t> tokens;
   while (dirty_) {
     tokens.push_back(dirty_->token_);
     dirty_->is_dirty_ = false;
@@ -56,7 +56,7 @@ void Doorbell::Close() { function_->Close(); }
 void Doorbell::Serve(napi_env env, napi_value on_ring, void* context, void* /*data*/) {
   if (env == nullptr) return;
   auto& bell = *static_cast<Doorbell*>(context);
-  std::uint32_t token = 0;
+  std::uint64_t token = 0;
   std::size_t count = 0;
   {
     // rung_ is cleared before JavaScript reads the state, so that a later change rings again.
@@ -74,7 +74,7 @@ void Doorbell::Serve(napi_env env, napi_value on_ring, void* context, void* /*da
   napi_value argument;
   napi_value exception;
   if (napi_get_undefined(env, &receiver) != napi_ok) return;
-  if (napi_create_uint32(env, token, &argument) != napi_ok) return;
+  if (napi_create_double(env, static_cast<double>(token), &argument) != napi_ok) return;
   if (napi_call_function(env, receiver, on_ring, count, &argument, nullptr) ==
           napi_pending_exception &&
       napi_get_and_clear_last_exception(env, &exception) == napi_ok) {

@@ -26,11 +26,11 @@ class Doorbell {
   // Rings the doorbell for one token: that of a NativeAttachment or a NativeQueue.
   class Button {
    public:
-    explicit Button(std::uint32_t token) : token_(token) {}
+    explicit Button(std::uint64_t token) : token_(token) {}
 
    private:
     friend class Doorbell;
-    const std::uint32_t token_;
+    const std::uint64_t token_;
     // Guarded by Doorbell::mutex_. The dirty buttons form a linked list, so that a ring needs no
     // memory.
     bool is_dirty_ = false;         // in the list
@@ -42,7 +42,7 @@ class Doorbell {
   void Ring(const std::shared_ptr<Button>& button);
 
   // Returns the dirty tokens in the order of their rings; they are clean then. JavaScript thread.
-  std::vector<std::uint32_t> TakeDirty();
+  std::vector<std::uint64_t> TakeDirty();
 
   // Says whether the doorbell keeps the event loop alive. JavaScript thread.
   void SetReferenced(napi_env env, bool referenced);

@@ -52,12 +52,18 @@ void Environment::CloseHook(void* environment) { static_cast<Environment*>(envir
 
 void Environment::Close() {
   doorbell_->Close();
-  core::StopRequest unobserved;
-  unobserved.requester = ThisThread(core::Via::kWorkerExit);
-  unobserved.error = UnobservedError(thread_name);
-  unobserved.has_caller = false;
+  core::Coordinator::Departure departure;
+  departure.owner = id_;
+  departure.thread_id = thread_id_;
+  departure.request.requester = ThisThread(core::Via::kWorkerExit);
+  departure.request.has_caller = false;
+  if (const auto encoded = SpawnedWorkers::Get().FatalError(thread_id_)) {
+    departure.request.error = core::EncodedError::Decode(*encoded);
+  }
+  departure.is_cause_known = departure.request.error != nullptr;
+  if (!departure.is_cause_known) departure.request.error = UnobservedError(thread_name);
   for (const auto& [id, watched] : watched_) {
-    if (const auto coordinator = watched.lock()) coordinator->EndThreadsOwnedBy(id_, unobserved);
+    if (const auto coordinator = watched.lock()) coordinator->EndThreadsOwnedBy(departure);
   }
   for (const auto& [token, attachment] : attachments_) attachment->Close();
   attachments_.clear();
@@ -102,12 +108,12 @@ MirrorWord Environment::AcquireMirror(Napi::Env env) {
   return word;
 }
 
-std::uint32_t Environment::Add(Closable& attachment) {
+std::uint64_t Environment::Add(Closable& attachment) {
   attachments_.emplace(next_token_, &attachment);
   return next_token_++;
 }
 
-void Environment::Remove(std::uint32_t token) { attachments_.erase(token); }
+void Environment::Remove(std::uint64_t token) { attachments_.erase(token); }
 
 void Environment::Publish(std::shared_ptr<core::Coordinator> coordinator) {
   published_.emplace(coordinator->id(), std::move(coordinator));

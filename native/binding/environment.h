@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "../core/bounded_queue.h"
@@ -70,8 +71,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   // Must be called after Coordinator::RemoveObserver: until then the core writes the mirror.
   void ReleaseMirror(const MirrorWord& word) { free_mirrors_.push_back(word); }
 
-  std::uint32_t Add(Closable& attachment);  // returns a token, never used twice
-  void Remove(std::uint32_t token);
+  std::uint64_t Add(Closable& attachment);  // returns a token, never used twice
+  void Remove(std::uint64_t token);
 
   // Called when a handle is read: the coordinator lives until Unpublish, or until this
   // environment ends.
@@ -89,6 +90,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   // Tickets of SpawnedWorkers::Begin without End yet.
   std::set<std::uint64_t> spawn_tickets;
+  // The ticket before which this environment's own spawn began; 0 until it has been asked for.
+  std::uint64_t spawned_before = 0;
   // The threadIds of the workers that this environment has spawned and that have not ended. Node
   // ends a worker with the thread that started it.
   std::set<std::uint32_t> spawned;
@@ -112,8 +115,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Napi::FunctionReference allocate_slab_;
   std::vector<Slab> slabs_;
   std::vector<MirrorWord> free_mirrors_;
-  std::uint32_t next_token_ = 1;
-  std::map<std::uint32_t, Closable*> attachments_;
+  // Below 2^53, so that JavaScript can hold it: a thread that makes a million a second comes
+  // there after 285 years. (2^32 would take it an hour, and then two would share a token.)
+  std::uint64_t next_token_ = 1;
+  std::unordered_map<std::uint64_t, Closable*> attachments_;
   std::map<std::uint64_t, std::shared_ptr<core::Coordinator>> published_;
   std::map<std::uint64_t, std::shared_ptr<core::BoundedQueue>> published_queues_;
   std::map<std::uint64_t, std::weak_ptr<core::Coordinator>> watched_;

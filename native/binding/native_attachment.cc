@@ -35,6 +35,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("generation", Generation),
                          ALLSTOP_METHOD("setInterested", SetInterested),
                          ALLSTOP_METHOD("takeUnseen", TakeUnseen),
+                         ALLSTOP_METHOD("stop", Stop),
                          ALLSTOP_METHOD("record", Record),
                          ALLSTOP_METHOD("suppressed", Suppressed),
                          ALLSTOP_METHOD("suppressedCount", SuppressedCount),
@@ -105,7 +106,7 @@ void NativeAttachment::Introduce(Napi::Object self) {
   self.DefineProperties({
       property("words", environment_->SlabOf(mirror_word_)),
       property("wordIndex", Napi::Number::New(env, mirror_word_.index)),
-      property("token", Napi::Number::New(env, token_)),
+      property("token", Napi::Number::New(env, static_cast<double>(token_))),
       property("id", Napi::String::New(env, std::to_string(coordinator_->id()))),
       property("name", Napi::String::New(env, coordinator_->name())),
       property("stopGracePeriodMs",
@@ -202,7 +203,12 @@ Napi::Value NativeAttachment::SetInterested(const Info& info) {
 Napi::Value NativeAttachment::TakeUnseen(const Info& info) {
   if (!observer_) return info.Env().Null();
   const auto record = coordinator_->TakeUnseen(*observer_);
-  return record ? ToJs(info.Env(), *record) : info.Env().Null();
+  return record ? ToJsStop(info.Env(), *record) : info.Env().Null();
+}
+
+Napi::Value NativeAttachment::Stop(const Info& info) {
+  const auto record = coordinator_->View().record;
+  return record ? ToJsStop(info.Env(), *record) : info.Env().Null();
 }
 
 Napi::Value NativeAttachment::Record(const Info& info) {
@@ -320,9 +326,9 @@ Napi::Value NativeAttachment::FinishJoin(const Info& info) {
   if (!result.is_over) return info.Env().Null();
   joins_.erase(found);
   Napi::Object object = Napi::Object::New(info.Env());
-  object.Set("stop", result.stop ? ToJs(info.Env(), *result.stop) : info.Env().Null());
-  object.Set("error", ErrorBytes(info.Env(), result.error));
-  object.Set("stragglers", ToJsArray(info.Env(), result.stragglers));
+  Define(object, "stop", result.stop ? ToJsStop(info.Env(), *result.stop) : info.Env().Null());
+  Define(object, "error", ErrorBytes(info.Env(), result.error));
+  Define(object, "stragglers", ToJsArray(info.Env(), result.stragglers));
   return object;
 }
 

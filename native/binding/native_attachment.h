@@ -47,6 +47,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value Generation(const Info& info);
   Napi::Value SetInterested(const Info& info);
   Napi::Value TakeUnseen(const Info& info);
+  Napi::Value Stop(const Info& info);
   Napi::Value Record(const Info& info);
   Napi::Value Suppressed(const Info& info);
   Napi::Value SuppressedCount(const Info& info);
@@ -89,7 +90,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   std::shared_ptr<core::Coordinator> coordinator_;
   std::shared_ptr<core::Observer> observer_;  // null once detached
   MirrorWord mirror_word_;
-  std::uint32_t token_ = 0;
+  std::uint64_t token_ = 0;
   std::uint32_t next_join_ = 1;
   std::map<std::uint32_t, std::shared_ptr<core::Join>> joins_;  // in progress
   std::set<std::uint64_t> links_;                               // from Coordinator::AddLink

@@ -16,7 +16,7 @@ namespace allstop::binding {
 // it on any thread, also after the environment has ended: the doorbell is silent then.
 class Ringer final : public core::Observer, public core::QueueWaiter {
  public:
-  Ringer(std::shared_ptr<Doorbell> doorbell, std::uint32_t token)
+  Ringer(std::shared_ptr<Doorbell> doorbell, std::uint64_t token)
       : doorbell_(std::move(doorbell)), button_(std::make_shared<Doorbell::Button>(token)) {}
 
   void OnStop() override { doorbell_->Ring(button_); }

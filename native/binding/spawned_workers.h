@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -29,20 +29,35 @@ class SpawnedWorkers {
 
   static SpawnedWorkers& Get();  // never destroyed
 
-  // Between Begin and End the caller starts a worker, learns its threadId, and calls Add. The
-  // worker may call Find before that: Find waits until End. Begin returns the ticket for End.
-  std::uint64_t Begin();
+  // Between Begin and End the caller, the JavaScript thread with this threadId, starts a worker,
+  // learns its threadId, and calls Add. The worker may call Find before that. Begin returns the
+  // ticket for End.
+  std::uint64_t Begin(std::uint32_t parent_thread_id);
   void End(std::uint64_t ticket);
 
   void Add(std::uint32_t thread_id, Spawned spawned);
   void Remove(std::uint32_t thread_id);
-  // Blocks until every spawn that began before this call has ended.
-  std::optional<Spawned> Find(std::uint32_t thread_id);
+  // The number of the next ticket. The spawn of a running worker has an earlier one.
+  std::uint64_t NextTicket();
+  // Waits, for `ms` at most, until it is known whether the worker with this threadId was spawned:
+  // until no spawn with a ticket before `before` is unfinished on a thread that can be the
+  // worker's parent (a parent has the smaller threadId). The caller waits in slices: a thread
+  // that is terminated in the middle of a spawn ends its ticket only after its own workers have
+  // ended, and the caller may be one of them.
+  struct Found {
+    bool is_known = false;
+    std::optional<Spawned> spawned;  // empty if the worker was not spawned
+  };
+  Found Find(std::uint32_t thread_id, std::uint64_t before, double ms);
 
-  // Keeps the encoded error that a worker is dying of. The worker's own thread calls this, since
-  // Node's 'error' event in the parent loses the error's class. The last kMaxUncaught are kept.
-  void NoteUncaught(std::uint32_t thread_id, std::string error);
+  // Keeps the encoded error that no code of a worker has caught. The worker's own thread calls
+  // this, since Node's 'error' event in the parent loses the error's class. `is_fatal`: the
+  // program has no handler for such errors, so the worker dies of it. The last kMaxUncaught are
+  // kept.
+  void NoteUncaught(std::uint32_t thread_id, std::string encoded, bool is_fatal);
   std::optional<std::string> TakeUncaught(std::uint32_t thread_id);
+  // The error that the worker dies of, if it is known. TakeUncaught still finds it afterwards.
+  std::optional<std::string> FatalError(std::uint32_t thread_id);
 
  private:
   static constexpr std::size_t kMaxUncaught = 64;
@@ -51,9 +66,15 @@ class SpawnedWorkers {
   core::ConditionVariable ended_;  // notified by End
   // Guarded by mutex_.
   std::uint64_t next_ticket_ = 1;
-  std::set<std::uint64_t> in_progress_;                        // tickets without End
-  std::unordered_map<std::uint32_t, Spawned> spawned_;         // by threadId
-  std::list<std::pair<std::uint32_t, std::string>> uncaught_;  // threadId and error, newest last
+  std::map<std::uint64_t, std::uint32_t> in_progress_;  // tickets without End: parents' threadIds
+  std::unordered_map<std::uint32_t, Spawned> spawned_;  // by threadId
+  struct Uncaught {
+    std::uint32_t thread_id = 0;
+    std::string encoded;
+    bool is_fatal = false;
+  };
+  std::list<Uncaught>::reverse_iterator LatestOf(std::uint32_t thread_id);
+  std::list<Uncaught> uncaught_;  // newest last
 };
 
 }  // namespace allstop::binding
