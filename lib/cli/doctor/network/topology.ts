@@ -12,7 +12,7 @@ import {
   type NodeInfo,
   parseControl,
   parseReport,
-  type TurnedAway,
+  type RefusedNode,
 } from '../../../cluster/nats/wire/control-messages.ts';
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
@@ -186,7 +186,7 @@ function machineOf({ cores, freeMemory, slots, runtime, version }: NodeInfo): st
 }
 
 /** `refused`: why the coordinator does not take it. */
-function nodeCheck(node: NodeInfo, refused: TurnedAway | undefined): Check {
+function nodeCheck(node: NodeInfo, refused: RefusedNode | undefined): Check {
   const { job, task, host, pid } = node;
   const check = { name: 'node', target: `${host} (pid ${pid})` };
   const machine = machineOf(node);

@@ -9,7 +9,7 @@ import { messageOf } from '../../../base/thrown-value.ts';
 import { Timer } from '../../../base/timer.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
-import { lookAgain } from './greeting.ts';
+import { clarifyFailure } from './server-info.ts';
 
 const RETRY_MS = 100;
 /** So that not all the nodes of a cluster come at once. */
@@ -153,7 +153,7 @@ export class Connection {
           name: this.#name,
         });
       } catch (error) {
-        const cause = await lookAgain(error, this.#options, this.#closing.signal);
+        const cause = await clarifyFailure(error, this.#options, this.#closing.signal);
         if (!this.#isClosed) this.#listener.onDown(cause);
         await this.#delay();
         continue;

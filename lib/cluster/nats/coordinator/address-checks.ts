@@ -5,7 +5,7 @@
 
 import { Timer } from '../../../base/timer.ts';
 import type { Explanation } from '../connection/connection-failure.ts';
-import { dial, lookUp, splitAddress } from '../connection/reach.ts';
+import { dial, lookUp, splitAddress } from '../connection/dns-tcp.ts';
 import { type ClusterTask, START, UNREGISTERED } from './tasks.ts';
 
 /** Workers that were there before have registered by then, and need no check. */

@@ -1,15 +1,15 @@
 /** Whether a node can take part, and as what. */
 
 import type { NodeInfo } from '../wire/control-messages.ts';
-import { type Definitions, type Unfit, whyUnfit } from './requirements.ts';
+import { type Fingerprints, type Refusal, whyUnfit } from './requirements.ts';
 import type { ClusterTask, ClusterTasks } from './tasks.ts';
 
 /** `refusal`: it cannot; `task`: it would have been that. */
 export type Admission =
   | { task: ClusterTask; refusal?: undefined }
-  | { task?: ClusterTask | undefined; refusal: Unfit };
+  | { task?: ClusterTask | undefined; refusal: Refusal };
 
-export function admit(info: NodeInfo, tasks: ClusterTasks, own: Definitions): Admission {
+export function admit(info: NodeInfo, tasks: ClusterTasks, own: Fingerprints): Admission {
   const task = tasks.find(info);
   if ('why' in task) {
     return { refusal: { phase: 'not-expected', cause: task.why, remedy: task.remedy } };

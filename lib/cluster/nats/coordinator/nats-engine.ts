@@ -27,25 +27,25 @@ import {
   type CoordinatorReport,
   json,
   type NodeInfo,
-  type ProbeAnswer,
+  type ProbeReply,
   parseControl,
 } from '../wire/control-messages.ts';
-import { definitionOf, hashOfSpec } from '../wire/definition.ts';
-import { guarded } from '../wire/guarded.ts';
+import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { type NodeStatus, packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
+import { subscriptionCallback } from '../wire/subscription.ts';
 import { AddressChecks } from './address-checks.ts';
 import { admit } from './admission.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { Fence } from './fence.ts';
 import { Leadership } from './leadership.ts';
 import { Probes } from './probes.ts';
-import type { Definitions, Unfit } from './requirements.ts';
+import type { Fingerprints, Refusal } from './requirements.ts';
 import { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
 import { type ClusterTask, ClusterTasks, SILENT, UNREGISTERED } from './tasks.ts';
-import { TurnedAwayNodes } from './turned-away.ts';
+import { RefusedNodes } from './turned-away.ts';
 
 const log = debuglog('allstop');
 
@@ -77,11 +77,11 @@ export class NatsEngine implements Engine {
   readonly #byNode = new Map<string, Session>();
   readonly #leadership: Leadership;
   readonly #addressChecks: AddressChecks;
-  readonly #turnedAway = new TurnedAwayNodes();
+  readonly #turnedAway = new RefusedNodes();
   readonly #probes: Probes;
   readonly #stops: StopArbiter;
   #cancelled: Timer | undefined;
-  #definitions: Definitions | undefined;
+  #definitions: Fingerprints | undefined;
   #functions: readonly string[] | undefined;
   #isOver = false;
   #dropped = 0;
@@ -107,7 +107,7 @@ export class NatsEngine implements Engine {
         subject: this.#subjects.node(info.node),
         probe: { kind: 'probe', run: this.#run, token: this.#leadership.token ?? 0, session: id },
       }),
-      onAnswer: (session, answer) => this.#onProbeAnswer(session, answer),
+      onAnswer: (session, answer) => this.#onProbeReply(session, answer),
       onMalformed: () => this.#drop('an answer'),
       onSilent: (session, forMs) => this.#onSilent(session, forMs),
       onLost: (session, how, mayLive) =>
@@ -273,7 +273,7 @@ export class NatsEngine implements Engine {
   #subscribe(nats: NatsConnection): void {
     const subjects = this.#subjects;
     const listen = (subject: string, onMessage: (message: Msg) => void): void => {
-      const callback = guarded(onMessage, (error) => this.#drop('a message', error));
+      const callback = subscriptionCallback(onMessage, (error) => this.#drop('a message', error));
       nats.subscribe(subject, { callback });
     };
     listen(subjects.hello, ({ data }) => this.#onHello(data));
@@ -350,8 +350,8 @@ export class NatsEngine implements Engine {
   async #define(): Promise<void> {
     const { module, expect } = this.#settings;
     this.#definitions = {
-      module: await definitionOf(module),
-      spec: expect && hashOfSpec(expect),
+      module: await moduleFingerprint(module),
+      spec: expect && specFingerprint(expect),
     };
   }
 
@@ -454,7 +454,7 @@ export class NatsEngine implements Engine {
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
-  #refuse(info: NodeInfo, token: number, refusal: Unfit, task?: ClusterTask): void {
+  #refuse(info: NodeInfo, token: number, refusal: Refusal, task?: ClusterTask): void {
     const { phase, cause, remedy } = refusal;
     this.#turnedAway.note(info, refusal, task);
     if (task !== undefined) {
@@ -555,7 +555,7 @@ export class NatsEngine implements Engine {
     this.wake();
   }
 
-  #onProbeAnswer(session: Session, answer: ProbeAnswer): void {
+  #onProbeReply(session: Session, answer: ProbeReply): void {
     this.#onHeard(session);
     this.#leadership.doubt(answer.token);
     if (session.isConfirmed && answer.session !== session.id) {

@@ -6,7 +6,7 @@
 
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Timer } from '../../../base/timer.ts';
-import { json, type Probe, type ProbeAnswer, parseProbeAnswer } from '../wire/control-messages.ts';
+import { json, type Probe, type ProbeReply, parseProbeReply } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
 
 const ROUND_MS = 100;
@@ -23,7 +23,7 @@ const REJOIN_MS = 3_000;
 export interface ProbesListener {
   /** Where a node is asked, and what. */
   questionFor(session: Session): { subject: string; probe: Probe };
-  onAnswer(session: Session, answer: ProbeAnswer): void;
+  onAnswer(session: Session, answer: ProbeReply): void;
   onMalformed(): void;
   /** It has not answered for so long. */
   onSilent(session: Session, forMs: number): void;
@@ -83,7 +83,7 @@ export class Probes {
     try {
       const { data } = await nats.request(subject, json(probe), { timeout: TIMEOUT_MS });
       if (!this.#isAbout(nats, session)) return;
-      const answer = parseProbeAnswer(data);
+      const answer = parseProbeReply(data);
       if (answer === undefined) this.#listener.onMalformed();
       else this.#listener.onAnswer(session, answer);
     } catch (error) {

@@ -4,7 +4,7 @@ import type { Explanation } from '../connection/connection-failure.ts';
 import { type NodeInfo, PROTOCOL, RUNTIME } from '../wire/control-messages.ts';
 
 /** Why a node is not let in. */
-export type Unfit = { phase: string } & Explanation;
+export type Refusal = { phase: string } & Explanation;
 
 /** How much of a machine's memory a thread needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
@@ -14,12 +14,12 @@ const isBun = (runtime: string): boolean => runtime.startsWith('bun ');
 const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MB`;
 
 /** What the coordinator has: the hashes of its module, and of the spec that it expects. */
-export type Definitions = { module: string; spec?: string | undefined };
+export type Fingerprints = { module: string; spec?: string | undefined };
 
 const short = (hash: string): string => hash.slice(0, 12);
 
 /** Undefined: it is as it has to be. */
-export function whyUnfit(info: NodeInfo, own: Definitions): Unfit | undefined {
+export function whyUnfit(info: NodeInfo, own: Fingerprints): Refusal | undefined {
   const { protocol, version, slots, freeMemory, host } = info;
   if (protocol !== PROTOCOL) {
     return {

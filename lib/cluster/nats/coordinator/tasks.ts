@@ -3,7 +3,7 @@
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
-import { splitAddress } from '../connection/reach.ts';
+import { splitAddress } from '../connection/dns-tcp.ts';
 import { type NodeInfo } from '../wire/control-messages.ts';
 import { BUILDING } from '../wire/session-messages.ts';
 import type { Session } from './session.ts';

@@ -1,15 +1,15 @@
 /** Nodes that are there and were not let in: why, and for how long they have tried. */
 
-import type { NodeInfo, TurnedAway } from '../wire/control-messages.ts';
+import type { NodeInfo, RefusedNode } from '../wire/control-messages.ts';
 import { type ClusterTask, UNREGISTERED } from './tasks.ts';
 
 /** A node says hello every second. */
 const FORGOTTEN_MS = 5_000;
 const MOST = 256;
 
-type Entry = { seen: number; told: TurnedAway; task: ClusterTask | undefined };
+type Entry = { seen: number; told: RefusedNode; task: ClusterTask | undefined };
 
-export class TurnedAwayNodes {
+export class RefusedNodes {
   readonly #entries = new Map<string, Entry>();
 
   /** `task`: the one that shows why. */
@@ -50,7 +50,7 @@ export class TurnedAwayNodes {
     return isOther;
   }
 
-  get all(): TurnedAway[] {
+  get all(): RefusedNode[] {
     return [...this.#entries.values()].map(({ told }) => told);
   }
 }

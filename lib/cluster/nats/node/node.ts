@@ -23,11 +23,11 @@ import {
   RUNTIME,
   type Welcome,
 } from '../wire/control-messages.ts';
-import { definitionOf, hashOfSpec } from '../wire/definition.ts';
-import { guarded } from '../wire/guarded.ts';
+import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
+import { subscriptionCallback } from '../wire/subscription.ts';
 import { NodeSession } from './node-session.ts';
 
 const log = debuglog('allstop');
@@ -90,7 +90,7 @@ export class ClusterNode {
   #malformed = 0;
 
   static async start(options: ClusterNodeOptions): Promise<ClusterNode> {
-    return new ClusterNode(options, await definitionOf(options.module));
+    return new ClusterNode(options, await moduleFingerprint(options.module));
   }
 
   private constructor(options: ClusterNodeOptions, definition: string) {
@@ -169,7 +169,7 @@ export class ClusterNode {
       ...(task !== undefined && { task }),
       slots,
       definition: this.#definition,
-      ...(spec !== undefined && { spec: hashOfSpec(spec) }),
+      ...(spec !== undefined && { spec: specFingerprint(spec) }),
       host: hostname(),
       addresses: ['localhost', ...addresses],
       pid: process.pid,
@@ -207,7 +207,7 @@ export class ClusterNode {
   }
 
   #on(nats: NatsConnection, subject: string, onMessage: (message: Msg) => void): Subscription {
-    const callback = guarded(onMessage, (error) => {
+    const callback = subscriptionCallback(onMessage, (error) => {
       log('a message of %s: %s', subject, messageOf(error));
       this.#onMalformed();
     });

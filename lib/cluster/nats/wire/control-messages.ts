@@ -56,10 +56,10 @@ export type Welcome = {
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
 /** `session`: the node's own; another's is over. */
-export type ProbeAnswer = { session: string | null; token: number };
+export type ProbeReply = { session: string | null; token: number };
 
 /** A node that was not let in. */
-export type TurnedAway = {
+export type RefusedNode = {
   job: string;
   task?: number;
   host: string;
@@ -75,7 +75,7 @@ export type CoordinatorReport = {
   run: string;
   report: ReadinessReport;
   leftOff: number;
-  turnedAway: TurnedAway[];
+  turnedAway: RefusedNode[];
   /** So many messages that were none it has dropped. */
   dropped: number;
 };
@@ -151,11 +151,11 @@ export function parseControl<K extends Control['kind']>(
   return value as Extract<Control, { kind: K }>;
 }
 
-export function parseProbeAnswer(bytes: Uint8Array): ProbeAnswer | undefined {
+export function parseProbeReply(bytes: Uint8Array): ProbeReply | undefined {
   const value = parse(bytes);
   if (value === undefined || !isCount(value['token'])) return undefined;
   const { session } = value;
-  return session === null || isName(session) ? (value as ProbeAnswer) : undefined;
+  return session === null || isName(session) ? (value as ProbeReply) : undefined;
 }
 
 /** Of one's own cluster, as its coordinator told it. */
@@ -171,7 +171,7 @@ export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
     isText(engine['phase']) &&
     isReason(engine) &&
     isListOf((task) => isTask(task) && typeof (task as TaskReadiness).ready === 'boolean', tasks) &&
-    isListOf((each) => isTask(each) && isText((each as TurnedAway).cause), turnedAway);
+    isListOf((each) => isTask(each) && isText((each as RefusedNode).cause), turnedAway);
   if (!isReport) return undefined;
   const found = value as unknown as CoordinatorReport;
   for (const each of [...found.report.tasks, ...found.turnedAway])

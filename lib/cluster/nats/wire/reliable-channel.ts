@@ -42,7 +42,7 @@ const LONGEST_FRAME_BYTES = 256 * 1024;
 export const frameBytes = (maxPayload: number = LONGEST_FRAME_BYTES): number =>
   Math.min(LONGEST_FRAME_BYTES, maxPayload);
 
-export type LinkOptions = {
+export type ReliableChannelOptions = {
   /** A frame longer than this is not sent. */
   maxFrameBytes: number;
   /** So much is on its way at most (8 MB). */
@@ -60,7 +60,7 @@ export type LinkOptions = {
 type Sent = { seq: number; frame: Buffer };
 
 export class ReliableChannel {
-  readonly #options: LinkOptions;
+  readonly #options: ReliableChannelOptions;
   readonly #windowBytes: number;
   #lastSeq = 0;
   #unacked: Sent[] = [];
@@ -80,7 +80,7 @@ export class ReliableChannel {
   #onDrained: (() => void)[] = [];
   #isClosed = false;
 
-  constructor(options: LinkOptions) {
+  constructor(options: ReliableChannelOptions) {
     this.#options = options;
     this.#windowBytes = options.windowBytes ?? WINDOW_BYTES;
   }

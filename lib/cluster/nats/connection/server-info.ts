@@ -7,10 +7,10 @@ import type { Socket } from 'node:net';
 import { Timer } from '../../../base/timer.ts';
 import { failureOf } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
-import { dial, splitAddress } from './reach.ts';
+import { dial, splitAddress } from './dns-tcp.ts';
 
 /** Of NATS's INFO what matters here; it is the server's word, so none of it is certain. */
-export type Greeting = {
+export type ServerInfo = {
   version?: unknown;
   tls_required?: unknown;
   tls_available?: unknown;
@@ -29,12 +29,12 @@ const printable = (line: string): string =>
     .trim();
 
 /** @throws (rejects) Error: there is none, or it is no NATS server's */
-export async function greetingOf(socket: Socket, timeoutMs: number): Promise<Greeting> {
+export async function readServerInfo(socket: Socket, timeoutMs: number): Promise<ServerInfo> {
   const line = await firstLine(socket, timeoutMs);
   const info = /^INFO\s+(\{.*\})\s*$/s.exec(line)?.[1];
   if (info === undefined) throw new Error(`unexpected response: '${printable(line)}'`);
   try {
-    return JSON.parse(info) as Greeting;
+    return JSON.parse(info) as ServerInfo;
   } catch {
     throw new Error(`unexpected response: '${printable(line)}'`);
   }
@@ -71,7 +71,7 @@ function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
 }
 
 /** It is not said so when the connection fails: that just ends. */
-export function wantsCertificate(greeting: Greeting, { tls }: NatsConnectionOptions): boolean {
+export function wantsCertificate(greeting: ServerInfo, { tls }: NatsConnectionOptions): boolean {
   return greeting.tls_verify === true && tls?.cert === undefined && tls?.certFile === undefined;
 }
 
@@ -82,7 +82,7 @@ export const noCertificate = (cause: unknown): Error =>
 const isVague = (error: unknown): boolean => failureOf(error).rung === 'nats';
 
 /** What has kept the client from connecting, if looking again can tell more than it has said. */
-export async function lookAgain(
+export async function clarifyFailure(
   error: unknown,
   options: NatsConnectionOptions,
   signal: AbortSignal,
@@ -92,7 +92,7 @@ export async function lookAgain(
     const { host, port } = splitAddress(server);
     try {
       const socket = await dial(host, port as number, DIAL_MS, signal);
-      const greeting = await greetingOf(socket, DIAL_MS);
+      const greeting = await readServerInfo(socket, DIAL_MS);
       if (wantsCertificate(greeting, options)) return noCertificate(error);
     } catch (found) {
       return found;

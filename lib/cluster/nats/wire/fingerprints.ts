@@ -8,7 +8,7 @@ import type { ClusterSpec } from '../../cluster-spec.ts';
  * The hash of the module's file. What it imports is not looked at. A module that is no file,
  * or cannot be read, is known by its address.
  */
-export async function definitionOf(module: URL): Promise<string> {
+export async function moduleFingerprint(module: URL): Promise<string> {
   const hash = createHash('sha256');
   try {
     hash.update(await readFile(module));
@@ -19,6 +19,6 @@ export async function definitionOf(module: URL): Promise<string> {
 }
 
 /** Specs that are equal have the same. */
-export function hashOfSpec(spec: ClusterSpec): string {
+export function specFingerprint(spec: ClusterSpec): string {
   return createHash('sha256').update(JSON.stringify(spec)).digest('hex');
 }

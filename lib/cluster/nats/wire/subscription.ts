@@ -6,7 +6,7 @@ import type { Msg } from '@nats-io/transport-node';
  * A callback of a subscription. What it throws would end the client's reading of its socket,
  * so that nothing is heard any more; the server's refusals come to it, too.
  */
-export function guarded(
+export function subscriptionCallback(
   onMessage: (message: Msg) => void,
   onError: (error: unknown) => void,
 ): (error: Error | null, message: Msg) => void {
