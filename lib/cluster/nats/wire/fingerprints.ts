@@ -1,12 +1,15 @@
-/** What a module is, wherever its file lies, and a spec: so that all mean the same by them. */
+/**
+ * Fingerprints (SHA-256) of a module file and of a ClusterSpec. Coordinator and nodes compare
+ * them: wherever the file lies, it has to be the same.
+ */
 
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 
 /**
- * The hash of the module's file. What it imports is not looked at. A module that is no file,
- * or cannot be read, is known by its address.
+ * The hash of the module's file, without the files that it imports. If the URL is not a file's,
+ * or the file cannot be read, the hash of the URL.
  */
 export async function moduleFingerprint(module: URL): Promise<string> {
   const hash = createHash('sha256');
@@ -18,7 +21,7 @@ export async function moduleFingerprint(module: URL): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Specs that are equal have the same. */
+/** Equal specs have equal fingerprints, in whatever order their tasks were given. */
 export function specFingerprint(spec: ClusterSpec): string {
   return createHash('sha256').update(JSON.stringify(spec)).digest('hex');
 }

@@ -1,17 +1,19 @@
-/** What is done with messages: anybody may have sent them. */
+/** Subscriptions whose callbacks may throw. */
 
 import type { Msg } from '@nats-io/transport-node';
 
 /**
- * A callback of a subscription. What it throws would end the client's reading of its socket,
- * so that nothing is heard any more; the server's refusals come to it, too.
+ * Makes the callback of a subscription. If `onMessage` throws, `onError` is called: an error
+ * thrown into the client would end its reading of the socket, and nothing would be heard any
+ * more. A refusal of the subscription by the server is ignored here: the connection's status
+ * reports it (connection.ts).
  */
 export function subscriptionCallback(
   onMessage: (message: Msg) => void,
   onError: (error: unknown) => void,
-): (error: Error | null, message: Msg) => void {
+): (refusal: Error | null, message: Msg) => void {
   return (refusal, message) => {
-    if (refusal !== null) return; // it is among the connection's errors
+    if (refusal !== null) return;
     try {
       onMessage(message);
     } catch (error) {

@@ -214,10 +214,10 @@ it('a worker of another version', async () => {
   const worker = work({ cli: other.cli });
   const error = await whyNotReady(coordinator, hasPhase('version-mismatch'));
   expect(error.message).toMatch(
-    /version-mismatch for .*: the worker speaks protocol 2 \(allstop [\d.]+\), the coordinator 1\. What to do: install the same version/,
+    /version-mismatch for .*: the worker speaks protocol 3 \(allstop [\d.]+\), the coordinator protocol 2\. What to do: install the same version/,
   );
   const { cause, found } = await diagnosed('worker:0', 1);
-  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 2/);
+  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 3/);
   expect(problemsOf(found).find(({ name }) => name === 'node')).toMatchObject({
     target: expect.stringContaining(`(pid ${worker.pid})`),
     cause: expect.stringMatching(/^turned away for \d+ s: version-mismatch: /),

@@ -41,7 +41,7 @@ beforeEach(async () => {
         >;
         if (kind !== 'welcome') return;
         subscription.unsubscribe();
-        resolve({ ...rest, node: subject.split('..').at(-1) as string });
+        resolve({ ...rest, node: subject.split('.').at(-1) as string });
       },
     });
   });
@@ -162,7 +162,9 @@ describe('to the coordinator', () => {
     const dropped = Number(/(\d+) malformed messages dropped/.exec(detail ?? '')?.[1]);
     expect(dropped).toBe(payloads.length);
     expect(warnings).toEqual([
-      expect.stringMatching(/^The cluster 'c' has received a .*malformed/),
+      expect.stringMatching(
+        /^The coordinator of cluster 'c' dropped a malformed message \(a .*--cluster c` shows how many$/,
+      ),
     ]);
     expect(({} as { isPolluted?: boolean }).isPolluted).toBeUndefined();
   });
@@ -193,7 +195,7 @@ describe('to the coordinator', () => {
     });
     worker.child.kill('SIGCONT');
     await works();
-    expect(warnings).toEqual([expect.stringContaining('an answer')]);
+    expect(warnings).toEqual([expect.stringContaining('(a reply to a probe)')]);
   });
 });
 
@@ -332,7 +334,7 @@ describe('in the place of a true message of a session', () => {
     await again;
     expect(await running.fetch()).toBe('done');
     await works();
-    expect(warnings).toEqual([expect.stringContaining('a message that is malformed')]);
+    expect(warnings).toEqual([expect.stringContaining('(a message of a session)')]);
   });
 
   it('a copy of the last, with the next number: it is given up', async () => {
