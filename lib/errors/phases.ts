@@ -131,7 +131,7 @@ const KILL_AND_RESTART = 'look at that process; end it, and start the worker aga
 /** What to do about a worker thread or process of this machine that is not ready. */
 export const localRemedy = (phase: TaskPhase): string =>
   phase === 'import-failed'
-    ? 'correct the module; `import` of it alone has to succeed'
+    ? 'correct the module: importing it on its own has to succeed'
     : 'see the cause; a worker that dies again and again is restarted after ever longer delays';
 
 /** 'unregistered': no node has come; the rest is about the task's host in the ClusterSpec. */

@@ -1,5 +1,5 @@
-// What keeps a coordinator from its servers, each of it brought about for real: `ready()` and
-// `allstop doctor` both name it, and what to do.
+// Everything that keeps a coordinator from its servers, provoked for real: `ready()` and
+// `allstop doctor` both name the cause and the remedy.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -45,7 +45,7 @@ function start(servers: string, options: Options = {}): ClusterCoordinator {
   return cluster;
 }
 
-/** A server of that kind, on the loopback; its address. */
+/** Starts the server on the loopback. @returns its address */
 async function listen(server: Server): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -59,7 +59,7 @@ async function nats(config = '', options = {}): Promise<string> {
   return server.address;
 }
 
-/** One whose line of connections is full, so that the system drops what knocks. */
+/** A listener whose backlog is full, so that the system drops further connection attempts. */
 async function fullListener(): Promise<string> {
   const script = `
     const server = require('node:net').createServer();
@@ -88,7 +88,7 @@ const nkeyOf = (): [seed: string, config: string] => {
 
 type Case = {
   servers: () => Promise<string> | string;
-  /** Given to the strategy, and to the doctor by its environment. */
+  /** Options of the strategy; `env` has the same for the doctor. */
   options?: () => Options;
   env?: () => NodeJS.ProcessEnv;
   rung: string;

@@ -1,4 +1,4 @@
-/** What a NatsStrategy cannot be made of. Nothing is connected. */
+/** Options that NatsStrategy refuses. Nothing is connected. */
 import { ClusterSpec } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { describe, expect, it } from 'vitest';

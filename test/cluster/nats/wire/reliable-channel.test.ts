@@ -1,4 +1,4 @@
-/** Whatever becomes of frames, messages arrive once each, whole and in order. */
+/** Frames are lost, doubled and reordered; messages still arrive once each, whole and in order. */
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -10,10 +10,10 @@ import { turn } from '../../../support/gate.ts';
 
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
-const FRAME_BYTES = 24; // ten of them for the message
+const FRAME_BYTES = 24; // 14 for the header, 10 for a part of a message
 const WINDOW_BYTES = 70; // three frames
 
-/** One end, and what is on its way to the other. */
+/** One end of a channel, and the frames on their way to the other end (`wire`). */
 class End {
   readonly channel: ReliableChannel;
   readonly sent: string[] = [];
@@ -57,7 +57,7 @@ class Pair {
     this.ends = [new End(isUp, windowBytes), new End(isUp, windowBytes)];
   }
 
-  /** The frame arrives, out of turn if need be; it may stay on its way, and come again. */
+  /** Delivers one frame, perhaps out of order. A copy stays on the wire, to arrive again. */
   deliver(from: 0 | 1, at: number, isCopy: boolean): void {
     const { wire } = this.ends[from];
     if (wire.length === 0) return;
@@ -81,7 +81,7 @@ class Pair {
     for (const { channel } of this.ends) channel.resume();
   }
 
-  /** Everything arrives, in order, until nothing is on its way. */
+  /** Delivers all frames in order, until the wire is empty both ways. */
   flow(): void {
     while (this.ends.some(({ wire }) => wire.length > 0)) {
       this.deliver(0, 0, false);
@@ -162,14 +162,14 @@ describe(`with the seed ${seed}`, () => {
         fc.array(step, { maxLength: 200, size: 'max' }),
         fc.boolean(),
         (steps, isTold) => {
-          vi.clearAllTimers(); // of one that has failed
+          vi.clearAllTimers(); // of a run that has failed, when fast-check shrinks
           const pair = new Pair();
           for (const action of steps) {
             take(pair, action);
             expectInOrder(pair);
           }
           if (isTold) pair.resume();
-          else pair.isUp = true; // they find out by themselves
+          else pair.isUp = true; // the resend timers notice
           for (let seconds = 0; seconds < 1_000 && !pair.isDrained; seconds += 1) {
             pair.flow();
             vi.advanceTimersByTime(1_000);
@@ -182,7 +182,7 @@ describe(`with the seed ${seed}`, () => {
           vi.advanceTimersByTime(20); // the last acknowledgement
           pair.flow();
           vi.advanceTimersByTime(60_000);
-          expect(pair.ends.map(({ wire }) => wire)).toEqual([[], []]); // nothing more to say
+          expect(pair.ends.map(({ wire }) => wire)).toEqual([[], []]); // no frame is sent any more
           for (const { channel } of pair.ends) channel.close();
           expect(vi.getTimerCount()).toBe(0);
         },
@@ -285,7 +285,7 @@ it('what is acknowledged is not kept', async () => {
       onImpostor: () => {},
     },
   );
-  for (let n = 0; n < 64; n += 1) sender.post(Buffer.alloc(8)); // so many are acknowledged at once
+  for (let n = 0; n < 64; n += 1) sender.post(Buffer.alloc(8)); // 64 frames are acknowledged at once
   const drained = sender.drained();
   sender.receive(ack as Uint8Array);
   await drained;
@@ -314,7 +314,7 @@ describe('the end', () => {
     );
     one.post(5);
     channel.receive(one.wire[0] as Uint8Array);
-    expect(frames).toBe(1); // the other end is told that it has arrived
+    expect(frames).toBe(1); // the acknowledgement
     channel.post(Buffer.from('too late'));
     channel.resume();
     one.channel.close();
