@@ -15,6 +15,7 @@ import {
   type RefusedNode,
 } from '../../../cluster/nats/wire/control-messages.ts';
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
+import type { TaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { Check } from '../check.ts';
 import { ago } from './ago.ts';
@@ -147,7 +148,7 @@ const malformed = (dropped = 0): string =>
   dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;
 
 /** The phases of a worker that is not expected to answer. */
-const GONE = ['lost', 'failed', 'import-failed', 'closed'];
+const GONE: readonly TaskPhase[] = ['lost', 'failed', 'import-failed', 'closed'];
 
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const { job, task: index, address, host, pid, phase, since, ready, cause, remedy } = task;

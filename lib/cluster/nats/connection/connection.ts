@@ -1,6 +1,6 @@
 /**
  * A connection to NATS that reconnects until it is closed. The client's own reconnect loop is
- * switched off: it does not tell why it fails, and gives up in some cases (refused credentials).
+ * switched off: that does not tell why it fails, and gives up in some cases (refused credentials).
  */
 
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';

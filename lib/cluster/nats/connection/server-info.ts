@@ -31,7 +31,7 @@ const printable = (line: string): string =>
 /**
  * Reads the INFO line, and ends the connection.
  *
- * @throws (rejects) Error: no line came in time, or another service has sent it
+ * @throws (rejects) Error: no line came in time, or the line is not a NATS server's
  */
 export async function readServerInfo(socket: Socket, timeoutMs: number): Promise<ServerInfo> {
   const line = await firstLine(socket, timeoutMs);
@@ -75,8 +75,7 @@ function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
   });
 }
 
-/** Whether the server requires a client certificate, and none was given. A failed handshake does
- * not say so. */
+/** Whether a client certificate is missing: the failed handshake itself does not say so. */
 export function wantsCertificate(greeting: ServerInfo, { tls }: NatsConnectionOptions): boolean {
   return greeting.tls_verify === true && tls?.cert === undefined && tls?.certFile === undefined;
 }

@@ -67,8 +67,7 @@ export class Dispatcher {
       this.#idle.add(session);
       return;
     }
-    // Feed idle nodes first; otherwise work recalled for an idle node would return to the busy
-    // one.
+    // Feed idle nodes first: closures recalled for an idle node must not return to a busy node.
     this.#feedIdle();
     const hasWork = this.#feed(session, true);
     session.flush();

@@ -22,7 +22,7 @@ export class Fence {
   readonly #own: Omit<Run, 'token'>;
   /** Undefined before the cluster has been ours for the first time. */
   token: number | undefined;
-  /** The store was wiped and we wrote the key again: it may have named a newer run before. */
+  /** We have written the key again after a wipe: the lost key may have named a newer run. */
   #isRestored = false;
 
   constructor(cluster: string, replicas: number, own: Omit<Run, 'token'>) {

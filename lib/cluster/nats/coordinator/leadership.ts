@@ -33,7 +33,7 @@ export interface LeadershipListener {
   onLost(error: Error): void;
   /** The server refuses a subject. */
   onRefused(error: Error): void;
-  /** Whether a newer run is alive is in doubt: ask it to say so (`doubt` hears the answer). */
+  /** A newer run may be alive. The listener asks by a `who`; a reply goes to `doubt`. */
   onDoubt(): void;
   /** `state` has changed. */
   onChange(): void;
@@ -153,7 +153,7 @@ export class Leadership {
   #onRefused(error: Error): void {
     this.#listener.onRefused(error);
     if (error.name !== 'PermissionViolationError') return;
-    // The coordinator uses no subject that it could do without.
+    // Every subject is needed, so any missing permission keeps the cluster from being ready.
     this.#forbidden = explainFailure(error);
     this.#listener.onChange();
   }
@@ -188,7 +188,7 @@ export class Leadership {
       this.#stopAsking = resolve;
     });
     await within(RIVAL_MS, asked, () => {});
-    return this.#isOver || isAlive(); // once it is over, the key must not be written any more
+    return this.#isOver || isAlive(); // after `end` the key must not be written any more
   }
 
   #onNotHeld(nats: NatsConnection, error: unknown): void {

@@ -362,7 +362,7 @@ export class NatsEngine implements Engine {
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         onMalformed: (from) => {
           this.#malformed.drop('a message of a session');
-          // It had the number of a frame of the node's, which will be dropped as a copy.
+          // A true frame of that number will be dropped as a copy: only a new session helps.
           this.#lose(from, lost.malformed);
         },
       },

@@ -45,7 +45,7 @@ export class Session {
   readonly channel: ReliableChannel;
   readonly #host: StrategyHost;
   readonly #listener: SessionListener;
-  /** What `explain()` of the coordinator says of it. */
+  /** The line about this node in `explain()` of the coordinator. */
   readonly #mention: Disposable;
   readonly #sent = new Map<number, Sent>();
   #batch: unknown[] = [];
@@ -54,7 +54,7 @@ export class Session {
   status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
   /** How many resources (data sets) were sent to the node. */
   #resources = 0;
-  /** A message of the node has come: it has had the welcome. */
+  /** A message of the node has come, so the node has had the welcome. */
   isConfirmed = false;
   isLeaving = false;
   /** The node, which is leaving, was sent the end of the session. */

@@ -55,7 +55,7 @@ export class StopArbiter {
       applyStop(this.#coordinator, stop);
       return;
     }
-    // A later stop: its error is one of the suppressed.
+    // A later stop: its error becomes one of the record's `suppressed`.
     if (stop.id !== known.id && stop.error !== null) applyStop(this.#coordinator, stop);
   }
 

@@ -23,7 +23,7 @@ export class ClusterTask {
   #since = new Date();
   #cause: string | undefined;
   #remedy: string | undefined;
-  /** Host and pid of the last node that had the task, or was refused it. */
+  /** Host and pid of the last node that had the task, or was refused for it. */
   host: string | undefined;
   pid: number | undefined;
   /** Functions that ended, and restarts, in all sessions before the present one. */
@@ -195,7 +195,7 @@ export class ClusterTasks {
     return new ClusterTask(job, index);
   }
 
-  /** Adds a task that `find` has made. Harmless if it is there already. */
+  /** Adds a task that `find` has made. Does nothing if the task was added before. */
   add(task: ClusterTask): void {
     this.#tasks.set(`${task.job}:${task.index}`, task);
   }

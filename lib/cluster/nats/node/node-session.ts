@@ -87,7 +87,7 @@ export class NodeSession implements StrategyHost {
   #lastStatus = '';
   #isStatusDue = false;
   #isFlushDue = false;
-  /** The coordinator knows of the stop, or was told. */
+  /** The stop was sent to the coordinator, or came from there or by broadcast. */
   #isStopSent = false;
   /** A stop that began here, until the coordinator has announced the record. */
   #unansweredStop: StopMessage | undefined;
@@ -149,7 +149,7 @@ export class NodeSession implements StrategyHost {
     this.#post(['leaving']);
   }
 
-  /** Another process has stopped the run. The record is provisional until it is announced. */
+  /** Another process has stopped the run. Its record is provisional until the coordinator's comes. */
   onBroadcast(stop: StopMessage): void {
     if (this.coordinator.shouldStop()) return;
     this.#isStopSent = true;
@@ -216,7 +216,8 @@ export class NodeSession implements StrategyHost {
   returned(closure: Closure, wasStarted: boolean, cause?: unknown): void {
     const id = this.#ids.get(closure);
     if (id === undefined) return;
-    // The pool takes it from one thread for another. (Moved arguments are gone with the thread.)
+    // The pool has taken the closure from a busy thread for an idle one: queue it here again.
+    // (Not if its arguments were moved to the busy thread: the coordinator still has them.)
     if (cause === undefined && closure.decided === undefined && !closure.isMoved) {
       this.#inbox.unshift(closure);
       return;
@@ -308,7 +309,7 @@ export class NodeSession implements StrategyHost {
 
   #cancel(id: number, reason: unknown, replace: boolean): void {
     const closure = this.#closures.get(id);
-    if (closure === undefined) return; // it has ended, and its result is on its way
+    if (closure === undefined) return; // the closure has ended; its result is on its way
     closure.decided = { state: 'cancelled', value: reason };
     if (!this.#takeFromInbox(closure)) this.#pool?.cancel(closure, { reason, replace });
     else this.returned(closure, false);
@@ -317,7 +318,7 @@ export class NodeSession implements StrategyHost {
   #giveBack(id: number): void {
     const closure = this.#closures.get(id);
     if (closure === undefined) return;
-    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // it has begun
+    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // the closure has begun
     this.#forget(closure);
     this.#post(['returned', id, false, null]);
   }

@@ -39,7 +39,7 @@ const COORDINATOR_SILENT_MS = 30_000;
  * for so long, the coordinator must be gone, and the node leaves by itself:
  */
 const LEAVE_IDLE_MS = 2_000;
-/** If it had functions when it was told to leave: their results are worth a longer wait. */
+/** The same for a node that had functions when its end was asked for: results are worth a wait. */
 const LEAVE_WITH_RESULTS_MS = 10_000;
 
 export type ClusterNodeOptions = {
@@ -120,7 +120,7 @@ export class ClusterNode {
     return this.#current?.session.running ?? 0;
   }
 
-  /** Takes no more functions. Resolves when those that it has are done. */
+  /** Takes no more functions. Resolves when the functions that run or are queued here are done. */
   leave(): Promise<void> {
     if (this.#isLeaving) return Promise.resolve();
     this.#isLeaving = true;
@@ -272,7 +272,7 @@ export class ClusterNode {
         },
         onMalformed: () => {
           this.#malformed.drop('a message of a session');
-          // It had the number of a frame of the coordinator's, which will be dropped as a copy.
+          // A true frame of that number will be dropped as a copy: only a new session helps.
           if (this.#current?.id === id) void this.#end('a message of the session was malformed');
         },
         onEnd: () => void this.#end('the coordinator has ended the session'),
@@ -310,7 +310,7 @@ export class ClusterNode {
     };
   }
 
-  /** Resolves `failed` after the coordinator has the error: it must know why this node ends. */
+  /** Resolves `failed`, but first waits until the coordinator has acknowledged the error. */
   async #fail(session: NodeSession, error: Error): Promise<void> {
     await session.channel.drained();
     this.#onFailed?.(error);

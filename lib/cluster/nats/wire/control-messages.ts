@@ -8,7 +8,7 @@ import { checkEnginePhase, checkTaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import { isCount, isListOf, isMaybe, isName, isObject, isText, isWord } from './shapes.ts';
 
-/** Coordinator and nodes work together only if this is equal. Raise it with incompatible changes. */
+/** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
 export const PROTOCOL = 2;
 
 const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
@@ -57,10 +57,10 @@ export type Welcome = {
   /** How long a stop record of the node is provisional at most. */
   unavailableAfterMs: number;
 };
-/** `phase`: a RefusalPhase of the coordinator's version. Nodes print it as it is. */
+/** `phase`: a RefusalPhase of the coordinator's version, which the node prints unchecked. */
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
-/** `session`: the session that the node is in. If it is not the probe's, that one is over. */
+/** `session`: the node's present session. A probe's session is over if it is another. */
 export type ProbeReply = { session: string | null; token: number };
 
 /** A node that got no task. `phase`: a RefusalPhase of the coordinator's version. */

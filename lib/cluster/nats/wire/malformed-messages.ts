@@ -1,4 +1,4 @@
-/** Counts what a process has dropped because no allstop process of this version sends it. */
+/** Counts and drops messages that no allstop process of this version sends. */
 
 import { debuglog } from 'node:util';
 import { messageOf } from '../../../base/thrown-value.ts';
@@ -16,7 +16,7 @@ export class MalformedMessages {
     this.#cluster = cluster;
   }
 
-  /** Warns about the first message only: whoever sends malformed messages could fill the log. */
+  /** Warns about the first message only, so that nobody can fill the log from outside. */
   drop(what: string, error?: unknown): void {
     this.count += 1;
     log('%s: dropped %s: %s', this.#cluster, what, error === undefined ? '' : messageOf(error));

@@ -18,7 +18,10 @@ const KIND = { data: 1, ack: 2, missing: 3 } as const;
 const HEADER_BYTES = 14;
 const WINDOW_BYTES = 8 * 1024 * 1024;
 const WINDOW_FRAMES = 4_096;
-/** An acknowledgement of its own is sent after so many frames, or ACK_MS. */
+/**
+ * Each frame acknowledges what was taken. If no frame goes the other way, an acknowledgement is
+ * sent after ACK_FRAMES frames, or ACK_MS.
+ */
 const ACK_FRAMES = 64;
 const ACK_MS = 20;
 const RESEND_MS = 1_000;
@@ -50,7 +53,7 @@ export type ReliableChannelOptions = {
 };
 
 export interface ReliableChannelListener {
-  /** Publishes a frame. @returns false if there is no connection: it will be sent again. */
+  /** Publishes a frame. @returns false without a connection: `resume` sends the frame again */
   send(frame: Uint8Array): boolean;
   onMessage(message: Buffer): void;
   /**
@@ -156,7 +159,7 @@ export class ReliableChannel {
     return true;
   }
 
-  /** To be called when the connection is back: sends what is not acknowledged again. */
+  /** To be called when the connection is back: sends all unacknowledged frames again. */
   resume(): void {
     if (this.#isClosed) return;
     this.#resendMs = RESEND_MS;

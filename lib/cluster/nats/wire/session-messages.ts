@@ -1,7 +1,7 @@
 /**
  * The messages of a session, which go through its ReliableChannel: arrays, serialized by V8,
  * whose first element is the kind. Arguments and results are packed to bytes one by one before,
- * so that one that cannot be packed or read fails its own function only.
+ * so that a value that cannot be packed or read fails its own function only.
  */
 
 import { deserialize, serialize } from 'node:v8';

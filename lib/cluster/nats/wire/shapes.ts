@@ -1,4 +1,4 @@
-/** Guards for the fields of messages. Any client of the server can send one: check everything. */
+/** Guards for the fields of messages, which any client of the server can send. */
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
@@ -15,6 +15,6 @@ export const LONGEST_LIST = 100_000;
 export const isListOf = (is: (value: unknown) => boolean, value: unknown): value is unknown[] =>
   Array.isArray(value) && value.length <= LONGEST_LIST && Array.from(value).every(is);
 
-/** A random name, or a cluster's: it stands in subjects. */
+/** The name of a run, session, node or cluster: a token of a subject. */
 export const isName = (value: unknown): boolean =>
   isText(value) && /^[A-Za-z0-9_-]{1,64}$/.test(value);
