@@ -1,64 +1,58 @@
 /**
- * The phases of a cluster's tasks and of its engine, and the causes and remedies that belong to
- * them: everything that `ready()`, `allstop worker` and `allstop doctor` say about a task that is
- * not ready is written here.
+ * The phases of a cluster's tasks and of its engine, and the causes and remedies of tasks that are
+ * not ready. `ready()`, `allstop worker` and `allstop doctor` print these texts. (The causes of an
+ * engine without a connection: cluster/nats/connection/connection-failure.ts.)
  */
 
 /** What is wrong, and what an operator can do about it: one line each, without a full stop. */
 export type Explanation = { cause: string; remedy: string };
 
+const TASK_PHASES = [
+  // With every strategy:
+  'starting', // the worker imports the module
+  'building-dataset', // the worker makes its data sets
+  'ready',
+  'import-failed', // the module cannot be imported
+  'stopping', // the worker is being ended by force
+  'lost', // the worker is gone
+  // Over NATS, before a node has the task:
+  'unregistered', // no node has come
+  'version-mismatch', // the last node was refused: another protocol, or Bun and not Bun
+  'definition-mismatch', // the last node was refused: another module file
+  'spec-mismatch', // the last node was refused: another ClusterSpec
+  'insufficient-resources', // the last node was refused: too little free memory
+  // Over NATS, with a node:
+  'connecting', // the node has not answered yet
+  'silent', // the node has missed a probe
+  'leaving', // the node finishes what it has, and ends
+  'failed', // no worker thread lives on the node
+  'closed', // the coordinator is closed
+  'unknown', // the node reports a phase that only another version knows; the cause quotes it
+] as const;
+
+const ENGINE_PHASES = [
+  // With every strategy:
+  'ready',
+  'failed', // no function will run any more
+  // Over NATS:
+  'connecting', // there is no connection to a server
+  'jetstream', // connected, but JetStream has not given the cluster's bucket
+  'forbidden', // connected, but the server refuses a subject
+  'closed', // the coordinator is closed
+  'unknown', // an error without a report, or a phase that only another version knows
+] as const;
+
 /**
- * How far a task (a place for a worker) is: `report.tasks[].phase`. New versions may add phases.
- *
- * With every strategy: 'starting' (the worker imports the module), 'building-dataset' (it makes
- * its data sets), 'ready', 'import-failed' (the module cannot be imported), 'stopping' (the
- * worker is being ended by force), 'lost' (the worker is gone).
- *
- * Over NATS, before a node has the task: 'unregistered' (no node has come), and why the last
- * node was refused: 'version-mismatch', 'definition-mismatch' (another module file),
- * 'spec-mismatch' (another ClusterSpec), 'insufficient-resources' (too little memory).
- *
- * Over NATS, with a node: 'connecting' (the node has not answered yet), 'silent' (the node has
- * missed a probe), 'leaving' (the node finishes what it has, and ends), 'failed' (no thread
- * lives there), 'closed' (the coordinator is closed), 'unknown' (the node, of another version
- * of allstop, reports a phase that this version does not know; the cause quotes it).
+ * How far a task (a place for a worker) is: `report.tasks[].phase`. docs/operations.md explains
+ * the phases. New versions may add some.
  */
-export type TaskPhase =
-  | 'starting'
-  | 'building-dataset'
-  | 'ready'
-  | 'import-failed'
-  | 'stopping'
-  | 'lost'
-  | 'unregistered'
-  | 'version-mismatch'
-  | 'definition-mismatch'
-  | 'spec-mismatch'
-  | 'insufficient-resources'
-  | 'connecting'
-  | 'silent'
-  | 'leaving'
-  | 'failed'
-  | 'closed'
-  | 'unknown';
+export type TaskPhase = (typeof TASK_PHASES)[number];
 
 /**
  * How far the engine (what carries functions to the workers) is: `report.engine.phase`. New
  * versions may add phases.
- *
- * With every strategy: 'ready', 'failed' (no function will run any more). Over NATS:
- * 'connecting' (no connection to a server), 'jetstream' (connected; JetStream has not given the
- * cluster's bucket), 'forbidden' (the server refuses a subject), 'closed'. 'unknown': an error
- * without a report, or a phase that only another version of allstop knows.
  */
-export type EnginePhase =
-  | 'connecting'
-  | 'jetstream'
-  | 'forbidden'
-  | 'ready'
-  | 'failed'
-  | 'closed'
-  | 'unknown';
+export type EnginePhase = (typeof ENGINE_PHASES)[number];
 
 /** Why a node gets no task. The last two are about the node, and are never a task's phase. */
 export type RefusalPhase =
@@ -73,37 +67,6 @@ export type Refusal<P extends RefusalPhase = RefusalPhase> = { phase: P } & Expl
 
 // ---------------------------------------------------------------- phases from another process
 
-// Records, not arrays: a phase that is missing here does not compile.
-const TASK_PHASES: Record<TaskPhase, true> = {
-  starting: true,
-  'building-dataset': true,
-  ready: true,
-  'import-failed': true,
-  stopping: true,
-  lost: true,
-  unregistered: true,
-  'version-mismatch': true,
-  'definition-mismatch': true,
-  'spec-mismatch': true,
-  'insufficient-resources': true,
-  connecting: true,
-  silent: true,
-  leaving: true,
-  failed: true,
-  closed: true,
-  unknown: true,
-};
-
-const ENGINE_PHASES: Record<EnginePhase, true> = {
-  connecting: true,
-  jetstream: true,
-  forbidden: true,
-  ready: true,
-  failed: true,
-  closed: true,
-  unknown: true,
-};
-
 type Phased = { phase: string; cause?: string | undefined };
 
 /**
@@ -111,9 +74,9 @@ type Phased = { phase: string; cause?: string | undefined };
  * A process of another version may send one: its message is still valid, and its report is
  * still shown.
  */
-function checkPhase(value: Phased, known: Record<string, true>): void {
+function checkPhase(value: Phased, known: readonly string[]): void {
   const { phase, cause } = value;
-  if (Object.hasOwn(known, phase)) return;
+  if (known.includes(phase)) return;
   const why = `this version of allstop does not know the phase '${phase.slice(0, 64)}'`;
   value.phase = 'unknown';
   value.cause = cause === undefined ? why : `${why}: ${cause}`;
