@@ -1,4 +1,6 @@
-/** Timers of any length: Node's fire at once beyond 2^31 ms. */
+/** Timers of any length (Node's fire at once beyond 2^31 ms), and promises with a time limit. */
+
+import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
 
 const LONGEST_MS = 2 ** 31 - 1;
 
@@ -28,4 +30,47 @@ export class Timer {
   clear(): void {
     clearTimeout(this.#timeout);
   }
+}
+
+/**
+ * The outcome of `promise`; or, if it is not settled after `ms` milliseconds, what `onLate`
+ * returns or throws; or the reason of `signal`, if that is aborted first. The work behind the
+ * promise goes on; what comes of it after that is ignored. A `signal` that is aborted already
+ * is the caller's to check.
+ */
+export function within<T, L>(
+  ms: number,
+  promise: Promise<T>,
+  onLate: () => L,
+  signal?: AbortSignal,
+): Promise<T | L> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      timer.clear();
+      if (signal !== undefined) removeAbortListener(signal, onAbort);
+    };
+    const onAbort = (): void => {
+      stop();
+      reject(signal?.reason as Error);
+    };
+    const timer = new Timer(ms, () => {
+      stop();
+      try {
+        resolve(onLate());
+      } catch (error) {
+        reject(error as Error);
+      }
+    });
+    if (signal !== undefined) addAbortListener(signal, onAbort);
+    promise.then(
+      (value) => {
+        stop();
+        resolve(value);
+      },
+      (error: unknown) => {
+        stop();
+        reject(error as Error);
+      },
+    );
+  });
 }

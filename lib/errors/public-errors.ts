@@ -16,4 +16,5 @@ export {
   StragglersError,
   UnavailableError,
 } from './errors.ts';
+export type { EnginePhase, TaskPhase } from './phases.ts';
 export type { ReadinessReport, TaskReadiness } from './readiness-report.ts';

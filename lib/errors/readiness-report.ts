@@ -1,4 +1,6 @@
-/** What `ready()` of a cluster waits for: types only, which the errors need, too. */
+/** What `ready()` of a cluster waits for. Types only: ClusterNotReadyError carries them. */
+
+import type { EnginePhase, TaskPhase } from './phases.ts';
 
 /** One expected task of a cluster, and what keeps it from being ready. */
 export type TaskReadiness = {
@@ -8,14 +10,18 @@ export type TaskReadiness = {
   host?: string;
   pid?: number;
   ready: boolean;
-  phase: string;
+  phase: TaskPhase;
+  /** When `phase` began. */
   since: Date;
   cause?: string;
   remedy?: string;
 };
 
+/** What carries functions to the workers, and what keeps it from being ready. */
+export type EngineReadiness = { phase: EnginePhase; cause?: string; remedy?: string };
+
 export type ReadinessReport = {
   ready: boolean;
-  engine: { phase: string; cause?: string; remedy?: string };
+  engine: EngineReadiness;
   tasks: TaskReadiness[];
 };

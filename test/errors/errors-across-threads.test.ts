@@ -13,6 +13,7 @@ import {
   InvalidHandleError,
   NativeError,
   OutOfRangeError,
+  type ReadinessReport,
   SelfJoinError,
   StragglersError,
   UnavailableError,
@@ -180,7 +181,7 @@ describe('errors with more to them', () => {
 
   it('ours have the fields that are theirs alone', async () => {
     const stragglers = [{ name: 'T1', kind: 'worker' as const, threadId: 7, runningForMs: 12 }];
-    const report = { ready: false, engine: { phase: 'connecting' }, tasks: [] };
+    const report: ReadinessReport = { ready: false, engine: { phase: 'connecting' }, tasks: [] };
     const causes = new AggregateError([
       new StragglersError('left', { stragglers }),
       new NativeError('what', { nativeType: 'std::runtime_error' }),

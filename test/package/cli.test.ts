@@ -108,7 +108,10 @@ describe('allstop worker', () => {
     [[...others], "'worker' needs --module"],
     [[...module, '--cluster', 'c'], "'worker' needs --servers"],
     [[...module, '--servers', 'h'], "'worker' needs --cluster"],
-    [[...module, '--servers', 'http://h', '--cluster', 'c'], "'http://h' is none"],
+    [
+      [...module, '--servers', 'http://h', '--cluster', 'c'],
+      "'http://h' is not a valid server address",
+    ],
     [
       [...module, '--servers', 'u:secret@h', '--cluster', 'c'],
       'Do not put credentials on the command line',

@@ -26,7 +26,7 @@ export type Diagnosis = {
 
 export type Printed = { status: number | null; stdout: string; stderr: string };
 
-/** `cli`: of another copy of the package. */
+/** `cli`: the CLI of another copy of the package. */
 export async function doctor(
   args: string[],
   env: NodeJS.ProcessEnv = {},

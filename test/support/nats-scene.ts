@@ -1,4 +1,4 @@
-/** Servers, workers and coordinators of one test, and their end. */
+/** The servers, workers and coordinators of one test; `close` ends them all. */
 
 import assert from 'node:assert/strict';
 import {
@@ -25,12 +25,12 @@ export class NatsScene {
     return scene;
   }
 
-  /** Three servers that are one. */
+  /** A cluster of three servers. */
   static async openThree(): Promise<NatsScene> {
     const scene = new NatsScene();
     const routes = [await freePort(), await freePort(), await freePort()];
-    // One after the other: of three that start at the same moment now and then one finds no
-    // way to the others for more than a minute (nats-server 2.10.27, without us: 4 of 98).
+    // Started one after the other: of three servers started at once, one sometimes cannot join
+    // the others for more than a minute (nats-server 2.10.27, without allstop: 4 of 98 times).
     for (const [at, route] of routes.entries()) {
       const others = routes.map((port) => `nats://127.0.0.1:${port}`);
       const server = await NatsServer.start(
@@ -55,7 +55,7 @@ export class NatsScene {
     return proxy;
   }
 
-  /** It may not be taken yet. */
+  /** Starts a worker, without waiting for its session. */
   spawn(options: Partial<WorkerOptions> = {}): NatsWorker {
     const servers = this.addresses.join(',');
     const worker = new NatsWorker({ module, servers, cluster: 'test', ...options });
@@ -75,7 +75,7 @@ export class NatsScene {
     return cluster;
   }
 
-  /** With so many workers, all of them ready. */
+  /** A coordinator with `minWorkers` workers, all ready. */
   async start(
     minWorkers: number,
     options: ClusterCoordinatorOptions = {},
@@ -96,13 +96,13 @@ export class NatsScene {
   }
 }
 
-/** Closures on their way, and how far they are. */
+/** Schedules functions that square numbers, and counts those that are settled. */
 export class Squares {
   readonly all: RemoteValue<number>[] = [];
   settled = 0;
   readonly #awaited = new Map<number, () => void>();
 
-  /** Resolves when so many have come to something. */
+  /** Resolves when `count` of them are settled. */
   reached(count: number): Promise<void> {
     if (this.settled >= count) return Promise.resolve();
     return new Promise((resolve) => this.#awaited.set(count, resolve));
@@ -120,18 +120,18 @@ export class Squares {
     }
   }
 
-  /** What all of them have to be. */
+  /** The results that are expected. */
   get results(): number[] {
     return this.all.map((_, n) => n * n);
   }
 }
 
-/** Of all the workers that there are and were: each result is counted once. */
+/** Functions completed by present and former workers: a result that came twice counts once. */
 export function completed(cluster: ClusterCoordinator): number {
   return cluster.workers.reduce((sum, worker) => sum + worker.completed, 0);
 }
 
-/** It does what it is for. */
+/** Fails unless the cluster runs a hundred functions. */
 export async function works(cluster: ClusterCoordinator): Promise<void> {
   const squares = new Squares();
   await squares.schedule(cluster, 100);

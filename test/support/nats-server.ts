@@ -1,4 +1,4 @@
-/** A nats-server of the test's own, on the loopback, which it may stop, kill and wipe. */
+/** A nats-server on the loopback, which a test may stop, kill and wipe. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 const script = fileURLToPath(new URL('../../scripts/nats-server.sh', import.meta.url));
 let binary: string | undefined;
 
-/** A port that nobody has at the moment. */
+/** A port that is free at the moment. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -53,13 +53,13 @@ export class NatsServer {
     writeFileSync(this.#config, `${this.#base}${config}\n`);
   }
 
-  /** While it runs; in place of what was given when it started. */
+  /** Replaces the `config` given to `start`, while the server runs. */
   reconfigure(config: string): void {
     this.#write(config);
     this.#child?.kill('SIGHUP');
   }
 
-  /** `config`: more of its configuration. */
+  /** `config`: lines to add to the configuration file. */
   static async start(config = '', { jetstream = true, port = 0 } = {}): Promise<NatsServer> {
     binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
     const server = new NatsServer(port === 0 ? await freePort() : port, config, jetstream);
@@ -67,7 +67,7 @@ export class NatsServer {
     return server;
   }
 
-  /** With a file of its own; only where it listens and stores is said beside it. */
+  /** Starts with that configuration file; only address and store are set on the command line. */
   static async startFrom(file: string, env: NodeJS.ProcessEnv): Promise<NatsServer> {
     binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
     const port = await freePort();
@@ -86,7 +86,7 @@ export class NatsServer {
     return this.#child?.pid as number;
   }
 
-  /** Resolves when it is ready. */
+  /** Starts the server. Resolves when it is ready. */
   async restart(): Promise<void> {
     const { args, env } = this.#more;
     const child = spawn(binary as string, args.length > 0 ? args : ['-c', this.#config], {
@@ -111,7 +111,7 @@ export class NatsServer {
     if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await once(child, 'exit');
   }
 
-  /** What it has stored. It has to be dead. */
+  /** Deletes the store. The server must not run. */
   wipe(): void {
     rmSync(join(this.#folder, 'store'), { recursive: true, force: true });
   }

@@ -1,4 +1,4 @@
-/** `allstop worker`, as users start it. */
+/** An `allstop worker` process, started as users start it. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,9 +14,9 @@ export type WorkerOptions = {
   slots?: number;
   task?: number;
   job?: string;
-  /** A file. */
+  /** The path of a ClusterSpec file. */
   spec?: string;
-  /** Of another copy of the package. */
+  /** The CLI of another copy of the package. */
   cli?: string;
   env?: NodeJS.ProcessEnv;
 };
@@ -24,7 +24,7 @@ export type WorkerOptions = {
 export class NatsWorker {
   readonly child: ChildProcess;
   readonly events: Record<string, unknown>[] = [];
-  /** Lines of its stderr that are no events. */
+  /** Lines of stderr other than events, which are JSON. */
   readonly output: string[] = [];
   readonly #waiting: { event: string; resolve: (event: Record<string, unknown>) => void }[] = [];
   readonly #exited: Promise<unknown[]>;
@@ -61,12 +61,12 @@ export class NatsWorker {
     return this.child.pid as number;
   }
 
-  /** The next event of that name. */
+  /** Resolves with the next event of that name. */
   next(event: string): Promise<Record<string, unknown>> {
     return new Promise((resolve) => this.#waiting.push({ event, resolve }));
   }
 
-  /** Resolves with [exit code, signal]. */
+  /** Sends the signal. Resolves with [exit code, signal]. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<unknown[]> {
     this.child.kill(signal);
     return await this.#exited;

@@ -1,7 +1,7 @@
 /** The deadline of a call and its caller's signal, before it is in line and after. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { Timer } from '../../base/timer.ts';
+import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 
@@ -38,21 +38,10 @@ function watch(
 /** Rejects when it is too late, whatever becomes of the promise. */
 export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Error): Promise<T> {
   if (areNone(limits)) return promise;
-  return new Promise((resolve, reject) => {
-    const end = (settle: () => void): void => {
-      stop();
-      settle();
-    };
-    const stop = watch(
-      limits,
-      () => end(() => reject(tooLate())),
-      (reason) => end(() => reject(reason as Error)),
-    );
-    promise.then(
-      (value) => end(() => resolve(value)),
-      (error: unknown) => end(() => reject(error as Error)),
-    );
-  });
+  const onLate = (): never => {
+    throw tooLate();
+  };
+  return within(limits.leftMs, promise, onLate, limits.signal);
 }
 
 /** Has a closure come to what its limits make of it, until it is settled. */

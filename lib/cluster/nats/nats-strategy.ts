@@ -1,4 +1,4 @@
-/** Workers on many machines, which a NATS server connects. */
+/** NatsStrategy: workers on many machines, connected by NATS servers. */
 
 import {
   checkDuration,
@@ -20,19 +20,31 @@ import { NatsEngine } from './coordinator/nats-engine.ts';
 import { CLUSTER_NAME } from './wire/subjects.ts';
 
 export type NatsStrategyOptions = NatsCredentials & {
-  /** Its exports are what can be scheduled. The workers have the same file. */
+  /** The module whose exports can be scheduled. Workers are started with the same file. */
   module: URL;
-  /** `nats://host:4222`, `tls://…` or `host:port`; several, of one cluster of servers. */
+  /**
+   * `nats://host:4222`, `tls://…` or `host:port`: one or several addresses of one server or one
+   * cluster of servers.
+   */
   servers: string | readonly string[];
-  /** The name under which workers and coordinator find each other. */
+  /**
+   * The name by which workers and coordinator find each other: 1 to 64 letters, digits, '-' and
+   * '_'. A cluster has one coordinator: a newer one takes over.
+   */
   cluster: string;
-  /** The tasks that there have to be; into the jobs that it names nobody else is let in. */
+  /**
+   * The tasks that the cluster waits for. Workers beyond these are refused in the jobs that the
+   * spec names. By default workers get the tasks worker:0, worker:1, … as they come.
+   */
   expect?: ClusterSpec | undefined;
-  /** The cluster is ready with so many workers (all that are expected; 1 if none are). */
+  /**
+   * The number of workers with which the cluster is ready (by default all workers of `expect`,
+   * or 1 if `expect` names no workers).
+   */
   minWorkers?: number | undefined;
-  /** After so long without a server the cluster fails (60,000). */
+  /** Milliseconds without a connection to a server after which the cluster fails (60,000). */
   unavailableAfterMs?: number | undefined;
-  /** Copies of what is kept in JetStream, if there are several servers (1). */
+  /** Copies of the cluster's key in JetStream, 1 to 5, at most one a server (1). */
   replicas?: number | undefined;
   tls?: NatsTlsOptions | boolean | undefined;
 };
@@ -53,14 +65,14 @@ export class NatsStrategy implements Strategy {
   readonly minWorkers: number | undefined;
   readonly unavailableAfterMs: number;
   readonly replicas: number;
-  /** There are credentials in it: nobody who prints the strategy sees them. */
+  /** Private, so that credentials do not show when the strategy is printed. */
   readonly #connection: NatsConnectionOptions;
 
   /**
-   * Nothing is connected yet.
+   * Connects nothing: a ClusterCoordinator does.
    *
-   * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError, InvalidArgumentError: a name or
-   *   an address that cannot be one, or two ways to log in
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError, InvalidArgumentError: an invalid
+   *   cluster name or server address, or two ways to log in
    */
   constructor(options: NatsStrategyOptions) {
     const given = checkOptions('options', options) as NatsStrategyOptions;
@@ -70,7 +82,7 @@ export class NatsStrategy implements Strategy {
     checkString('options.cluster', cluster);
     if (!CLUSTER_NAME.test(cluster)) {
       throw new InvalidArgumentError(
-        `A cluster's name is made of 1 to 64 letters, digits, - and _, and '${cluster}' is not`,
+        `The name of a cluster must be 1 to 64 letters, digits, '-' and '_'. Received '${cluster}'`,
       );
     }
     if (expect !== undefined && !(expect instanceof ClusterSpec)) {

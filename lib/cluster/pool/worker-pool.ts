@@ -10,7 +10,7 @@
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
-import type { ReadinessReport } from '../../errors/readiness-report.ts';
+import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
@@ -100,7 +100,7 @@ export class WorkerPool implements Engine {
   report(): ReadinessReport {
     const tasks = this.#slots.map(({ readiness }) => readiness);
     const ready = this.#failure === undefined && tasks.every((task) => task.ready);
-    const engine =
+    const engine: EngineReadiness =
       this.#failure === undefined
         ? { phase: 'ready' }
         : { phase: 'failed', cause: this.#failure.message };

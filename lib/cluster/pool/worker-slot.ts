@@ -20,6 +20,7 @@ import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { CancelledError } from '../../errors/errors.ts';
+import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/error-record.ts';
 import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
@@ -83,7 +84,7 @@ export class WorkerSlot {
   #expectedUs = 0;
   /** It has imported the module. */
   isLoaded = false;
-  #phase = 'starting';
+  #phase: TaskPhase = 'starting';
   #since = new Date();
   #cause: unknown;
   /** Of the last worker that was here. Never 0, which for process.kill() is everybody. */
@@ -312,18 +313,12 @@ export class WorkerSlot {
     if (this.#channel !== undefined) report.pid = this.#pid;
     if (!ready && this.#cause !== undefined) {
       report.cause = messageOf(this.#cause);
-      report.remedy = this.#remedy();
+      report.remedy = localRemedy(this.#phase);
     }
     return report;
   }
 
-  #remedy(): string {
-    return this.#phase === 'import-failed'
-      ? 'correct the module; it has to be importable by itself'
-      : 'see the cause; a worker that is replaced again and again is started ever more slowly';
-  }
-
-  #enter(phase: string, cause?: unknown): void {
+  #enter(phase: TaskPhase, cause?: unknown): void {
     this.#phase = phase;
     this.#cause = cause ?? this.#cause;
     this.#since = new Date();

@@ -5,6 +5,7 @@ import type * as Main from 'allstop';
 import {
   ClusterCoordinator,
   type ClusterNotReadyError,
+  type EnginePhase,
   type Fetched,
   LocalStrategy,
   type PerWorkerDataset,
@@ -13,6 +14,7 @@ import {
   RemoteValue,
   type ScheduleArgs,
   type ScheduleOptions,
+  type TaskPhase,
 } from 'allstop/cluster';
 import type * as Nats from 'allstop/nats';
 import { describe, expect, expectTypeOf, it } from 'vitest';
@@ -191,7 +193,9 @@ function notReady(
   expectTypeOf(ofNats.report).toEqualTypeOf<Nats.ReadinessReport>();
   expectTypeOf(ofPackage).toEqualTypeOf(ofCluster);
   expectTypeOf(ofNats).toEqualTypeOf(ofCluster);
-  expectTypeOf(ofCluster.report.tasks[0]?.phase).toEqualTypeOf<string | undefined>();
+  expectTypeOf(ofCluster.report.tasks[0]?.phase).toEqualTypeOf<TaskPhase | undefined>();
+  expectTypeOf<Nats.TaskPhase>().toEqualTypeOf<TaskPhase>();
+  expectTypeOf(ofCluster.report.engine.phase).toEqualTypeOf<EnginePhase>();
   // @ts-expect-error -- there is no such field
   void ofCluster.report.nodes;
 }

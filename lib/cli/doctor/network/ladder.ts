@@ -12,13 +12,13 @@ import {
   type Rung,
 } from '../../../cluster/nats/connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../cluster/nats/connection/connection-options.ts';
+import { dial, lookUp, splitAddress } from '../../../cluster/nats/connection/dns-tcp.ts';
 import {
-  type Greeting,
-  greetingOf,
   noCertificate,
+  readServerInfo,
+  type ServerInfo,
   wantsCertificate,
-} from '../../../cluster/nats/connection/greeting.ts';
-import { dial, lookUp, splitAddress } from '../../../cluster/nats/connection/reach.ts';
+} from '../../../cluster/nats/connection/server-info.ts';
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
 
@@ -80,7 +80,7 @@ export async function climb(
     );
     const greeting = await step(
       'nats',
-      () => greetingOf(socket, STEP_MS),
+      () => readServerInfo(socket, STEP_MS),
       ({ version }) => `nats-server ${String(version)}`,
     );
     const nats = await connect({ ...options, servers: [server] }, inboxPrefix, greeting);
@@ -113,7 +113,7 @@ export async function climb(
 async function connect(
   options: NatsConnectionOptions,
   inboxPrefix: string,
-  greeting: Greeting,
+  greeting: ServerInfo,
 ): Promise<NatsConnection> {
   const client = await loadClient();
   try {
@@ -138,7 +138,7 @@ function throwOfJetStream(error: unknown): never {
   throw failureOfJetStream(error);
 }
 
-function tlsOf({ tls }: NatsConnectionOptions, { tls_required: isRequired }: Greeting): string {
+function tlsOf({ tls }: NatsConnectionOptions, { tls_required: isRequired }: ServerInfo): string {
   if (tls !== undefined) return 'encrypted';
   return isRequired === true ? 'encrypted, because the server requires it' : 'not used';
 }

@@ -12,9 +12,10 @@ import {
   type NodeInfo,
   parseControl,
   parseReport,
-  type TurnedAway,
+  type RefusedNode,
 } from '../../../cluster/nats/wire/control-messages.ts';
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
+import type { TaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
@@ -159,8 +160,8 @@ function coordinatorCheck(
 const malformed = (dropped = 0): string =>
   dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;
 
-/** In these phases a worker need not reply. */
-const GONE = ['lost', 'failed', 'import-failed', 'closed'];
+/** The phases of a worker that is not expected to reply. */
+const GONE: readonly TaskPhase[] = ['lost', 'failed', 'import-failed', 'closed'];
 
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const { job, task: index, address, host, pid, phase, since, ready, cause, remedy } = task;
@@ -199,7 +200,7 @@ function machineOf({ cores, freeMemory, slots, runtime, version }: NodeInfo): st
 }
 
 /** `refused`: why the coordinator refuses the node; undefined if it does not. */
-function nodeCheck(node: NodeInfo, refused: TurnedAway | undefined): Check {
+function nodeCheck(node: NodeInfo, refused: RefusedNode | undefined): Check {
   const { job, task, host, pid } = node;
   const check = { name: 'node', target: `${host} (pid ${pid})` };
   const machine = machineOf(node);

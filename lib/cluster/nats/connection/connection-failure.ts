@@ -1,12 +1,11 @@
-/** Why there is no connection, and what to do: for people. */
+/** Explains errors of the NATS client, JetStream and the system to operators: cause and remedy. */
 
 import { messageOf } from '../../../base/thrown-value.ts';
-
-export type Explanation = { cause: string; remedy: string };
+import type { Explanation } from '../../../errors/phases.ts';
 
 type Failure = { name?: unknown; code?: unknown; message?: unknown; cause?: unknown };
 
-/** The error and what has caused it, outermost first. */
+/** The error and its chain of causes, outermost first. */
 function chainOf(error: unknown): Failure[] {
   const chain: Failure[] = [];
   for (let at: unknown = error; typeof at === 'object' && at !== null; at = (at as Failure).cause) {
@@ -31,7 +30,10 @@ const says =
   ({ name, message }: Failure): boolean =>
     pattern.test(`${String(name)}: ${String(message)}`);
 
-/** The first that fits, of the outermost error that one fits. */
+/**
+ * The first rule that fits any error of the chain explains the failure: special rules come before
+ * general ones.
+ */
 const RULES: readonly Rule[] = [
   {
     is: ({ name, message }) =>
@@ -54,7 +56,8 @@ const RULES: readonly Rule[] = [
   {
     rung: 'tcp',
     is: hasCode('EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'),
-    cause: 'there is no way to the host of the server, or it is off, or a firewall drops packets',
+    cause:
+      'the host of the server cannot be reached: no route, it is off, or a firewall drops packets',
     remedy: 'check the address in `servers`, the host, the network and firewalls',
   },
   {
@@ -66,14 +69,14 @@ const RULES: readonly Rule[] = [
   {
     rung: 'auth',
     is: says(/nkeys:|unable to parse credentials|NKeysError/i),
-    cause: 'the nkey or the credentials file is none',
-    remedy: 'give the seed of an nkey (SU…) as `nkey`, or what is in a .creds file as `creds`',
+    cause: 'the nkey seed or the credentials file is not valid',
+    remedy: 'give the seed of an nkey (SU…) as `nkey`, or the content of a .creds file as `creds`',
   },
   {
     rung: 'tls',
     is: says(/tls_verify|certificate required|handshake failure|bad certificate/i),
-    cause: 'the server wants a certificate of the client',
-    remedy: 'give one that it trusts as `tls.certFile` and `tls.keyFile`',
+    cause: 'the server requires a client certificate',
+    remedy: 'give a certificate that the server trusts as `tls.certFile` and `tls.keyFile`',
   },
   {
     rung: 'tls',
@@ -89,21 +92,21 @@ const RULES: readonly Rule[] = [
     ),
     cause: 'the certificate of the server is not trusted',
     remedy:
-      'give the authority that has signed it as `tls.caFile` (ALLSTOP_NATS_CA_FILE); check its names and dates',
+      'give the CA that signed it as `tls.caFile` (ALLSTOP_NATS_CA_FILE); check the names and dates in it',
   },
   {
     rung: 'tls',
     is: says(/does not support 'tls'|server does not support TLS/i),
-    cause: 'the server has no TLS, and it was asked for',
-    remedy: 'set up TLS in the server, or leave `tls` and tls:// out',
+    cause: 'TLS was requested, but the server does not offer it',
+    remedy: 'set up TLS in the server, or leave out `tls` and tls://',
   },
   {
     rung: 'tls',
     is: ({ code, message }) =>
       /^(?:ERR_SSL_|ERR_TLS_|ERR_OSSL_)/.test(String(code)) ||
       String(message).endsWith(" doesn't exist"),
-    cause: 'TLS cannot be begun',
-    remedy: 'check the files of `tls`, and what TLS the server has',
+    cause: 'the TLS handshake failed, or a file given as `tls` cannot be read',
+    remedy: 'check the files given as `tls`, and the TLS settings of the server',
   },
   {
     rung: 'jetstream',
@@ -114,16 +117,16 @@ const RULES: readonly Rule[] = [
   {
     rung: 'nats',
     is: says(/unexpected response|invalid.*info|parse error|ProtocolError/i),
-    cause: 'what answers there is no NATS server',
-    remedy: 'check the port in `servers`: clients use 4222',
+    cause: 'the service on that port is not a NATS server',
+    remedy: 'check the port in `servers`: the default port for clients is 4222',
   },
   {
     rung: 'nats',
-    is: says(/without a word|undefined error/),
+    is: says(/closed without a greeting|undefined error/),
     cause:
-      'what listens there ends the connection at once: no NATS server, or one that begins with TLS',
+      'the service on that port closes the connection at once: it is not a NATS server, or expects TLS first',
     remedy:
-      'check the port in `servers`; for a server with `handshake_first` give tls.handshakeFirst',
+      'check the port in `servers`; if the server has `handshake_first`, set tls.handshakeFirst',
   },
   {
     is: says(/permissions violation|PermissionViolation/i),
@@ -133,28 +136,31 @@ const RULES: readonly Rule[] = [
   {
     rung: 'jetstream',
     is: says(/JetStreamApiError.*(replicas|no suitable peers|insufficient)/i),
-    cause: 'JetStream has not enough servers, or room, for what it is to keep',
-    remedy: 'start more servers, or set `replicas` to as many as there are; check its limits',
+    cause: 'JetStream has too few servers, or too little space, for the bucket of the cluster',
+    remedy:
+      'start more servers, or lower `replicas` to their number; check the limits of JetStream',
   },
   {
     rung: 'jetstream',
     is: says(/JetStream is silent/),
     cause: 'the server answers, but its JetStream does not: it has no leader now, or hangs',
-    remedy: 'of several servers a majority has to run, and to reach each other; see their logs',
+    remedy:
+      'if there are several servers, a majority has to run and to reach each other; see their logs',
   },
   {
     rung: 'jetstream',
     is: says(/no responders|NoResponders/i),
     cause: 'JetStream does not answer: it is off, or has no leader now',
-    remedy: 'start nats-server with `--jetstream`; with several servers a majority has to run',
+    remedy:
+      'start nats-server with `--jetstream`; if there are several servers, a majority has to run',
   },
   {
     rung: 'nats',
     is: (failure) =>
       hasCode('ECONNRESET', 'EPIPE', 'ERR_STREAM_WRITE_AFTER_END')(failure) ||
       says(/connection was lost/)(failure),
-    cause: 'the server, or the network, has ended the connection',
-    remedy: 'it is made again as soon as that is possible; if it is not, see the server’s log',
+    cause: 'the server or the network has ended the connection',
+    remedy: 'wait: allstop reconnects by itself; if it cannot, see the server’s log',
   },
   {
     rung: 'nats',
@@ -164,30 +170,30 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** What JetStream has said; that it has said nothing does not mean the server. */
+/** Marks a timeout as JetStream's: the server itself has answered. */
 export function failureOfJetStream(error: unknown): unknown {
   const isTimeout = chainOf(error).some(says(/TimeoutError|^Error: timeout/i));
   return isTimeout ? new Error('JetStream is silent', { cause: error }) : error;
 }
 
-/** The likeliest reason that the error, or what has caused it, speaks of. */
+/** The cause and remedy of the first rule that fits the error or one of its causes. */
 export function explainFailure(error: unknown): Explanation {
   const { cause, remedy } = failureOf(error);
   return { cause, remedy };
 }
 
-/** `rung`: what it was that failed; undefined, if that depends on what was asked for. */
+/** `rung`: the step that failed. Undefined if that depends on what the client was doing. */
 export function failureOf(error: unknown): Explanation & { rung?: Rung | undefined } {
   const chain = chainOf(error);
   for (const { is, rung, cause, remedy } of RULES) {
     const found = chain.find((failure) => is(failure));
-    if (found !== undefined) return { rung, cause: `${cause} (${sayingOf(found)})`, remedy };
+    if (found !== undefined) return { rung, cause: `${cause} (${textOf(found)})`, remedy };
   }
   return { cause: messageOf(error), remedy: 'see the server’s log' };
 }
 
-/** An error about several addresses has a code, but no message. */
-function sayingOf(failure: Failure): string {
+/** An AggregateError of several addresses has a code, but no message. */
+function textOf(failure: Failure): string {
   const message = messageOf(failure);
   return message === '' ? String(failure.code) : message;
 }

@@ -1,10 +1,10 @@
-/** Where the servers are, and who we are there. */
+/** The options of a connection: addresses of servers, credentials, TLS. */
 
 import { readFileSync } from 'node:fs';
 import { checkString, invalidSecret, invalidType } from '../../../base/arguments.ts';
 import { InvalidArgumentError } from '../../../errors/errors.ts';
 
-/** As of the NATS client: files by name, or what would be in them. */
+/** The TLS options of the NATS client: paths of PEM files (`…File`), or their content. */
 export type NatsTlsOptions = {
   caFile?: string | undefined;
   ca?: string | undefined;
@@ -12,7 +12,7 @@ export type NatsTlsOptions = {
   cert?: string | undefined;
   keyFile?: string | undefined;
   key?: string | undefined;
-  /** The server begins with TLS, without a greeting. */
+  /** For a server with `handshake_first`: TLS begins before the server's INFO. */
   handshakeFirst?: boolean | undefined;
 };
 
@@ -22,11 +22,11 @@ export type NatsCredentials = {
   token?: string | undefined;
   /** The seed of an nkey: `SU…`. */
   nkey?: string | undefined;
-  /** What is in a .creds file. */
+  /** The content of a .creds file. */
   creds?: string | undefined;
 };
 
-/** Checked, and without anything secret in the addresses. */
+/** Checked options. Addresses are `host:port`; credentials in them were moved to their fields. */
 export type NatsConnectionOptions = NatsCredentials & {
   servers: readonly string[];
   tls?: NatsTlsOptions | undefined;
@@ -41,19 +41,20 @@ const CREDENTIALS = ['user', 'pass', 'token', 'nkey', 'creds'] as const;
 const TLS_TEXTS = ['caFile', 'ca', 'certFile', 'cert', 'keyFile', 'key'] as const;
 const DEFAULT_PORT = '4222';
 
-/** Credentials in it are taken out; `hasTls`: it says tls:. */
+/** Splits an address. `hasTls`: its scheme is tls:. */
 function parseServer(server: string): {
   address: string;
   hasTls: boolean;
   user: string;
   pass: string;
 } {
-  const wrong = (): InvalidArgumentError =>
-    new InvalidArgumentError(
-      'A server has to be an address as nats://host:4222, tls://host:4222 or host:4222' +
-        // What is wrong may be a password.
-        (server.includes('@') ? '' : `, and '${server}' is none`),
-    );
+  const wrong = (): InvalidArgumentError => {
+    // An address with @ may contain a password.
+    const what = server.includes('@')
+      ? "A server's address (with credentials, so it is not shown) is not valid"
+      : `'${server}' is not a valid server address`;
+    return new InvalidArgumentError(`${what}: use nats://host:4222, tls://host:4222 or host:4222`);
+  };
   const text = server.includes('://') ? server : `nats://${server}`;
   let url: URL;
   let user: string;
@@ -79,8 +80,8 @@ function parseServer(server: string): {
 }
 
 /**
- * @throws TypeError (`ERR_INVALID_ARG_TYPE`), InvalidArgumentError: addresses that are none,
- *   or two ways to log in
+ * @throws TypeError (`ERR_INVALID_ARG_TYPE`), InvalidArgumentError: an invalid address, or two
+ *   ways to log in
  */
 export function checkConnectionOptions(given: Given): NatsConnectionOptions {
   const list = typeof given.servers === 'string' ? given.servers.split(',') : given.servers;
@@ -104,10 +105,10 @@ export function checkConnectionOptions(given: Given): NatsConnectionOptions {
   if (inAddress !== undefined) {
     if (CREDENTIALS.some((name) => options[name] !== undefined)) {
       throw new InvalidArgumentError(
-        'Only one of user, token, nkey and creds can be given, and one is in an address',
+        'Only one of user, token, nkey and creds can be given, and an address contains one already',
       );
     }
-    // A name alone is a token, as in every NATS client.
+    // nats://NAME@host, without a password: NAME is a token, as in every NATS client.
     if (inAddress.pass === '') options.token = inAddress.user;
     else {
       options.user = inAddress.user;
@@ -149,9 +150,10 @@ function checkTls(
 }
 
 /**
- * The credentials of a worker or a doctor: never on a command line, which all can read.
+ * Reads the credentials of `allstop worker` and `allstop doctor` from ALLSTOP_NATS_* variables.
+ * There are no such command line options: all users of a machine can read command lines.
  *
- * @throws InvalidArgumentError: a file that cannot be read
+ * @throws InvalidArgumentError: a file cannot be read
  */
 export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?: NatsTlsOptions } {
   const of = (name: string): string | undefined => {
@@ -170,7 +172,7 @@ export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?:
     const path = of(`${name}_FILE`);
     return path === undefined ? of(name) : read(`${name}_FILE`, path);
   };
-  /** By its name, since the client reads it anew for each connection. */
+  /** The path, not the content: the client reads the file anew for each connection. */
   const fileOf = (variable: string): string | undefined => {
     const path = of(variable);
     if (path !== undefined) read(variable, path);

@@ -1,19 +1,19 @@
 /**
- * A connection to NATS that is made again for as long as it is wanted. Not by the client's
- * own loop, which would do that once it has been connected: that says to nobody why it does
- * not succeed, and gives up in some cases (refused credentials).
+ * A connection to NATS that reconnects until it is closed. The client's own reconnect loop is
+ * switched off: that does not tell why it fails, and gives up in some cases (refused credentials).
  */
 
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../../base/thrown-value.ts';
-import { Timer } from '../../../base/timer.ts';
+import { Timer, within } from '../../../base/timer.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
-import { lookAgain } from './greeting.ts';
+import { clarifyFailure } from './server-info.ts';
 
 const RETRY_MS = 100;
-/** So that not all the nodes of a cluster come at once. */
+/** Spreads the nodes of a cluster, which have all lost the same server. */
 const RETRY_JITTER_MS = 50;
+const CLOSE_MS = 1_000;
 const SETTINGS = {
   reconnect: false,
   pingInterval: 2_000,
@@ -22,18 +22,22 @@ const SETTINGS = {
   noAsyncTraces: true,
 } as const;
 
-export type ConnectionListener = {
-  /** Connected, or connected again. */
+export interface ConnectionListener {
+  /** There is a new connection, without subscriptions yet. */
   onUp(nats: NatsConnection): void;
-  /** Not connected any more; or still not, and why. */
+  /** The connection is lost, or another attempt to connect has failed. */
   onDown(cause: unknown): void;
-  /** The server refuses something: a permission is missing. */
+  /** The server has reported an error, such as a missing permission (PermissionViolationError). */
   onRefused(error: Error): void;
-};
+}
 
 type Nats = typeof import('@nats-io/transport-node');
 
-/** @throws (rejects) UnavailableError: it is not installed */
+/**
+ * Imports an optional dependency.
+ *
+ * @throws (rejects) UnavailableError: the package is not installed
+ */
 export async function load<T>(name: string, imported: () => Promise<T>): Promise<T> {
   try {
     return await imported();
@@ -49,7 +53,7 @@ export async function load<T>(name: string, imported: () => Promise<T>): Promise
 export const loadClient = (): Promise<Nats> =>
   load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
 
-/** `inboxPrefix`: where answers come, so that the server can permit nobody else to hear them. */
+/** `inboxPrefix`: begins the subjects of replies, so that the server can keep others out. */
 export function clientOptions(
   nats: Nats,
   options: NatsConnectionOptions,
@@ -79,12 +83,13 @@ export class Connection {
   #isUp = false;
   #isClosed = false;
   readonly #closing = new AbortController();
-  /** Servers of the same cluster, of which the ones that were given have told. */
+  /** Addresses of the other servers of the cluster, which the server has told. */
   #learned: readonly string[] = [];
   #retry: { timer: Timer; resolve: () => void } | undefined;
+  /** Resolves when nothing of the connection is left, after `close`. */
   readonly #over: Promise<void>;
 
-  /** `name`: what the server's monitoring calls it. */
+  /** `name`: for the server's monitoring. */
   constructor(
     name: string,
     inboxPrefix: string,
@@ -98,39 +103,35 @@ export class Connection {
     this.#over = this.#run();
   }
 
-  /** Undefined: there is no connection now. */
+  /** Undefined while there is no connection. */
   get nats(): NatsConnection | undefined {
     return this.#isUp ? this.#nats : undefined;
   }
 
-  /** False: there is no connection, or that is too long for the server. Nothing was sent. */
+  /** @returns false if nothing was sent: no connection, or the payload is longer than max_payload */
   publish(subject: string, payload: Uint8Array): boolean {
     const { nats } = this;
     if (nats === undefined || nats.isClosed()) return false;
-    if (payload.byteLength > (nats.info?.max_payload ?? Infinity)) return false; // it would throw
+    if (payload.byteLength > (nats.info?.max_payload ?? Infinity)) return false; // the client would throw
     nats.publish(subject, payload);
     return true;
   }
 
-  /** Puts on the wire now what else would go when the running code has ended. */
+  /** Sends at once what was published; otherwise the client waits for the end of the turn. */
   flush(): void {
     this.nats?.flush().catch(() => {});
   }
 
-  /** Resolves when what was published has been sent, as far as that is possible. */
+  /** Resolves when what was published has been sent, or after CLOSE_MS. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#closing.abort();
     this.#retry?.timer.clear();
     this.#retry?.resolve();
     const nats = this.#nats;
-    if (this.#isUp) {
-      const drained = nats?.drain().catch(() => {});
-      const tooLate = new Promise<void>((resolve) => {
-        const timer = new Timer(1_000, resolve);
-        void drained?.then(() => timer.clear());
-      });
-      await Promise.race([drained, tooLate]);
+    if (this.#isUp && nats !== undefined) {
+      const drained = nats.drain().catch(() => {});
+      await within(CLOSE_MS, drained, () => {});
     }
     await nats?.close().catch(() => {});
     await this.#over;
@@ -153,7 +154,7 @@ export class Connection {
           name: this.#name,
         });
       } catch (error) {
-        const cause = await lookAgain(error, this.#options, this.#closing.signal);
+        const cause = await clarifyFailure(error, this.#options, this.#closing.signal);
         if (!this.#isClosed) this.#listener.onDown(cause);
         await this.#delay();
         continue;

@@ -1,49 +1,55 @@
 /**
- * Whether the hosts of tasks without a worker can be found, and are alive. Nodes do not
- * listen, so a host that refuses a connection is one that answers.
+ * Checks the hosts that a ClusterSpec names for tasks no node has registered for: whether the
+ * name can be resolved (DNS), and whether the host answers (TCP). Nodes do not listen, so a host
+ * that refuses the connection counts as answering.
  */
 
 import { Timer } from '../../../base/timer.ts';
-import type { Explanation } from '../connection/connection-failure.ts';
-import { dial, lookUp, splitAddress } from '../connection/reach.ts';
-import { type ClusterTask, START, UNREGISTERED } from './tasks.ts';
+import { type Explanation, unregistered } from '../../../errors/phases.ts';
+import { dial, lookUp, splitAddress } from '../connection/dns-tcp.ts';
+import type { ClusterTask } from './tasks.ts';
 
-/** Workers that were there before have registered by then, and need no check. */
+/** Nodes that run already have registered by then, and their hosts need no check. */
 const FIRST_MS = 250;
 const AGAIN_MS = 5_000;
 const TIMEOUT_MS = 2_000;
-/** A lookup has one of Node's four threads, as long as it takes. */
+/** A DNS lookup holds one of libuv's four threads until it ends; leave some for the program. */
 const MAX_AT_ONCE = 2;
-/** Of an address without one: nobody listens there, and a host says so. */
+/** For an address without a port: a host that is up refuses a connection to port 1. */
 const PORT = 1;
 
+export interface AddressChecksListener {
+  /** The tasks that no node has registered for. */
+  unregisteredTasks(): ClusterTask[];
+  /** The cause of a task has changed. */
+  onChange(): void;
+}
+
 export class AddressChecks {
-  readonly #waiting: () => ClusterTask[];
-  readonly #onChange: () => void;
+  readonly #listener: AddressChecksListener;
   readonly #abort = new AbortController();
   #timer: Timer | undefined;
   #isRunning = false;
   #isWanted = false;
 
-  /** `waiting`: the tasks that nobody has registered for. */
-  constructor(waiting: () => ClusterTask[], onChange: () => void) {
-    this.#waiting = waiting;
-    this.#onChange = onChange;
+  constructor(listener: AddressChecksListener) {
+    this.#listener = listener;
   }
 
-  /** Checks, again and again, until `stop`. */
+  /** Checks again and again, until `stop`. */
   start(): void {
     this.#isWanted = true;
     if (this.#timer === undefined && !this.#isRunning) this.#after(FIRST_MS);
   }
 
+  /** A round that runs goes on; `start` begins anew. */
   stop(): void {
     this.#isWanted = false;
     this.#timer?.clear();
     this.#timer = undefined;
   }
 
-  /** For good. */
+  /** Ends the connections of a running round, too. `start` must not be called any more. */
   close(): void {
     this.stop();
     this.#abort.abort();
@@ -59,13 +65,15 @@ export class AddressChecks {
 
   async #round(): Promise<void> {
     this.#isRunning = true;
-    const left = this.#waiting().filter(({ address }) => address !== undefined);
+    const tasks = this.#listener.unregisteredTasks();
+    const left = tasks.filter(({ address }) => address !== undefined);
     const work = async (): Promise<void> => {
       for (let task = left.shift(); task !== undefined; task = left.shift()) {
         if (this.#abort.signal.aborted) return;
         const { cause, remedy } = await explain(task.address as string, this.#abort.signal);
-        const isWaiting = task.session === undefined && task.phase === UNREGISTERED;
-        if (isWaiting && task.enter(UNREGISTERED, cause, remedy)) this.#onChange();
+        // A node may have come meanwhile.
+        const isWaiting = task.session === undefined && task.phase === 'unregistered';
+        if (isWaiting && task.enter('unregistered', cause, remedy)) this.#listener.onChange();
       }
     };
     await Promise.all(Array.from({ length: MAX_AT_ONCE }, work));
@@ -74,30 +82,21 @@ export class AddressChecks {
   }
 }
 
+const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code);
+
 async function explain(address: string, signal: AbortSignal): Promise<Explanation> {
   const { host, port = PORT } = splitAddress(address);
   try {
     await lookUp(host, TIMEOUT_MS);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return {
-      cause: `the name ${host} is unknown (DNS: ${code})`,
-      remedy: 'correct it in the ClusterSpec, or the DNS',
-    };
+    return unregistered.hostUnknown(host, codeOf(error));
   }
   try {
     (await dial(host, port, TIMEOUT_MS, signal)).destroy();
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'ECONNREFUSED' && code !== 'ECONNRESET') {
-      return {
-        cause: `the host ${host} does not answer (TCP: ${code}): it is off, or a firewall drops packets`,
-        remedy: `start it, or check the network; then ${START}, there`,
-      };
-    }
+    const code = codeOf(error);
+    const isAlive = code === 'ECONNREFUSED' || code === 'ECONNRESET';
+    if (!isAlive) return unregistered.hostSilent(host, code);
   }
-  return {
-    cause: `the host ${host} answers, but no worker has registered`,
-    remedy: `${START} there; if it runs, see its output`,
-  };
+  return unregistered.hostAnswers(host);
 }

@@ -1,26 +1,114 @@
-/** Whether a node can take part, and as what. */
+/** Which nodes get a task of the cluster, and which nodes were refused, and why. */
 
-import type { NodeInfo } from '../wire/control-messages.ts';
-import { type Definitions, type Unfit, whyUnfit } from './requirements.ts';
+import {
+  type Refusal,
+  type RefusalPhase,
+  refused,
+  type TaskPhase,
+  unregistered,
+} from '../../../errors/phases.ts';
+import { type NodeInfo, PROTOCOL, type RefusedNode, RUNTIME } from '../wire/control-messages.ts';
 import type { ClusterTask, ClusterTasks } from './tasks.ts';
 
-/** `refusal`: it cannot; `task`: it would have been that. */
+/** Memory that each thread of a node needs at least. */
+const BYTES_PER_SLOT = 32 * 1024 * 1024;
+
+/** SHA-256 of the coordinator's module file, and of the ClusterSpec that it expects. */
+export type Fingerprints = { module: string; spec?: string | undefined };
+
+/** A refusal that is also the phase of the task which the node would have got. */
+type Mismatch = Refusal<RefusalPhase & TaskPhase>;
+
+/** `task` beside a `refusal`: the task that the node would have got, which shows the reason. */
 export type Admission =
   | { task: ClusterTask; refusal?: undefined }
-  | { task?: ClusterTask | undefined; refusal: Unfit };
+  | { task: ClusterTask; refusal: Mismatch }
+  | { task?: undefined; refusal: Refusal };
 
-export function admit(info: NodeInfo, tasks: ClusterTasks, own: Definitions): Admission {
+export function admit(info: NodeInfo, tasks: ClusterTasks, own: Fingerprints): Admission {
   const task = tasks.find(info);
-  if ('why' in task) {
-    return { refusal: { phase: 'not-expected', cause: task.why, remedy: task.remedy } };
+  if ('remedy' in task) return { refusal: task };
+  const { job, index, session } = task;
+  if (session !== undefined) {
+    const { host, pid } = session.info;
+    return { refusal: refused.taskTaken(`${job}:${index}`, host, pid) };
   }
-  if (task.session !== undefined) {
-    const by = `${task.session.info.host} (pid ${task.session.info.pid})`;
-    const cause = `${task.job}:${task.index} is taken by ${by}`;
-    const remedy = 'end one of the two, or give this one another --task';
-    return { refusal: { phase: 'task-taken', cause, remedy } };
-  }
-  const refusal = whyUnfit(info, own);
+  const refusal = mismatchOf(info, own);
   if (refusal === undefined) return { task };
   return tasks.has(task) ? { task, refusal } : { refusal };
+}
+
+const isBun = (runtime: string): boolean => runtime.startsWith('bun ');
+
+/** @returns undefined if the node fits the coordinator */
+function mismatchOf(info: NodeInfo, own: Fingerprints): Mismatch | undefined {
+  const { protocol, runtime, definition, spec, slots, freeMemory, host } = info;
+  if (protocol !== PROTOCOL) return refused.otherProtocol(info, PROTOCOL);
+  if (isBun(runtime) !== isBun(RUNTIME)) return refused.otherRuntime(runtime, RUNTIME);
+  if (definition !== own.module) return refused.otherModule(definition, own.module);
+  // Both are optional: a worker without --spec, and a coordinator without `expect`, fit any.
+  if (spec !== undefined && own.spec !== undefined && spec !== own.spec) {
+    return refused.otherSpec(spec, own.spec);
+  }
+  const needed = slots * BYTES_PER_SLOT;
+  if (freeMemory < needed) return refused.tooLittleMemory(host, freeMemory, slots, needed);
+  return undefined;
+}
+
+/** A refused node repeats its hello every second; one that was not heard for so long is gone. */
+const FORGOTTEN_MS = 5_000;
+/** Bounds the memory that strangers' hellos can take. */
+const MOST_NODES = 256;
+
+type Entry = { heardAt: number; node: RefusedNode; task: ClusterTask | undefined };
+
+/** The nodes that are there and were refused: why, and since when. */
+export class RefusedNodes {
+  readonly #entries = new Map<string, Entry>();
+
+  /** `task`: the task whose phase shows the refusal. */
+  note(
+    { node: id, job, task: wanted, host, pid }: NodeInfo,
+    refusal: Refusal,
+    task?: ClusterTask,
+  ): void {
+    const known = this.#entries.get(id);
+    if (known === undefined && this.#entries.size >= MOST_NODES) return;
+    const since = known?.node.phase === refusal.phase ? known.node.since : new Date();
+    const node = {
+      job,
+      ...(wanted !== undefined && { task: wanted }),
+      host,
+      pid,
+      since,
+      ...refusal,
+    };
+    this.#entries.set(id, { heardAt: performance.now(), node, task });
+  }
+
+  /** The node was admitted. */
+  forget(id: string): void {
+    this.#entries.delete(id);
+  }
+
+  /**
+   * Forgets the nodes that are gone.
+   *
+   * @returns true if a task showed the refusal of one, and is 'unregistered' again
+   */
+  expire(): boolean {
+    let hasChanged = false;
+    for (const [id, { heardAt, node, task }] of this.#entries) {
+      if (performance.now() - heardAt < FORGOTTEN_MS) continue;
+      this.#entries.delete(id);
+      if (task === undefined || task.session !== undefined || task.phase !== node.phase) continue;
+      const { cause, remedy } = unregistered.refusedNodeGone(node.phase, node.remedy);
+      hasChanged = task.enter('unregistered', cause, remedy) || hasChanged;
+    }
+    return hasChanged;
+  }
+
+  get all(): RefusedNode[] {
+    return [...this.#entries.values()].map(({ node }) => node);
+  }
 }

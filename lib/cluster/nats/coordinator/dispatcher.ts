@@ -1,27 +1,31 @@
 /**
- * Who gets which closure. A node gets as many as it has threads; and where functions are
- * short, so that handing them over takes longer than running them, up to AHEAD_US of them in
- * advance, with its results. What it has not started is taken back when another has nothing
- * to do.
+ * Decides which node gets which closure. A node gets as many closures as it has threads. If
+ * functions are so short that sending takes longer than running, a node that has just sent
+ * results gets more in advance: as many as keep each thread busy for NODE_AHEAD_US. Closures
+ * that a node has not started are recalled when another node is idle.
  */
 
 import type { StrategyHost } from '../../closures/strategy.ts';
 import { Durations } from '../../pool/durations.ts';
 import type { Session } from './session.ts';
 
-/** A node has so much to do in advance on each thread, as far as that can be told. */
-const AHEAD_US = 10_000;
+/**
+ * Work sent in advance for each thread of a node, by the measured durations of its functions. More
+ * than in a local pool: a round trip is longer.
+ */
+const NODE_AHEAD_US = 10_000;
+/** The most closures for each thread of a node, however short they are. */
 const MAX_AHEAD = 512;
 
 export class Dispatcher {
   readonly #host: StrategyHost;
   readonly #sessions = new Set<Session>();
-  /** Those that may have less to do than they can. */
+  /** Sessions that may have fewer closures than threads. */
   readonly #idle = new Set<Session>();
   readonly #durations = new Durations();
   #isPumpDue = false;
   #isEvenDue = false;
-  /** Nothing is given to anybody before. */
+  /** False until the cluster is ours: no closure is sent. */
   isOpen = false;
 
   constructor(host: StrategyHost) {
@@ -38,7 +42,7 @@ export class Dispatcher {
     this.#idle.delete(session);
   }
 
-  /** There may be something to take. */
+  /** A closure may be queued. */
   wake(): void {
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
@@ -48,21 +52,22 @@ export class Dispatcher {
     });
   }
 
-  /** It can take more than before, or less. */
+  /** The node's capacity may have changed. */
   changed(session: Session): void {
     this.#idle.add(session);
     this.#pump();
   }
 
-  /** It has answered. Only this one is looked at: with many nodes there are many results. */
+  /**
+   * The node has sent results. Looks at this node only: with many nodes results are frequent.
+   */
   freed(session: Session): void {
-    if (!session.canTake) return; // it will say when it can
+    if (!session.canTake) return; // its next status calls `changed`
     if (!this.isOpen) {
       this.#idle.add(session);
       return;
     }
-    // Who has nothing to do comes before who gets something in advance: what one has given
-    // back for the other would go to it again.
+    // Feed idle nodes first: closures recalled for an idle node must not return to a busy node.
     this.#feedIdle();
     const hasWork = this.#feed(session, true);
     session.flush();
@@ -93,19 +98,19 @@ export class Dispatcher {
     }
   }
 
-  /** False: nothing is left in line. */
+  /** @returns false if the queue is empty */
   #feed(session: Session, inAdvance: boolean): boolean {
     const { capacity } = session.status;
     for (;;) {
       const isBusy = session.running >= capacity;
-      const isFull = session.expectedUs >= AHEAD_US || session.running >= capacity * MAX_AHEAD;
-      // What cannot even be sent is better kept in line, and its memory with it.
+      const isFull = session.expectedUs >= NODE_AHEAD_US || session.running >= capacity * MAX_AHEAD;
+      // A full channel could not send more: a closure takes less memory in the queue.
       if (isBusy && (!inAdvance || isFull || session.channel.isFull)) return true;
       const closure = this.#host.take();
       if (closure === undefined) return false;
       const { work } = closure;
       if (work.kind === 'call') {
-        session.add(closure, work, this.#durations.of(work.name) ?? AHEAD_US);
+        session.add(closure, work, this.#durations.of(work.name) ?? NODE_AHEAD_US);
       }
     }
   }
@@ -119,7 +124,7 @@ export class Dispatcher {
     });
   }
 
-  /** One has more than it can run at once, while another has nothing to do. */
+  /** Recalls half of what the fullest node has in advance, if another node is idle. */
   #even(): void {
     const isIdle = (session: Session): boolean =>
       session.canTake && session.running < session.status.capacity;

@@ -1,7 +1,8 @@
 /**
- * One coordinator a cluster: the newest. Who has the key `run` of the cluster's bucket has
- * the cluster; its token is greater than that of every run before, so that whoever meets an
- * older one knows it. The bucket is the only thing that is kept in JetStream.
+ * Sees to it that one run holds the cluster: the newest. The key `run` of the cluster's bucket
+ * names that run and its token, which is greater than the token of every earlier run: a node or
+ * coordinator that meets two runs knows the newer one by it. The bucket is all that is stored in
+ * JetStream.
  */
 
 import type { KV } from '@nats-io/kv';
@@ -9,6 +10,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { FailedPreconditionError } from '../../../errors/errors.ts';
 import { load } from '../connection/connection.ts';
 
+/** The content of the key. */
 export type Run = { run: string; token: number; host: string; pid: number; since: string };
 
 const KEY = 'run';
@@ -18,9 +20,9 @@ export class Fence {
   readonly #cluster: string;
   readonly #replicas: number;
   readonly #own: Omit<Run, 'token'>;
-  /** Undefined until the cluster has been ours. */
+  /** Undefined before the cluster has been ours for the first time. */
   token: number | undefined;
-  /** The key was lost, and is there again because of us: a newer one may have been lost, too. */
+  /** We have written the key again after a wipe: the lost key may have named a newer run. */
   #isRestored = false;
 
   constructor(cluster: string, replicas: number, own: Omit<Run, 'token'>) {
@@ -30,19 +32,21 @@ export class Fence {
   }
 
   /**
-   * Takes the cluster, or makes sure that it still is ours. A store that was wiped has
-   * forgotten it, and is told again. `heard`: the greatest token that anybody has spoken of.
-   * If it is greater than ours, and the key says that the cluster is ours, the key is right,
-   * and ours becomes greater, so that who remembers that one listens to us; unless the store
-   * was wiped since we had the cluster: then the run of that token may live (`isRivalled`), and
-   * is the newer one.
+   * Takes the cluster, or checks that it is still ours. If the store was wiped, the key is
+   * written again.
    *
-   * @throws (rejects) FailedPreconditionError: a newer run has it; what JetStream says
+   * `heard`: the greatest token that any message has named. If it is greater than ours although
+   * the key names this run, the key is right, and our token is raised above it, so that nodes
+   * that remember the greater one listen to us. The exception: if the store was wiped since the
+   * cluster was ours, the run of that token may be alive and newer; `hasRival` finds out.
+   *
+   * @returns the token
+   * @throws (rejects) FailedPreconditionError: a newer run holds the cluster; errors of JetStream
    */
   async hold(
     nats: NatsConnection,
     heard = 0,
-    isRivalled: () => Promise<boolean> = async () => false,
+    hasRival: () => Promise<boolean> = async () => false,
   ): Promise<number> {
     const kv = await this.#open(nats);
     for (;;) {
@@ -50,11 +54,11 @@ export class Fence {
       const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
       const isOurs = there?.run === this.#own.run;
       if (isOurs && there.token >= heard) return (this.token = there.token);
-      if (isOurs && this.#isRestored && (await isRivalled())) throw takenOver(this.#cluster);
+      if (isOurs && this.#isRestored && (await hasRival())) throw takenOver(this.#cluster);
       if (!isOurs && this.token !== undefined && there !== undefined && there.token > this.token) {
         throw takenOver(this.#cluster, there);
       }
-      // One that the store has forgotten keeps its own: a newer run may come back, too.
+      // After a wipe our token stays as it is: a newer run may write its greater one, too.
       const isRaised = isOurs || this.token === undefined;
       const least = isRaised ? Math.max(there?.token ?? 0, heard) + 1 : 0;
       const token = Math.max(this.token ?? Date.now(), least);
@@ -64,7 +68,7 @@ export class Fence {
         else await kv.update(KEY, value, entry.revision);
       } catch (error) {
         if (!isConflict(error)) throw error;
-        continue; // another was quicker
+        continue; // another coordinator has written the key meanwhile
       }
       this.#isRestored = there === undefined && this.token !== undefined;
       this.token = token;
@@ -81,11 +85,14 @@ export class Fence {
 }
 
 function takenOver(cluster: string, by?: Run): FailedPreconditionError {
-  const who = by === undefined ? '' : `, of ${by.host} (pid ${by.pid})`;
-  return new FailedPreconditionError(`A newer run has taken over the cluster '${cluster}'${who}`);
+  const who = by === undefined ? '' : ` (${by.host}, pid ${by.pid})`;
+  return new FailedPreconditionError(
+    `A newer run has taken over the cluster '${cluster}'${who}: ` +
+      'end one of the two, or give it another cluster name',
+  );
 }
 
-/** Who holds the cluster, as far as the bucket tells. Changes nothing. */
+/** Reads which run holds the cluster. Undefined when no run has, or the bucket is missing. */
 export async function holderOf(
   nats: NatsConnection,
   cluster: string,
@@ -118,15 +125,15 @@ function parseRun(bytes: Uint8Array): Run | undefined {
   }
 }
 
-/** Nobody serves it, which is how a server answers a direct question about what it has not. */
+/** Whether the bucket is missing. To a direct get, the server then replies 'no responders'. */
 function isNoBucket(error: unknown): boolean {
   const { code, name, cause } = error as { code?: unknown; name?: unknown; cause?: unknown };
   const isUnknown = code === 10059 || name === 'StreamNotFoundError' || name === 'NoResponders';
   return isUnknown || (typeof cause === 'object' && cause !== null && isNoBucket(cause));
 }
 
-/** The stream's last sequence is another than was expected. */
+/** Whether the key has changed since it was read (JetStream: wrong last sequence). */
 function isConflict(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
-  return code === 10071 || code === 10164; // which says the same, without the number
+  return code === 10071 || code === 10164; // 10164: the same, without the sequence number
 }

@@ -1,62 +1,62 @@
 /**
- * That the servers are there, and that the cluster is ours: connected, and the fence held.
- * Who has held it once goes on with the next connection, until the bucket says that another
- * has it: JetStream may have no leader for a while.
+ * Holds the cluster for one run: keeps a connection to the servers, and the cluster's key
+ * (fence.ts). A run that has held the cluster once goes on with the next connection before the
+ * key is checked again, since JetStream may have no leader for a while.
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import { Timer } from '../../../base/timer.ts';
+import { Timer, within } from '../../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../../errors/errors.ts';
+import type { Explanation } from '../../../errors/phases.ts';
+import type { EngineReadiness } from '../../../errors/readiness-report.ts';
 import { Connection } from '../connection/connection.ts';
-import {
-  type Explanation,
-  explainFailure,
-  failureOfJetStream,
-} from '../connection/connection-failure.ts';
+import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import type { Fence } from './fence.ts';
 
 const RETRY_MS = 1_000;
-/** Runs count from milliseconds since 1970, on clocks of several machines: 50 days. */
+/**
+ * Tokens begin as milliseconds since 1970. A token further ahead of ours than this (50 days)
+ * is no other machine's clock, but a forged message, and is ignored.
+ */
 const FURTHEST_TOKEN = 2 ** 32;
-/** A newer run that lives has answered by then. */
+/** A newer run that is alive has answered a `who` by then. */
 const RIVAL_MS = 1_500;
 
 export interface LeadershipListener {
-  /** A new connection: nothing is subscribed yet. */
+  /** There is a new connection, without subscriptions yet. */
   onConnection(nats: NatsConnection): void;
-  /** The cluster is ours, and this is how to speak to it. */
+  /** The cluster is ours: nodes may be spoken to over this connection. */
   onHeld(nats: NatsConnection): void;
   onDown(): void;
-  /** It will not be ours any more. */
+  /** The cluster will not be ours any more. */
   onLost(error: Error): void;
-  /** The server refuses something. */
+  /** The server refuses a subject. */
   onRefused(error: Error): void;
-  /** Whoever has the cluster is to say so. */
+  /** A newer run may be alive. The listener asks by a `who`; a reply goes to `doubt`. */
   onDoubt(): void;
+  /** `state` has changed. */
   onChange(): void;
 }
 
-export type LeadershipState = { phase: string; cause?: string; remedy?: string };
-
 export class Leadership {
+  readonly connection: Connection;
   readonly #fence: Fence;
   readonly #unavailableAfterMs: number;
   readonly #listener: LeadershipListener;
-  readonly #connection: Connection;
-  #state: LeadershipState = { phase: 'connecting' };
-  /** The server does not permit what we need. */
+  #state: EngineReadiness = { phase: 'connecting' };
+  /** The server refuses a subject that the coordinator needs. */
   #forbidden: Explanation | undefined;
   #unavailable: Timer | undefined;
   #retry: Timer | undefined;
-  #asking: Timer | undefined;
+  #stopAsking: (() => void) | undefined;
   #isHolding = false;
-  /** The greatest token that anybody has spoken of. */
+  /** The greatest token that any message has named. */
   #heard = 0;
-  /** The greatest token of a run that lives. */
+  /** The greatest token that another run has named as its own. */
   #rival = 0;
   #isOver = false;
-  /** So many there were. */
+  /** How many connections there have been. */
   connections = 0;
 
   constructor(
@@ -68,74 +68,61 @@ export class Leadership {
     this.#fence = fence;
     this.#unavailableAfterMs = unavailableAfterMs;
     this.#listener = listener;
-    this.#await();
-    this.#connection = new Connection(connect.name, connect.inboxPrefix, connect.options, {
+    this.#watchUnavailable();
+    this.connection = new Connection(connect.name, connect.inboxPrefix, connect.options, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause) => this.#onDown(cause),
       onRefused: (error) => this.#onRefused(error),
     });
   }
 
-  /** Undefined: we are not connected. */
-  get nats(): NatsConnection | undefined {
-    return this.#connection.nats;
-  }
-
-  /** Undefined: the cluster has not been ours yet. */
+  /** Undefined before the cluster has been ours for the first time. */
   get token(): number | undefined {
     return this.#fence.token;
   }
 
-  get state(): LeadershipState {
+  get state(): EngineReadiness {
     if (this.#forbidden === undefined || this.#isOver) return this.#state;
     return { phase: 'forbidden', ...this.#forbidden };
   }
 
-  /** False: there is no connection, and nothing was sent. */
-  publish(subject: string, payload: Uint8Array): boolean {
-    return this.#connection.publish(subject, payload);
-  }
-
-  /** Puts on the wire now what else would go when the running code has ended. */
-  flush(): void {
-    this.#connection.flush();
-  }
-
   /**
-   * Somebody says that there is a newer run; `isItself`: that run. Only the fence knows, if
-   * it was not wiped. If the cluster is ours all the same, we are known by a greater token from
-   * then on: else who remembers that one would not listen.
+   * A message names the token of a newer run; `isItself`: the message is from that run. If the
+   * token is greater than ours the key is read again, which alone decides (unless the store was
+   * wiped). If the cluster is still ours, our token becomes greater: nodes that remember the
+   * other token would ignore us.
    */
   doubt(token: number, isItself = false): void {
-    const { nats, token: own } = this;
+    const { nats } = this.connection;
+    const own = this.token;
     if (nats === undefined || own === undefined) return;
     if (token <= own || token > own + FURTHEST_TOKEN) return;
     this.#heard = Math.max(this.#heard, token);
-    if (isItself) this.#rival = Math.max(this.#rival, token);
+    if (isItself) {
+      this.#rival = Math.max(this.#rival, token);
+      this.#stopAsking?.();
+    }
     void this.#hold(nats);
   }
 
-  /** It is over, and this is why; the connection stays until it is closed. */
-  end(state: LeadershipState): void {
+  /** Ends the run, with its last state. The connection stays until `connection.close()`. */
+  end(state: EngineReadiness): void {
     this.#isOver = true;
     this.#state = state;
     this.#unavailable?.clear();
     this.#retry?.clear();
-    this.#asking?.clear();
+    this.#stopAsking?.();
   }
 
-  close(): Promise<void> {
-    return this.#connection.close();
-  }
-
-  #enter(state: LeadershipState): void {
+  #enter(state: EngineReadiness): void {
     const { phase, cause } = this.#state;
+    // Each failed attempt to connect says the same again.
     if (state.phase === 'connecting' && phase === state.phase && cause === state.cause) return;
     this.#state = state;
     this.#listener.onChange();
   }
 
-  #await(): void {
+  #watchUnavailable(): void {
     this.#unavailable ??= new Timer(this.#unavailableAfterMs, () => {
       const { cause } = this.#state;
       const why = cause === undefined ? '' : `: ${cause}`;
@@ -157,50 +144,51 @@ export class Leadership {
   #onDown(cause: unknown): void {
     if (this.#isOver) return;
     this.#retry?.clear();
-    this.#await();
+    this.#watchUnavailable();
     this.#listener.onDown();
     if (cause instanceof UnavailableError) this.#listener.onLost(cause);
     else this.#enter({ phase: 'connecting', ...explainFailure(cause) });
   }
 
-  /** Whatever it is that is not permitted, the cluster needs it. */
   #onRefused(error: Error): void {
     this.#listener.onRefused(error);
     if (error.name !== 'PermissionViolationError') return;
+    // Every subject is needed, so any missing permission keeps the cluster from being ready.
     this.#forbidden = explainFailure(error);
     this.#listener.onChange();
   }
 
-  /** Makes sure that the cluster is ours. */
+  /** Writes or checks the key, then tells the listener whether the cluster is ours. */
   async #hold(nats: NatsConnection): Promise<void> {
     if (this.#isHolding) return;
     this.#isHolding = true;
     const heard = this.#heard;
     try {
       const before = this.token;
-      const token = await this.#fence.hold(nats, heard, () => this.#isRivalled());
+      const token = await this.#fence.hold(nats, heard, () => this.#hasRival());
       const isKnown = this.#state.phase === 'ready' && token === before;
-      if (!this.#isOver && this.nats === nats && !isKnown) this.#onHeld(nats);
+      if (!this.#isOver && this.connection.nats === nats && !isKnown) this.#onHeld(nats);
     } catch (error) {
       if (!this.#isOver) this.#onNotHeld(nats, error);
     } finally {
       this.#isHolding = false;
-      // Another connection has come meanwhile, or the word of a newer run.
-      const { nats: now } = this;
-      const isOther = now !== nats || this.#heard > heard;
-      if (now !== undefined && isOther && !this.#isOver) void this.#hold(now);
+      // Meanwhile there may be another connection, or a message with a greater token.
+      const { nats: now } = this.connection;
+      const isOutdated = now !== nats || this.#heard > heard;
+      if (now !== undefined && isOutdated && !this.#isOver) void this.#hold(now);
     }
   }
 
-  /** Whether a newer run lives, of which the store knows nothing any more. */
-  async #isRivalled(): Promise<boolean> {
-    const isThere = (): boolean => this.#rival > (this.token ?? 0);
-    if (isThere()) return true;
+  /** Whether a newer run is alive, although the wiped store has forgotten it. */
+  async #hasRival(): Promise<boolean> {
+    const isAlive = (): boolean => this.#rival > (this.token ?? 0);
+    if (isAlive()) return true;
     this.#listener.onDoubt();
-    await new Promise<void>((resolve) => {
-      this.#asking = new Timer(RIVAL_MS, resolve);
+    const asked = new Promise<void>((resolve) => {
+      this.#stopAsking = resolve;
     });
-    return isThere();
+    await within(RIVAL_MS, asked, () => {});
+    return this.#isOver || isAlive(); // after `end` the key must not be written any more
   }
 
   #onNotHeld(nats: NatsConnection, error: unknown): void {
@@ -208,12 +196,13 @@ export class Leadership {
       this.#listener.onLost(error);
       return;
     }
-    if (this.nats !== nats) return;
-    if (this.#state.phase !== 'ready')
+    if (this.connection.nats !== nats) return;
+    if (this.#state.phase !== 'ready') {
       this.#enter({ phase: 'jetstream', ...explainFailure(failureOfJetStream(error)) });
+    }
     this.#retry?.clear();
     this.#retry = new Timer(RETRY_MS, () => {
-      if (this.nats === nats) void this.#hold(nats);
+      if (this.connection.nats === nats) void this.#hold(nats);
     });
   }
 

@@ -1,14 +1,14 @@
 /**
- * The coordinator's side of a cluster on many machines: which nodes there are, and who gets
- * which closure.
+ * The coordinator's side of a cluster on many machines: which nodes there are, and which node
+ * gets which closure.
  *
- * 1. The coordinator has every closure that is not settled. What the server or a node loses
- *    is sent again from here; so nothing that is kept in the server has to be trusted.
+ * 1. The coordinator has every closure that is not settled. What the server or a node loses is
+ *    sent again from here; so nothing that the server stores has to be trusted.
  * 2. A node has a closure through one session, and a session has one node. When a session is
- *    over, nothing of it is heard any more, and what was sent through it is `lost`.
- * 3. A session is over when its node says so, or when probes say so (probes.ts).
- * 4. Nothing is sent before the cluster is ours (tenure.ts), and nothing after it is known to
- *    be another's.
+ *    over, nothing is accepted from it any more, and its closures are returned to the queue.
+ * 3. A session is over when its node says so, or when probes find it gone or silent (probes.ts).
+ * 4. Nothing is sent before the cluster is ours (leadership.ts), and nothing after another run
+ *    is known to hold it.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -16,47 +16,39 @@ import { hostname } from 'node:os';
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../../base/thrown-value.ts';
-import { Timer } from '../../../base/timer.ts';
+import { within } from '../../../base/timer.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
+import { failedRemedy, type Loss, lost, nodeRemedy, silent } from '../../../errors/phases.ts';
 import type { ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
-import {
-  type CoordinatorReport,
-  json,
-  type NodeInfo,
-  type ProbeAnswer,
-  parseControl,
-} from '../wire/control-messages.ts';
-import { definitionOf, hashOfSpec } from '../wire/definition.ts';
-import { guarded } from '../wire/guarded.ts';
+import { json, type NodeInfo, type ProbeReply, parseControl } from '../wire/control-messages.ts';
+import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
+import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { type NodeStatus, packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
+import { subscriptionCallback } from '../wire/subscription.ts';
 import { AddressChecks } from './address-checks.ts';
-import { admit } from './admission.ts';
+import { type Admission, admit, type Fingerprints, RefusedNodes } from './admission.ts';
+import { CancelWatch } from './cancel-watch.ts';
 import { Dispatcher } from './dispatcher.ts';
+import { doctorReport } from './doctor-report.ts';
 import { Fence } from './fence.ts';
 import { Leadership } from './leadership.ts';
 import { Probes } from './probes.ts';
-import type { Definitions, Unfit } from './requirements.ts';
 import { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
-import { type ClusterTask, ClusterTasks, SILENT, UNREGISTERED } from './tasks.ts';
-import { TurnedAwayNodes } from './turned-away.ts';
+import { type ClusterTask, ClusterTasks } from './tasks.ts';
 
 const log = debuglog('allstop');
 
-/** A node has so long to say that something has ended when its time is over. */
-const UNHEARD_MS = 2_000;
-/** Tasks, and nodes turned away. A report is a message, which the server limits. */
-const MAX_TOLD = 1_000;
-const END_IT = 'look at that process; end it, and start the worker again';
-const START_AGAIN = 'start the worker again';
+/** A node that does not acknowledge the end of its session in time is not waited for. */
+const END_MS = 1_000;
 
-/** Which cluster it is, and what it is to have. */
+/** The part of NatsStrategy that the engine reads. */
 export type NatsSettings = {
   readonly module: URL;
   readonly cluster: string;
@@ -65,6 +57,8 @@ export type NatsSettings = {
   readonly unavailableAfterMs: number;
   readonly replicas: number;
 };
+
+type Refused = Exclude<Admission, { refusal?: undefined }>;
 
 export class NatsEngine implements Engine {
   readonly #host: StrategyHost;
@@ -77,17 +71,18 @@ export class NatsEngine implements Engine {
   readonly #byNode = new Map<string, Session>();
   readonly #leadership: Leadership;
   readonly #addressChecks: AddressChecks;
-  readonly #turnedAway = new TurnedAwayNodes();
+  readonly #refused = new RefusedNodes();
   readonly #probes: Probes;
+  readonly #cancelWatch: CancelWatch;
   readonly #stops: StopArbiter;
-  #cancelled: Timer | undefined;
-  #definitions: Definitions | undefined;
+  readonly #malformed: MalformedMessages;
+  /** Undefined until the module file has been read. */
+  #fingerprints: Fingerprints | undefined;
   #functions: readonly string[] | undefined;
   #isOver = false;
-  #dropped = 0;
   #nodesLost = 0;
-  /** So many nodes found that no worker lives there. */
-  #failures = 0;
+  /** How many nodes have reported that no worker thread lives there. */
+  #nodesFailed = 0;
 
   constructor(host: StrategyHost, settings: NatsSettings, options: NatsConnectionOptions) {
     this.#host = host;
@@ -98,23 +93,27 @@ export class NatsEngine implements Engine {
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
     const fence = new Fence(settings.cluster, settings.replicas, own);
     this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers);
-    this.#addressChecks = new AddressChecks(
-      () => this.#tasks.all.filter(({ phase }) => phase === UNREGISTERED),
-      () => host.changed(),
-    );
+    this.#malformed = new MalformedMessages('The coordinator', settings.cluster);
+    this.#addressChecks = new AddressChecks({
+      unregisteredTasks: () => this.#tasks.all.filter(({ phase }) => phase === 'unregistered'),
+      onChange: () => host.changed(),
+    });
     this.#probes = new Probes(this.#sessions, {
-      questionFor: ({ id, info }) => ({
+      probeFor: ({ id, info }) => ({
         subject: this.#subjects.node(info.node),
         probe: { kind: 'probe', run: this.#run, token: this.#leadership.token ?? 0, session: id },
       }),
-      onAnswer: (session, answer) => this.#onProbeAnswer(session, answer),
-      onMalformed: () => this.#drop('an answer'),
+      onReply: (session, reply) => this.#onProbeReply(session, reply),
+      onMalformed: () => this.#malformed.drop('a reply to a probe'),
       onSilent: (session, forMs) => this.#onSilent(session, forMs),
-      onLost: (session, how, mayLive) =>
-        this.#lose(session, how, { remedy: mayLive ? END_IT : START_AGAIN }),
+      onLost: (session, loss) => this.#lose(session, loss),
       onRound: () => {
-        if (this.#turnedAway.expire()) this.#host.changed();
+        if (this.#refused.expire()) this.#host.changed();
       },
+    });
+    this.#cancelWatch = new CancelWatch(this.#sessions, host.cancelGraceMs, {
+      isConnected: () => this.#leadership.connection.nats !== undefined,
+      onUnreachable: (session) => this.#lose(session, lost.unreachable),
     });
     const name = `allstop ${settings.cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
@@ -138,14 +137,14 @@ export class NatsEngine implements Engine {
       broadcast: (stop) => {
         if (this.#isOver) return;
         this.#publish(this.#subjects.stop(this.#run), packStop(stop));
-        this.#leadership.flush();
+        this.#leadership.connection.flush();
       },
       announce: (stop) => {
         if (this.#isOver) return;
         for (const session of this.#sessions.values()) session.post(['stopped', stop]);
       },
     });
-    void this.#define();
+    void this.#readFingerprints();
   }
 
   get functions(): readonly string[] | undefined {
@@ -175,7 +174,7 @@ export class NatsEngine implements Engine {
       nodes: all.filter(({ session }) => session !== undefined).length,
       nodesLost: this.#nodesLost,
       connections: this.#leadership.connections,
-      malformedMessages: this.#dropped,
+      malformedMessages: this.#malformed.count,
     };
   }
 
@@ -194,29 +193,9 @@ export class NatsEngine implements Engine {
     for (const session of this.#sessions.values()) {
       if (!session.has(closure)) continue;
       session.cancel(closure, cancellation);
-      if (cancellation.replace) this.#watchCancelled();
+      if (cancellation.replace) this.#cancelWatch.start();
       return;
     }
-  }
-
-  /**
-   * A node makes what was cancelled end. One that cannot be reached, because we are not
-   * connected, is not waited for any longer than one that can.
-   */
-  #watchCancelled(inMs = this.#host.cancelGraceMs + UNHEARD_MS): void {
-    this.#cancelled ??= new Timer(inMs, () => {
-      this.#cancelled = undefined;
-      const since = performance.now() - this.#host.cancelGraceMs - UNHEARD_MS;
-      let isMore = false;
-      for (const session of this.#sessions.values()) {
-        const { toldAt } = session;
-        if (toldAt === undefined) continue;
-        if (toldAt <= since && this.#leadership.nats === undefined) {
-          this.#lose(session, 'cannot be reached');
-        } else isMore = true;
-      }
-      if (isMore) this.#watchCancelled(UNHEARD_MS);
-    });
   }
 
   async close(): Promise<void> {
@@ -227,31 +206,21 @@ export class NatsEngine implements Engine {
     if (this.#leadership.state.phase !== 'failed') this.#leadership.end({ phase: 'closed' });
     const sessions = [...this.#sessions.values()];
     for (const session of sessions) session.post(['end']);
-    if (this.#leadership.nats !== undefined) await this.#inTime(sessions);
-    this.#sessions.clear(); // what comes of them from here on is nobody's loss
+    if (this.#leadership.connection.nats !== undefined) {
+      const drained = Promise.all(sessions.map(({ channel }) => channel.drained()));
+      await within(END_MS, drained, () => {});
+    }
+    this.#sessions.clear(); // first, so that no session counts as lost
     for (const session of sessions) session.close();
     for (const task of this.#tasks.all) {
-      const { session } = task;
-      task.completed += session?.completed ?? 0;
-      task.restarts += session?.status.restarts ?? 0;
-      task.session = undefined;
+      task.endSession();
       task.enter('closed');
     }
-    await this.#leadership.close();
-  }
-
-  /** Until the nodes have it that all is over; one that is silent is not waited for. */
-  async #inTime(sessions: Session[]): Promise<void> {
-    let timer: Timer | undefined;
-    const tooLate = new Promise<void>((resolve) => {
-      timer = new Timer(1_000, resolve);
-    });
-    await Promise.race([tooLate, Promise.all(sessions.map(({ channel }) => channel.drained()))]);
-    timer?.clear();
+    await this.#leadership.connection.close();
   }
 
   #clearTimers(): void {
-    this.#cancelled?.clear();
+    this.#cancelWatch.stop();
     this.#probes.stop();
     this.#addressChecks.close();
   }
@@ -273,56 +242,44 @@ export class NatsEngine implements Engine {
   #subscribe(nats: NatsConnection): void {
     const subjects = this.#subjects;
     const listen = (subject: string, onMessage: (message: Msg) => void): void => {
-      const callback = guarded(onMessage, (error) => this.#drop('a message', error));
+      const callback = subscriptionCallback(onMessage, (error) =>
+        this.#malformed.drop(`at ${subject}`, error),
+      );
       nats.subscribe(subject, { callback });
     };
     listen(subjects.hello, ({ data }) => this.#onHello(data));
     listen(subjects.up('*'), ({ subject, data }) => this.#onFrame(subject, data));
     listen(subjects.stop(this.#run), ({ data }) => {
       const stop = unpackStop(data);
-      if (stop === undefined) this.#drop('a stop');
+      if (stop === undefined) this.#malformed.drop('a stop');
       else this.#stops.heard(stop);
     });
     listen(subjects.who, (message) => this.#onWho(message));
     listen(subjects.report, (message) => {
-      const longest = frameBytes(nats.info?.max_payload);
-      let count = MAX_TOLD;
-      let bytes = json(this.#tell(count));
-      while (bytes.byteLength > longest && count > 0) {
-        count = Math.floor(count / 2);
-        bytes = json(this.#tell(count));
-      }
-      message.respond(bytes);
+      const report = doctorReport({
+        run: this.#run,
+        report: this.report(),
+        refused: this.#refused.all,
+        malformed: this.#malformed.count,
+        maxBytes: frameBytes(nats.info?.max_payload),
+      });
+      message.respond(report);
     });
   }
 
-  /** For a doctor: who blocks comes first. */
-  #tell(count: number): CoordinatorReport {
-    const { tasks, ...rest } = this.report();
-    const ordered = [...tasks.filter(({ ready }) => !ready), ...tasks.filter(({ ready }) => ready)];
-    const told = ordered.slice(0, count);
-    return {
-      run: this.#run,
-      report: { ...rest, tasks: told },
-      leftOff: tasks.length - told.length,
-      turnedAway: this.#turnedAway.all.slice(0, count),
-      dropped: this.#dropped,
-    };
-  }
-
-  /** Another coordinator. */
+  /** From another coordinator, or from a doctor, which has token 0 and wants a reply from nodes. */
   #onWho({ data, reply }: Msg): void {
     const who = parseControl(data, 'who');
-    if (who === undefined) this.#drop('a who');
+    if (who === undefined) this.#malformed.drop('a who');
     else if (who.run !== this.#run) {
       this.#leadership.doubt(who.token, true);
-      // It may not know that there is a newer one; a doctor only asks.
+      // An older run that does not know of this one yet finds out by our `who`.
       const isOlder = who.token < (this.#leadership.token ?? 0);
       if (isOlder && (reply ?? '') === '') this.#sayWho();
     }
   }
 
-  /** Who has the cluster, as far as we know: to all. */
+  /** Tells all nodes and coordinators that this run holds the cluster, if we believe so. */
   #sayWho(): void {
     const { token, state } = this.#leadership;
     if (state.phase !== 'ready') return;
@@ -332,9 +289,9 @@ export class NatsEngine implements Engine {
   #onHeld(nats: NatsConnection): void {
     this.#sayWho();
     for (const session of this.#sessions.values()) {
-      // What was cut to its length would never get through.
+      // Frames were cut to the length that the last connection permitted.
       if (session.channel.fits(nats.info?.max_payload)) session.channel.resume();
-      else this.#lose(session, 'had messages that are too long for the server now');
+      else this.#lose(session, lost.tooLong);
     }
     this.#probes.start(nats);
     this.#addressChecks.start();
@@ -342,25 +299,25 @@ export class NatsEngine implements Engine {
   }
 
   #publish(subject: string, payload: Uint8Array): boolean {
-    return this.#leadership.publish(subject, payload);
+    return this.#leadership.connection.publish(subject, payload);
   }
 
   // ---------------------------------------------------------------- the nodes
 
-  async #define(): Promise<void> {
+  async #readFingerprints(): Promise<void> {
     const { module, expect } = this.#settings;
-    this.#definitions = {
-      module: await definitionOf(module),
-      spec: expect && hashOfSpec(expect),
+    this.#fingerprints = {
+      module: await moduleFingerprint(module),
+      spec: expect && specFingerprint(expect),
     };
   }
 
   #onHello(data: Uint8Array): void {
     const { token } = this.#leadership;
-    if (this.#isOver || token === undefined || this.#definitions === undefined) return;
+    if (this.#isOver || token === undefined || this.#fingerprints === undefined) return;
     const hello = parseControl(data, 'hello');
     if (hello === undefined) {
-      this.#drop('a hello');
+      this.#malformed.drop('a hello');
       return;
     }
     const { info } = hello;
@@ -374,18 +331,15 @@ export class NatsEngine implements Engine {
         this.#welcome(known, token);
         return;
       }
-      this.#lose(known, 'has left its session');
+      this.#lose(known, lost.leftSession);
     }
-    const { task, refusal } = admit(info, this.#tasks, this.#definitions);
-    if (refusal !== undefined) {
-      this.#refuse(info, token, refusal, task);
-      return;
-    }
-    this.#turnedAway.forget(info.node);
-    this.#begin(task, info, token);
+    const admission = admit(info, this.#tasks, this.#fingerprints);
+    if (admission.refusal !== undefined) this.#refuse(info, token, admission);
+    else this.#begin(admission.task, info, token);
   }
 
   #begin(task: ClusterTask, info: NodeInfo, token: number): void {
+    this.#refused.forget(info.node);
     const id = randomUUID();
     const subject = this.#subjects.down(id);
     const session = new Session(
@@ -394,7 +348,7 @@ export class NatsEngine implements Engine {
       task.index,
       this.#host,
       {
-        maxFrameBytes: frameBytes(this.#leadership.nats?.info?.max_payload),
+        maxFrameBytes: frameBytes(this.#leadership.connection.nats?.info?.max_payload),
         send: (frame) => this.#publish(subject, frame),
       },
       {
@@ -407,27 +361,18 @@ export class NatsEngine implements Engine {
         onStop: (_, stop) => this.#stops.heard(stop),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         onMalformed: (from) => {
-          this.#drop('a message');
-          // It was in the place of another, which is lost.
-          this.#lose(from, 'has sent what is no message');
+          this.#malformed.drop('a message of a session');
+          // A true frame of that number will be dropped as a copy: only a new session helps.
+          this.#lose(from, lost.malformed);
         },
       },
     );
     this.#tasks.add(task);
-    task.session = session;
-    task.host = info.host;
-    task.pid = info.pid;
-    task.enter('connecting');
+    task.beginSession(session);
     this.#sessions.set(id, session);
     this.#byNode.set(info.node, session);
-    log(
-      '%s: %s:%d is %s (pid %d)',
-      this.#settings.cluster,
-      task.job,
-      task.index,
-      info.host,
-      info.pid,
-    );
+    const { job, index } = task;
+    log('%s: %s:%d is %s (pid %d)', this.#settings.cluster, job, index, info.host, info.pid);
     this.#welcome(session, token);
     const { stop } = this.#stops;
     if (stop !== undefined) session.post(['stopped', stop]);
@@ -438,7 +383,7 @@ export class NatsEngine implements Engine {
     this.#host.changed();
   }
 
-  /** Again, if it was lost; what follows it is the channel's. */
+  /** Sent again for each hello until the node has answered in the session. */
   #welcome(session: Session, token: number): void {
     const { cancelGraceMs } = this.#host;
     const { unavailableAfterMs } = this.#settings;
@@ -454,42 +399,37 @@ export class NatsEngine implements Engine {
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
-  #refuse(info: NodeInfo, token: number, refusal: Unfit, task?: ClusterTask): void {
+  #refuse(info: NodeInfo, token: number, admission: Refused): void {
+    const { task, refusal } = admission;
     const { phase, cause, remedy } = refusal;
-    this.#turnedAway.note(info, refusal, task);
+    this.#refused.note(info, refusal, task);
     if (task !== undefined) {
-      task.host = info.host;
-      task.pid = info.pid;
-      if (task.enter(phase, cause, remedy)) this.#host.changed();
+      task.setNode(info);
+      if (task.enter(refusal.phase, cause, remedy)) this.#host.changed();
     }
-    const refused = { kind: 'refused', run: this.#run, token, phase, why: `${cause}: ${remedy}` };
-    this.#publish(this.#subjects.node(info.node), json(refused));
+    const message = { kind: 'refused', run: this.#run, token, phase, why: `${cause}: ${remedy}` };
+    this.#publish(this.#subjects.node(info.node), json(message));
   }
 
   #onFrame(subject: string, data: Uint8Array): void {
     const session = this.#sessions.get(subject.slice(subject.lastIndexOf('.') + 1));
-    if (session === undefined) return; // it is over
+    if (session === undefined) return; // the session is over
     this.#onHeard(session);
-    if (!session.channel.receive(data)) this.#drop('a frame');
+    if (!session.channel.receive(data)) this.#malformed.drop('a frame');
   }
 
-  /** A sign of life. */
+  /** The node is alive. */
   #onHeard(session: Session): void {
     session.heard();
     if (!session.isSilent) return;
     session.isSilent = false;
-    this.#onStatus(this.#taskOf(session), session, session.status);
-  }
-
-  #taskOf(session: Session): ClusterTask {
-    return this.#tasks.all.find((each) => each.session === session) as ClusterTask;
+    this.#onStatus(this.#tasks.of(session), session, session.status);
   }
 
   #onStatus(task: ClusterTask, session: Session, { phase, cause, functions }: NodeStatus): void {
     if (task.session !== session) return;
     if (functions !== undefined) this.#functions ??= functions;
-    const remedy =
-      cause === undefined ? undefined : 'see the cause, and the output of the worker there';
+    const remedy = cause === undefined ? undefined : nodeRemedy;
     if (!session.isConfirmed) task.enter('connecting');
     else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
@@ -497,54 +437,43 @@ export class NatsEngine implements Engine {
     this.#dispatcher.changed(session);
   }
 
-  /** It has asked to go, and has done what it had to do. */
+  /** Ends the session of a node that wants to leave, once it has no functions any more. */
   #letGo(session: Session): void {
     if (!session.isLeaving || session.running > 0 || session.isLetGo) return;
     session.isLetGo = true;
     session.post(['end']);
-    void session.channel.drained().then(() => this.#lose(session, 'has left'));
+    void session.channel.drained().then(() => this.#lose(session, lost.hasLeft));
   }
 
   #onNodeFailed(task: ClusterTask, session: Session, error: unknown): void {
     if (task.session !== session) return;
     session.status = { ...session.status, capacity: 0 };
     const phase = task.phase === 'import-failed' ? task.phase : 'failed';
-    task.enter(phase, messageOf(error), 'correct it, and start the worker again');
-    this.#lose(session, 'has failed', { cause: error });
-    this.#failures += 1;
-    const workers = this.#tasks.all.filter(({ job }) => job === 'worker');
-    // Where nobody has come yet somebody better may; unless as many have failed as there are places.
-    const isHopeless =
-      workers.every(({ session: other }) => other === undefined) &&
-      (this.#failures >= workers.length || workers.every(({ phase: at }) => at !== UNREGISTERED));
+    task.enter(phase, messageOf(error), failedRemedy);
+    this.#lose(session, lost.hasFailed, error);
+    this.#nodesFailed += 1;
+    const isHopeless = this.#tasks.areHopeless(this.#nodesFailed);
     if (isHopeless && error instanceof Error) this.#fail(error);
   }
 
-  /** `how`: "has ended". */
-  #lose(
-    session: Session,
-    how: string,
-    { cause, remedy = START_AGAIN }: { cause?: unknown; remedy?: string } = {},
-  ): void {
+  /** Ends a session that is over. `cause`: an error of the node, which its task shows already. */
+  #lose(session: Session, { how, remedy }: Loss, cause?: unknown): void {
     if (!this.#sessions.delete(session.id)) return;
     const { info, task: index } = session;
     this.#byNode.delete(info.node);
     this.#nodesLost += 1;
     this.#dispatcher.remove(session);
-    const task = this.#taskOf(session);
+    const task = this.#tasks.of(session);
     const name = `${info.job}:${index}`;
     const error = new UnavailableError(
       `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
       cause === undefined ? {} : { cause },
     );
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
-    task.session = undefined;
-    task.completed += session.completed;
-    task.restarts += session.status.restarts + 1;
-    if (cause === undefined) {
-      task.enter('lost', error.message, remedy);
-    }
-    // It may be alive, and is to know.
+    task.endSession();
+    task.restarts += 1;
+    if (cause === undefined) task.enter('lost', error.message, remedy);
+    // An empty message ends the session at a node that is still alive.
     this.#publish(this.#subjects.down(session.id), Buffer.alloc(0));
     log('%s: %s', this.#settings.cluster, error.message);
     session.lose(error);
@@ -555,30 +484,17 @@ export class NatsEngine implements Engine {
     this.wake();
   }
 
-  #onProbeAnswer(session: Session, answer: ProbeAnswer): void {
+  #onProbeReply(session: Session, reply: ProbeReply): void {
     this.#onHeard(session);
-    this.#leadership.doubt(answer.token);
-    if (session.isConfirmed && answer.session !== session.id) {
-      this.#lose(session, 'has left its session');
+    this.#leadership.doubt(reply.token);
+    if (session.isConfirmed && reply.session !== session.id) {
+      this.#lose(session, lost.leftSession);
     }
   }
 
   #onSilent(session: Session, forMs: number): void {
-    const { host, pid } = session.info;
     session.isSilent = true;
-    const cause = `${host} (pid ${pid}) has not answered for ${forMs} ms: it hangs, is stopped, or its network is cut`;
-    if (this.#taskOf(session).enter(SILENT, cause, END_IT)) this.#host.changed();
-  }
-
-  /** What nobody of ours can have sent. */
-  #drop(what: string, error?: unknown): void {
-    if (error !== undefined) log('%s: %s', this.#settings.cluster, messageOf(error));
-    this.#dropped += 1;
-    if (this.#dropped > 1) return;
-    process.emitWarning(
-      `The cluster '${this.#settings.cluster}' has received ${what} that is malformed, and ` +
-        'dropped it, as it will others without a word: `allstop doctor` tells how many',
-      { code: 'ALLSTOP_MALFORMED_MESSAGE' },
-    );
+    const { cause, remedy } = silent(session.info.host, session.info.pid, forMs);
+    if (this.#tasks.of(session).enter('silent', cause, remedy)) this.#host.changed();
   }
 }

@@ -1,34 +1,35 @@
 /**
- * Whether the nodes are there: each is asked, again and again. One at whose subject nobody
- * listens for ABSENT_MS is gone; one that has not answered MAX_MISSED times in a row hangs,
- * is stopped or is cut off. Only while we are connected ourselves.
+ * Asks every node again and again whether it is alive (a probe). While we have a connection:
+ * a node whose subject has had no listener for ABSENT_MS is gone; a node that has not replied
+ * to MAX_MISSED probes in a row hangs, is stopped, or is cut off.
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import { Timer } from '../../../base/timer.ts';
-import { json, type Probe, type ProbeAnswer, parseProbeAnswer } from '../wire/control-messages.ts';
+import { Timer, within } from '../../../base/timer.ts';
+import { type Loss, lost } from '../../../errors/phases.ts';
+import { json, type Probe, type ProbeReply, parseProbeReply } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
 
 const ROUND_MS = 100;
-/** Of a node that has nothing to do. */
+/** How often a node without functions is probed; a node with functions: in each round. */
 const IDLE_MS = 1_000;
-/** With many nodes each is asked less often: so many a second in all. */
+/** With very many nodes each is probed less often, so that all probes together stay below this. */
 const MOST_A_SECOND = 2_000;
 const TIMEOUT_MS = 1_000;
 const MAX_MISSED = 3;
 const ABSENT_MS = 500;
-/** As long after our own connection is back others may still be on their way. */
+/** After our own reconnect, nodes have so long to reconnect before they count as gone. */
 const REJOIN_MS = 3_000;
 
 export interface ProbesListener {
-  /** Where a node is asked, and what. */
-  questionFor(session: Session): { subject: string; probe: Probe };
-  onAnswer(session: Session, answer: ProbeAnswer): void;
+  /** The node's subject, and the message to send there. */
+  probeFor(session: Session): { subject: string; probe: Probe };
+  onReply(session: Session, reply: ProbeReply): void;
   onMalformed(): void;
-  /** It has not answered for so long. */
+  /** The node has missed a probe, but may still reply to the next. */
   onSilent(session: Session, forMs: number): void;
-  /** `mayLive`: it is only silent. */
-  onLost(session: Session, how: string, mayLive: boolean): void;
+  onLost(session: Session, loss: Loss): void;
+  /** Once a round. */
   onRound(): void;
 }
 
@@ -44,7 +45,7 @@ export class Probes {
     this.#listener = listener;
   }
 
-  /** We are connected. */
+  /** Begins to probe over this connection. What nodes missed over the last one is forgotten. */
   start(nats: NatsConnection): void {
     this.stop();
     this.#nats = nats;
@@ -78,63 +79,54 @@ export class Probes {
   }
 
   async #probe(nats: NatsConnection, session: Session): Promise<void> {
-    const { subject, probe } = this.#listener.questionFor(session);
+    const { subject, probe } = this.#listener.probeFor(session);
     session.isProbed = true;
     try {
       const { data } = await nats.request(subject, json(probe), { timeout: TIMEOUT_MS });
-      if (!this.#isAbout(nats, session)) return;
-      const answer = parseProbeAnswer(data);
-      if (answer === undefined) this.#listener.onMalformed();
-      else this.#listener.onAnswer(session, answer);
+      if (!this.#isCurrent(nats, session)) return;
+      const reply = parseProbeReply(data);
+      if (reply === undefined) this.#listener.onMalformed();
+      else this.#listener.onReply(session, reply);
     } catch (error) {
-      const isDoubtful = !isNoResponders(error) && session.missed + 1 >= MAX_MISSED;
-      // It may be the server that is silent: then nobody is lost, and we are soon disconnected.
-      if (isDoubtful && !(await answers(nats))) return;
-      if (this.#isAbout(nats, session)) this.#onNoAnswer(session, error);
+      const isLast = !isNoResponders(error) && session.missed + 1 >= MAX_MISSED;
+      // If the server does not reply either, the node is not to blame: our connection ends soon.
+      if (isLast && !(await isServerAlive(nats))) return;
+      if (this.#isCurrent(nats, session)) this.#onNoReply(session, error);
     } finally {
       session.isProbed = false;
     }
   }
 
-  /** Whether it is still of interest what comes of a question. */
-  #isAbout(nats: NatsConnection, session: Session): boolean {
+  /** Whether connection and session are still those that the probe was sent with. */
+  #isCurrent(nats: NatsConnection, session: Session): boolean {
     return this.#nats === nats && this.#sessions.get(session.id) === session;
   }
 
-  #onNoAnswer(session: Session, error: unknown): void {
+  #onNoReply(session: Session, error: unknown): void {
     const now = performance.now();
     if (isNoResponders(error)) {
       session.absentSince ??= now;
       const mayRejoin = session.heardAt < this.#upSince && now - this.#upSince < REJOIN_MS;
       if (mayRejoin || now - session.absentSince < ABSENT_MS) return;
-      this.#listener.onLost(session, 'is gone', false);
+      this.#listener.onLost(session, lost.gone);
       return;
     }
     session.missed += 1;
     if (session.missed < MAX_MISSED) {
       this.#listener.onSilent(session, session.missed * TIMEOUT_MS);
-      return;
-    }
-    const why = 'does not answer: it hangs, is stopped, or its network is cut';
-    this.#listener.onLost(session, why, true);
+    } else this.#listener.onLost(session, lost.silent);
   }
 }
 
-/** Whether the server does, in time. */
-async function answers(nats: NatsConnection): Promise<boolean> {
-  let timer: Timer | undefined;
-  const tooLate = new Promise<boolean>((resolve) => {
-    timer = new Timer(TIMEOUT_MS, () => resolve(false));
-  });
+async function isServerAlive(nats: NatsConnection): Promise<boolean> {
   const flushed = nats.flush().then(
     () => true,
     () => false,
   );
-  const isThere = await Promise.race([flushed, tooLate]);
-  timer?.clear();
-  return isThere;
+  return await within(TIMEOUT_MS, flushed, () => false);
 }
 
+/** Whether the server has said that nobody listens at the subject. */
 function isNoResponders(error: unknown): boolean {
   const { cause, name } = (error ?? {}) as { cause?: { name?: unknown }; name?: unknown };
   return name === 'NoResponders' || cause?.name === 'NoResponders';

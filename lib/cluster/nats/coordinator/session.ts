@@ -1,4 +1,7 @@
-/** The coordinator's end of a node's part in a run: what was sent there, and what came back. */
+/**
+ * The coordinator's end of a session, the time in which one node serves one run: sends closures
+ * to the node, and takes their results. The node's end is node-session.ts.
+ */
 
 import { attachmentOf } from '../../../coordinator/attachment.ts';
 import { decode, encode } from '../../../record/error-record.ts';
@@ -21,11 +24,13 @@ import {
 } from '../wire/session-messages.ts';
 
 export interface SessionListener {
-  /** It can take closures, or more of them; or it cannot any more. */
+  /** The node's status has changed, or the node wants to leave. */
   onStatus(session: Session, status: NodeStatus): void;
+  /** The node has fewer closures than before. */
   onFree(session: Session): void;
   onResult(name: string, us: number): void;
   onStop(session: Session, stop: StopMessage): void;
+  /** No worker thread lives on the node. */
   onFailed(session: Session, error: unknown): void;
   onMalformed(session: Session): void;
 }
@@ -44,27 +49,31 @@ export class Session {
   #batchBytes = 0;
   #expectedUs = 0;
   status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
-  /** So many resources it was told of. */
+  /** How many resources (data sets) were sent to the node. */
   #resources = 0;
-  /** The node has answered. */
+  /** A message of the node has come, so the node has had the welcome. */
   isConfirmed = false;
   isLeaving = false;
-  /** It was told that it can go. */
+  /** The node, which is leaving, was sent the end of the session. */
   isLetGo = false;
   completed = 0;
-  /** Probes without an answer, in a row. */
+  /** Probes without a reply, in a row. */
   missed = 0;
-  /** Its task says so. */
+  /** The task's phase is 'silent'. */
   isSilent = false;
-  /** Nobody listens there, since then. */
+  /** Since when nobody has listened at the node's subject, by performance.now(). */
   absentSince: number | undefined;
   heardAt: number = performance.now();
+  /** A probe is on its way. */
   isProbed = false;
   probedAt = 0;
-  /** What is asked back, until it has come. */
+  /** Closures were asked back, and none has come yet. */
   isRecalling = false;
-  /** When that was told to end, and its worker to be replaced if it does not. */
-  readonly #told = new Map<number, number>();
+  /**
+   * When each closure was cancelled that the node has to end by force if need be, by closure id
+   * and in that order.
+   */
+  readonly #cancelled = new Map<number, number>();
 
   constructor(
     id: string,
@@ -79,17 +88,20 @@ export class Session {
     this.task = task;
     this.#host = host;
     this.#listener = listener;
-    this.channel = new ReliableChannel({
-      ...channel,
-      onMessage: (bytes) => this.#receive(bytes),
-      onImpostor: () => listener.onMalformed(this),
-    });
+    this.channel = new ReliableChannel(
+      { maxFrameBytes: channel.maxFrameBytes },
+      {
+        send: channel.send,
+        onMessage: (bytes) => this.#receive(bytes),
+        onImpostor: () => listener.onMalformed(this),
+      },
+    );
     const { job, pid, host: machine } = info;
     const { workers } = attachmentOf(host.coordinator);
     workers.set(this, `${job}:${task} (process ${pid} on ${machine})`);
   }
 
-  /** It is there. */
+  /** The node is alive. */
   heard(): void {
     this.missed = 0;
     this.absentSince = undefined;
@@ -100,7 +112,7 @@ export class Session {
     return this.#sent.size;
   }
 
-  /** How long what it has is expected to take, by each of its threads. */
+  /** How long each thread of the node is expected to be busy with what was sent. */
   get expectedUs(): number {
     return this.#expectedUs / Math.max(1, this.status.capacity);
   }
@@ -113,7 +125,7 @@ export class Session {
     return this.#sent.has(closure.id);
   }
 
-  /** Gives it a closure, with the next `flush`. */
+  /** Sends a closure with the next `flush`. Fails it if its arguments cannot be packed. */
   add(closure: Closure, call: Call, expectedUs: number): void {
     let bytes: Uint8Array;
     try {
@@ -136,7 +148,7 @@ export class Session {
     this.#batchBytes = 0;
   }
 
-  /** Its status is of after the last resource that it was told of. */
+  /** Whether the node's status already counts the last resource that it was sent. */
   get isPrepared(): boolean {
     return (this.status.resources ?? Number.POSITIVE_INFINITY) >= this.#resources;
   }
@@ -150,23 +162,24 @@ export class Session {
           : resource;
       this.post(['resource', packed]);
     } catch (error) {
-      // It cannot be sent, and its users are to know.
+      // The arguments cannot be packed: functions that use the data set fail with this error.
       this.post(['resource', { kind: 'broken', id: resource.id, record: encode(error).bytes }]);
     }
   }
 
   cancel(closure: Closure, { reason, replace }: Cancellation): void {
-    this.flush(); // it may not have been sent yet
+    this.flush(); // the closure may still be in the batch
     this.post(['cancel', closure.id, encode(reason).bytes, replace]);
-    if (replace && !this.#told.has(closure.id)) this.#told.set(closure.id, performance.now());
+    if (replace && !this.#cancelled.has(closure.id))
+      this.#cancelled.set(closure.id, performance.now());
   }
 
-  /** The oldest that was told to end, and has not; undefined: there is none. */
-  get toldAt(): number | undefined {
-    return this.#told.values().next().value;
+  /** When the first closure was cancelled that has not ended. Undefined if there is none. */
+  get cancelledAt(): number | undefined {
+    return this.#cancelled.values().next().value;
   }
 
-  /** Asks for the last of what it has not started. */
+  /** Asks back the last `count` closures; the node returns those that it has not started. */
   recall(count: number): void {
     this.isRecalling = true;
     const ids = [...this.#sent.keys()].slice(-count).toReversed();
@@ -178,14 +191,14 @@ export class Session {
   }
 
   /**
-   * It is over: what was sent goes back, in the order in which it was in line. As many as the
-   * node has threads may have been started.
+   * Ends a session that is over: returns its closures, so that the queue has them in their old
+   * order. The first closures, one for each thread of the node, count as started.
    */
   lose(cause: Error): void {
     this.close();
     const all = [...this.#sent.values()];
     this.#sent.clear();
-    this.#told.clear();
+    this.#cancelled.clear();
     this.#expectedUs = 0;
     for (const [at, { closure }] of [...all.entries()].toReversed()) {
       this.#host.returned(closure, at < this.info.slots, cause);
@@ -199,7 +212,7 @@ export class Session {
 
   #receive(bytes: Uint8Array): void {
     const message = unpackFromNode(bytes);
-    // What was sent before it listened was heard by nobody.
+    // Frames that were sent before the node had subscribed are lost: send them again.
     if (!this.isConfirmed) this.channel.resume();
     this.isConfirmed = true;
     if (message === undefined) this.#listener.onMalformed(this);
@@ -234,7 +247,7 @@ export class Session {
         return;
       case 'leaving':
         this.isLeaving = true;
-        if (this.running > 0) this.recall(this.running); // what it has not started need not wait
+        if (this.running > 0) this.recall(this.running); // closures that have not begun can begin elsewhere
         this.#listener.onStatus(this, this.status);
         return;
       case 'failed':
@@ -262,7 +275,7 @@ export class Session {
     const sent = this.#sent.get(id);
     if (sent === undefined) return undefined;
     this.#sent.delete(id);
-    this.#told.delete(id);
+    this.#cancelled.delete(id);
     this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
     return sent;
   }

@@ -1,7 +1,8 @@
 /**
- * The stop of a run. The coordinator's process decides which was the first: its record is
- * everybody's. What a node says is provisional until then, and so is a broadcast, which only
- * makes it known sooner.
+ * Decides which stop is the stop record of the run. Several processes may stop it at once; the
+ * first stop that the coordinator's process knows of is the record, and is announced to all
+ * nodes. Until then a node's own record, and a stop that a node has heard by broadcast, are
+ * provisional: the broadcast only makes the stop known sooner.
  */
 
 import { hostname } from 'node:os';
@@ -9,25 +10,25 @@ import { Timer } from '../../../base/timer.ts';
 import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import { applyStop, type StopMessage, stopMessage } from '../../worker/stop-relay.ts';
 
-/** So long the processors are for those who are woken by a broadcast. */
+/** After a broadcast our own work waits so long, so that processes on this machine stop first. */
 const QUIET_MS = 10;
 
 export interface StopListener {
-  /** To everybody, as soon as possible. */
+  /** Sends the stop to all nodes in one message, which may be lost. */
   broadcast(stop: StopMessage): void;
-  /** To everybody, for certain. */
+  /** Sends the stop record through every session, which loses nothing. */
   announce(stop: StopMessage): void;
 }
 
 export class StopArbiter {
   readonly #coordinator: Coordinator;
   readonly #listener: StopListener;
-  /** A node has asked for it, and told everybody. */
-  #isKnown = false;
-  /** Several may tell of the same. */
+  /** The stop came from a node, which has broadcast it. */
+  #isBroadcast = false;
+  /** Ids of the stops that nodes have reported: several nodes may report the same one. */
   readonly #heard = new Set<string>();
-  /** What follows the broadcast; undefined: there is none to give way to. */
-  #following: (() => void)[] | undefined;
+  /** Work that waits until the broadcast has been heard. Undefined when nothing has to wait. */
+  #waiting: (() => void)[] | undefined;
   #quiet: Timer | undefined;
 
   constructor(coordinator: Coordinator, listener: StopListener) {
@@ -36,7 +37,7 @@ export class StopArbiter {
     coordinator.signal.addEventListener('abort', () => this.#onStop());
   }
 
-  /** The record, as it goes to a node; undefined: there is none. */
+  /** The stop record, as it is sent to nodes. Undefined when the run is not stopped. */
   get stop(): StopMessage | undefined {
     const stop = stopMessage(this.#coordinator);
     if (stop === undefined) return undefined;
@@ -44,37 +45,38 @@ export class StopArbiter {
     return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
   }
 
-  /** A node has asked for it, or knows who has; it may have been heard before. */
+  /** A node has stopped the run, or reports another node's stop. */
   heard(stop: StopMessage): void {
     const { stop: known } = this;
     if (this.#heard.has(stop.id)) return;
     this.#heard.add(stop.id);
     if (known === undefined) {
-      this.#isKnown = true;
+      this.#isBroadcast = true;
       applyStop(this.#coordinator, stop);
       return;
     }
+    // A later stop: its error becomes one of the record's `suppressed`.
     if (stop.id !== known.id && stop.error !== null) applyStop(this.#coordinator, stop);
   }
 
-  /** Done now, or when a broadcast has had the time to reach everybody. */
+  /** Runs `work` now, or after QUIET_MS if a stop has just been broadcast. */
   afterBroadcast(work: () => void): void {
-    if (this.#following === undefined) work();
-    else this.#following.push(work);
+    if (this.#waiting === undefined) work();
+    else this.#waiting.push(work);
   }
 
-  /** What gives way is done now. */
+  /** Runs the waiting work now. */
   hurry(): void {
     this.#quiet?.clear();
-    const works = this.#following ?? [];
-    this.#following = undefined;
+    const works = this.#waiting ?? [];
+    this.#waiting = undefined;
     for (const work of works) work();
   }
 
   #onStop(): void {
     const stop = this.stop as StopMessage;
-    if (!this.#isKnown) this.#listener.broadcast(stop);
-    this.#following = [];
+    if (!this.#isBroadcast) this.#listener.broadcast(stop);
+    this.#waiting = [];
     this.#quiet = new Timer(QUIET_MS, () => this.hurry());
     this.afterBroadcast(() => this.#listener.announce(stop));
   }

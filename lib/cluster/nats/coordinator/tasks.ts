@@ -1,38 +1,32 @@
-/** The tasks that a cluster is to have, and which node is which of them. */
+/** The tasks of a cluster (places for nodes, such as worker:1), and which node has which task. */
 
+import { type Refusal, refused, type TaskPhase, unregistered } from '../../../errors/phases.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
-import { splitAddress } from '../connection/reach.ts';
+import { splitAddress } from '../connection/dns-tcp.ts';
 import { type NodeInfo } from '../wire/control-messages.ts';
-import { BUILDING } from '../wire/session-messages.ts';
 import type { Session } from './session.ts';
 
 export type Job = 'worker' | 'ps';
-/** Of a spec's jobs those that nodes can have: an evaluator has no part in it, as in TensorFlow. */
+/** The jobs of a spec whose tasks nodes take. An evaluator takes no part, as in TensorFlow. */
 const JOBS: readonly Job[] = ['worker', 'ps'];
-
-export const UNREGISTERED = 'unregistered';
-export const START = 'start `allstop worker` for this cluster';
-
-/** The phase of a task whose node has missed a probe. */
-export const SILENT = 'silent';
 
 /** A place in the cluster, whether a node has taken it or not. */
 export class ClusterTask {
   readonly job: Job;
   readonly index: number;
-  /** The host that it should be on, as far as anybody has said. */
+  /** The host that the ClusterSpec names for the task. */
   readonly address: string | undefined;
-  session: Session | undefined;
-  #phase = UNREGISTERED;
+  #session: Session | undefined;
+  #phase: TaskPhase = 'unregistered';
   #since = new Date();
-  #cause: string | undefined = 'no worker has registered for it';
-  #remedy: string | undefined = START;
-  /** Of the node that was there last. */
+  #cause: string | undefined;
+  #remedy: string | undefined;
+  /** Host and pid of the last node that had the task, or was refused for it. */
   host: string | undefined;
   pid: number | undefined;
-  /** Of all nodes that were there. */
+  /** Functions that ended, and restarts, in all sessions before the present one. */
   completed = 0;
   restarts = 0;
 
@@ -40,16 +34,42 @@ export class ClusterTask {
     this.job = job;
     this.index = index;
     this.address = address;
+    const { cause, remedy } = unregistered.noWorker();
+    this.#cause = cause;
+    this.#remedy = remedy;
   }
 
-  get phase(): string {
-    // What its node said was before it got to know what to make.
-    if (this.#phase === 'ready' && this.session?.isPrepared === false) return BUILDING;
+  get session(): Session | undefined {
+    return this.#session;
+  }
+
+  /** The node that the task's readiness names. */
+  setNode({ host, pid }: NodeInfo): void {
+    this.host = host;
+    this.pid = pid;
+  }
+
+  beginSession(session: Session): void {
+    this.#session = session;
+    this.setNode(session.info);
+    this.enter('connecting');
+  }
+
+  /** Keeps the counts of the session. */
+  endSession(): void {
+    this.completed += this.#session?.completed ?? 0;
+    this.restarts += this.#session?.status.restarts ?? 0;
+    this.#session = undefined;
+  }
+
+  get phase(): TaskPhase {
+    // The node's 'ready' is older than a data set that it has been sent since.
+    if (this.#phase === 'ready' && this.#session?.isPrepared === false) return 'building-dataset';
     return this.#phase;
   }
 
-  /** False: nothing is different. */
-  enter(phase: string, cause?: string, remedy?: string): boolean {
+  /** @returns false if nothing has changed */
+  enter(phase: TaskPhase, cause?: string, remedy?: string): boolean {
     if (phase === this.#phase && cause === this.#cause && remedy === this.#remedy) return false;
     if (phase !== this.#phase) this.#since = new Date();
     this.#phase = phase;
@@ -76,17 +96,17 @@ export class ClusterTask {
 
 function stateOf({ session, phase }: ClusterTask): WorkerInfo['state'] {
   if (session === undefined) return 'lost';
-  if (phase !== 'ready' && phase !== 'leaving' && phase !== SILENT) return 'starting';
+  if (phase !== 'ready' && phase !== 'leaving' && phase !== 'silent') return 'starting';
   return session.running > 0 ? 'busy' : 'idle';
 }
 
 export class ClusterTasks {
   readonly #tasks = new Map<string, ClusterTask>();
-  /** Into these nobody else is let in. */
+  /** Jobs that the ClusterSpec names: a node gets no task of these beyond those of the spec. */
   readonly #closed: ReadonlySet<Job>;
   readonly #minWorkers: number;
 
-  /** `minWorkers`: of all that are expected, if they are; else 1. */
+  /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
   constructor(expect: ClusterSpec | undefined, minWorkers: number | undefined) {
     this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
     for (const job of this.#closed) {
@@ -109,7 +129,7 @@ export class ClusterTasks {
     return [...this.#tasks.values()];
   }
 
-  /** Those that a node has, or has had. */
+  /** The tasks that a node has, or has had. */
   get workers(): WorkerInfo[] {
     return this.all.flatMap((task) => {
       const { job, index, host, pid, session } = task;
@@ -134,39 +154,48 @@ export class ClusterTasks {
     return servers.every(({ isReady }) => isReady) && workers.length >= this.#minWorkers;
   }
 
-  worker(index: number): ClusterTask | undefined {
-    return this.#tasks.get(`worker:${index}`);
+  /** The task of a session that is not over. */
+  of(session: Session): ClusterTask {
+    return this.all.find((task) => task.session === session) as ClusterTask;
   }
 
-  /** The place that this node wants, or is to have, which may be a new one; or why there is none. */
-  find(info: NodeInfo): ClusterTask | { why: string; remedy: string } {
+  /**
+   * Whether no worker will live, after so many nodes have failed: no task has a node, and each
+   * task has had one, or as many nodes have failed as there are tasks. (A task that has had no
+   * node may still get one on which the module can be imported.)
+   */
+  areHopeless(nodesFailed: number): boolean {
+    const workers = this.all.filter(({ job }) => job === 'worker');
+    if (workers.some(({ session }) => session !== undefined)) return false;
+    const wereAllTried = workers.every(({ phase }) => phase !== 'unregistered');
+    return wereAllTried || nodesFailed >= workers.length;
+  }
+
+  /**
+   * The task for a node: the task that the node asks for (`--task`), else a free task whose
+   * address is the node's host, else any free task, else a new task, which `add` has to be
+   * called with. The task that the node asks for may be taken.
+   */
+  find(info: NodeInfo): ClusterTask | Refusal<'not-expected'> {
     const { job, task: wanted } = info;
     if (wanted !== undefined) {
       const task = this.#tasks.get(`${job}:${wanted}`);
       if (task !== undefined) return task;
       if (!this.#closed.has(job)) return new ClusterTask(job, wanted);
-      return {
-        why: `${job}:${wanted} is not in the ClusterSpec`,
-        remedy: 'give the worker a task of the spec, or put it into the spec',
-      };
+      return refused.taskNotInSpec(`${job}:${wanted}`);
     }
     const free = this.all.filter((each) => each.job === job && each.session === undefined);
     const known = free.find(({ address }) => address !== undefined && isOf(address, info));
     const [first] = free;
     if (known !== undefined) return known;
     if (first !== undefined) return first;
-    if (this.#closed.has(job)) {
-      return {
-        why: `the ClusterSpec has no free task of the job '${job}'`,
-        remedy: 'end a worker, or put one more into the spec',
-      };
-    }
+    if (this.#closed.has(job)) return refused.noFreeTask(job);
     let index = 0;
     while (this.#tasks.has(`${job}:${index}`)) index += 1;
     return new ClusterTask(job, index);
   }
 
-  /** From now on it is one of them. */
+  /** Adds a task that `find` has made. Does nothing if the task was added before. */
   add(task: ClusterTask): void {
     this.#tasks.set(`${task.job}:${task.index}`, task);
   }
@@ -176,6 +205,7 @@ export class ClusterTasks {
   }
 }
 
+/** Whether the address of a ClusterSpec is one of the node's host. */
 function isOf(address: string, { host, addresses }: NodeInfo): boolean {
   const wanted = splitAddress(address).host.toLowerCase();
   return wanted === host.toLowerCase() || addresses.includes(wanted);

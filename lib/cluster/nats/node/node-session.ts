@@ -1,9 +1,9 @@
 /**
- * A node's part in one run: it runs what it is sent on threads of its own, and tells what has
- * become of it. The threads are those of the local strategy, with its rules about their
- * death; this is what feeds them.
+ * The node's end of a session, the time in which one node serves one run: runs the closures that
+ * the coordinator (session.ts) sends on threads of this process, and sends their results back.
+ * The threads are a WorkerPool, as in the local strategy; this class is the pool's host.
  *
- * The threads begin with the session and end with it: a run finds nothing of another's.
+ * The threads begin and end with the session, so that a run finds no state of an earlier run.
  */
 
 import { hostname } from 'node:os';
@@ -28,7 +28,6 @@ import {
 import { toPost, transferListOf } from '../../worker/transfer.ts';
 import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
-  BUILDING,
   type FromNode,
   LONG_BYTES,
   type NodeStatus,
@@ -38,8 +37,8 @@ import {
   unpackToNode,
 } from '../wire/session-messages.ts';
 
-/** A coordinator that has heard a broadcast has said so by then. */
-const UNHEARD_MS = 1_000;
+/** A coordinator that has heard the broadcast of a stop has announced the record by then. */
+const ANNOUNCE_MS = 1_000;
 
 export type NodeSessionOptions = {
   module: URL;
@@ -47,62 +46,71 @@ export type NodeSessionOptions = {
   task: number;
   slots: number;
   cancelGraceMs: number;
-  /** How long a stop is provisional that the coordinator says nothing of. */
+  /** How long a stop record of this node is provisional if the coordinator does not answer. */
   unavailableAfterMs: number;
   maxFrameBytes: number;
-  send(frame: Uint8Array): boolean;
-  /** It has stopped the run, or tells who has: to everybody, ahead of the coordinator. */
-  broadcast(stop: StopMessage): void;
-  /** A message that is none. */
-  onMalformed(): void;
-  /** The coordinator has ended it. */
-  onEnd(): void;
-  /** No thread will live here; the coordinator is being told. */
-  onFailed(error: Error): void;
 };
+
+export interface NodeSessionListener {
+  /** Publishes a frame. @returns false if there is no connection */
+  send(frame: Uint8Array): boolean;
+  /** Tells all processes of the run of a stop, before the coordinator has decided. */
+  broadcast(stop: StopMessage): void;
+  /** The coordinator has sent a malformed message, or another client has in its name. */
+  onMalformed(): void;
+  /** The coordinator has ended the session. */
+  onEnd(): void;
+  /** No thread will live here. The coordinator's message about it is on its way. */
+  onFailed(error: Error): void;
+}
 
 export class NodeSession implements StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
   readonly channel: ReliableChannel;
   readonly #options: NodeSessionOptions;
+  readonly #listener: NodeSessionListener;
   /** Undefined on a parameter server. */
   readonly #pool: WorkerPool | undefined;
   #inbox: Closure[] = [];
-  /** What has come and is not answered, by the coordinator's id. */
+  /** The closures that have not ended, by the coordinator's ids: those here are others. */
   readonly #closures = new Map<number, Closure>();
   readonly #ids = new Map<Closure, number>();
   readonly #resources: Resource[] = [];
-  /** What each thread has to make before anything else. */
-  readonly #lines = new Map<number, Closure[]>();
+  /** Data sets that each thread has to make before it runs functions, by worker. */
+  readonly #tagged = new Map<number, Closure[]>();
   #results: unknown[] = [];
   #resultsBytes = 0;
-  #told = '';
+  #lastStatus = '';
   #isStatusDue = false;
   #isFlushDue = false;
-  #isStopTold = false;
-  /** It has asked for a stop, and has no answer. */
-  #unheardStop: StopMessage | undefined;
+  /** The stop was sent to the coordinator, or came from there or by broadcast. */
+  #isStopSent = false;
+  /** A stop that began here, until the coordinator has announced the record. */
+  #unansweredStop: StopMessage | undefined;
   #isAnswered = false;
   readonly #late: LateErrors;
-  /** Until our record stands. */
-  #unanswered: Timer | undefined;
-  /** Until we tell the coordinator of another's stop. */
-  #unheard: Timer | undefined;
+  /** Ends the wait for the coordinator's record. */
+  #answerTimer: Timer | undefined;
+  /** Then a stop that was broadcast by another node is reported to the coordinator. */
+  #announceTimer: Timer | undefined;
   #isOver = false;
-  /** No thread will live here. */
+  /** No thread lives here. */
   hasFailed = false;
 
-  constructor(options: NodeSessionOptions) {
+  constructor(options: NodeSessionOptions, listener: NodeSessionListener) {
     this.#options = options;
-    const { module, job, task, slots, maxFrameBytes, send } = options;
+    this.#listener = listener;
+    const { module, job, task, slots, maxFrameBytes } = options;
     this.cancelGraceMs = options.cancelGraceMs;
-    this.channel = new ReliableChannel({
-      maxFrameBytes,
-      send,
-      onMessage: (bytes) => this.#receive(bytes),
-      onImpostor: () => options.onMalformed(),
-    });
+    this.channel = new ReliableChannel(
+      { maxFrameBytes },
+      {
+        send: (frame) => listener.send(frame),
+        onMessage: (bytes) => this.#receive(bytes),
+        onImpostor: () => listener.onMalformed(),
+      },
+    );
     const coordinator = clusterCoordinator({ job, index: task });
     this.coordinator = coordinator;
     this.#late = new LateErrors(coordinator);
@@ -119,58 +127,59 @@ export class NodeSession implements StrategyHost {
     this.changed();
   }
 
-  /** What it has, and has not answered. */
+  /** How many closures have not ended. */
   get running(): number {
     return this.#closures.size;
   }
 
-  get unheardStop(): StopMessage | undefined {
-    return this.#unheardStop;
+  /** A stop that began here, and that the coordinator has not answered. */
+  get unansweredStop(): StopMessage | undefined {
+    return this.#unansweredStop;
   }
 
-  /** It takes nothing more; the coordinator ends it when all is done. */
+  /** Asks the coordinator to send no more closures, and to end the session when all are done. */
   leave(): void {
     this.#post(['leaving']);
   }
 
-  /** Another node, or the coordinator, has stopped the run; its record is not yet certain. */
+  /** Another process has stopped the run. Its record is provisional until the coordinator's comes. */
   onBroadcast(stop: StopMessage): void {
     if (this.coordinator.shouldStop()) return;
-    this.#isStopTold = true;
+    this.#isStopSent = true;
     this.#late.skip(stop);
     applyStop(this.coordinator, stop);
-    // Who has stopped the run may be gone, and the coordinator have heard nothing.
-    this.#unheard = new Timer(UNHEARD_MS, () => this.#post(['stop', stop]));
+    // The node that stopped the run may be dead, and its message to the coordinator lost.
+    this.#announceTimer = new Timer(ANNOUNCE_MS, () => this.#post(['stop', stop]));
   }
 
-  /** Ends the threads. Resolves when they have ended, or cannot be ended. */
+  /** Ends the threads. Resolves when they have ended, or are given up as stuck. */
   async close(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
     this.channel.close();
     this.#onAnswered();
-    answerNone(this.coordinator); // who joins would wait for ever
+    answerNone(this.coordinator); // a join here would wait for the answer without end
     await this.#pool?.close();
     this.coordinator.requestStop();
   }
 
-  // ---------------------------------------------------------------- what the threads ask
+  // ---------------------------------------------------------------- host of the pool
 
   take(): Closure | undefined {
-    if (this.coordinator.shouldStop()) return undefined; // the coordinator will cancel them
+    if (this.coordinator.shouldStop()) return undefined; // the coordinator cancels them
     return this.#inbox.shift();
   }
 
   takeTagged(worker: number): Closure | undefined {
-    return this.#lines.get(worker)?.shift();
+    return this.#tagged.get(worker)?.shift();
   }
 
   hasTagged(): boolean {
-    return [...this.#lines.values()].some((line) => line.length > 0);
+    return [...this.#tagged.values()].some((closures) => closures.length > 0);
   }
 
   prepare(worker: number): void {
-    this.#lines.set(
+    this.#tagged.set(
       worker,
       this.#resources.map((resource) => new Closure(resource)),
     );
@@ -179,7 +188,7 @@ export class NodeSession implements StrategyHost {
   ended(closure: Closure, { state, value }: ClosureOutcome, microseconds = 0): void {
     let result: [state: number, bytes: Uint8Array];
     try {
-      // The thread has packed it.
+      // A result comes packed from its thread: a call whose arguments are bytes gets bytes.
       if (state === 'ready') result = [STATE.ready, checkLength(value as Uint8Array)];
       else result = [STATE.failed, checkLength(encode(value).bytes)];
     } catch (error) {
@@ -187,7 +196,7 @@ export class NodeSession implements StrategyHost {
     }
     const id = this.#forget(closure);
     if (id === undefined) return;
-    this.#tellStops();
+    this.#sendStops();
     this.#results.push(id, ...result, microseconds);
     this.#resultsBytes += result[1].byteLength;
     if (this.#resultsBytes > LONG_BYTES) this.#flush();
@@ -200,14 +209,15 @@ export class NodeSession implements StrategyHost {
   returned(closure: Closure, wasStarted: boolean, cause?: unknown): void {
     const id = this.#ids.get(closure);
     if (id === undefined) return;
-    // One thread has given it up for another, and its arguments are still here.
+    // The pool has taken the closure from a busy thread for an idle one: queue it here again.
+    // (Not if its arguments were moved to the busy thread: the coordinator still has them.)
     if (cause === undefined && closure.decided === undefined && !closure.isMoved) {
       this.#inbox.unshift(closure);
       return;
     }
     this.#forget(closure);
     this.#flush();
-    this.#tellStatus(); // or it would come back here
+    this.#sendStatus(); // first, or the coordinator would send the closure here again
     this.#post(['returned', id, wasStarted, cause === undefined ? null : encode(cause).bytes]);
   }
 
@@ -216,7 +226,7 @@ export class NodeSession implements StrategyHost {
     this.#isStatusDue = true;
     queueMicrotask(() => {
       this.#isStatusDue = false;
-      this.#tellStatus();
+      this.#sendStatus();
     });
   }
 
@@ -224,16 +234,16 @@ export class NodeSession implements StrategyHost {
     this.hasFailed = true;
     queueMicrotask(() => {
       this.#post(['failed', encode(error).bytes]);
-      this.#options.onFailed(error);
+      this.#listener.onFailed(error);
     });
   }
 
-  // ---------------------------------------------------------------- what the coordinator says
+  // ---------------------------------------------------------------- from the coordinator
 
   #receive(bytes: Uint8Array): void {
     const message = unpackToNode(bytes);
     if (message === undefined) {
-      this.#options.onMalformed();
+      this.#listener.onMalformed();
       return;
     }
     switch (message[0]) {
@@ -250,22 +260,22 @@ export class NodeSession implements StrategyHost {
         const resource = unpackResource(message[1]);
         this.#resources.push(resource);
         for (const worker of this.#pool?.indexes ?? []) {
-          this.#lines.get(worker)?.push(new Closure(resource));
+          this.#tagged.get(worker)?.push(new Closure(resource));
         }
         this.#pool?.wake();
         this.changed();
         return;
       }
       case 'stopped':
-        // A thread may have been quicker, and its news be on its way.
+        // A thread here may have stopped the run first: its stop has to be sent, too.
         if (this.coordinator.shouldStop()) this.#onStop();
-        this.#isStopTold = true;
+        this.#isStopSent = true;
         answerStop(this.coordinator, message[1]);
         this.#onAnswered();
         return;
       case 'end':
-        this.#tellStops();
-        this.#options.onEnd();
+        this.#sendStops();
+        this.#listener.onEnd();
     }
   }
 
@@ -292,7 +302,7 @@ export class NodeSession implements StrategyHost {
 
   #cancel(id: number, reason: unknown, replace: boolean): void {
     const closure = this.#closures.get(id);
-    if (closure === undefined) return; // its result is on its way
+    if (closure === undefined) return; // the closure has ended; its result is on its way
     closure.decided = { state: 'cancelled', value: reason };
     if (!this.#takeFromInbox(closure)) this.#pool?.cancel(closure, { reason, replace });
     else this.returned(closure, false);
@@ -301,7 +311,7 @@ export class NodeSession implements StrategyHost {
   #giveBack(id: number): void {
     const closure = this.#closures.get(id);
     if (closure === undefined) return;
-    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // it runs
+    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // the closure has begun
     this.#forget(closure);
     this.#post(['returned', id, false, null]);
   }
@@ -320,25 +330,25 @@ export class NodeSession implements StrategyHost {
     return id;
   }
 
-  // ---------------------------------------------------------------- what the coordinator is told
+  // ---------------------------------------------------------------- to the coordinator
 
   #onStop(): void {
     if (this.#isOver) return;
     if (!this.#isAnswered) {
       const { unavailableAfterMs } = this.#options;
-      this.#unanswered ??= new Timer(unavailableAfterMs, () => answerNone(this.coordinator));
+      this.#answerTimer ??= new Timer(unavailableAfterMs, () => answerNone(this.coordinator));
     }
-    if (this.#isStopTold) return;
-    this.#isStopTold = true;
+    if (this.#isStopSent) return;
+    this.#isStopSent = true;
     const stop = this.#here(stopMessage(this.coordinator) as StopMessage);
-    this.#unheardStop = stop;
+    this.#unansweredStop = stop;
     this.#late.skip(stop);
-    this.#options.broadcast(stop);
+    this.#listener.broadcast(stop);
     this.#post(['stop', stop]);
   }
 
-  /** Before what functions come to because of them: a stop, and errors that came after it. */
-  #tellStops(): void {
+  /** Sends a stop, and errors after it, ahead of the results of functions that ended by them. */
+  #sendStops(): void {
     if (!this.coordinator.shouldStop()) return;
     this.#onStop();
     for (const late of this.#late.take()) this.#post(['stop', this.#here(late)]);
@@ -346,11 +356,12 @@ export class NodeSession implements StrategyHost {
 
   #onAnswered(): void {
     this.#isAnswered = true;
-    this.#unanswered?.clear();
-    this.#unheard?.clear();
-    this.#unheardStop = undefined;
+    this.#answerTimer?.clear();
+    this.#announceTimer?.clear();
+    this.#unansweredStop = undefined;
   }
 
+  /** Adds this worker and host to the requester. */
   #here(stop: StopMessage): StopMessage {
     const { job, task } = this.#options;
     return {
@@ -359,11 +370,11 @@ export class NodeSession implements StrategyHost {
     };
   }
 
-  #tellStatus(): void {
+  #sendStatus(): void {
     const status = this.#status();
     const text = JSON.stringify(status);
-    if (text === this.#told) return;
-    this.#told = text;
+    if (text === this.#lastStatus) return;
+    this.#lastStatus = text;
     this.#post(['status', status]);
   }
 
@@ -371,12 +382,12 @@ export class NodeSession implements StrategyHost {
     const pool = this.#pool;
     if (pool === undefined) return { phase: 'ready', capacity: 0, restarts: 0, stuck: 0 };
     const { tasks } = pool.report();
-    const isWhy = ({ ready, cause }: TaskReadiness): boolean => !ready && cause !== undefined;
-    const blocking = tasks.find(isWhy) ?? tasks.find(({ ready }) => !ready);
+    const isExplained = ({ ready, cause }: TaskReadiness): boolean => !ready && cause !== undefined;
+    const blocking = tasks.find(isExplained) ?? tasks.find(({ ready }) => !ready);
     const { workers, functions } = pool;
     return {
-      // Threads that are about to be told are not ready any more.
-      phase: blocking?.phase ?? (this.hasTagged() ? BUILDING : 'ready'),
+      // Data sets that the pool has not taken yet make its threads busy in a moment.
+      phase: blocking?.phase ?? (this.hasTagged() ? 'building-dataset' : 'ready'),
       ...(blocking?.cause !== undefined && { cause: blocking.cause }),
       capacity: tasks.filter(({ ready }) => ready).length,
       ...(functions !== undefined && { functions: [...functions] }),
@@ -400,6 +411,6 @@ export class NodeSession implements StrategyHost {
   }
 }
 
-/** Without the message that it is a part of. */
+/** A copy of the arguments: a view would keep the whole message in memory. */
 const unpackResource = (packed: PackedResource): Resource =>
   packed.kind === 'dataset' ? { ...packed, args: Buffer.from(packed.args) } : packed;

@@ -1,14 +1,12 @@
 /**
- * A process that runs functions for the coordinators of a cluster, one run after the other:
- * what `allstop worker` is. Its own thread does nothing but speak with the servers, so that
- * functions which compute for ever do not make it look dead.
+ * A node: the process of `allstop worker`. It serves the runs of a cluster, one after the other,
+ * each in a session (node-session.ts). Its main thread only speaks with the servers, so that a
+ * function that never returns does not make the node look dead.
  */
 
 import { randomUUID } from 'node:crypto';
 import { availableParallelism, freemem, hostname, networkInterfaces } from 'node:os';
-import { debuglog } from 'node:util';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
-import { messageOf } from '../../../base/thrown-value.ts';
 import { Timer } from '../../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 import { applyStop, type StopMessage } from '../../worker/stop-relay.ts';
@@ -23,39 +21,44 @@ import {
   RUNTIME,
   type Welcome,
 } from '../wire/control-messages.ts';
-import { definitionOf, hashOfSpec } from '../wire/definition.ts';
-import { guarded } from '../wire/guarded.ts';
+import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
+import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
+import { subscriptionCallback } from '../wire/subscription.ts';
 import { NodeSession } from './node-session.ts';
 
-const log = debuglog('allstop');
-
 const HELLO_MS = 1_000;
-/** A module that cannot be imported is tried again, in case that its surroundings are mended. */
-const FAILED_MS = 5_000;
-/** A coordinator that has not asked for so long, while we are connected, is gone. */
-const SILENT_MS = 30_000;
-/** A coordinator lets a node go that has nothing to do; if it does not, it is gone itself. */
-const LET_GO_MS = 2_000;
-/** Results that nobody hears are worth waiting a little longer: they took somebody's time. */
-const UNHEARD_MS = 10_000;
+/** Delay of the hello after a session without a living thread: the next import may succeed. */
+const FAILED_HELLO_MS = 5_000;
+/** A coordinator that has not sent a probe for so long, while we are connected, is gone. */
+const COORDINATOR_SILENT_MS = 30_000;
+/**
+ * A node that leaves waits for the coordinator to end its session. Once it has had nothing to do
+ * for so long, the coordinator must be gone, and the node leaves by itself:
+ */
+const LEAVE_IDLE_MS = 2_000;
+/** The same for a node that had functions when its end was asked for: results are worth a wait. */
+const LEAVE_WITH_RESULTS_MS = 10_000;
 
 export type ClusterNodeOptions = {
   module: URL;
   cluster: string;
   connection: NatsConnectionOptions;
   job: 'worker' | 'ps';
+  /** Undefined: the coordinator chooses. */
   task: number | undefined;
-  /** Of the cluster, as far as this machine knows. */
+  /** If given, the node serves only coordinators that expect an equal ClusterSpec. */
   spec: ClusterSpec | undefined;
+  /** How many threads run functions. */
   slots: number;
   version: string;
-  /** What has happened, for people. */
+  /** For operators. An event is not repeated while nothing else happens. */
   onEvent(event: NodeEvent): void;
 };
 
+/** `phase`: a RefusalPhase of the coordinator's version, as it is. */
 export type NodeEvent =
   | { event: 'connected'; cluster: string }
   | { event: 'disconnected'; cause: string; remedy: string }
@@ -69,33 +72,34 @@ export class ClusterNode {
   readonly #subjects: Subjects;
   readonly #id = randomUUID();
   readonly #connection: Connection;
-  #definition: string;
-  /** Of the newest run that we have heard of. */
+  readonly #fingerprint: string;
+  /** The token of the newest run that this node has heard of; older runs are ignored. */
   #token = 0;
   #current: { id: string; run: string; session: NodeSession; unsubscribe: () => void } | undefined;
-  /** A stop of the last session's, which its coordinator may never have heard of. */
-  #unheard: { run: string; stop: StopMessage } | undefined;
-  #lettingGo: Timer | undefined;
+  /** A stop that the last session reported, and the coordinator did not answer. */
+  #unansweredStop: { run: string; stop: StopMessage } | undefined;
+  #leaving: Timer | undefined;
   #hello: Timer | undefined;
   #silence: Timer | undefined;
   #heardAt = 0;
-  #told = '';
+  #lastEvent = '';
   #isLeaving = false;
   #onLeft: (() => void) | undefined;
   #onFailed: ((error: Error) => void) | undefined;
-  /** Resolves when nothing can be run here: the module cannot be imported, for example. */
+  /** Resolves when no worker thread lives here: the module cannot be imported, for example. */
   readonly failed: Promise<Error> = new Promise((resolve) => {
     this.#onFailed = resolve;
   });
-  #malformed = 0;
+  readonly #malformed: MalformedMessages;
 
   static async start(options: ClusterNodeOptions): Promise<ClusterNode> {
-    return new ClusterNode(options, await definitionOf(options.module));
+    return new ClusterNode(options, await moduleFingerprint(options.module));
   }
 
-  private constructor(options: ClusterNodeOptions, definition: string) {
+  private constructor(options: ClusterNodeOptions, fingerprint: string) {
     this.#options = options;
-    this.#definition = definition;
+    this.#fingerprint = fingerprint;
+    this.#malformed = new MalformedMessages('A worker', options.cluster);
     this.#subjects = new Subjects(options.cluster);
     const name = `allstop ${options.cluster} worker`;
     this.#connection = new Connection(name, this.#subjects.inbox('worker'), options.connection, {
@@ -105,55 +109,59 @@ export class ClusterNode {
         this.#tell({ event: 'disconnected', ...explainFailure(cause) });
       },
       onRefused: (error) => {
-        if (error.name !== 'PermissionViolationError') return; // the connection ends, and says so
+        if (error.name !== 'PermissionViolationError') return; // the connection ends, and onDown tells why
         this.#tell({ event: 'forbidden', ...explainFailure(error) });
       },
     });
   }
 
-  /** How many functions it has. */
+  /** How many functions the node has. */
   get running(): number {
     return this.#current?.session.running ?? 0;
   }
 
-  /** Takes nothing more. Resolves when what it has is done. */
+  /** Takes no more functions. Resolves when the functions that run or are queued here are done. */
   leave(): Promise<void> {
     if (this.#isLeaving) return Promise.resolve();
     this.#isLeaving = true;
     this.#hello?.clear();
     const { session } = this.#current ?? {};
     if (session === undefined) return Promise.resolve();
-    session.leave(); // something may be on its way here
+    session.leave(); // the coordinator ends the session: functions may be on their way here
     return new Promise((resolve) => {
       this.#onLeft = resolve;
-      this.#watchLeaving(session, session.running > 0 ? UNHEARD_MS : LET_GO_MS, resolve);
+      this.#watchLeaving(
+        session,
+        session.running > 0 ? LEAVE_WITH_RESULTS_MS : LEAVE_IDLE_MS,
+        resolve,
+      );
     });
   }
 
-  /** Who would let it go may be gone: it has been done for so long, and goes by itself. */
+  /** Calls `go` when the session has had nothing to do for `patienceMs`. */
   #watchLeaving(session: NodeSession, patienceMs: number, go: () => void): void {
     let doneMs = 0;
     const look = (): void => {
-      doneMs = session.running === 0 ? doneMs + LET_GO_MS : 0;
+      doneMs = session.running === 0 ? doneMs + LEAVE_IDLE_MS : 0;
       if (doneMs >= patienceMs) go();
-      else this.#lettingGo = new Timer(LET_GO_MS, look);
+      else this.#leaving = new Timer(LEAVE_IDLE_MS, look);
     };
-    this.#lettingGo = new Timer(LET_GO_MS, look);
+    this.#leaving = new Timer(LEAVE_IDLE_MS, look);
   }
 
   async close(): Promise<void> {
     this.#isLeaving = true;
     this.#hello?.clear();
     this.#silence?.clear();
-    this.#lettingGo?.clear();
-    await this.#end('the worker ends');
+    this.#leaving?.clear();
+    await this.#end('this worker ends');
     await this.#connection.close();
   }
 
   #tell(event: NodeEvent): void {
     const text = JSON.stringify(event);
-    if (text === this.#told) return; // again, and again
-    this.#told = text;
+    if (text === this.#lastEvent) return; // each failed attempt to connect repeats it
+    this.#lastEvent = text;
     this.#options.onEvent(event);
   }
 
@@ -168,8 +176,8 @@ export class ClusterNode {
       job,
       ...(task !== undefined && { task }),
       slots,
-      definition: this.#definition,
-      ...(spec !== undefined && { spec: hashOfSpec(spec) }),
+      definition: this.#fingerprint,
+      ...(spec !== undefined && { spec: specFingerprint(spec) }),
       host: hostname(),
       addresses: ['localhost', ...addresses],
       pid: process.pid,
@@ -178,7 +186,7 @@ export class ClusterNode {
       freeMemory: freemem(),
       cores: availableParallelism(),
       ...(this.#current !== undefined && { session: this.#current.id }),
-      ...(this.#malformed > 0 && { dropped: this.#malformed }),
+      ...(this.#malformed.count > 0 && { dropped: this.#malformed.count }),
     };
   }
 
@@ -187,7 +195,9 @@ export class ClusterNode {
     this.#tell({ event: 'connected', cluster: this.#options.cluster });
     const channel = this.#current?.session.channel;
     if (channel?.fits(nats.info?.max_payload) === false) {
-      void this.#end('its messages are too long for the server now');
+      void this.#end(
+        "messages on their way are longer than the server's max_payload, which was lowered",
+      );
     }
     channel?.resume();
     this.#sayHello();
@@ -197,7 +207,7 @@ export class ClusterNode {
   #subscribe(nats: NatsConnection): void {
     this.#on(nats, this.#subjects.who, (message) => {
       const who = parseControl(message.data, 'who');
-      if (who === undefined) this.#onMalformed();
+      if (who === undefined) this.#malformed.drop('a who');
       else if (message.reply !== undefined && message.reply !== '') {
         message.respond(json({ kind: 'hello', info: this.#info() }));
       } else if (who.token >= this.#token) this.#sayHello();
@@ -207,14 +217,13 @@ export class ClusterNode {
   }
 
   #on(nats: NatsConnection, subject: string, onMessage: (message: Msg) => void): Subscription {
-    const callback = guarded(onMessage, (error) => {
-      log('a message of %s: %s', subject, messageOf(error));
-      this.#onMalformed();
-    });
+    const callback = subscriptionCallback(onMessage, (error) =>
+      this.#malformed.drop(`at ${subject}`, error),
+    );
     return nats.subscribe(subject, { callback });
   }
 
-  /** Says that it is there, until a coordinator has answered. */
+  /** Repeats the hello until a coordinator has begun a session. */
   #sayHello(): void {
     if (this.#isLeaving) return;
     this.#hello?.clear();
@@ -227,7 +236,7 @@ export class ClusterNode {
   #onControl(message: Msg): void {
     const control = parseControl(message.data, 'welcome', 'refused', 'probe');
     if (control === undefined) {
-      this.#onMalformed();
+      this.#malformed.drop('a message of the coordinator');
       return;
     }
     if (control.kind === 'probe') {
@@ -237,7 +246,7 @@ export class ClusterNode {
       message.respond(json({ session, token: this.#token }));
       return;
     }
-    if (control.token < this.#token) return; // of an older run
+    if (control.token < this.#token) return; // from an older run
     this.#token = control.token;
     if (control.kind === 'refused') {
       this.#tell({ event: 'refused', phase: control.phase, why: control.why });
@@ -248,38 +257,37 @@ export class ClusterNode {
     if (this.#isLeaving) return;
     const { run, session: id, task, cancelGraceMs, unavailableAfterMs } = welcome;
     const { nats } = this.#connection;
-    if (nats === undefined) return; // it will be repeated
-    void this.#end('another has begun');
+    if (nats === undefined) return; // the welcome will be repeated
+    void this.#end('another session has begun');
     const { module, job, slots } = this.#options;
     const subject = this.#subjects.up(id);
-    const session = new NodeSession({
-      module,
-      job,
-      task,
-      slots,
-      cancelGraceMs,
-      unavailableAfterMs,
-      maxFrameBytes: frameBytes(nats.info?.max_payload),
-      send: (frame) => this.#connection.publish(subject, frame),
-      broadcast: (stop) => {
-        this.#connection.publish(this.#subjects.stop(run), packStop(stop));
-        this.#connection.flush();
+    const maxFrameBytes = frameBytes(nats.info?.max_payload);
+    const session = new NodeSession(
+      { module, job, task, slots, cancelGraceMs, unavailableAfterMs, maxFrameBytes },
+      {
+        send: (frame) => this.#connection.publish(subject, frame),
+        broadcast: (stop) => {
+          this.#connection.publish(this.#subjects.stop(run), packStop(stop));
+          this.#connection.flush();
+        },
+        onMalformed: () => {
+          this.#malformed.drop('a message of a session');
+          // A true frame of that number will be dropped as a copy: only a new session helps.
+          if (this.#current?.id === id) void this.#end('a message of the session was malformed');
+        },
+        onEnd: () => void this.#end('the coordinator has ended the session'),
+        onFailed: (error) => void this.#fail(session, error),
       },
-      onMalformed: () => {
-        this.#onMalformed();
-        // It was in the place of another, which is lost.
-        if (this.#current?.id === id) void this.#end('a message of the coordinator is none');
-      },
-      onEnd: () => void this.#end('the coordinator has ended it'),
-      onFailed: (error) => void this.#fail(session, error),
-    });
+    );
     this.#current = { id, run, session, unsubscribe: () => {} };
     this.#listen(nats);
-    if (this.#unheard?.run === run) applyStop(session.coordinator, this.#unheard.stop);
+    if (this.#unansweredStop?.run === run)
+      applyStop(session.coordinator, this.#unansweredStop.stop);
     this.#heardAt = performance.now();
     this.#tell({ event: 'session', job, task, run });
   }
 
+  /** Subscribes to what the current session needs. */
   #listen(nats: NatsConnection): void {
     const current = this.#current;
     if (current === undefined) return;
@@ -287,13 +295,13 @@ export class ClusterNode {
     const subscriptions = [
       this.#on(nats, this.#subjects.down(id), ({ data }) => {
         if (this.#current !== current) return;
-        if (data.length === 0) void this.#end('the coordinator has given it up');
-        else if (!session.channel.receive(data)) this.#onMalformed();
+        if (data.length === 0) void this.#end('the coordinator has given this worker up');
+        else if (!session.channel.receive(data)) this.#malformed.drop('a frame');
       }),
       this.#on(nats, this.#subjects.stop(run), ({ data }) => {
         if (this.#current !== current) return;
         const stop = unpackStop(data);
-        if (stop === undefined) this.#onMalformed();
+        if (stop === undefined) this.#malformed.drop('a stop');
         else session.onBroadcast(stop);
       }),
     ];
@@ -302,7 +310,7 @@ export class ClusterNode {
     };
   }
 
-  /** That the coordinator is told is more important than how soon we end. */
+  /** Resolves `failed`, but first waits until the coordinator has acknowledged the error. */
   async #fail(session: NodeSession, error: Error): Promise<void> {
     await session.channel.drained();
     this.#onFailed?.(error);
@@ -312,14 +320,14 @@ export class ClusterNode {
     const current = this.#current;
     if (current === undefined) return;
     this.#current = undefined;
-    const stop = current.session.unheardStop;
-    this.#unheard = stop && { run: current.run, stop };
+    const stop = current.session.unansweredStop;
+    this.#unansweredStop = stop && { run: current.run, stop };
     current.unsubscribe();
     this.#tell({ event: 'session-over', why });
     await current.session.close();
     this.#onLeft?.();
     if (this.#isLeaving || this.#current !== undefined) return;
-    const ms = current.session.hasFailed ? FAILED_MS : 0;
+    const ms = current.session.hasFailed ? FAILED_HELLO_MS : 0;
     this.#hello?.clear();
     this.#hello = new Timer(ms, () => this.#sayHello());
   }
@@ -330,19 +338,11 @@ export class ClusterNode {
     const look = (): void => {
       if (this.#connection.nats === undefined) return;
       const silentMs = performance.now() - this.#heardAt;
-      if (this.#current !== undefined && silentMs >= SILENT_MS) {
-        void this.#end('its coordinator is gone');
+      if (this.#current !== undefined && silentMs >= COORDINATOR_SILENT_MS) {
+        void this.#end('the coordinator has sent no probe for 30 s');
       }
-      this.#silence = new Timer(SILENT_MS / 4, look);
+      this.#silence = new Timer(COORDINATOR_SILENT_MS / 4, look);
     };
-    this.#silence = new Timer(SILENT_MS / 4, look);
-  }
-
-  #onMalformed(): void {
-    this.#malformed += 1;
-    if (this.#malformed === 1) {
-      const code = 'ALLSTOP_MALFORMED_MESSAGE';
-      process.emitWarning('A malformed message was dropped, as others will be', { code });
-    } else log('%d malformed messages were dropped', this.#malformed);
+    this.#silence = new Timer(COORDINATOR_SILENT_MS / 4, look);
   }
 }

@@ -1,43 +1,47 @@
 /**
- * What a session is made of (who, hello, welcome, probes) and what a doctor is told: JSON,
- * since nodes of another version are to understand that they do not understand.
+ * The messages outside sessions: who, hello, welcome, refused, probes, and the report for a
+ * doctor. JSON, so that a node with another protocol version can still parse them and be told
+ * `version-mismatch`.
  */
 
+import { checkEnginePhase, checkTaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import { isCount, isListOf, isMaybe, isName, isObject, isText, isWord } from './shapes.ts';
 
-/** Nodes of another number cannot work together. */
+/** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
 export const PROTOCOL = 2;
 
-const RUNTIMES = ['bun', 'deno', 'node']; // the others say that they are Node, too
+const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
 const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;
-/** What runs this: "node 20.20.2". */
+/** The runtime of this process: "node 20.20.2". */
 export const RUNTIME: string = `${own} ${process.versions[own]}`;
 
-/** Who a node is, and what its machine is like. */
+/** What a node says about itself and its machine. */
 export type NodeInfo = {
   protocol: number;
-  /** Of this process, and no other. */
+  /** A random name of this process. */
   node: string;
   job: 'worker' | 'ps';
-  /** Undefined: any. */
+  /** The task that the node was started with (`--task`). Undefined when any task will do. */
   task?: number;
+  /** How many threads the node has. */
   slots: number;
-  /** Of the module's file. */
+  /** The fingerprint of the module file. */
   definition: string;
-  /** Of the ClusterSpec that it was given. */
+  /** The fingerprint of the ClusterSpec that the node was started with (`--spec`). */
   spec?: string;
   host: string;
-  /** The names and addresses under which it may stand in a ClusterSpec. */
+  /** The addresses, and names besides `host`, that a ClusterSpec may give the node. */
   addresses: string[];
   pid: number;
   version: string;
   runtime: string;
+  /** In bytes. */
   freeMemory: number;
   cores: number;
-  /** The session that it is in. */
+  /** The session that the node is in. */
   session?: string;
-  /** So many messages that were none it has dropped. */
+  /** How many malformed messages the node has dropped. */
   dropped?: number;
 };
 
@@ -50,16 +54,17 @@ export type Welcome = {
   session: string;
   task: number;
   cancelGraceMs: number;
-  /** How long a stop that the node has asked for is provisional at most. */
+  /** How long a stop record of the node is provisional at most. */
   unavailableAfterMs: number;
 };
+/** `phase`: a RefusalPhase of the coordinator's version, which the node prints unchecked. */
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
-/** `session`: the node's own; another's is over. */
-export type ProbeAnswer = { session: string | null; token: number };
+/** `session`: the node's present session. A probe's session is over if it is another. */
+export type ProbeReply = { session: string | null; token: number };
 
-/** A node that was not let in. */
-export type TurnedAway = {
+/** A node that got no task. `phase`: a RefusalPhase of the coordinator's version. */
+export type RefusedNode = {
   job: string;
   task?: number;
   host: string;
@@ -70,17 +75,18 @@ export type TurnedAway = {
   remedy: string;
 };
 
-/** What a coordinator tells a doctor. `leftOff`: so many tasks are not in the report. */
+/** What a coordinator tells a doctor. */
 export type CoordinatorReport = {
   run: string;
   report: ReadinessReport;
+  /** How many tasks the report leaves out, because of its length. */
   leftOff: number;
-  turnedAway: TurnedAway[];
-  /** So many messages that were none it has dropped. */
+  turnedAway: RefusedNode[];
+  /** How many malformed messages the coordinator has dropped. */
   dropped: number;
 };
 
-/** As of a ClusterSpec. */
+/** The index of a task: as large as a ClusterSpec permits. */
 const isIndex = (value: unknown): boolean => isCount(value) && value <= 1_000_000;
 const MOST_ADDRESSES = 1_000;
 
@@ -103,7 +109,7 @@ function isInfo(value: unknown): value is NodeInfo {
   );
 }
 
-/** JSON has no Infinity, and writes null. */
+/** JSON writes Infinity as null. */
 const isDuration = (value: unknown): boolean =>
   value === null || (typeof value === 'number' && value >= 0);
 
@@ -134,7 +140,7 @@ function parse(bytes: Uint8Array): Record<string, unknown> | undefined {
 
 export const json = (value: object): Uint8Array => Buffer.from(JSON.stringify(value));
 
-/** Undefined: it is none of these. */
+/** @returns undefined if it is malformed, or none of these kinds */
 export function parseControl<K extends Control['kind']>(
   bytes: Uint8Array,
   ...kinds: K[]
@@ -151,14 +157,20 @@ export function parseControl<K extends Control['kind']>(
   return value as Extract<Control, { kind: K }>;
 }
 
-export function parseProbeAnswer(bytes: Uint8Array): ProbeAnswer | undefined {
+/** @returns undefined if it is malformed */
+export function parseProbeReply(bytes: Uint8Array): ProbeReply | undefined {
   const value = parse(bytes);
   if (value === undefined || !isCount(value['token'])) return undefined;
   const { session } = value;
-  return session === null || isName(session) ? (value as ProbeAnswer) : undefined;
+  return session === null || isName(session) ? (value as ProbeReply) : undefined;
 }
 
-/** Of one's own cluster, as its coordinator told it. */
+/**
+ * Reads the report of a coordinator, which may be of another version: phases that this version
+ * does not know become 'unknown'.
+ *
+ * @returns undefined if it is malformed
+ */
 export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
   const value = parse(bytes);
   if (value === undefined) return undefined;
@@ -171,11 +183,14 @@ export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
     isText(engine['phase']) &&
     isReason(engine) &&
     isListOf((task) => isTask(task) && typeof (task as TaskReadiness).ready === 'boolean', tasks) &&
-    isListOf((each) => isTask(each) && isText((each as TurnedAway).cause), turnedAway);
+    isListOf((each) => isTask(each) && isText((each as RefusedNode).cause), turnedAway);
   if (!isReport) return undefined;
   const found = value as unknown as CoordinatorReport;
-  for (const each of [...found.report.tasks, ...found.turnedAway])
+  checkEnginePhase(found.report.engine);
+  for (const task of found.report.tasks) checkTaskPhase(task);
+  for (const each of [...found.report.tasks, ...found.turnedAway]) {
     each.since = new Date(each.since);
+  }
   return found;
 }
 

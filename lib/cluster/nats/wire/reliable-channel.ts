@@ -1,15 +1,15 @@
 /**
- * A channel that neither loses, doubles nor reorders messages, over one that may do all
- * three: core NATS while a connection breaks. Both ends have one.
+ * One end of a channel that neither loses, doubles nor reorders messages, over core NATS, which
+ * may do all three while a connection breaks.
  *
- * 1. Frames are numbered from 1. What was sent stays in `#unacked` until the other end has
- *    said that it has it.
- * 2. A frame is taken only when it is the next; any other is dropped, and the other end told
- *    what is missing. So whatever arrives, messages are whole and in order.
- * 3. Frames are sent again when the connection is back, when the other end says that some
- *    are missing, and when nothing has been acknowledged for a while.
- * 4. At most a window of bytes is on its way; the rest waits here. (A server that has to keep
- *    more for one client than it likes cuts it off.)
+ * 1. Frames are numbered from 1. A sent frame stays in `#unacked` until the other end has
+ *    acknowledged it.
+ * 2. A frame is taken only if its number is the next; any other frame is dropped, and the other
+ *    end told what is missing. So messages arrive whole and in order.
+ * 3. Unacknowledged frames are sent again when the connection is back, when the other end says
+ *    that frames are missing, and when nothing has been acknowledged for a while.
+ * 4. At most a window of bytes is on its way; the rest waits in `#backlog`. (A server cuts off a
+ *    client for which it has to hold more than its `max_pending`.)
  */
 
 import { Timer } from '../../../base/timer.ts';
@@ -18,59 +18,66 @@ const KIND = { data: 1, ack: 2, missing: 3 } as const;
 const HEADER_BYTES = 14;
 const WINDOW_BYTES = 8 * 1024 * 1024;
 const WINDOW_FRAMES = 4_096;
-/** So many frames are acknowledged at once; fewer, when nothing has gone the other way. */
+/**
+ * Each frame acknowledges what was taken. If no frame goes the other way, an acknowledgement is
+ * sent after ACK_FRAMES frames, or ACK_MS.
+ */
 const ACK_FRAMES = 64;
 const ACK_MS = 20;
 const RESEND_MS = 1_000;
 const LONGEST_RESEND_MS = 8_000;
 const LONGEST_MESSAGE_BYTES = 1024 ** 3;
-/** Of what a message is sent for; the message holds a little more. */
+/** The longest argument or result: a message holds a little more than the value. */
 export const LONGEST_VALUE_BYTES: number = LONGEST_MESSAGE_BYTES - 1024 ** 2;
 
-/** @throws RangeError (`ERR_OUT_OF_RANGE`): no message can hold it */
+/** @throws RangeError (`ERR_OUT_OF_RANGE`): the value is longer than LONGEST_VALUE_BYTES */
 export function checkLength(value: Uint8Array): Uint8Array {
   if (value.byteLength <= LONGEST_VALUE_BYTES) return value;
   const error = new RangeError(
-    `A value of ${value.byteLength} bytes is too long: ${LONGEST_VALUE_BYTES} are the limit over NATS`,
+    `A value of ${value.byteLength} bytes is too long: over NATS the limit is ${LONGEST_VALUE_BYTES} bytes`,
   );
   throw Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
 }
 
 const LONGEST_FRAME_BYTES = 256 * 1024;
 
-/** How long a frame may be with a server that takes messages of so many bytes. */
+/** The longest frame for a server that accepts messages of `maxPayload` bytes. */
 export const frameBytes = (maxPayload: number = LONGEST_FRAME_BYTES): number =>
   Math.min(LONGEST_FRAME_BYTES, maxPayload);
 
-export type LinkOptions = {
-  /** A frame longer than this is not sent. */
+export type ReliableChannelOptions = {
+  /** No frame is longer, header included. */
   maxFrameBytes: number;
-  /** So much is on its way at most (8 MB). */
+  /** The most bytes on their way (8 MB). */
   windowBytes?: number;
-  /** Puts a frame on its way; false: there is no connection. */
+};
+
+export interface ReliableChannelListener {
+  /** Publishes a frame. @returns false without a connection: `resume` sends the frame again */
   send(frame: Uint8Array): boolean;
   onMessage(message: Buffer): void;
   /**
-   * The other end has what we have not sent, or sends what it never would: somebody has
-   * spoken in our place, or in its. The channel is of no use any more.
+   * The other end acknowledges frames that were never sent, or sends a message longer than any
+   * of ours: a third client sends frames in the name of one end. The channel is useless now.
    */
   onImpostor(): void;
-};
+}
 
 type Sent = { seq: number; frame: Buffer };
 
 export class ReliableChannel {
-  readonly #options: LinkOptions;
+  readonly #listener: ReliableChannelListener;
+  readonly #maxFrameBytes: number;
   readonly #windowBytes: number;
   #lastSeq = 0;
   #unacked: Sent[] = [];
   #unackedBytes = 0;
   readonly #backlog: Sent[] = [];
-  /** What was taken last. */
+  /** The number of the last frame that was taken. */
   #taken = 0;
-  /** What the other end was told of that. */
+  /** The last `#taken` that the other end was told. */
   #toldTaken = 0;
-  /** After this one something is missing, and the other end was told so. */
+  /** The last `#taken` with which the other end was told that frames are missing. */
   #toldMissing = -1;
   #parts: Buffer[] = [];
   #partsBytes = 0;
@@ -80,25 +87,26 @@ export class ReliableChannel {
   #onDrained: (() => void)[] = [];
   #isClosed = false;
 
-  constructor(options: LinkOptions) {
-    this.#options = options;
+  constructor(options: ReliableChannelOptions, listener: ReliableChannelListener) {
+    this.#listener = listener;
+    this.#maxFrameBytes = options.maxFrameBytes;
     this.#windowBytes = options.windowBytes ?? WINDOW_BYTES;
   }
 
-  /** Whether its frames are not too long for such a server. */
+  /** Whether a server that accepts messages of `maxPayload` bytes accepts our frames. */
   fits(maxPayload: number | undefined): boolean {
-    return this.#options.maxFrameBytes <= frameBytes(maxPayload);
+    return this.#maxFrameBytes <= frameBytes(maxPayload);
   }
 
-  /** Sends a message, sooner or later. */
+  /** Sends a message, as soon as connection and window permit. Ignored after `close`. */
   post(message: Uint8Array): void {
     if (this.#isClosed) return;
-    const longest = this.#options.maxFrameBytes - HEADER_BYTES;
+    const longest = this.#maxFrameBytes - HEADER_BYTES;
     for (let at = 0; at === 0 || at < message.byteLength; at += longest) {
       const part = message.subarray(at, at + longest);
       const frame = Buffer.allocUnsafe(HEADER_BYTES + part.byteLength);
       frame[0] = KIND.data;
-      frame[1] = at + longest < message.byteLength ? 1 : 0; // more of it follows
+      frame[1] = at + longest < message.byteLength ? 1 : 0; // whether more parts of the message follow
       frame.writeUIntBE(++this.#lastSeq, 2, 6);
       frame.set(part, HEADER_BYTES);
       this.#backlog.push({ seq: this.#lastSeq, frame });
@@ -106,17 +114,17 @@ export class ReliableChannel {
     this.#advance();
   }
 
-  /** Whether more than the window waits to be sent. */
+  /** Whether frames wait for room in the window. */
   get isFull(): boolean {
     return this.#backlog.length > 0;
   }
 
-  /** Whether nothing is left to be acknowledged. */
+  /** Whether all frames are acknowledged. */
   get isDrained(): boolean {
     return this.#unacked.length === 0 && this.#backlog.length === 0;
   }
 
-  /** Resolves when the other end has everything, or the channel is closed. */
+  /** Resolves when all frames are acknowledged, or the channel is closed. */
   drained(): Promise<void> {
     if (this.isDrained || this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => {
@@ -124,7 +132,7 @@ export class ReliableChannel {
     });
   }
 
-  /** A frame from the other end. False: it is none. */
+  /** Takes a frame of the other end. @returns false if it is malformed */
   receive(frame: Uint8Array): boolean {
     if (this.#isClosed) return true;
     const buffer = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
@@ -135,7 +143,7 @@ export class ReliableChannel {
     const isOurs = kind === KIND.data || kind === KIND.ack || kind === KIND.missing;
     if (!isOurs) return false;
     if (ack > this.#lastSeq) {
-      this.#options.onImpostor();
+      this.#listener.onImpostor();
       return true;
     }
     this.#onAck(ack);
@@ -147,11 +155,11 @@ export class ReliableChannel {
     }
     this.#taken = seq;
     this.#onPart(buffer.subarray(HEADER_BYTES), buffer[1] === 1);
-    if (!this.#isClosed) this.#ackSoon(); // the message may have been the last
+    if (!this.#isClosed) this.#ackSoon(); // the message may have ended the session
     return true;
   }
 
-  /** The connection is back. */
+  /** To be called when the connection is back: sends all unacknowledged frames again. */
   resume(): void {
     if (this.#isClosed) return;
     this.#resendMs = RESEND_MS;
@@ -159,7 +167,7 @@ export class ReliableChannel {
     this.#tell(KIND.ack);
   }
 
-  /** The other end is told what has been taken; what is not acknowledged is given up. */
+  /** Acknowledges what was taken, and drops what the other end has not acknowledged. */
   close(): void {
     if (this.#isClosed) return;
     if (this.#toldTaken !== this.#taken) this.#tell(KIND.ack);
@@ -178,24 +186,24 @@ export class ReliableChannel {
 
   #onPart(part: Buffer, hasMore: boolean): void {
     if (!hasMore && this.#parts.length === 0) {
-      this.#options.onMessage(part);
+      this.#listener.onMessage(part);
       return;
     }
     this.#parts.push(part);
     this.#partsBytes += part.length;
     if (this.#partsBytes > LONGEST_MESSAGE_BYTES) {
       this.#parts = [];
-      this.#options.onImpostor();
+      this.#listener.onImpostor();
       return;
     }
     if (hasMore) return;
     const message = Buffer.concat(this.#parts);
     this.#parts = [];
     this.#partsBytes = 0;
-    this.#options.onMessage(message);
+    this.#listener.onMessage(message);
   }
 
-  /** One that we have: our word of it was lost. One that is too early: something was. */
+  /** An old number: our acknowledgement was lost. A number too high: frames were lost. */
   #onUnexpected(seq: number): void {
     if (seq <= this.#taken) this.#ackSoon();
     else if (this.#toldMissing !== this.#taken) {
@@ -240,7 +248,7 @@ export class ReliableChannel {
     this.#toldTaken = this.#taken;
     this.#ackTimer?.clear();
     this.#ackTimer = undefined;
-    return this.#options.send(frame);
+    return this.#listener.send(frame);
   }
 
   #tell(kind: number): void {
@@ -250,7 +258,7 @@ export class ReliableChannel {
   }
 
   #ackSoon(): void {
-    if (this.#isClosed) return; // by what was in the message
+    if (this.#isClosed) return; // by the message's receiver
     if (this.#taken - this.#toldTaken >= ACK_FRAMES) this.#tell(KIND.ack);
     else this.#ackTimer ??= new Timer(ACK_MS, () => this.#tell(KIND.ack));
   }

@@ -1,58 +1,57 @@
 /**
- * What goes through a session (reliable-channel.ts): arrays whose first element says which; arguments and
- * results in them are bytes, as V8 serializes them, so that one which cannot be carried, or
- * read, spoils no other.
+ * The messages of a session, which go through its ReliableChannel: arrays, serialized by V8,
+ * whose first element is the kind. Arguments and results are packed to bytes one by one before,
+ * so that a value that cannot be packed or read fails its own function only.
  */
 
 import { deserialize, serialize } from 'node:v8';
 import { attempt } from '../../../base/thrown-value.ts';
+import { checkTaskPhase, type TaskPhase } from '../../../errors/phases.ts';
 import { decode } from '../../../record/error-record.ts';
 import type { Resource } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { isBytes, isCount, isListOf, isMaybe, isObject, isText } from './shapes.ts';
 
 export type ToNode =
-  /** [...[id, attempt, name, args as bytes, perWorker]] */
+  /** RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker. */
   | ['run', ...unknown[]]
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
-  /** What of these is not started comes back. */
+  /** Ids. The node returns those of these closures that it has not started. */
   | ['recall', ...number[]]
   | ['resource', resource: PackedResource]
-  /** The record of the run's stop. */
+  /** The stop record of the run. */
   | ['stopped', stop: StopMessage]
   | ['end'];
-/** One with arguments has them as bytes. */
+/** A Resource; the arguments of a data set are packed. */
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
   | Exclude<Resource, { kind: 'dataset' }>;
 export const RUN_LENGTH = 5;
-/** A message with functions or results is not made longer than this, if it need not be. */
+/** A batch of closures or results that is longer than this is sent at once. */
 export const LONG_BYTES: number = 64 * 1024;
 
 export type FromNode =
-  /** [...[id, state, value as bytes, microseconds]] */
+  /** RESULT_LENGTH elements for each closure: id, state, packed value, microseconds. */
   | ['results', ...unknown[]]
   | ['returned', id: number, wasStarted: boolean, cause: Uint8Array | null]
   | ['status', NodeStatus]
   | ['stop', stop: StopMessage]
-  /** It takes nothing more, and goes when all that it has is done. */
+  /** The node takes no more closures, and leaves when those it has are done. */
   | ['leaving']
-  /** No worker will live there. */
+  /** No worker thread lives on the node: the module cannot be imported, for example. */
   | ['failed', cause: Uint8Array];
 export const RESULT_LENGTH = 4;
 
-/** The phase of a worker that makes its data sets. */
-export const BUILDING = 'building-dataset';
-
 export type NodeStatus = {
-  phase: string;
+  /** 'unknown' if the node, of another version, has sent a phase that this version does not know. */
+  phase: TaskPhase;
   cause?: string;
-  /** So many of its threads can take functions. */
+  /** How many threads of the node can take closures. */
   capacity: number;
   functions?: string[];
   restarts: number;
   stuck: number;
-  /** So many resources it knows of; `phase` speaks of them, too. */
+  /** How many resources the node has received; `phase` tells whether they are made. */
   resources?: number;
 };
 
@@ -60,8 +59,8 @@ export function pack(message: ToNode | FromNode): Uint8Array {
   return serialize(message);
 }
 
-/** An error as bytes (error-record.ts), which can be read. */
-const isRecord = (value: unknown): value is Uint8Array =>
+/** Whether it is an encoded error (error-record.ts) that can be decoded. */
+const isEncodedError = (value: unknown): value is Uint8Array =>
   isBytes(value) && attempt(() => decode(value)) !== undefined;
 function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boolean): boolean {
   if (values.length === 0 || values.length % size !== 0) return false;
@@ -80,7 +79,7 @@ function isStop(value: unknown): value is StopMessage {
     isText(id) &&
     id !== '' &&
     isCount(at) &&
-    (error === null || isRecord(error)) &&
+    (error === null || isEncodedError(error)) &&
     (language === 'js' || language === 'native') &&
     isText(via) &&
     isText(threadName) &&
@@ -94,7 +93,7 @@ function isResource(value: unknown): value is PackedResource {
   if (!isObject(value) || !isCount(value['id'])) return false;
   const { kind, name, args, dataset, record } = value;
   if (kind === 'dataset') return isText(name) && isBytes(args);
-  return kind === 'iterator' ? isCount(dataset) : kind === 'broken' && isRecord(record);
+  return kind === 'iterator' ? isCount(dataset) : kind === 'broken' && isEncodedError(record);
 }
 
 function isStatus(value: unknown): value is NodeStatus {
@@ -122,7 +121,7 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
         isMaybe((list) => isListOf(isCount, list), perWorker),
     ),
   cancel: ([id, reason, replace]) =>
-    isCount(id) && isRecord(reason) && typeof replace === 'boolean',
+    isCount(id) && isEncodedError(reason) && typeof replace === 'boolean',
   recall: (rest) => rest.every(isCount),
   resource: ([resource]) => isResource(resource),
   stopped: ([stop]) => isStop(stop),
@@ -138,11 +137,11 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
         isCount(id) && (state === 0 || state === 1) && isBytes(value) && isCount(us),
     ),
   returned: ([id, wasStarted, cause]) =>
-    isCount(id) && typeof wasStarted === 'boolean' && (cause === null || isRecord(cause)),
+    isCount(id) && typeof wasStarted === 'boolean' && (cause === null || isEncodedError(cause)),
   status: ([status]) => isStatus(status),
   stop: ([stop]) => isStop(stop),
   leaving: () => true,
-  failed: ([cause]) => isRecord(cause),
+  failed: ([cause]) => isEncodedError(cause),
 };
 
 function unpack(
@@ -155,21 +154,25 @@ function unpack(
   } catch {
     return undefined;
   }
-  // Elements take a byte at least: one that claims to have more is made of holes.
+  // Each element takes a byte at least: an array that is longer is sparse, and forged.
   if (!Array.isArray(message) || message.length > bytes.byteLength) return undefined;
   if (!isText(message[0])) return undefined;
   const [kind, ...rest] = message as [string, ...unknown[]];
   return Object.hasOwn(shapes, kind) && shapes[kind]?.(rest) === true ? message : undefined;
 }
 
-/** Undefined: it is no such message. */
+/** @returns undefined if it is malformed */
 export const unpackToNode = (bytes: Uint8Array): ToNode | undefined =>
   unpack(bytes, toNode) as ToNode | undefined;
 
-/** Undefined: it is no such message. */
-export const unpackFromNode = (bytes: Uint8Array): FromNode | undefined =>
-  unpack(bytes, fromNode) as FromNode | undefined;
+/** @returns undefined if it is malformed */
+export function unpackFromNode(bytes: Uint8Array): FromNode | undefined {
+  const message = unpack(bytes, fromNode) as FromNode | undefined;
+  if (message?.[0] === 'status') checkTaskPhase(message[1]);
+  return message;
+}
 
+/** @returns undefined if it is malformed */
 export function unpackStop(bytes: Uint8Array): StopMessage | undefined {
   try {
     const value: unknown = deserialize(bytes);
@@ -179,4 +182,5 @@ export function unpackStop(bytes: Uint8Array): StopMessage | undefined {
   }
 }
 
+/** Stops are broadcast outside sessions. */
 export const packStop = (stop: StopMessage): Uint8Array => serialize(stop);

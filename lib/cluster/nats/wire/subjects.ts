@@ -1,10 +1,10 @@
-/** Where the nodes of a cluster and its coordinator speak to each other. */
+/** The NATS subjects of a cluster. docs/operations.md lists who may publish and listen where. */
 
 export type Role = 'coordinator' | 'worker' | 'doctor';
 
 /**
- * The names of runs, sessions and nodes are random, and stand in the subjects: what is left
- * of an earlier run is heard by nobody.
+ * The random names of runs, sessions and nodes are part of the subjects: nobody listens to what
+ * is left of an earlier run.
  */
 export class Subjects {
   readonly #prefix: string;
@@ -13,17 +13,17 @@ export class Subjects {
     this.#prefix = `allstop.${cluster}`;
   }
 
-  /** From the coordinator (or a doctor) to all nodes: who is there? */
+  /** From the coordinator or a doctor to all nodes, which answer with a hello. */
   get who(): string {
     return `${this.#prefix}.who`;
   }
 
-  /** From a node to the coordinator: here I am. */
+  /** From a node without a session to the coordinator. */
   get hello(): string {
     return `${this.#prefix}.hello`;
   }
 
-  /** From the coordinator to a node: its answer to a hello, and probes. */
+  /** From the coordinator to a node: welcome or refused, and probes. */
   node(node: string): string {
     return `${this.#prefix}.node.${node}`;
   }
@@ -33,26 +33,26 @@ export class Subjects {
     return `${this.#prefix}.down.${session}`;
   }
 
-  /** Frames of a session, to the coordinator. `*`: of all. */
+  /** Frames of a session, to the coordinator. '*': of all sessions. */
   up(session: string): string {
     return `${this.#prefix}.up.${session}`;
   }
 
-  /** From whoever has stopped the run, to everybody, ahead of the coordinator's word. */
+  /** A stop of the run, to all its processes, from the process that it began in. Provisional. */
   stop(run: string): string {
     return `${this.#prefix}.stop.${run}`;
   }
 
-  /** Where a client of that role has its answers. Nobody else may listen there. */
+  /** The prefix of the reply subjects of a role, so that the server can keep others out. */
   inbox(role: Role): string {
     return `${this.#prefix}.inbox.${role}`;
   }
 
-  /** From a doctor to the coordinator: what do you know? */
+  /** From a doctor to the coordinator, which replies with its report. */
   get report(): string {
     return `${this.#prefix}.report`;
   }
 }
 
-/** A cluster's name stands in subjects and in the name of a bucket. */
+/** A cluster's name is part of subjects and of a bucket's name, which permit no more than this. */
 export const CLUSTER_NAME: RegExp = /^[A-Za-z0-9_-]{1,64}$/;

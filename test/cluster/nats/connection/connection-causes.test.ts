@@ -1,5 +1,5 @@
-// What keeps a coordinator from its servers, each of it brought about for real: `ready()` and
-// `allstop doctor` both name it, and what to do.
+// Everything that keeps a coordinator from its servers, provoked for real: `ready()` and
+// `allstop doctor` both name the cause and the remedy.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -45,7 +45,7 @@ function start(servers: string, options: Options = {}): ClusterCoordinator {
   return cluster;
 }
 
-/** A server of that kind, on the loopback; its address. */
+/** Starts the server on the loopback. @returns its address */
 async function listen(server: Server): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -59,7 +59,7 @@ async function nats(config = '', options = {}): Promise<string> {
   return server.address;
 }
 
-/** One whose line of connections is full, so that the system drops what knocks. */
+/** A listener whose backlog is full, so that the system drops further connection attempts. */
 async function fullListener(): Promise<string> {
   const script = `
     const server = require('node:net').createServer();
@@ -88,7 +88,7 @@ const nkeyOf = (): [seed: string, config: string] => {
 
 type Case = {
   servers: () => Promise<string> | string;
-  /** Given to the strategy, and to the doctor by its environment. */
+  /** Options of the strategy; `env` has the same for the doctor. */
   options?: () => Options;
   env?: () => NodeJS.ProcessEnv;
   rung: string;
@@ -122,14 +122,14 @@ const cases: Record<string, Case> = {
     'a host that drops what comes': {
       servers: fullListener,
       rung: 'tcp',
-      cause: /no way to the host of the server.*(?:has not answered within|ETIMEDOUT)/,
+      cause: /host of the server cannot be reached.*(?:has not answered within|ETIMEDOUT)/,
       remedy: /the network and firewalls/,
     },
   }),
   'a host that hangs up': {
     servers: () => listen(createServer((socket) => socket.destroy())),
     rung: 'nats',
-    cause: /ends the connection at once/,
+    cause: /closes the connection at once/,
     remedy: /check the port/,
   },
   'a server that greets, and then is silent': {
@@ -156,20 +156,20 @@ const cases: Record<string, Case> = {
   'a web server': {
     servers: () => listen(createWebServer()),
     rung: 'nats',
-    cause: /no NATS server.*HTTP\/1\.1 400/,
+    cause: /not a NATS server.*HTTP\/1\.1 400/,
     remedy: /check the port/,
   },
   'another service': {
     servers: () => listen(createServer((socket) => socket.end('220 mail ESMTP\r\n'))),
     rung: 'nats',
-    cause: /no NATS server.*220 mail ESMTP/,
+    cause: /not a NATS server.*220 mail ESMTP/,
     remedy: /check the port/,
   },
   'TLS that is not there': {
     servers: async () => `tls://${await nats()}`,
     rung: 'tls',
-    cause: /has no TLS, and it was asked for/,
-    remedy: /leave `tls` and tls:\/\/ out/,
+    cause: /TLS was requested, but the server does not offer it/,
+    remedy: /leave out `tls` and tls:\/\//,
   },
   'TLS that was not asked for, of an unknown authority': {
     servers: () => nats(certificates.config()),
@@ -213,7 +213,7 @@ const cases: Record<string, Case> = {
     options: () => ({ tls: { caFile: certificates.path('ca.pem') } }),
     env: () => ({ ALLSTOP_NATS_CA_FILE: certificates.path('ca.pem') }),
     rung: 'tls',
-    cause: /wants a certificate of the client/,
+    cause: /requires a client certificate/,
     remedy: /tls\.certFile/,
   },
   'no credentials': {
@@ -254,7 +254,7 @@ const cases: Record<string, Case> = {
     options: () => ({ nkey: `SU${SECRET}` }),
     env: () => ({ ALLSTOP_NATS_NKEY: `SU${SECRET}` }),
     rung: 'auth',
-    cause: /nkey or the credentials file is none/,
+    cause: /nkey seed or the credentials file is not valid/,
     remedy: /seed of an nkey/,
   },
   'a server without JetStream': {
@@ -341,17 +341,17 @@ it('an authority whose file is missing', async () => {
   const { report } = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
   expect(report).toMatchObject({ ready: false, engine: { phase: 'connecting' } });
   expect(report.engine.cause).toMatch(/none\.pem doesn't exist/);
-  expect(report.engine.remedy).toMatch(/files of `tls`/);
+  expect(report.engine.remedy).toMatch(/files given as `tls`/);
 });
 
 it('more replicas than there are servers', async () => {
   const address = await nats();
   const cluster = start(address, { minWorkers: 0, replicas: 3 });
   const error = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
-  const why = /jetstream: JetStream has not enough servers, or room, for what it is to keep/;
+  const why = /jetstream: JetStream has too few servers, or too little space, for the bucket/;
   expect(error.message).toMatch(why);
   const { remedy } = error.report.engine;
-  expect(remedy).toMatch(/set `replicas` to as many as there are/);
+  expect(remedy).toMatch(/lower `replicas` to their number/);
   const found = await diagnose(address, 'causes');
   expect(problemsOf(found)).toEqual([
     {

@@ -1,5 +1,5 @@
-// examples/nats/: the cluster works with exactly what that configuration permits, needs all of
-// it, and a worker cannot do what a coordinator does.
+// The configurations of examples/nats/: a cluster works with exactly these permissions, needs
+// each of them, and a worker cannot act as a coordinator.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -185,7 +185,7 @@ describe('each permission is needed', () => {
   it.each(permissions)('by the %s: %s', async (who, line, at) => {
     const less = join(mkdtempSync(join(tmpdir(), 'allstop-permissions-')), 'server.conf');
     ending.push(() => rmSync(join(less, '..'), { recursive: true }));
-    // Not left out: an empty list permits all.
+    // Replace the line by a useless permission: an empty list would permit everything.
     const instead = line.startsWith('"') ? '"nothing"' : '';
     writeFileSync(less, lines.with(at, instead).join('\n'));
     const server = await serve(less);
@@ -203,7 +203,7 @@ describe('each permission is needed', () => {
     const byWorker = async (): Promise<Role> => {
       for (;;) if (isForbidden((await worker.next('forbidden'))['cause'])) return 'worker';
     };
-    /** All that they do; the doctor comes last, and may find nothing. */
+    /** Uses every subject once. @returns who has noticed that the permission is missing */
     const story = async (): Promise<Role> => {
       await squares(cluster);
       await cluster.schedule('stopsTheCluster', ['over']);
@@ -223,7 +223,7 @@ describe('each permission is needed', () => {
 });
 
 describe('who cannot act as another', () => {
-  /** What the server says of it. */
+  /** The permission errors that the server reports for an attempt. */
   async function refusals(
     client: NatsConnection,
     attempt: (client: NatsConnection) => void,

@@ -1,4 +1,4 @@
-/** Several coordinators of a cluster, one that is alone, and what the store forgets. */
+/** Several coordinators of one cluster name, a coordinator without workers, and a wiped store. */
 
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -42,7 +42,7 @@ describe('a coordinator that a newer one has superseded', () => {
     }
     await over;
     await session;
-    visit.pass(); // too late
+    visit.pass(); // the old run's function ends too late
     await works(newer);
     await expect(old.schedule('square', [1])).rejects.toMatchObject(failedPrecondition);
     await expect(old.join()).rejects.toMatchObject(failedPrecondition);
@@ -61,7 +61,7 @@ describe('a coordinator that a newer one has superseded', () => {
     await before.ready();
     await before.close();
     await scene.server.kill();
-    scene.server.wipe(); // now nobody but the worker knows which run was the last
+    scene.server.wipe(); // only the worker still knows which run was the last
     await scene.server.restart();
     const now = Date.now;
     Date.now = () => now() - 3_600_000;
@@ -174,7 +174,7 @@ it('a coordinator without a worker takes calls, which a worker runs that comes l
   const why = /no function 'noSuchFunction'/;
   await expect(missing.fetch()).rejects.toThrow(why);
   await expect(cluster.join()).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
-  await expect(cluster.schedule('noSuchFunction')).rejects.toThrow(TypeError); // now it is known
+  await expect(cluster.schedule('noSuchFunction')).rejects.toThrow(TypeError); // the functions are known now
 });
 
 it('a call that was given up before any worker came is waited for by nobody', async () => {

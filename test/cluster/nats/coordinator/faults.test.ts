@@ -1,6 +1,6 @@
 /**
- * Workers, servers and the network fail, at random and on purpose; what was scheduled comes
- * to its end all the same, each function to one result.
+ * Workers, servers and the network fail, at random and on purpose. Each scheduled function still
+ * ends once, with its own result.
  */
 import type { ClusterCoordinator } from 'allstop/cluster';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ const LONGEST_GAP_MS = 30_000;
 let scene: NatsScene;
 let state = seed;
 
-/** An integer of 0 .. below - 1. */
+/** A random integer from 0 to `below` - 1. */
 function random(below: number): number {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
   return Math.floor((state / 2 ** 32) * below);
@@ -37,7 +37,7 @@ async function exact(cluster: ClusterCoordinator, squares: Squares, count: numbe
   expect(completed(cluster)).toBe(count);
 }
 
-/** At so many places among the closures, as the seed has it. */
+/** Schedules `count` functions, with the fault at `times` random places among them. */
 async function among(
   cluster: ClusterCoordinator,
   count: number,
@@ -81,7 +81,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
         await scene.server.kill();
         await scene.server.restart();
       });
-      // That workers were away as long as we were is no fault of theirs.
+      // No worker was given up: workers had lost the server no longer than the coordinator.
       expect(cluster.workers.map(({ restarts }) => restarts)).toEqual([0, 0, 0]);
     });
 
@@ -110,7 +110,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
     }, async () => {
       scene = await NatsScene.openThree();
       const cluster = await scene.start(3, {}, { replicas: 3 });
-      // The leader is among them, and that of the coordinator.
+      // Among them: the leader of JetStream, and the server that the coordinator uses.
       const order = [...scene.servers];
       await among(cluster, 5_000, 3, async () => {
         const [server] = order.splice(random(order.length), 1);
@@ -146,7 +146,7 @@ describe('a worker that is silent', () => {
     const second = await visits.next('a');
     second.pass();
     expect(await value.fetch()).toMatchObject({ pid: other.pid, attempt: 2 });
-    first.pass(); // it has a result when it goes on, which nobody is to hear of
+    first.pass(); // after SIGCONT it has a result, which must be ignored
     const back = stopped.next('session');
     const resumedAt = performance.now();
     stopped.child.kill('SIGCONT');
@@ -175,7 +175,7 @@ describe('a worker that is silent', () => {
     const near = scene.spawn({ task: 1 });
     await near.next('session');
     proxy.swallow();
-    first.pass(); // its result goes nowhere
+    first.pass(); // the proxy swallows its result
     const second = await visits.next('a');
     second.pass();
     expect(await value.fetch()).toMatchObject({ pid: near.pid, attempt: 2 });
@@ -201,7 +201,7 @@ it('a server that hangs is no fault of the workers', async () => {
   const visit = await visits.next('a');
   const down = (scene.workers[0] as NatsWorker).next('disconnected');
   await scene.server.kill('SIGSTOP');
-  await down; // a worker has noticed, after more than three seconds
+  await down; // the worker has noticed, after more than three seconds
   visit.pass();
   await scene.server.kill('SIGCONT');
   expect(await value.fetch()).toMatchObject({ attempt: 1 });
@@ -222,7 +222,7 @@ describe('servers that stay away', () => {
     for (let n = 0; n < 2; n += 1) values.push(await cluster.schedule('square', [n]));
     const calls = [
       ...values.map((value) => value.fetch()),
-      cluster.schedule('square', [5]), // there is no room
+      cluster.schedule('square', [5]), // the queue is full
       cluster.join(),
       cluster.fetch(values),
     ];
@@ -249,7 +249,7 @@ describe('servers that stay away', () => {
     await scene.server.kill();
     const cluster = scene.coordinator({ unavailableAfterMs: 300 });
     const unavailable = { code: 'ERR_ALLSTOP_UNAVAILABLE' };
-    // Nobody knows yet which functions there are: it waits for that.
+    // schedule() waits: no worker has reported yet which functions exist.
     const scheduled = cluster.schedule('square', [1]);
     await expect(scheduled).rejects.toMatchObject(unavailable);
     await expect(cluster.join()).rejects.toMatchObject(unavailable);

@@ -1,4 +1,4 @@
-/** Races of workers and stops, each of them forced; coordinators.test.ts has those of coordinators. */
+/** Forced races of workers and stops. Races of coordinators: coordinators.test.ts. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import type { NatsWorker, WorkerOptions } from '../../../support/nats-worker.ts'
 import { untilReport } from '../../../support/not-ready.ts';
 import { type Visit, Visits } from '../../../support/visits.ts';
 
-/** Longer than a worker may be silent (3 s); `npm run test:soak`: longer than anything. */
+/** Longer than a worker may be silent (3 s); in `npm run test:soak` longer than any time limit. */
 const COMPUTE_MS = process.env['ALLSTOP_SOAK'] === undefined ? 4_000 : 10_000;
 const MB = 1024 * 1024;
 
@@ -22,7 +22,7 @@ const unavailable = { code: 'ERR_ALLSTOP_UNAVAILABLE' };
 let scene: NatsScene;
 let visits: Visits;
 let folder: string;
-/** Functions write a line into it when they are run. */
+/** The path of a file into which functions write a line when they run. */
 let lines: string;
 
 const linesOf = (): string[] => readFileSync(lines, 'utf8').trim().split('\n');
@@ -44,7 +44,7 @@ const messageOf = (error: unknown): string => (error as Error).message;
 const stateOf = (cluster: ClusterCoordinator, task = 0): string | undefined =>
   cluster.workers.find((worker) => worker.task === task)?.state;
 
-/** Five functions that are known to be short, at a worker that is busy with another. */
+/** Sends a busy worker five functions in advance, which earlier runs have shown to be short. */
 async function busyWith(cluster: ClusterCoordinator) {
   for (let n = 0; n < 200; n += 1) await cluster.schedule('holdMaybe');
   await cluster.join();
@@ -52,7 +52,7 @@ async function busyWith(cluster: ClusterCoordinator) {
   const long = await cluster.schedule('holdMaybe', [visits.path, 'long']);
   const behind = [];
   for (let n = 0; n < 5; n += 1) behind.push(await cluster.schedule('holdMaybe'));
-  (await visits.next('first')).pass(); // a worker that has a result gets more, in advance
+  (await visits.next('first')).pass(); // with a result the worker gets closures in advance
   const visit = await visits.next('long');
   await eventually(() => cluster.workers[0]?.running === 6);
   return { long, behind, visit };
@@ -138,7 +138,7 @@ describe('a worker', () => {
     expect(await first.fetch()).toEqual({ value: 0, done: false });
     await scene.workers[0]?.kill();
     await eventually(() => stateOf(cluster) === 'lost');
-    // Not only silent: nobody listens there.
+    // 'lost', not 'silent': nobody listens at the node's subject.
     const lost = { phase: 'lost', cause: expect.stringContaining('is gone') };
     await expect(cluster.ready({ timeoutMs: 1 })).rejects.toMatchObject({
       report: { tasks: [lost] },
@@ -151,7 +151,7 @@ describe('a worker', () => {
     expect(await isPending(value.fetch())).toBe(true);
     making.pass();
     expect(await value.fetch()).toBe(9);
-    expect(await next.fetch()).toEqual({ value: 0, done: false }); // it begins anew
+    expect(await next.fetch()).toEqual({ value: 0, done: false }); // the new worker's iterator begins at 0
   });
 
   it('that cannot import the module is not tried again and again', async () => {
@@ -246,7 +246,7 @@ describe('SIGTERM', () => {
   it('while the server is away: it ends when it has waited long enough for it', async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1, { cancelGraceMs: 0 });
-    // Longer than a worker without work would wait.
+    // Longer than the node would wait if it had no functions.
     await cluster.schedule('holdTwice', [visits.path, 'a', 3_000, 'b']);
     const visit = await visits.next('a');
     const worker = scene.workers[0] as NatsWorker;
@@ -262,7 +262,7 @@ describe('SIGTERM', () => {
   });
 });
 
-/** What a thread of a worker knows of a stop. */
+/** The stop record, as a thread of a worker sees it. */
 type Known = {
   id: string;
   error?: string;
@@ -271,7 +271,7 @@ type Known = {
 };
 
 describe('a stop', () => {
-  /** A worker whose threads tell what they know. */
+  /** Starts a worker whose threads report their stop record. */
   function spawnWatched(name: string, options: Partial<WorkerOptions> = {}): NatsWorker {
     const env = { ALLSTOP_TEST_STOPS: visits.path, ALLSTOP_TEST_NAME: name };
     return scene.spawn({ ...options, env });
@@ -298,7 +298,7 @@ describe('a stop', () => {
       await cluster.schedule('holdAndStop', [visits.path, name, name]);
     }
     const [a, b] = [await visits.next('a'), await visits.next('b')];
-    proxy.latencyMs = 100; // neither can have heard of the other
+    proxy.latencyMs = 100; // so that neither hears of the other's stop first
     a.pass();
     b.pass();
     await cluster.coordinator.waitForStop();
@@ -426,7 +426,7 @@ describe('a stop', () => {
       requester: { language, threadName, worker: 'worker:3', host: hostname(), pid: worker.pid },
     });
     await value.fetch().catch(() => {});
-    await cluster.coordinator.join().catch(() => {}); // its answer is here
+    await cluster.coordinator.join().catch(() => {}); // after this the arbiter has answered
     expect(cluster.coordinator.stopRecord?.suppressedCount).toBe(0);
   });
 
@@ -436,7 +436,7 @@ describe('a stop', () => {
     const length = 300_000;
     spawnWatched('w', { task: 1 });
     const watching = await visits.next('w');
-    await cluster.schedule('hold', [visits.path, 'busy']); // there, or on the other
+    await cluster.schedule('hold', [visits.path, 'busy']); // on either worker
     scene.spawn({ task: 0 });
     await cluster.ready();
     await cluster.schedule('stopAtLength', [length]);
@@ -493,7 +493,7 @@ it('a worker whose output nobody reads any more goes on', async () => {
   const worker = scene.spawn();
   await worker.next('connected');
   worker.child.stderr?.destroy();
-  await cluster.ready(); // it has said so, to nobody
+  await cluster.ready(); // the worker has written to its stderr meanwhile
   await works(cluster);
   expect(await worker.kill('SIGTERM')).toEqual([143, null]);
 });
@@ -540,7 +540,7 @@ it('close() while a worker that leaves cannot be told that it may', async () => 
   await untilReport(cluster, isIn('ready'));
   const leaving = untilReport(cluster, (report) => {
     if (!isIn('leaving')(report)) return false;
-    worker.child.kill('SIGSTOP'); // before it is told
+    worker.child.kill('SIGSTOP'); // before it gets the end of the session
     return true;
   });
   worker.child.kill('SIGTERM');
@@ -590,7 +590,7 @@ describe('what is large', () => {
     const value = await cluster.schedule('increase', [bytes]);
     scene.server.reconfigure('max_payload: 64KB');
     await scene.server.restart();
-    (await visits.next('a')).pass('again'); // in another session
+    (await visits.next('a')).pass('again'); // run again in a new session
     expect(await held.fetch()).toBe('again');
     expect(await value.fetch()).toEqual(bytes.fill(2));
     await works(cluster);

@@ -1,5 +1,5 @@
-// What keeps a task from being ready, each of it brought about with real workers: `ready()` and
-// `allstop doctor` both name the one that blocks, and why.
+// Everything that keeps a task from being ready, provoked with real workers: `ready()` and
+// `allstop doctor` both name the task that blocks, and why.
 
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
@@ -26,7 +26,7 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 let server: NatsServer;
 let count = 0;
-/** Of this test. */
+/** The cluster name of the running test. */
 let cluster: string;
 const ending: (() => unknown)[] = [];
 
@@ -68,11 +68,11 @@ const hasPhase =
   ({ tasks: all }: ReadinessReport): boolean =>
     all.some((task) => task.task === index && task.phase === phase);
 
-/** What the doctor says of what a worker of this machine has there. */
+/** How the doctor describes the machine of a worker on this host. */
 const machine = (slots: number): string =>
   `cores ${availableParallelism()}, \\d+\\.\\d GB free, slots ${slots}, node ${process.versions.node}, allstop ${version}`;
 
-/** What the doctor says of that task, and nothing else is wrong but it and `others`. */
+/** The cause that the doctor gives for that task. `others`: the number of further problems. */
 async function diagnosed(target: string, others = 0): Promise<{ found: Diagnosis; cause: string }> {
   const found = await diagnose(server.address, cluster);
   expect(found.status).toBe(1);
@@ -108,7 +108,7 @@ it('a coordinator that has ended: who it was, and since when', async () => {
       `^the coordinator, on \\S+ \\(pid ${process.pid}\\), started \\d+ s ago, does not answer`,
     ),
   );
-  // The worker is there, and waits.
+  // The worker waits for a coordinator.
   expect(found.checks.find(({ name }) => name === 'node')).toMatchObject({
     ok: true,
     detail: expect.stringMatching(new RegExp(`^any worker, has no task yet; ${machine(1)}$`)),
@@ -214,10 +214,10 @@ it('a worker of another version', async () => {
   const worker = work({ cli: other.cli });
   const error = await whyNotReady(coordinator, hasPhase('version-mismatch'));
   expect(error.message).toMatch(
-    /version-mismatch for .*: the worker speaks protocol 2 \(allstop [\d.]+\), the coordinator 1\. What to do: install the same version/,
+    /version-mismatch for .*: the worker speaks protocol 3 \(allstop [\d.]+\), the coordinator protocol 2\. What to do: install the same version/,
   );
   const { cause, found } = await diagnosed('worker:0', 1);
-  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 2/);
+  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 3/);
   expect(problemsOf(found).find(({ name }) => name === 'node')).toMatchObject({
     target: expect.stringContaining(`(pid ${worker.pid})`),
     cause: expect.stringMatching(/^refused for \d+ s: version-mismatch: /),

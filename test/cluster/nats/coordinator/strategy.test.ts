@@ -1,4 +1,4 @@
-/** What a NatsStrategy cannot be made of. Nothing is connected. */
+/** Options that NatsStrategy refuses. Nothing is connected. */
 import { ClusterSpec } from 'allstop/cluster';
 import { NatsStrategy, type NatsStrategyOptions } from 'allstop/nats';
 import { describe, expect, it } from 'vitest';
@@ -76,7 +76,7 @@ describe('a NatsStrategy', () => {
 
   it('says that one of two ways to log in is in an address', () => {
     expect(() => make({ servers: 'nats://u:hidden@h', token: 'secret' })).toThrow(
-      'Only one of user, token, nkey and creds can be given, and one is in an address',
+      'Only one of user, token, nkey and creds can be given, and an address contains one already',
     );
   });
 });

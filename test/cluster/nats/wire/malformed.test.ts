@@ -1,5 +1,5 @@
-// Messages that are none, or that nobody of the cluster has sent, from another client of the
-// same server: they are dropped, counted and warned of once, and the cluster goes on.
+// Malformed and forged messages from another client of the same server: they are dropped and
+// counted, the first causes a warning, and the cluster goes on.
 
 import { serialize } from 'node:v8';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
@@ -18,7 +18,7 @@ let cluster: ClusterCoordinator;
 let worker: NatsWorker;
 let stranger: NatsConnection;
 let warnings: string[];
-/** What the stranger has overheard. */
+/** Names that the stranger has overheard in a welcome. */
 let node: string;
 let session: string;
 let run: string;
@@ -162,7 +162,9 @@ describe('to the coordinator', () => {
     const dropped = Number(/(\d+) malformed messages dropped/.exec(detail ?? '')?.[1]);
     expect(dropped).toBe(payloads.length);
     expect(warnings).toEqual([
-      expect.stringMatching(/^The cluster 'c' has received a .*malformed/),
+      expect.stringMatching(
+        /^The coordinator of cluster 'c' dropped a malformed message \(a .*--cluster c` shows how many$/,
+      ),
     ]);
     expect(({} as { isPolluted?: boolean }).isPolluted).toBeUndefined();
   });
@@ -181,7 +183,7 @@ describe('to the coordinator', () => {
   it('an answer to a probe that speaks of a newer run, or is none', async () => {
     const forged = ['nonsense', '{"session":5,"token":1}', '{"session":null,"token":-1}'].map(text);
     forged.push(text({ session, token: Number.MAX_SAFE_INTEGER }));
-    // Quicker than the worker, which is stopped.
+    // The worker is stopped, so that the stranger replies first.
     worker.child.kill('SIGSTOP');
     await new Promise<void>((resolve) => {
       stranger.subscribe(`allstop.c.node.${node}`, {
@@ -193,7 +195,7 @@ describe('to the coordinator', () => {
     });
     worker.child.kill('SIGCONT');
     await works();
-    expect(warnings).toEqual([expect.stringContaining('an answer')]);
+    expect(warnings).toEqual([expect.stringContaining('(a reply to a probe)')]);
   });
 });
 
@@ -240,7 +242,7 @@ describe('to a worker', () => {
       ],
     ],
     ['as a who', () => 'allstop.c.who', NONSENSE],
-    // One without content would be the end of the session.
+    // An empty frame would end the session.
     ['as a frame', () => `allstop.c.down.${session}`, NONSENSE.filter(({ length }) => length > 0)],
     ['as a stop', () => `allstop.c.stop.${run}`, NONSENSE],
   ])('%s', async (_, subject, payloads) => {
@@ -286,12 +288,12 @@ it('nodes that are turned away leave nothing, and a report of them is not too lo
   expect(found.report?.tasks).toHaveLength(1);
   expect(cluster.workers).toHaveLength(1);
   await works();
-  expect(cluster.stats().engine).toMatchObject({ connections: 2 }); // none was lost again
+  expect(cluster.stats().engine).toMatchObject({ connections: 2 }); // it has not reconnected again
 });
 
 describe('in the place of a true message of a session', () => {
   const HEADER = 14;
-  /** A frame of data, with that number. */
+  /** A data frame with the number `seq`. */
   function frameOf(seq: number, payload: Uint8Array): Buffer {
     const header = Buffer.alloc(HEADER);
     header[0] = 1;
@@ -323,7 +325,7 @@ describe('in the place of a true message of a session', () => {
     };
     const up = lastOf(`allstop.c.up.${session}`);
     await stranger.flush();
-    await works(); // so that a frame is overheard
+    await works(); // so that the stranger overhears a frame and its number
     await stranger.flush();
     expect(up.seq).toBeGreaterThan(0);
     const running = await cluster.schedule('later', [50, 'done']);
@@ -332,7 +334,7 @@ describe('in the place of a true message of a session', () => {
     await again;
     expect(await running.fetch()).toBe('done');
     await works();
-    expect(warnings).toEqual([expect.stringContaining('a message that is malformed')]);
+    expect(warnings).toEqual([expect.stringContaining('(a message of a session)')]);
   });
 
   it('a copy of the last, with the next number: it is given up', async () => {

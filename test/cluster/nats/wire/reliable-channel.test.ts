@@ -1,4 +1,4 @@
-/** Whatever becomes of frames, messages arrive once each, whole and in order. */
+/** Frames are lost, doubled and reordered; messages still arrive once each, whole and in order. */
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -10,12 +10,12 @@ import { turn } from '../../../support/gate.ts';
 
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
-const FRAME_BYTES = 24; // ten of them for the message
+const FRAME_BYTES = 24; // 14 for the header, 10 for a part of a message
 const WINDOW_BYTES = 70; // three frames
 
-/** One end, and what is on its way to the other. */
+/** One end of a channel, and the frames on their way to the other end (`wire`). */
 class End {
-  readonly link: ReliableChannel;
+  readonly channel: ReliableChannel;
   readonly sent: string[] = [];
   readonly taken: string[] = [];
   impostors = 0;
@@ -23,27 +23,28 @@ class End {
   frames = 0;
 
   constructor(isUp: () => boolean, windowBytes = WINDOW_BYTES) {
-    this.link = new ReliableChannel({
-      maxFrameBytes: FRAME_BYTES,
-      windowBytes,
-      send: (frame) => {
-        expect(frame.byteLength).toBeLessThanOrEqual(FRAME_BYTES);
-        if (!isUp()) return false;
-        this.wire.push(Uint8Array.from(frame)); // it may be changed, and sent again
-        this.frames += 1;
-        return true;
+    this.channel = new ReliableChannel(
+      { maxFrameBytes: FRAME_BYTES, windowBytes },
+      {
+        send: (frame) => {
+          expect(frame.byteLength).toBeLessThanOrEqual(FRAME_BYTES);
+          if (!isUp()) return false;
+          this.wire.push(Uint8Array.from(frame)); // a resent frame is the same Buffer, changed
+          this.frames += 1;
+          return true;
+        },
+        onMessage: (message) => this.taken.push(message.toString('latin1')),
+        onImpostor: () => {
+          this.impostors += 1;
+        },
       },
-      onMessage: (message) => this.taken.push(message.toString('latin1')),
-      onImpostor: () => {
-        this.impostors += 1;
-      },
-    });
+    );
   }
 
   post(bytes: number): void {
     const message = `${this.sent.length}:`.padEnd(bytes, 'x').slice(0, bytes);
     this.sent.push(message);
-    this.link.post(Buffer.from(message, 'latin1'));
+    this.channel.post(Buffer.from(message, 'latin1'));
   }
 }
 
@@ -56,13 +57,13 @@ class Pair {
     this.ends = [new End(isUp, windowBytes), new End(isUp, windowBytes)];
   }
 
-  /** The frame arrives, out of turn if need be; it may stay on its way, and come again. */
+  /** Delivers one frame, perhaps out of order. A copy stays on the wire, to arrive again. */
   deliver(from: 0 | 1, at: number, isCopy: boolean): void {
     const { wire } = this.ends[from];
     if (wire.length === 0) return;
     const index = at % wire.length;
     const [frame] = isCopy ? [wire[index]] : wire.splice(index, 1);
-    expect(this.ends[from === 0 ? 1 : 0].link.receive(frame as Uint8Array)).toBe(true);
+    expect(this.ends[from === 0 ? 1 : 0].channel.receive(frame as Uint8Array)).toBe(true);
   }
 
   lose(from: 0 | 1, at: number): void {
@@ -77,10 +78,10 @@ class Pair {
 
   resume(): void {
     this.isUp = true;
-    for (const { link } of this.ends) link.resume();
+    for (const { channel } of this.ends) channel.resume();
   }
 
-  /** Everything arrives, in order, until nothing is on its way. */
+  /** Delivers all frames in order, until the wire is empty both ways. */
   flow(): void {
     while (this.ends.some(({ wire }) => wire.length > 0)) {
       this.deliver(0, 0, false);
@@ -89,7 +90,7 @@ class Pair {
   }
 
   get isDrained(): boolean {
-    return this.ends.every(({ link }) => link.isDrained);
+    return this.ends.every(({ channel }) => channel.isDrained);
   }
 }
 
@@ -161,14 +162,14 @@ describe(`with the seed ${seed}`, () => {
         fc.array(step, { maxLength: 200, size: 'max' }),
         fc.boolean(),
         (steps, isTold) => {
-          vi.clearAllTimers(); // of one that has failed
+          vi.clearAllTimers(); // of a run that has failed, when fast-check shrinks
           const pair = new Pair();
           for (const action of steps) {
             take(pair, action);
             expectInOrder(pair);
           }
           if (isTold) pair.resume();
-          else pair.isUp = true; // they find out by themselves
+          else pair.isUp = true; // the resend timers notice
           for (let seconds = 0; seconds < 1_000 && !pair.isDrained; seconds += 1) {
             pair.flow();
             vi.advanceTimersByTime(1_000);
@@ -181,8 +182,8 @@ describe(`with the seed ${seed}`, () => {
           vi.advanceTimersByTime(20); // the last acknowledgement
           pair.flow();
           vi.advanceTimersByTime(60_000);
-          expect(pair.ends.map(({ wire }) => wire)).toEqual([[], []]); // nothing more to say
-          for (const { link } of pair.ends) link.close();
+          expect(pair.ends.map(({ wire }) => wire)).toEqual([[], []]); // no frame is sent any more
+          for (const { channel } of pair.ends) channel.close();
           expect(vi.getTimerCount()).toBe(0);
         },
       ),
@@ -262,25 +263,29 @@ it('what is acknowledged is not kept', async () => {
   vi.useRealTimers();
   const frames: WeakRef<Uint8Array>[] = [];
   let ack: Uint8Array | undefined;
-  const receiver = new ReliableChannel({
-    maxFrameBytes: FRAME_BYTES,
-    send: (frame) => {
-      ack = Uint8Array.from(frame);
-      return true;
+  const receiver = new ReliableChannel(
+    { maxFrameBytes: FRAME_BYTES },
+    {
+      send: (frame) => {
+        ack = Uint8Array.from(frame);
+        return true;
+      },
+      onMessage: () => {},
+      onImpostor: () => {},
     },
-    onMessage: () => {},
-    onImpostor: () => {},
-  });
-  const sender = new ReliableChannel({
-    maxFrameBytes: FRAME_BYTES,
-    send: (frame) => {
-      frames.push(new WeakRef(frame));
-      return receiver.receive(Uint8Array.from(frame));
+  );
+  const sender = new ReliableChannel(
+    { maxFrameBytes: FRAME_BYTES },
+    {
+      send: (frame) => {
+        frames.push(new WeakRef(frame));
+        return receiver.receive(Uint8Array.from(frame));
+      },
+      onMessage: () => {},
+      onImpostor: () => {},
     },
-    onMessage: () => {},
-    onImpostor: () => {},
-  });
-  for (let n = 0; n < 64; n += 1) sender.post(Buffer.alloc(8)); // so many are acknowledged at once
+  );
+  for (let n = 0; n < 64; n += 1) sender.post(Buffer.alloc(8)); // 64 frames are acknowledged at once
   const drained = sender.drained();
   sender.receive(ack as Uint8Array);
   await drained;
@@ -288,7 +293,7 @@ it('what is acknowledged is not kept', async () => {
   globalThis.gc?.();
   expect(frames).toHaveLength(64);
   expect(frames.filter((frame) => frame.deref() !== undefined)).toEqual([]);
-  for (const link of [sender, receiver]) link.close();
+  for (const channel of [sender, receiver]) channel.close();
 });
 
 describe('the end', () => {
@@ -296,21 +301,23 @@ describe('the end', () => {
     const pair = new Pair();
     const [one] = pair.ends;
     let frames = 0;
-    const link: ReliableChannel = new ReliableChannel({
-      maxFrameBytes: FRAME_BYTES,
-      send: () => {
-        frames += 1;
-        return true;
+    const channel: ReliableChannel = new ReliableChannel(
+      { maxFrameBytes: FRAME_BYTES },
+      {
+        send: () => {
+          frames += 1;
+          return true;
+        },
+        onMessage: () => channel.close(),
+        onImpostor: () => {},
       },
-      onMessage: () => link.close(),
-      onImpostor: () => {},
-    });
+    );
     one.post(5);
-    link.receive(one.wire[0] as Uint8Array);
-    expect(frames).toBe(1); // the other end is told that it has arrived
-    link.post(Buffer.from('too late'));
-    link.resume();
-    one.link.close();
+    channel.receive(one.wire[0] as Uint8Array);
+    expect(frames).toBe(1); // the acknowledgement
+    channel.post(Buffer.from('too late'));
+    channel.resume();
+    one.channel.close();
     expect(vi.getTimerCount()).toBe(0);
     vi.advanceTimersByTime(10_000);
     expect(frames).toBe(1);
@@ -320,8 +327,8 @@ describe('the end', () => {
     const pair = new Pair();
     const [one] = pair.ends;
     one.post(5);
-    const drained = [one.link.drained(), one.link.drained()];
-    one.link.close();
+    const drained = [one.channel.drained(), one.channel.drained()];
+    one.channel.close();
     await Promise.all(drained);
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -333,16 +340,16 @@ it.each([
   ['of no kind', [9, 0, ...Array(12).fill(0)]],
 ])('what is no frame is said to be none: %s', (_, bytes: number[]) => {
   const [one] = new Pair().ends;
-  expect(one.link.receive(Uint8Array.from(bytes))).toBe(false);
+  expect(one.channel.receive(Uint8Array.from(bytes))).toBe(false);
   expect(vi.getTimerCount()).toBe(0);
 });
 
 it('what was never sent, and is acknowledged, was somebody else’s', () => {
   const [one] = new Pair().ends;
   one.post(5);
-  expect(one.link.receive(Uint8Array.from([2, 0, ...Array(11).fill(0), 2]))).toBe(true);
+  expect(one.channel.receive(Uint8Array.from([2, 0, ...Array(11).fill(0), 2]))).toBe(true);
   expect(one.impostors).toBe(1);
-  one.link.close();
+  one.channel.close();
 });
 
 it('a value that is longer than a message may be is refused', () => {
@@ -353,7 +360,7 @@ it('a value that is longer than a message may be is refused', () => {
     expect.objectContaining({
       name: 'RangeError',
       code: 'ERR_OUT_OF_RANGE',
-      message: 'A value of 1072693249 bytes is too long: 1072693248 are the limit over NATS',
+      message: 'A value of 1072693249 bytes is too long: over NATS the limit is 1072693248 bytes',
     }),
   );
 });

@@ -1,4 +1,4 @@
-/** Values that are big, or nested deeply: a node's main thread knows nothing of them. */
+/** Big and deeply nested values: the main thread of a node passes them on without reading them. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { nested, objects } from '../../../fixtures/cluster-tasks.mjs';
 import { errorOf } from '../../../support/clusters.ts';
@@ -6,7 +6,7 @@ import { NatsScene } from '../../../support/nats-scene.ts';
 import { Visits } from '../../../support/visits.ts';
 
 const isSoak = process.env['ALLSTOP_SOAK'] !== undefined;
-/** Who passes as many on, and looks into them, is silent for longer than a worker may be. */
+/** Reading so many objects on the main thread would make the node silent for too long. */
 const COUNT = 1_000_000;
 const MANY_MS = 180_000;
 const TOO_LONG = 1024 ** 3;
@@ -56,7 +56,7 @@ it('what is nested too deeply is an error of one function, and its thread lives 
     expect(['DataCloneError', 'RangeError']).toContain(error.name);
     expect(error.message).toContain('Maximum call stack size exceeded');
     expect(await errorOf(cluster.join())).toBe(error);
-    // As an argument it is refused by the caller's own thread, which has a smaller stack.
+    // As an argument the value fails in the caller's thread, which has a smaller stack.
     await expect(cluster.schedule('depthOf', [nested(depth)])).rejects.toThrow('call stack');
     expect(await where()).toEqual(place);
   }
@@ -83,15 +83,15 @@ it('arguments that were moved to a thread which is busy get to one that is not',
   scene.spawn({ slots: 2 });
   await cluster.ready();
   for (let n = 0; n < 200; n += 1) await cluster.schedule('holdMaybe');
-  await cluster.join(); // it is known to be short
+  await cluster.join(); // the durations measured by now are short
   const bytes = new Uint8Array(100_000);
   const names = ['a', 'b', 'c'];
   for (const name of names) await cluster.schedule('holdMaybe', [visits.path, name, bytes]);
   await visits.next('a');
   (await visits.next('b')).pass();
-  (await visits.next('c')).pass(); // while the first is still busy
+  (await visits.next('c')).pass(); // while 'a' still keeps its thread busy
   await visits.close();
-  await cluster.join().catch(() => {}); // the first was let go
+  await cluster.join().catch(() => {}); // visits.close() has failed 'a'
   expect(cluster.stats()).toMatchObject(undisturbed);
 });
 

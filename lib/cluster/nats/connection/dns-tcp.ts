@@ -1,16 +1,16 @@
-/** Whether a host can be found and answers at all: DNS and TCP, each within its time. */
+/** DNS lookups and TCP connections, each with a time limit. */
 
 import { lookup } from 'node:dns/promises';
 import { Socket } from 'node:net';
 import { addAbortListener, removeAbortListener } from '../../../base/abort-listeners.ts';
-import { Timer } from '../../../base/timer.ts';
+import { Timer, within } from '../../../base/timer.ts';
 
-/** As of the system: its code says what it is. */
+/** An error as the system's: callers look at its `code`. */
 function failure(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
-/** 'host:4222' or '[::1]:4222' in its parts. Undefined: it has no port. */
+/** Splits 'host:4222' or '[::1]:4222'. `port` is undefined if the address has none. */
 export function splitAddress(address: string): { host: string; port: number | undefined } {
   const match = /^(?:\[(?<v6>[^\]]+)\]|(?<host>[^:]*))(?::(?<port>\d+))?$/.exec(address);
   const { v6, host, port } = match?.groups ?? {};
@@ -18,27 +18,21 @@ export function splitAddress(address: string): { host: string; port: number | un
 }
 
 /**
- * The addresses of a name. A lookup cannot be ended: one that takes too long goes on, and is
- * not waited for.
+ * The addresses of a host name. A lookup cannot be cancelled: after `timeoutMs` it goes on
+ * unheeded.
  *
- * @throws (rejects) Error with the code ENOTFOUND or EAI_AGAIN
+ * @throws (rejects) Error with the code ENOTFOUND or EAI_AGAIN (also: too late)
  */
 export async function lookUp(host: string, timeoutMs: number): Promise<string[]> {
-  let timer: Timer | undefined;
-  const tooLate = new Promise<never>((_, reject) => {
-    const why = `the DNS has not answered for ${host} within ${timeoutMs} ms`;
-    timer = new Timer(timeoutMs, () => reject(failure('EAI_AGAIN', why)));
+  const found = await within(timeoutMs, lookup(host, { all: true }), () => {
+    throw failure('EAI_AGAIN', `the DNS has not answered for ${host} within ${timeoutMs} ms`);
   });
-  try {
-    const found = await Promise.race([lookup(host, { all: true }), tooLate]);
-    return found.map(({ address }) => address);
-  } finally {
-    timer?.clear();
-  }
+  return found.map(({ address }) => address);
 }
 
 /**
- * A connection, which is the caller's to end. An abort of `signal` ends it, too.
+ * Opens a TCP connection, which the caller has to end. An abort of `signal` destroys the socket,
+ * also after it has connected.
  *
  * @throws (rejects) Error with a code: ECONNREFUSED, ETIMEDOUT…; the reason of `signal`
  */
@@ -58,7 +52,7 @@ export function dial(
       const why = `${host}:${port} has not answered within ${timeoutMs} ms`;
       socket.destroy(failure('ETIMEDOUT', why));
     });
-    // Not the socket's own `signal`: Node 20 leaves its listener there when the socket is closed.
+    // Not the `signal` option of Socket: Node 20 leaves that listener after the socket has closed.
     if (signal !== undefined) {
       const onAbort = (): void => {
         socket.destroy(signal.reason as Error);

@@ -1,16 +1,16 @@
 /**
- * What a server says to whoever connects, before it is asked: which tells a NATS server from
- * a host that is silent, and from another service. The client only says that nothing came.
+ * The INFO line that a NATS server sends to each new connection. It tells a NATS server from a
+ * silent host and from another service, where the client's errors only say that nothing came.
  */
 
 import type { Socket } from 'node:net';
 import { Timer } from '../../../base/timer.ts';
 import { failureOf } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
-import { dial, splitAddress } from './reach.ts';
+import { dial, splitAddress } from './dns-tcp.ts';
 
-/** Of NATS's INFO what matters here; it is the server's word, so none of it is certain. */
-export type Greeting = {
+/** The fields of INFO that we read. Unchecked: any service may have sent them. */
+export type ServerInfo = {
   version?: unknown;
   tls_required?: unknown;
   tls_available?: unknown;
@@ -21,20 +21,24 @@ export type Greeting = {
 const LONGEST_BYTES = 64 * 1024;
 const DIAL_MS = 2_000;
 
-/** A line that may be of anybody, for a message. */
+/** The beginning of a line, for an error message, without control characters. */
 const printable = (line: string): string =>
   line
     .slice(0, 60)
     .replaceAll(/[^\x20-\x7e]+/g, ' ')
     .trim();
 
-/** @throws (rejects) Error: there is none, or it is no NATS server's */
-export async function greetingOf(socket: Socket, timeoutMs: number): Promise<Greeting> {
+/**
+ * Reads the INFO line, and ends the connection.
+ *
+ * @throws (rejects) Error: no line came in time, or the line is not a NATS server's
+ */
+export async function readServerInfo(socket: Socket, timeoutMs: number): Promise<ServerInfo> {
   const line = await firstLine(socket, timeoutMs);
   const info = /^INFO\s+(\{.*\})\s*$/s.exec(line)?.[1];
   if (info === undefined) throw new Error(`unexpected response: '${printable(line)}'`);
   try {
-    return JSON.parse(info) as Greeting;
+    return JSON.parse(info) as ServerInfo;
   } catch {
     throw new Error(`unexpected response: '${printable(line)}'`);
   }
@@ -43,10 +47,11 @@ export async function greetingOf(socket: Socket, timeoutMs: number): Promise<Gre
 function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
-    // Who waits for the other to begin, as web servers do, shows what it is when it is spoken to.
+    // A service that waits for the client to begin, such as a web server, shows itself by its
+    // answer to this.
     const nudge = new Timer(timeoutMs / 2, () => socket.write('PING\r\n\r\n'));
     const late = new Timer(timeoutMs, () => {
-      const error = new Error(`it has said nothing for ${timeoutMs} ms`);
+      const error = new Error(`the server has sent nothing for ${timeoutMs} ms`);
       error.name = 'TimeoutError';
       end(() => reject(error));
     });
@@ -65,24 +70,28 @@ function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
     });
     socket.on('error', () => {}); // 'close' follows
     socket.on('close', () => {
-      end(() => reject(new Error('the connection was closed without a word')));
+      end(() => reject(new Error('the connection was closed without a greeting')));
     });
   });
 }
 
-/** It is not said so when the connection fails: that just ends. */
-export function wantsCertificate(greeting: Greeting, { tls }: NatsConnectionOptions): boolean {
+/** Whether a client certificate is missing: the failed handshake itself does not say so. */
+export function wantsCertificate(greeting: ServerInfo, { tls }: NatsConnectionOptions): boolean {
   return greeting.tls_verify === true && tls?.cert === undefined && tls?.certFile === undefined;
 }
 
 export const noCertificate = (cause: unknown): Error =>
-  new Error('tls_verify is set there', { cause });
+  new Error('the server sets tls_verify', { cause });
 
-/** The rungs at which the client's word for a failure is not enough. */
+/** Whether the client's error may mean a silent host, another service, or a missing certificate. */
 const isVague = (error: unknown): boolean => failureOf(error).rung === 'nats';
 
-/** What has kept the client from connecting, if looking again can tell more than it has said. */
-export async function lookAgain(
+/**
+ * Connects once more, without the client, if its error is vague.
+ *
+ * @returns a clearer error, or the client's own
+ */
+export async function clarifyFailure(
   error: unknown,
   options: NatsConnectionOptions,
   signal: AbortSignal,
@@ -92,7 +101,7 @@ export async function lookAgain(
     const { host, port } = splitAddress(server);
     try {
       const socket = await dial(host, port as number, DIAL_MS, signal);
-      const greeting = await greetingOf(socket, DIAL_MS);
+      const greeting = await readServerInfo(socket, DIAL_MS);
       if (wantsCertificate(greeting, options)) return noCertificate(error);
     } catch (found) {
       return found;

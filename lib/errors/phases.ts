@@ -1,0 +1,225 @@
+/**
+ * The phases of a cluster's tasks and of its engine, and the causes and remedies of tasks that are
+ * not ready. `ready()`, `allstop worker` and `allstop doctor` print these texts. (The causes of an
+ * engine without a connection: cluster/nats/connection/connection-failure.ts.)
+ */
+
+/** What is wrong, and what an operator can do about it: one line each, without a full stop. */
+export type Explanation = { cause: string; remedy: string };
+
+const TASK_PHASES = [
+  // With every strategy:
+  'starting', // the worker imports the module
+  'building-dataset', // the worker makes its data sets
+  'ready',
+  'import-failed', // the module cannot be imported
+  'stopping', // the worker is being ended by force
+  'lost', // the worker is gone
+  // Over NATS, before a node has the task:
+  'unregistered', // no node has come
+  'version-mismatch', // the last node was refused: another protocol, or Bun and not Bun
+  'definition-mismatch', // the last node was refused: another module file
+  'spec-mismatch', // the last node was refused: another ClusterSpec
+  'insufficient-resources', // the last node was refused: too little free memory
+  // Over NATS, with a node:
+  'connecting', // the node has not answered yet
+  'silent', // the node has missed a probe
+  'leaving', // the node finishes what it has, and ends
+  'failed', // no worker thread lives on the node
+  'closed', // the coordinator is closed
+  'unknown', // the node reports a phase that only another version knows; the cause quotes it
+] as const;
+
+const ENGINE_PHASES = [
+  // With every strategy:
+  'ready',
+  'failed', // no function will run any more
+  // Over NATS:
+  'connecting', // there is no connection to a server
+  'jetstream', // connected, but JetStream has not given the cluster's bucket
+  'forbidden', // connected, but the server refuses a subject
+  'closed', // the coordinator is closed
+  'unknown', // an error without a report, or a phase that only another version knows
+] as const;
+
+/**
+ * How far a task (a place for a worker) is: `report.tasks[].phase`. docs/operations.md explains
+ * the phases. New versions may add some.
+ */
+export type TaskPhase = (typeof TASK_PHASES)[number];
+
+/**
+ * How far the engine (what carries functions to the workers) is: `report.engine.phase`. New
+ * versions may add phases.
+ */
+export type EnginePhase = (typeof ENGINE_PHASES)[number];
+
+/** Why a node gets no task. The last two are about the node, and are never a task's phase. */
+export type RefusalPhase =
+  | 'version-mismatch'
+  | 'definition-mismatch'
+  | 'spec-mismatch'
+  | 'insufficient-resources'
+  | 'task-taken'
+  | 'not-expected';
+
+export type Refusal<P extends RefusalPhase = RefusalPhase> = { phase: P } & Explanation;
+
+// ---------------------------------------------------------------- phases from another process
+
+type Phased = { phase: string; cause?: string | undefined };
+
+/**
+ * Replaces a phase that this version does not know by 'unknown', in place; the cause quotes it.
+ * A process of another version may send one: its message is still valid, and its report is
+ * still shown.
+ */
+function checkPhase(value: Phased, known: readonly string[]): void {
+  const { phase, cause } = value;
+  if (known.includes(phase)) return;
+  const why = `this version of allstop does not know the phase '${phase.slice(0, 64)}'`;
+  value.phase = 'unknown';
+  value.cause = cause === undefined ? why : `${why}: ${cause}`;
+}
+
+export const checkTaskPhase = (value: Phased): void => checkPhase(value, TASK_PHASES);
+export const checkEnginePhase = (value: Phased): void => checkPhase(value, ENGINE_PHASES);
+
+// ---------------------------------------------------------------- causes and remedies
+
+const START_WORKER = 'start `allstop worker` for this cluster';
+const RESTART_WORKER = 'start the worker again';
+const KILL_AND_RESTART = 'look at that process; end it, and start the worker again';
+
+/** What to do about a worker thread or process of this machine that is not ready. */
+export const localRemedy = (phase: TaskPhase): string =>
+  phase === 'import-failed'
+    ? 'correct the module: importing it on its own has to succeed'
+    : 'see the cause; a worker that dies again and again is restarted after ever longer delays';
+
+/** 'unregistered': no node has come; the rest is about the task's host in the ClusterSpec. */
+export const unregistered = {
+  noWorker: (): Explanation => ({
+    cause: 'no worker has registered for this task',
+    remedy: START_WORKER,
+  }),
+  hostUnknown: (host: string, code: string): Explanation => ({
+    cause: `the name ${host} is unknown (DNS: ${code})`,
+    remedy: 'correct it in the ClusterSpec, or add it to the DNS',
+  }),
+  hostSilent: (host: string, code: string): Explanation => ({
+    cause: `the host ${host} does not answer (TCP: ${code}): it is off, or a firewall drops packets`,
+    remedy: `start the host, or check its network and firewalls; then ${START_WORKER} on it`,
+  }),
+  hostAnswers: (host: string): Explanation => ({
+    cause: `the host ${host} answers, but no worker has registered`,
+    remedy: `${START_WORKER} on that host; if it already runs there, read its output`,
+  }),
+  refusedNodeGone: (phase: string, remedy: string): Explanation => ({
+    cause: `the worker that was turned away (${phase}) is gone`,
+    remedy,
+  }),
+};
+
+const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MB`;
+const short = (hash: string): string => hash.slice(0, 12);
+
+type Versions = { protocol: number; version: string };
+
+/** Why a node is refused. `task`: 'worker:1'. */
+export const refused = {
+  taskNotInSpec: (task: string): Refusal<'not-expected'> => ({
+    phase: 'not-expected',
+    cause: `${task} is not in the ClusterSpec`,
+    remedy: 'start the worker with a --task of the spec, or add this task to the spec',
+  }),
+  noFreeTask: (job: string): Refusal<'not-expected'> => ({
+    phase: 'not-expected',
+    cause: `the ClusterSpec has no free task of the job '${job}'`,
+    remedy: 'end another worker of this job, or add a task to the spec',
+  }),
+  taskTaken: (task: string, host: string, pid: number): Refusal<'task-taken'> => ({
+    phase: 'task-taken',
+    cause: `${task} is taken by ${host} (pid ${pid})`,
+    remedy: 'end one of the two workers, or start this one with another --task',
+  }),
+  otherProtocol: (
+    { protocol, version }: Versions,
+    ownProtocol: number,
+  ): Refusal<'version-mismatch'> => ({
+    phase: 'version-mismatch',
+    cause: `the worker speaks protocol ${protocol} (allstop ${version}), the coordinator protocol ${ownProtocol}`,
+    remedy: 'install the same version of allstop on both machines',
+  }),
+  otherRuntime: (runtime: string, ownRuntime: string): Refusal<'version-mismatch'> => ({
+    phase: 'version-mismatch',
+    cause: `the worker runs on ${runtime}, the coordinator on ${ownRuntime}: Bun serializes values in a format of its own`,
+    remedy: 'run both on Bun, or neither',
+  }),
+  otherModule: (hash: string, ownHash: string): Refusal<'definition-mismatch'> => ({
+    phase: 'definition-mismatch',
+    cause: `the worker's module file differs from the coordinator's (SHA-256 ${short(hash)} there, ${short(ownHash)} here)`,
+    remedy: 'deploy the same file to both machines, and start the worker again',
+  }),
+  otherSpec: (hash: string, ownHash: string): Refusal<'spec-mismatch'> => ({
+    phase: 'spec-mismatch',
+    cause: `the worker's ClusterSpec differs from the coordinator's (SHA-256 ${short(hash)} there, ${short(ownHash)} here)`,
+    remedy: "start the worker again with the coordinator's spec as --spec",
+  }),
+  tooLittleMemory: (
+    host: string,
+    free: number,
+    threads: number,
+    needed: number,
+  ): Refusal<'insufficient-resources'> => ({
+    phase: 'insufficient-resources',
+    cause: `${host} has ${megabytes(free)} of free memory, and ${threads} threads need ${megabytes(needed)}`,
+    remedy: 'start the worker with fewer --slots, or free memory',
+  }),
+};
+
+/** 'silent': a node has missed a probe, and may still answer the next. */
+export const silent = (host: string, pid: number, forMs: number): Explanation => ({
+  cause: `${host} (pid ${pid}) has not answered for ${forMs} ms: it hangs, is stopped, or its network is cut`,
+  remedy: KILL_AND_RESTART,
+});
+
+/** How a session ended, as the end of "Worker worker:1 (HOST, pid PID) …", and what to do. */
+export type Loss = { how: string; remedy: string };
+
+/** 'lost' */
+export const lost: Record<
+  | 'gone'
+  | 'silent'
+  | 'unreachable'
+  | 'hasLeft'
+  | 'leftSession'
+  | 'hasFailed'
+  | 'malformed'
+  | 'tooLong',
+  Loss
+> = {
+  gone: { how: 'is gone', remedy: RESTART_WORKER },
+  silent: {
+    how: 'does not answer: it hangs, is stopped, or its network is cut',
+    remedy: KILL_AND_RESTART,
+  },
+  unreachable: {
+    how: 'cannot be reached while the coordinator has no connection, and has not ended a cancelled function',
+    remedy: RESTART_WORKER,
+  },
+  hasLeft: { how: 'has left', remedy: RESTART_WORKER },
+  leftSession: { how: 'has left its session', remedy: RESTART_WORKER },
+  hasFailed: { how: 'has failed', remedy: RESTART_WORKER },
+  malformed: { how: 'has sent a malformed message', remedy: RESTART_WORKER },
+  tooLong: {
+    how: 'has messages on their way that are longer than the max_payload of the server, which was lowered',
+    remedy: RESTART_WORKER,
+  },
+};
+
+/** 'failed' and 'import-failed': the node's own error is the cause. */
+export const failedRemedy = 'correct the cause, and start the worker again';
+
+/** Any other phase of a node that gives a cause. */
+export const nodeRemedy = 'see the cause, and read the output of the worker on that host';
