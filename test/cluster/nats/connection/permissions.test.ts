@@ -183,8 +183,9 @@ describe('each permission is needed', () => {
   });
 
   it.each(permissions)('by the %s: %s', async (who, line, at) => {
-    const less = join(mkdtempSync(join(tmpdir(), 'allstop-permissions-')), 'server.conf');
-    ending.push(() => rmSync(join(less, '../..'), { recursive: true }));
+    const folder = mkdtempSync(join(tmpdir(), 'allstop-permissions-'));
+    ending.push(() => rmSync(folder, { recursive: true }));
+    const less = join(folder, 'server.conf');
     // Not left out: an empty list permits all.
     const instead = line.startsWith('"') ? '"nothing"' : '';
     writeFileSync(less, lines.with(at, instead).join('\n'));
