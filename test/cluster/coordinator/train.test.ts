@@ -82,7 +82,9 @@ function numberAfter(label: string, { stdout }: Ended): number {
   return Number(new RegExp(`${label} (\\d+(?:\\.\\d+)?)`).exec(stdout)?.[1]);
 }
 
-it('with --servers it converges on workers elsewhere, though one is killed', async () => {
+it('with --servers it converges on workers elsewhere, though one is killed', {
+  tags: 'nats',
+}, async () => {
   const server = await NatsServer.start();
   const module = new URL('../../../examples/train/tasks.mjs', import.meta.url);
   const settings = { module, servers: server.address, cluster: 'train' };

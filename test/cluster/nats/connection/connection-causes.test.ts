@@ -1,3 +1,4 @@
+// @module-tag nats
 // What keeps a coordinator from its servers, each of it brought about for real: `ready()` and
 // `allstop doctor` both name it, and what to do.
 

@@ -1,3 +1,4 @@
+// @module-tag nats
 // examples/nats/: the cluster works with exactly what that configuration permits, needs all of
 // it, and a worker cannot do what a coordinator does.
 

@@ -1,4 +1,5 @@
 /** Several coordinators of a cluster, one that is alone, and what the store forgets. */
+// @module-tag nats
 
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';

@@ -2,6 +2,7 @@
  * Workers, servers and the network fail, at random and on purpose; what was scheduled comes
  * to its end all the same, each function to one result.
  */
+// @module-tag nats
 import type { ClusterCoordinator } from 'allstop/cluster';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';

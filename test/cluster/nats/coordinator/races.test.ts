@@ -1,4 +1,5 @@
 /** Races of workers and stops, each of them forced; coordinators.test.ts has those of coordinators. */
+// @module-tag nats
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';

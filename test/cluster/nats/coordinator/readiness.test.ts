@@ -1,3 +1,4 @@
+// @module-tag nats
 // What keeps a task from being ready, each of it brought about with real workers: `ready()` and
 // `allstop doctor` both name the one that blocks, and why.
 

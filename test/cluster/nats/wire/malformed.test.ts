@@ -1,3 +1,4 @@
+// @module-tag nats
 // Messages that are none, or that nobody of the cluster has sent, from another client of the
 // same server: they are dropped, counted and warned of once, and the cluster goes on.
 

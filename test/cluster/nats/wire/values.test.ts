@@ -1,4 +1,5 @@
 /** Values that are big, or nested deeply: a node's main thread knows nothing of them. */
+// @module-tag nats
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { nested, objects } from '../../../fixtures/cluster-tasks.mjs';
 import { errorOf } from '../../../support/clusters.ts';
