@@ -47,7 +47,9 @@ const graph = fc
     return all;
   });
 
-it(`what another thread sees is what structuredClone() makes, with seed ${seed}`, async () => {
+it(`what another thread sees is what structuredClone() makes, with seed ${seed}`, {
+  tags: 'property',
+}, async () => {
   await fc.assert(
     fc.asyncProperty(graph, async (value) => {
       const coord = new Coordinator();
@@ -65,7 +67,7 @@ it(`what another thread sees is what structuredClone() makes, with seed ${seed}`
   );
 });
 
-it(`what comes from another thread is, too, with seed ${seed}`, async () => {
+it(`what comes from another thread is, too, with seed ${seed}`, { tags: 'property' }, async () => {
   await fc.assert(
     fc.asyncProperty(graph, async (value) => {
       const coord = new Coordinator();
@@ -82,7 +84,7 @@ it(`what comes from another thread is, too, with seed ${seed}`, async () => {
   );
 });
 
-it(`any value that is thrown, with seed ${seed}`, async () => {
+it(`any value that is thrown, with seed ${seed}`, { tags: 'property' }, async () => {
   await fc.assert(
     fc.asyncProperty(anything, async (value) => {
       fc.pre(value !== undefined && value !== null);
@@ -97,7 +99,9 @@ it(`any value that is thrown, with seed ${seed}`, async () => {
   );
 });
 
-it(`an error is an error with any message, name and code, with seed ${seed}`, async () => {
+it(`an error is an error with any message, name and code, with seed ${seed}`, {
+  tags: 'property',
+}, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'binary' }),

@@ -81,7 +81,9 @@ describeKinds(kinds, (kind) => {
       expect(await errorOf(cluster.join())).toBe(error);
     });
 
-    it('of a worker, run again: its function fails, and the cluster works on, as often as need be', async () => {
+    it('of a worker, run again: its function fails, and the cluster works on, as often as need be', {
+      tags: 'long',
+    }, async () => {
       const cluster = start();
       for (let count = 1; count <= 12; count += 1) {
         const value = await cluster.schedule('nested', [5_000]);

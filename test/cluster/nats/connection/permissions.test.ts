@@ -145,7 +145,7 @@ it('server.conf with nkeys in place of passwords', async () => {
   await squares(cluster);
 });
 
-it('tls.conf is the same, encrypted', async () => {
+it('tls.conf is the same, encrypted', { tags: 'long' }, async () => {
   const certificates = new Certificates();
   ending.push(() => certificates.remove());
   const server = await serve(file('tls.conf'), {
@@ -169,7 +169,7 @@ it('tls.conf is the same, encrypted', async () => {
   expect(found).toMatchObject({ status: 0, ok: true });
 });
 
-describe('each permission is needed', () => {
+describe('each permission is needed', { tags: 'long' }, () => {
   const text = readFileSync(file('server.conf'), 'utf8');
   const lines = text.split('\n');
   const permissions: [role: Role, line: string, at: number][] = [];
