@@ -1,119 +1,157 @@
 /** What the tools can hold about the layers, so that nobody has to remember it. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { Arrows, circleIn, importsOfLib, includesOfNative } from '../support/arrows.ts';
 
 const root = new URL('../..', import.meta.url).pathname;
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** The modules that a TypeScript file imports at run time, from lib/. */
-function importsOf(file: string): string[] {
-  const text = read(`lib/${file}`);
-  const found = text.matchAll(/^(?:import|export)\s(?!type\b)[^;]*?from '(\.[^']+)';/gm);
-  return [...found].map(([, name]) => posix.join(posix.dirname(file), name as string));
-}
-
 const files = readdirSync(join(root, 'lib'), { recursive: true })
-  .map(String)
-  .filter((file) => file.endsWith('.ts') && !file.startsWith('cli/'));
-const graph = new Map(files.map((file) => [file, importsOf(file)]));
+  .map((file) => `lib/${String(file)}`)
+  .filter((file) => file.endsWith('.ts'));
+const arrows = new Arrows();
 
-describe('the TypeScript layers', () => {
-  it('have no cycle', () => {
-    const visit = (file: string, path: string[]): void => {
-      expect(path, `${path.join(' -> ')} -> ${file}`).not.toContain(file);
-      for (const next of graph.get(file) ?? []) visit(next, [...path, file]);
-    };
-    for (const file of files) visit(file, []);
+describe('the rooms', () => {
+  it('import what their row of the table in ARCHITECTURE.md allows, and nothing else', () => {
+    const objections = [...importsOfLib(), ...includesOfNative()].flatMap(
+      (arrow) => arrows.objection(arrow) ?? [],
+    );
+    expect(objections).toEqual([]);
+  });
+
+  it('are all in the table, and the table names no others', () => {
+    const folders = files.map((file) => posix.dirname(file));
+    for (const room of arrows.rooms.filter((each) => each.startsWith('lib'))) {
+      expect(
+        folders.some((folder) => folder === room || folder.startsWith(`${room}/`)),
+        room,
+      ).toBe(true);
+    }
+    expect(files.filter((file) => arrows.roomOf(file) === '')).toEqual([]);
+  });
+
+  it('have no circle of imports, types included', () => {
+    expect(circleIn(importsOfLib())).toBeUndefined();
+    const circular = [
+      { from: 'a', to: 'b' },
+      { from: 'b', to: 'c' },
+      { from: 'c', to: 'b' },
+    ];
+    expect(circleIn(circular)).toEqual(['b', 'c', 'b']);
+  });
+
+  it('stay small: files, and files of a folder, that fit in the head', () => {
+    for (const folder of new Set(files.map((file) => posix.dirname(file)))) {
+      const inside = files.filter((file) => posix.dirname(file) === folder);
+      expect(inside.length, folder).toBeLessThanOrEqual(folder === 'lib' ? 5 : 16);
+    }
+    for (const file of files) {
+      expect(read(file).split('\n').length - 1, file).toBeLessThanOrEqual(600);
+    }
   });
 
   it('load the binary in one place', () => {
-    const loaders = files.filter((file) =>
-      /require\(path\)|process\.dlopen/.test(read(`lib/${file}`)),
+    const loaders = files.filter(
+      (file) => !file.startsWith('lib/cli/') && /require\(path\)|process\.dlopen/.test(read(file)),
     );
-    expect(loaders).toEqual(['native/native.ts']);
+    expect(loaders).toEqual(['lib/native/native.ts']);
   });
 
-  it('rest on base and errors, and on native', () => {
-    for (const file of files.filter((name) => name.startsWith('errors/'))) {
-      for (const name of graph.get(file) ?? []) expect(name, file).toMatch(/^errors\//);
-    }
-    for (const file of files.filter((name) => name.startsWith('native/'))) {
-      for (const name of graph.get(file) ?? []) {
-        expect(name, file).toMatch(/^(?:native|errors|base)\//);
-      }
-    }
-  });
-
-  it('keep index.ts to re-exports', () => {
-    expect(
-      read('lib/index.ts').replaceAll(/^export (?:\*|(?:type )?\{[^}]*\}) from '[^']+';\n/gm, ''),
-    ).toBe('');
+  it('begin with an index.ts of re-exports', () => {
+    const reExport = /^export (?:\*|(?:type )?\{[^}]*\}) from '[^']+';\n/gm;
+    expect(read('lib/index.ts').replaceAll(reExport, '')).toBe('');
   });
 });
 
-describe('the cluster', () => {
-  const cluster = files.filter((file) => file.startsWith('cluster/'));
-
-  it('never speaks to the addon', () => {
-    for (const file of cluster) expect(graph.get(file), file).not.toContain('native/native.ts');
+describe('a forbidden import', () => {
+  it.each([
+    [
+      'upwards',
+      { from: 'lib/base/timer.ts', to: 'lib/coordinator/attachment.ts' },
+      'lib/base/timer.ts imports lib/coordinator/attachment.ts, but lib/base may import nothing of ours. lib/coordinator rests on lib/base: what lib/base/timer.ts needs of it belongs in lib/base or in a room below; or the code that needs it belongs in lib/coordinator.',
+    ],
+    [
+      'between neighbours',
+      { from: 'lib/queue/bounded-queue.ts', to: 'lib/looper/looper-thread.ts' },
+      'lib/queue/bounded-queue.ts imports lib/looper/looper-thread.ts, but lib/queue may import lib/coordinator+. What both need belongs in a room that both may import: lib/base, lib/errors, lib/native, lib/record, lib/coordinator.',
+    ],
+    [
+      'of the other end of the wire',
+      { from: 'lib/cluster/nats/node/node.ts', to: 'lib/cluster/nats/coordinator/session.ts' },
+      /What both need belongs in a room that both may import: .*lib\/cluster\/nats\/wire, lib\/cluster\/nats\/connection/,
+    ],
+    [
+      'of one strategy by the other',
+      { from: 'lib/cluster/local/local-strategy.ts', to: 'lib/cluster/nats/nats-strategy.ts' },
+      /What both need belongs in a room that both may import: .*lib\/cluster\/pool/,
+    ],
+    [
+      'of the command line',
+      { from: 'lib/coordinator/explain.ts', to: 'lib/cli/main.ts' },
+      /Nothing imports lib\/cli: what a command and the library both need belongs in the library\.$/,
+    ],
+    [
+      'of a package',
+      { from: 'lib/cluster/pool/worker-pool.ts', to: '@nats-io/kv' },
+      /A package is imported in the rooms whose row names it; hand lib\/cluster\/pool what it needs as an argument\.$/,
+    ],
+    [
+      'of Node by the core',
+      { from: 'native/core/coordinator.cc', to: 'node_api.h' },
+      /native\/core may import nothing of ours\. A package is imported in the rooms whose row names it/,
+    ],
+    [
+      'of the addon by the core',
+      { from: 'native/core/coordinator.cc', to: 'native/binding/doorbell.h' },
+      /native\/binding rests on native\/core/,
+    ],
+    [
+      'in a folder without a row',
+      { from: 'lib/utils/misc.ts', to: 'lib/base/timer.ts' },
+      "lib/utils/misc.ts is in no room of ARCHITECTURE.md's table: give its folder a row",
+    ],
+  ])('%s fails with a sentence that says where the thing belongs', (_, arrow, sentence) => {
+    const objection = arrows.objection(arrow);
+    if (typeof sentence === 'string') expect(objection).toBe(sentence);
+    else expect(objection).toMatch(sentence);
   });
 
-  it('has strategies that do not know each other, and a pool of workers that knows neither', () => {
-    const others = {
-      'cluster/closures/': /\/(?:pool|local|nats)\//,
-      'cluster/pool/': /\/(?:nats|local)\//,
-      'cluster/local/': /\/nats\//,
-      'cluster/nats/': /\/local\//,
-    };
-    for (const [folder, foreign] of Object.entries(others)) {
-      for (const file of cluster.filter((name) => name.startsWith(folder))) {
-        expect(
-          (graph.get(file) ?? []).filter((name) => foreign.test(name)),
-          file,
-        ).toEqual([]);
-      }
-    }
+  it('is found in every form of import', () => {
+    const seen = importsOfLib();
+    expect(seen).toContainEqual({
+      from: 'lib/coordinator/watch.ts', // import type
+      to: 'lib/coordinator/attachment.ts',
+    });
+    expect(seen).toContainEqual({
+      from: 'lib/cli/doctor/probe.ts', // import()
+      to: 'lib/cli/doctor/try-binary.ts',
+    });
+    expect(seen).toContainEqual({
+      from: 'lib/index.ts', // export ... from
+      to: 'lib/coordinator/coordinator.ts',
+    });
+  });
+});
+
+describe('ARCHITECTURE.md', () => {
+  it('names files and folders that exist', () => {
+    const named = [...read('ARCHITECTURE.md').matchAll(/`((?:lib|native|test)\/[\w./-]+)`/g)];
+    for (const [, path] of named) expect(existsSync(join(root, path as string)), path).toBe(true);
   });
 });
 
 describe('the native layers', () => {
-  const includesOf = (path: string): string[] =>
-    [...read(path).matchAll(/^#include [<"]([^>"]+)[>"]/gm)].map(([, name]) => name as string);
   const sources = (folder: string): string[] =>
     readdirSync(join(root, folder))
       .filter((file) => /\.(cc|h|hpp)$/.test(file))
       .map((file) => `${folder}/${file}`);
 
-  it('keep Node out of the core, the table and the C headers', () => {
-    const pure = [
-      ...sources('native/core'),
-      ...sources('native/abi'),
-      ...sources('native/include/allstop').filter(
-        (file) => !/_node\.h$|_threadsafe_function\.hpp$/.test(file),
-      ),
-    ];
-    for (const file of pure) {
-      expect(
-        includesOf(file).filter((name) => /napi|node|uv\.h|v8/.test(name)),
-        file,
-      ).toEqual([]);
-    }
-  });
-
-  it('point downwards: core to nothing, abi to core', () => {
-    for (const file of sources('native/core')) {
-      expect(
-        includesOf(file).filter((name) => name.includes('/')),
-        file,
-      ).toEqual(includesOf(file).filter((name) => name.startsWith('sys/')));
-    }
-    for (const file of sources('native/abi')) {
-      expect(
-        includesOf(file).filter((name) => name.includes('binding')),
-        file,
-      ).toEqual([]);
+  it('keep Node out of the headers that do not say so by their name', () => {
+    for (const { from, to } of includesOfNative()) {
+      const isForNode = /_(?:node\.h|napi\.hpp|threadsafe_function\.hp*)$/.test(from);
+      if (from.startsWith('native/include') && !isForNode) expect(to, from).not.toMatch(/node/);
     }
   });
 
