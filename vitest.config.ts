@@ -1,18 +1,70 @@
+import { execFile } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import type { Reporter, TestModule } from 'vitest/node';
+
+const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+/**
+ * Puts the path of a nats-server into NATS_SERVER_BIN, where the tests look for it.
+ *
+ * @returns undefined, or why there is no server
+ */
+async function findNatsServer(): Promise<string | undefined> {
+  return await new Promise((resolve) => {
+    const child = execFile('bash', [path('scripts/nats-server.sh')], (error, stdout, stderr) => {
+      if (error === null) process.env['NATS_SERVER_BIN'] = stdout.trim();
+      resolve(error === null ? undefined : stderr.trim().split('\n').at(-1) || error.message);
+    });
+    child.stderr?.pipe(process.stderr); // that it fetches one takes a while
+  });
+}
+
+const noServer = await findNatsServer();
+if (noServer !== undefined && process.env['ALLSTOP_REQUIRE_NATS']) {
+  throw new Error(`ALLSTOP_REQUIRE_NATS is set, and there is no NATS server: ${noServer}`);
+}
+
+/** Says at the end how many test files have tests that were skipped for want of a server. */
+const skippedFiles: Reporter & { tagsFilter: string[] } = {
+  tagsFilter: [],
+  onInit({ config }) {
+    this.tagsFilter = config.tagsFilter ?? [];
+  },
+  onTestRunEnd(modules) {
+    const isChosen = (tags: string[]): boolean =>
+      tags.includes('nats') &&
+      !(tags.includes('long')
+        ? this.tagsFilter.includes('!long')
+        : this.tagsFilter.includes('long'));
+    const count = modules.filter((module: TestModule) =>
+      [...module.children.allTests()].some(({ tags }) => isChosen(tags)),
+    ).length;
+    if (noServer === undefined || count === 0) return;
+    process.stderr.write(
+      `\n${count} test files need a NATS server and were skipped, in whole or in part. ${noServer}\n`,
+    );
+  },
+};
 
 export default defineConfig({
   resolve: {
     // The built package, as its users import it.
     alias: {
-      'allstop/cluster': fileURLToPath(new URL('./dist/cluster/index.js', import.meta.url)),
-      'allstop/nats': fileURLToPath(new URL('./dist/cluster/nats/index.js', import.meta.url)),
-      allstop: fileURLToPath(new URL('./dist/index.js', import.meta.url)),
+      'allstop/cluster': path('dist/cluster/index.js'),
+      'allstop/nats': path('dist/cluster/nats/index.js'),
+      allstop: path('dist/index.js'),
     },
   },
   test: {
     include: ['test/**/*.test.ts'],
+    tags: [
+      { name: 'long', description: 'not for `npm test`: `npm run test:long` runs it' },
+      { name: 'nats', description: 'needs a NATS server', skip: noServer !== undefined },
+      { name: 'property', description: 'many random runs', timeout: 300_000 },
+    ],
+    reporters: ['default', skippedFiles],
     // A crash of the addon is reported, and every file has a process of its own:
     // the registry of coordinators is process-wide.
     pool: 'forks',

@@ -1,4 +1,4 @@
-// Compiles lib/ into few files: a program, and each of its workers, loads them in half the
+// Bundles lib/ into few files: a program, and each of its workers, loads them in half the
 // time that forty modules take. The declarations are tsc's.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -6,7 +6,8 @@ import { rolldown } from 'rolldown';
 
 const root = resolve(import.meta.dirname, '..');
 const lib = (file) => join(root, 'lib', file);
-const bundle = await rolldown({
+
+export const inputOptions = {
   input: {
     index: lib('index.ts'),
     'cluster/index': lib('cluster/index.ts'),
@@ -22,27 +23,40 @@ const bundle = await rolldown({
   onLog(level, { message }) {
     throw new Error(`${level}: ${message}`);
   },
-});
+};
+
 // package-files.ts counts on being in dist/ itself.
-const { output } = await bundle.write({
+export const outputOptions = {
   dir: join(root, 'dist'),
   format: 'esm',
   entryFileNames: '[name].js',
   chunkFileNames: '[name]-[hash].js',
   // What other bundlers read: not to follow an import.
   comments: { annotation: true, legal: false, jsdoc: false },
-});
-await bundle.close();
+};
 
-// What the command line has of others goes with it, and their licences have to.
-const folders = output
-  .flatMap(({ moduleIds = [] }) => moduleIds)
-  .map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0])
-  .filter((folder) => folder !== undefined);
-const licences = [...new Set(folders)].toSorted().map((folder) => {
-  const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
-  if (file === undefined) throw new Error(`${folder} is bundled, and has no licence`);
-  const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  return `${name} ${version}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
-});
-writeFileSync(join(root, 'dist/cli/LICENSES.txt'), licences.join(`\n${'-'.repeat(72)}\n\n`));
+/**
+ * What the command line has of others goes with it, and their licences have to.
+ *
+ * @param {{ moduleIds?: string[] }[]} output
+ */
+function writeLicences(output) {
+  const folders = output
+    .flatMap(({ moduleIds = [] }) => moduleIds)
+    .map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0])
+    .filter((folder) => folder !== undefined);
+  const licences = [...new Set(folders)].toSorted().map((folder) => {
+    const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
+    if (file === undefined) throw new Error(`${folder} is bundled, and has no licence`);
+    const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    return `${name} ${version}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
+  });
+  writeFileSync(join(root, 'dist/cli/LICENSES.txt'), licences.join(`\n${'-'.repeat(72)}\n\n`));
+}
+
+export async function bundle() {
+  const build = await rolldown(inputOptions);
+  const { output } = await build.write(outputOptions);
+  await build.close();
+  writeLicences(output);
+}

@@ -48,7 +48,9 @@ const graph = fc
     return all;
   });
 
-it(`what another thread sees is what structuredClone() makes, with seed ${seed}`, async () => {
+it(`what another thread sees is what structuredClone() makes, with seed ${seed}`, {
+  tags: 'property',
+}, async () => {
   await fc.assert(
     fc.asyncProperty(graph, async (value) => {
       const coord = new Coordinator();
@@ -66,7 +68,7 @@ it(`what another thread sees is what structuredClone() makes, with seed ${seed}`
   );
 });
 
-it(`what comes from another thread is, too, with seed ${seed}`, async () => {
+it(`what comes from another thread is, too, with seed ${seed}`, { tags: 'property' }, async () => {
   await fc.assert(
     fc.asyncProperty(graph, async (value) => {
       const coord = new Coordinator();
@@ -83,7 +85,7 @@ it(`what comes from another thread is, too, with seed ${seed}`, async () => {
   );
 });
 
-it(`any value that is thrown, with seed ${seed}`, async () => {
+it(`any value that is thrown, with seed ${seed}`, { tags: 'property' }, async () => {
   await fc.assert(
     fc.asyncProperty(anything, async (value) => {
       fc.pre(value !== undefined && value !== null);
@@ -98,7 +100,9 @@ it(`any value that is thrown, with seed ${seed}`, async () => {
   );
 });
 
-it(`an error is an error with any message, name and code, with seed ${seed}`, async () => {
+it(`an error is an error with any message, name and code, with seed ${seed}`, {
+  tags: 'property',
+}, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'binary' }),

@@ -196,7 +196,7 @@ describe('fields that are carried', () => {
     ]);
   });
 
-  it('large ones: a million items, and a text of 16 MB', async () => {
+  it('large ones: a million items, and a text of 16 MB', { tags: 'long' }, async () => {
     const items = Array.from({ length: 1_000_000 }, (_, i) => i);
     const got = await seen({ items, text: 'x'.repeat(2 ** 24) }, (copy) => [
       copy.items.length,

@@ -12,7 +12,10 @@ const FLAT_RSS_MB = 12;
 const options = { execArgv: ['--expose-gc'], env: { MALLOC_ARENA_MAX: '1' } };
 
 describe('memory stays flat', () => {
-  it('while 10,000 Coordinators are collected and native threads stop them', async () => {
+  it('while 10,000 Coordinators are collected and native threads stop them', {
+    tags: 'long',
+    timeout: 180_000,
+  }, async () => {
     const ended = await runScript('collected-coordinators', ['10000'], options);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     const { heapMb, rssMb, left, heard } = saidOf(ended, 'collected');
@@ -20,7 +23,7 @@ describe('memory stays flat', () => {
     expect(rssMb).toBeLessThan(FLAT_RSS_MB);
     expect(left).toBeLessThan(200); // the rest goes with the next collection
     expect(heard).toBeGreaterThan(0);
-  }, 180_000);
+  });
 
   it('while 5,000 Coordinators with a signal are collected that nobody ever stops', async () => {
     const ended = await runScript('collected-signals', ['5000'], options);

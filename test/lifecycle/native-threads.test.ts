@@ -17,21 +17,25 @@ describe.each(['ends', 'terminated'])('a worker that %s', (how) => {
 });
 
 describe('a process ends while native threads poll, wait and hammer', () => {
+  async function end(mode: string, rounds: number): Promise<void> {
+    for (let round = 0; round < rounds; ++round) {
+      const ended = await runScript('native-threads-at-exit', [mode]);
+      expect(ended, `round ${round}`).toMatchObject({ code: 9, signal: null, stderr: '' });
+    }
+  }
+
+  it.each([
+    ['exit', 2],
+    ['naturally', 1],
+    ['worker', 1],
+  ])('%s: with its exit code, %i times', end);
+
   // A crash would be a matter of luck. With these numbers of runs it was seen when it was possible.
   it.each([
     ['exit', 20],
     ['naturally', 10],
     ['worker', 10],
-  ])(
-    '%s: with its exit code, %i times',
-    async (mode, rounds) => {
-      for (let round = 0; round < rounds; ++round) {
-        const ended = await runScript('native-threads-at-exit', [mode]);
-        expect(ended, `round ${round}`).toMatchObject({ code: 9, signal: null, stderr: '' });
-      }
-    },
-    300_000,
-  );
+  ])('%s: with its exit code, %i times', { tags: 'long', timeout: 300_000 }, end);
 });
 
 describe('threads that post to JavaScript', () => {

@@ -150,7 +150,10 @@ describe('a build that fails', () => {
 });
 
 describe('with cmake-js and a compiler', () => {
-  it('compiles in a project with a space in its path, and doctor finds the binary', () => {
+  it('compiles in a project with a space in its path, and doctor finds the binary', {
+    tags: 'long',
+    timeout: 300_000,
+  }, () => {
     for (const name of ['cmake-js', 'node-addon-api']) {
       symlinkSync(join(root, 'node_modules', name), join(project.folder, 'node_modules', name));
     }
@@ -164,5 +167,5 @@ describe('with cmake-js and a compiler', () => {
     const doctor = spawnSync(process.execPath, [project.cli, 'doctor'], { encoding: 'utf8', env });
     expect(doctor.status).toBe(0);
     expect(doctor.stdout).toContain(`${compiled()} (compiled on this machine; `);
-  }, 300_000);
+  });
 });

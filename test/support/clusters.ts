@@ -7,7 +7,7 @@ import {
   type RemoteValue,
 } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest';
 import { NatsServer } from './nats-server.ts';
 import { NatsWorker } from './nats-worker.ts';
 import { type Visit, Visits } from './visits.ts';
@@ -72,6 +72,24 @@ function nats(): Kind {
 
 export const localKinds: Kind[] = [local('thread'), local('process')];
 export const kinds: Kind[] = [...localKinds, nats()];
+
+/**
+ * The same stories about each of these kinds. `npm test` runs those about the quick kinds,
+ * `npm run test:long` the others.
+ */
+export function describeKinds(
+  chosen: Kind[],
+  tell: (kind: Kind) => void,
+  quick: string[] = ['thread'],
+): void {
+  for (const kind of chosen) {
+    const tags = [
+      ...(kind.isRemote ? ['nats'] : []),
+      ...(quick.includes(kind.name) ? [] : ['long']),
+    ];
+    describe(`workers as ${kind.name}`, { tags }, () => tell(kind));
+  }
+}
 
 export type Clusters = {
   start(workers?: number, options?: ClusterCoordinatorOptions, url?: URL): ClusterCoordinator;

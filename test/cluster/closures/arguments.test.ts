@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 
 class Holder {
   readonly value: unknown;
@@ -13,7 +13,7 @@ class Holder {
   }
 }
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, running } = useClusters(kind);
 
   describe('which function', () => {

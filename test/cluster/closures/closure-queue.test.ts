@@ -687,7 +687,7 @@ const often = ['put', 'put', 'put', 'take', 'take', 'end', 'end', 'putBack', 'jo
 const commands = [...often, ...often, ...often, ...Object.keys(steps)].map(command);
 
 describe(`with the seed ${seed}`, () => {
-  it('does in any order what the model does, and never leaves anybody waiting', async () => {
+  async function run(numRuns: number): Promise<void> {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),
@@ -703,7 +703,11 @@ describe(`with the seed ${seed}`, () => {
           expect(model.calls).toEqual([]);
         },
       ),
-      { seed, numRuns: 400 },
+      { seed, numRuns },
     );
-  });
+  }
+
+  const name = 'does in any order what the model does, and never leaves anybody waiting, %i times';
+  it.each([50])(name, { tags: 'property' }, run);
+  it.each([400])(name, { tags: ['property', 'long'] }, run);
 });

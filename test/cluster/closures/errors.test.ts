@@ -2,10 +2,10 @@
 
 import { CancelledError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { isPending, turn } from '../../support/gate.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, running, failed, visits } = useClusters(kind);
 
   describe('the first error', () => {

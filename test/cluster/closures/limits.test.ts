@@ -3,10 +3,10 @@
 import { DeadlineExceededError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { turn } from '../../support/gate.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, running, visits } = useClusters(kind);
 
   describe('a deadline or a signal', () => {

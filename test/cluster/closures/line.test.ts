@@ -1,10 +1,10 @@
 /** The line in which functions wait. */
 
 import { describe, expect, it } from 'vitest';
-import { kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
 import { isPending } from '../../support/gate.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, running, visits } = useClusters(kind);
 
   describe('a full line', () => {

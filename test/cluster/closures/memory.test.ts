@@ -2,12 +2,12 @@
 
 import { InvalidArgumentError, transfer, UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { turn } from '../../support/gate.ts';
 
 type AnyFunction = (...args: any[]) => unknown;
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, running } = useClusters(kind);
 
   describe('memory', () => {

@@ -8,10 +8,10 @@ import {
 } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { isPending } from '../../support/gate.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, running, visits } = useClusters(kind);
 
   describe('what comes of a function', () => {

@@ -1,9 +1,9 @@
 /** What a cluster counts. */
 
-import { describe, expect, it } from 'vitest';
-import { kinds, useClusters } from '../../support/clusters.ts';
+import { expect, it } from 'vitest';
+import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, running, failed } = useClusters(kind);
 
   it('what waits, what runs, and what has become of the rest', async () => {

@@ -3,10 +3,10 @@
 import { ClosureInputError, InvalidArgumentError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { isPending } from '../../support/gate.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, visits } = useClusters(kind);
 
   describe('per-worker data sets', () => {

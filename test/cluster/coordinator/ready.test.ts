@@ -3,9 +3,9 @@
 import { ClusterNotReadyError, type ReadinessReport, UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start } = useClusters(kind);
 
   describe('ready', () => {

@@ -82,7 +82,9 @@ function numberAfter(label: string, { stdout }: Ended): number {
   return Number(new RegExp(`${label} (\\d+(?:\\.\\d+)?)`).exec(stdout)?.[1]);
 }
 
-it('with --servers it converges on workers elsewhere, though one is killed', async () => {
+it('with --servers it converges on workers elsewhere, though one is killed', {
+  tags: ['nats', 'long'],
+}, async () => {
   const server = await NatsServer.start();
   const module = new URL('../../../examples/train/tasks.mjs', import.meta.url);
   const settings = { module, servers: server.address, cluster: 'train' };
@@ -98,7 +100,9 @@ it('with --servers it converges on workers elsewhere, though one is killed', asy
 });
 
 describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
-  it.each([0, 6])('it converges, though %i workers are killed', async (kill) => {
+  const tags = isolation === 'process' ? ['long'] : [];
+
+  it.each([0, 6])('it converges, though %i workers are killed', { tags }, async (kill) => {
     const out = join(directory, `${isolation}-${kill}.svg`);
     const options = ['--workers', '3', '--isolation', isolation, '--kill', `${kill}`];
     const ended = await run(...options, '--out', out);
@@ -125,7 +129,7 @@ describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
     expect(svg.match(/<line [^>]*stroke="#bbbbbb"/g) ?? []).toHaveLength(kill);
   });
 
-  it('Ctrl-C stops all of it, says why, and exits with 130', async () => {
+  it('Ctrl-C stops all of it, says why, and exits with 130', { tags }, async () => {
     const out = join(directory, `${isolation}-stopped.svg`);
     const options = ['--workers', '3', '--isolation', isolation, '--out', out];
     const example = new Example(...options, '--steps', '100000000', '--kill', '10000000');

@@ -6,9 +6,9 @@ import type { StopExplanation } from 'allstop';
 import { UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, visits } = useClusters(kind);
 
   describe('a worker that dies', () => {
@@ -82,7 +82,9 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(await errorOf(cluster.join())).toBe(error);
     });
 
-    it('of a worker, run again: its function fails, and the cluster works on, as often as need be', async () => {
+    it('of a worker, run again: its function fails, and the cluster works on, as often as need be', {
+      tags: 'long',
+    }, async () => {
       const cluster = start();
       for (let count = 1; count <= 12; count += 1) {
         const value = await cluster.schedule('nested', [5_000]);

@@ -40,15 +40,24 @@ async function squares(cluster: ClusterCoordinator, count: number): Promise<Remo
 }
 
 describe.each(['thread', 'process'] as const)('with the isolation %s', (isolation) => {
-  it(`10,000 functions come to exact results though workers die, with seed ${seed}`, async () => {
+  it.each([2_000])(
+    `%i functions come to exact results though workers die, with seed ${seed}`,
+    comeToResults,
+  );
+  it.each([10_000])(
+    `%i functions come to exact results though workers die, with seed ${seed}`,
+    { tags: 'long', timeout: 120_000 },
+    comeToResults,
+  );
+  async function comeToResults(count: number): Promise<void> {
     const cluster = await start(isolation, 3);
-    const all = await squares(cluster, 10_000);
+    const all = await squares(cluster, count);
     await cluster.join();
     expect(await cluster.fetch(all)).toEqual(all.map((_, n) => n * n));
     const restarts = cluster.workers.map((worker) => worker.restarts);
     expect(Math.max(...restarts)).toBeGreaterThan(0);
     expect(await cluster.done()).toBe(true);
-  }, 120_000);
+  }
 
   it(`close() in the middle settles everything, with seed ${seed}`, async () => {
     const cluster = await start(isolation, 3, { cancelGraceMs: 50 });
@@ -94,7 +103,7 @@ describe('processes', () => {
     expect(await (await cluster.schedule('square', [3, 0])).fetch()).toBe(9);
   });
 
-  it('that are killed from outside are replaced, again and again', async () => {
+  it('that are killed from outside are replaced, again and again', { tags: 'long' }, async () => {
     const cluster = await start('process', 2);
     for (let round = 0; round < 5; round++) {
       const pid = await (await cluster.schedule('pid')).fetch();

@@ -4,11 +4,11 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { localKinds } from '../../support/clusters.ts';
+import { describeKinds, localKinds } from '../../support/clusters.ts';
 
 const program = fileURLToPath(new URL('../../fixtures/cluster-program.mjs', import.meta.url));
 
-describe.each(localKinds)('workers as $name', (kind) => {
+describeKinds(localKinds, (kind) => {
   describe('a program', () => {
     const run = (...args: string[]): Promise<{ stdout: string; stderr: string }> =>
       promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname, timeout: 30_000 });

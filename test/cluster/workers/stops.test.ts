@@ -3,10 +3,10 @@
 import type { StopRecord } from 'allstop';
 import { CancelledError, FailedPreconditionError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
-import { errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
 import { eventually } from '../../support/eventually.ts';
 
-describe.each(kinds)('workers as $name', (kind) => {
+describeKinds(kinds, (kind) => {
   const { start, running, visits } = useClusters(kind);
 
   describe('a stop', () => {
@@ -93,46 +93,52 @@ describe.each(kinds)('workers as $name', (kind) => {
 });
 
 // Threads share the record itself.
-describe.each(kinds.filter(({ isThread }) => !isThread))('workers as $name', (kind) => {
-  const { start, visits } = useClusters(kind);
+const notThreads = kinds.filter(({ isThread }) => !isThread);
+describeKinds(
+  notThreads,
+  (kind) => {
+    const { start, visits } = useClusters(kind);
 
-  it('of two workers at once has one record everywhere, and joins wait for it', async () => {
-    const cluster = start(2);
-    const { coordinator } = cluster;
-    const names = ['a', 'b'];
-    for (const name of names) await cluster.schedule('stopAndJoin', [visits.path, name]);
-    const stopping = await Promise.all(names.map((name) => visits.next(name)));
-    const joined = names.map((name) => visits.next(`${name} has joined`));
-    for (const visit of stopping) visit.pass();
-    const told = await Promise.all(
-      joined.map(async (visit) => JSON.parse(await (await visit).told())),
-    );
-    await eventually(() => coordinator.stopRecord?.suppressedCount === 1);
-    const { id, requestedAt, requester, error, suppressed } = coordinator.stopRecord as StopRecord;
-    const winner = (error as Error).message;
-    const worker = requester.worker;
-    const known = { thrown: winner, id, requestedAt: requestedAt.toISOString(), worker };
-    expect(told).toEqual([known, known]);
-    expect(suppressed).toMatchObject([{ error: { message: winner === 'a' ? 'b' : 'a' } }]);
-  });
-
-  it('a stop of a worker is one also after a join of the coordinator', async () => {
-    const cluster = start();
-    await cluster.coordinator.join();
-    await cluster.schedule('stop', ['enough']);
-    await cluster.coordinator.waitForStop();
-    expect(cluster.coordinator.stopRecord).toMatchObject({
-      error: { message: 'enough' },
-      suppressedCount: 0,
+    it('of two workers at once has one record everywhere, and joins wait for it', async () => {
+      const cluster = start(2);
+      const { coordinator } = cluster;
+      const names = ['a', 'b'];
+      for (const name of names) await cluster.schedule('stopAndJoin', [visits.path, name]);
+      const stopping = await Promise.all(names.map((name) => visits.next(name)));
+      const joined = names.map((name) => visits.next(`${name} has joined`));
+      for (const visit of stopping) visit.pass();
+      const told = await Promise.all(
+        joined.map(async (visit) => JSON.parse(await (await visit).told())),
+      );
+      await eventually(() => coordinator.stopRecord?.suppressedCount === 1);
+      const { id, requestedAt, requester, error, suppressed } =
+        coordinator.stopRecord as StopRecord;
+      const winner = (error as Error).message;
+      const worker = requester.worker;
+      const known = { thrown: winner, id, requestedAt: requestedAt.toISOString(), worker };
+      expect(told).toEqual([known, known]);
+      expect(suppressed).toMatchObject([{ error: { message: winner === 'a' ? 'b' : 'a' } }]);
     });
-    await expect(cluster.coordinator.join()).rejects.toThrow('enough');
-  });
 
-  it('a stop of the program is one also after a join in a worker', async () => {
-    const cluster = start();
-    await cluster.schedule('joinAndWait', [visits.path, 'a']);
-    const visit = await visits.next('a');
-    cluster.coordinator.requestStop(new RangeError('enough'));
-    expect(await visit.told()).toBe('true: enough');
-  });
-});
+    it('a stop of a worker is one also after a join of the coordinator', async () => {
+      const cluster = start();
+      await cluster.coordinator.join();
+      await cluster.schedule('stop', ['enough']);
+      await cluster.coordinator.waitForStop();
+      expect(cluster.coordinator.stopRecord).toMatchObject({
+        error: { message: 'enough' },
+        suppressedCount: 0,
+      });
+      await expect(cluster.coordinator.join()).rejects.toThrow('enough');
+    });
+
+    it('a stop of the program is one also after a join in a worker', async () => {
+      const cluster = start();
+      await cluster.schedule('joinAndWait', [visits.path, 'a']);
+      const visit = await visits.next('a');
+      cluster.coordinator.requestStop(new RangeError('enough'));
+      expect(await visit.told()).toBe('true: enough');
+    });
+  },
+  ['process'],
+);

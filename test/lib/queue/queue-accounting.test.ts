@@ -99,7 +99,7 @@ describe(`with the seed ${seed}`, () => {
     expect(accounts.wrong(Array(5).fill(100_000))).toEqual([]);
   });
 
-  it('workers, of values', async () => {
+  it('workers, of values', { tags: 'long' }, async () => {
     const { queue, accounts, ...start } = setUp('structured', 4, 50_000);
     const consumers = ['sync', 'many', 'iterator', 'several'].map((how) => start.consumer(how));
     const producers = ['sync', 'async', 'try', 'many at once'].map((how, i) =>
@@ -111,8 +111,19 @@ describe(`with the seed ${seed}`, () => {
     expect(accounts.wrong(Array(4).fill(50_000))).toEqual([]);
   });
 
-  it.each(['a stop', 'close', 'close that cancels'])('%s in the middle', async (what) => {
-    for (let round = 0; round < 3; ++round) {
+  const name = '%s in the middle, %i times';
+  it.each([
+    ['a stop', 1],
+    ['close', 1],
+    ['close that cancels', 1],
+  ])(name, inTheMiddle);
+  it.each([
+    ['a stop', 3],
+    ['close', 3],
+    ['close that cancels', 3],
+  ])(name, { tags: 'long' }, inTheMiddle);
+  async function inTheMiddle(what: string, rounds: number): Promise<void> {
+    for (let round = 0; round < rounds; ++round) {
       const coord = new Coordinator();
       const { queue, accounts, ...start } = setUp('bytes', 4, 100_000, coord);
       const consumers = [start.consumer('sync'), start.consumer('async')];
@@ -138,17 +149,26 @@ describe(`with the seed ${seed}`, () => {
       await drain(queue, accounts);
       expect(accounts.wrong(sent)).toEqual([]);
     }
-  });
+  }
 
   // The native queue keeps an item until a call returns it. dequeueSync loses no item. A consumer
   // that awaits may be terminated after its promise has resolved and before it goes on, and then
   // loses one item at most. (dequeueMany is left out: its consumer may have counted only a part of
   // the items.)
-  it.each(['sync', 'async'])('consumers in %s calls are terminated', async (how) => {
+  const terminations = 'consumers in %s calls are terminated, %i of them';
+  it.each([
+    ['sync', 6],
+    ['async', 6],
+  ])(terminations, terminate);
+  it.each([
+    ['sync', TERMINATIONS],
+    ['async', TERMINATIONS],
+  ])(terminations, { tags: 'long' }, terminate);
+  async function terminate(how: string, count: number): Promise<void> {
     const { queue, accounts, ...start } = setUp('structured', 2, 1_000_000);
     const producers = [start.producer(0, 'sync'), start.producer(1, 'many at once')];
     let terminated = 0;
-    while (terminated < TERMINATIONS) {
+    while (terminated < count) {
       const inHands = [0, 1].map(() => new Int32Array(new SharedArrayBuffer(4)).fill(-1));
       const victims = inHands.map((inHand) => start.consumer(how, { announces: true, inHand }));
       await Promise.all(victims.map(({ worker }) => once(worker, 'message')));
@@ -167,5 +187,5 @@ describe(`with the seed ${seed}`, () => {
     console.log(`${terminated} terminated in ${how} calls: ${wrong.join(', ') || 'no item lost'}`);
     expect(wrong.filter((each) => !each.endsWith(' 0 times'))).toEqual([]);
     expect(wrong.length).toBeLessThanOrEqual(how === 'sync' ? 0 : terminated);
-  });
+  }
 });

@@ -151,7 +151,7 @@ describe('a value comes out as structuredClone makes it', () => {
     for (const got of await received(make())) expectAlike(got, structuredClone(make()));
   });
 
-  it(`whatever it is made of (seed ${seed})`, () => {
+  function sendAny(numRuns: number): void {
     const queue = values();
     const leaf = fc.oneof(
       fc.anything({
@@ -193,11 +193,15 @@ describe('a value comes out as structuredClone makes it', () => {
         for (const item of items) queue.enqueueSync(item);
         for (const item of items) expectAlike(queue.dequeueSync(), structuredClone(item));
       }),
-      { seed, numRuns: 2_000 },
+      { seed, numRuns },
     );
-  });
+  }
 
-  it(`in batches, too (seed ${seed})`, async () => {
+  const name = `whatever it is made of, %i times (seed ${seed})`;
+  it.each([300])(name, { tags: 'property' }, sendAny);
+  it.each([2_000])(name, { tags: ['property', 'long'] }, sendAny);
+
+  it(`in batches, too (seed ${seed})`, { tags: 'property' }, async () => {
     const queue = values();
     await fc.assert(
       fc.asyncProperty(
@@ -324,7 +328,7 @@ describe('large values', () => {
     for (const got of await received(item)) expect(isDeepStrictEqual(got, item)).toBe(true);
   });
 
-  it('come out in one batch that is longer than any string', async () => {
+  it('come out in one batch that is longer than any string', { tags: 'long' }, async () => {
     const text = 'x'.repeat(24_000_000);
     const count = Math.ceil(2 ** 29 / text.length) + 1;
     const queue = values(count);

@@ -28,9 +28,13 @@ function gated(coord: Coordinator): { name: string; release: () => void } {
   return { name, release: () => addon.openGate(name) };
 }
 
-describe.each(pairs)('%s acts, %s looks', (acting, looking) => {
-  const pair: [ActorKind, ActorKind] = [acting, looking];
+const quick = ['this thread, a worker', 'a worker, this thread', 'a native thread, this thread'];
+for (const pair of pairs) {
+  const tags = quick.includes(pair.join(', ')) ? [] : ['long'];
+  describe(`${pair[0]} acts, ${pair[1]} looks`, { tags }, () => tell(pair));
+}
 
+function tell(pair: [ActorKind, ActorKind]): void {
   it('request_stop: everybody should stop', async () => {
     const { one, other } = setUp(pair);
     expect(await other.shouldStop()).toBe(false);
@@ -148,4 +152,4 @@ describe.each(pairs)('%s acts, %s looks', (acting, looking) => {
     expect(await one.join(0)).toBeUndefined();
     expect(await other.shouldStop()).toBe(false);
   });
-});
+}

@@ -1,3 +1,4 @@
+// @module-tag nats
 // Everything that keeps a coordinator from its servers, provoked for real: `ready()` and
 // `allstop doctor` both name the cause and the remedy.
 
@@ -94,6 +95,7 @@ type Case = {
   rung: string;
   cause: RegExp;
   remedy: RegExp;
+  tags?: string[];
 };
 
 const cases: Record<string, Case> = {
@@ -110,6 +112,7 @@ const cases: Record<string, Case> = {
     remedy: /start nats-server there/,
   },
   'a host that accepts, and never speaks': {
+    tags: ['long'],
     servers: () => {
       const server = createServer((socket) => socket.resume().on('error', () => {}));
       return listen(server);
@@ -120,6 +123,7 @@ const cases: Record<string, Case> = {
   },
   ...(process.platform === 'linux' && {
     'a host that drops what comes': {
+      tags: ['long'],
       servers: fullListener,
       rung: 'tcp',
       cause: /host of the server cannot be reached.*(?:has not answered within|ETIMEDOUT)/,
@@ -154,6 +158,7 @@ const cases: Record<string, Case> = {
     remedy: /the server’s log/,
   },
   'a web server': {
+    tags: ['long'],
     servers: () => listen(createWebServer()),
     rung: 'nats',
     cause: /not a NATS server.*HTTP\/1\.1 400/,
@@ -277,37 +282,40 @@ const cases: Record<string, Case> = {
   },
 };
 
-describe.each(Object.entries(cases))('%s', (_, { servers: serve, options, env, ...expected }) => {
-  const { rung, cause, remedy } = expected;
+describe.each(Object.entries(cases))(
+  '%s',
+  (_, { servers: serve, options, env, tags = [], ...expected }) => {
+    const { rung, cause, remedy } = expected;
 
-  it('is named by ready() and by doctor, without a secret', async () => {
-    const servers = await serve();
-    const cluster = start(servers, options?.());
-    const phase = rung === 'jetstream' ? 'jetstream' : 'connecting';
-    const [error, found] = await Promise.all([
-      whyNotReady(cluster, ({ engine }) => engine.cause !== undefined),
-      diagnose(servers, 'causes', env?.()),
-    ]);
-    const { report, message } = error as unknown as { report: any; message: string };
-    expect(report).toMatchObject({ ready: false, engine: { phase } });
-    expect(report.engine.cause).toMatch(cause);
-    expect(report.engine.remedy).toMatch(remedy);
-    expect(message).toContain(
-      `the engine, ${phase}: ${report.engine.cause}. What to do: ${report.engine.remedy}`,
-    );
+    it('is named by ready() and by doctor, without a secret', { tags }, async () => {
+      const servers = await serve();
+      const cluster = start(servers, options?.());
+      const phase = rung === 'jetstream' ? 'jetstream' : 'connecting';
+      const [error, found] = await Promise.all([
+        whyNotReady(cluster, ({ engine }) => engine.cause !== undefined),
+        diagnose(servers, 'causes', env?.()),
+      ]);
+      const { report, message } = error as unknown as { report: any; message: string };
+      expect(report).toMatchObject({ ready: false, engine: { phase } });
+      expect(report.engine.cause).toMatch(cause);
+      expect(report.engine.remedy).toMatch(remedy);
+      expect(message).toContain(
+        `the engine, ${phase}: ${report.engine.cause}. What to do: ${report.engine.remedy}`,
+      );
 
-    expect(found).toMatchObject({ status: 1, ok: false });
-    const [problem, ...others] = problemsOf(found);
-    expect(others).toEqual([]);
-    expect(problem).toMatchObject({ name: rung, target: servers.replace('tls://', '') });
-    expect(problem?.cause).toMatch(cause);
-    expect(problem?.remedy).toMatch(remedy);
-    const passed = found.checks.filter(({ name, ok }) => ok && LADDER.includes(name));
-    expect(passed.map(({ name }) => name)).toEqual(LADDER.slice(0, LADDER.indexOf(rung)));
+      expect(found).toMatchObject({ status: 1, ok: false });
+      const [problem, ...others] = problemsOf(found);
+      expect(others).toEqual([]);
+      expect(problem).toMatchObject({ name: rung, target: servers.replace('tls://', '') });
+      expect(problem?.cause).toMatch(cause);
+      expect(problem?.remedy).toMatch(remedy);
+      const passed = found.checks.filter(({ name, ok }) => ok && LADDER.includes(name));
+      expect(passed.map(({ name }) => name)).toEqual(LADDER.slice(0, LADDER.indexOf(rung)));
 
-    for (const text of [message, JSON.stringify(found)]) expect(text).not.toContain(SECRET);
-  });
-});
+      for (const text of [message, JSON.stringify(found)]) expect(text).not.toContain(SECRET);
+    });
+  },
+);
 
 describe('the way in that the server wants', () => {
   const [seed, nkeyConfig] = nkeyOf();
@@ -344,7 +352,7 @@ it('an authority whose file is missing', async () => {
   expect(report.engine.remedy).toMatch(/files given as `tls`/);
 });
 
-it('more replicas than there are servers', async () => {
+it('more replicas than there are servers', { tags: 'long' }, async () => {
   const address = await nats();
   const cluster = start(address, { minWorkers: 0, replicas: 3 });
   const error = await whyNotReady(cluster, ({ engine }) => engine.cause !== undefined);
@@ -365,7 +373,7 @@ it('more replicas than there are servers', async () => {
   ]);
 });
 
-it('one server that is left of three', async () => {
+it('one server that is left of three', { tags: 'long' }, async () => {
   const scene = await NatsScene.openThree();
   ending.push(() => scene.close());
   const [first, ...others] = scene.servers as [NatsServer, NatsServer, NatsServer];
@@ -404,7 +412,9 @@ it('a server that goes away is the cause, and later its host', async () => {
   await cluster.ready();
 });
 
-it('a host that hangs up, again and again: nothing is left at a signal of ours', async () => {
+it('a host that hangs up, again and again: nothing is left at a signal of ours', {
+  tags: 'long',
+}, async () => {
   const warnings: string[] = [];
   const onWarning = ({ message }: Error): void => void warnings.push(message);
   process.on('warning', onWarning);
@@ -479,7 +489,7 @@ it('of several servers doctor names the one that is wrong, and the cluster works
   expect(stdout).not.toContain('\u001B');
 });
 
-it('a server that hangs: doctor ends, and so does ready()', async () => {
+it('a server that hangs: doctor ends, and so does ready()', { tags: 'long' }, async () => {
   const server = await NatsServer.start();
   ending.push(() => server.close());
   const cluster = start(server.address, { minWorkers: 0 });

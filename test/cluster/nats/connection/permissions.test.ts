@@ -1,3 +1,4 @@
+// @module-tag nats
 // The configurations of examples/nats/: a cluster works with exactly these permissions, needs
 // each of them, and a worker cannot act as a coordinator.
 
@@ -144,7 +145,7 @@ it('server.conf with nkeys in place of passwords', async () => {
   await squares(cluster);
 });
 
-it('tls.conf is the same, encrypted', async () => {
+it('tls.conf is the same, encrypted', { tags: 'long' }, async () => {
   const certificates = new Certificates();
   ending.push(() => certificates.remove());
   const server = await serve(file('tls.conf'), {
@@ -168,7 +169,7 @@ it('tls.conf is the same, encrypted', async () => {
   expect(found).toMatchObject({ status: 0, ok: true });
 });
 
-describe('each permission is needed', () => {
+describe('each permission is needed', { tags: 'long' }, () => {
   const text = readFileSync(file('server.conf'), 'utf8');
   const lines = text.split('\n');
   const permissions: [role: Role, line: string, at: number][] = [];
@@ -183,8 +184,9 @@ describe('each permission is needed', () => {
   });
 
   it.each(permissions)('by the %s: %s', async (who, line, at) => {
-    const less = join(mkdtempSync(join(tmpdir(), 'allstop-permissions-')), 'server.conf');
-    ending.push(() => rmSync(join(less, '..'), { recursive: true }));
+    const folder = mkdtempSync(join(tmpdir(), 'allstop-permissions-'));
+    ending.push(() => rmSync(folder, { recursive: true }));
+    const less = join(folder, 'server.conf');
     // Replace the line by a useless permission: an empty list would permit everything.
     const instead = line.startsWith('"') ? '"nothing"' : '';
     writeFileSync(less, lines.with(at, instead).join('\n'));

@@ -1,4 +1,5 @@
 /** Several coordinators of one cluster name, a coordinator without workers, and a wiped store. */
+// @module-tag nats
 
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -115,7 +116,7 @@ describe('a store that has forgotten who has the cluster', () => {
     return { proxy, older, newer };
   }
 
-  it('does not bring an older run back', async () => {
+  it('does not bring an older run back', { tags: 'long' }, async () => {
     const { proxy, older, newer } = await twoRuns();
     const nats = await connect({ servers: scene.server.address });
     await (await jetstreamManager(nats)).streams.delete('KV_allstop_test');
@@ -152,7 +153,9 @@ describe('a store that has forgotten who has the cluster', () => {
   });
 });
 
-it('a coordinator whose server hung and began anew finds its workers ready again', async () => {
+it('a coordinator whose server hung and began anew finds its workers ready again', {
+  tags: 'long',
+}, async () => {
   scene = await NatsScene.open();
   const cluster = await scene.start(2);
   await scene.server.kill('SIGSTOP');

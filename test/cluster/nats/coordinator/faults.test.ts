@@ -2,6 +2,7 @@
  * Workers, servers and the network fail, at random and on purpose. Each scheduled function still
  * ends once, with its own result.
  */
+// @module-tag nats
 import type { ClusterCoordinator } from 'allstop/cluster';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
@@ -74,7 +75,10 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
       });
     });
 
-    it('though the server is killed three times', { timeout: TIMEOUT_MS }, async () => {
+    it('though the server is killed three times', {
+      tags: 'long',
+      timeout: TIMEOUT_MS,
+    }, async () => {
       scene = await NatsScene.open();
       const cluster = await scene.start(3);
       await among(cluster, 5_000, 3, async () => {
@@ -85,7 +89,10 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
       expect(cluster.workers.map(({ restarts }) => restarts)).toEqual([0, 0, 0]);
     });
 
-    it('though the server forgets all that it has stored', { timeout: TIMEOUT_MS }, async () => {
+    it('though the server forgets all that it has stored', {
+      tags: 'long',
+      timeout: TIMEOUT_MS,
+    }, async () => {
       scene = await NatsScene.open();
       const cluster = await scene.start(3);
       await among(cluster, 5_000, 1, async () => {
@@ -106,6 +113,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
     });
 
     it('though one after the other of three servers is killed', {
+      tags: 'long',
       timeout: TIMEOUT_MS,
     }, async () => {
       scene = await NatsScene.openThree();
@@ -119,7 +127,7 @@ describe.each(Array.from({ length: rounds }, (_, round) => round))(
       });
     });
 
-    it('though it is a long way', { timeout: TIMEOUT_MS }, async () => {
+    it('though it is a long way', { tags: 'long', timeout: TIMEOUT_MS }, async () => {
       scene = await NatsScene.open();
       const proxy = await scene.proxy();
       proxy.latencyMs = 40;
@@ -162,7 +170,7 @@ describe('a worker that is silent', () => {
     await visits.close();
   });
 
-  it('because the network swallows all: likewise', async () => {
+  it('because the network swallows all: likewise', { tags: 'long' }, async () => {
     scene = await NatsScene.open();
     const visits = new Visits();
     await visits.open();
@@ -192,7 +200,7 @@ describe('a worker that is silent', () => {
   });
 });
 
-it('a server that hangs is no fault of the workers', async () => {
+it('a server that hangs is no fault of the workers', { tags: 'long' }, async () => {
   scene = await NatsScene.open();
   const visits = new Visits();
   await visits.open();

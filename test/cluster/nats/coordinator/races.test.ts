@@ -1,4 +1,5 @@
 /** Forced races of workers and stops. Races of coordinators: coordinators.test.ts. */
+// @module-tag nats
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
@@ -74,7 +75,9 @@ describe('a worker', () => {
     expect(linesOf()).toEqual([String(worker.pid)]);
   });
 
-  it('that takes the place of one that is only stopped gets it, and keeps it', async () => {
+  it('that takes the place of one that is only stopped gets it, and keeps it', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     const old = scene.workers[0] as NatsWorker;
@@ -109,14 +112,17 @@ describe('a worker', () => {
     expect(await where()).toBe(second.pid);
   });
 
-  it(`that computes for ${COMPUTE_MS} ms is not taken for dead`, async () => {
+  it(`that computes for ${COMPUTE_MS} ms is not taken for dead`, {
+    tags: 'long',
+    timeout: 30_000,
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
     const value = await cluster.schedule('compute', [COMPUTE_MS, lines, 1]);
     expect(await value.fetch()).toBe(1);
     expect(linesOf()).toEqual(['1']);
     expect(cluster.workers).toMatchObject([{ restarts: 0, completed: 1 }]);
-  }, 30_000);
+  });
 
   it('that is busy gives what waits behind to one that is not', async () => {
     scene = await NatsScene.open();
@@ -183,7 +189,9 @@ describe('a worker', () => {
 });
 
 describe('SIGTERM', () => {
-  it('under load: the worker does what it has, ends with 143, and nothing is run twice', async () => {
+  it('under load: the worker does what it has, ends with 143, and nothing is run twice', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(2);
     const count = 1_500;
@@ -243,7 +251,9 @@ describe('SIGTERM', () => {
     expect(await value.fetch()).toMatchObject({ pid: other.pid, attempt: 2 });
   });
 
-  it('while the server is away: it ends when it has waited long enough for it', async () => {
+  it('while the server is away: it ends when it has waited long enough for it', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1, { cancelGraceMs: 0 });
     // Longer than the node would wait if it had no functions.
@@ -367,7 +377,9 @@ describe('a stop', () => {
     await knows(watching, ({ error }) => error === 'enough');
   });
 
-  it('by a worker that dies, while the coordinator is cut off, is told by the others', async () => {
+  it('by a worker that dies, while the coordinator is cut off, is told by the others', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const proxy = await scene.proxy();
     const cluster = scene.coordinator({ minWorkers: 2, servers: proxy.address });
@@ -391,7 +403,9 @@ describe('a stop', () => {
     });
   });
 
-  it('by a worker that was given up meanwhile is heard when it is back', async () => {
+  it('by a worker that was given up meanwhile is heard when it is back', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const proxy = await scene.proxy();
     const cluster = scene.coordinator();
@@ -552,7 +566,7 @@ it('close() while a worker that leaves cannot be told that it may', async () => 
 });
 
 describe('what is large', () => {
-  it('20 MB to and fro, several at once', async () => {
+  it('20 MB to and fro, several at once', { tags: 'long' }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(2);
     const sent = Array.from({ length: 6 }, (_, n) => new Uint8Array(20 * MB).fill(n));
@@ -564,7 +578,9 @@ describe('what is large', () => {
     }
   });
 
-  it('is not sent in advance without bound, however short its function is', async () => {
+  it('is not sent in advance without bound, however short its function is', {
+    tags: 'long',
+  }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1, { maxQueued: 2 });
     for (let n = 0; n < 200; n += 1) await cluster.schedule('lengthOf', [new Uint8Array(1)]);
@@ -580,7 +596,7 @@ describe('what is large', () => {
     expect(most).toBeLessThan(10);
   });
 
-  it('gets through a server that takes less than before', async () => {
+  it('gets through a server that takes less than before', { tags: 'long' }, async () => {
     scene = await NatsScene.open('max_payload: 256KB');
     const cluster = await scene.start(1);
     const bytes = new Uint8Array(MB).fill(1);

@@ -1,3 +1,4 @@
+// @module-tag nats
 // Everything that keeps a task from being ready, provoked with real workers: `ready()` and
 // `allstop doctor` both name the task that blocks, and why.
 
@@ -185,7 +186,7 @@ it('a worker that hangs, until it goes on', async () => {
   await coordinator.ready();
 });
 
-it('a worker that hangs for longer than the coordinator waits', async () => {
+it('a worker that hangs for longer than the coordinator waits', { tags: 'long' }, async () => {
   const coordinator = start(['localhost']);
   const worker = work();
   await coordinator.ready();
@@ -259,7 +260,7 @@ it('a worker that was given another ClusterSpec, until it has the right one', as
   await coordinator.ready();
 });
 
-it('of the workers that are expected, as many as are enough', async () => {
+it('of the workers that are expected, as many as are enough', { tags: 'long' }, async () => {
   const coordinator = start(['localhost', 'localhost', 'localhost'], tasks, { minWorkers: 2 });
   work({ task: 2 });
   await untilReport(coordinator, hasPhase('ready', 2));
@@ -284,7 +285,9 @@ it('where only parameter servers are expected, any worker may come', async () =>
   expect(await (await coordinator.schedule('pid')).fetch()).toBeGreaterThan(0);
 });
 
-it('a worker that was turned away and is gone is not the reason any more', async () => {
+it('a worker that was turned away and is gone is not the reason any more', {
+  tags: 'long',
+}, async () => {
   const coordinator = start(['localhost'], broken);
   const worker = work();
   await untilReport(coordinator, hasPhase('definition-mismatch'));
@@ -330,7 +333,7 @@ it('a module that cannot be imported', async () => {
   ]);
 });
 
-it('a worker that cannot import the module, while another may', async () => {
+it('a worker that cannot import the module, while another may', { tags: 'long' }, async () => {
   const fails =
     'if (process.env.FAILS) throw new Error("no driver here"); export const one = () => 1;';
   const folder = await mkdtemp(join(tmpdir(), 'allstop-readiness-'));

@@ -1,3 +1,4 @@
+// @module-tag nats
 // Malformed and forged messages from another client of the same server: they are dropped and
 // counted, the first causes a warning, and the cluster goes on.
 
@@ -180,7 +181,7 @@ describe('to the coordinator', () => {
     expect((await diagnose(server.address, 'c')).status).toBe(0);
   });
 
-  it('an answer to a probe that speaks of a newer run, or is none', async () => {
+  it('an answer to a probe that speaks of a newer run, or is none', { tags: 'long' }, async () => {
     const forged = ['nonsense', '{"session":5,"token":1}', '{"session":null,"token":-1}'].map(text);
     forged.push(text({ session, token: Number.MAX_SAFE_INTEGER }));
     // The worker is stopped, so that the stranger replies first.
@@ -266,7 +267,9 @@ describe('to a worker', () => {
   });
 });
 
-it('nodes that are turned away leave nothing, and a report of them is not too long', async () => {
+it('nodes that are turned away leave nothing, and a report of them is not too long', {
+  tags: 'long',
+}, async () => {
   await server.kill();
   server.reconfigure('max_payload: 64KB');
   await server.restart();
@@ -313,31 +316,35 @@ describe('in the place of a true message of a session', () => {
     ],
   ];
 
-  it.each(payloads)('%s: what it took the place of is not lost', async (_, payload) => {
-    const lastOf = (subject: string): { seq: number } => {
-      const last = { seq: 0 };
-      stranger.subscribe(subject, {
-        callback: (__, { data }) => {
-          if (data[0] === 1) last.seq = Math.max(last.seq, Buffer.from(data).readUIntBE(2, 6));
-        },
-      });
-      return last;
-    };
-    const up = lastOf(`allstop.c.up.${session}`);
-    await stranger.flush();
-    await works(); // so that the stranger overhears a frame and its number
-    await stranger.flush();
-    expect(up.seq).toBeGreaterThan(0);
-    const running = await cluster.schedule('later', [50, 'done']);
-    const again = worker.next('session');
-    stranger.publish(`allstop.c.up.${session}`, frameOf(up.seq + 1, payload));
-    await again;
-    expect(await running.fetch()).toBe('done');
-    await works();
-    expect(warnings).toEqual([expect.stringContaining('(a message of a session)')]);
-  });
+  it.each(payloads)(
+    '%s: what it took the place of is not lost',
+    { tags: 'long' },
+    async (_, payload) => {
+      const lastOf = (subject: string): { seq: number } => {
+        const last = { seq: 0 };
+        stranger.subscribe(subject, {
+          callback: (__, { data }) => {
+            if (data[0] === 1) last.seq = Math.max(last.seq, Buffer.from(data).readUIntBE(2, 6));
+          },
+        });
+        return last;
+      };
+      const up = lastOf(`allstop.c.up.${session}`);
+      await stranger.flush();
+      await works(); // so that the stranger overhears a frame and its number
+      await stranger.flush();
+      expect(up.seq).toBeGreaterThan(0);
+      const running = await cluster.schedule('later', [50, 'done']);
+      const again = worker.next('session');
+      stranger.publish(`allstop.c.up.${session}`, frameOf(up.seq + 1, payload));
+      await again;
+      expect(await running.fetch()).toBe('done');
+      await works();
+      expect(warnings).toEqual([expect.stringContaining('(a message of a session)')]);
+    },
+  );
 
-  it('a copy of the last, with the next number: it is given up', async () => {
+  it('a copy of the last, with the next number: it is given up', { tags: 'long' }, async () => {
     let last: Buffer | undefined;
     stranger.subscribe(`allstop.c.up.${session}`, {
       callback: (__, { data }) => {

@@ -156,7 +156,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe(`with the seed ${seed}`, () => {
-  it('frames that are lost, doubled, and out of order', () => {
+  function run(numRuns: number): void {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 200, size: 'max' }),
@@ -187,9 +187,13 @@ describe(`with the seed ${seed}`, () => {
           expect(vi.getTimerCount()).toBe(0);
         },
       ),
-      { seed, numRuns: 500 },
+      { seed, numRuns },
     );
-  });
+  }
+
+  const name = 'frames that are lost, doubled, and out of order, %i times';
+  it.each([100])(name, { tags: 'property' }, run);
+  it.each([500])(name, { tags: ['property', 'long'] }, run);
 });
 
 describe('a frame that is lost', () => {

@@ -1,4 +1,5 @@
 /** Big and deeply nested values: the main thread of a node passes them on without reading them. */
+// @module-tag nats
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { nested, objects } from '../../../fixtures/cluster-tasks.mjs';
 import { errorOf } from '../../../support/clusters.ts';
@@ -22,7 +23,7 @@ afterEach(() => scene.close());
 
 const undisturbed = { engine: { restarts: 0, nodesLost: 0 } };
 
-describe('what takes seconds to pack does not make a node look dead', () => {
+describe('what takes seconds to pack does not make a node look dead', { tags: 'long' }, () => {
   it('as a result', { timeout: MANY_MS }, async () => {
     const cluster = await scene.start(1, { retries: 0 });
     const value = await cluster.schedule('objects', [0.6 * COUNT]);

@@ -1,0 +1,44 @@
+// npm run watch: keeps dist/ up to date while lib/ is edited, for `npx vitest` beside it:
+// rolldown bundles again after each change (a fraction of a second), and tsc writes the
+// declarations and prints type errors. Ctrl-C ends both.
+import { spawn } from 'node:child_process';
+import { readdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { watch } from 'rolldown';
+import { inputOptions, outputOptions } from './bundle.mjs';
+
+const root = resolve(import.meta.dirname, '..');
+const say = (line) => process.stderr.write(`${line}\n`);
+
+/** The name of a chunk has a hash of its content: each change leaves old chunks behind. */
+function removeOldChunks(output) {
+  const bundled = new Set(output.map(({ fileName }) => join(fileName)));
+  for (const file of readdirSync(outputOptions.dir, { recursive: true })) {
+    if (/-[\w-]{8}\.js$/.test(file) && !bundled.has(join(file))) {
+      rmSync(join(outputOptions.dir, file));
+    }
+  }
+}
+
+let bundled = [];
+const collect = {
+  name: 'collect',
+  writeBundle: (_, output) => void (bundled = Object.values(output)),
+};
+const watcher = watch({ ...inputOptions, plugins: [collect], output: outputOptions });
+watcher.on('event', async (event) => {
+  if (event.code === 'BUNDLE_END') {
+    removeOldChunks(bundled);
+    say(`${new Date().toLocaleTimeString()} bundled dist/ in ${Math.round(event.duration)} ms`);
+  }
+  if (event.code === 'ERROR') say(`${new Date().toLocaleTimeString()} ${event.error.message}`);
+  await event.result?.close();
+});
+
+const tsc = join(
+  dirname(createRequire(import.meta.url).resolve('typescript/package.json')),
+  'bin/tsc',
+);
+const args = [tsc, '-p', 'tsconfig.json', '--watch', '--preserveWatchOutput'];
+spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
