@@ -41,4 +41,9 @@ const tsc = join(
   'bin/tsc',
 );
 const args = [tsc, '-p', 'tsconfig.json', '--watch', '--preserveWatchOutput'];
-spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+const compiler = spawn(process.execPath, args, {
+  cwd: root,
+  stdio: ['ignore', 'inherit', 'inherit'],
+});
+process.on('exit', () => compiler.kill());
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));

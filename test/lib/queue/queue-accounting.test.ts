@@ -111,18 +111,15 @@ describe(`with the seed ${seed}`, () => {
     expect(accounts.wrong(Array(4).fill(50_000))).toEqual([]);
   });
 
-  const name = '%s in the middle, %i times';
-  it.each([
-    ['a stop', 1],
-    ['close', 1],
-    ['close that cancels', 1],
-  ])(name, inTheMiddle);
-  it.each([
-    ['a stop', 3],
-    ['close', 3],
-    ['close that cancels', 3],
-  ])(name, { tags: 'long' }, inTheMiddle);
-  async function inTheMiddle(what: string, rounds: number): Promise<void> {
+  const inTheMiddleOf = '%s in the middle, %i times';
+  const endings = ['a stop', 'close', 'close that cancels'];
+  it.each(endings.map((what) => [what, 1] as const))(inTheMiddleOf, endInTheMiddle);
+  it.each(endings.map((what) => [what, 3] as const))(
+    inTheMiddleOf,
+    { tags: 'long' },
+    endInTheMiddle,
+  );
+  async function endInTheMiddle(what: string, rounds: number): Promise<void> {
     for (let round = 0; round < rounds; ++round) {
       const coord = new Coordinator();
       const { queue, accounts, ...start } = setUp('bytes', 4, 100_000, coord);
