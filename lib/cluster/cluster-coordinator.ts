@@ -13,20 +13,20 @@ import { Coordinator } from '../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
 import { makeCall } from './closures/call.ts';
-import { Changes } from './closures/changes.ts';
-import { type Call, Closure, type Tally } from './closures/closure.ts';
+import { ChangeListeners } from './closures/change-listeners.ts';
+import { type Call, Closure, type OutcomeCounts } from './closures/closure.ts';
 import { ClosureQueue } from './closures/closure-queue.ts';
 import { ClosureRules } from './closures/closure-rules.ts';
 import { Datasets } from './closures/datasets.ts';
-import { FairTurns } from './closures/fair-turns.ts';
-import { type AnyFunction, checkFunctionOrName, Functions } from './closures/functions.ts';
-import { Lookups } from './closures/lookups.ts';
+import { EventLoopYield } from './closures/event-loop-yield.ts';
+import { type AnyFunction, checkFunctionOrName, ModuleExports } from './closures/module-exports.ts';
+import { NameResolver } from './closures/name-resolver.ts';
 import type { PerWorkerDataset } from './closures/per-worker.ts';
 import { whenReady } from './closures/readiness.ts';
 import { RemoteValue, type Settle } from './closures/remote-value.ts';
 import type { Engine, Strategy, StrategyHost, WorkerInfo } from './closures/strategy.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from './closures/time-limits.ts';
-import { type Fetched, fetchAll } from './fetched.ts';
+import { type Fetched, fetchAll } from './fetch-all.ts';
 import type {
   DatasetOf,
   FunctionNames,
@@ -102,12 +102,12 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #queue: ClosureQueue<Closure>;
   readonly #rules: ClosureRules;
   readonly #engine: Engine;
-  readonly #lookups: Lookups;
-  readonly #functions: Functions;
+  readonly #resolver: NameResolver;
+  readonly #functions: ModuleExports;
   readonly #datasets: Datasets;
-  readonly #tally: Tally = { ready: 0, failed: 0, cancelled: 0 };
-  readonly #changes = new Changes();
-  readonly #turns = new FairTurns();
+  readonly #counts: OutcomeCounts = { ready: 0, failed: 0, cancelled: 0 };
+  readonly #changes = new ChangeListeners();
+  readonly #yielding = new EventLoopYield();
   #closing: Promise<void> | undefined;
   /** Calls that wait for something. */
   #waiting = 0;
@@ -136,7 +136,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       );
     }
     this.strategy = strategy;
-    this.#functions = new Functions(strategy.module);
+    this.#functions = new ModuleExports(strategy.module);
     this.coordinator = new Coordinator({ name: 'cluster' });
     (Attachment.behind(this.coordinator) as Attachment).refuseClear =
       'The coordinator of a cluster cannot be cleared: make a new ClusterCoordinator';
@@ -156,7 +156,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       onLeft: () => this.#updateNeeded(),
       onChange: () => this.#changes.tell(),
     });
-    this.#lookups = new Lookups({
+    this.#resolver = new NameResolver({
       functions: this.#functions,
       there: () => this.#engine.functions,
       changes: this.#changes,
@@ -182,7 +182,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   /** What there is, and what has been, as plain data: for dashboards and logs. */
   stats(): ClusterStats {
-    const { ready: completed, failed, cancelled } = this.#tally;
+    const { ready: completed, failed, cancelled } = this.#counts;
     return {
       queued: this.#queue.queued,
       inFlight: this.#rules.inFlight,
@@ -225,9 +225,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       if (signal !== undefined) checkSignal('options.signal', signal);
       if (signal?.aborted) return Promise.reject(signal.reason);
       const limits = { signal, timeoutMs, leftMs: timeoutMs };
-      const name = this.#lookups.known(fn);
+      const name = this.#resolver.known(fn);
       const call = makeCall(name ?? '', args, this, this.#sharesMemory);
-      if (name === undefined || call.perWorker !== undefined || this.#lookups.arePending) {
+      if (name === undefined || call.perWorker !== undefined || this.#resolver.arePending) {
         return this.#scheduleLater(fn, call, limits);
       }
       return this.#put(call, limits);
@@ -242,7 +242,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   join(): Promise<void> {
-    return this.#wait(this.#lookups.after(() => this.#queue.join()));
+    return this.#wait(this.#resolver.after(() => this.#queue.join()));
   }
 
   /**
@@ -252,7 +252,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   done(): Promise<boolean> {
-    return this.#wait(this.#lookups.after(() => this.#queue.done()));
+    return this.#wait(this.#resolver.after(() => this.#queue.done()));
   }
 
   /**
@@ -378,7 +378,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     const tooLate = (): Error => deadlineExceeded(typeof fn === 'string' ? fn : fn.name, timeoutMs);
     const defined = call.perWorker === undefined ? undefined : this.#datasets.defined;
     const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
-    const entered = this.#lookups.inTurn(fn, defined, inOwnTime, (name) => {
+    const entered = this.#resolver.inTurn(fn, defined, inOwnTime, (name) => {
       signal?.throwIfAborted();
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
@@ -394,11 +394,11 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     const remote = new RemoteValue<unknown>((own) => {
       settle = own;
     });
-    const closure = new Closure(call, settle, this.#tally);
+    const closure = new Closure(call, settle, this.#counts);
     limit(closure, limits, (own, outcome) => this.#rules.decide(own, outcome));
     const room = this.#queue.put(closure);
     this.#updateNeeded();
-    if (room === undefined) return this.#turns.give(remote);
+    if (room === undefined) return this.#yielding.give(remote);
     return this.#wait(
       room.then(
         () => remote,

@@ -1,6 +1,6 @@
 /** How calls of a module's functions are typed. */
 
-import type { AnyFunction } from './closures/functions.ts';
+import type { AnyFunction } from './closures/module-exports.ts';
 import type { PerWorkerValues } from './closures/per-worker.ts';
 
 export type ScheduleOptions = {

@@ -22,7 +22,7 @@ export type Call = {
 export type Taken = Pick<Call, 'args' | 'transfer'>;
 
 /** How many came to what. */
-export type Tally = Record<Exclude<RemoteState, 'pending'>, number>;
+export type OutcomeCounts = Record<Exclude<RemoteState, 'pending'>, number>;
 
 export type ClosureOutcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
@@ -48,15 +48,15 @@ export class Closure implements Queued {
   /** What it will come to, whatever its run does; the run goes on until it has ended. */
   decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
-  readonly #tally: Tally | undefined;
+  readonly #counts: OutcomeCounts | undefined;
   /** Takes timers and listeners off. */
   onSettled: (() => void) | undefined;
 
   /** Without more: nobody waits for what it comes to. */
-  constructor(work: Call | Resource, settle?: Settle, tally?: Tally) {
+  constructor(work: Call | Resource, settle?: Settle, counts?: OutcomeCounts) {
     this.work = work;
     this.#settle = settle;
-    this.#tally = tally;
+    this.#counts = counts;
   }
 
   /** What moves is taken from the caller as late as this, when nothing can refuse the call. */
@@ -68,7 +68,7 @@ export class Closure implements Queued {
   /** The first call counts. */
   settle(state: ClosureOutcome['state'], value: unknown): void {
     const isFirst = this.#settle?.(state, value);
-    if (isFirst && this.#tally !== undefined) this.#tally[state] += 1;
+    if (isFirst && this.#counts !== undefined) this.#counts[state] += 1;
     this.onSettled?.();
     this.onSettled = undefined;
   }

@@ -4,13 +4,13 @@ import { addAbortListener, removeAbortListener } from '../../base/abort-listener
 import { Timer } from '../../base/timer.ts';
 import { ClusterNotReadyError } from '../../errors/errors.ts';
 import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
-import type { Changes } from './changes.ts';
+import type { ChangeListeners } from './change-listeners.ts';
 
 export type Readiness = {
   report: () => ReadinessReport;
   /** Why waiting is of no use. */
   isHopeless: () => { why: string; cause: unknown } | undefined;
-  changes: Changes;
+  changes: ChangeListeners;
   timeoutMs: number;
   signal: AbortSignal | undefined;
   onProgress: ((report: ReadinessReport) => void) | undefined;

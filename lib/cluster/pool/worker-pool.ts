@@ -15,7 +15,7 @@ import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName } from './channel.ts';
-import { Durations } from './durations.ts';
+import { FunctionDurations } from './function-durations.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
 /** A worker has so much to do in advance, as far as that can be told. */
@@ -38,7 +38,7 @@ export class WorkerPool implements Engine {
   readonly #host: StrategyHost;
   readonly #slots: WorkerSlot[];
   #functions: string[] | undefined;
-  readonly #durations = new Durations();
+  readonly #durations = new FunctionDurations();
   /** Deaths in a row, by worker, and of all. */
   readonly #deaths: number[];
   #deathsInARow = 0;

@@ -6,7 +6,7 @@
  */
 
 import type { StrategyHost } from '../../closures/strategy.ts';
-import { Durations } from '../../pool/durations.ts';
+import { FunctionDurations } from '../../pool/function-durations.ts';
 import type { Session } from './session.ts';
 
 /** A node has so much to do in advance on each thread, as far as that can be told. */
@@ -18,7 +18,7 @@ export class Dispatcher {
   readonly #sessions = new Set<Session>();
   /** Those that may have less to do than they can. */
   readonly #idle = new Set<Session>();
-  readonly #durations = new Durations();
+  readonly #durations = new FunctionDurations();
   #isPumpDue = false;
   #isEvenDue = false;
   /** Nothing is given to anybody before. */

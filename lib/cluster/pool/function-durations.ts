@@ -3,7 +3,7 @@
 /** Handing one over costs something, too: nothing takes no time. */
 const HANDED_OVER_US = 2;
 
-export class Durations {
+export class FunctionDurations {
   /** Microseconds, on average, by the name of the function. */
   readonly #us = new Map<string, number>();
 

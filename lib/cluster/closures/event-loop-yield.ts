@@ -5,7 +5,7 @@ import { turn } from '../../base/turn.ts';
 /** Such a loop lets the event loop turn that often. */
 const LONGEST_TURN_MS = 1;
 
-export class FairTurns {
+export class EventLoopYield {
   #began = 0;
   #turn: Promise<void> | undefined;
 

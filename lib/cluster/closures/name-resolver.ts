@@ -1,8 +1,8 @@
 /** Calls of functions that have to be looked up first, in the order in which they came. */
 
 import { Timer } from '../../base/timer.ts';
-import type { Changes } from './changes.ts';
-import type { AnyFunction, Functions } from './functions.ts';
+import type { ChangeListeners } from './change-listeners.ts';
+import type { AnyFunction, ModuleExports } from './module-exports.ts';
 
 /**
  * So long a call waits for a worker that tells what functions there are. Later ones are taken
@@ -10,24 +10,24 @@ import type { AnyFunction, Functions } from './functions.ts';
  */
 const PATIENCE_MS = 3_000;
 
-export type LookupsOptions = {
-  functions: Functions;
+export type NameResolverOptions = {
+  functions: ModuleExports;
   /** Names of the module's functions; undefined until a worker has told. */
   there: () => readonly string[] | undefined;
-  changes: Changes;
+  changes: ChangeListeners;
   /** No worker will tell any more. */
   isOver: () => boolean;
   /** Keeps the program alive meanwhile. */
   wait: <T>(promise: Promise<T>) => Promise<T>;
 };
 
-export class Lookups {
-  readonly #options: LookupsOptions;
+export class NameResolver {
+  readonly #options: NameResolverOptions;
   /** The last of the calls that are being looked up. */
   #last: Promise<void> | undefined;
   #told: Promise<void> | undefined;
 
-  constructor(options: LookupsOptions) {
+  constructor(options: NameResolverOptions) {
     this.#options = options;
   }
 

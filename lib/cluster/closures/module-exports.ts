@@ -5,7 +5,7 @@ import { PASS_A_NAME } from '../worker/protocol.ts';
 
 export type AnyFunction = (...args: any[]) => any;
 
-export class Functions {
+export class ModuleExports {
   readonly #module: URL;
   readonly #names = new Map<AnyFunction, string>();
   #exports: Promise<Record<string, unknown>> | undefined;

@@ -1,6 +1,6 @@
 /** Who waits for something about the workers to change. */
 
-export class Changes {
+export class ChangeListeners {
   readonly #listeners = new Set<() => void>();
 
   tell(): void {
