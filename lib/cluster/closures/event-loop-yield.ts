@@ -1,15 +1,18 @@
-/** A loop of awaited calls is made of microtasks, in which no result would ever arrive. */
+/**
+ * `for (...) await cluster.schedule(...)` runs in microtasks only, in which no result could
+ * arrive. So `schedule` lets the event loop turn once in a while.
+ */
 
 import { turn } from '../../base/turn.ts';
 
-/** Such a loop lets the event loop turn that often. */
+/** A loop of awaited calls is interrupted after this time. */
 const LONGEST_TURN_MS = 1;
 
 export class EventLoopYield {
   #began = 0;
   #turn: Promise<void> | undefined;
 
-  /** The value, at once or when the event loop has turned. */
+  /** Resolves with the value, at once or after a turn of the event loop. */
   async give<T>(value: T): Promise<T> {
     if (this.#turn === undefined) {
       this.#began = performance.now();

@@ -1,55 +1,60 @@
-/** Calls of functions that have to be looked up first, in the order in which they came. */
+/** Finds the names of the functions that are called, and keeps the calls in order meanwhile. */
 
 import { Timer } from '../../base/timer.ts';
 import type { ChangeListeners } from './change-listeners.ts';
 import type { AnyFunction, ModuleExports } from './module-exports.ts';
 
 /**
- * So long a call waits for a worker that tells what functions there are. Later ones are taken
- * at their word: a worker that may come at any time is no reason to wait.
+ * The first calls by name wait this long for a worker that reports which functions exist. If
+ * none has, names are accepted unchecked, and a wrong one fails on the worker.
  */
-const PATIENCE_MS = 3_000;
+const FIRST_WORKER_MS = 3_000;
 
-export type NameResolverOptions = {
-  functions: ModuleExports;
-  /** Names of the module's functions; undefined until a worker has told. */
-  there: () => readonly string[] | undefined;
-  changes: ChangeListeners;
-  /** No worker will tell any more. */
-  isOver: () => boolean;
-  /** Keeps the program alive meanwhile. */
-  wait: <T>(promise: Promise<T>) => Promise<T>;
-};
+export interface NameResolverListener {
+  /** As `Engine.functions`. */
+  functionNames(): readonly string[] | undefined;
+  /** As `ClosureRules.isOver`: no worker will report function names any more. */
+  isOver(): boolean;
+  /** Keeps the program alive until the promise has settled. */
+  keepAlive<T>(promise: Promise<T>): Promise<T>;
+}
 
 export class NameResolver {
-  readonly #options: NameResolverOptions;
-  /** The last of the calls that are being looked up. */
+  readonly #module: ModuleExports;
+  readonly #changes: ChangeListeners;
+  readonly #listener: NameResolverListener;
+  /** Settles when the last unresolved call has been made. */
   #last: Promise<void> | undefined;
-  #told: Promise<void> | undefined;
+  #firstNames: Promise<void> | undefined;
 
-  constructor(options: NameResolverOptions) {
-    this.#options = options;
+  /** @param changes - called when a worker has reported function names, or the cluster is over */
+  constructor(module: ModuleExports, changes: ChangeListeners, listener: NameResolverListener) {
+    this.#module = module;
+    this.#changes = changes;
+    this.#listener = listener;
   }
 
-  /** What is called later has to wait for them. */
-  get arePending(): boolean {
+  /** Whether calls are unresolved: later ones have to wait for them in `inOrder`. */
+  get isBusy(): boolean {
     return this.#last !== undefined;
   }
 
   /**
-   * Undefined: it has to be looked up.
-   *
-   * @throws TypeError: there is no such function
+   * @returns undefined if the name is not known, or cannot be checked yet
+   * @throws TypeError: the module has no function of this name
    */
   known(fn: AnyFunction | string): string | undefined {
-    return typeof fn === 'string' ? this.#checkName(fn) : this.#options.functions.known(fn);
+    return typeof fn === 'string' ? this.#checkName(fn) : this.#module.known(fn);
   }
 
   /**
-   * Calls `enter` with the name, after those that came before, and when `defined` resolves.
-   * `inTime` rejects when the caller waits no more, and then nobody behind does, either.
+   * Calls `enter` with the function's name, after the earlier calls, and when `defined` has
+   * resolved.
+   *
+   * @param inTime - rejects when the caller's deadline has passed or its signal is aborted;
+   *   then later calls do not wait for this one, either
    */
-  inTurn<T>(
+  inOrder<T>(
     fn: AnyFunction | string,
     defined: Promise<void> | undefined,
     inTime: (found: Promise<string>) => Promise<string>,
@@ -57,12 +62,12 @@ export class NameResolver {
   ): Promise<T> {
     const before = this.#last;
     const found = inTime(this.#find(fn, defined));
-    found.catch(() => {}); // it may be refused before its turn has come
-    const inTurn = async (): Promise<T> => {
+    found.catch(() => {}); // it may reject while `before` is pending and nothing awaits it yet
+    const inOrder = async (): Promise<T> => {
       await before;
       return enter(await found);
     };
-    const entered = inTurn();
+    const entered = inOrder();
     const last = entered.then(
       () => {},
       () => {},
@@ -74,60 +79,58 @@ export class NameResolver {
     return entered;
   }
 
-  /** Makes the call when it is known what came before it; at once, if that will not be. */
+  /** Makes a call after the unresolved ones; at once if they can no longer be resolved. */
   after<T>(call: () => Promise<T>): Promise<T> {
     const last = this.#last;
-    return last === undefined || this.#options.isOver() ? call() : last.then(call);
+    return last === undefined || this.#listener.isOver() ? call() : last.then(call);
   }
 
   async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
-    const { functions, wait } = this.#options;
     let name: string | undefined;
     if (typeof fn === 'function') {
-      name = (await this.#orOver(functions.find(fn))) ?? fn.name; // the queue says so
+      // When the cluster is over any name will do: the queue refuses the call.
+      name = (await this.#untilOver(this.#module.find(fn))) ?? fn.name;
     } else {
-      this.#told ??= this.#untilTold();
-      await wait(this.#told);
-      name = this.#checkName(fn) ?? fn; // no worker will come: the queue says so; or it comes late
+      this.#firstNames ??= this.#untilNamesAreKnown();
+      await this.#listener.keepAlive(this.#firstNames);
+      name = this.#checkName(fn) ?? fn;
     }
     await defined;
     return name;
   }
 
-  /** Until a worker has told what there is, none will, or it takes too long. */
-  #untilTold(): Promise<void> {
-    const { there, changes, isOver } = this.#options;
+  /** Resolves when a worker has reported function names, none will, or FIRST_WORKER_MS have passed. */
+  #untilNamesAreKnown(): Promise<void> {
+    const listener = this.#listener;
     return new Promise((resolve) => {
-      const patience = new Timer(PATIENCE_MS, resolve);
-      void changes
-        .until(() => there() !== undefined || isOver())
+      const timer = new Timer(FIRST_WORKER_MS, resolve);
+      void this.#changes
+        .until(() => listener.functionNames() !== undefined || listener.isOver())
         .then(() => {
-          patience.clear();
+          timer.clear();
           resolve();
         });
     });
   }
 
   #checkName(name: string): string | undefined {
-    const { functions, there } = this.#options;
-    const names = there();
+    const names = this.#listener.functionNames();
     if (names === undefined) return undefined;
-    functions.checkName(name, names);
+    this.#module.checkName(name, names);
     return name;
   }
 
-  /** Undefined when the cluster is over before; its module may never have been imported. */
-  #orOver<T>(promise: Promise<T>): Promise<T | undefined> {
-    const { changes, isOver } = this.#options;
+  /** Resolves with undefined if the cluster is over first: the module's import may never end. */
+  #untilOver<T>(promise: Promise<T>): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void): void => {
-        changes.delete(look);
+        this.#changes.delete(look);
         settle();
       };
       const look = (): void => {
-        if (isOver()) end(() => resolve(undefined));
+        if (this.#listener.isOver()) end(() => resolve(undefined));
       };
-      changes.add(look);
+      this.#changes.add(look);
       promise.then(
         (value) => end(() => resolve(value)),
         (error: unknown) => end(() => reject(error as Error)),

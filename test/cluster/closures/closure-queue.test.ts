@@ -33,12 +33,11 @@ class Item implements Queued {
 
 function makeQueue(maxQueued = Number.POSITIVE_INFINITY) {
   let woken = 0;
-  const queue = new ClosureQueue<Item>({
-    maxQueued,
+  const queue = new ClosureQueue<Item>(maxQueued, {
     onWork: () => {
       woken += 1;
     },
-    cancelled: (cause) => `cancelled because of ${String(cause)}`,
+    onFailure: (_failed, error) => () => `cancelled because of ${String(error)}`,
   });
   return {
     queue,
@@ -69,7 +68,7 @@ describe('1: every closure is in one place', () => {
     expect([first.place, second.place]).toEqual(['in-flight', 'queued']);
     queue.end(first);
     expect([first.place, second.place]).toEqual(['out', 'queued']);
-    expect([queue.queued, queue.inFlight]).toEqual([1, 0]);
+    expect([queue.queued, queue.inFlight.size]).toEqual([1, 0]);
   });
 
   it('tells whoever gets in that there is work', async () => {
@@ -100,7 +99,7 @@ describe('1: every closure is in one place', () => {
     expect(made.queue.remove(item)).toBe(false);
     made.queue.end(item);
     expect(made.queue.remove(item)).toBe(false);
-    expect([made.queue.queued, made.queue.inFlight]).toEqual([0, 0]);
+    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([0, 0]);
   });
 
   it('rejects the call that waits for room for what is removed', async () => {
@@ -172,7 +171,7 @@ describe('2: from the first failure until somebody knows, nothing is taken', () 
     made.queue.fail(first, 'one');
     made.queue.putBack(second);
     expect(second.dropped).toEqual(['cancelled because of one']);
-    expect([made.queue.queued, made.queue.inFlight]).toEqual([0, 0]);
+    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([0, 0]);
   });
 
   it('takes what fails in line, or reports while it runs, for a failure, too', async () => {
@@ -182,12 +181,12 @@ describe('2: from the first failure until somebody knows, nothing is taken', () 
     const { item: other } = made.put('third');
     expect(made.queue.failQueued(failing, 'late')).toBe(true);
     expect([failing.dropped, other.dropped]).toEqual([[], ['cancelled because of late']]);
-    expect(made.queue.report('later')).toBe(false);
+    expect(made.queue.report(running, 'later')).toBe(false);
     made.queue.end(running);
     await expect(made.queue.done()).rejects.toBe('late');
 
     const again = flying(made, 'fourth');
-    expect(made.queue.report('in flight')).toBe(true);
+    expect(made.queue.report(again, 'in flight')).toBe(true);
     const told = made.queue.done();
     expect(await isPending(told)).toBe(true);
     made.queue.end(again);
@@ -305,7 +304,7 @@ describe('5: putting back needs no room', () => {
     const { room } = made.put('f');
     const joined = made.queue.join();
     for (const item of flight.toReversed()) made.queue.putBack(item);
-    expect([made.queue.queued, made.queue.inFlight]).toEqual([5, 0]);
+    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([5, 0]);
     expect(await isPending(room as Promise<void>)).toBe(true);
     const order: string[] = [];
     for (let item = made.queue.take(); item !== undefined; item = made.queue.take()) {
@@ -369,7 +368,7 @@ describe('closing', () => {
     const made = makeQueue();
     const running = flying(made, 'first');
     const joins = [made.queue.join(), made.queue.join()];
-    made.queue.report('broken');
+    made.queue.report(running, 'broken');
     made.queue.close('closed', 'dropped');
     made.queue.close('closed twice', 'dropped twice');
     made.queue.end(running);
@@ -456,10 +455,9 @@ class Real {
   readonly told: string[] = [];
 
   constructor(max: number) {
-    this.queue = new ClosureQueue<Item>({
-      maxQueued: max,
+    this.queue = new ClosureQueue<Item>(max, {
       onWork: () => {},
-      cancelled: (cause) => `cancelled because of ${String(cause)}`,
+      onFailure: (_failed, error) => () => `cancelled because of ${String(error)}`,
     });
   }
 
@@ -545,7 +543,9 @@ const steps: Record<string, Step> = {
     can: inFlight,
     run(model, real, at) {
       const name = picked(model.flight, at);
-      expect(real.queue.report(`${name} failed`)).toBe(model.note(`${name} failed`));
+      expect(real.queue.report(real.item(name), `${name} failed`)).toBe(
+        model.note(`${name} failed`),
+      );
     },
   },
   putBack: {
@@ -647,7 +647,7 @@ async function compare(model: Model, real: Real): Promise<void> {
   expect(calls(real.told)).toEqual(calls(model.told)); // in order
   const { queue } = real;
   expect(queue.hasFailed).toBe(model.failure !== undefined);
-  expect([queue.queued, queue.inFlight]).toEqual([model.line.length, model.flight.length]);
+  expect([queue.queued, queue.inFlight.size]).toEqual([model.line.length, model.flight.length]);
   const waiting = model.calls.flatMap(({ kind, name }) => (kind === 'put' ? [name] : []));
   const tagged = model.tagged.flat();
   expect(places(real, 'queued').toSorted()).toEqual([...model.line, ...tagged].toSorted());

@@ -120,7 +120,9 @@ describe.each(kinds)('workers as $name', (kind) => {
       const error = await errorOf(value.fetch());
       expect(error).toBeInstanceOf(UnavailableError);
       expect(error.message).toContain(
-        kind.isThread ? 'were moved to a worker that is lost' : 'was started 3 times',
+        kind.isThread
+          ? 'were moved to a worker that is lost'
+          : 'lost its worker 3 times (retries: 2)',
       );
       await expect(cluster.join()).rejects.toBe(error);
     });
