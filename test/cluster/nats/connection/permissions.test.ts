@@ -184,7 +184,7 @@ describe('each permission is needed', () => {
 
   it.each(permissions)('by the %s: %s', async (who, line, at) => {
     const less = join(mkdtempSync(join(tmpdir(), 'allstop-permissions-')), 'server.conf');
-    ending.push(() => rmSync(join(less, '../..'), { recursive: true }));
+    ending.push(() => rmSync(join(less, '..'), { recursive: true }));
     // Not left out: an empty list permits all.
     const instead = line.startsWith('"') ? '"nothing"' : '';
     writeFileSync(less, lines.with(at, instead).join('\n'));

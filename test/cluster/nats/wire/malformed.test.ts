@@ -41,7 +41,7 @@ beforeEach(async () => {
         >;
         if (kind !== 'welcome') return;
         subscription.unsubscribe();
-        resolve({ ...rest, node: subject.split('..').at(-1) as string });
+        resolve({ ...rest, node: subject.split('.').at(-1) as string });
       },
     });
   });
