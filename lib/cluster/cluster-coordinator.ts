@@ -115,7 +115,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   #closing: Promise<void> | undefined;
   /** The number of pending promises that users have. */
   #waiting = 0;
-  /** What `Engine.setNeeded` was last called with. */
+  /** The last argument of `Engine.setNeeded`. */
   #isNeeded = true;
 
   /**

@@ -22,7 +22,7 @@
 
 export type Place = 'new' | 'waiting' | 'queued' | 'in-flight' | 'out';
 
-/** What the queue needs of a closure. */
+/** The part of a closure that the queue uses. */
 export interface Queued {
   /** Only the queue writes it. */
   place: Place;
@@ -126,7 +126,7 @@ export class ClosureQueue<C extends Queued> {
 
   /**
    * @returns undefined if the closure is queued; else a promise that resolves when it is
-   *   queued, and rejects with the failure, with what `enter` throws, or when the queue closes
+   *   queued, and rejects with a failure, the error of `enter`, or the error of `close`
    */
   put(closure: C): Promise<void> | undefined {
     const isFree = this.#error === undefined && this.#closed === undefined;

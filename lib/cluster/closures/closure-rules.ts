@@ -1,6 +1,6 @@
 /**
- * Decides what becomes of a closure: when its attempt ends, its worker is lost, a function
- * fails, or the cluster stops.
+ * Decides whether a closure settles, is queued again or is cancelled: when its attempt ends, its
+ * worker is lost, a function fails, or the cluster stops.
  */
 
 import { describe, messageOf } from '../../base/thrown-value.ts';
@@ -75,7 +75,7 @@ export class ClosureRules implements StrategyHost {
     return { why: 'the cluster was stopped', cause: this.coordinator.stopRecord?.error };
   }
 
-  // ---------------------------------------------------------------- what a strategy calls
+  // ---------------------------------------------------------------- called by an engine
 
   take(): Closure | undefined {
     return this.#queue.take();
@@ -150,7 +150,7 @@ export class ClosureRules implements StrategyHost {
     });
   }
 
-  // ---------------------------------------------------------------- what the cluster calls
+  // ---------------------------------------------------------------- called by ClusterCoordinator
 
   /** Settles a closure with this outcome, wherever it is. If it is in flight, its attempt is cancelled. */
   decide(closure: Closure, outcome: ClosureOutcome): void {
@@ -212,7 +212,7 @@ export class ClosureRules implements StrategyHost {
     }
   }
 
-  /** Closes the queue; cancels what is in flight, and replaces workers after the grace period. */
+  /** Closes the queue, and cancels the closures in flight, with `replace`. */
   #stopAll(error: unknown, dropped: CancelledError, reason: unknown): void {
     this.#queue.close(error, dropped);
     for (const closure of this.#queue.inFlight) {

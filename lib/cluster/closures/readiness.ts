@@ -1,4 +1,4 @@
-/** `ready()` of a cluster: waits with a deadline, and describes in its error what blocks. */
+/** `ready()` of a cluster: waits with a deadline; its error describes the tasks that block. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { Timer } from '../../base/timer.ts';
@@ -16,7 +16,7 @@ export type ReadyWait = {
   onProgress: ((report: ReadinessReport) => void) | undefined;
 };
 
-/** Rejects with ClusterNotReadyError, the reason of `signal`, or what `onProgress` throws. */
+/** Rejects with ClusterNotReadyError, the reason of `signal`, or the error that `onProgress` throws. */
 export function whenReady(options: ReadyWait): Promise<void> {
   const { report, whyNever, changes, timeoutMs, signal, onProgress } = options;
   return new Promise((resolve, reject) => {

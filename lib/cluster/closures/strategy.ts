@@ -28,7 +28,7 @@ export type WorkerInfo = {
   restarts: number;
 };
 
-/** What an engine calls. */
+/** The methods that an engine calls. */
 export interface StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
@@ -46,7 +46,7 @@ export interface StrategyHost {
    */
   ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
   /**
-   * The closure's worker is lost (`cause` says of what), or the closure was recalled (no
+   * The closure's worker is lost (`cause` says why), or the closure was recalled (no
    * cause). It is queued again ahead of all others, or fails.
    */
   returned(closure: Closure, wasStarted: boolean, cause?: unknown): void;
@@ -62,7 +62,7 @@ export type Cancellation = {
   replace: boolean;
 };
 
-/** What the rules call. Nothing here throws. */
+/** The methods that the rules call. None throws. */
 export interface Engine {
   /** `take` or `takeTagged` may return a closure now. */
   wake(): void;

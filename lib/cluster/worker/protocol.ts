@@ -60,7 +60,7 @@ export type Resource =
       readonly args: readonly unknown[] | Uint8Array;
     }
   | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
-  /** It cannot be made: its users fail with this encoded error. */
+  /** A resource that cannot be made: functions that use it fail with this encoded error. */
   | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
 
 /** The number of elements that a closure has in `run`, and a result in `results`. */

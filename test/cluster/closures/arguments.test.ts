@@ -1,4 +1,4 @@
-/** Which function is called, and what with. */
+/** Functions and arguments of `schedule`. */
 
 import { InvalidArgumentError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
@@ -41,7 +41,7 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(error).toBeInstanceOf(TypeError);
       expect(error.code).toBe('ERR_INVALID_ARG_TYPE');
       expect(error.message).toMatch(/pass the name/);
-      await cluster.join(); // nothing was put in, and nothing has failed
+      await cluster.join(); // nothing was queued, and nothing has failed
       expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
     });
   });
@@ -62,7 +62,7 @@ describe.each(kinds)('workers as $name', (kind) => {
       const given = { list: [1, 2] };
       const scheduled = [
         cluster.schedule('echo', [given]),
-        cluster.schedule(tasks.echo, [given]), // which has to be looked up first
+        cluster.schedule(tasks.echo, [given]), // its name has to be looked up first
       ];
       given.list.push(3);
       visit.pass();

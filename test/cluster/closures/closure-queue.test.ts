@@ -1,5 +1,5 @@
-// The line of closures by itself, without workers: a story for each rule at the top of
-// lib/cluster/closures/closure-queue.ts, then calls in any order beside a model. To replay:
+// ClosureQueue by itself, without workers: tests for each rule at the top of
+// lib/cluster/closures/closure-queue.ts, then random calls compared with a model. To replay:
 // ALLSTOP_TEST_SEED=SEED npx vitest run test/cluster/closures/closure-queue.test.ts
 
 import * as fc from 'fast-check';
@@ -90,7 +90,7 @@ describe('1: every closure is in one place', () => {
     expect(queue.remove(second as Item)).toBe(true);
     expect(queue.queued).toBe(2);
     expect([take(), take(), take()]).toEqual(['first', 'third', undefined]);
-    expect(second?.dropped).toEqual([]); // who removes it knows
+    expect(second?.dropped).toEqual([]); // `remove` does not drop
   });
 
   it('does not remove what is in flight, or out', () => {
@@ -386,7 +386,7 @@ const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
 type Call = { number: number; kind: 'put' | 'join' | 'done'; name: string };
 
-/** The same with lists of names. */
+/** The queue's rules, again, with lists of names. */
 class Model {
   readonly max: number;
   line: string[] = [];
@@ -395,10 +395,10 @@ class Model {
   calls: Call[] = [];
   failure: string | undefined;
   isClosed = false;
-  /** What calls and closures were told, in order. */
+  /** The results of calls and the drops of closures, in order. */
   told: string[] = [];
   made = 0;
-  /** Everything that ever was made, so that what is out is tried, too. */
+  /** All closures ever made, so that `remove` is tried on those that are out, too. */
   names: string[] = [];
 
   constructor(max: number) {
@@ -420,7 +420,7 @@ class Model {
     return this.line.length === 0 && this.flight.length === 0;
   }
 
-  /** What the first call comes to, as things are. Undefined: it has to wait. */
+  /** The result of the first waiting call; undefined if it has to wait. */
   answer({ kind, name }: Call): string | undefined {
     if (this.failure !== undefined) {
       if (this.flight.length > 0) return undefined;
@@ -491,7 +491,7 @@ const without = (from: string[], name: string): string[] => from.filter((each) =
 
 type Step = {
   can?(model: Model): boolean;
-  /** Does it on both sides; `at` picks one of several. */
+  /** Makes the same call on the model and the queue; `at` picks one of several closures. */
   run(model: Model, real: Real, at: number): void;
 };
 
@@ -506,7 +506,7 @@ const steps: Record<string, Step> = {
       model.calls.push({ number, kind: 'put', name });
       model.serve();
       const room = real.queue.put(real.make(name));
-      // A call that gets in at once has not to be waited for.
+      // `put` returns undefined if the closure is queued at once.
       expect(room === undefined).toBe(model.line.includes(name));
       real.hear(number, room ?? Promise.resolve());
     },
@@ -601,7 +601,7 @@ const steps: Record<string, Step> = {
   done: {
     run(model, real) {
       const number = ++model.made;
-      // It is no barrier, and waits for none.
+      // Without a failure `done` answers at once, also while other calls wait.
       if (model.failure === undefined && !model.isClosed) {
         model.told.push(`call ${number} resolves: ${model.isIdle()}`);
       } else {
@@ -682,7 +682,7 @@ class Command implements fc.AsyncCommand<Model, Real> {
 const command = (name: string): fc.Arbitrary<Command> =>
   fc.nat(1_000).map((at) => new Command(name, at));
 
-// What happens most is there most often, and the end, after which nothing happens, rarely.
+// Usual calls are frequent, and `close`, after which little can happen, is rare.
 const often = ['put', 'put', 'put', 'take', 'take', 'end', 'end', 'putBack', 'join', 'remove'];
 const commands = [...often, ...often, ...often, ...Object.keys(steps)].map(command);
 
@@ -696,7 +696,7 @@ describe(`with the seed ${seed}`, () => {
           const model = new Model(max);
           const real = new Real(max);
           await fc.asyncModelRun(() => ({ model, real }), cmds);
-          // When workers do all there is, nobody waits any more.
+          // When all closures have ended, no call waits any more.
           while (model.line.length + model.flight.length > 0) {
             await new Command(inFlight(model) ? 'end' : 'take', 0).run(model, real);
           }

@@ -90,7 +90,7 @@ describe.each(kinds)('workers as $name', (kind) => {
       expect(await isPending(Promise.race(blocked))).toBe(true);
       a.visit.fail('broken');
       await expect(queued.fetch()).rejects.toThrow(CancelledError);
-      expect(await isPending(Promise.race(blocked))).toBe(true); // until b has ended
+      expect(await isPending(Promise.race(blocked))).toBe(true); // until the function b has ended
       b.visit.pass();
       await expect(blocked[0]).rejects.toThrow('broken');
       const others = await Promise.all(blocked.slice(1));
@@ -100,7 +100,7 @@ describe.each(kinds)('workers as $name', (kind) => {
 
     it('nobody has to look at: the program goes on', async () => {
       const cluster = start();
-      await failed(cluster, 'broken'); // and no unhandled rejection of anything
+      await failed(cluster, 'broken'); // without an unhandled rejection
       await turn();
     });
   });

@@ -1,4 +1,4 @@
-/** What a cluster counts. */
+/** `stats()` of a cluster. */
 
 import { describe, expect, it } from 'vitest';
 import { kinds, useClusters } from '../../support/clusters.ts';

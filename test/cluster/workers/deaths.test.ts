@@ -104,7 +104,7 @@ describe.each(kinds)('workers as $name', (kind) => {
       const value = await cluster.schedule('blockList');
       tasks.refuseBlockList();
       expect(await value.fetch()).toEqual([expect.any(BlockList), 2]);
-      tasks.refuseBlockList(); // nobody has announced this one
+      tasks.refuseBlockList(); // a first attempt announces no result
       expect(await (await cluster.schedule('blockList')).fetch()).toEqual([
         expect.any(BlockList),
         2,

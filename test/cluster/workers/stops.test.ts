@@ -92,7 +92,7 @@ describe.each(kinds)('workers as $name', (kind) => {
   });
 });
 
-// Threads share the record itself.
+// Not for threads, which share the record itself.
 describe.each(kinds.filter(({ isThread }) => !isThread))('workers as $name', (kind) => {
   const { start, visits } = useClusters(kind);
 
