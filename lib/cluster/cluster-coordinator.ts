@@ -1,4 +1,4 @@
-/** The public class: what users call, made of the parts that know how. */
+/** The public class ClusterCoordinator: checks arguments and connects the parts in closures/. */
 
 import {
   checkDuration,
@@ -10,22 +10,22 @@ import {
 } from '../base/arguments.ts';
 import { EventLoopYield } from '../base/turn.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { CancelledError, FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
+import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
 import { makeCall } from './closures/call.ts';
-import { Changes } from './closures/changes.ts';
-import { type Call, Closure, type Tally } from './closures/closure.ts';
+import { ChangeListeners } from './closures/change-listeners.ts';
+import { type Call, Closure, type OutcomeCounts } from './closures/closure.ts';
 import { ClosureQueue } from './closures/closure-queue.ts';
-import { ClosureRules } from './closures/closure-rules.ts';
+import { ClosureRules, cancelledBy } from './closures/closure-rules.ts';
 import { Datasets } from './closures/datasets.ts';
-import { type AnyFunction, checkFunctionOrName, Functions } from './closures/functions.ts';
-import { Lookups } from './closures/lookups.ts';
+import { type AnyFunction, checkFunctionOrName, ModuleExports } from './closures/module-exports.ts';
+import { NameResolver } from './closures/name-resolver.ts';
 import type { PerWorkerDataset } from './closures/per-worker.ts';
 import { whenReady } from './closures/readiness.ts';
 import { RemoteValue, type Settle } from './closures/remote-value.ts';
-import type { Engine, Strategy, StrategyHost, WorkerInfo } from './closures/strategy.ts';
+import type { Engine, Strategy, WorkerInfo } from './closures/strategy.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from './closures/time-limits.ts';
-import { type Fetched, fetchAll } from './fetched.ts';
+import { type Fetched, fetchAll } from './fetch-all.ts';
 import type {
   DatasetOf,
   FunctionNames,
@@ -37,27 +37,27 @@ import type {
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
 
 export type ClusterCoordinatorOptions = {
-  /** So many closures wait for workers; `schedule` waits while there are more. */
+  /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
   maxQueued?: number | undefined;
-  /** How often a function is run again after its worker has died. */
+  /** How often a function is run again after its worker has died (Infinity). */
   retries?: number | undefined;
-  /** How long what was cancelled may go on; then its worker is replaced. */
+  /** Milliseconds that a cancelled function may go on (5,000); then its worker is replaced. */
   cancelGraceMs?: number | undefined;
 };
 
-/** Numbers of functions, since the cluster was made. */
+/** Counts of functions since the cluster was made. */
 export type ClusterStats = {
-  /** In line. */
+  /** Waiting for a worker. */
   queued: number;
-  /** At a worker. */
+  /** Taken by a worker and not ended. */
   inFlight: number;
-  /** With a result; with an error; not run to their end. */
+  /** Ended with a result; with an error; cancelled before their end. */
   completed: number;
   failed: number;
   cancelled: number;
-  /** Runs again of those whose worker was lost. */
+  /** How often a function was run again because its worker was lost. */
   retried: number;
-  /** What the strategy has counted: `restarts` of workers; on NATS nodes, connections and more. */
+  /** Counters of the strategy: `restarts` of workers; on NATS also nodes, connections and more. */
   engine: Record<string, number>;
 };
 
@@ -67,12 +67,16 @@ export type ReadyOptions = {
   onProgress?: ((report: ReadinessReport) => void) | undefined;
 };
 
-/** The strategies that have a cluster. */
+/** The strategies that have a ClusterCoordinator. */
 const used = new WeakSet<Strategy>();
 
-const MAX_QUEUED = 262_144; // TensorFlow's
+const MAX_QUEUED = 262_144; // as in TensorFlow
 const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
+
+/** The name of a function that may not be known yet, for messages. */
+const shownName = (fn: AnyFunction | string): string =>
+  typeof fn === 'string' ? fn : fn.name || '(anonymous)';
 
 function checkCount(name: string, value: unknown, least: number): void {
   if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
@@ -84,38 +88,39 @@ function checkCount(name: string, value: unknown, least: number): void {
 /**
  * Runs exported functions on a cluster of workers. TensorFlow's ClusterCoordinator.
  *
- * `schedule` puts a function in line and gives a RemoteValue. It is run at least once: when
- * its worker dies it is run again elsewhere, before all others; its RemoteValue settles
- * once. The first error of any function is thrown once, by the next `schedule`, `join` or
- * `done`, after everything in flight has ended; what was in line is cancelled. Then the
- * cluster goes on.
+ * `schedule` queues a function and returns a RemoteValue, which settles once. The function is
+ * run at least once: when its worker dies, it is run again elsewhere, before all others. The
+ * first error of any function cancels the queued functions and is thrown once, by the next
+ * `schedule`, `join` or `done`, after all running functions have ended. Then the cluster goes
+ * on.
  *
  * @typeParam M - the module of the functions: `typeof import('./tasks.js')`
  */
 export class ClusterCoordinator<M extends object = any> implements AsyncDisposable {
   readonly strategy: Strategy;
   /**
-   * The stop flag of the whole cluster: a `requestStop` anywhere stops everything. It
-   * cannot be cleared.
+   * The stop flag of the whole cluster: `requestStop` in any worker stops everything. It cannot
+   * be cleared.
    */
   readonly coordinator: Coordinator;
   readonly #queue: ClosureQueue<Closure>;
   readonly #rules: ClosureRules;
   readonly #engine: Engine;
-  readonly #lookups: Lookups;
-  readonly #functions: Functions;
+  readonly #resolver: NameResolver;
+  readonly #functions: ModuleExports;
   readonly #datasets: Datasets;
-  readonly #tally: Tally = { ready: 0, failed: 0, cancelled: 0 };
-  readonly #changes = new Changes();
-  readonly #turns = new EventLoopYield();
+  readonly #counts: OutcomeCounts = { ready: 0, failed: 0, cancelled: 0 };
+  readonly #changes = new ChangeListeners();
+  readonly #yielding = new EventLoopYield();
   #closing: Promise<void> | undefined;
-  /** Calls that wait for something. */
+  /** The number of pending promises that users have. */
   #waiting = 0;
+  /** The last argument of `Engine.setNeeded`. */
   #isNeeded = true;
 
   /**
-   * @throws TypeError, RangeError; FailedPreconditionError: another has that strategy; what
-   *   starting a worker throws
+   * @throws TypeError, RangeError; FailedPreconditionError: the strategy was used before; the
+   *   error of starting a worker
    */
   constructor(strategy: Strategy, options?: ClusterCoordinatorOptions) {
     if (typeof (strategy as Partial<Strategy> | null)?.connect !== 'function') {
@@ -132,58 +137,53 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     checkDuration('options.cancelGraceMs', cancelGraceMs);
     if (used.has(strategy)) {
       throw new FailedPreconditionError(
-        'A strategy is used by one ClusterCoordinator, and this one has been: make a new one',
+        'This strategy already has a ClusterCoordinator: make a new strategy for each',
       );
     }
     this.strategy = strategy;
-    this.#functions = new Functions(strategy.module);
+    this.#functions = new ModuleExports(strategy.module);
     this.coordinator = clusterCoordinator();
-    this.#queue = new ClosureQueue<Closure>({
-      maxQueued,
+    this.#queue = new ClosureQueue<Closure>(maxQueued, {
       onWork: () => this.#engine.wake(),
-      cancelled: (cause) =>
-        cause instanceof CancelledError
-          ? cause
-          : new CancelledError('Another function has failed: please reschedule', { cause }),
+      onFailure: cancelledBy,
     });
-    this.#rules = new ClosureRules({
-      queue: this.#queue,
-      coordinator: this.coordinator,
-      retries,
-      cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
-      onLeft: () => this.#updateNeeded(),
-      onChange: () => this.#changes.tell(),
-    });
-    this.#lookups = new Lookups({
-      functions: this.#functions,
-      there: () => this.#engine.functions,
-      changes: this.#changes,
-      isOver: () => this.#rules.isOver,
-      wait: (promise) => this.#wait(promise),
-    });
-    this.#datasets = new Datasets(
-      this,
-      () => this.#engine.indexes,
-      (closure, worker) => this.#queue.putTagged(closure, worker),
-      () => this.#changes.tell(),
+    const { coordinator } = this;
+    this.#rules = new ClosureRules(
+      { queue: this.#queue, coordinator, retries, cancelGraceMs },
+      {
+        cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
+        prepare: (worker) => this.#datasets.prepareAll(worker),
+        onLeft: () => this.#updateNeeded(),
+        onChange: () => this.#changes.notify(),
+      },
     );
-    this.#engine = strategy.connect(this.#host(cancelGraceMs));
+    this.#resolver = new NameResolver(this.#functions, this.#changes, {
+      functionNames: () => this.#engine.functions,
+      isOver: () => this.#rules.isOver,
+      keepAlive: (promise) => this.#wait(promise),
+    });
+    this.#datasets = new Datasets(this, {
+      workers: () => this.#engine.indexes,
+      prepare: (closure, worker) => this.#queue.putTagged(closure, worker),
+      onDefined: () => this.#changes.notify(),
+    });
+    this.#engine = strategy.connect(this.#rules);
     used.add(strategy);
-    this.coordinator.signal.addEventListener('abort', () => this.#rules.stop());
+    coordinator.signal.addEventListener('abort', () => this.#rules.stop());
     this.#updateNeeded();
   }
 
-  /** The workers, those that are stuck included. */
+  /** The workers, including stuck ones. */
   get workers(): WorkerInfo[] {
     return this.#engine.workers;
   }
 
-  /** What there is, and what has been, as plain data: for dashboards and logs. */
+  /** Counts of functions, and the strategy's counters, as plain data for dashboards and logs. */
   stats(): ClusterStats {
-    const { ready: completed, failed, cancelled } = this.#tally;
+    const { ready: completed, failed, cancelled } = this.#counts;
     return {
       queued: this.#queue.queued,
-      inFlight: this.#rules.inFlight,
+      inFlight: this.#queue.inFlight.size,
       completed,
       failed,
       cancelled,
@@ -193,16 +193,18 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   /**
-   * Puts a function in line. Resolves at once while there is room. The arguments are
-   * copied here and now, or taken when it is in line, if something is moved (`transfer`).
+   * Queues a function. Resolves at once while there is room. The arguments are copied during
+   * the call; if `transfer` marks something in them as moved, they are taken when the function
+   * is queued.
    *
    * @param fn - an export of the strategy's module, or its name
    * @param args - its arguments; PerWorkerValues become those of the worker that runs it
-   * @throws (rejects) TypeError: no export; InvalidArgumentError: a RemoteValue among the
-   *   arguments; the first error of a function, of which nobody knows yet; CancelledError:
-   *   the cluster was stopped; FailedPreconditionError: it is closed; UnavailableError: no
-   *   worker will come; DeadlineExceededError, or the reason of `signal`: it has not got in
-   *   line meanwhile, as its function had to be looked up, or there was no room
+   * @throws (rejects) TypeError: not an export; DataCloneError: an argument that cannot be
+   *   cloned; InvalidArgumentError: a RemoteValue among the arguments; the first error of a
+   *   function, if no call has thrown it yet; CancelledError: the cluster was stopped;
+   *   FailedPreconditionError: it is closed; UnavailableError: no worker will start any more;
+   *   DeadlineExceededError, or the reason of `signal`: the function was not queued in time,
+   *   because its name had to be looked up, or there was no room
    */
   schedule<F extends AnyFunction>(
     fn: F,
@@ -223,9 +225,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       if (signal !== undefined) checkSignal('options.signal', signal);
       if (signal?.aborted) return Promise.reject(signal.reason);
       const limits = { signal, timeoutMs, leftMs: timeoutMs };
-      const name = this.#lookups.known(fn);
-      const call = makeCall(name ?? '', args, this, this.#sharesMemory);
-      if (name === undefined || call.perWorker !== undefined || this.#lookups.arePending) {
+      const name = this.#resolver.known(fn);
+      const call = makeCall(name ?? shownName(fn), args, this, this.#sharesMemory);
+      if (name === undefined || call.perWorker !== undefined || this.#resolver.isBusy) {
         return this.#scheduleLater(fn, call, limits);
       }
       return this.#put(call, limits);
@@ -240,24 +242,24 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   join(): Promise<void> {
-    return this.#wait(this.#lookups.after(() => this.#queue.join()));
+    return this.#wait(this.#resolver.after(() => this.#queue.join()));
   }
 
   /**
-   * Whether everything that was scheduled has ended. Waits only if something has failed, or
-   * if it is not yet known what was scheduled.
+   * Whether everything that was scheduled has ended. Waits only if a function has failed, or
+   * while the name of a scheduled function is being looked up.
    *
    * @throws (rejects) the first error of a function, once; as `schedule`
    */
   done(): Promise<boolean> {
-    return this.#wait(this.#lookups.after(() => this.#queue.done()));
+    return this.#wait(this.#resolver.after(() => this.#queue.done()));
   }
 
   /**
-   * A copy of the structure (arrays, plain objects, Maps, Sets) with the values in place of
-   * its RemoteValues.
+   * Resolves with a copy of the structure (arrays, plain objects, Maps, Sets), in which each
+   * RemoteValue is replaced by its value.
    *
-   * @throws (rejects) with what the first of them to fail comes to
+   * @throws (rejects) the error of the first RemoteValue to fail
    */
   fetch<T>(structure: T): Promise<Fetched<T>> {
     return this.#wait(fetchAll(structure)) as Promise<Fetched<T>>;
@@ -265,17 +267,19 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   /**
    * A data set that each worker makes for itself, by calling `datasetFn`, an export of the
-   * module; also a worker that takes the place of another, before it takes work. An error
-   * there is a ClosureInputError of the functions that use it.
+   * module. A worker that replaces another makes it before it takes functions. If that throws,
+   * the functions that use the data set fail with a ClosureInputError.
    */
   createPerWorkerDataset<T>(
     datasetFn: ((...args: any[]) => DatasetOf<T>) | string,
     args?: readonly unknown[],
   ): PerWorkerDataset<T> {
     checkFunctionOrName(datasetFn);
-    const call = makeCall('', args, this, this.#sharesMemory);
+    const call = makeCall(shownName(datasetFn), args, this, this.#sharesMemory);
     if (call.perWorker !== undefined) {
-      throw new InvalidArgumentError('A data set cannot be made of PerWorkerValues');
+      throw new InvalidArgumentError(
+        'The arguments of a data set function cannot be PerWorkerValues',
+      );
     }
     const { args: given } = call.take?.() ?? call;
     const name = async (): Promise<string> =>
@@ -284,10 +288,11 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   /**
-   * Resolves when every worker can take work. Never hangs.
+   * Resolves when every worker can take functions. Never hangs.
    *
    * @throws (rejects) ClusterNotReadyError after `timeoutMs` (60,000), or at once when no
-   *   worker will come: its `report` says who blocks, and why; the reason of `signal`
+   *   worker will start any more: its `report` names each worker that is not ready, with the
+   *   cause; the reason of `signal`; the error that `onProgress` throws
    */
   async ready(options?: ReadyOptions): Promise<void> {
     const { timeoutMs = READY_MS, signal, onProgress } = checkOptions('options', options);
@@ -299,10 +304,10 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       whenReady({
         report: () => {
           const report = this.#engine.report();
-          // What workers do not know of yet they have not made.
+          // A worker that was not sent a data set yet reports that it is ready.
           return this.#datasets.isDefining ? { ...report, ready: false } : report;
         },
-        isHopeless: () => this.#rules.whyHopeless(),
+        whyNever: () => this.#rules.whyNeverReady(),
         changes: this.#changes,
         timeoutMs,
         signal,
@@ -312,8 +317,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   /**
-   * Ends the workers. What is in line is cancelled, what runs is asked to end and has
-   * `cancelGraceMs` for it; every RemoteValue is settled. Twice is harmless.
+   * Ends the workers. Queued functions are cancelled; running functions are asked to end and
+   * have `cancelGraceMs` for that. Every RemoteValue is settled. A second call is harmless.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -328,25 +333,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     return this.#engine.sharesMemory === true;
   }
 
-  #host(cancelGraceMs: number): StrategyHost {
-    return {
-      coordinator: this.coordinator,
-      cancelGraceMs,
-      take: () => this.#rules.take(),
-      takeTagged: (worker) => this.#queue.takeTagged(worker),
-      hasTagged: () => this.#queue.hasTagged,
-      prepare: (worker) => {
-        while (this.#queue.takeTagged(worker) !== undefined);
-        this.#datasets.prepareAll(worker);
-      },
-      ended: (closure, outcome) => this.#rules.ended(closure, outcome),
-      returned: (closure, wasStarted, cause) => this.#rules.returned(closure, wasStarted, cause),
-      changed: () => this.#changes.tell(),
-      failed: (error) => this.#rules.fail(error),
-    };
-  }
-
-  /** Workers keep the program alive while it waits for something. */
+  /** Workers keep the program alive while a promise is pending or a function has not ended. */
   #updateNeeded(): void {
     const needed = this.#waiting > 0 || !this.#rules.isIdle || this.#queue.queued > 0;
     if (needed === this.#isNeeded) return;
@@ -365,7 +352,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     }
   }
 
-  /** In the order of calls, as soon as it is known what is called. */
+  /** Queues the call when its name is known, its data sets are defined, and earlier calls are queued. */
   async #scheduleLater(
     fn: AnyFunction | string,
     call: Call,
@@ -373,14 +360,14 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   ): Promise<RemoteValue<unknown>> {
     const { signal, timeoutMs } = limits;
     const began = performance.now();
-    const tooLate = (): Error => deadlineExceeded(typeof fn === 'string' ? fn : fn.name, timeoutMs);
+    const tooLate = (): Error => deadlineExceeded(shownName(fn), timeoutMs);
     const defined = call.perWorker === undefined ? undefined : this.#datasets.defined;
     const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
-    const entered = this.#lookups.inTurn(fn, defined, inOwnTime, (name) => {
+    const entered = this.#resolver.inOrder(fn, defined, inOwnTime, (name) => {
       signal?.throwIfAborted();
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
-      // Not the promise itself: calls that come later wait for their turn, not for room.
+      // In an object, since later calls must not wait until this promise, for room, resolves.
       return { remote: this.#put({ ...call, name }, { ...limits, leftMs }) };
     });
     const { remote } = await inOwnTime(entered);
@@ -392,11 +379,11 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     const remote = new RemoteValue<unknown>((own) => {
       settle = own;
     });
-    const closure = new Closure(call, settle, this.#tally);
+    const closure = new Closure(call, settle, this.#counts);
     limit(closure, limits, (own, outcome) => this.#rules.decide(own, outcome));
     const room = this.#queue.put(closure);
     this.#updateNeeded();
-    if (room === undefined) return this.#turns.give(remote);
+    if (room === undefined) return this.#yielding.give(remote);
     return this.#wait(
       room.then(
         () => remote,

@@ -3,7 +3,7 @@
 import { invalidType, isBag, outOfRange } from '../base/arguments.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 
-/** Per job the addresses of its tasks: all, from 0, or some, by index. */
+/** For each job the addresses of its tasks: a list from index 0, or an object by index. */
 export type ClusterJobs = Readonly<
   Record<string, readonly string[] | Readonly<Record<number, string>>>
 >;
@@ -13,7 +13,7 @@ function checkAddress(where: string, address: unknown): string {
   throw invalidType(where, 'a non-empty string', address);
 }
 
-/** `jobTasks` has an element for each index up to the last. */
+/** A limit, because `jobTasks` returns an array with an element for each index up to the last. */
 const MAX_INDEX = 1_000_000;
 
 /** @throws TypeError, RangeError */
@@ -39,7 +39,7 @@ function readTasks(job: string, tasks: unknown): Map<number, string> {
 
 /**
  * Names the tasks of a cluster: `new ClusterSpec({ worker: ['a:1', 'b:1'], ps: { 2: 'c:1' } })`.
- * Cannot be changed. An array and an object with the same tasks are equal.
+ * Immutable. A job given as an array equals one given as an object with the same tasks.
  */
 export class ClusterSpec {
   readonly #jobs: ReadonlyMap<string, ReadonlyMap<number, string>>;
@@ -58,8 +58,8 @@ export class ClusterSpec {
   }
 
   /**
-   * All of them as one. Jobs that are lists in all that have them are concatenated, in
-   * order; else tasks keep their indexes.
+   * One ClusterSpec with the tasks of all. A job that is a list in every spec that has it is
+   * concatenated, in order; otherwise its tasks keep their indexes.
    *
    * @throws InvalidArgumentError: two tasks of a job have the same index
    */
@@ -86,7 +86,6 @@ export class ClusterSpec {
     return [...this.#jobs.keys()];
   }
 
-  /** Whether there is no job. */
   get isEmpty(): boolean {
     return this.#jobs.size === 0;
   }
@@ -115,7 +114,7 @@ export class ClusterSpec {
     return Array.from({ length: count }, (_, index) => tasks.get(index));
   }
 
-  /** Plain data that makes an equal spec: a list where no index is left out. */
+  /** Plain data that makes an equal spec: a job without missing indexes is an array. */
   asDict(): Record<string, string[] | Record<number, string>> {
     const jobs = [...this.#jobs].map(
       ([job, tasks]): [string, string[] | Record<number, string>] => [
@@ -126,7 +125,7 @@ export class ClusterSpec {
     return Object.fromEntries(jobs);
   }
 
-  /** Whether the other one has the same tasks. */
+  /** Whether `other` is a ClusterSpec with the same jobs, tasks and addresses. */
   equals(other: unknown): boolean {
     if (!(other instanceof ClusterSpec) || other.#jobs.size !== this.#jobs.size) return false;
     return [...this.#jobs].every(([job, tasks]) => {
@@ -145,8 +144,10 @@ export class ClusterSpec {
   #tasks(job: string): ReadonlyMap<number, string> {
     const tasks = this.#jobs.get(job);
     if (tasks !== undefined) return tasks;
-    const there = this.jobs.join(', ') || 'none';
-    throw new InvalidArgumentError(`There is no job '${job}' in the cluster: there are ${there}`);
+    const jobs = this.isEmpty
+      ? 'The cluster has no jobs'
+      : `The cluster has: ${this.jobs.join(', ')}`;
+    throw new InvalidArgumentError(`Unknown job '${job}'. ${jobs}`);
   }
 }
 

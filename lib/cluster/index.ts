@@ -9,7 +9,7 @@ export {
   type ReadyOptions,
 } from './cluster-coordinator.ts';
 export { type ClusterJobs, ClusterSpec } from './cluster-spec.ts';
-export type { Fetched } from './fetched.ts';
+export type { Fetched } from './fetch-all.ts';
 export { LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
 export type {
   FunctionNames,

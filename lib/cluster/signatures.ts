@@ -1,15 +1,15 @@
-/** How calls of a module's functions are typed. */
+/** Types of the calls of a module's functions. */
 
-import type { AnyFunction } from './closures/functions.ts';
+import type { AnyFunction } from './closures/module-exports.ts';
 import type { PerWorkerValues } from './closures/per-worker.ts';
 
 export type ScheduleOptions = {
   signal?: AbortSignal | undefined;
-  /** For the closure's whole life, the wait for room included. */
+  /** Milliseconds from the call of `schedule` to the function's end (Infinity), queueing included. */
   timeoutMs?: number | undefined;
 };
 
-/** What a function takes; each may be a worker's own. */
+/** The arguments of a function, each of which may be PerWorkerValues instead. */
 export type PerWorkerArgs<P extends readonly unknown[]> = {
   [I in keyof P]: P[I] | PerWorkerValues<P[I]>;
 };
@@ -29,7 +29,7 @@ export type Named<M extends object, K extends keyof M> = M[K] extends AnyFunctio
   ? M[K]
   : AnyFunction;
 
-/** Any iterable, also one that a promise resolves to. */
+/** An iterable, an async iterable, or a promise of one. */
 export type DatasetOf<T> =
   | Iterable<T>
   | AsyncIterable<T>

@@ -1,32 +1,35 @@
-/** The arguments of a closure, as they go to a worker. */
+/** Checks and copies the arguments of a call before it is queued. */
 
 import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
 import { isObject } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import { dataCloneError } from '../worker/protocol.ts';
+import { argumentError, dataCloneError } from '../worker/protocol.ts';
 import { transferListOf } from '../worker/transfer.ts';
-import type { Call, Taken } from './closure.ts';
+import type { Call, TakenArguments } from './closure.ts';
 import { PerWorkerValues } from './per-worker.ts';
 import { RemoteValue } from './remote-value.ts';
 
 const NOTHING: readonly TransferListItem[] = [];
 
-/** A symbol cannot be copied, either; anything else is itself. */
+/** Other values need no copy. A symbol can have none: structuredClone refuses it here, not on the worker. */
 const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
 
-/** Refuses what would arrive as something else. Looks into whatever is copied field by field. */
+/**
+ * Refuses values that structuredClone would silently turn into something else, also inside
+ * arrays, Maps, Sets and objects.
+ */
 function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void {
   if (!isObject(value) || seen.has(value)) return;
   seen.add(value);
   if (value instanceof RemoteValue) {
     throw new InvalidArgumentError(
-      'A RemoteValue cannot be an argument: fetch it first, or pass what it was made of',
+      'A RemoteValue cannot be an argument: fetch() it first, and pass its value',
     );
   }
   if (value instanceof PerWorkerValues) {
     throw new InvalidArgumentError(
-      'PerWorkerValues have to be arguments themselves, of a function of their own cluster',
+      'PerWorkerValues can only be arguments themselves, not inside another value, and only in the cluster that made them',
     );
   }
   if (Array.isArray(value)) for (const each of value) refuse(each, sharesMemory, seen);
@@ -34,7 +37,7 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
   else if (value instanceof SharedArrayBuffer) {
     if (sharesMemory) return;
     throw new InvalidArgumentError(
-      'Shared memory cannot be an argument here: it is shared with threads only. Pass a copy',
+      'A SharedArrayBuffer cannot be an argument here: only worker threads share memory. Pass a copy',
     );
   } else if (value instanceof Map) {
     for (const [key, each] of value) {
@@ -45,20 +48,22 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
   else for (const each of Object.values(value)) refuse(each, sharesMemory, seen);
 }
 
-/** All of one shape: they are read often. */
-const called = (
+/** All calls are built here, with the properties in one order, so that V8 keeps one hidden class. */
+const newCall = (
   name: string,
   args: readonly unknown[],
   perWorker: readonly number[] | undefined,
   moved: readonly TransferListItem[] = NOTHING,
-  take?: () => Taken,
+  take?: () => TakenArguments,
 ): Call => ({ kind: 'call', name, args, perWorker, transfer: moved, take });
 
 /**
- * The arguments are copied here and now: what the caller does to them later is nobody's
- * concern, and what cannot be copied is refused at once. Those of which something is moved
- * are the caller's until the call is in line: a call that is refused must not take them.
+ * Copies the arguments at once, so that the caller can change them afterwards, and an argument
+ * that cannot be copied is refused at once. If `transfer` marks something in them as moved,
+ * they stay the caller's until the call is queued, since a call that is refused must not take
+ * them: `Call.take` does it then.
  *
+ * @param name - errors use it
  * @throws TypeError, InvalidArgumentError, DataCloneError
  */
 export function makeCall(
@@ -70,7 +75,7 @@ export function makeCall(
   const values = given === undefined ? [] : given;
   if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
   if (!values.some(hasToBeCopied)) {
-    return called(name, [...values], undefined);
+    return newCall(name, [...values], undefined);
   }
   const perWorker: number[] = [];
   const args = values.map((value: unknown, index) => {
@@ -83,14 +88,20 @@ export function makeCall(
   for (const value of args) refuse(value, sharesMemory, seen);
   const own = perWorker.length > 0 ? perWorker : undefined;
   const moved = transferListOf(args);
-  if (moved.length === 0) return called(name, structuredClone(args), own);
-  const take = (): Taken => {
+  if (moved.length === 0) {
     try {
-      // What is moved is ours then, under another identity.
+      return newCall(name, structuredClone(args), own);
+    } catch (error) {
+      throw argumentError(error, name, args, structuredClone);
+    }
+  }
+  const take = (): TakenArguments => {
+    try {
+      // The clones of the moved objects, which `transfer` has to name when they go to a worker.
       return structuredClone({ args, transfer: moved }, { transfer: moved as never });
     } catch (error) {
-      throw dataCloneError(error); // what had been moved before is told of in other words
+      throw dataCloneError(error); // for an already detached buffer the runtime throws another type
     }
   };
-  return called(name, args, own, moved, take);
+  return newCall(name, args, own, moved, take);
 }

@@ -1,31 +1,34 @@
 /**
- * The line in which closures wait for workers: TensorFlow's closure queue, as a state
- * machine of its own. It knows neither workers nor results, and nothing in it waits for a
- * timer or an event.
+ * The queue of closures for workers: TensorFlow's closure queue, as a pure state machine. It
+ * knows neither workers nor results, and waits for no timer or event.
  *
- * 1. Every closure that was put in is in one place (`Queued.place`): waiting for room, in
- *    line, in flight, or out. What leaves the line without being taken has been told why.
- * 2. From the first failure until somebody has been told of it, nothing is in line and
- *    nothing is taken. (TensorFlow's workers go on until somebody looks.)
- * 3. Somebody is told when nothing is in flight any more, once: whoever has waited longest
- *    (for room, in `join` or `done`), else the next who comes.
- * 4. Who waits is served in order, whatever it waits for. So a `join` is a barrier: what is
- *    put in later waits until it is over, as TensorFlow has it.
- * 5. Putting back needs no room, and goes to the head: workers that fail together cannot
+ * 1. Every closure that was put in has one place (`Queued.place`): waiting for room, queued,
+ *    in flight, or out. A closure that goes from queued to out without `take` was dropped
+ *    with an error, or removed by its owner.
+ * 2. After the first failure nothing is queued and `take` returns nothing, until a caller has
+ *    received that failure. (TensorFlow's workers go on until a caller asks.)
+ * 3. Exactly one caller receives a failure, when nothing is in flight any more: the one that
+ *    has waited longest (for room, in `join` or `done`), or else the next call.
+ * 4. Waiting calls are served in order, whatever they wait for. So a `join` is a barrier, as
+ *    in TensorFlow: a closure that is put in later waits until the `join` has ended.
+ * 5. `putBack` needs no room and goes to the head, so that workers which fail together cannot
  *    wait for each other. (TensorFlow's can.)
- * 6. What is tagged for one worker is its own line, served first. It is neither counted nor
- *    cancelled with the others: it is what the worker needs before it can do anything.
+ * 6. Closures that are tagged for a worker have a queue of their own, which is served first.
+ *    They are neither counted nor dropped with the others: the worker needs them before it
+ *    can take anything else.
+ * 7. `#inFlight` holds exactly the closures whose place is 'in-flight'. No other object counts
+ *    them: the rules (closure-rules.ts) and `stats()` read this set.
  */
 
 export type Place = 'new' | 'waiting' | 'queued' | 'in-flight' | 'out';
 
-/** What the queue needs of a closure. */
+/** The part of a closure that the queue uses. */
 export interface Queued {
-  /** The queue's. */
+  /** Only the queue writes it. */
   place: Place;
-  /** It gets in line. What it throws refuses it: it is not put in. */
+  /** Called just before the closure is queued. If it throws, the closure is not put in. */
   enter(): void;
-  /** It has left the line, or will not get in; it is out already. */
+  /** The queue has dropped the closure with this error; its place is 'out' already. */
   drop(error: unknown): void;
 }
 
@@ -34,9 +37,9 @@ type Waiter<C> =
   | { kind: 'join'; resolve: () => void; reject: (error: unknown) => void }
   | { kind: 'done'; resolve: (done: boolean) => void; reject: (error: unknown) => void };
 
-/** First in, first out; and what comes back goes to the head. */
-class Line<C> {
-  #head: C[] = []; // the first is the last
+/** First in, first out, with `unshift` to return an item to the head. */
+class Deque<C> {
+  #head: C[] = []; // reversed: the next item is at the end
   #tail: (C | undefined)[] = [];
   #next = 0; // in #tail
 
@@ -52,7 +55,7 @@ class Line<C> {
     if (this.#head.length > 0) return this.#head.pop();
     if (this.#next === this.#tail.length) return undefined;
     const item = this.#tail[this.#next];
-    this.#tail[this.#next] = undefined; // what it holds is nobody's any more
+    this.#tail[this.#next] = undefined; // so that the array does not keep the item alive
     this.#next += 1;
     if (this.#next > 1_024 && this.#next * 2 > this.#tail.length) {
       this.#tail = this.#tail.slice(this.#next);
@@ -74,50 +77,60 @@ class Line<C> {
   }
 }
 
-export type ClosureQueueOptions = {
-  /** More than so many wait for room. */
-  maxQueued: number;
-  /** There may be something to take. */
-  onWork: () => void;
-  /** What is in line when something has failed is dropped with this. */
-  cancelled: (cause: unknown) => unknown;
-};
+export interface ClosureQueueListener<C> {
+  /** `take` or `takeTagged` may return a closure now. */
+  onWork(): void;
+  /**
+   * Called once for each failure that counts. The function it returns makes the errors with
+   * which the queue drops other closures because `failed` has failed.
+   */
+  onFailure(failed: C, error: unknown): (dropped: C) => unknown;
+}
 
 export class ClosureQueue<C extends Queued> {
-  readonly #options: ClosureQueueOptions;
-  readonly #line = new Line<C>();
-  readonly #tagged = new Map<number, Line<C>>();
+  readonly #maxQueued: number;
+  readonly #listener: ClosureQueueListener<C>;
+  /** All that are queued, and some that were removed, which `take` skips. */
+  readonly #items = new Deque<C>();
+  readonly #tagged = new Map<number, Deque<C>>();
   #taggedCount = 0;
   #queued = 0;
-  /** In #line, but out. */
-  #left = 0;
-  #inFlight = 0;
+  /** The number of closures in #items that were removed. */
+  #removed = 0;
+  /** Invariant 7. */
+  readonly #inFlight = new Set<C>();
   #waiters: Waiter<C>[] = [];
-  #error: { value: unknown } | undefined;
+  /** The first failure, until a caller has received it. */
+  #error: { value: unknown; errorOfDropped: (dropped: C) => unknown } | undefined;
   #closed: { value: unknown; dropped: unknown } | undefined;
 
-  constructor(options: ClosureQueueOptions) {
-    this.#options = options;
+  /** @param maxQueued - `put` waits while this number of closures is queued */
+  constructor(maxQueued: number, listener: ClosureQueueListener<C>) {
+    this.#maxQueued = maxQueued;
+    this.#listener = listener;
   }
 
-  /** In line, without those that are tagged. */
+  /** The number of queued closures, without the tagged ones. */
   get queued(): number {
     return this.#queued;
   }
 
-  get inFlight(): number {
+  get inFlight(): ReadonlySet<C> {
     return this.#inFlight;
   }
 
-  /** Whether something has failed that nobody has been told of. */
+  /** Whether a failure has not been reported to a caller yet. */
   get hasFailed(): boolean {
     return this.#error !== undefined;
   }
 
-  /** Undefined: it is in line. Else resolves when it is. Rejects with what has failed, or refuses it. */
+  /**
+   * @returns undefined if the closure is queued; else a promise that resolves when it is
+   *   queued, and rejects with a failure, the error of `enter`, or the error of `close`
+   */
   put(closure: C): Promise<void> | undefined {
     const isFree = this.#error === undefined && this.#closed === undefined;
-    if (isFree && this.#waiters.length === 0 && this.#queued < this.#options.maxQueued) {
+    if (isFree && this.#waiters.length === 0 && this.#queued < this.#maxQueued) {
       try {
         this.#enter(closure);
         return undefined;
@@ -132,22 +145,21 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
-  /** For that worker only, before anything else. */
+  /** Queues a closure for the worker `tag` only, ahead of all untagged ones. */
   putTagged(closure: C, tag: number): void {
-    let line = this.#tagged.get(tag);
-    if (line === undefined) this.#tagged.set(tag, (line = new Line()));
+    let items = this.#tagged.get(tag);
+    if (items === undefined) this.#tagged.set(tag, (items = new Deque()));
     closure.place = 'queued';
-    line.push(closure);
+    items.push(closure);
     this.#taggedCount += 1;
-    this.#options.onWork();
+    this.#listener.onWork();
   }
 
-  /** Whether anything is in line for one worker only. */
   get hasTagged(): boolean {
     return this.#taggedCount > 0;
   }
 
-  /** What was tagged for that worker; it is out. */
+  /** The next closure that was tagged for the worker `tag`; its place is 'out' from here on. */
   takeTagged(tag: number): C | undefined {
     const closure = this.#tagged.get(tag)?.shift();
     if (closure === undefined) return undefined;
@@ -156,72 +168,81 @@ export class ClosureQueue<C extends Queued> {
     return closure;
   }
 
-  /** The next one; it is in flight from here on. */
+  /** The next closure; it is in flight from here on. */
   take(): C | undefined {
     if (this.#error !== undefined || this.#closed !== undefined) return undefined;
     for (;;) {
-      const closure = this.#line.shift();
+      const closure = this.#items.shift();
       if (closure === undefined) return undefined;
       if (closure.place !== 'queued') {
-        this.#left -= 1;
+        this.#removed -= 1;
         continue;
       }
       closure.place = 'in-flight';
       this.#queued -= 1;
-      this.#inFlight += 1;
+      this.#inFlight.add(closure);
       if (this.#waiters.length > 0) this.#advance();
       return closure;
     }
   }
 
-  /** What was in flight is in line again, before all others; or dropped, if it is too late. */
+  /** Queues a closure that was in flight ahead of all others. After a failure or `close`: drops it. */
   putBack(closure: C): void {
-    this.#inFlight -= 1;
+    this.#inFlight.delete(closure);
     if (this.#closed === undefined && this.#error === undefined) {
       closure.place = 'queued';
       this.#queued += 1;
-      this.#line.unshift(closure);
-      this.#options.onWork();
+      this.#items.unshift(closure);
+      this.#listener.onWork();
     } else {
       closure.place = 'out';
-      closure.drop(this.#closed?.dropped ?? this.#options.cancelled(this.#error?.value));
+      closure.drop(this.#closed?.dropped ?? this.#error?.errorOfDropped(closure));
     }
     this.#advance();
   }
 
-  /** What was in flight has ended, well or cancelled. */
+  /** A closure that was in flight has ended without a failure, or was cancelled. */
   end(closure: C): void {
     closure.place = 'out';
-    this.#inFlight -= 1;
+    this.#inFlight.delete(closure);
     if (this.#waiters.length > 0) this.#advance();
   }
 
-  /** What was in flight has failed. True: as the first. */
+  /**
+   * A closure that was in flight has ended with a failure.
+   *
+   * @returns whether this failure counts: it is the first one
+   */
   fail(closure: C, error: unknown): boolean {
     closure.place = 'out';
-    this.#inFlight -= 1;
-    const isFirst = this.#note(error);
+    this.#inFlight.delete(closure);
+    const isFirst = this.#note(closure, error);
     this.#advance();
     return isFirst;
   }
 
-  /** What is in flight has failed, and goes on until it has ended. True: as the first. */
-  report(error: unknown): boolean {
-    return this.#note(error);
+  /** As `fail`, for a closure that stays in flight until its attempt has ended. */
+  report(closure: C, error: unknown): boolean {
+    return this.#note(closure, error);
   }
 
-  /** What is in line has failed before it was taken. True: as the first. */
+  /** As `fail`, for a closure that is queued. */
   failQueued(closure: C, error: unknown): boolean {
-    this.#leave(closure);
-    const isFirst = this.#note(error);
+    this.#remove(closure);
+    const isFirst = this.#note(closure, error);
     this.#advance();
     return isFirst;
   }
 
-  /** Takes a closure out of line. False: it is not there. What waits for room is `reject`ed. */
+  /**
+   * Removes a closure that is queued, or that waits for room; the `put` of the latter rejects
+   * with `error`.
+   *
+   * @returns false if the closure is neither
+   */
   remove(closure: C, error?: unknown): boolean {
     if (closure.place === 'queued') {
-      this.#leave(closure);
+      this.#remove(closure);
       this.#advance();
       return true;
     }
@@ -234,7 +255,7 @@ export class ClosureQueue<C extends Queued> {
     return true;
   }
 
-  /** Resolves when nothing is in line or in flight. Rejects with what has failed. */
+  /** Resolves when nothing is queued or in flight. Rejects with a failure. */
   join(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiters.push({ kind: 'join', resolve, reject });
@@ -242,7 +263,7 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
-  /** Whether nothing is in line or in flight. Waits, and rejects, only if something has failed. */
+  /** Whether nothing is queued or in flight. Waits, and rejects, only after a failure or `close`. */
   done(): Promise<boolean> {
     if (this.#error === undefined && this.#closed === undefined) {
       return Promise.resolve(this.#isIdle());
@@ -253,62 +274,63 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
-  /** Nothing gets in any more: all are told `error`, and what is in line is `dropped`. */
+  /** Drops all queued closures with `dropped`. From now on `put`, `join` and `done` reject with `error`. */
   close(error: unknown, dropped: unknown): void {
     if (this.#closed !== undefined) return;
     this.#closed = { value: error, dropped };
-    this.#dropAll(dropped);
+    this.#dropAll(() => dropped);
     this.#advance();
   }
 
   #isIdle(): boolean {
-    return this.#queued === 0 && this.#inFlight === 0;
+    return this.#queued === 0 && this.#inFlight.size === 0;
   }
 
   #enter(closure: C): void {
-    closure.place = 'out'; // if it is refused
+    closure.place = 'out'; // where it stays if `enter` throws
     closure.enter();
     closure.place = 'queued';
     this.#queued += 1;
-    this.#line.push(closure);
-    this.#options.onWork();
+    this.#items.push(closure);
+    this.#listener.onWork();
   }
 
-  /** `take` skips it, until there are more of those than of others. */
-  #leave(closure: C): void {
+  /** #items keeps the closure for `take` to skip; they are removed when they are the majority. */
+  #remove(closure: C): void {
     closure.place = 'out';
     this.#queued -= 1;
-    this.#left += 1;
-    if (this.#left <= this.#queued) return;
-    this.#line.keep(({ place }) => place === 'queued');
-    this.#left = 0;
+    this.#removed += 1;
+    if (this.#removed <= this.#queued) return;
+    this.#items.keep(({ place }) => place === 'queued');
+    this.#removed = 0;
   }
 
-  #note(error: unknown): boolean {
+  #note(closure: C, error: unknown): boolean {
     if (this.#error !== undefined || this.#closed !== undefined) return false;
-    this.#error = { value: error };
-    this.#dropAll(this.#options.cancelled(error));
+    const errorOfDropped = this.#listener.onFailure(closure, error);
+    this.#error = { value: error, errorOfDropped };
+    this.#dropAll(errorOfDropped);
     return true;
   }
 
-  #dropAll(error: unknown): void {
-    const dropped = this.#line.takeAll().filter(({ place }) => place === 'queued');
+  #dropAll(errorOf: (dropped: C) => unknown): void {
+    const dropped = this.#items.takeAll().filter(({ place }) => place === 'queued');
     this.#queued = 0;
-    this.#left = 0;
+    this.#removed = 0;
     for (const closure of dropped) closure.place = 'out';
-    for (const closure of dropped) closure.drop(error);
+    for (const closure of dropped) closure.drop(errorOf(closure));
   }
 
-  /** Serves who waits, in order, as far as the state allows. */
+  /** Serves the waiting calls in order, as far as the state allows. */
   #advance(): void {
     for (;;) {
       const first = this.#waiters[0];
       if (first === undefined) return;
       const over = this.#error ?? this.#closed;
       if (over !== undefined) {
-        // Room will never be: who waits for it need not wait for what is in flight.
+        // A closed queue never has room: a `put` need not wait for the closures in flight.
         const isHopeless = over === this.#closed && first.kind === 'put';
-        if (this.#inFlight > 0 && !isHopeless) return;
+        if (this.#inFlight.size > 0 && !isHopeless) return;
         this.#waiters.shift();
         if (over === this.#error) this.#error = undefined;
         if (first.kind === 'put') first.closure.place = 'out';
@@ -316,7 +338,7 @@ export class ClosureQueue<C extends Queued> {
         continue;
       }
       if (first.kind === 'put') {
-        if (this.#queued >= this.#options.maxQueued) return;
+        if (this.#queued >= this.#maxQueued) return;
         this.#waiters.shift();
         try {
           this.#enter(first.closure);

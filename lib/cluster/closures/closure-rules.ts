@@ -1,94 +1,101 @@
-/** What becomes of closures: when a run ends, a worker is lost, something fails, or all stops. */
+/**
+ * Decides whether a closure settles, is queued again or is cancelled: when its attempt ends, its
+ * worker is lost, a function fails, or the cluster stops.
+ */
 
+import { describe, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
-import type { Cancellation } from './strategy.ts';
+import type { Cancellation, StrategyHost } from './strategy.ts';
 
 export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
   coordinator: Coordinator;
-  /** How often a function is run again after its worker has died. */
+  /** How often a function is run again after its worker was lost. */
   retries: number;
-  /** Asks the run of a closure in flight to end; it ends or is lost later. */
-  cancel: (closure: Closure, cancellation: Cancellation) => void;
-  /** Something has left the line, or has ended. */
-  onLeft: () => void;
-  /** Nothing is in flight any more, or nothing gets in. */
-  onChange: () => void;
+  cancelGraceMs: number;
 };
 
-export class ClosureRules {
-  readonly #options: ClosureRulesOptions;
+export interface ClosureRulesListener {
+  /** As `Engine.cancel`. */
+  cancel(closure: Closure, cancellation: Cancellation): void;
+  /** As `StrategyHost.prepare`, after the closures tagged for that worker were removed. */
+  prepare(worker: number): void;
+  /** A closure has left the queue, or has ended. */
+  onLeft(): void;
+  /** As `StrategyHost.changed`; also: nothing is in flight any more, or the queue is closed. */
+  onChange(): void;
+}
+
+export class ClosureRules implements StrategyHost {
+  readonly coordinator: Coordinator;
+  readonly cancelGraceMs: number;
   readonly #queue: ClosureQueue<Closure>;
-  readonly #inFlight = new Set<Closure>();
-  /** Why no worker will come any more. */
+  readonly #retries: number;
+  readonly #listener: ClosureRulesListener;
+  /** Set when no worker will come any more. */
   #failure: Error | undefined;
   #retried = 0;
   #isClosed = false;
 
-  constructor(options: ClosureRulesOptions) {
-    this.#options = options;
-    this.#queue = options.queue;
+  constructor(
+    { queue, coordinator, retries, cancelGraceMs }: ClosureRulesOptions,
+    listener: ClosureRulesListener,
+  ) {
+    this.#queue = queue;
+    this.coordinator = coordinator;
+    this.#retries = retries;
+    this.cancelGraceMs = cancelGraceMs;
+    this.#listener = listener;
   }
 
-  get inFlight(): number {
-    return this.#inFlight.size;
-  }
-
-  /** How often a function was put in line again because its worker was lost. */
+  /** How often a function was queued again because its worker was lost. */
   get retried(): number {
     return this.#retried;
   }
 
   get isIdle(): boolean {
-    return this.#inFlight.size === 0;
+    return this.#queue.inFlight.size === 0;
   }
 
-  /** Nothing that is scheduled will be run. */
+  /** Whether the cluster has failed, was closed or stopped: it runs nothing more. */
   get isOver(): boolean {
-    return this.#failure !== undefined || this.#isClosed || this.#options.coordinator.shouldStop();
+    return this.#failure !== undefined || this.#isClosed || this.coordinator.shouldStop();
   }
 
-  /** Why no worker will ever be ready. */
-  whyHopeless(): { why: string; cause: unknown } | undefined {
+  /** @returns undefined as long as workers can still become ready */
+  whyNeverReady(): { why: string; cause: unknown } | undefined {
     if (this.#failure !== undefined) {
       return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
     }
     if (this.#isClosed) return { why: 'the cluster is closed', cause: undefined };
-    const { coordinator } = this.#options;
-    if (!coordinator.shouldStop()) return undefined;
-    return { why: 'the cluster was stopped', cause: coordinator.stopRecord?.error };
+    if (!this.coordinator.shouldStop()) return undefined;
+    return { why: 'the cluster was stopped', cause: this.coordinator.stopRecord?.error };
   }
 
-  /** The next one; it is in flight from here on. */
+  // ---------------------------------------------------------------- called by an engine
+
   take(): Closure | undefined {
-    const closure = this.#queue.take();
-    if (closure !== undefined) this.#inFlight.add(closure);
-    return closure;
+    return this.#queue.take();
   }
 
-  /** It comes to this, wherever it is. If it runs, its run is asked to end. */
-  decide(closure: Closure, outcome: ClosureOutcome): void {
-    const { state, value } = outcome;
-    if (closure.place === 'in-flight') {
-      closure.decided = outcome;
-      closure.settle(state, value);
-      if (state === 'failed' && this.#queue.report(value)) this.#cancelOthers(value);
-      this.#options.cancel(closure, { reason: value, replace: true });
-    } else if (closure.place === 'queued') {
-      closure.settle(state, value);
-      if (state === 'failed') {
-        if (this.#queue.failQueued(closure, value)) this.#cancelOthers(value);
-      } else this.#queue.remove(closure);
-    } else this.#queue.remove(closure, value); // it waits for room: its call rejects
-    this.#options.onLeft();
+  takeTagged(worker: number): Closure | undefined {
+    return this.#queue.takeTagged(worker);
   }
 
-  /** Its run has ended. */
+  hasTagged(): boolean {
+    return this.#queue.hasTagged;
+  }
+
+  prepare(worker: number): void {
+    while (this.#queue.takeTagged(worker) !== undefined);
+    this.#listener.prepare(worker);
+  }
+
   ended(closure: Closure, { state, value }: ClosureOutcome): void {
-    if (!this.#inFlight.delete(closure)) return; // the cluster has failed meanwhile
+    if (closure.place !== 'in-flight') return; // `failed` has settled it
     if (closure.decided !== undefined || state !== 'failed') {
       closure.settle(state, value);
       this.#queue.end(closure);
@@ -96,104 +103,134 @@ export class ClosureRules {
       closure.settle('cancelled', this.#stopError());
       this.#queue.end(closure);
     } else if (isAbort(value) && (this.#queue.hasFailed || this.#isClosed)) {
-      closure.settle('cancelled', value); // it was asked to end
+      closure.settle('cancelled', value); // the function obeyed our cancellation
       this.#queue.end(closure);
     } else {
       closure.settle('failed', value);
-      if (this.#queue.fail(closure, value)) this.#cancelOthers(value);
+      if (this.#queue.fail(closure, value)) this.#cancelOthers(closure, value);
     }
     this.#afterFlight();
   }
 
-  /** Its worker is lost, or it was taken back. */
-  returned(closure: Closure, wasStarted: boolean, cause: unknown): void {
-    if (!this.#inFlight.delete(closure)) return;
+  returned(closure: Closure, wasStarted: boolean, cause?: unknown): void {
+    if (closure.place !== 'in-flight') return; // `failed` has settled it
     if (closure.decided !== undefined) {
       this.#queue.end(closure);
       this.#afterFlight();
       return;
     }
     if (wasStarted) closure.attempts += 1;
-    const { name } = closure.work as Call;
-    let why: string | undefined;
-    // Without a cause it was taken back, because something else has failed: it is cancelled.
-    if (closure.isMoved && cause !== undefined)
-      why = `The arguments of '${name}' were moved to a worker that is lost`;
-    else if (closure.attempts > this.#options.retries) {
-      why = `'${name}' was started ${closure.attempts} times, and its worker was lost each time`;
-    }
+    const why = this.#whyNotAgain(closure, cause);
     if (why === undefined) {
       if (wasStarted) this.#retried += 1;
       this.#queue.putBack(closure);
     } else {
       const error = new UnavailableError(why, { cause });
       closure.settle('failed', error);
-      if (this.#queue.fail(closure, error)) this.#cancelOthers(error);
+      if (this.#queue.fail(closure, error)) this.#cancelOthers(closure, error);
     }
     this.#afterFlight();
   }
 
-  /** No worker will come any more. */
-  fail(error: Error): void {
+  changed(): void {
+    this.#listener.onChange();
+  }
+
+  failed(error: Error): void {
     this.#failure = error;
-    // A strategy may find out before it is even connected.
+    // In a microtask, since `connect` may call this before it has returned the engine.
     queueMicrotask(() => {
       this.#queue.close(error, error);
-      for (const closure of this.#inFlight) {
-        this.#inFlight.delete(closure);
+      for (const closure of this.#queue.inFlight) {
         closure.settle('failed', error);
         this.#queue.end(closure);
       }
-      this.#options.onLeft();
-      this.#options.onChange();
+      this.#listener.onLeft();
+      this.#listener.onChange();
     });
   }
 
-  /** Nothing gets in any more, and what runs is asked to end. */
+  // ---------------------------------------------------------------- called by ClusterCoordinator
+
+  /** Settles a closure with this outcome, wherever it is. If it is in flight, its attempt is cancelled. */
+  decide(closure: Closure, outcome: ClosureOutcome): void {
+    const { state, value } = outcome;
+    if (closure.place === 'in-flight') {
+      closure.decided = outcome;
+      closure.settle(state, value);
+      if (state === 'failed' && this.#queue.report(closure, value)) {
+        this.#cancelOthers(closure, value);
+      }
+      this.#listener.cancel(closure, { reason: value, replace: true });
+    } else if (closure.place === 'queued') {
+      closure.settle(state, value);
+      if (state === 'failed') {
+        if (this.#queue.failQueued(closure, value)) this.#cancelOthers(closure, value);
+      } else this.#queue.remove(closure);
+    } else this.#queue.remove(closure, value); // it waits for room: `schedule` rejects
+    this.#listener.onLeft();
+  }
+
+  /** Drops the queued closures and cancels those in flight. */
   close(): void {
     this.#isClosed = true;
     const dropped = new CancelledError('The cluster was closed');
     this.#stopAll(new FailedPreconditionError('The cluster is closed'), dropped, dropped);
   }
 
-  /** The cluster's coordinator was stopped. */
+  /** The cluster's coordinator was stopped: drops the queued closures and cancels those in flight. */
   stop(): void {
     const error = this.#stopError();
-    this.#stopAll(error, error, this.#options.coordinator.signal.reason);
+    this.#stopAll(error, error, this.coordinator.signal.reason);
+  }
+
+  /** @returns undefined if the closure can be queued again */
+  #whyNotAgain(closure: Closure, cause: unknown): string | undefined {
+    const name = nameOf(closure);
+    // Without a cause its worker gave it back because of a failure elsewhere: `putBack` drops it.
+    if (closure.isMoved && cause !== undefined) {
+      return `The arguments of '${name}' were moved to a worker that is lost`;
+    }
+    const { attempts } = closure;
+    if (attempts <= this.#retries) return undefined;
+    const times = attempts === 1 ? 'once' : `${attempts} times`;
+    const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
+    return `'${name}' lost its worker ${times} (retries: ${this.#retries})${last}`;
   }
 
   #afterFlight(): void {
-    this.#options.onLeft();
-    if (this.isIdle) this.#options.onChange();
+    this.#listener.onLeft();
+    if (this.isIdle) this.#listener.onChange();
   }
 
-  /** What runs sees it by its signal, and may go on; what was not started never will be. */
-  #cancelOthers(cause: unknown): void {
-    const reason = new CancelledError('Another function has failed', { cause });
-    for (const closure of this.#inFlight) {
-      if (closure.decided === undefined) this.#options.cancel(closure, { reason, replace: false });
+  /** Aborts the signals of the functions that run, which may go on; recalls the others. */
+  #cancelOthers(failed: Closure, error: unknown): void {
+    const text = `Cancelled because ${failureOf(failed, error)}`;
+    const reason = new CancelledError(text, { cause: error });
+    for (const closure of this.#queue.inFlight) {
+      if (closure.decided === undefined) this.#listener.cancel(closure, { reason, replace: false });
     }
   }
 
-  /** Nothing gets in any more; what runs is asked to end, and then made to. */
+  /** Closes the queue, and cancels the closures in flight, with `replace`. */
   #stopAll(error: unknown, dropped: CancelledError, reason: unknown): void {
     this.#queue.close(error, dropped);
-    for (const closure of this.#inFlight) {
-      this.#options.cancel(closure, { reason, replace: true });
+    for (const closure of this.#queue.inFlight) {
+      this.#listener.cancel(closure, { reason, replace: true });
     }
-    this.#options.onLeft();
-    this.#options.onChange();
+    this.#listener.onLeft();
+    this.#listener.onChange();
   }
 
   #stopError(): CancelledError {
-    const record = this.#options.coordinator.stopRecord;
+    const record = this.coordinator.stopRecord;
     const options = record?.error === undefined ? {} : { cause: record.error };
     return new CancelledError('The cluster was stopped', options);
   }
 
-  /** What a function throws because the cluster was stopped is no failure of its own. */
+  /** An error that a function throws because the cluster was stopped is no failure of its own. */
   #isEcho(error: unknown): boolean {
-    const record = this.#options.coordinator.stopRecord;
+    const record = this.coordinator.stopRecord;
     if (record === undefined) return false;
     const isIt = (reported: unknown): boolean => Object.is(error, reported);
     return (
@@ -201,6 +238,27 @@ export class ClosureRules {
     );
   }
 }
+
+/** The `onFailure` of the cluster's queue. Closures of the same name share one error. */
+export function cancelledBy(failed: Closure, error: unknown): (dropped: Closure) => unknown {
+  if (error instanceof CancelledError) return () => error;
+  const errors = new Map<string, CancelledError>();
+  return (dropped) => {
+    const name = nameOf(dropped);
+    let shared = errors.get(name);
+    if (shared === undefined) {
+      const text = `'${name}' was cancelled because ${failureOf(failed, error)}. Schedule it again`;
+      shared = new CancelledError(text, { cause: error });
+      errors.set(name, shared);
+    }
+    return shared;
+  };
+}
+
+const nameOf = ({ work }: Closure): string => (work as Call).name;
+
+const failureOf = (failed: Closure, error: unknown): string =>
+  `'${nameOf(failed)}' failed: ${describe(error)}`;
 
 const isAbort = (value: unknown): boolean =>
   value instanceof Error && (value.name === 'AbortError' || value instanceof CancelledError);

@@ -1,32 +1,32 @@
-/** A function with its arguments, on its way to a worker and back. */
+/** A closure: a call on its way to a worker and back, with its state. */
 
 import type { TransferListItem } from 'node:worker_threads';
 import type { Resource } from '../worker/protocol.ts';
 import type { Place, Queued } from './closure-queue.ts';
 import type { RemoteState, Settle } from './remote-value.ts';
 
-/** A function of the module, and what it is called with. */
+/** A function of the module with its arguments, as it was scheduled. */
 export type Call = {
   readonly kind: 'call';
   readonly name: string;
-  /** As bytes: the worker unpacks them, and packs the result; nobody between looks into them. */
+  /** Bytes were packed by a coordinator on NATS: the worker unpacks them and packs its result. */
   readonly args: readonly unknown[] | Uint8Array;
-  /** Which of the arguments are a worker's own values: [index, id, index, id ...]. */
+  /** The arguments that are PerWorkerValues: [index, id, index, id ...]. */
   readonly perWorker: readonly number[] | undefined;
-  /** What of the arguments moves to the worker. */
+  /** The parts of the arguments that are moved to the worker. */
   readonly transfer: readonly TransferListItem[];
-  /** The arguments are still the caller's, until this takes them. */
-  readonly take?: (() => Taken) | undefined;
+  /** If it is there, the arguments are still the caller's: `Closure.enter` calls it. */
+  readonly take?: (() => TakenArguments) | undefined;
 };
 
-export type Taken = Pick<Call, 'args' | 'transfer'>;
+export type TakenArguments = Pick<Call, 'args' | 'transfer'>;
 
-/** How many came to what. */
-export type Tally = Record<Exclude<RemoteState, 'pending'>, number>;
+/** How many closures settled with each state. */
+export type OutcomeCounts = Record<Exclude<RemoteState, 'pending'>, number>;
 
 export type ClosureOutcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
-/** Ids stand in words of shared memory; 0 and the negative ones mean something else there. */
+/** Ids are stored in Int32 claims (protocol.ts), where 0 and negative numbers mean something else. */
 const MAX_ID = 2 ** 31 - 2;
 let last = 0;
 
@@ -37,43 +37,43 @@ function nextId(): number {
 
 export class Closure implements Queued {
   place: Place = 'new';
-  /** Of this thread; used again only after two thousand million others. */
+  /** Unique in this thread, until 2^31 - 2 other closures have been made. */
   readonly id: number = nextId();
-  /** A resource is what one worker has to make before it does anything else. */
+  /** A resource has to be made by one worker before that takes calls. */
   work: Call | Resource;
-  /** Its arguments went with it: it cannot be sent again. */
+  /** Its arguments were moved to a worker: it cannot be sent to another. */
   isMoved = false;
-  /** How often it was started. */
+  /** How often it was started and then lost its worker. */
   attempts = 0;
-  /** What it will come to, whatever its run does; the run goes on until it has ended. */
+  /** Set while its attempt goes on, although the closure has settled: by a deadline or a signal. */
   decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
-  readonly #tally: Tally | undefined;
-  /** Takes timers and listeners off. */
+  readonly #counts: OutcomeCounts | undefined;
+  /** Removes the timer and the listener of its limits (time-limits.ts). */
   onSettled: (() => void) | undefined;
 
-  /** Without more: nobody waits for what it comes to. */
-  constructor(work: Call | Resource, settle?: Settle, tally?: Tally) {
+  /** @param settle - left out for a resource, which has no RemoteValue */
+  constructor(work: Call | Resource, settle?: Settle, counts?: OutcomeCounts) {
     this.work = work;
     this.#settle = settle;
-    this.#tally = tally;
+    this.#counts = counts;
   }
 
-  /** What moves is taken from the caller as late as this, when nothing can refuse the call. */
+  /** Takes moved arguments from the caller now, when nothing else can refuse the call. */
   enter(): void {
     if (this.work.kind !== 'call' || this.work.take === undefined) return;
     this.work = { ...this.work, ...this.work.take(), take: undefined };
   }
 
-  /** The first call counts. */
+  /** Only the first call has an effect. */
   settle(state: ClosureOutcome['state'], value: unknown): void {
     const isFirst = this.#settle?.(state, value);
-    if (isFirst && this.#tally !== undefined) this.#tally[state] += 1;
+    if (isFirst && this.#counts !== undefined) this.#counts[state] += 1;
     this.onSettled?.();
     this.onSettled = undefined;
   }
 
-  /** It is cancelled with what was in line with it. */
+  /** The queue calls it for closures that a failure, a stop or `close` has cancelled. */
   drop(error: unknown): void {
     this.settle('cancelled', error);
   }

@@ -1,39 +1,35 @@
-/** What workers make of their own, kept for those that come later. */
+/** The data sets and iterators that every worker makes for itself, kept for workers that start later. */
 
 import { encode } from '../../record/error-record.ts';
 import { type Resource } from '../worker/protocol.ts';
 import { type Call, Closure } from './closure.ts';
 import { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
 
-/** Has a worker make something before it does anything else. */
-type Prepare = (closure: Closure, worker: number) => void;
+export interface DatasetsListener {
+  /** As `Engine.indexes`. */
+  workers(): readonly number[];
+  /** Has that worker make a resource before it takes calls. */
+  prepare(closure: Closure, worker: number): void;
+  /** The workers were sent a resource. */
+  onDefined(): void;
+}
 
 export class Datasets {
   readonly #owner: object;
-  readonly #prepare: Prepare;
-  /** The workers that have begun. */
-  readonly #workers: () => readonly number[];
+  readonly #listener: DatasetsListener;
   readonly #resources = new Map<number, Resource>();
   #lastId = 0;
   #defining: Promise<void> = Promise.resolve();
-  /** So many are not defined yet. */
+  /** The number of resources that the workers were not sent yet. */
   #toDefine = 0;
-  /** They are. */
-  readonly #changed: () => void;
 
-  constructor(
-    owner: object,
-    workers: () => readonly number[],
-    prepare: Prepare,
-    changed: () => void,
-  ) {
+  /** @param owner - the cluster, which alone can use the PerWorkerValues */
+  constructor(owner: object, listener: DatasetsListener) {
     this.#owner = owner;
-    this.#workers = workers;
-    this.#prepare = prepare;
-    this.#changed = changed;
+    this.#listener = listener;
   }
 
-  /** Until what was created is known to the workers that there are. */
+  /** Resolves when the workers were sent all resources that exist now. */
   get defined(): Promise<void> {
     return this.#defining;
   }
@@ -42,7 +38,7 @@ export class Datasets {
     return this.#toDefine > 0;
   }
 
-  /** `name`: of the function; what it rejects with is what users of the values fail with. */
+  /** @param name - of the function; if it rejects, the functions that use the values fail with that */
   create<T>(name: () => Promise<string>, args: Call['args']): PerWorkerDataset<T> {
     const dataset = this.#define(async (id) => ({
       kind: 'dataset',
@@ -56,12 +52,12 @@ export class Datasets {
     });
   }
 
-  /** The worker is new: it gets all there is. */
+  /** Sends all resources to a new worker. */
   prepareAll(worker: number): void {
     for (const resource of this.#resources.values()) this.#send(resource, worker);
   }
 
-  /** In the order of calls: what an iterator is made of comes before it. */
+  /** Resources are sent in the order of calls: an iterator comes after its data set. */
   #define(make: (id: number) => Promise<Resource>): number {
     const id = ++this.#lastId;
     this.#toDefine += 1;
@@ -73,15 +69,16 @@ export class Datasets {
         resource = { kind: 'broken', id, record: encode(error).bytes };
       }
       this.#resources.set(id, resource);
-      for (const worker of this.#workers()) this.#send(resource, worker);
-      await Promise.resolve(); // the workers have begun with it
+      for (const worker of this.#listener.workers()) this.#send(resource, worker);
+      // The engine takes tagged closures in a microtask; until then its workers count as ready.
+      await Promise.resolve();
       this.#toDefine -= 1;
-      this.#changed();
+      this.#listener.onDefined();
     });
     return id;
   }
 
   #send(resource: Resource, worker: number): void {
-    this.#prepare(new Closure(resource), worker);
+    this.#listener.prepare(new Closure(resource), worker);
   }
 }

@@ -1,11 +1,11 @@
-/** What each worker has its own of. TensorFlow's PerWorkerDataset and PerWorkerValues. */
+/** Values of which each worker has its own. TensorFlow's PerWorkerDataset and PerWorkerValues. */
 
 /**
- * A value that every worker has its own of. As an argument of `schedule` it becomes that
- * of the worker that runs the function.
+ * A value of which every worker has its own. As an argument of `schedule` it is replaced by
+ * the value of the worker that runs the function.
  */
 export class PerWorkerValues<T> {
-  /** For the compiler: what the function gets. */
+  /** For the compiler only: the type that the function receives. */
   declare readonly component: T;
   readonly #id: number;
   readonly #owner: object;
@@ -16,23 +16,23 @@ export class PerWorkerValues<T> {
     this.#id = id;
   }
 
-  /** The id of such a value of that cluster; undefined: it is none, or another's. */
+  /** @returns undefined if `value` is not a PerWorkerValues of the cluster `owner` */
   static idOf(value: unknown, owner: object): number | undefined {
     if (!(typeof value === 'object' && value !== null && #id in value)) return undefined;
     return value.#owner === owner ? value.#id : undefined;
   }
 }
 
-/** A data set of which each worker makes its own, also when it is replaced. */
+/** A data set that each worker makes for itself, also a worker that replaces a lost one. */
 export class PerWorkerDataset<T> {
   readonly #iterate: () => PerWorkerValues<AsyncIterator<T>>;
 
-  /** @internal `createPerWorkerDataset` makes them. */
+  /** @internal Made by `createPerWorkerDataset`. */
   constructor(iterate: () => PerWorkerValues<AsyncIterator<T>>) {
     this.#iterate = iterate;
   }
 
-  /** A new iterator on each worker, from the data set's beginning. */
+  /** Makes a new iterator on each worker, which starts at the beginning of the data set. */
   iterator(): PerWorkerValues<AsyncIterator<T>> {
     return this.#iterate();
   }

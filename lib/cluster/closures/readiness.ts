@@ -1,24 +1,24 @@
-/** The wait for a cluster to be ready, which never hangs. */
+/** `ready()` of a cluster: waits with a deadline; its error describes the tasks that block. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { Timer } from '../../base/timer.ts';
 import { ClusterNotReadyError } from '../../errors/errors.ts';
 import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
-import type { Changes } from './changes.ts';
+import type { ChangeListeners } from './change-listeners.ts';
 
-export type Readiness = {
+export type ReadyWait = {
   report: () => ReadinessReport;
-  /** Why waiting is of no use. */
-  isHopeless: () => { why: string; cause: unknown } | undefined;
-  changes: Changes;
+  /** Why the cluster can never become ready; undefined while it can. */
+  whyNever: () => { why: string; cause: unknown } | undefined;
+  changes: ChangeListeners;
   timeoutMs: number;
   signal: AbortSignal | undefined;
   onProgress: ((report: ReadinessReport) => void) | undefined;
 };
 
-/** Rejects with ClusterNotReadyError, the reason of `signal`, or what `onProgress` throws. */
-export function whenReady(options: Readiness): Promise<void> {
-  const { report, isHopeless, changes, timeoutMs, signal, onProgress } = options;
+/** Rejects with ClusterNotReadyError, the reason of `signal`, or the error that `onProgress` throws. */
+export function whenReady(options: ReadyWait): Promise<void> {
+  const { report, whyNever, changes, timeoutMs, signal, onProgress } = options;
   return new Promise((resolve, reject) => {
     const end = (settle: () => void): void => {
       timer.clear();
@@ -39,36 +39,40 @@ export function whenReady(options: Readiness): Promise<void> {
         end(() => reject(error as Error));
         return;
       }
-      const hopeless = isHopeless();
-      if (hopeless !== undefined) notReady(hopeless.why, hopeless.cause);
+      const never = whyNever();
+      if (never !== undefined) notReady(`: ${never.why}`, never.cause);
       else if (found.ready) end(resolve);
     };
     const onAbort = (): void => end(() => reject(signal?.reason as Error));
-    const timer = new Timer(timeoutMs, () => notReady(`not after ${timeoutMs} ms`, undefined));
+    const timer = new Timer(timeoutMs, () => notReady(` after ${timeoutMs} ms`, undefined));
     if (signal !== undefined) addAbortListener(signal, onAbort);
     changes.add(look);
     look();
   });
 }
 
-/** In a message; the report has all of them. */
-const MOST_BLOCKING = 10;
+/** The message names at most this number of tasks; the report has all of them. */
+const MOST_SHOWN = 10;
 
-/** Who blocks, in a line; then of each since when, why, and what to do. */
+/**
+ * A line with the tasks that are not ready; then a line for each: since when, why, what to do.
+ *
+ * @param why - continues "The cluster is not ready"
+ */
 function describe(why: string, { engine, tasks }: ReadinessReport): string {
   const blocking = tasks.filter(({ ready }) => !ready);
-  const told = blocking.slice(0, MOST_BLOCKING);
-  const names = told.map(({ job, task, phase }) => `${job}:${task} ${phase}`);
-  const left = blocking.length - told.length;
+  const shown = blocking.slice(0, MOST_SHOWN);
+  const names = shown.map(({ job, task, phase }) => `${job}:${task} ${phase}`);
+  const left = blocking.length - shown.length;
   if (left > 0) names.push(`and ${left} more`);
-  const who = names.length > 0 ? `. Not ready: ${names.join(', ')}` : '';
+  const which = names.length > 0 ? `. Blocking: ${names.join(', ')}` : '';
   const details = [
     ...(engine.phase === 'ready' || engine.phase === 'failed'
       ? []
       : [`the engine, ${engine.phase}${reasonOf(engine)}`]),
-    ...told.map((task) => `${nameOf(task)}, ${task.phase} ${agoOf(task.since)}${reasonOf(task)}`),
+    ...shown.map((task) => `${nameOf(task)}, ${task.phase} ${agoOf(task.since)}${reasonOf(task)}`),
   ];
-  return [`The cluster is not ready: ${why}${who}`, ...details].join('\n  ');
+  return [`The cluster is not ready${why}${which}`, ...details].join('\n  ');
 }
 
 function nameOf({ job, task, address, host, pid }: TaskReadiness): string {

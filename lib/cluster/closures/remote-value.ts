@@ -1,4 +1,4 @@
-/** What a scheduled function comes to. TensorFlow's RemoteValue. */
+/** The result of a scheduled function. TensorFlow's RemoteValue. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.ts';
@@ -12,22 +12,26 @@ export type FetchOptions = {
   signal?: AbortSignal | undefined;
 };
 
-/** How the cluster settles one. The first call counts; false: this was not the first. */
+/**
+ * How the cluster settles a RemoteValue. Only the first call has an effect.
+ *
+ * @returns whether this was the first call
+ */
 export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => boolean;
 
 /**
- * The result of a scheduled function. It settles once, whatever becomes of the workers,
- * and then stays: a value that is here survives its worker. That nobody fetches an error
- * is no unhandled rejection: `schedule`, `join` or `done` throw it.
+ * The result of a scheduled function. It settles once, whatever happens to the workers, and
+ * then keeps its value or error, also when the worker is gone. An error that is never fetched
+ * is not an unhandled rejection: `schedule`, `join` or `done` throw it.
  */
 export class RemoteValue<T> {
   #state: RemoteState = 'pending';
   #value: unknown;
   #waiting: { resolve: (value: T) => void; reject: (error: unknown) => void }[] | undefined;
 
-  /** @internal `schedule` makes them. */
-  constructor(hand: (settle: Settle) => void) {
-    hand((state, value) => {
+  /** @internal Made by `schedule`. */
+  constructor(giveSettle: (settle: Settle) => void) {
+    giveSettle((state, value) => {
       if (this.#state !== 'pending') return false;
       this.#state = state;
       this.#value = value;
@@ -41,18 +45,19 @@ export class RemoteValue<T> {
     });
   }
 
-  /** 'cancelled': it has not run to its end, because of a stop, a close, or another's error. */
+  /** 'cancelled': a stop, `close`, the call's `signal` or another function's error has ended it. */
   get state(): RemoteState {
     return this.#state;
   }
 
   /**
-   * The value, as soon as it is there.
+   * Resolves with the function's result. A fetch that times out or is aborted does not affect
+   * the function.
    *
-   * @throws (rejects) with what the function threw; CancelledError; UnavailableError: its
-   *   workers have died too often; DeadlineExceededError: after `timeoutMs`, or the
-   *   function's own deadline; the reason of `signal`, also if the value is there. A fetch that is
-   *   given up leaves the function alone.
+   * @throws (rejects) the error that the function threw; CancelledError; UnavailableError: its
+   *   workers have died too often; DeadlineExceededError: `timeoutMs` (milliseconds, default
+   *   Infinity) or the deadline of the call has passed; the reason of `signal`, even if the
+   *   value is there
    */
   fetch(options?: FetchOptions): Promise<T> {
     try {
@@ -81,7 +86,11 @@ export class RemoteValue<T> {
       };
       const onAbort = (): void => giveUp(signal?.reason);
       const timer = new Timer(timeoutMs, () => {
-        giveUp(new DeadlineExceededError(`The value was not there after ${timeoutMs} ms`));
+        giveUp(
+          new DeadlineExceededError(
+            `fetch() timed out after ${timeoutMs} ms: the function has not ended`,
+          ),
+        );
       });
       const clean = (): void => {
         timer.clear();

@@ -1,6 +1,7 @@
 /**
- * The seam between the closures' rules, which are the same everywhere, and what carries
- * closures to workers.
+ * The seam between the rules about closures, which are the same for every strategy, and the
+ * engines, which carry closures to workers. The rules implement StrategyHost; a strategy's
+ * engine implements Engine.
  */
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
@@ -10,12 +11,16 @@ import type { Closure, ClosureOutcome } from './closure.ts';
 export type WorkerInfo = {
   job: string;
   task: number;
-  /** 'lost': it has died and is being replaced; 'stuck': a thread that cannot be ended. */
+  /**
+   * 'lost': the worker has died and is being replaced; 'stuck': a thread that is blocked in
+   * native code and cannot be ended.
+   */
   state: 'starting' | 'idle' | 'busy' | 'lost' | 'stuck';
   host: string;
   /**
-   * Of the program, if it is a thread. Of a process that is lost: what it was, until another
-   * has come; NaN, which `process.kill` refuses, if none could be started.
+   * The pid of the program if the worker is a thread. A lost process keeps its pid here until
+   * its successor has started; NaN, which `process.kill` refuses, if the process could not be
+   * started.
    */
   pid: number;
   running: number;
@@ -23,59 +28,65 @@ export type WorkerInfo = {
   restarts: number;
 };
 
-/** What a strategy calls: the side of the rules. */
+/** The methods that an engine calls. */
 export interface StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
-  /** The next closure; it is in flight from here on. */
+  /** The next queued closure; it is in flight from here on. Undefined: none is queued. */
   take(): Closure | undefined;
-  /** What that worker has to do before anything else. */
+  /** The next resource that this worker has to make before it takes calls. */
   takeTagged(worker: number): Closure | undefined;
-  /** Whether any worker has something to do before anything else. */
+  /** Whether `takeTagged` has something for any worker. */
   hasTagged(): boolean;
-  /** That worker is new: what it needs comes into its own line. */
+  /** A new worker has started: tags all resources for it. */
   prepare(worker: number): void;
-  /** Its run has ended, after so many microseconds if it was one. */
+  /**
+   * An attempt has ended. `microseconds` is how long the function ran; left out if it was
+   * not started.
+   */
   ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
-  /** Its worker is lost, or it was taken back. */
+  /**
+   * The closure's worker is lost (`cause` says why), or the closure was recalled (no
+   * cause). It is queued again ahead of all others, or fails.
+   */
   returned(closure: Closure, wasStarted: boolean, cause?: unknown): void;
-  /** Readiness or the state of workers is another. */
+  /** `Engine.report()`, `workers` or `functions` have changed. */
   changed(): void;
-  /** No worker will come any more. */
+  /** No worker will ever start any more: all closures fail with this error. */
   failed(error: Error): void;
 }
 
 export type Cancellation = {
   reason: unknown;
-  /** After the grace period the worker is replaced. */
+  /** Whether the worker is replaced if the function has not ended after `cancelGraceMs`. */
   replace: boolean;
 };
 
-/** What the rules call: the side of the workers. Nothing here throws. */
+/** The methods that the rules call. None throws. */
 export interface Engine {
-  /** There may be something to take. */
+  /** `take` or `takeTagged` may return a closure now. */
   wake(): void;
-  /** Asks the run of a closure in flight to end; it ends or is lost later. */
+  /** Asks the attempt of a closure in flight to end; `ended` or `returned` follows. */
   cancel(closure: Closure, cancellation: Cancellation): void;
-  /** Whether the program waits for something: else workers keep it from nothing. */
+  /** Whether the workers keep the program alive: it waits for one of the cluster's promises. */
   setNeeded(needed: boolean): void;
-  /** Shared memory arrives as such. Else, or if this is left out, it is refused. */
+  /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */
   readonly sharesMemory?: boolean;
-  /** The workers that have begun, by number; the others will be prepared. */
+  /** The workers that have loaded the module. `StrategyHost.prepare` is called for each later one. */
   readonly indexes: number[];
   readonly workers: WorkerInfo[];
   report(): ReadinessReport;
-  /** What it has counted, by name. */
+  /** The engine's counters, by name. */
   stats(): Record<string, number>;
-  /** Names of the module's functions; undefined until a worker has told. */
+  /** Names of the module's functions; undefined until a worker has reported them. */
   readonly functions: readonly string[] | undefined;
-  /** Ends the workers, after asking what runs. */
+  /** Ends the workers. Resolves when they have ended, or were found to be stuck. */
   close(): Promise<void>;
 }
 
-/** Where workers live. Made by the user, used by one ClusterCoordinator. */
+/** Says where workers live. Made by the user, for one ClusterCoordinator. */
 export interface Strategy {
-  /** The module of the functions. */
+  /** The module whose exports can be scheduled. */
   readonly module: URL;
   /** @internal */
   connect(host: StrategyHost): Engine;

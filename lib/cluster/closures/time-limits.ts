@@ -1,26 +1,31 @@
-/** The deadline of a call and its caller's signal, before it is in line and after. */
+/** Deadline and signal of a call, before and after it is queued. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { Timer, within } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 
-/** What a call may take. */
 export type Limits = {
   readonly signal: AbortSignal | undefined;
-  /** As the caller has said it: errors name it. */
+  /** As the caller gave it, for messages. */
   readonly timeoutMs: number;
-  /** What is left of it. */
+  /** The rest of `timeoutMs`. */
   readonly leftMs: number;
 };
 
 export const deadlineExceeded = (name: string, timeoutMs: number): Error =>
-  new DeadlineExceededError(`The function '${name}' had not ended after ${timeoutMs} ms`);
+  new DeadlineExceededError(
+    `The function '${name}' did not end within ${timeoutMs} ms (options.timeoutMs)`,
+  );
 
-export const areNone = ({ signal, leftMs }: Limits): boolean =>
+const isUnlimited = ({ signal, leftMs }: Limits): boolean =>
   signal === undefined && leftMs === Number.POSITIVE_INFINITY;
 
-/** Calls one of the two, once; returns what takes timer and listener off. */
+/**
+ * Calls `onLate` or `onAbort`, each at most once.
+ *
+ * @returns a function that removes the timer and the listener
+ */
 function watch(
   { signal, leftMs }: Limits,
   onLate: () => void,
@@ -35,22 +40,22 @@ function watch(
   };
 }
 
-/** Rejects when it is too late, whatever becomes of the promise. */
+/** Settles as `promise` does, or rejects when the deadline passes or the signal is aborted. */
 export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Error): Promise<T> {
-  if (areNone(limits)) return promise;
+  if (isUnlimited(limits)) return promise;
   const onLate = (): never => {
     throw tooLate();
   };
   return within(limits.leftMs, promise, onLate, limits.signal);
 }
 
-/** Has a closure come to what its limits make of it, until it is settled. */
+/** Calls `decide` when a limit of the closure is reached before it has settled. */
 export function limit(
   closure: Closure,
   limits: Limits,
   decide: (closure: Closure, outcome: ClosureOutcome) => void,
 ): void {
-  if (areNone(limits)) return;
+  if (isUnlimited(limits)) return;
   const { name } = closure.work as Call;
   closure.onSettled = watch(
     limits,

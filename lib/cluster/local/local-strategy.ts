@@ -1,4 +1,4 @@
-/** Workers on this machine, without a server: threads, or processes. */
+/** LocalStrategy: the workers are threads or child processes of this program. */
 
 import { availableParallelism } from 'node:os';
 import { checkOptions, invalidType, outOfRange } from '../../base/arguments.ts';
@@ -7,13 +7,13 @@ import type { Isolation } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
 
 export type LocalStrategyOptions = {
-  /** Its exports are what can be scheduled. Each worker imports it. */
+  /** The module whose exports can be scheduled. Each worker imports it. */
   module: URL;
-  /** As many as there are processors, if it is left out. */
+  /** The number of workers, 1 to 1024 (default: the number of processors). */
   workers?: number | undefined;
   /**
-   * 'thread' (the default): quick, and memory can be shared; a thread that is blocked in
-   * native code cannot be ended. 'process': can be ended for certain, and may crash.
+   * 'thread' (the default): fast, and memory can be shared; a thread that is blocked in native
+   * code cannot be ended. 'process': can always be ended, and a crash ends only that worker.
    */
   isolation?: Isolation | undefined;
 };

@@ -1,4 +1,4 @@
-/** How the coordinator reaches a worker of its machine: a thread, or a process. */
+/** Starts a worker thread or process, and carries messages to and from it. */
 
 import { type ChildProcess, fork } from 'node:child_process';
 import type { TransferListItem } from 'node:worker_threads';
@@ -18,32 +18,37 @@ import { packValue, unpackMessage } from '../worker/value.ts';
 
 export type Isolation = 'thread' | 'process';
 
-export interface Listener {
+export interface ChannelListener {
   onMessage(message: unknown[]): void;
-  /** A message cannot be read. False: whose it is is not known, and the worker has to end. */
+  /**
+   * A message of a thread cannot be deserialized.
+   *
+   * @returns false if its closure is not known: the thread is ended then
+   */
   onUnreadable(error: unknown): boolean;
-  /** Called once: it is gone, and of what. */
+  /** The worker has ended. Called once; no other call follows. */
   onGone(cause: Error): void;
 }
 
-/** The coordinator's end. */
+/** The coordinator's end of the channel. */
 export interface WorkerChannel {
-  /** NaN: the process could not be started. */
+  /** NaN if the process could not be started. */
   readonly pid: number;
-  /** For people: where the worker is. */
+  /** For messages: `thread 5` or `process 4711`. */
   readonly place: string;
-  /** Shared with a thread; of a process, and then nobody else's. */
+  /** The claims and CANCELLED (protocol.ts). */
   readonly words: Int32Array;
+  /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;
   post(message: unknown[], transfer?: readonly TransferListItem[]): void;
   setReferenced(referenced: boolean): void;
-  /** Ends it by force. `onGone` is called when it has ended. */
+  /** Ends the worker by force. `onGone` is called when it has ended. */
   kill(): void;
 }
 
 export type WorkerName = { job: string; index: number };
 
-function gone(what: string, how: string, cause: unknown, fields: object): Error {
+function goneError(what: string, how: string, cause: unknown, fields: object): Error {
   const because = cause === undefined ? '' : `: ${messageOf(cause)}`;
   const error = new UnavailableError(
     `${what} ${how}${because}`,
@@ -56,7 +61,7 @@ export function startThread(
   coordinator: Coordinator,
   module: URL,
   { job, index }: WorkerName,
-  listener: Listener,
+  listener: ChannelListener,
 ): WorkerChannel {
   const words = new Int32Array(new SharedArrayBuffer((CLAIMS + 1) * Int32Array.BYTES_PER_ELEMENT));
   const workerData: WorkerSettings = {
@@ -75,7 +80,7 @@ export function startThread(
     (made) => {
       const { threadId } = made;
       made.on('message', (message: unknown) => {
-        if (Array.isArray(message)) listener.onMessage(message); // else it is the module's own
+        if (Array.isArray(message)) listener.onMessage(message); // other messages are the user's
       });
       made.on('error', (error: unknown) => {
         cause = causeOfDeath(threadId, error);
@@ -88,7 +93,7 @@ export function startThread(
       made.on('exit', (exitCode) => {
         forgetWorker(threadId);
         const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
-        listener.onGone(gone(`Worker ${name}`, how, cause, { exitCode }));
+        listener.onGone(goneError(`Worker ${name}`, how, cause, { exitCode }));
       });
     },
   );
@@ -103,22 +108,28 @@ export function startThread(
   };
 }
 
-/** A worker of a cluster may have a cluster, and its workers another; but not for ever. */
-const DEPTH = 'ALLSTOP_CLUSTER_DEPTH';
+/**
+ * An environment variable that counts how deep clusters of processes are nested, so that a
+ * module which makes a cluster when it is imported does not start processes without end.
+ */
+const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
 const MAX_DEPTH = 3;
 
 function environmentOfChild(): NodeJS.ProcessEnv {
-  const depth = Number(process.env[DEPTH] ?? 0);
-  if (depth < MAX_DEPTH) return { ...process.env, [DEPTH]: String(depth + 1) };
+  const depth = Number(process.env[DEPTH_VARIABLE] ?? 0);
+  if (depth < MAX_DEPTH) return { ...process.env, [DEPTH_VARIABLE]: String(depth + 1) };
   throw new UnavailableError(
-    `Clusters of processes are nested ${MAX_DEPTH} deep at most: does the module make a cluster of itself?`,
+    `Clusters of processes can be nested ${MAX_DEPTH} deep. Does the strategy's module make a cluster when a worker imports it?`,
   );
 }
 
-/** A channel may stay open, if what the module has started has it, too. */
-const LAST_WORDS_MS = 500;
+/**
+ * How long after a process's exit its last messages are awaited. Its channel may never close,
+ * if a process that the user's module has started has inherited it.
+ */
+const CLOSE_TIMEOUT_MS = 500;
 
-/** Those that live. One that is busy hears only later that its parent is gone. */
+/** The living processes, to be killed on exit: a busy one notices late that its parent is gone. */
 const children = new Set<ChildProcess>();
 
 function killChildren(): void {
@@ -128,7 +139,7 @@ function killChildren(): void {
 export function startProcess(
   module: URL,
   { job, index }: WorkerName,
-  listener: Listener,
+  listener: ChannelListener,
 ): WorkerChannel {
   const settings: WorkerSettings = { kind: 'cluster', module: module.href, job, index };
   const name = `${job}:${index}`;
@@ -156,17 +167,18 @@ export function startProcess(
     else listener.onMessage(own);
   });
   child.on('error', (error) => {
-    if (child.pid === undefined) end(gone(`Worker ${name}`, 'could not be started', error, {}));
+    if (child.pid === undefined)
+      end(goneError(`Worker ${name}`, 'could not be started', error, {}));
   });
   child.on('exit', (exitCode, exitSignal) => {
     const how = exitCode === null ? `was killed by ${exitSignal}` : `exited with code ${exitCode}`;
     const fields = exitCode === null ? { exitSignal } : { exitCode };
     const ended = (): void => {
       late.clear();
-      end(gone(`Worker ${name}`, how, cause, fields));
+      end(goneError(`Worker ${name}`, how, cause, fields));
     };
-    // What it has said may still be on its way, until its channel is closed.
-    const late = new Timer(LAST_WORDS_MS, ended);
+    // Its last messages arrive before 'close'.
+    const late = new Timer(CLOSE_TIMEOUT_MS, ended);
     child.once('close', ended);
   });
   return {
@@ -174,12 +186,13 @@ export function startProcess(
     place: `process ${child.pid}`,
     words: new Int32Array(CLAIMS + 1),
     isShared: false,
-    // What cannot be cloned is said here; that the child is gone, by its exit.
+    // packValue throws here for a value that cannot be cloned. A failed send is ignored: the
+    // child is gone, and its 'exit' says so.
     post: (message) => void child.send(packValue(message), () => {}),
     setReferenced(referenced) {
       const how = referenced ? 'ref' : 'unref';
       child[how]();
-      child.channel?.[how]?.(); // Bun's has neither
+      child.channel?.[how]?.(); // Bun's channel has neither method
     },
     kill: () => void child.kill('SIGKILL'),
   };

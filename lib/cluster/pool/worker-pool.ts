@@ -1,10 +1,9 @@
 /**
- * Workers of this machine: who gets which closure, and who takes a dead one's place.
+ * The workers on this machine: gives closures to them, and replaces those that die.
  *
- * A closure goes to a worker that is idle. Where functions are short, so that handing them
- * over takes longer than running them, a worker gets up to AHEAD_US of them in advance, as
- * one message; those that it has not started can be taken back at any time, and are when
- * another has nothing to do.
+ * A closure goes to an idle worker. When functions are so short that sending them takes longer
+ * than running them, a worker thread is sent several in advance, as one message, up to
+ * WORKER_AHEAD_US. Those that it has not started are recalled when another worker is idle.
  */
 
 import { messageOf } from '../../base/thrown-value.ts';
@@ -16,21 +15,23 @@ import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName } from './channel.ts';
-import { Durations } from './durations.ts';
-import { WorkerSlot } from './worker-slot.ts';
+import { FunctionDurations } from './function-durations.ts';
+import { type Death, WorkerSlot } from './worker-slot.ts';
 
-/** A worker has so much to do in advance, as far as that can be told. */
-const AHEAD_US = 1_000;
-/** After so many deaths of each, without a result of any between them, no worker will live. */
+/** A worker is sent closures in advance until they are expected to take this long. */
+const WORKER_AHEAD_US = 1_000;
+/** A function that was not measured yet counts as long: nothing is sent after it in advance. */
+const UNMEASURED_US: number = WORKER_AHEAD_US;
+/** The pool fails after this number of deaths per worker, if no function has ended in between. */
 const MAX_DEATHS = 10;
-const FIRST_DELAY_MS = 50;
-const LONGEST_DELAY_MS = 2_000;
+const FIRST_RESTART_DELAY_MS = 50;
+const LONGEST_RESTART_DELAY_MS = 2_000;
 
 export type PoolSettings = {
   module: URL;
   workers: number;
   isolation: Isolation;
-  /** What all of them are, if each is not a task of its own. */
+  /** Set on a NATS node: all workers are this one task. Else each is a task of its own. */
   task?: WorkerName;
 };
 
@@ -39,16 +40,17 @@ export class WorkerPool implements Engine {
   readonly #host: StrategyHost;
   readonly #slots: WorkerSlot[];
   #functions: string[] | undefined;
-  readonly #durations = new Durations();
-  /** Deaths in a row, by worker, and of all. */
+  readonly #durations = new FunctionDurations();
+  /** By worker: its deaths since a function last ended on it. */
   readonly #deaths: number[];
+  /** Deaths of all workers since a function last ended on any of them. */
   #deathsInARow = 0;
   readonly #restarts = new Set<Timer>();
   #failure: Error | undefined;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
-  #isPumpDue = false;
-  #isFillDue = false;
+  #isFeedIdleDue = false;
+  #isFeedAllDue = false;
 
   constructor(host: StrategyHost, { module, workers, isolation, task }: PoolSettings) {
     this.#host = host;
@@ -63,12 +65,12 @@ export class WorkerPool implements Engine {
           isolation,
           host,
           {
-            onFree: () => this.#fill(),
+            onFree: () => this.#feedAll(),
             onFunctions: (names) => {
               this.#functions = names;
             },
             onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
-            onGone: (slot, cause, wasKilled) => this.#onGone(slot, cause, wasKilled),
+            onGone: (slot, death) => this.#onGone(slot, death),
             onStop: (message) => applyStop(this.#host.coordinator, message),
             onResult: (slot, name, us) => {
               this.#deaths[slot.index] = 0;
@@ -81,7 +83,7 @@ export class WorkerPool implements Engine {
     );
     for (const slot of this.#slots) this.#startSlot(slot);
     if (isolation === 'process') {
-      host.coordinator.signal.addEventListener('abort', () => this.#tellStop());
+      host.coordinator.signal.addEventListener('abort', () => this.#sendStop());
     }
   }
 
@@ -116,11 +118,11 @@ export class WorkerPool implements Engine {
   }
 
   wake(): void {
-    if (this.#isPumpDue) return;
-    this.#isPumpDue = true;
+    if (this.#isFeedIdleDue) return;
+    this.#isFeedIdleDue = true;
     queueMicrotask(() => {
-      this.#isPumpDue = false;
-      this.#pump();
+      this.#isFeedIdleDue = false;
+      this.#feedIdle();
     });
   }
 
@@ -128,7 +130,7 @@ export class WorkerPool implements Engine {
     for (const slot of this.#slots) if (slot.cancel(closure, cancellation)) return;
   }
 
-  /** Whether it was not started, and now never will be. */
+  /** @returns whether the closure was here and not started; it never will be now */
   recall(closure: Closure): boolean {
     return this.#slots.some((slot) => slot.recall(closure));
   }
@@ -144,8 +146,8 @@ export class WorkerPool implements Engine {
     await gone;
   }
 
-  /** Idle workers at once; busy ones in a moment, when there may be more to send them. */
-  #pump(): void {
+  /** Feeds idle workers at once, and busy ones in a moment, when more may be queued for one message. */
+  #feedIdle(): void {
     let hasWork = true;
     for (const slot of this.#slots) {
       this.#prepare(slot);
@@ -154,19 +156,19 @@ export class WorkerPool implements Engine {
         slot.flush();
       }
     }
-    // One may have got it all, and what is expected to be short may be long.
+    // One worker may have taken the whole queue, and functions may run longer than expected.
     const isUneven = (): boolean =>
       this.#slots.some(({ isIdle }) => isIdle) && this.#slots.some(({ running }) => running > 1);
-    if (this.#isFillDue || !(hasWork || isUneven())) return;
-    this.#isFillDue = true;
+    if (this.#isFeedAllDue || !(hasWork || isUneven())) return;
+    this.#isFeedAllDue = true;
     setImmediate(() => {
-      this.#isFillDue = false;
-      this.#fill();
+      this.#isFeedAllDue = false;
+      this.#feedAll();
     });
   }
 
-  /** Everybody gets what he can take, and who has nothing gets something of another's. */
-  #fill(): void {
+  /** Feeds all workers. A worker that stays idle gets half of those that the fullest has not started. */
+  #feedAll(): void {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
     for (const slot of this.#slots) {
@@ -182,7 +184,7 @@ export class WorkerPool implements Engine {
       );
       if (fullest.running < 2) return;
       const half = Math.ceil((fullest.running - 1) / 2);
-      const back = fullest.takeBack(half);
+      const back = fullest.recallSome(half);
       if (back.length === 0) return;
       for (const closure of back) this.#host.returned(closure, false);
       this.#feed(slot);
@@ -199,16 +201,19 @@ export class WorkerPool implements Engine {
     }
   }
 
-  /** False: nothing is left in line. */
+  /** @returns false if no closure is queued any more */
   #feed(slot: WorkerSlot): boolean {
     if (!slot.isReady) return true;
     let batch = 0;
-    while (slot.running === 0 || (slot.canQueue && slot.expectedUs < AHEAD_US && batch < CLAIMS)) {
+    while (
+      slot.running === 0 ||
+      (slot.canQueue && slot.expectedUs < WORKER_AHEAD_US && batch < CLAIMS)
+    ) {
       const closure = this.#host.take();
       if (closure === undefined) return false;
       if (closure.work.kind !== 'call') continue;
       const { work } = closure;
-      slot.add(closure, work, this.#durations.of(work.name) ?? AHEAD_US);
+      slot.add(closure, work, this.#durations.of(work.name) ?? UNMEASURED_US);
       batch += 1;
     }
     return true;
@@ -218,16 +223,18 @@ export class WorkerPool implements Engine {
     try {
       slot.start();
     } catch (error) {
-      this.#fail(new UnavailableError(`A worker cannot be started`, { cause: error }));
+      this.#fail(
+        new UnavailableError(`A worker cannot be started: ${messageOf(error)}`, { cause: error }),
+      );
     }
   }
 
-  #onGone(slot: WorkerSlot, cause: Error, wasKilled: boolean): void {
+  #onGone(slot: WorkerSlot, { cause, wasKilled, running }: Death): void {
     if (this.#isClosing) {
       this.#checkAllGone();
       return;
     }
-    // A cluster that has failed, or was stopped, takes no more work.
+    // A cluster that has failed or was stopped runs nothing more: the worker is not replaced.
     if (this.#failure !== undefined || this.#host.coordinator.shouldStop()) return;
     slot.restarts += 1;
     const { index } = slot;
@@ -235,11 +242,15 @@ export class WorkerPool implements Engine {
     this.#deaths[index] = deaths;
     if (!wasKilled) this.#deathsInARow += 1;
     if (this.#deathsInARow > MAX_DEATHS * this.#slots.length) {
-      const text = `Workers have died ${this.#deathsInARow} times in a row: ${cause.message}`;
+      const what = running === undefined ? '' : `, running '${running}'`;
+      const text = `Giving up: workers died ${this.#deathsInARow} times without a result. Last: ${cause.message}${what}`;
       this.#fail(new UnavailableError(text, { cause }));
       return;
     }
-    const delay = deaths < 2 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (deaths - 2), LONGEST_DELAY_MS);
+    const delay =
+      deaths < 2
+        ? 0
+        : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (deaths - 2), LONGEST_RESTART_DELAY_MS);
     const timer = new Timer(delay, () => {
       this.#restarts.delete(timer);
       if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
@@ -259,8 +270,8 @@ export class WorkerPool implements Engine {
     this.#restarts.clear();
   }
 
-  /** Also whoever has asked for it: it waits for an answer. */
-  #tellStop(): void {
+  /** Sends the stop record to all processes; to the requester, too, for which it is the answer. */
+  #sendStop(): void {
     const message = stopMessage(this.#host.coordinator);
     for (const slot of this.#slots) slot.post([TO_WORKER.stop, message]);
   }
@@ -271,7 +282,6 @@ export class WorkerPool implements Engine {
 }
 
 function importError(module: URL, error: unknown): Error {
-  return new UnavailableError(`The module ${module.href} cannot be imported: ${messageOf(error)}`, {
-    cause: error,
-  });
+  const text = `The module ${module.href} cannot be imported: ${messageOf(error)}`;
+  return new UnavailableError(text, { cause: error });
 }

@@ -1,17 +1,16 @@
 /**
- * One place for a worker, in which one lives after the other: what was sent to it, what it
- * has answered, and what became of it.
+ * A place for one worker. When its worker dies, the slot starts another.
  *
- * 1. A closure that was sent and not answered is in `#sent`, in the order in which the
- *    worker takes them; each has a claim of `words`, which nobody else has meanwhile.
- * 2. Whether a closure was started is what its claim says (protocol.ts): it cannot be taken
- *    back and run, too. A process shares no words: it is sent one at a time, and what was
- *    sent to it counts as started.
- * 3. A process gets arguments as bytes, and gives its results so: one that cannot be read
- *    spoils no message. A thread's result that cannot be read may be any's that was started:
- *    the worker is ended, and what it had is run again; whoever is run again announces its
- *    result, and fails if that cannot be read.
- * 4. What a worker says that is gone, or was given up, is not heard.
+ * 1. `#sent` holds the closures that were sent to the worker and have not ended, in the order
+ *    in which the worker takes them. Each has a claim (protocol.ts) of its own.
+ * 2. The claim says whether the closure was started: a closure is never recalled and run, too.
+ *    A process shares no claims: it is sent one closure at a time, which counts as started.
+ * 3. A process receives arguments and sends results as bytes, each packed by itself: a value
+ *    that cannot be read fails only its own function. A thread's message that cannot be read
+ *    may contain the result of any started closure: the slot ends that worker, and its
+ *    closures run again. A second attempt announces its result, so that a result which cannot
+ *    be read then fails its own function.
+ * 4. Messages of a worker that is gone or was given up as stuck are ignored.
  */
 
 import { hostname } from 'node:os';
@@ -27,6 +26,7 @@ import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
 import type { Cancellation, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Resource } from '../worker/protocol.ts';
 import {
+  argumentError,
   CANCELLED,
   CLAIMS,
   dataCloneError,
@@ -39,31 +39,40 @@ import {
 import type { StopMessage } from '../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../worker/value.ts';
 import {
+  type ChannelListener,
   type Isolation,
-  type Listener,
   startProcess,
   startThread,
   type WorkerChannel,
   type WorkerName,
 } from './channel.ts';
+import { type Sent, SentClosures } from './sent-closures.ts';
 
-/** A thread that has not ended so long after it was told to is blocked in native code. */
+/** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
 
-type Sent = { closure: Closure; claim: number; expectedUs: number };
+type SentToWorker = Sent & { /** The index of its claim. */ readonly claim: number };
 
 export interface SlotListener {
-  /** It can take closures, or more of them. */
+  /** The worker can take more closures than before. */
   onFree(slot: WorkerSlot): void;
   onFunctions(names: string[]): void;
   /** The module cannot be imported. */
   onImportFailed(slot: WorkerSlot, error: unknown): void;
-  /** `wasKilled`: by us. What it had has gone back. */
-  onGone(slot: WorkerSlot, cause: Error, wasKilled: boolean): void;
-  /** A process was stopped. */
+  /** The worker is gone. Its closures were given to `StrategyHost.returned` before. */
+  onGone(slot: WorkerSlot, death: Death): void;
+  /** A process has stopped its coordinator. */
   onStop(message: StopMessage): void;
   onResult(slot: WorkerSlot, name: string, us: number): void;
 }
+
+export type Death = {
+  cause: Error;
+  /** Whether `kill` has ended the worker. */
+  wasKilled: boolean;
+  /** The function that the worker was running. */
+  running: string | undefined;
+};
 
 const isPacked = ({ work }: Closure): boolean =>
   work.kind === 'call' && work.args instanceof Uint8Array;
@@ -73,32 +82,31 @@ export class WorkerSlot {
   readonly #name: WorkerName;
   readonly #host: StrategyHost;
   readonly #listener: SlotListener;
-  readonly #start: (listener: Listener) => WorkerChannel;
+  readonly #start: (listener: ChannelListener) => WorkerChannel;
   #channel: WorkerChannel | undefined;
-  #sent = new Map<number, Sent>();
+  readonly #sent = new SentClosures<SentToWorker>();
   #freeClaims: number[] = [];
-  /** What is being prepared, before anything else. */
+  /** The ids of the resources that the worker is making. */
   readonly #preparing = new Set<number>();
   #batch: unknown[] = [];
   #transfers: TransferListItem[] = [];
-  #expectedUs = 0;
-  /** It has imported the module. */
+  /** The worker has imported the module. */
   isLoaded = false;
   #phase: TaskPhase = 'starting';
   #since = new Date();
   #cause: unknown;
-  /** Of the last worker that was here. Never 0, which for process.kill() is everybody. */
+  /** The pid of the current or last worker. Never 0, with which process.kill() signals our own group. */
   #pid = Number.NaN;
-  /** Whose result comes next, and how long it took. */
+  /** The closure whose result is the next message, and how long it ran. */
   #announced: { id: number; us: number } | undefined;
   completed = 0;
   restarts = 0;
-  /** Ended by us: its death says nothing about it. */
-  #wasKilled: Error | undefined;
+  /** Why `kill` was called; such a death is not counted against the worker. */
+  #killedFor: Error | undefined;
   readonly #graceTimers = new Map<number, Timer>();
   #stuckTimer: Timer | undefined;
   #isReferenced = true;
-  /** Threads that cannot be ended. */
+  /** Threads of this slot that are blocked in native code and could not be ended. */
   readonly stuck: { info: WorkerInfo; channel: WorkerChannel }[] = [];
 
   constructor(
@@ -119,28 +127,29 @@ export class WorkerSlot {
         : (own) => startProcess(module, name, own);
   }
 
-  /** @throws what starting a thread or a process throws */
+  /** @throws the error of starting a thread or process */
   start(): void {
     this.isLoaded = false;
-    this.#wasKilled = undefined;
+    this.#killedFor = undefined;
     this.#announced = undefined;
     this.#freeClaims = Array.from({ length: CLAIMS }, (_, claim) => CLAIMS - 1 - claim);
     this.#enter('starting');
-    let isOurs = true;
+    let isOpen = true;
     const channel = this.#start({
       onMessage: (message) => {
-        if (isOurs && this.#channel === channel) this.#receive(message);
+        if (isOpen && this.#channel === channel) this.#receive(message);
       },
-      onUnreadable: (error) => isOurs && this.#channel === channel && this.#onUnreadable(error),
+      onUnreadable: (error) => isOpen && this.#channel === channel && this.#onUnreadable(error),
       onGone: (cause) => {
-        isOurs = false;
+        isOpen = false;
         this.#onGone(channel, cause);
       },
     });
     this.#channel = channel;
     this.#pid = channel.pid;
     const { job, index } = this.#name;
-    // Not registered as a thread: a join would wait for it, and it lives as long as the cluster.
+    // The worker is not registered as a thread of the coordinator: `join` would wait until the
+    // cluster is closed.
     const { workers } = attachmentOf(this.#host.coordinator);
     workers.set(this, `${job}:${index} (${channel.place})`);
     channel.setReferenced(this.#isReferenced);
@@ -150,30 +159,30 @@ export class WorkerSlot {
     return this.#channel !== undefined;
   }
 
-  /** It has nothing to do, and can take something. */
   get isIdle(): boolean {
     return this.isReady && this.#sent.size === 0;
   }
 
   get isReady(): boolean {
-    return this.isLoaded && this.#preparing.size === 0 && this.#wasKilled === undefined;
+    return this.isLoaded && this.#preparing.size === 0 && this.#killedFor === undefined;
   }
 
-  /** How long what it has is expected to take. */
+  /** How long the closures that were sent are expected to run, in microseconds. */
   get expectedUs(): number {
-    return this.#expectedUs;
+    return this.#sent.expectedUs;
   }
 
+  /** The number of closures that were sent and have not ended. */
   get running(): number {
     return this.#sent.size;
   }
 
-  /** Whether more can wait at the worker than what it runs. */
+  /** Whether closures can be sent in advance, while the worker runs another. */
   get canQueue(): boolean {
     return this.#channel?.isShared === true && this.#freeClaims.length > 0;
   }
 
-  /** Gives it a closure, with the next `flush`. */
+  /** Sends a closure with the next `flush`. */
   add(closure: Closure, call: Call, expectedUs: number): void {
     const channel = this.#channel as WorkerChannel;
     const { name, perWorker, transfer } = call;
@@ -181,13 +190,13 @@ export class WorkerSlot {
     try {
       if (!channel.isShared) args = packValue(args);
     } catch (error) {
-      const value = dataCloneError(error); // a port, for example
+      // structuredClone has accepted it, the packing does not: a MessagePort, for example.
+      const value = argumentError(error, name, args, packValue);
       this.#host.ended(closure, { state: 'failed', value });
       return;
     }
     const claim = this.#freeClaims.pop() as number;
-    this.#sent.set(closure.id, { closure, claim, expectedUs });
-    this.#expectedUs += expectedUs;
+    this.#sent.add({ closure, claim, expectedUs });
     Atomics.store(channel.words, claim, closure.id);
     this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker);
     if (transfer.length === 0 || !channel.isShared) return;
@@ -195,7 +204,7 @@ export class WorkerSlot {
     this.#transfers.push(...transfer);
   }
 
-  /** Has it make what it needs, before it takes closures. */
+  /** Has the worker make a resource. `isReady` is false until the worker has reported it. */
   prepare(closure: Closure, resource: Resource): void {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
@@ -204,13 +213,13 @@ export class WorkerSlot {
       const sent = hasToBePacked ? { ...resource, args: packValue(resource.args) } : resource;
       this.#channel?.post([TO_WORKER.prepare, closure.id, sent]);
     } catch (error) {
-      // It cannot be sent, and its users are to know: or the worker would wait for it for ever.
+      // The resource cannot be sent. Functions that use it fail with this error instead.
       const broken: Resource = { kind: 'broken', id: resource.id, record: encode(error).bytes };
       this.#post([TO_WORKER.prepare, closure.id, broken]);
     }
   }
 
-  /** Sends what was added. */
+  /** Sends the closures of `add` as one message. */
   flush(): void {
     const batch = this.#batch;
     if (batch.length === 0) return;
@@ -221,7 +230,7 @@ export class WorkerSlot {
       this.#channel?.post([TO_WORKER.run, ...batch], transfers);
     } catch (error) {
       const value = dataCloneError(error);
-      // It cannot be sent at all: its function has failed.
+      // The message cannot be sent: all its functions have failed.
       for (let at = 0; at < batch.length; at += RUN_LENGTH) {
         const sent = this.#forget(batch[at] as number);
         if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
@@ -229,9 +238,9 @@ export class WorkerSlot {
     }
   }
 
-  /** Whether it was not started, and now never will be. */
+  /** @returns whether the closure was here and not started; it never will be now */
   recall(closure: Closure): boolean {
-    const sent = this.#sent.get(closure.id);
+    const sent = this.#sent.get(closure);
     const channel = this.#channel;
     if (sent === undefined || channel === undefined || !channel.isShared) return false;
     const { id } = closure;
@@ -240,22 +249,21 @@ export class WorkerSlot {
     return true;
   }
 
-  /** Takes back what was not started, the last first; `few`: at most so many. */
-  takeBack(few: number): Closure[] {
+  /** Recalls at most `count` closures that were not started, the last one first. */
+  recallSome(count: number): Closure[] {
     const back: Closure[] = [];
-    for (const { closure } of [...this.#sent.values()].toReversed()) {
-      if (back.length === few) break;
-      // Of what came packed, who sent it has a copy.
+    for (const { closure } of this.#sent.newestFirst()) {
+      if (back.length === count) break;
+      // Packed arguments came from a coordinator on NATS, which has a copy of them.
       const isOnlyHere = closure.isMoved && !isPacked(closure);
       if (!isOnlyHere && this.recall(closure)) back.push(closure);
     }
     return back;
   }
 
-  /** Asks a closure to end. False: it is not here. */
+  /** Asks a closure to end; recalls it if it was not started. @returns whether it is here */
   cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
-    const sent = this.#sent.get(closure.id);
-    if (sent === undefined) return false;
+    if (this.#sent.get(closure) === undefined) return false;
     if (this.recall(closure)) {
       this.#host.returned(closure, false);
       return true;
@@ -266,18 +274,20 @@ export class WorkerSlot {
     if (replace && !this.#graceTimers.has(closure.id)) {
       const { cancelGraceMs } = this.#host;
       const timer = new Timer(cancelGraceMs, () => {
-        this.kill(new CancelledError(`A function did not end within ${cancelGraceMs} ms`));
+        const { name } = closure.work as Call;
+        const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
+        this.kill(new CancelledError(text));
       });
       this.#graceTimers.set(closure.id, timer);
     }
     return true;
   }
 
-  /** Ends the worker by force; `onGone` follows, or it is abandoned as stuck. */
+  /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
   kill(cause: Error): void {
     const channel = this.#channel;
-    if (channel === undefined || this.#wasKilled !== undefined) return;
-    this.#wasKilled = cause;
+    if (channel === undefined || this.#killedFor !== undefined) return;
+    this.#killedFor = cause;
     this.#enter('stopping');
     channel.kill();
     this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
@@ -329,15 +339,13 @@ export class WorkerSlot {
     try {
       this.#channel?.post(message);
     } catch {
-      // It is ending; `onGone` follows.
+      // The worker is ending; `onGone` follows.
     }
   }
 
-  #forget(id: number): Sent | undefined {
-    const sent = this.#sent.get(id);
+  #forget(id: number): SentToWorker | undefined {
+    const sent = this.#sent.remove(id);
     if (sent === undefined) return undefined;
-    this.#sent.delete(id);
-    this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
     this.#freeClaims.push(sent.claim);
     this.#graceTimers.get(id)?.clear();
     this.#graceTimers.delete(id);
@@ -359,7 +367,7 @@ export class WorkerSlot {
         this.#cause = undefined;
         this.#listener.onFunctions(message[1] as string[]);
         this.#host.prepare(this.index);
-        this.#listener.onFree(this); // what it has to make comes before it is ready
+        this.#listener.onFree(this); // sends the resources that it has to make before it is ready
         if (this.#preparing.size === 0) this.#enter('ready');
         return;
       case FROM_WORKER.failed: {
@@ -414,11 +422,11 @@ export class WorkerSlot {
   #onGone(channel: WorkerChannel, cause: Error): void {
     const stuck = this.stuck.findIndex((each) => each.channel === channel);
     if (stuck !== -1) {
-      this.stuck.splice(stuck, 1); // it came back from native code, and ended
+      this.stuck.splice(stuck, 1); // the thread has returned from native code and ended
       this.#host.changed();
     }
     if (this.#channel !== channel) return;
-    this.#lose(this.#wasKilled ?? cause);
+    this.#lose(this.#killedFor ?? cause);
   }
 
   #abandon(channel: WorkerChannel, cause: Error): void {
@@ -428,10 +436,10 @@ export class WorkerSlot {
     this.#lose(cause);
   }
 
-  /** What was sent goes back, in the order in which it was in line. */
+  /** Returns the closures that were sent; the newest first, so that they keep their order. */
   #lose(cause: Error): void {
     const channel = this.#channel as WorkerChannel;
-    const wasKilled = this.#wasKilled !== undefined;
+    const wasKilled = this.#killedFor !== undefined;
     this.#channel = undefined;
     attachmentOf(this.#host.coordinator).workers.delete(this);
     this.isLoaded = false;
@@ -440,13 +448,17 @@ export class WorkerSlot {
     this.#batch = [];
     this.#transfers = [];
     this.#enter('lost', cause);
-    for (const { closure, claim } of [...this.#sent.values()].toReversed()) {
+    for (const timer of this.#graceTimers.values()) timer.clear();
+    this.#graceTimers.clear();
+    let running: string | undefined; // a worker starts closures in order: the newest one started
+    // All are removed first: the failure of one cancels others, which are not to be found here.
+    for (const { closure, claim } of this.#sent.takeAll()) {
       const wasStarted = channel.isShared
         ? Atomics.load(channel.words, claim) !== closure.id
         : true;
-      this.#forget(closure.id);
+      if (wasStarted) running ??= (closure.work as Call).name;
       this.#host.returned(closure, wasStarted, cause);
     }
-    this.#listener.onGone(this, cause, wasKilled);
+    this.#listener.onGone(this, { cause, wasKilled, running });
   }
 }

@@ -1,16 +1,16 @@
-/** What a function can ask about its own run. */
+/** `currentTask()`: what a function can learn about its own attempt. */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 
 export type CurrentTask = {
-  /** Aborts when the run is cancelled, times out, another has failed, or the cluster stops. */
+  /** Aborts when the function is cancelled or times out, another function has failed, or the cluster stops. */
   readonly signal: AbortSignal;
-  /** The same for code that does not yield to the event loop. */
+  /** Whether the function should end, for code that does not yield to the event loop. */
   shouldStop(): boolean;
-  /** Of the worker that runs it, from 0. */
+  /** Index of the worker that runs the function, from 0. */
   readonly workerIndex: number;
-  /** Which try it is, from 1. */
+  /** 1 on the first attempt, one more after each loss of a worker. */
   readonly attempt: number;
 };
 
@@ -21,12 +21,14 @@ export function runAsTask<T>(task: CurrentTask, body: () => T): T {
 }
 
 /**
- * About the scheduled or data set function that the caller runs in.
+ * Describes the attempt of the scheduled function, or data set function, that calls it.
  *
- * @throws FailedPreconditionError: it runs in none
+ * @throws FailedPreconditionError: the caller was not scheduled on a cluster
  */
 export function currentTask(): CurrentTask {
   const task = tasks.getStore();
   if (task !== undefined) return task;
-  throw new FailedPreconditionError('currentTask() is for functions that a cluster runs');
+  throw new FailedPreconditionError(
+    'currentTask() was called outside a function scheduled on a cluster',
+  );
 }

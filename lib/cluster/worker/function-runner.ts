@@ -1,4 +1,4 @@
-/** What a worker does with closures, wherever it lives. */
+/** Runs closures in a worker thread or process, and sends their results. */
 
 import { setMaxListeners } from 'node:events';
 import type { TransferListItem } from 'node:worker_threads';
@@ -29,12 +29,12 @@ export interface Channel {
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
-/** The id of what is no closure's run; 0 is what the word of the cancelled one begins as. */
+/** The id of a resource's attempt. Not 0, which the word CANCELLED holds at first. */
 const NO_CLOSURE = -1;
-/** A function that took less was not worth a message of its own. */
+/** The result of a function that took less time waits for others, to share their message. */
 const SHORT_US = 50;
 
-/** The run of one closure, as the closure sees it. */
+/** One execution of a closure; `currentTask()` returns it. */
 class Attempt implements CurrentTask {
   readonly id: number;
   readonly attempt: number;
@@ -42,7 +42,7 @@ class Attempt implements CurrentTask {
   readonly #runner: FunctionRunner;
   #controller: AbortController | undefined;
   #reason: { value: unknown } | undefined;
-  /** The coordinator's signal, while it is listened to. */
+  /** The coordinator's signal, if this attempt listens to it. */
   #stop: AbortSignal | undefined;
   #hasEnded = false;
   readonly #onStop = (): void => this.abort(this.#stop?.reason);
@@ -82,7 +82,7 @@ class Attempt implements CurrentTask {
     this.#controller?.abort(reason);
   }
 
-  /** Its run has ended: it is not to be kept by what outlives it. */
+  /** The attempt has ended: the coordinator's signal must not keep it alive. */
   release(): void {
     this.#hasEnded = true;
     if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
@@ -95,15 +95,15 @@ export class FunctionRunner {
   readonly #index: number;
   readonly #words: Int32Array | undefined;
   #exports: Record<string, unknown> = {};
-  /** By id; what fails to be made is what its users fail with. */
+  /** By id. Functions that use a rejected one fail with its error. */
   readonly #resources = new Map<number, Promise<unknown>>();
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
   #attempt: Attempt | undefined;
-  /** Results that are not yet sent. */
+  /** Results that were not sent yet. */
   #results: unknown[] = [];
   #transfers: TransferListItem[] = [];
-  /** Microseconds that functions took last. */
+  /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
   constructor(channel: Channel, coordinator: Coordinator, { index, words }: WorkerSettings) {
@@ -129,7 +129,7 @@ export class FunctionRunner {
     this.#channel.post([FROM_WORKER.ready, names]);
   }
 
-  /** Of a thread: the word that says so comes before the message. */
+  /** Only of a thread: the word CANCELLED is visible before the cancel message is received. */
   isCancelled(id: number): boolean {
     return this.#words !== undefined && Atomics.load(this.#words, CANCELLED) === id;
   }
@@ -163,7 +163,7 @@ export class FunctionRunner {
       const words = this.#words;
       if (words !== undefined && Atomics.compareExchange(words, claim, id, -id) !== id) continue;
       const name = message[at + 3] as string;
-      // Nobody is to wait for this one to get what is there.
+      // Unless this function is known to be short, send the finished results before running it.
       if (this.#results.length > 0 && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
         this.#flush();
       }
@@ -175,12 +175,12 @@ export class FunctionRunner {
         const perWorker = message[at + 5] as readonly number[] | undefined;
         const sent = message[at + 4] as readonly unknown[] | Uint8Array;
         const given = unpackArgs(sent);
-        const args = perWorker === undefined ? given : await this.#fill(given, perWorker);
+        const args = perWorker === undefined ? given : await this.#withOwnValues(given, perWorker);
         const run = this.#exports[name];
         if (typeof run !== 'function') throw noFunction(name);
         value = runAsTask(attempt, () => (run as AnyFunction)(...args));
         if (isThenable(value)) {
-          // It may take long, whatever it took last.
+          // A promise may take long, whatever it took last: send finished results meanwhile.
           const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
           try {
             value = await value;
@@ -199,14 +199,17 @@ export class FunctionRunner {
       const us = Math.round((now - began) * 1_000);
       began = now;
       this.#durations.set(name, us);
-      // It may be the one whose result could not be read there.
+      // The attempt before may have failed because its result could not be read there.
       if (attempt.attempt > 1) this.#sendAlone(id, state, value, us);
-      else this.#answer(id, state, value, us);
+      else this.#send(id, state, value, us);
     }
   }
 
-  /** The arguments with this worker's own values in them. */
-  async #fill(given: readonly unknown[], perWorker: readonly number[]): Promise<unknown[]> {
+  /** The arguments, with this worker's own values in place of PerWorkerValues. */
+  async #withOwnValues(
+    given: readonly unknown[],
+    perWorker: readonly number[],
+  ): Promise<unknown[]> {
     const args = [...given];
     for (let at = 0; at < perWorker.length; at += 2) {
       const id = perWorker[at + 1] as number;
@@ -221,7 +224,7 @@ export class FunctionRunner {
     return args;
   }
 
-  /** @throws DataCloneError, RangeError: it is nested too deeply */
+  /** @throws DataCloneError; RangeError: the value is nested too deeply */
   #pack(value: unknown): Uint8Array {
     try {
       const bytes = packValue(value);
@@ -231,7 +234,8 @@ export class FunctionRunner {
     }
   }
 
-  #answer(id: number, state: number, value: unknown, us: number): void {
+  /** Sends a result at once, or with those of the next functions if it took little time. */
+  #send(id: number, state: number, value: unknown, us: number): void {
     if (this.#words === undefined || us >= SHORT_US) {
       this.#flush();
       this.#results.push(id, state, value, us);
@@ -244,7 +248,7 @@ export class FunctionRunner {
     }
   }
 
-  /** If this cannot be read, it is known whose it is. */
+  /** Announces the id first, so that the coordinator knows whose result it cannot read. */
   #sendAlone(id: number, state: number, value: unknown, us: number): void {
     this.#flush();
     this.#channel.post([FROM_WORKER.announcing, id, us]);
@@ -266,7 +270,7 @@ export class FunctionRunner {
     }
   }
 
-  /** One of several results cannot be sent: that function has failed. */
+  /** Sends one result; if it cannot be cloned, the function has failed with that error. */
   #postOne([id, state, value, us]: unknown[]): void {
     try {
       const transfers = transferListOf([value]);
@@ -279,7 +283,7 @@ export class FunctionRunner {
 
   #prepare(id: number, resource: Resource): void {
     const made = this.#make(resource);
-    made.catch(() => {}); // its users get to know
+    made.catch(() => {}); // the functions that use the resource fail with it
     this.#resources.set(resource.id, made);
     const prepared = (): void => this.#channel.post([FROM_WORKER.prepared, id]);
     made.then(prepared, prepared);
@@ -306,14 +310,17 @@ function noFunction(name: string): TypeError {
   return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }
 
-/** An async iterator, of whatever can be iterated over. */
+/** An async iterator of a data set, which may be iterable or async iterable. */
 function iteratorOf(
   dataset: Partial<Iterable<unknown> & AsyncIterable<unknown>> | null,
 ): AsyncIterator<unknown> {
   const asynchronous = dataset?.[Symbol.asyncIterator]?.();
   if (asynchronous !== undefined) return asynchronous;
   const iterator = dataset?.[Symbol.iterator]?.();
-  if (iterator === undefined) throw new TypeError('The data set is not iterable');
+  if (iterator === undefined)
+    throw new TypeError(
+      'The data set is not iterable: its function must return an iterable or an async iterable',
+    );
   return {
     next: async () => iterator.next(),
     return: async (value) => iterator.return?.(value) ?? { done: true, value },

@@ -1,29 +1,29 @@
 /**
- * What a coordinator and a worker of its machine say to each other. Arrays, whose first
- * element says which; several closures and several results go as one message.
+ * The messages between a coordinator and a worker on the same machine: arrays whose first
+ * element is the kind of message. Several closures, or several results, share one message.
  */
 
-/** How a worker is started. */
+/** Passed to a worker when it is started. */
 export type WorkerSettings = {
   kind: 'cluster';
   module: string;
   job: string;
   index: number;
-  /** Threads only: CLAIMS + 1 words of shared memory. */
+  /** Threads only: CLAIMS claims, then the word CANCELLED, in shared memory. */
   words?: Int32Array;
 };
 
 /**
- * Shared words of a worker thread. The word of a closure that was sent holds its id; who
- * turns that into something else has it: the worker that starts it (-id), or the
- * coordinator that takes it back (0). So it is known for certain what was started.
+ * The number of claims that a coordinator shares with a worker thread. The claim of a closure
+ * that was sent holds its id. By one compare-and-exchange either the worker starts the closure
+ * (-id) or the coordinator recalls it (0): so both know for certain which closures were started.
  */
 export const CLAIMS = 256;
-/** The word after them: the id of the closure that is asked to end. */
+/** Index of the word after the claims: the id of the closure that was cancelled last. */
 export const CANCELLED: number = CLAIMS;
 
 export const TO_WORKER = {
-  /** [run, ...[id, claim, attempt, name, args, perWorker]]; args may be bytes (value.ts) */
+  /** [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts) */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,
@@ -34,9 +34,9 @@ export const TO_WORKER = {
 } as const;
 
 export const FROM_WORKER = {
-  /** [results, ...[id, state, value, microseconds]]; a value as bytes, if the arguments were */
+  /** [results, ...[id, state, value, microseconds]]; the value is bytes if the arguments were */
   results: 0,
-  /** [ready, names of functions] */
+  /** [ready, names of the module's functions] */
   ready: 1,
   /** [failed, encoded error]: the module cannot be imported */
   failed: 2,
@@ -44,37 +44,67 @@ export const FROM_WORKER = {
   prepared: 3,
   /** [stop, StopMessage]: processes only */
   stop: 4,
-  /** [dying, encoded error]: processes only; what it has not caught */
+  /** [dying, encoded error]: processes only; an uncaught error is about to end the process */
   dying: 5,
-  /** [announcing, id, microseconds]: the next message is its result, and nothing else */
+  /** [announcing, id, microseconds]: the next message is the result of this closure alone */
   announcing: 6,
 } as const;
 
-/** How each worker makes its own of a value: plain data, which is kept for new workers. */
+/** Tells a worker how to make its own value. Plain data, kept for workers that start later. */
 export type Resource =
   | {
       readonly kind: 'dataset';
       readonly id: number;
       readonly name: string;
-      /** Or as bytes. */
+      /** Bytes: packed by value.ts. */
       readonly args: readonly unknown[] | Uint8Array;
     }
   | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
-  /** It cannot be made anywhere, and this is why. */
+  /** A resource that cannot be made: functions that use it fail with this encoded error. */
   | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
 
-/** The elements of a closure, and of a result. */
+/** The number of elements that a closure has in `run`, and a result in `results`. */
 export const RUN_LENGTH = 6;
 export const RESULT_LENGTH = 4;
 
-/** Of a result. */
+/** The state of a result. */
 export const STATE = { ready: 0, failed: 1 } as const;
 
-/** That a value cannot be sent is one error, also where the runtime names it not. */
+/** Turns a plain Error of a serializer into the DataCloneError that structuredClone throws. */
 export function dataCloneError(error: unknown): unknown {
-  const isOurs = error instanceof Error && error.name === 'Error';
-  return isOurs ? new DOMException(error.message, 'DataCloneError') : error;
+  const isPlain = error instanceof Error && error.name === 'Error';
+  return isPlain ? new DOMException(error.message, 'DataCloneError') : error;
 }
 
-/** What to do where a function's name is not known. */
+/**
+ * The error of arguments that cannot be cloned: it names the first one that `clone` refuses.
+ * Other errors (of a getter; RangeError) are returned as they are.
+ */
+export function argumentError(
+  error: unknown,
+  name: string,
+  args: readonly unknown[] | Uint8Array,
+  clone: (value: unknown) => unknown,
+): unknown {
+  const known = dataCloneError(error);
+  if (!(known instanceof Error && known.name === 'DataCloneError')) return known;
+  const isRefused = (value: unknown): boolean => {
+    try {
+      clone(value);
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  const index = [...args].findIndex(isRefused);
+  if (index === -1) return known;
+  const isFunction = typeof args[index] === 'function';
+  const why = isFunction ? 'functions cannot be sent to workers' : known.message;
+  return new DOMException(
+    `Argument ${index} of '${name}' cannot be cloned: ${why}`,
+    'DataCloneError',
+  );
+}
+
+/** The advice in errors about a function that is not found. */
 export const PASS_A_NAME = 'pass the name of an export of the strategy’s module';

@@ -1,8 +1,8 @@
 /**
- * A stop on its way between processes, each of which has a coordinator of its own. The
- * parent is the arbiter: the first stop that it hears of is the record for all, and what
- * comes later is suppressed there. Elsewhere a record is provisional until the arbiter has
- * answered, and a `join()` waits for that.
+ * Relays stops between processes, each of which has a coordinator of its own. The parent is the
+ * arbiter: the first stop that reaches it becomes the stop record of all, and errors of later
+ * ones are suppressed there. A child's own record is provisional until the arbiter has
+ * answered, and `join()` waits for that answer.
  */
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -12,16 +12,16 @@ import type { RequesterOptions } from '../../native/binding.ts';
 import { decode } from '../../record/error-record.ts';
 import { nameThread } from './requesters.ts';
 
-/** A record: its id, the error (encoded) if there is one, and who asked for it. */
+/** A stop record: its id, the encoded error if there is one, and the requester. */
 export type StopMessage = {
   id: string;
   error: Uint8Array | null;
   requester: StopRequester;
-  /** When, by the requester's clock: milliseconds since 1970. */
+  /** When the stop was requested, by the requester's clock: milliseconds since 1970. */
   at: number;
 };
 
-/** Of a coordinator that is stopped. */
+/** The record of a stopped coordinator; undefined if it is not stopped. */
 export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
   const record = attachmentOf(coordinator).native.record();
   if (record === null) return undefined;
@@ -29,20 +29,23 @@ export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
   return { id, error, requester: toRequester(requester), at: requester.at };
 }
 
-/** The arbiter's record takes the place of ours, if there is one, whose error is suppressed. */
+/**
+ * The arbiter has answered: its record replaces the coordinator's own, if there is one. An error
+ * of the replaced record is suppressed.
+ */
 export function answerStop(coordinator: Coordinator, winner: StopMessage): void {
   attachmentOf(coordinator).answerStop(winner.error, requesterOf(winner), winner.id);
 }
 
-/** There will be no answer: what stands is the record. */
+/** The arbiter will not answer: the coordinator's own record becomes final. */
 export function answerNone(coordinator: Coordinator): void {
   attachmentOf(coordinator).answerNone();
 }
 
-/** Errors that came too late here, and that the arbiter is to know of, too. */
+/** Collects the errors that were suppressed here and that the arbiter has not received. */
 export class LateErrors {
   readonly #coordinator: Coordinator;
-  /** The arbiter has these. */
+  /** The ids of the records that the arbiter has. */
   readonly #known = new Set<string>();
   #count = 0;
 
@@ -50,12 +53,12 @@ export class LateErrors {
     this.#coordinator = coordinator;
   }
 
-  /** The arbiter has that one from us, or from another. */
+  /** The arbiter has received this record, from here or from another process. */
   skip({ id }: StopMessage): void {
     this.#known.add(id);
   }
 
-  /** Those that are new. Of many, which are only counted, it does not get to know. */
+  /** The new ones. Of many errors only some are kept; the others are counted, and not sent. */
   take(): StopMessage[] {
     const { native } = attachmentOf(this.#coordinator);
     const count = native.suppressedCount();
@@ -73,7 +76,7 @@ export class LateErrors {
   }
 }
 
-/** As if the requester had been one of this process's threads. */
+/** Stops the coordinator as if the requester were a thread of this process. */
 export function applyStop(coordinator: Coordinator, stop: StopMessage): void {
   attachmentOf(coordinator).relay(stop.error, requesterOf(stop), stop.id);
 }

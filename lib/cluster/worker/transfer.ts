@@ -6,10 +6,13 @@ import { invalidType } from '../../base/arguments.ts';
 const lists = new WeakMap<object, readonly TransferListItem[]>();
 
 /**
- * `value`, of which `list` (ArrayBuffers, MessagePorts) is to be moved when it becomes an
- * argument of `schedule`, or the result of a scheduled function, of threads. The sender has
- * them no longer. A function whose arguments were moved to a worker that then died cannot be
- * run again: it fails with UnavailableError. Between processes all is copied.
+ * Marks the objects of `list` (ArrayBuffers, MessagePorts), which `value` contains, to be moved
+ * instead of copied when `value` is an argument of `schedule` or the result of a scheduled
+ * function, between threads. The sender can no longer use them. A function whose arguments were
+ * moved to a worker that then died cannot run again: it fails with UnavailableError. Between
+ * processes everything is copied.
+ *
+ * @returns `value`
  */
 export function transfer<T extends object>(value: T, list: readonly TransferListItem[]): T {
   if (typeof value !== 'object' || value === null) throw invalidType('value', 'an object', value);
@@ -18,13 +21,13 @@ export function transfer<T extends object>(value: T, list: readonly TransferList
   return value;
 }
 
-/** So many bytes are copied as soon as moved. */
+/** Up to this size, copying bytes is as fast as moving them. */
 const FEW_BYTES = 16 * 1024;
 
 /**
- * Bytes for another thread, which gets all the memory that they are a part of. Many have it
- * for themselves, and are moved; few are put into Node's pool, where those that go as one
- * message are together.
+ * Prepares bytes for `postMessage`, which copies the whole ArrayBuffer behind them. Many bytes
+ * get an ArrayBuffer of their own, which is moved. Few bytes are copied into Node's Buffer pool,
+ * so that those of one message share an ArrayBuffer.
  */
 export function toPost(bytes: Uint8Array): Uint8Array {
   if (bytes.byteLength <= FEW_BYTES) return Buffer.from(bytes);
@@ -33,7 +36,7 @@ export function toPost(bytes: Uint8Array): Uint8Array {
   return transfer(own, [own.buffer as ArrayBuffer]);
 }
 
-/** What is to be moved of these values, which are looked at themselves, not what is in them. */
+/** The objects that `transfer` has marked in these values; nested values are not searched. */
 export function transferListOf(values: readonly unknown[]): TransferListItem[] {
   const found: TransferListItem[] = [];
   for (const value of values) {

@@ -1,14 +1,15 @@
 /**
- * Arguments and results as bytes, on their way to another process. As by structuredClone: with
- * V8's own encoding of memory, not Node's, whose views are all of the message's memory.
+ * Packs arguments and results as bytes for another process, with the semantics of
+ * structuredClone. By V8's Serializer, not Node's `v8.serialize`: typed arrays that Node's
+ * encoding unpacks are views of the whole message's memory.
  */
 
 import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
 
-/** Bun has only the functions; there they do what the classes do elsewhere. */
+/** Bun has no such classes; its `serialize` and `deserialize` behave as they do in Node. */
 const hasClasses = process.versions['bun'] === undefined;
 
-/** @throws Error: it cannot be cloned */
+/** @throws Error: the value cannot be cloned */
 export function packValue(value: unknown): Uint8Array {
   if (!hasClasses) return serialize(value);
   const serializer = new Serializer();
@@ -18,9 +19,10 @@ export function packValue(value: unknown): Uint8Array {
 }
 
 /**
- * @throws DataCloneError: these are no such bytes, or of a Node whose V8 writes what this one
- *   cannot read: an Error with a cause from Node 20 to later ones, what is newer than a Node;
- *   or they are nested too deeply for the stack of this thread
+ * @throws DataCloneError: the bytes are malformed; or another version of Node has packed them,
+ *   whose encoding this one cannot read (an Error with a cause from Node 20 in later versions,
+ *   types that this version does not have); or the value is nested too deeply for this
+ *   thread's stack
  */
 export function unpackValue(bytes: Uint8Array): unknown {
   try {
@@ -37,15 +39,15 @@ export function unpackValue(bytes: Uint8Array): unknown {
   }
 }
 
-/** @throws DataCloneError; TypeError: they are no array */
+/** @throws DataCloneError; TypeError: the bytes hold no array */
 export function unpackArgs(args: readonly unknown[] | Uint8Array): readonly unknown[] {
   if (!(args instanceof Uint8Array)) return args;
   const own = unpackValue(args);
-  if (!Array.isArray(own)) throw new TypeError('The arguments are no array');
+  if (!Array.isArray(own)) throw new TypeError('The arguments of a call are not an array');
   return own;
 }
 
-/** A message of ours; undefined: it is the module's own. */
+/** @returns undefined for a message that is not allstop's but the user's */
 export function unpackMessage(message: unknown): unknown[] | undefined {
   if (!(message instanceof Uint8Array)) return undefined;
   try {

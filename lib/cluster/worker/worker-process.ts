@@ -1,4 +1,4 @@
-/** What a worker process of a cluster executes. */
+/** The main function of a cluster's worker process. */
 
 import { endWithParent } from '../../coordinator/workers.ts';
 import { encode } from '../../record/error-record.ts';
@@ -10,43 +10,43 @@ import { packValue, unpackMessage } from './value.ts';
 
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
   const send = (message: unknown[]): void => {
-    // That the parent is gone is said by 'disconnect'.
+    // A failed send is ignored: the parent is gone, and 'disconnect' says so.
     process.send?.(packValue(message), undefined, undefined, () => {});
   };
-  endWithParent(); // it may be killed, while we are busy
+  endWithParent(); // a busy event loop would not see 'disconnect'
   const coordinator = clusterCoordinator(settings);
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {
-    // What a function comes to because of a stop is understood by who knows of that.
+    // The stop goes first: the parent has to know it to recognise a function's error as its echo.
     if (coordinator.shouldStop()) {
-      tellStop();
+      sendStop();
       for (const error of late.take()) send([FROM_WORKER.stop, error]);
     }
     send(message);
   };
   const runner = new FunctionRunner({ post }, coordinator, settings);
-  // Ctrl-C in a terminal reaches the whole group: what becomes of us is the parent's affair.
+  // Ctrl-C in a terminal signals the whole process group; the parent decides when workers end.
   process.on('SIGINT', () => {});
   process.on('disconnect', () => process.exit());
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     send([FROM_WORKER.dying, encode(error).bytes]);
   });
-  let isTold = false;
-  const tellStop = (): void => {
-    if (isTold) return;
-    isTold = true;
+  let isStopSent = false;
+  const sendStop = (): void => {
+    if (isStopSent) return;
+    isStopSent = true;
     const own = stopMessage(coordinator) as StopMessage;
     late.skip(own);
     send([FROM_WORKER.stop, own]);
   };
-  coordinator.signal.addEventListener('abort', tellStop);
+  coordinator.signal.addEventListener('abort', sendStop);
   process.on('message', (bytes: unknown) => {
     const message = unpackMessage(bytes);
     if (message === undefined) return;
     if (message[0] === TO_WORKER.stop) {
-      // A native thread may have been quicker, and its news be on its way.
-      if (coordinator.shouldStop()) tellStop();
-      isTold = true;
+      // If a native thread has stopped this process before, the parent hears of that stop first.
+      if (coordinator.shouldStop()) sendStop();
+      isStopSent = true;
       answerStop(coordinator, message[1] as StopMessage);
     } else runner.receive(message);
   });

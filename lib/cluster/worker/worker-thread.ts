@@ -1,4 +1,4 @@
-/** What a worker thread of a cluster executes. */
+/** The main function of a cluster's worker thread. */
 
 import { parentPort, type TransferListItem } from 'node:worker_threads';
 import { Coordinator } from '../../coordinator/coordinator.ts';
@@ -18,7 +18,8 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
       port.postMessage(message, transfer as TransferListItem[]),
   };
   const runner = new FunctionRunner(channel, coordinator, settings);
-  // It has not arrived, so it is not answered: this worker is of no use to who waits for that.
+  // The closures of a message that cannot be deserialized would never end: by ending itself the
+  // worker has them run again.
   port.on('messageerror', (error) => {
     throw error;
   });

@@ -1,4 +1,4 @@
-/** Which function is called, and what with. */
+/** Functions and arguments of `schedule`. */
 
 import { InvalidArgumentError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
@@ -19,7 +19,9 @@ describeKinds(kinds, (kind) => {
   describe('which function', () => {
     it('an export itself, its name, or the same of a copy of the module', async () => {
       const cluster = start();
-      const copy = (await import('../fixtures/cluster-tasks.mjs?copy' as string)) as typeof tasks;
+      const copy = (await import(
+        '../../fixtures/cluster-tasks.mjs?copy' as string
+      )) as typeof tasks;
       expect(copy.add).not.toBe(tasks.add);
       for (const add of [tasks.add, copy.add]) {
         expect(await (await cluster.schedule(add, [1, 2])).fetch()).toBe(3);
@@ -39,7 +41,7 @@ describeKinds(kinds, (kind) => {
       expect(error).toBeInstanceOf(TypeError);
       expect(error.code).toBe('ERR_INVALID_ARG_TYPE');
       expect(error.message).toMatch(/pass the name/);
-      await cluster.join(); // nothing was put in, and nothing has failed
+      await cluster.join(); // nothing was queued, and nothing has failed
       expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
     });
   });
@@ -60,7 +62,7 @@ describeKinds(kinds, (kind) => {
       const given = { list: [1, 2] };
       const scheduled = [
         cluster.schedule('echo', [given]),
-        cluster.schedule(tasks.echo, [given]), // which has to be looked up first
+        cluster.schedule(tasks.echo, [given]), // its name has to be looked up first
       ];
       given.list.push(3);
       visit.pass();
@@ -88,8 +90,9 @@ describeKinds(kinds, (kind) => {
     it('that cannot be copied are refused by schedule', async () => {
       const cluster = start();
       for (const value of [() => {}, Symbol('a'), { deep: [() => {}] }]) {
-        await expect(cluster.schedule('echo', [value])).rejects.toMatchObject({
+        await expect(cluster.schedule('add', [1, value as never])).rejects.toMatchObject({
           name: 'DataCloneError',
+          message: expect.stringMatching(/^Argument 1 of 'add' cannot be cloned: .+/),
         });
       }
       await cluster.join();

@@ -1,5 +1,5 @@
-// The line of closures by itself, without workers: a story for each rule at the top of
-// lib/cluster/closures/closure-queue.ts, then calls in any order beside a model. To replay:
+// ClosureQueue by itself, without workers: tests for each rule at the top of
+// lib/cluster/closures/closure-queue.ts, then random calls compared with a model. To replay:
 // ALLSTOP_TEST_SEED=SEED npx vitest run test/cluster/closures/closure-queue.test.ts
 
 import * as fc from 'fast-check';
@@ -33,12 +33,11 @@ class Item implements Queued {
 
 function makeQueue(maxQueued = Number.POSITIVE_INFINITY) {
   let woken = 0;
-  const queue = new ClosureQueue<Item>({
-    maxQueued,
+  const queue = new ClosureQueue<Item>(maxQueued, {
     onWork: () => {
       woken += 1;
     },
-    cancelled: (cause) => `cancelled because of ${String(cause)}`,
+    onFailure: (_failed, error) => () => `cancelled because of ${String(error)}`,
   });
   return {
     queue,
@@ -69,7 +68,7 @@ describe('1: every closure is in one place', () => {
     expect([first.place, second.place]).toEqual(['in-flight', 'queued']);
     queue.end(first);
     expect([first.place, second.place]).toEqual(['out', 'queued']);
-    expect([queue.queued, queue.inFlight]).toEqual([1, 0]);
+    expect([queue.queued, queue.inFlight.size]).toEqual([1, 0]);
   });
 
   it('tells whoever gets in that there is work', async () => {
@@ -91,7 +90,7 @@ describe('1: every closure is in one place', () => {
     expect(queue.remove(second as Item)).toBe(true);
     expect(queue.queued).toBe(2);
     expect([take(), take(), take()]).toEqual(['first', 'third', undefined]);
-    expect(second?.dropped).toEqual([]); // who removes it knows
+    expect(second?.dropped).toEqual([]); // `remove` does not drop
   });
 
   it('does not remove what is in flight, or out', () => {
@@ -100,7 +99,7 @@ describe('1: every closure is in one place', () => {
     expect(made.queue.remove(item)).toBe(false);
     made.queue.end(item);
     expect(made.queue.remove(item)).toBe(false);
-    expect([made.queue.queued, made.queue.inFlight]).toEqual([0, 0]);
+    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([0, 0]);
   });
 
   it('rejects the call that waits for room for what is removed', async () => {
@@ -172,7 +171,7 @@ describe('2: from the first failure until somebody knows, nothing is taken', () 
     made.queue.fail(first, 'one');
     made.queue.putBack(second);
     expect(second.dropped).toEqual(['cancelled because of one']);
-    expect([made.queue.queued, made.queue.inFlight]).toEqual([0, 0]);
+    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([0, 0]);
   });
 
   it('takes what fails in line, or reports while it runs, for a failure, too', async () => {
@@ -182,12 +181,12 @@ describe('2: from the first failure until somebody knows, nothing is taken', () 
     const { item: other } = made.put('third');
     expect(made.queue.failQueued(failing, 'late')).toBe(true);
     expect([failing.dropped, other.dropped]).toEqual([[], ['cancelled because of late']]);
-    expect(made.queue.report('later')).toBe(false);
+    expect(made.queue.report(running, 'later')).toBe(false);
     made.queue.end(running);
     await expect(made.queue.done()).rejects.toBe('late');
 
     const again = flying(made, 'fourth');
-    expect(made.queue.report('in flight')).toBe(true);
+    expect(made.queue.report(again, 'in flight')).toBe(true);
     const told = made.queue.done();
     expect(await isPending(told)).toBe(true);
     made.queue.end(again);
@@ -305,7 +304,7 @@ describe('5: putting back needs no room', () => {
     const { room } = made.put('f');
     const joined = made.queue.join();
     for (const item of flight.toReversed()) made.queue.putBack(item);
-    expect([made.queue.queued, made.queue.inFlight]).toEqual([5, 0]);
+    expect([made.queue.queued, made.queue.inFlight.size]).toEqual([5, 0]);
     expect(await isPending(room as Promise<void>)).toBe(true);
     const order: string[] = [];
     for (let item = made.queue.take(); item !== undefined; item = made.queue.take()) {
@@ -369,7 +368,7 @@ describe('closing', () => {
     const made = makeQueue();
     const running = flying(made, 'first');
     const joins = [made.queue.join(), made.queue.join()];
-    made.queue.report('broken');
+    made.queue.report(running, 'broken');
     made.queue.close('closed', 'dropped');
     made.queue.close('closed twice', 'dropped twice');
     made.queue.end(running);
@@ -387,7 +386,7 @@ const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
 type Call = { number: number; kind: 'put' | 'join' | 'done'; name: string };
 
-/** The same with lists of names. */
+/** The queue's rules, again, with lists of names. */
 class Model {
   readonly max: number;
   line: string[] = [];
@@ -396,10 +395,10 @@ class Model {
   calls: Call[] = [];
   failure: string | undefined;
   isClosed = false;
-  /** What calls and closures were told, in order. */
+  /** The results of calls and the drops of closures, in order. */
   told: string[] = [];
   made = 0;
-  /** Everything that ever was made, so that what is out is tried, too. */
+  /** All closures ever made, so that `remove` is tried on those that are out, too. */
   names: string[] = [];
 
   constructor(max: number) {
@@ -421,7 +420,7 @@ class Model {
     return this.line.length === 0 && this.flight.length === 0;
   }
 
-  /** What the first call comes to, as things are. Undefined: it has to wait. */
+  /** The result of the first waiting call; undefined if it has to wait. */
   answer({ kind, name }: Call): string | undefined {
     if (this.failure !== undefined) {
       if (this.flight.length > 0) return undefined;
@@ -456,10 +455,9 @@ class Real {
   readonly told: string[] = [];
 
   constructor(max: number) {
-    this.queue = new ClosureQueue<Item>({
-      maxQueued: max,
+    this.queue = new ClosureQueue<Item>(max, {
       onWork: () => {},
-      cancelled: (cause) => `cancelled because of ${String(cause)}`,
+      onFailure: (_failed, error) => () => `cancelled because of ${String(error)}`,
     });
   }
 
@@ -493,7 +491,7 @@ const without = (from: string[], name: string): string[] => from.filter((each) =
 
 type Step = {
   can?(model: Model): boolean;
-  /** Does it on both sides; `at` picks one of several. */
+  /** Makes the same call on the model and the queue; `at` picks one of several closures. */
   run(model: Model, real: Real, at: number): void;
 };
 
@@ -508,7 +506,7 @@ const steps: Record<string, Step> = {
       model.calls.push({ number, kind: 'put', name });
       model.serve();
       const room = real.queue.put(real.make(name));
-      // A call that gets in at once has not to be waited for.
+      // `put` returns undefined if the closure is queued at once.
       expect(room === undefined).toBe(model.line.includes(name));
       real.hear(number, room ?? Promise.resolve());
     },
@@ -545,7 +543,9 @@ const steps: Record<string, Step> = {
     can: inFlight,
     run(model, real, at) {
       const name = picked(model.flight, at);
-      expect(real.queue.report(`${name} failed`)).toBe(model.note(`${name} failed`));
+      expect(real.queue.report(real.item(name), `${name} failed`)).toBe(
+        model.note(`${name} failed`),
+      );
     },
   },
   putBack: {
@@ -601,7 +601,7 @@ const steps: Record<string, Step> = {
   done: {
     run(model, real) {
       const number = ++model.made;
-      // It is no barrier, and waits for none.
+      // Without a failure `done` answers at once, also while other calls wait.
       if (model.failure === undefined && !model.isClosed) {
         model.told.push(`call ${number} resolves: ${model.isIdle()}`);
       } else {
@@ -647,7 +647,7 @@ async function compare(model: Model, real: Real): Promise<void> {
   expect(calls(real.told)).toEqual(calls(model.told)); // in order
   const { queue } = real;
   expect(queue.hasFailed).toBe(model.failure !== undefined);
-  expect([queue.queued, queue.inFlight]).toEqual([model.line.length, model.flight.length]);
+  expect([queue.queued, queue.inFlight.size]).toEqual([model.line.length, model.flight.length]);
   const waiting = model.calls.flatMap(({ kind, name }) => (kind === 'put' ? [name] : []));
   const tagged = model.tagged.flat();
   expect(places(real, 'queued').toSorted()).toEqual([...model.line, ...tagged].toSorted());
@@ -682,7 +682,7 @@ class Command implements fc.AsyncCommand<Model, Real> {
 const command = (name: string): fc.Arbitrary<Command> =>
   fc.nat(1_000).map((at) => new Command(name, at));
 
-// What happens most is there most often, and the end, after which nothing happens, rarely.
+// Usual calls are frequent, and `close`, after which little can happen, is rare.
 const often = ['put', 'put', 'put', 'take', 'take', 'end', 'end', 'putBack', 'join', 'remove'];
 const commands = [...often, ...often, ...often, ...Object.keys(steps)].map(command);
 
@@ -696,7 +696,7 @@ describe(`with the seed ${seed}`, () => {
           const model = new Model(max);
           const real = new Real(max);
           await fc.asyncModelRun(() => ({ model, real }), cmds);
-          // When workers do all there is, nobody waits any more.
+          // When all closures have ended, no call waits any more.
           while (model.line.length + model.flight.length > 0) {
             await new Command(inFlight(model) ? 'end' : 'take', 0).run(model, real);
           }

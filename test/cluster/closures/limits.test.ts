@@ -22,7 +22,7 @@ describeKinds(kinds, (kind) => {
       abort.abort('enough');
       expect(await aborted).toBe('enough');
       visit.pass();
-      await cluster.join(); // it has not been in line: nothing has failed
+      await cluster.join(); // it was never queued: nothing has failed
       expect(visits.names).toEqual(['a']);
     });
 
@@ -36,7 +36,7 @@ describeKinds(kinds, (kind) => {
       expect(await errorOf(aborted.fetch())).toBe('enough');
       expect(aborted.state).toBe('cancelled');
       visit.pass();
-      await cluster.join(); // what its caller has cancelled is no error
+      await cluster.join(); // a function that its caller has cancelled is not a failure
       expect(visits.names).toEqual(['a']);
     });
 
@@ -69,7 +69,7 @@ describeKinds(kinds, (kind) => {
 
     it('while it runs: its signal has the reason', async () => {
       const cluster = start();
-      await cluster.ready(); // else the time may be over before it runs
+      await cluster.ready(); // else the deadline may pass before it runs
       const options = { timeoutMs: 1_000 };
       const value = await cluster.schedule('untilAborted', [visits.path, 'a'], options);
       const visit = await visits.next('a');
@@ -117,7 +117,7 @@ describeKinds(kinds, (kind) => {
     it('is said by schedule until the function is in line, and then by its value', async () => {
       const cluster = start();
       const late = { timeoutMs: 0 };
-      const early = errorOf(cluster.schedule(tasks.add, [1, 2], late)); // it is looked up first
+      const early = errorOf(cluster.schedule(tasks.add, [1, 2], late)); // its name is looked up first
       expect(await early).toBeInstanceOf(DeadlineExceededError);
       await cluster.join(); // nothing has failed
       await cluster.schedule(tasks.add, [1, 2]);

@@ -37,15 +37,15 @@ describeKinds(kinds, (kind) => {
       const bytes = new Uint8Array(8);
       const args: [Uint8Array, number] = [transfer(bytes, [bytes.buffer]), 7];
       const ways = [
-        () => cluster.schedule((() => 1) as AnyFunction, args), // no export
-        () => cluster.schedule('add', args, { timeoutMs: 0 }), // no worker has told yet
+        () => cluster.schedule((() => 1) as AnyFunction, args), // not an export
+        () => cluster.schedule('add', args, { timeoutMs: 0 }), // no worker has reported its functions yet
         () => cluster.schedule('fill', [...args, Symbol('uncopyable')]),
       ];
       for (const way of ways) await errorOf(way());
       const { visit } = await running(cluster, 'a');
       await cluster.schedule('nothing');
       const abort = new AbortController();
-      const waiting = errorOf(cluster.schedule('fill', args, abort)); // for room
+      const waiting = errorOf(cluster.schedule('fill', args, abort)); // waits for room
       abort.abort('enough');
       expect(await waiting).toBe('enough');
       visit.fail('broken');
@@ -120,7 +120,9 @@ describeKinds(kinds, (kind) => {
       const error = await errorOf(value.fetch());
       expect(error).toBeInstanceOf(UnavailableError);
       expect(error.message).toContain(
-        kind.isThread ? 'were moved to a worker that is lost' : 'was started 3 times',
+        kind.isThread
+          ? 'were moved to a worker that is lost'
+          : 'lost its worker 3 times (retries: 2)',
       );
       await expect(cluster.join()).rejects.toBe(error);
     });

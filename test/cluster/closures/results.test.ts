@@ -1,4 +1,4 @@
-/** What comes of functions, and how one gets at it. */
+/** Results and errors of functions, `fetch`, and `currentTask`. */
 
 import {
   currentTask,
@@ -25,7 +25,7 @@ describeKinds(kinds, (kind) => {
       ];
       expect(await cluster.fetch(values)).toEqual([3, 7, undefined, new Map([['a', new Date(5)]])]);
       expect(values.map(({ state }) => state)).toEqual(Array(4).fill('ready'));
-      expect(await values[0]?.fetch()).toBe(3); // again
+      expect(await values[0]?.fetch()).toBe(3); // a second fetch
     });
 
     it('is pending until then', async () => {
@@ -78,7 +78,7 @@ describeKinds(kinds, (kind) => {
         const answer = await value.fetch().then(tasks.depthOf, ({ name }) => name);
         expect([depth, 'DataCloneError', 'RangeError']).toContain(answer);
         if (answer === depth) expect(await beside.fetch()).toBe(2);
-        await cluster.join().catch(() => {}); // its error
+        await cluster.join().catch(() => {}); // rejects with the function's error
         expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
         expect(cluster.workers[0]?.restarts).toBeLessThan(2);
       },
@@ -150,7 +150,7 @@ describeKinds(kinds, (kind) => {
       expect([...fetched.set]).toEqual([1, 2]);
       expect(fetched.date).toBe(date);
       expect(fetched.self).toBe(fetched);
-      expect(structure['list']).toEqual([one, [two, 'text']]); // as it was
+      expect(structure['list']).toEqual([one, [two, 'text']]); // the original is unchanged
     });
 
     it('gives up after timeoutMs or with its signal, and leaves the function alone', async () => {
@@ -166,7 +166,7 @@ describeKinds(kinds, (kind) => {
       expect(value.state).toBe('pending');
       visit.pass('passed');
       expect(await value.fetch({ timeoutMs: 60_000 })).toBe('passed');
-      expect(await errorOf(value.fetch({ signal: abort.signal }))).toBe('enough'); // still
+      expect(await errorOf(value.fetch({ signal: abort.signal }))).toBe('enough'); // although the value is there
       await cluster.join();
     });
 

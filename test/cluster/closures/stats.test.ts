@@ -1,4 +1,4 @@
-/** What a cluster counts. */
+/** `stats()` of a cluster. */
 
 import { expect, it } from 'vitest';
 import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';

@@ -1,4 +1,4 @@
-/** A module as types.test.ts takes it. */
+/** The module whose functions types.test.ts schedules. */
 
 export const limit = 10;
 

@@ -1,5 +1,5 @@
-// What compiles, and what does not: `npx tsc -p test/tsconfig.json` is the test, and vitest
-// looks that the declarations are those of classes that are there.
+// Calls that must compile, and calls that must not: `npx tsc -p test/tsconfig.json` is the test.
+// Vitest checks that the declared classes exist.
 
 import type * as Main from 'allstop';
 import {
@@ -46,7 +46,7 @@ type Tasks = {
   VERSION: string;
 };
 
-/** Never called: it is for the compiler. */
+/** Never called: only the compiler reads it. */
 async function byFunction(cluster: ClusterCoordinator<Tasks>): Promise<void> {
   expectTypeOf(await cluster.schedule(add, [1, 2])).toEqualTypeOf<RemoteValue<number>>();
   expectTypeOf(await cluster.schedule(now)).toEqualTypeOf<RemoteValue<Date>>();
@@ -70,7 +70,7 @@ async function byFunction(cluster: ClusterCoordinator<Tasks>): Promise<void> {
   await cluster.schedule(add, [1, 2, 3]);
   // @ts-expect-error -- one is wrong
   await cluster.schedule(add, [1, '2']);
-  // @ts-expect-error -- it takes none
+  // @ts-expect-error -- the function takes no arguments
   await cluster.schedule(now, [1]);
   // @ts-expect-error -- the optional one is wrong
   await cluster.schedule(greet, ['a', 1]);
@@ -80,7 +80,7 @@ async function byFunction(cluster: ClusterCoordinator<Tasks>): Promise<void> {
   await cluster.schedule(greet, 'a');
   // @ts-expect-error -- there is no such option
   await cluster.schedule(now, [], { timeout: 5 });
-  // @ts-expect-error -- a result that is not fetched
+  // @ts-expect-error -- a RemoteValue is not its value
   await cluster.schedule(greet, [await cluster.schedule(greet, ['a'])]);
 }
 
@@ -99,9 +99,9 @@ async function byName(cluster: ClusterCoordinator<Tasks>): Promise<void> {
   await cluster.schedule('add', [1, 2, 3]);
   // @ts-expect-error -- one is wrong
   await cluster.schedule('add', ['1', 2]);
-  // @ts-expect-error -- there is none of this name
+  // @ts-expect-error -- no function of this name
   await cluster.schedule('subtract', [1, 2]);
-  // @ts-expect-error -- it is no function
+  // @ts-expect-error -- the export is not a function
   await cluster.schedule('VERSION');
 }
 
@@ -109,7 +109,7 @@ async function ofAModule(cluster: ClusterCoordinator<typeof import('./types-task
   expectTypeOf(await cluster.schedule('double', [1])).toEqualTypeOf<RemoteValue<number>>();
   // @ts-expect-error -- one is wrong
   await cluster.schedule('double', ['1']);
-  // @ts-expect-error -- an export that is no function
+  // @ts-expect-error -- the export is not a function
   await cluster.schedule('limit');
 }
 
@@ -117,7 +117,7 @@ async function ofAnyModule(cluster: ClusterCoordinator): Promise<void> {
   expectTypeOf(await cluster.schedule('anything')).toEqualTypeOf<RemoteValue<any>>();
   await cluster.schedule('anything', [1, 'two', { three: 3 }], { timeoutMs: 5 });
   expectTypeOf(await cluster.schedule(add, [1, 2])).toEqualTypeOf<RemoteValue<number>>();
-  // @ts-expect-error -- a function tells what it takes, of whatever module it is
+  // @ts-expect-error -- a function of any module has argument types
   await cluster.schedule(add, ['1']);
   // @ts-expect-error -- neither a function nor a name
   await cluster.schedule(1);
@@ -137,11 +137,11 @@ async function perWorker(cluster: ClusterCoordinator<Tasks>): Promise<void> {
   const trained = await cluster.schedule(train, [1, numbers.iterator()]);
   expectTypeOf(trained).toEqualTypeOf<RemoteValue<Float64Array>>();
   await cluster.schedule('train', [1, numbers.iterator()]);
-  // @ts-expect-error -- a worker's own of something else
+  // @ts-expect-error -- PerWorkerValues of another type
   await cluster.schedule(train, [1, texts.iterator()]);
   // @ts-expect-error -- the same by name
   await cluster.schedule('train', [1, texts.iterator()]);
-  // @ts-expect-error -- the data set is no iterator
+  // @ts-expect-error -- a data set is not an iterator
   await cluster.schedule(train, [1, numbers]);
   // @ts-expect-error -- it is not iterable
   cluster.createPerWorkerDataset(add, [1, 2]);

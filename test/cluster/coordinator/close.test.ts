@@ -1,4 +1,4 @@
-/** The end of a cluster. */
+/** `close()` of a cluster. */
 
 import { CancelledError, ClusterNotReadyError, FailedPreconditionError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** What TensorFlow's server_lib_test.py holds of ClusterSpec, and bad input. */
+/** The ClusterSpec tests of TensorFlow's server_lib_test.py, and bad input. */
 import { describe, expect, it } from 'vitest';
 import { ClusterSpec } from '../../../dist/cluster/index.js';
 

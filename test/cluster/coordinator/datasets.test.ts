@@ -1,4 +1,4 @@
-/** What each worker makes for itself. */
+/** Data sets that each worker makes for itself. */
 
 import { ClosureInputError, InvalidArgumentError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
@@ -93,7 +93,7 @@ describeKinds(kinds, (kind) => {
     ])('when %s, those who use it fail with that', async (_what, name, cause, message) => {
       const cluster = start();
       const iterator = cluster.createPerWorkerDataset(name).iterator();
-      await cluster.join(); // nobody has used it
+      await cluster.join(); // no function has used it
       expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
       const value = await cluster.schedule('next', [iterator]);
       const error = await errorOf(value.fetch());

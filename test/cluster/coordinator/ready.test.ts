@@ -1,4 +1,4 @@
-/** The wait for a cluster to be ready. */
+/** `ready()` of a cluster. */
 
 import { ClusterNotReadyError, type ReadinessReport, UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
@@ -71,7 +71,7 @@ describeKinds(kinds, (kind) => {
       expect(await (await cluster.schedule('add', [1, 2])).fetch()).toBe(3);
     });
 
-    // A worker that somebody else starts does not even begin without a file.
+    // `allstop worker`, which starts remote workers, refuses a module without a file.
     it.each(kind.isRemote ? ['broken-tasks.mjs'] : ['broken-tasks.mjs', 'no-such-tasks.mjs'])(
       'says at once why %s fails',
       async (name) => {

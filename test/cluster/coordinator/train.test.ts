@@ -1,4 +1,4 @@
-// The example, as its users run it: its own processes, real deaths, real signals.
+// Runs examples/train as users do: in processes of its own, with real deaths and signals.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 type Ended = { code: number | null; stdout: string; stderr: string };
 
 class Example {
-  /** Of the group, too, in which it and its workers are. */
+  /** Also the id of the process group of the example and its workers. */
   readonly pid: number;
   readonly ended: Promise<Ended>;
   readonly #onText = new Set<() => void>();
@@ -28,7 +28,7 @@ class Example {
   #stderr = '';
 
   constructor(...args: string[]) {
-    // Not the options of the test runner's own process.
+    // Without the execArgv of the test runner.
     const { NODE_OPTIONS: _, ...env } = process.env;
     const child = spawn(process.execPath, [main, ...args], { env, cwd: directory, detached: true });
     this.pid = child.pid as number;
@@ -45,7 +45,7 @@ class Example {
     });
   }
 
-  /** Resolves when stderr has come to contain it; rejects if the process ends before. */
+  /** Resolves when stderr matches the pattern; rejects if the process ends before. */
   async writes(pattern: RegExp): Promise<void> {
     const seen = new Promise<void>((resolve) => {
       this.#onText.add(() => {
@@ -61,7 +61,7 @@ class Example {
 
 const run = (...args: string[]): Promise<Ended> => new Example(...args).ended;
 
-/** Whether each tag that is opened is closed, in order, in one root, with nothing odd between. */
+/** Whether the text is one XML element whose tags are closed in order. */
 function isWellFormed(xml: string): boolean {
   const open: string[] = [];
   let roots = 0;
@@ -110,13 +110,13 @@ describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stdout).toContain(`Steps: 2000, on 3 workers (${isolation})`);
     expect(ended.stdout).toContain(out);
-    // A network that has learnt nothing has a loss of 1 or so, and is right one time in three.
+    // An untrained network has a loss of about 1 and an accuracy of a third.
     expect(numberAfter('accuracy', ended)).toBeGreaterThan(80);
     expect(numberAfter('loss', ended)).toBeLessThan(0.25);
     expect(numberAfter('killed:', ended)).toBe(kill);
     const replaced = numberAfter('replaced:', ended);
     if (kill === 0) expect(replaced).toBe(0);
-    else expect(replaced).toBeGreaterThanOrEqual(kill - 1); // the last one may come too late
+    else expect(replaced).toBeGreaterThanOrEqual(kill - 1); // the last kill may come when all is done
     expect(ended.stderr).toContain('2000 of 2000 steps');
 
     const svg = readFileSync(out, 'utf8');
@@ -134,7 +134,7 @@ describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
     const options = ['--workers', '3', '--isolation', isolation, '--out', out];
     const example = new Example(...options, '--steps', '100000000', '--kill', '10000000');
     await example.writes(/\] [1-9]\d* of 100000000 steps/);
-    process.kill(-example.pid, 'SIGINT'); // as a terminal does: to the whole group
+    process.kill(-example.pid, 'SIGINT'); // to the whole process group, as a terminal does
     const { code, stdout, stderr } = await example.ended;
     expect({ code, stdout }, stderr).toEqual({ code: 130, stdout: '' });
     expect(stderr).toContain('the process received SIGINT');

@@ -1,4 +1,4 @@
-/** What a review has broken once. */
+/** Bugs that reviews have found, each with the test that showed it. */
 import { afterEach, expect, it } from 'vitest';
 import {
   ClusterCoordinator,
@@ -39,7 +39,7 @@ async function start(workers = 1): Promise<ClusterCoordinator> {
   return cluster;
 }
 
-/** From then on several of them go as one message. */
+/** Runs the function until it is known to be short: then several of them go as one message. */
 async function makeShort(cluster: ClusterCoordinator, name: string): Promise<void> {
   for (let n = 0; n < 50; n++) await (await cluster.schedule(name, [gate(), 'pass'])).fetch();
 }
@@ -138,4 +138,16 @@ it('what is taken back is cancelled, also if its arguments were moved', async ()
 it('a message of the module’s own does not end the program', async () => {
   const cluster = await start();
   expect(await (await cluster.schedule('postsNull')).fetch()).toBe('posted');
+});
+
+it('a death fails each of the functions whose results it took with it', async () => {
+  const cluster = make(1, { retries: 0 });
+  await cluster.ready();
+  for (let n = 0; n < 50; n++) await (await cluster.schedule('dieIf', [false])).fetch();
+  // All three go as one message; the worker dies before it has sent the first two results.
+  const calls = [false, false, true].map((dies) => cluster.schedule('dieIf', [dies]));
+  const values = await Promise.all(calls);
+  await expect(cluster.join()).rejects.toThrow("'dieIf' lost its worker once (retries: 0)");
+  expect(values.map(({ state }) => state)).toEqual(['failed', 'failed', 'failed']);
+  expect(await (await cluster.schedule('echo', [3])).fetch()).toBe(3);
 });

@@ -1,4 +1,4 @@
-/** Workers die, at random and on purpose; what was scheduled comes to its end all the same. */
+/** Workers die, at random and on purpose; still every scheduled function ends. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -124,7 +124,7 @@ it('processes that compute for ever end soon after their parent was killed', asy
   onTestFailed(() => void process.kill(busy, 'SIGKILL'));
   expect(busy).not.toBe(parent.pid);
   parent.kill('SIGKILL');
-  // The workers have the same standard output: it is closed when the last of them is gone.
+  // The workers share this standard output: it is closed when the last of them has ended.
   await once(parent.stdout.resume(), 'close');
 }, 10_000);
 
@@ -141,7 +141,7 @@ describe('a thread that is blocked in native code', () => {
     expect(cluster.workers).toContainEqual(expect.objectContaining({ state: 'stuck', running: 0 }));
     expect(await (await cluster.schedule('square', [3, 0])).fetch()).toBe(9);
     await cluster.close();
-    writeFileSync(pipe, ''); // or this process could not end
+    writeFileSync(pipe, ''); // ends the blocked thread, which would keep this process alive
     rmSync(folder, { recursive: true });
   });
 });

@@ -13,7 +13,7 @@ function start(isolation: 'thread' | 'process'): ClusterCoordinator {
 describe('a native thread', () => {
   it('of the program stops functions that never yield', async () => {
     const cluster = start('thread');
-    await cluster.ready(); // this thread is about to be blocked
+    await cluster.ready(); // Atomics.wait below blocks this thread, in which workers could not get ready
     const started = new Int32Array(new SharedArrayBuffer(4));
     addon.start(cluster.coordinator, 'request-error', 'of-main', 'RangeError|disk gone|E_DISK');
     const polling = await cluster.schedule('poll', [started]);
@@ -72,7 +72,7 @@ it('nobody takes the place of a worker that is ended because of a stop', async (
   Atomics.wait(started, 0, 0);
   cluster.coordinator.requestStop();
   await expect(ignoring.fetch()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
-  await new Promise(setImmediate); // a new one would be there at once
+  await new Promise(setImmediate); // a replacement would be started at once
   const ended = cluster.workers.filter(({ state }) => state === 'lost');
   expect(ended).toMatchObject([{ restarts: 0 }]);
   await cluster.close();

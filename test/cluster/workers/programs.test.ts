@@ -1,4 +1,4 @@
-/** Programs around a cluster: what keeps them alive, and how they were started. */
+/** Programs that use a cluster: what keeps them alive, and the options they are started with. */
 
 import { execFile } from 'node:child_process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -26,7 +26,7 @@ describeKinds(localKinds, (kind) => {
       [['--input-type=module']],
       [['--input-type', 'module', '--expose-gc', '--stack-trace-limit=5', '--no-warnings']],
     ])('that Node has as text is not run again by its workers: %j', async (options) => {
-      // Were it, they would start workers, too: so that it runs once only is seen to here.
+      // If workers inherited the option they would run this script, too: the second run exits with 9.
       const code = `
         if (process.env.ALLSTOP_TEST_RUNS) process.exit(9);
         process.env.ALLSTOP_TEST_RUNS = '1';

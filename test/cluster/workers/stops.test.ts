@@ -92,7 +92,7 @@ describeKinds(kinds, (kind) => {
   });
 });
 
-// Threads share the record itself.
+// Not for threads, which share the record itself.
 const notThreads = kinds.filter(({ isThread }) => !isThread);
 describeKinds(
   notThreads,

@@ -6,7 +6,7 @@
  */
 
 import type { StrategyHost } from '../../closures/strategy.ts';
-import { Durations } from '../../pool/durations.ts';
+import { FunctionDurations } from '../../pool/function-durations.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -22,7 +22,7 @@ export class Dispatcher {
   readonly #sessions = new Set<Session>();
   /** Sessions that may have fewer closures than threads. */
   readonly #idle = new Set<Session>();
-  readonly #durations = new Durations();
+  readonly #durations = new FunctionDurations();
   #isPumpDue = false;
   #isEvenDue = false;
   /** False until the cluster is ours: no closure is sent. */

@@ -7,8 +7,9 @@ import { attachmentOf } from '../../../coordinator/attachment.ts';
 import { decode, encode } from '../../../record/error-record.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
 import type { Cancellation, StrategyHost } from '../../closures/strategy.ts';
+import { type Sent, SentClosures } from '../../pool/sent-closures.ts';
 import type { Resource } from '../../worker/protocol.ts';
-import { dataCloneError, STATE } from '../../worker/protocol.ts';
+import { argumentError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../../worker/value.ts';
 import { type NodeInfo } from '../wire/control-messages.ts';
@@ -35,8 +36,6 @@ export interface SessionListener {
   onMalformed(session: Session): void;
 }
 
-type Sent = { closure: Closure; expectedUs: number };
-
 export class Session {
   readonly id: string;
   readonly info: NodeInfo;
@@ -44,10 +43,9 @@ export class Session {
   readonly channel: ReliableChannel;
   readonly #host: StrategyHost;
   readonly #listener: SessionListener;
-  readonly #sent = new Map<number, Sent>();
+  readonly #sent = new SentClosures();
   #batch: unknown[] = [];
   #batchBytes = 0;
-  #expectedUs = 0;
   status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
   /** How many resources (data sets) were sent to the node. */
   #resources = 0;
@@ -114,7 +112,7 @@ export class Session {
 
   /** How long each thread of the node is expected to be busy with what was sent. */
   get expectedUs(): number {
-    return this.#expectedUs / Math.max(1, this.status.capacity);
+    return this.#sent.expectedUs / Math.max(1, this.status.capacity);
   }
 
   get canTake(): boolean {
@@ -122,7 +120,7 @@ export class Session {
   }
 
   has(closure: Closure): boolean {
-    return this.#sent.has(closure.id);
+    return this.#sent.get(closure) !== undefined;
   }
 
   /** Sends a closure with the next `flush`. Fails it if its arguments cannot be packed. */
@@ -131,11 +129,13 @@ export class Session {
     try {
       bytes = checkLength(packValue(call.args));
     } catch (error) {
-      this.#host.ended(closure, { state: 'failed', value: dataCloneError(error) });
+      this.#host.ended(closure, {
+        state: 'failed',
+        value: argumentError(error, call.name, call.args, packValue),
+      });
       return;
     }
-    this.#sent.set(closure.id, { closure, expectedUs });
-    this.#expectedUs += expectedUs;
+    this.#sent.add({ closure, expectedUs });
     this.#batch.push(closure.id, closure.attempts + 1, call.name, bytes, call.perWorker);
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
@@ -182,7 +182,8 @@ export class Session {
   /** Asks back the last `count` closures; the node returns those that it has not started. */
   recall(count: number): void {
     this.isRecalling = true;
-    const ids = [...this.#sent.keys()].slice(-count).toReversed();
+    const newest = this.#sent.newestFirst().slice(0, count);
+    const ids = newest.map(({ closure }) => closure.id);
     this.post(['recall', ...ids]);
   }
 
@@ -196,12 +197,10 @@ export class Session {
    */
   lose(cause: Error): void {
     this.close();
-    const all = [...this.#sent.values()];
-    this.#sent.clear();
+    const all = this.#sent.takeAll();
     this.#cancelled.clear();
-    this.#expectedUs = 0;
-    for (const [at, { closure }] of [...all.entries()].toReversed()) {
-      this.#host.returned(closure, at < this.info.slots, cause);
+    for (const [at, { closure }] of all.entries()) {
+      this.#host.returned(closure, all.length - at <= this.info.slots, cause);
     }
   }
 
@@ -272,12 +271,8 @@ export class Session {
   }
 
   #forget(id: number): Sent | undefined {
-    const sent = this.#sent.get(id);
-    if (sent === undefined) return undefined;
-    this.#sent.delete(id);
     this.#cancelled.delete(id);
-    this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
-    return sent;
+    return this.#sent.remove(id);
   }
 }
 

@@ -142,7 +142,7 @@ it('hosts without a worker: those that answer, and those that cannot be found', 
   const alive = (host: string): string =>
     `the host ${host} answers, but no worker has registered. What to do: start \`allstop worker\``;
   expect(error.message).toMatch(
-    /Not ready: worker:0 unregistered, worker:1 unregistered, worker:2 unregistered\n/,
+    /Blocking: worker:0 unregistered, worker:1 unregistered, worker:2 unregistered\n/,
   );
   expect(error.message).toContain(`worker:0 (localhost:2222), unregistered for`);
   expect(error.message).toContain(alive('localhost'));

@@ -1,9 +1,8 @@
-/** Who waits for something about the workers to change. */
-
-export class Changes {
+/** Called when the workers' states, the queue or the data sets have changed. */
+export class ChangeListeners {
   readonly #listeners = new Set<() => void>();
 
-  tell(): void {
+  notify(): void {
     for (const look of this.#listeners) look();
   }
 
@@ -15,7 +14,7 @@ export class Changes {
     this.#listeners.delete(look);
   }
 
-  /** Resolves when the predicate holds; it is asked whenever something has changed. */
+  /** Resolves when the predicate holds; each change asks it again. */
   until(predicate: () => boolean): Promise<void> {
     if (predicate()) return Promise.resolve();
     return new Promise((resolve) => {

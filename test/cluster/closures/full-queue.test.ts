@@ -1,4 +1,4 @@
-/** The line in which functions wait. */
+/** `schedule` when the queue is full, and when it is empty. */
 
 import { describe, expect, it } from 'vitest';
 import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';

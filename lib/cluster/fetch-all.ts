@@ -1,4 +1,4 @@
-/** Structures of RemoteValues, and what they come to. */
+/** `fetch()` of a structure that contains RemoteValues. */
 
 import { define } from '../base/define.ts';
 import type { RemoteValue } from './closures/remote-value.ts';
@@ -20,7 +20,7 @@ export type Fetched<T> =
               ? FetchedFields<T>
               : T;
 
-/** What holds no RemoteValue is itself: a class is more than its fields. */
+/** A type without RemoteValues stays itself: mapping its fields would lose that it is a class. */
 type FetchedFields<T extends object> = T extends { [K in keyof T]: Fetched<T[K]> }
   ? T
   : { [K in keyof T]: Fetched<T[K]> };
@@ -31,10 +31,10 @@ function isPlain(value: object): boolean {
 }
 
 /**
- * A copy with the values in place of the RemoteValues. What is neither an array nor a plain
- * object, a Map or a Set is taken as it is.
+ * Resolves with a copy in which each RemoteValue is replaced by its value. Values other than
+ * arrays, plain objects, Maps and Sets are not copied.
  *
- * @throws (rejects) with what the first of them to fail comes to
+ * @throws (rejects) the error of the first RemoteValue to fail
  */
 export async function fetchAll(structure: unknown): Promise<unknown> {
   const copies = new Map<object, unknown>();

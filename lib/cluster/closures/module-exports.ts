@@ -1,0 +1,78 @@
+/** Finds the name under which the strategy's module exports a function. */
+
+import { invalidType } from '../../base/arguments.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { PASS_A_NAME } from '../worker/protocol.ts';
+
+export type AnyFunction = (...args: any[]) => any;
+
+export class ModuleExports {
+  readonly #module: URL;
+  readonly #names = new Map<AnyFunction, string>();
+  #exports: Promise<Record<string, unknown>> | undefined;
+
+  constructor(module: URL) {
+    this.#module = module;
+  }
+
+  /** @returns undefined if `find` has not been called for the function */
+  known(fn: AnyFunction): string | undefined {
+    return this.#names.get(fn);
+  }
+
+  /**
+   * Compares by identity, and then by name and source, since test runners load modules twice.
+   *
+   * @throws (rejects) TypeError: the module does not export it, or cannot be imported here
+   */
+  async find(fn: AnyFunction): Promise<string> {
+    const { href } = this.#module;
+    let exports: Record<string, unknown>;
+    try {
+      this.#exports ??= import(/* webpackIgnore: true */ /* @vite-ignore */ href);
+      exports = await this.#exports;
+    } catch (error) {
+      const text = `The name of the function '${fn.name}' cannot be found, since ${href} cannot be imported here: ${messageOf(error)}. Instead of the function, ${PASS_A_NAME}`;
+      throw Object.assign(wrongFunction(text), { cause: error });
+    }
+    const names = Object.keys(exports);
+    const isSame = (name: string): boolean =>
+      name === fn.name &&
+      typeof exports[name] === 'function' &&
+      String(exports[name]) === String(fn);
+    const found = names.find((name) => exports[name] === fn) ?? names.find(isSame);
+    if (found === undefined) throw wrongFunction(notExported(fn, href));
+    this.#names.set(fn, found);
+    return found;
+  }
+
+  /**
+   * @param exported - the names of the module's functions
+   * @throws TypeError: `name` is not among them
+   */
+  checkName(name: string, exported: readonly string[]): void {
+    if (exported.includes(name)) return;
+    const its = exported.length === 0 ? 'no functions' : `the functions ${exported.join(', ')}`;
+    throw wrongFunction(
+      `The module ${this.#module.href} has no function '${name}': ${PASS_A_NAME}. It exports ${its}`,
+    );
+  }
+}
+
+function notExported({ name }: AnyFunction, href: string): string {
+  const what =
+    name === ''
+      ? 'A function without a name cannot be scheduled'
+      : `The function '${name}' is not an export of ${href}`;
+  const where = name === '' ? `from ${href}` : 'there';
+  return `${what}: workers find functions by name. Export it ${where} and pass the name of the export`;
+}
+
+function wrongFunction(message: string): TypeError {
+  return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_TYPE' });
+}
+
+export function checkFunctionOrName(fn: unknown): asserts fn is AnyFunction | string {
+  if (typeof fn === 'function' || typeof fn === 'string') return;
+  throw invalidType('fn', `a function, or of type string: ${PASS_A_NAME}`, fn);
+}

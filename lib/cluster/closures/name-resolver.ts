@@ -1,0 +1,141 @@
+/** Finds the names of the functions that are called, and keeps the calls in order meanwhile. */
+
+import { Timer } from '../../base/timer.ts';
+import type { ChangeListeners } from './change-listeners.ts';
+import type { AnyFunction, ModuleExports } from './module-exports.ts';
+
+/**
+ * The first calls by name wait this long for a worker that reports which functions exist. If
+ * none has, names are accepted unchecked, and a wrong one fails on the worker.
+ */
+const FIRST_WORKER_MS = 3_000;
+
+export interface NameResolverListener {
+  /** As `Engine.functions`. */
+  functionNames(): readonly string[] | undefined;
+  /** As `ClosureRules.isOver`: no worker will report function names any more. */
+  isOver(): boolean;
+  /** Keeps the program alive until the promise has settled. */
+  keepAlive<T>(promise: Promise<T>): Promise<T>;
+}
+
+export class NameResolver {
+  readonly #module: ModuleExports;
+  readonly #changes: ChangeListeners;
+  readonly #listener: NameResolverListener;
+  /** Settles when the last unresolved call has been made. */
+  #last: Promise<void> | undefined;
+  #firstNames: Promise<void> | undefined;
+
+  /** @param changes - called when a worker has reported function names, or the cluster is over */
+  constructor(module: ModuleExports, changes: ChangeListeners, listener: NameResolverListener) {
+    this.#module = module;
+    this.#changes = changes;
+    this.#listener = listener;
+  }
+
+  /** Whether calls are unresolved: later ones have to wait for them in `inOrder`. */
+  get isBusy(): boolean {
+    return this.#last !== undefined;
+  }
+
+  /**
+   * @returns undefined if the name is not known, or cannot be checked yet
+   * @throws TypeError: the module has no function of this name
+   */
+  known(fn: AnyFunction | string): string | undefined {
+    return typeof fn === 'string' ? this.#checkName(fn) : this.#module.known(fn);
+  }
+
+  /**
+   * Calls `enter` with the function's name, after the earlier calls, and when `defined` has
+   * resolved.
+   *
+   * @param inTime - rejects when the caller's deadline has passed or its signal is aborted;
+   *   then later calls do not wait for this one, either
+   */
+  inOrder<T>(
+    fn: AnyFunction | string,
+    defined: Promise<void> | undefined,
+    inTime: (found: Promise<string>) => Promise<string>,
+    enter: (name: string) => T,
+  ): Promise<T> {
+    const before = this.#last;
+    const found = inTime(this.#find(fn, defined));
+    found.catch(() => {}); // it may reject while `before` is pending and nothing awaits it yet
+    const inOrder = async (): Promise<T> => {
+      await before;
+      return enter(await found);
+    };
+    const entered = inOrder();
+    const last = entered.then(
+      () => {},
+      () => {},
+    );
+    this.#last = last;
+    void last.then(() => {
+      if (this.#last === last) this.#last = undefined;
+    });
+    return entered;
+  }
+
+  /** Makes a call after the unresolved ones; at once if they can no longer be resolved. */
+  after<T>(call: () => Promise<T>): Promise<T> {
+    const last = this.#last;
+    return last === undefined || this.#listener.isOver() ? call() : last.then(call);
+  }
+
+  async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
+    let name: string | undefined;
+    if (typeof fn === 'function') {
+      // When the cluster is over any name will do: the queue refuses the call.
+      name = (await this.#untilOver(this.#module.find(fn))) ?? fn.name;
+    } else {
+      this.#firstNames ??= this.#untilNamesAreKnown();
+      await this.#listener.keepAlive(this.#firstNames);
+      name = this.#checkName(fn) ?? fn;
+    }
+    await defined;
+    return name;
+  }
+
+  /** Resolves when a worker has reported function names, none will, or FIRST_WORKER_MS have passed. */
+  #untilNamesAreKnown(): Promise<void> {
+    const listener = this.#listener;
+    return new Promise((resolve) => {
+      const timer = new Timer(FIRST_WORKER_MS, resolve);
+      void this.#changes
+        .until(() => listener.functionNames() !== undefined || listener.isOver())
+        .then(() => {
+          timer.clear();
+          resolve();
+        });
+    });
+  }
+
+  #checkName(name: string): string | undefined {
+    const names = this.#listener.functionNames();
+    if (names === undefined) return undefined;
+    this.#module.checkName(name, names);
+    return name;
+  }
+
+  /** Resolves with undefined if the cluster is over first: the module's import may never end. */
+  #untilOver<T>(promise: Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        this.#changes.delete(look);
+        settle();
+      };
+      const look = (): void => {
+        if (this.#listener.isOver()) end(() => resolve(undefined));
+      };
+      this.#changes.add(look);
+      promise.then(
+        (value) => end(() => resolve(value)),
+        (error: unknown) => end(() => reject(error as Error)),
+      );
+      look();
+    });
+  }
+}

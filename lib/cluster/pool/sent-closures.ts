@@ -1,0 +1,55 @@
+/** The closures that were sent to one worker or node and have not ended, in the order of sending. */
+
+import type { Closure } from '../closures/closure.ts';
+
+export type Sent = {
+  readonly closure: Closure;
+  /** How long its function is expected to run, in microseconds. */
+  readonly expectedUs: number;
+};
+
+export class SentClosures<S extends Sent = Sent> {
+  readonly #sent = new Map<number, S>();
+  #expectedUs = 0;
+
+  get size(): number {
+    return this.#sent.size;
+  }
+
+  /** How long all of them are expected to run, in microseconds. */
+  get expectedUs(): number {
+    return this.#expectedUs;
+  }
+
+  get({ id }: Closure): S | undefined {
+    return this.#sent.get(id);
+  }
+
+  add(sent: S): void {
+    this.#sent.set(sent.closure.id, sent);
+    this.#expectedUs += sent.expectedUs;
+  }
+
+  /** @returns undefined if no such closure is here: it was recalled, or has ended before */
+  remove(id: number): S | undefined {
+    const sent = this.#sent.get(id);
+    if (sent === undefined) return undefined;
+    this.#sent.delete(id);
+    // Exactly 0 when empty: the sum of rounded numbers may not come back to it.
+    this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
+    return sent;
+  }
+
+  /** Removes all. They are in the order of `newestFirst`. */
+  takeAll(): S[] {
+    const all = this.newestFirst();
+    this.#sent.clear();
+    this.#expectedUs = 0;
+    return all;
+  }
+
+  /** If closures are returned in this order, they are at the head of the queue in their old order. */
+  newestFirst(): S[] {
+    return [...this.#sent.values()].toReversed();
+  }
+}
