@@ -25,8 +25,8 @@ import {
 } from '../native/binding.ts';
 import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
+import { decode, encode } from '../record/encoded-error.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
-import { decode, encode } from '../record/error-record.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
 

@@ -37,8 +37,8 @@ import {
   stopOnSignals,
 } from './links.ts';
 import type { StopRecord } from './stop-record.ts';
-import { toStraggler } from './stragglers.ts';
-import { enclosingTasks, runTask } from './tasks.ts';
+import { toStraggler } from './threads/stragglers.ts';
+import { enclosingTasks, runTask } from './threads/tasks.ts';
 import {
   checkThread,
   isThread,
@@ -46,8 +46,8 @@ import {
   register,
   type ThreadInfo,
   toThreadInfo,
-} from './watch.ts';
-import { spawn } from './workers.ts';
+} from './threads/watch.ts';
+import { spawn } from './threads/workers.ts';
 
 // V8 treats an imported binding as mutable. A constant of this module lets it fold the address
 // of the array into `shouldStop()`.

@@ -2,7 +2,7 @@
 
 import type { Attachment } from './attachment.ts';
 import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
-import { type ThreadInfo, toThreadInfo } from './watch.ts';
+import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
 
 /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
 export type StopExplanation = {

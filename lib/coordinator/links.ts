@@ -18,8 +18,8 @@ import {
   UnavailableError,
 } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
+import { encode } from '../record/encoded-error.ts';
 import { markEcho } from '../record/error-identity.ts';
-import { encode } from '../record/error-record.ts';
 import type { Attachment } from './attachment.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;

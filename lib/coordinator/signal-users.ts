@@ -43,7 +43,7 @@ export function onNextUse(signal: AbortSignal, onUse: () => void): void {
     get: () => null, // else there would be a listener
     set(listener: AbortSignal['onabort']) {
       used();
-      signal.onabort = listener;
+      Reflect.set(signal, 'onabort', listener);
     },
   });
   Object.defineProperty(signal, 'aborted', {

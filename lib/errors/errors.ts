@@ -2,7 +2,7 @@
  * Every error class of the package, with its stable `code`.
  *
  * An error keeps its class between threads and processes: the receiver rebuilds it as an
- * instance of the class of the same name (record/error-record.ts).
+ * instance of the class of the same name (record/encoded-error.ts).
  */
 
 import type { ReadinessReport } from './readiness-report.ts';

@@ -33,18 +33,18 @@ export class LooperSchedule {
   }
 
   /** When the next run is due. To be called once before each run, with the current time. */
-  next(now: number): number {
+  next(nowMs: number): number {
     const { intervalMs, missedTicks } = this.#times;
     if (this.#due === undefined) {
-      this.#due = now;
+      this.#due = nowMs;
     } else if (missedTicks === 'delay') {
-      this.#due = now + intervalMs;
+      this.#due = nowMs + intervalMs;
     } else {
       this.#due += intervalMs;
-      const late = now - this.#due;
+      const late = nowMs - this.#due;
       if (missedTicks === 'skip' && late > 0) {
         const missed = Math.ceil(late / intervalMs); // not finite for an interval of 0 or nearly 0
-        this.#due = Number.isFinite(missed) ? this.#due + missed * intervalMs : now;
+        this.#due = Number.isFinite(missed) ? this.#due + missed * intervalMs : nowMs;
       }
     }
     return this.#due;

@@ -10,9 +10,9 @@ import {
 } from '../base/arguments.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
-import { OwnThread } from '../coordinator/own-thread.ts';
-import { workerEntry } from '../coordinator/worker-entry.ts';
-import { runInWorker } from '../coordinator/workers.ts';
+import { OwnThread } from '../coordinator/threads/own-thread.ts';
+import { workerEntry } from '../coordinator/threads/worker-entry.ts';
+import { runInWorker } from '../coordinator/threads/workers.ts';
 import { type LooperTimes, loop, MISSED_TICKS, type MissedTicks } from './looper-loop.ts';
 import type { LooperWork } from './looper-worker.ts';
 

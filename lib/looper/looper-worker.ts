@@ -1,6 +1,6 @@
 /** Runs in the Worker of a LooperThread whose target is given by URL. */
 
-import { defaultOf, ownCoordinator } from '../coordinator/worker-module.ts';
+import { defaultOf, ownCoordinator } from '../coordinator/threads/worker-module.ts';
 import { hold, release } from '../native/doorbell.ts';
 import { type LooperTimes, loop } from './looper-loop.ts';
 

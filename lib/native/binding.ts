@@ -55,7 +55,7 @@ export type RequesterOptions = {
   stack?: string | (() => string);
 };
 
-/** A stop; `error` is an encoded error (error-record.ts). */
+/** A stop; `error` is an encoded error (encoded-error.ts). */
 export type NativeStop = {
   id: string;
   /** The number of the stop, from 1: each stop of a coordinator has its own. */

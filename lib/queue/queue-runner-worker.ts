@@ -1,7 +1,7 @@
 /** Runs in the Worker of a QueueRunner whose enqueue op is given by URL. */
 
 import type { QueueHandle } from '../coordinator/handle.ts';
-import { defaultOf, ownCoordinator } from '../coordinator/worker-module.ts';
+import { defaultOf, ownCoordinator } from '../coordinator/threads/worker-module.ts';
 import { hold, release } from '../native/doorbell.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 import { runOp } from './queue-runner-loop.ts';

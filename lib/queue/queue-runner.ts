@@ -13,9 +13,9 @@ import {
 import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
-import { OwnThread } from '../coordinator/own-thread.ts';
-import { workerEntry } from '../coordinator/worker-entry.ts';
-import { runInWorker } from '../coordinator/workers.ts';
+import { OwnThread } from '../coordinator/threads/own-thread.ts';
+import { workerEntry } from '../coordinator/threads/worker-entry.ts';
+import { runInWorker } from '../coordinator/threads/workers.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 import { runOp } from './queue-runner-loop.ts';

@@ -8,7 +8,7 @@
 // A reader skips unknown tags, so that it can read a newer writer's errors. Both languages
 // understand the header, which is ErrorFields. The parts that only JavaScript can rebuild (own
 // fields, causes, aggregated errors) are one opaque field, kJavaScript, which
-// lib/record/error-record.ts writes and reads.
+// lib/record/encoded-error.ts writes and reads.
 #ifndef ALLSTOP_CORE_ENCODED_ERROR_H_
 #define ALLSTOP_CORE_ENCODED_ERROR_H_
 

@@ -74,7 +74,7 @@ TEST(EncodedErrorTest, AnErrorOfWhichNothingIsKnownIsStillOne) {
   ASSERT_NE(EncodedError::Decode(first->bytes()), nullptr);
 }
 
-// lib/record/error-record.ts and other versions of the package read and write the same bytes.
+// lib/record/encoded-error.ts and other versions of the package read and write the same bytes.
 TEST(EncodedErrorTest, TheEncodingIsFixed) {
   ErrorFields fields;
   fields.id = "w.1";

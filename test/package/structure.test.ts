@@ -121,7 +121,7 @@ describe('a forbidden import', () => {
   it('is found in every form of import', () => {
     const seen = importsOfLib();
     expect(seen).toContainEqual({
-      from: 'lib/coordinator/watch.ts', // import type
+      from: 'lib/coordinator/threads/watch.ts', // import type
       to: 'lib/coordinator/attachment.ts',
     });
     expect(seen).toContainEqual({

@@ -20,7 +20,7 @@ function rowsOf(document: string): Row[] {
   const table = /<!-- arrows -->([\s\S]*?)<!-- end of arrows -->/.exec(document)?.[1] ?? '';
   return table
     .split('\n')
-    .filter((line) => /^\| `/.test(line))
+    .filter((line) => line.startsWith('| `'))
     .map((line) => {
       const [room, , mayImport] = line.split('|').slice(1, -1) as [string, string, string];
       const names = (cell: string): string[] =>

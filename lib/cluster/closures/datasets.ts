@@ -1,6 +1,6 @@
 /** The data sets and iterators that every worker makes for itself, kept for workers that start later. */
 
-import { encode } from '../../record/error-record.ts';
+import { encode } from '../../record/encoded-error.ts';
 import { type Resource } from '../worker/protocol.ts';
 import { type Call, Closure } from './closure.ts';
 import { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';

@@ -21,7 +21,7 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
-import { decode, encode } from '../../record/error-record.ts';
+import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
 import type { Cancellation, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Resource } from '../worker/protocol.ts';

@@ -2,7 +2,7 @@
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { Coordinator } from '../../coordinator/coordinator.ts';
-import { setCurrent } from '../../coordinator/workers.ts';
+import { setCurrent } from '../../coordinator/threads/workers.ts';
 import { threadNameOf } from './requesters.ts';
 
 /**

@@ -6,7 +6,7 @@ import { addAbortListener, removeAbortListener } from '../../base/abort-listener
 import { isThenable, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
-import { decode, encode } from '../../record/error-record.ts';
+import { decode, encode } from '../../record/encoded-error.ts';
 import { type CurrentTask, runAsTask } from './current-task.ts';
 import type { Resource } from './protocol.ts';
 import {

@@ -9,7 +9,7 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { type StopRequester, toRequester } from '../../coordinator/stop-record.ts';
 import type { RequesterOptions } from '../../native/binding.ts';
-import { decode } from '../../record/error-record.ts';
+import { decode } from '../../record/encoded-error.ts';
 import { nameThread } from './requesters.ts';
 
 /** A stop record: its id, the encoded error if there is one, and the requester. */

@@ -1,7 +1,7 @@
 /** The main function of a cluster's worker process. */
 
-import { endWithParent } from '../../coordinator/workers.ts';
-import { encode } from '../../record/error-record.ts';
+import { endWithParent } from '../../coordinator/threads/workers.ts';
+import { encode } from '../../record/encoded-error.ts';
 import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';

@@ -4,7 +4,7 @@
  */
 
 import { attachmentOf } from '../../../coordinator/attachment.ts';
-import { decode, encode } from '../../../record/error-record.ts';
+import { decode, encode } from '../../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
 import type { Cancellation, StrategyHost } from '../../closures/strategy.ts';
 import { type Sent, SentClosures } from '../../pool/sent-closures.ts';

@@ -10,7 +10,7 @@ import { hostname } from 'node:os';
 import { Timer } from '../../../base/timer.ts';
 import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
-import { decode, encode } from '../../../record/error-record.ts';
+import { decode, encode } from '../../../record/encoded-error.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.ts';
 import type { StrategyHost } from '../../closures/strategy.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';

@@ -7,7 +7,7 @@
 import { deserialize, serialize } from 'node:v8';
 import { attempt } from '../../../base/thrown-value.ts';
 import { checkTaskPhase, type TaskPhase } from '../../../errors/phases.ts';
-import { decode } from '../../../record/error-record.ts';
+import { decode } from '../../../record/encoded-error.ts';
 import type { Resource } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { isBytes, isCount, isListOf, isMaybe, isObject, isText } from './shapes.ts';
@@ -59,7 +59,7 @@ export function pack(message: ToNode | FromNode): Uint8Array {
   return serialize(message);
 }
 
-/** Whether it is an encoded error (error-record.ts) that can be decoded. */
+/** Whether it is an encoded error (encoded-error.ts) that can be decoded. */
 const isEncodedError = (value: unknown): value is Uint8Array =>
   isBytes(value) && attempt(() => decode(value)) !== undefined;
 function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boolean): boolean {

@@ -6,12 +6,12 @@
 
 import { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
-import { holds, invalidType, nameOf } from '../base/arguments.ts';
-import { isThenable } from '../base/thrown-value.ts';
-import { UnavailableError } from '../errors/errors.ts';
-import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../native/binding.ts';
-import { drain } from '../native/doorbell.ts';
-import type { Attachment, RequestOptions } from './attachment.ts';
+import { holds, invalidType, nameOf } from '../../base/arguments.ts';
+import { isThenable } from '../../base/thrown-value.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
+import { drain } from '../../native/doorbell.ts';
+import type { Attachment, RequestOptions } from '../attachment.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 
 /** A Worker, a child process, a promise, or an object with a `join()`, such as a LooperThread. */

@@ -1,7 +1,7 @@
 /** Async tasks: registered asynchronous functions of this JavaScript thread. */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Attachment } from './attachment.ts';
+import type { Attachment } from '../attachment.ts';
 import { Watch } from './watch.ts';
 
 type Task = { attachment: Attachment; watch: Watch; outer: Task | undefined };

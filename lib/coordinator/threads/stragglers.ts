@@ -1,8 +1,8 @@
 /** Describes the threads that are still alive after the grace period of a join. */
 
 import { readFileSync } from 'node:fs';
-import type { Straggler } from '../errors/errors.ts';
-import type { NativeThread } from '../native/binding.ts';
+import type { Straggler } from '../../errors/errors.ts';
+import type { NativeThread } from '../../native/binding.ts';
 import { toThreadInfo } from './watch.ts';
 
 /** State and wait channel of a native thread. @returns undefined except on Linux */

@@ -2,8 +2,8 @@
 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { UnavailableError } from '../errors/errors.ts';
-import { look, ownFolders, packageFolder } from '../native/binary/package-files.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { look, ownFolders, packageFolder } from '../../native/binary/package-files.ts';
 
 const WORKER = 'allstop-worker';
 let workerFound: URL | undefined;

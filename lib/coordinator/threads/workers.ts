@@ -1,9 +1,9 @@
 /** Starts Workers that find their coordinator with `Coordinator.current()`. */
 
 import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker_threads';
-import { nameOf } from '../base/arguments.ts';
-import { binding } from '../native/native.ts';
-import type { Attachment } from './attachment.ts';
+import { nameOf } from '../../base/arguments.ts';
+import { binding } from '../../native/native.ts';
+import type { Attachment } from '../attachment.ts';
 import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
 import { followWorker, register, type Watch } from './watch.ts';
 

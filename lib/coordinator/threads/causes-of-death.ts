@@ -4,9 +4,9 @@
  */
 
 import { isMainThread } from 'node:worker_threads';
-import { onFirstUse } from '../native/doorbell.ts';
-import { binding } from '../native/native.ts';
-import { decode, encode, restoreClass } from '../record/error-record.ts';
+import { onFirstUse } from '../../native/doorbell.ts';
+import { binding } from '../../native/native.ts';
+import { decode, encode, restoreClass } from '../../record/encoded-error.ts';
 
 /** The errors of dying workers, by threadId, until they have exited: several may watch one. */
 const uncaught = new Map<number, { value: unknown }>();

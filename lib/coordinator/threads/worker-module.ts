@@ -1,7 +1,7 @@
 /** What looper and queue runner workers share: each runs a module of the program. */
 
-import { type Attachment, attachmentOf } from './attachment.ts';
-import { Coordinator } from './coordinator.ts';
+import { type Attachment, attachmentOf } from '../attachment.ts';
+import { Coordinator } from '../coordinator.ts';
 
 /** The coordinator that this worker was started with. */
 export function ownCoordinator(): { coord: Coordinator; attachment: Attachment } {
