@@ -9,7 +9,22 @@
    Abstracted: what is tagged for one worker; the error is one bit, as only the first is kept;
    the two arrays of `Line` are one; cancelling others in flight (it makes them end or fail
    sooner). Bound: CLOSURES, CALLS of each user, RETRIES; 2 closures in line at most, but for
-   those that are put back. */
+   those that are put back.
+
+   verify: safety -DCLOSURES=2
+   verify: safety -DWITHOUT_CLOSE
+   verify: safety -DWITHOUT_DEADLINE
+   verify: safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE -DCALLS=3
+   verify: served0 fair -DCLOSURES=2
+   verify: served1 fair -DCLOSURES=2
+   verify: told fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   verify: failure fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   mutant: NO_DROP safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   mutant: EARLY_TELL safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   mutant: TELL_ALL safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   mutant: NO_BARRIER safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   mutant: SILENT_PUT_BACK safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   mutant: NO_ADVANCE served0 fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE */
 
 #ifndef CLOSURES
 #define CLOSURES 3

@@ -17,9 +17,30 @@
    Abstracted: time. The grace period of a join is over at some moment after the stop that the
    join has seen, or never (a thread that hangs); the timer fires then or later. One stop, not
    cleared: a cluster's coordinator, whose stops alone are provisional, cannot be (refuseClear,
-   coordinator.ts). Errors: a record has one. Bound: the threads and joins above. */
+   coordinator.ts). Errors: a record has one. Bound: the threads and joins above.
+
+   verify: safety -DWITHOUT_NATIVE
+   verify: safety -DWITHOUT_SCRIPT
+   verify: safety -DWITHOUT_HOOKS -DWITHOUT_LATE_THREAD
+   verify: scriptEnds fair -DWITHOUT_NATIVE -DWITHOUT_LATE_THREAD
+   verify: nativeEnds fair -DWITHOUT_SCRIPT -DWITHOUT_LATE_THREAD
+   verify: scriptUnstopped fair -DWITHOUT_NATIVE -DWITHOUT_HOOKS
+   verify: nativeUnstopped fair -DWITHOUT_SCRIPT -DWITHOUT_HOOKS
+   verify: thrownStands -DWITHOUT_NATIVE -DWITHOUT_LATE_THREAD
+   mutant: FINISH_UNCHECKED safety -DWITHOUT_NATIVE -DWITHOUT_HOOKS
+   mutant: BEGIN_UNCOUNTED safety -DWITHOUT_NATIVE -DWITHOUT_HOOKS
+   mutant: ENDS_PROVISIONAL safety -DWITHOUT_NATIVE -DWITHOUT_LATE_THREAD
+   mutant: LATE_HOOKS safety -DWITHOUT_NATIVE -DWITHOUT_LATE_THREAD
+   mutant: HOOKS_FORWARD safety -DWITHOUT_NATIVE -DWITHOUT_LATE_THREAD
+   mutant: ENDS_SILENTLY nativeUnstopped fair -DWITHOUT_SCRIPT -DWITHOUT_HOOKS
+   mutant: ANSWERS_SILENTLY nativeEnds fair -DWITHOUT_SCRIPT -DWITHOUT_LATE_THREAD */
 
 #define HOOKS 2
+#ifdef WITHOUT_HOOKS
+#define HOOKS_ENDED true
+#else
+#define HOOKS_ENDED (hookEnded[0] && hookEnded[1])
+#endif
 #define NONE 255
 
 /* Guarded by the mutex. */
@@ -151,7 +172,7 @@ inline Latch(which) {
   mustNotify = mustNotify || waiters > 0;
   if :: inProgress[0] && joinStop[0] == 0 -> mustRing = true; joinStop[0] = record :: else fi;
   if :: inProgress[1] && joinStop[1] == 0 -> joinStop[1] = record :: else fi;
-#ifndef MUTANT_LATE_HOOKS
+#if !defined(MUTANT_LATE_HOOKS) && !defined(WITHOUT_HOOKS)
   StartHooks();
 #endif
   Counted()
@@ -160,9 +181,12 @@ inline Latch(which) {
 proctype Requester() {
   byte j;
   bool mustRing, mustNotify;
-  atomic { if :: record == 0 -> Latch(1) :: else fi };
-  Effects();
-  hooksDue = true
+  if
+  :: atomic { if :: record == 0 -> Latch(1) :: else fi };
+     Effects();
+     hooksDue = true
+  :: true /* nobody stops it */
+  fi
 }
 
 /* The arbiter: AnswerStop with the winner, or AnswerNone. (A stop that has not come here is
@@ -256,7 +280,7 @@ inline FinishJoin(me) {
       /* api.md 1.6 and 8.2: it ends when all have ended, threads and hooks, or when its grace
          period is over, which takes a stop. */
       assert(joinAlive[me] == 0 || (joinStop[me] != 0 && graceOver[me]));
-      assert(joinStop[me] == 0 || graceOver[me] || (hookEnded[0] && hookEnded[1]));
+      assert(joinStop[me] == 0 || graceOver[me] || HOOKS_ENDED);
       assert(joinAlive[me] != 0 || !alive[0]);
       inProgress[me] = false; isOver[me] = true; joined = true;
       thrown[me] = record
@@ -279,10 +303,10 @@ proctype JavaScriptJoin() {
   bool timer;             /* a timer is set: it fires when the grace period is over */
   bool turn = true;       /* setImmediate(progress) */
   BeginJoin(0);
-end:
   do
   :: isOver[0] -> break
   :: else ->
+end_parked:
     if
     :: atomic { turn -> turn = false }
     :: atomic { rung -> rung = false }
@@ -348,7 +372,10 @@ init {
     alive[0] = true;
     if :: awaitsAnswer = true; run Arbiter() :: true fi;
     if :: mayHang = true :: true fi;
-    run Thread(); run Requester(); run Hooks(); run Clock();
+    run Thread(); run Requester(); run Clock();
+#ifndef WITHOUT_HOOKS
+    run Hooks();
+#endif
 #ifndef WITHOUT_LATE_THREAD
     run LateThread();
 #endif
@@ -366,7 +393,12 @@ init {
 #define ARBITRATED (record != 0 && !provisional)
 ltl scriptEnds { (<> [] ARBITRATED) -> <> isOver[0] }
 ltl nativeEnds { (<> [] ARBITRATED) -> <> isOver[1] }
-ltl endsUnstopped { (<> [] (inProgress[0] -> joinAlive[0] == 0)) -> <> (isOver[0] || record != 0) }
+ltl scriptUnstopped {
+  (<> [] (inProgress[0] -> joinAlive[0] == 0)) -> <> (isOver[0] || record != 0)
+}
+ltl nativeUnstopped {
+  (<> [] (inProgress[1] -> joinAlive[1] == 0)) -> <> (isOver[1] || record != 0)
+}
 
 /* Invariant 6: "what a join has thrown stands". */
 ltl thrownStands {

@@ -19,7 +19,18 @@
    Abstracted: a message is its number, and is 1 or 2 bytes long; a message in parts is several
    messages; the timer may fire EARLY times while something is on its way (it was too
    impatient), and else when nothing is, as only then must it.
-   Bound: MESSAGES, BREAKS, EARLY, and QUESTIONS on their way at once. */
+   Bound: MESSAGES, BREAKS, EARLY, and QUESTIONS on their way at once.
+
+   verify: safety
+   verify: window
+   verify: drained fair
+   mutant: TIMER_RESENDS safety
+   mutant: RESUME_RESENDS safety
+   mutant: RESEND_ALL safety
+   mutant: TAKES_ANY safety
+   mutant: NO_TIMER drained fair
+   mutant: NO_ANSWER drained fair
+   mutant: WINDOW_LEAKS drained fair */
 
 #ifndef MESSAGES
 #define MESSAGES 4

@@ -9,7 +9,16 @@
 
    One step is a section under the mutex, or a part of the function's run.
    Abstracted: the vector callbacks_ is one bit; memory is sequentially consistent.
-   Bound: two requests by the first thread, one by the second. All runs are finite. */
+   Bound: two requests by the first thread, one by the second. All runs are finite.
+
+   verify: safety
+   verify: listedWaits
+   verify: removalEnds fair
+   mutant: UNCHECKED safety
+   mutant: NO_WAIT safety
+   mutant: SELF_WAIT safety
+   mutant: LOCKED safety
+   mutant: NOT_NOTIFIED removalEnds fair */
 
 mtype:phase = { kWaiting, kRunning, kDone };
 

@@ -13,7 +13,19 @@
 
    One step is a section under one mutex, the store to a mirror, or a call of Node-API.
    Abstracted: the event loop answers a ring, or not, whenever it likes; the join is a wait for
-   the observed thread; the module stays in memory (allstop_pin_module). All runs are finite. */
+   the observed thread; the module stays in memory (allstop_pin_module). All runs are finite.
+
+   verify: safety
+   verify: joinEnds fair
+   verify: closes fair
+   verify: letGo
+   mutant: UNLOCKED_CALL safety
+   mutant: HOOK_LATE safety
+   mutant: BARE_OBSERVER safety
+   mutant: MIRROR_KEPT safety
+   mutant: SLOT_FIRST safety
+   mutant: DETACHED_TWICE safety
+   mutant: UNOBSERVED_FORGOTTEN joinEnds fair */
 
 /* Of each coordinator, guarded by its mutex. */
 bool mutex[2];

@@ -13,7 +13,24 @@
    rule of the mirror's flag; one attachment, and one pending wait of JavaScript at a time; no
    deadlines, errors, children or joins.
    Bound: STOPS requests by native threads, JS_CALLS calls by the JavaScript thread. Every run
-   is finite, so "eventually" in an ltl claim means: before nothing more can happen. */
+   is finite, so "eventually" in an ltl claim means: before nothing more can happen.
+
+   verify: safety -DJS_CALLS=2
+   verify: safety -DWITHOUT_WAITER
+   verify: nativeWait -DJS_CALLS=1
+   verify: promise -DWITHOUT_WAITER
+   verify: standing -DWITHOUT_WAITER
+   verify: signal -DWITHOUT_WAITER
+   verify: oneRing -DWITHOUT_WAITER
+   mutant: NOTIFY_FIRST nativeWait -DJS_CALLS=1
+   mutant: SLEEP_LATE nativeWait -DJS_CALLS=1
+   mutant: FLAG_ONLY nativeWait -DJS_CALLS=1
+   mutant: FLAG_FIRST safety -DWITHOUT_WAITER
+   mutant: NO_UNSEEN signal -DWITHOUT_WAITER
+   mutant: LATE_INTEREST promise -DWITHOUT_WAITER
+   mutant: NO_RECHECK standing -DWITHOUT_WAITER
+   mutant: NO_DRAIN promise -DWITHOUT_WAITER
+   mutant: RUNG_LATE promise -DWITHOUT_WAITER */
 
 #ifndef STOPS
 #define STOPS 2
