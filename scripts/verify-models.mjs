@@ -46,7 +46,7 @@ function read(file) {
   const text = readFileSync(join(models, file), 'utf8');
   const runs = [];
   const faults = [];
-  for (const [, kind, rest] of text.matchAll(/^ *(verify|mutant): (.*)$/gm)) {
+  for (const [, kind, rest] of text.matchAll(/^ *(verify|mutant): (.*?)(?: \*\/)?$/gm)) {
     const words = rest.trim().split(/\s+/);
     const mutant = kind === 'mutant' ? words.shift() : undefined;
     const [property, ...options] = words;
@@ -89,7 +89,7 @@ function verifierOf({ file, mutant, property, defines }) {
     const folder = join(built, key.replaceAll(/[^\w-]+/g, '_'));
     verifier = compile(file, folder, defines, [
       ...(isSafety ? ['-DSAFETY', '-DNOCLAIM'] : ['-DNFAIR=3']),
-      mutant === undefined ? '-O2' : '-O0', // a mutant's error is found sooner than compiled
+      mutant === undefined ? '-O1' : '-O0', // a mutant's error is found sooner than compiled
     ]);
     verifiers.set(key, verifier);
   }
@@ -98,7 +98,11 @@ function verifierOf({ file, mutant, property, defines }) {
 
 async function compile(file, folder, defines, options) {
   mkdirSync(folder, { recursive: true });
-  const generated = await run('spin', ['-a', ...defines, join(models, file)], folder);
+  const generated = await run(
+    'spin',
+    [`-P${compiler} -E -x c`, '-a', ...defines, join(models, file)],
+    folder,
+  );
   if (generated.error !== null) return { folder, fault: `spin: ${generated.output.trim()}` };
   const args = ['-w', ...options, `-DMEMLIM=${MEMORY_MB}`, '-o', 'pan', 'pan.c'];
   const compiled = await run(compiler, args, folder);
