@@ -1,15 +1,15 @@
 /* The closure queue, with its error barrier.
 
    Modelled: ClosureQueue (lib/cluster/closures/closure-queue.ts) step by step, as its callers
-   use it by ClosureRules (closure-rules.ts): two users, who put closures, join and ask done;
+   use it through ClosureRules (closure-rules.ts): two users that put closures, join and ask done;
    workers, which take closures, and end, fail or lose them; one deadline, which takes a
    closure out of the queue or decides it in flight; and the close of the cluster.
    JavaScript is one thread, and nothing in the queue calls out to anything that calls back
    (onWork only schedules a microtask): each call is one atomic step.
-   Abstracted: what is tagged for one worker; the error is one bit, as only the first is kept;
+   Abstracted: closures tagged for one worker; the error is one bit, as only the first is kept;
    the two arrays of `Line` are one; cancelling others in flight (it makes them end or fail
-   sooner). Bound: CLOSURES, CALLS of each user, RETRIES; 2 closures in line at most, but for
-   those that are put back.
+   sooner). Bound: CLOSURES, CALLS of each user, RETRIES; MAX_QUEUED closures are queued
+   at most, and those that are put back.
 
    verify: safety -DCLOSURES=2
    verify: safety -DWITHOUT_CLOSE
@@ -17,11 +17,11 @@
    verify: safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE -DCALLS=3
    verify: served0 fair -DCLOSURES=2
    verify: served1 fair -DCLOSURES=2
-   verify: told fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   verify: allSettle fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    verify: failure fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    mutant: NO_DROP safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
-   mutant: EARLY_TELL safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
-   mutant: TELL_ALL safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   mutant: EARLY_REJECT safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
+   mutant: REJECT_ALL safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    mutant: NO_BARRIER safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    mutant: SILENT_PUT_BACK safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    mutant: NO_ADVANCE served0 fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE */
@@ -58,20 +58,20 @@ bool closed;              /* #closed is set */
 /* #waiters: a user each, as a user awaits each of its calls. */
 byte waiter[2];
 byte waiterCount;
-mtype:kind kindOf[2];     /* what the user waits for */
-byte closureOf[2];        /* ... and for which closure */
+mtype:kind kindOf[2];     /* the call that the user awaits */
+byte closureOf[2];        /* ... and the closure of a put */
 bool pending[2];          /* its promise is pending */
 
-/* What only the properties read. */
-byte untold;              /* failures that were noted, and of which nobody has been told */
+/* Read by the properties only. */
+byte unreported;              /* failures that were noted and have rejected no waiter yet */
 bool isBarred[CLOSURES];  /* it was put while a join waited before it */
-byte putBacks;            /* in line, put back */
+byte putBacks;            /* closures that are queued because they were put back */
 
 /* ------------------------------------------------------------ closure-queue.ts */
 
 inline Settle(c) { settled[c] = true }
 
-/* drop(): it leaves the line without having been taken, and is told why (invariant 1). */
+/* drop(): a closure that leaves the queue untaken is settled with the cause (invariant 1). */
 inline Drop(c) { assert(!settled[c] && place[c] == out); Settle(c) }
 
 inline Push(c) { line[lineLength] = c; lineLength++ }
@@ -95,7 +95,7 @@ inline Shift(c) {
   i = 0
 }
 
-/* takeAll() of what is still queued, out of it and dropped. */
+/* #dropAll: every queued closure is out, and dropped. */
 inline DropAll() {
   do
   :: lineLength > 0 ->
@@ -106,11 +106,11 @@ inline DropAll() {
   nQueued = 0; nLeft = 0; putBacks = 0; d = 0
 }
 
-/* #note: only the first failure since the last one that somebody was told of. */
+/* #note: the first failure; later ones count only after the first has rejected a waiter. */
 inline Note() {
   if
   :: !error && !closed ->
-    error = true; untold++;
+    error = true; unreported++;
 #ifndef MUTANT_NO_DROP
     DropAll()
 #endif
@@ -118,7 +118,7 @@ inline Note() {
   fi
 }
 
-/* #leave: lazily, take() skips it. */
+/* #leave: the closure stays in #line, where take() skips it. */
 inline Leave(c) {
   place[c] = out; nQueued--; nLeft++;
   if
@@ -137,10 +137,10 @@ inline Leave(c) {
 }
 
 inline Enter(c) {
-  /* Invariant 4: what is put in later than a join waits until that is over. */
+  /* Invariant 4: a closure that is put after a join waits until the join is over. */
   assert(!isBarred[c]);
   place[c] = queued; nQueued++;
-  /* Invariant 5: only what is put back goes beyond the room. */
+  /* Invariant 5: only closures that are put back exceed maxQueued. */
   assert(nQueued <= MAX_QUEUED + putBacks);
   Push(c)
 }
@@ -148,7 +148,7 @@ inline Enter(c) {
 inline ShiftWaiter() {
   u = waiter[0]; pending[u] = false; waiter[0] = waiter[1]; waiter[1] = 0; waiterCount--;
   if
-  :: kindOf[u] == join -> /* those that were put after it are barred no more */
+  :: kindOf[u] == join -> /* closures that were put after it may enter */
     i = 0;
     do
     :: i < CLOSURES -> isBarred[i] = false; i++
@@ -168,7 +168,7 @@ inline Advance() {
   :: waiterCount > 0 && (error || closed) ->
     u = waiter[0];
     if
-#ifdef MUTANT_EARLY_TELL
+#ifdef MUTANT_EARLY_REJECT
     :: true ->
 #else
     :: nInFlight == 0 || (!error && kindOf[u] == put) ->
@@ -176,12 +176,12 @@ inline Advance() {
       ShiftWaiter();
       if
       :: error ->
-        /* Invariant 3: told when nothing is in flight any more, and once. */
-        assert(nInFlight == 0 && untold == 1);
-#ifndef MUTANT_TELL_ALL
+        /* Invariant 3: a failure rejects one waiter, once nothing is in flight. */
+        assert(nInFlight == 0 && unreported == 1);
+#ifndef MUTANT_REJECT_ALL
         error = false;
 #endif
-        untold--
+        unreported--
       :: else
       fi;
       if
@@ -218,20 +218,20 @@ inline Wait(me, kind, c) {
   Advance()
 }
 
-/* The counters say what the places say (invariant 1), and nothing is in line while a failure
-   is untold, or when the queue is closed (invariant 2). */
+/* The counters agree with the places (invariant 1), and nothing is queued while a failure has
+   rejected no waiter yet, or when the queue is closed (invariant 2). */
 inline Consistent() {
   i = 0; n = 0; m = 0;
   do
   :: i < CLOSURES ->
     if :: place[i] == queued -> n++ :: place[i] == inFlight -> m++ :: else fi;
-    assert(place[i] != out || settled[i]); /* whatever left has been told */
+    assert(place[i] != out || settled[i]); /* a closure that is out is settled */
     i++
   :: else -> break
   od;
   assert(n == nQueued && m == nInFlight && lineLength == nQueued + nLeft);
   assert(!(error || closed) || nQueued == 0);
-  assert(untold == 0 || error);
+  assert(unreported == 0 || error);
   i = 0; n = 0; m = 0
 }
 
@@ -396,17 +396,17 @@ active proctype Close() {
 /* Safety: Consistent and the asserts at Drop, Enter, Advance and take; each names the
    invariant of closure-queue.ts. */
 
-/* Invariants 3 and 4: whoever waits is served. (Weak fairness: workers end or lose what they
-   have taken; without a worker nothing would be.) */
+/* Invariants 3 and 4: every call of a user ends. (Weak fairness: a worker ends or loses the
+   closure that it has taken; without workers a join would never end.) */
 ltl served0 { [] (pending[0] -> <> !pending[0]) }
 ltl served1 { [] (pending[1] -> <> !pending[1]) }
 
-/* Invariant 1: every closure is told what it came to. */
+/* Invariant 1: every closure that was put is settled. */
 #define LAST (CLOSURES - 1)
-#define ALL_TOLD (place[0] == fresh || settled[0]) && (place[1] == fresh || settled[1]) && \
+#define ALL_SETTLED (place[0] == fresh || settled[0]) && (place[1] == fresh || settled[1]) && \
                  (place[LAST] == fresh || settled[LAST])
-ltl told { <> [] (ALL_TOLD) }
+ltl allSettle { <> [] (ALL_SETTLED) }
 
-/* Invariant 3: a failure waits for nothing but what is in flight, if somebody waits to be
-   told: it is not forgotten, and not told twice (the assert in Advance). */
+/* Invariant 3: a failure rejects a waiter, if there is one, as soon as nothing is in flight;
+   it is not forgotten, and rejects no second one (the assert in Advance). */
 ltl failure { [] ((error && waiterCount > 0) -> <> (!error || waiterCount == 0)) }

@@ -48,11 +48,9 @@ byte record;              /* record_: 0 = null, 1 = the request's, 2 = the arbit
 bool awaitsAnswer;        /* awaits_answer_ */
 bool provisional;         /* the record's awaits_answer */
 bool alive[2];            /* of the two threads */
-bool ended[2];
 bool hookAlive[HOOKS];
 bool hookEnded[HOOKS];
 byte waiters;             /* waiters_ */
-bool joined;              /* joined_ */
 
 /* Of each join: 0 is JavaScript's, 1 the native one. */
 bool inProgress[2];       /* listed in joins_ */
@@ -77,7 +75,7 @@ inline Counted() {
 
 inline NotifyAll() { asleep = false }
 
-/* Coordinator::Ended, under the mutex: who is to be told when it is released. */
+/* Coordinator::Ended, under the mutex: notes which joins to notify after it is released. */
 inline Ended() {
   j = 0;
   do
@@ -110,7 +108,7 @@ proctype Thread() {
   :: mayHang -> goto hangs
   :: true
   fi;
-  atomic { alive[0] = false; ended[0] = true; Ended() };
+  atomic { alive[0] = false; Ended() };
 #ifdef MUTANT_ENDS_SILENTLY
   mustNotify = false;
 #endif
@@ -144,9 +142,9 @@ proctype LateThread() {
       j = 0;
       Counted()
     };
-    atomic { alive[1] = false; ended[1] = true; Ended() };
+    atomic { alive[1] = false; Ended() };
     Effects()
-  :: true /* it is never started: a join does not wait for it */
+  :: true /* this thread never starts: a join does not wait for it */
   fi
 }
 
@@ -185,7 +183,7 @@ proctype Requester() {
   :: atomic { if :: record == 0 -> Latch(1) :: else fi };
      Effects();
      hooksDue = true
-  :: true /* nobody stops it */
+  :: true /* no stop is requested */
   fi
 }
 
@@ -262,7 +260,7 @@ inline BeginJoin(me) {
 /* FinishJoin. Its result is is_over = false if a provisional record came since the caller
    looked. THE CONTRACT'S: and if something has begun since then, a hook or a late thread.
    (MUTANT_FINISH_UNCHECKED is the code of today: a thread that enters between the look and
-   FinishJoin is a straggler of a join that nobody has stopped.) */
+   FinishJoin is a straggler of a join without a stop.) */
 inline FinishJoin(me) {
   atomic {
     if
@@ -282,7 +280,7 @@ inline FinishJoin(me) {
       assert(joinAlive[me] == 0 || (joinStop[me] != 0 && graceOver[me]));
       assert(joinStop[me] == 0 || graceOver[me] || HOOKS_ENDED);
       assert(joinAlive[me] != 0 || !alive[0]);
-      inProgress[me] = false; isOver[me] = true; joined = true;
+      inProgress[me] = false; isOver[me] = true;
       thrown[me] = record
     fi
   }

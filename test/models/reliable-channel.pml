@@ -2,18 +2,19 @@
 
    Modelled: the protocol that is to come (design.md, decision 10; today's channel still sends
    again on a timer, see MUTANT_TIMER_RESENDS): messages with numbers; acknowledgements; the
-   question "what have you?" after a reconnect, and on a timer while anything is
-   unacknowledged; its answer, after which the sender sends what is missing; a window in bytes.
+   question "what have you?" after a reconnect, and on a timer while a message is
+   unacknowledged; its answer, after which the sender sends the missing messages; a window in
+   bytes.
    One direction only, as the other is the same. Each end has a connection of its own to the
    server; it notices that its own connection broke, and never that the other's did.
    File: lib/cluster/nats/wire/reliable-channel.ts.
 
    The connection: first in, first out, and loses nothing while both ends are connected. When
-   either end's breaks, all that is on its way is lost, both ways; what is sent while either is
-   away is lost, too (core NATS: nobody has subscribed).
+   either end's breaks, all frames on their way are lost, in both directions; a frame that is
+   sent while either end is away is lost, too (core NATS: the subject has no subscriber).
    A question has a number, which its answer repeats. Every message sent before the question
    has arrived before it, or is lost: so after the answer exactly those are sent again that
-   were last sent before the question and that the other end has not. Of a later message the
+   were last sent before the question and that the other end has not. About later messages the
    answer says nothing. (The model keeps, for each question, the set of those messages; the
    numbers of questions are used again when none of them is on its way.)
    Abstracted: a message is its number, and is 1 or 2 bytes long; a message in parts is several
@@ -47,7 +48,7 @@
 
 mtype:kind = { data, ask, ack, have };
 
-/* data: number; ask: number of the question. ack: what was taken; have: question, taken. */
+/* data: number; ask: number of the question. ack: last number taken; have: question, last number taken. */
 chan forth = [8] of { mtype:kind, byte };
 chan back = [8] of { mtype:kind, byte, byte };
 
@@ -69,7 +70,7 @@ bool mustAsk;             /* its connection is back */
 byte taken;
 bool mustAck;             /* #ackTimer runs, or its connection is back */
 
-/* What only the properties read: where each message is that was sent. */
+/* Read by the properties only: the place of each message that was sent. */
 mtype:place = { flying, arrived, lost };
 mtype:place place[MESSAGES + 1];
 byte delivered;           /* by onMessage */

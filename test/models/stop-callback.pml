@@ -1,8 +1,8 @@
 /* A stop callback that runs on the thread of a stop, while another thread removes it.
 
    Modelled: one StopCallback of a coordinator; two threads that request stops (one of them
-   clears and requests again); the callback's owner, who registers it, removes it and then
-   frees what its function uses; and the function itself, which may remove the callback from
+   clears and requests again); the callback's owner, a thread that registers it, removes it
+   and then frees the memory that its function uses; and the function itself, which may remove the callback from
    within, and calls the coordinator.
    Files: native/core/stop_callback.h, coordinator.cc (OnStop, RemoveStopCallback, Latch),
    coordinator_effects.h (RunCallback).
@@ -33,10 +33,10 @@ bool asleep;              /* its owner sleeps on callback_done_ */
 bool made;                /* the owner holds a registration */
 bool removing;            /* RemoveStopCallback has been called by the owner */
 bool removed;             /* ... and has returned */
-bool freed;               /* what the function uses is gone */
+bool freed;               /* the memory that the function uses is freed */
 byte runs;
 
-/* Whoever runs the function: in the model of stop_callback.h ("with the guarantees of
+/* The function's run, on any thread. stop_callback.h promises one run ("with the guarantees of
    std::stop_callback"). */
 inline RunFunction() {
   atomic { assert(!freed && !removed); runs++; assert(runs == 1) };

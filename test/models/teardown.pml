@@ -35,7 +35,7 @@ bool hasMirror[2];        /* Observer::mirror_ */
 bool threadAlive = true;  /* of coordinator 0: the thread that the environment observes */
 bool asleep;              /* the native join sleeps */
 
-/* Of each attachment: who holds its observer (shared_ptr). */
+/* Of each attachment: the number of shared_ptrs to its observer. */
 byte references[2];
 bool attached[2];         /* Attachment::observer_ */
 
@@ -54,7 +54,7 @@ bool isClosed;            /* the environment is gone */
 
 /* Ringer::OnStop, Doorbell::Ring. */
 inline Ring(c) {
-  assert(references[c] > 0); /* coordinator.cc, "Lifetime": effects hold what they touch */
+  assert(references[c] > 0); /* coordinator.cc, "Lifetime": effects hold references to all that they touch */
   atomic {
     mustCall = !rung;
     rung = true
@@ -208,11 +208,11 @@ init { atomic { run Environment(); run Stopper(0); run Stopper(1); run Joiner() 
 
 /* Safety: the asserts in Ring, CallFunction, Stop and ReleaseSlot. */
 
-/* environment.h, Watch; api.md 1.7: threads "end as unobserved when this ends", so nobody
-   waits for them. */
+/* environment.h, Watch; api.md 1.7: threads "end as unobserved when this ends", so no
+   join waits for them after that. */
 ltl joinEnds { <> joinOver }
 
-/* The environment's end waits for nobody (design.md, decision 4). */
+/* The end of an environment waits for no other thread (design.md, decision 4). */
 ltl closes { <> isClosed }
 
 /* Afterwards the core holds nothing of the environment. */

@@ -65,7 +65,7 @@ bool hasController;       /* #controller */
 bool aborted;
 byte abortedAt;           /* #abortedAt */
 
-/* Budget, and what only the properties read. */
+/* A budget, and variables that only the properties read. */
 byte stopsLeft = STOPS;
 byte waitSince;           /* a stop after this generation ends the pending wait */
 byte signalSince;         /* a stop after this generation aborts the signal */
@@ -258,7 +258,7 @@ inline Check() {
   fi
 }
 
-/* #isStopped. Who is told of a stop finds the signal aborted, too. */
+/* #isStopped. A caller that learns of a stop finds the signal aborted, too. */
 inline IsStopped() { Check(); assert(!signalling) }
 
 /* doorbell.ts: drain. */
