@@ -16,7 +16,7 @@
    verify: safety -DWITHOUT_DEADLINE
    verify: safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE -DCALLS=3
    verify: served0 fair -DCLOSURES=2
-   verify: served1 fair -DCLOSURES=2
+   verify: served1 fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    verify: allSettle fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    verify: failure fair -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
    mutant: NO_DROP safety -DWITHOUT_CLOSE -DWITHOUT_DEADLINE
