@@ -181,7 +181,7 @@ it('a worker that hangs, until it goes on', async () => {
     ),
   );
   const { cause } = await diagnosed('worker:0');
-  expect(cause).toMatch(/hangs, is stopped, or/);
+  expect(cause).toMatch(/hangs, is stopped \(SIGSTOP\), or/);
   worker.child.kill('SIGCONT');
   await coordinator.ready();
 });
