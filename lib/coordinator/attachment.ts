@@ -471,14 +471,16 @@ export class Attachment {
           this.#joins.delete(progress);
         };
         const progress = (): void => {
-          const left = native.joinRemainingMs(join, gracePeriodMs);
           timer?.clear();
-          if (left > 0) {
-            timer = new Timer(left, progress);
-            return;
+          let result: NativeJoinResult | null = null;
+          while (result === null) {
+            const left = native.joinRemainingMs(join, gracePeriodMs);
+            if (left > 0) {
+              timer = new Timer(left, progress);
+              return;
+            }
+            result = native.finishJoin(join, gracePeriodMs); // null if it has become longer
           }
-          const result = native.finishJoin(join);
-          if (result === null) return;
           end();
           resolve(result);
         };

@@ -171,8 +171,11 @@ export interface NativeAttachment {
   beginJoin(tasks: number[]): number | null;
   joinRemainingMs(join: number, gracePeriodMs: number): number;
   joinHasEnded(join: number): boolean;
-  /** @returns null if the join has not ended; then the doorbell will ring again */
-  finishJoin(join: number): NativeJoinResult | null;
+  /**
+   * @returns null if the join has not ended: since `joinRemainingMs` a thread has begun, or a stop
+   *   has come whose record is provisional
+   */
+  finishJoin(join: number, gracePeriodMs: number): NativeJoinResult | null;
   abandonJoin(join: number): void;
 
   /** @returns null if coordinators are nested too deeply */
