@@ -258,7 +258,7 @@ export class Attachment {
     this.native.setInterested(false);
   }
 
-  /** Brings waits, joins and the signal up to date with the coordinator's state. */
+  /** Brings waits, joins and the AbortSignal up to date with the coordinator's state. */
   check(): void {
     if (!this.#interested) return;
     const generation = Atomics.load(this.words, this.wordIndex + 1);

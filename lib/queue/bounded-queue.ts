@@ -271,8 +271,9 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   /**
-   * As `dequeue`, but blocks this thread. In a worker, `terminate()` and `process.exit()` end the
-   * wait within 50 ms. Pending calls of `enqueue` from this thread complete meanwhile.
+   * As `dequeue`, but blocks this thread. If this thread is a worker, another thread that calls
+   * `terminate()` or `process.exit()` ends the wait within 50 ms. Items of `enqueue` calls of this
+   * thread that wait for room enter the queue meanwhile; their promises resolve afterwards.
    */
   dequeueSync(timeoutMs: number = Number.POSITIVE_INFINITY): T {
     checkDuration('timeoutMs', timeoutMs);
@@ -281,8 +282,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const generation = this.#native.beginWait();
     const deadline = now() + timeoutMs;
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
-      // Lets pending enqueues of this thread go on. While the thread is blocked nothing else does, and
-      // the queue could stay empty although items are waiting to get in.
+      // Enqueues of this thread that wait for room go on here. The event loop, which continues
+      // them otherwise, is blocked: the queue could stay empty although their items wait.
       while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst());
       item = this.#tryDequeue(generation, Math.min(left, SLICE_MS));
       if (item !== WOULD_WAIT) return this.#arrived(item);

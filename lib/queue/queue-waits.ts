@@ -132,10 +132,11 @@ export class QueueWaits {
       };
       const timer = new Timer(options.timeoutMs, () => {
         for (const first of this.#waiting) {
-          if (first === waiting) first.attempt(); // an item that is there by now is not too late
+          // An item that came before the timer fired is not too late.
+          if (first === waiting) first.attempt();
           break;
         }
-        this.check(); // for the waits behind this one
+        this.check(); // the next wait in the line is the first now, and may be able to end
         if (!this.#waiting.has(waiting)) return;
         reject(options.timedOut());
         end();

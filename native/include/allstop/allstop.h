@@ -546,10 +546,11 @@ static inline size_t allstop_new_id(const allstop_coordinator *coord, char *buff
 /**
  * Creates a schedule for a thread of yours that does something again and again until a stop.
  * The first run is due at once. The later runs are due at multiples of `interval_ms` after
- * that, by a monotonic clock, or as ALLSTOP_MISSED_TICKS_DELAY says. Any thread; does not
- * block. Since 1.2.
+ * that, by a monotonic clock; with ALLSTOP_MISSED_TICKS_DELAY, each run is due `interval_ms`
+ * after the end of the one before. Any thread; does not block. Since 1.2.
  *
- * The schedule does not register the thread: do so with ALLSTOP_THREAD_LOOPER.
+ * The schedule does not register the thread: call allstop_thread_register for it, with the flag
+ * ALLSTOP_THREAD_LOOPER.
  *
  * @param interval_ms milliseconds; 0: each run follows the last at once; INFINITY: one run
  * @param missed_ticks one of ALLSTOP_MISSED_TICKS_*

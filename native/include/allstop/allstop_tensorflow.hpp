@@ -126,7 +126,8 @@ class Coordinator {
  private:
   void JoinRunners() {
     const std::lock_guard<std::mutex> joining(join_mutex_);
-    // A runner stays in the list until it has ended, so that AllRunnersStopped asks it.
+    // A runner stays in the list until it has ended, else AllRunnersStopped would answer true while
+    // it runs.
     for (const std::shared_ptr<Runner>& runner : Runners()) {
       ReportStatus(runner->Join());
       const std::lock_guard<std::mutex> lock(mutex_);
