@@ -9,7 +9,8 @@
 static_assert(sizeof(allstop_item) == 4 * sizeof(void*) + ALLSTOP_ITEM_IN_PLACE);
 static_assert(offsetof(allstop_item, in_place) == 4 * sizeof(void*));
 static_assert(offsetof(allstop_queue_options, name) == 8);
-static_assert(offsetof(allstop_queue_options, capacity) == 8 + sizeof(allstop_string));
+static_assert(offsetof(allstop_queue_options, coordinator) == 8 + sizeof(allstop_string));
+static_assert(sizeof(allstop_queue_options) == offsetof(allstop_queue_options, capacity) + 8);
 static_assert(offsetof(allstop_queue_info, item_count) == 16);
 static_assert(sizeof(allstop_queue_info) == 32 + sizeof(allstop_string));
 

@@ -28,7 +28,8 @@ static_assert(offsetof(allstop_table, retain) == 16);
 static_assert(offsetof(allstop_table, create) == 16 + 15 * sizeof(void*));
 static_assert(offsetof(allstop_table, looper_create) == 16 + 20 * sizeof(void*));
 static_assert(offsetof(allstop_table, queue_create) == 16 + 23 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 31 * sizeof(void*));
+static_assert(offsetof(allstop_table, request_stop2) == 16 + 31 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 32 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 
@@ -104,7 +105,8 @@ const std::uint32_t* StopWord(allstop_state* state) {
   return reinterpret_cast<const std::uint32_t*>(&FromState(state).stop_word());
 }
 
-allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
+allstop_status RequestStop2(allstop_state* state, const allstop_error* error, int* made) {
+  *made = 0;
   if (error != nullptr && error->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
   return Guarded([&] {
     core::StopRequest request;
@@ -112,8 +114,14 @@ allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
     const auto via = error != nullptr ? core::Via::kException : core::Via::kCall;
     request.describe = Caller(FromState(state), via);
     const auto outcome = FromState(state).RequestStop(request);
+    if (outcome == core::StopOutcome::kStopped) *made = 1;
     return outcome == core::StopOutcome::kRefused ? ALLSTOP_FAILED_PRECONDITION : ALLSTOP_OK;
   });
+}
+
+allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
+  int made = 0;
+  return RequestStop2(state, error, &made);
 }
 
 allstop_status WaitForStop(allstop_state* state, double timeout_ms) {
@@ -446,6 +454,7 @@ const allstop_table& Table() {
       QueueClose,
       QueueInfo,
       ItemCopy,
+      RequestStop2,
   };
   return table;
 }

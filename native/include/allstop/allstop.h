@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 2u
+#define ALLSTOP_ABI_MINOR 3u
 
 /** True if the installed package is new enough for `table` to have the function `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -229,6 +229,8 @@ typedef struct allstop_table {
   allstop_status (*queue_close)(allstop_queue_state *queue, uint32_t flags);
   allstop_status (*queue_info)(allstop_queue_state *queue, allstop_queue_info *info);
   allstop_status (*item_copy)(const void *data, size_t size, allstop_item *item);
+  /* Since 1.3 */
+  allstop_status (*request_stop2)(allstop_state *state, const allstop_error *error, int *made);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
@@ -297,6 +299,22 @@ static inline int allstop_should_stop(const allstop_coordinator *coord) {
 static inline allstop_status allstop_request_stop(const allstop_coordinator *coord,
                                                   const allstop_error *error) {
   return coord->table->request_stop(coord->state, error);
+}
+
+/**
+ * Requests a stop as allstop_request_stop does, and says whether this call made the stop. Of
+ * several threads that request a stop at the same time, JavaScript threads included, one
+ * makes it. Since 1.3.
+ *
+ * @param[out] made 1 if this call made the stop; 0 if the coordinator was stopped before (also
+ *   by a stop of its parent), or if the result is not ALLSTOP_OK
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.3; nothing was changed
+ */
+static inline allstop_status allstop_request_stop_made(const allstop_coordinator *coord,
+                                                       const allstop_error *error, int *made) {
+  *made = 0;
+  if (!ALLSTOP_HAS(coord->table, request_stop2)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->request_stop2(coord->state, error, made);
 }
 
 /**

@@ -69,8 +69,8 @@ class BoundedQueue {
   /// Takes over the reference that `handle` owns (from allstop_queue_from_napi).
   explicit BoundedQueue(const allstop_queue& handle) noexcept : handle_(handle) {}
   /// Creates a queue for `capacity` items. A stop of `coord` ends all its waits. The object is
-  /// empty if `capacity` is 0, if there is no memory, or if the installed package is older
-  /// than 1.2 of allstop.h.
+  /// empty if `capacity` is 0, if `coord` is an empty object, if there is no memory, or if the
+  /// installed package is older than 1.2 of allstop.h.
   BoundedQueue(const Coordinator& coord, std::uint64_t capacity, const std::string& name = {}) {
     allstop_queue_options options = {};
     options.size = sizeof(options);

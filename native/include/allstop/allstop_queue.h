@@ -65,8 +65,8 @@ typedef struct allstop_queue_options {
   uint32_t size;              /**< sizeof(allstop_queue_options), in bytes */
   uint32_t reserved;          /**< 0 */
   allstop_string name;        /**< shown to people; default "native" */
-  uint64_t capacity;          /**< in items, at least 1 */
   allstop_state *coordinator; /**< its stop ends all waits; NULL: the queue has none */
+  uint64_t capacity;          /**< in items, at least 1 */
 } allstop_queue_options;
 
 #define ALLSTOP_CODEC_STRUCTURED 0u /**< JavaScript values, for JavaScript threads only */

@@ -29,6 +29,49 @@ TEST(LibraryTest, ACoordinatorIsMadeAndStops) {
   EXPECT_EQ(RecordOf(coord).kind, ALLSTOP_STOP_PLAIN);
 }
 
+TEST(LibraryTest, ARequestSaysWhetherItMadeTheStop) {
+  const Coordinator coord = Coordinator::Create();
+  bool made = false;
+  bool made_by_the_callback = true;
+  const StopCallback callback(coord, [&] { coord.RequestStop(&made_by_the_callback); });
+  EXPECT_EQ(coord.RequestStop(&made), ALLSTOP_OK);
+  EXPECT_TRUE(made);
+  EXPECT_FALSE(made_by_the_callback);
+  EXPECT_EQ(coord.RequestStop(Named("TypeError"), &made), ALLSTOP_OK) << "kept as suppressed";
+  EXPECT_FALSE(made);
+  coord.ClearStop();
+  EXPECT_EQ(coord.RequestStop(Named("TypeError"), &made), ALLSTOP_OK);
+  EXPECT_TRUE(made);
+}
+
+TEST(LibraryTest, AChildOfAStoppedParentDoesNotMakeItsStop) {
+  const Coordinator parent = Coordinator::Create();
+  const Coordinator child = parent.Child();
+  parent.RequestStop();
+  bool made = true;
+  EXPECT_EQ(child.RequestStop(&made), ALLSTOP_OK);
+  EXPECT_FALSE(made);
+}
+
+TEST(LibraryTest, ARequestThatIsRefusedMadeNoStop) {
+  const Coordinator coord = Coordinator::Create();
+  coord.Join();
+  bool made = true;
+  EXPECT_EQ(coord.RequestStop(Named("TypeError"), &made), ALLSTOP_FAILED_PRECONDITION);
+  EXPECT_FALSE(made);
+  const allstop_error sizeless = {};
+  int made_in_c = 1;
+  EXPECT_EQ(allstop_request_stop_made(coord.handle(), &sizeless, &made_in_c),
+            ALLSTOP_INVALID_ARGUMENT);
+  EXPECT_EQ(made_in_c, 0);
+}
+
+TEST(LibraryTest, AnErrorWithoutFieldsStillIsAnError) {
+  const Coordinator coord = Coordinator::Create();
+  coord.RequestStop({});
+  EXPECT_EQ(RecordOf(coord).kind, ALLSTOP_STOP_ERROR);
+}
+
 TEST(LibraryTest, CopiesShareOneState) {
   Coordinator one = Coordinator::Create();
   const Coordinator other = one;
