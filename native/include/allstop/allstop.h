@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 2u
+#define ALLSTOP_ABI_MINOR 3u
 
 /** True if the installed package is new enough for `table` to have the function `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -229,6 +229,9 @@ typedef struct allstop_table {
   allstop_status (*queue_close)(allstop_queue_state *queue, uint32_t flags);
   allstop_status (*queue_info)(allstop_queue_state *queue, allstop_queue_info *info);
   allstop_status (*item_copy)(const void *data, size_t size, allstop_item *item);
+  /* Since 1.3 */
+  allstop_status (*queue_dequeue_least)(allstop_queue_state *queue, allstop_item *items, size_t max,
+                                        size_t least, double timeout_ms, size_t *dequeued);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
