@@ -348,6 +348,17 @@ describe('a timeout', () => {
     expect(none.tryDequeue()).toBe('later');
   });
 
+  it('that is over in a busy thread takes an item that came meanwhile, also in its turn', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 4 });
+    const waits = [queue.dequeue(), queue.dequeue({ timeoutMs: 5 })];
+    await waiting();
+    queue.enqueueSync(1);
+    queue.enqueueSync(2);
+    // The timer fires before the thread learns of the items.
+    for (const end = performance.now() + 10; performance.now() < end; );
+    expect(await Promise.all(waits)).toEqual([1, 2]);
+  });
+
   it('blocks no longer in the calls that block', () => {
     const [one, none] = [full(1), new BoundedQueue({ capacity: 1 })];
     for (const ms of [5, 60]) {
