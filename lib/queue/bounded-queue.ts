@@ -281,8 +281,9 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       const { min = 1 } = checkOptions<DequeueManyOptions>('options', options);
       checkCount('options.min', min);
       if (min > max) throw outOfRange('options.min', `<= max (${max})`, min);
-      if (min > this.capacity) {
-        throw outOfRange('options.min', `<= the capacity of the queue (${this.capacity})`, min);
+      const { capacity } = this.#native;
+      if (min > capacity) {
+        throw outOfRange('options.min', `<= the capacity of the queue (${capacity})`, min);
       }
       least = min;
     } catch (error) {
