@@ -231,6 +231,8 @@ typedef struct allstop_table {
   allstop_status (*item_copy)(const void *data, size_t size, allstop_item *item);
   /* Since 1.3 */
   allstop_status (*request_stop2)(allstop_state *state, const allstop_error *error, int *made);
+  allstop_status (*queue_dequeue_least)(allstop_queue_state *queue, allstop_item *items, size_t max,
+                                        size_t least, double timeout_ms, size_t *dequeued);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a

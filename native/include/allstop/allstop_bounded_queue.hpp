@@ -134,6 +134,21 @@ class BoundedQueue {
     }
     return status;
   }
+  /// As above, but waits until the queue has `least` items, and appends fewer, but at least one,
+  /// when the time is over, when the queue is closed, or after a stop. `least` is 1 to `max`, and
+  /// not above the capacity. See allstop_queue_dequeue_least.
+  allstop_status DequeueMany(std::vector<Item>& items, std::size_t max, std::size_t least,
+                             Milliseconds timeout = kForever) const {
+    if (least == 0 || least > max || least > capacity()) return ALLSTOP_INVALID_ARGUMENT;
+    std::vector<allstop_item> first(least);
+    items.reserve(items.size() + least);  // before dequeuing: bad_alloc must not lose items
+    std::size_t count = 0;
+    const allstop_status status =
+        allstop_queue_dequeue_least(&handle_, first.data(), least, least, Ms(timeout), &count);
+    for (std::size_t i = 0; i < count; ++i) items.emplace_back(first[i]);
+    if (count == least && count < max) DequeueMany(items, max - count, Milliseconds(0));
+    return status;
+  }
 
   /// Closes the queue: no enqueue may begin from now on. With `cancel_pending_enqueues`, an
   /// enqueue that waits already returns ALLSTOP_CANCELLED. See allstop_queue_close.
