@@ -30,7 +30,7 @@ static_assert(offsetof(allstop_table, looper_create) == 16 + 20 * sizeof(void*))
 static_assert(offsetof(allstop_table, queue_create) == 16 + 23 * sizeof(void*));
 static_assert(offsetof(allstop_table, request_stop2) == 16 + 31 * sizeof(void*));
 static_assert(offsetof(allstop_table, queue_dequeue_least) == 16 + 32 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 32 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 33 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 
