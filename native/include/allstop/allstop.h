@@ -114,6 +114,9 @@ typedef struct allstop_error {
 /** The longest chain of `cause` pointers that is kept; deeper causes are dropped. */
 #define ALLSTOP_MAX_CAUSES 32
 
+/** The most suppressed errors that are kept: the first ones. Since 1.3. */
+#define ALLSTOP_MAX_SUPPRESSED 16
+
 /**
  * Options of a new coordinator. Set `size` to sizeof(allstop_options). A field that is 0
  * takes its default; for a child, the default is the parent's value.
@@ -233,6 +236,9 @@ typedef struct allstop_table {
   allstop_status (*request_stop2)(allstop_state *state, const allstop_error *error, int *made);
   allstop_status (*queue_dequeue_least)(allstop_queue_state *queue, allstop_item *items, size_t max,
                                         size_t least, double timeout_ms, size_t *dequeued);
+  allstop_status (*suppressed_errors)(allstop_state *state, allstop_record **records,
+                                      size_t capacity, size_t *count);
+  allstop_status (*record_cause)(const allstop_record *record, allstop_record **cause);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
@@ -547,6 +553,42 @@ static inline allstop_status allstop_first_error(const allstop_coordinator *coor
   *record = NULL;
   if (!ALLSTOP_HAS(coord->table, first_error)) return ALLSTOP_UNAVAILABLE;
   return coord->table->first_error(coord->state, record);
+}
+
+/**
+ * Gets the suppressed errors: those that came after the error of the stop, and reported errors
+ * that are not the one that allstop_first_error gives. Any thread; waits as allstop_stop_record
+ * does. Since 1.3.
+ *
+ * @param[out] records has room for `capacity` records; ALLSTOP_MAX_SUPPRESSED are enough. Each
+ *   record that you get has an error and the thread that reported it; release it with
+ *   allstop_record_release.
+ * @param[out] count how many you got, the earliest first
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.3
+ */
+static inline allstop_status allstop_suppressed_errors(const allstop_coordinator *coord,
+                                                       allstop_record **records, size_t capacity,
+                                                       size_t *count) {
+  *count = 0;
+  if (!ALLSTOP_HAS(coord->table, suppressed_errors)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->suppressed_errors(coord->state, records, capacity, count);
+}
+
+/**
+ * Gets the cause of a record's error. Any thread; does not block. Since 1.3.
+ *
+ * @param[out] cause a record of the cause, which you release with allstop_record_release; NULL
+ *   if the error has no cause. The cause of a JavaScript error is known to JavaScript only: NULL.
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.3
+ */
+static inline allstop_status allstop_record_cause(const allstop_coordinator *coord,
+                                                  const allstop_record *record,
+                                                  allstop_record **cause) {
+  *cause = NULL;
+  if (!ALLSTOP_HAS(coord->table, record_cause)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->record_cause(record, cause);
 }
 
 /**

@@ -165,6 +165,14 @@ constexpr allstop_table EmptyTable() {
     *made = 0;
     return ALLSTOP_FAILED_PRECONDITION;
   };
+  table.suppressed_errors = [](allstop_state*, allstop_record**, std::size_t, std::size_t* count) {
+    *count = 0;
+    return ALLSTOP_OK;
+  };
+  table.record_cause = [](const allstop_record*, allstop_record** cause) {
+    *cause = nullptr;
+    return ALLSTOP_OK;
+  };
   return table;
 }
 inline constexpr allstop_table kEmptyTable = EmptyTable();
@@ -247,8 +255,9 @@ class Coordinator {
   }
 
   /// The error that a join would report now if the coordinator were stopped: the error of the
-  /// stop, else the error that ReportError kept. Its `cause` is always empty. Waits as
-  /// allstop_stop_record does. With a package older than 1.1, only the error of the stop.
+  /// stop, else the error that ReportError kept. Waits as allstop_stop_record does. With a package
+  /// older than 1.1, only the error of the stop. Its `cause` is empty if the error was reported
+  /// by JavaScript, or if the package is older than 1.3.
   ///
   /// @returns nothing if there is no such error, or no memory for it
   std::optional<Error> FirstError() const {
@@ -257,22 +266,23 @@ class Coordinator {
       allstop_stop_record(&handle_, &record);  // such a package has no ReportError either
     }
     if (!record) return std::nullopt;
-    struct Release {
-      const allstop_coordinator* handle;
-      void operator()(allstop_record* held) const { allstop_record_release(handle, held); }
-    };
-    const std::unique_ptr<allstop_record, Release> held(record, Release{&handle_});
-    allstop_record_info info = {};
-    info.size = sizeof(info);
-    allstop_record_read(&handle_, record, &info);
-    std::optional<Error> error;
-    if (info.kind == ALLSTOP_STOP_ERROR) {
-      error = Error{view::ToString(info.name),        view::ToString(info.message),
-                    view::ToString(info.code),        view::ToString(info.stack),
-                    view::ToString(info.native_type), nullptr,
-                    view::ToString(info.id)};
-    }
-    return error;
+    const Record held(record, Release{&handle_});
+    if (Info(record).kind != ALLSTOP_STOP_ERROR) return std::nullopt;
+    return ErrorOf(record);
+  }
+
+  /// The suppressed errors, the earliest first: those that came after the error of the stop, and
+  /// reported errors that are not the one that FirstError gives. The first 16 are kept. Otherwise
+  /// as FirstError; none with a package older than 1.3.
+  std::vector<Error> SuppressedErrors() const {
+    std::array<allstop_record*, ALLSTOP_MAX_SUPPRESSED> records = {};
+    std::size_t count = 0;
+    allstop_suppressed_errors(&handle_, records.data(), records.size(), &count);
+    std::array<Record, ALLSTOP_MAX_SUPPRESSED> held;  // releases them also if memory runs out
+    for (std::size_t i = 0; i < count; ++i) held[i] = Record(records[i], Release{&handle_});
+    std::vector<Error> errors;
+    for (std::size_t i = 0; i < count; ++i) errors.push_back(ErrorOf(records[i]));
+    return errors;
   }
 
   /// Blocks until a stop is requested, for at most `timeout`; 0 or less only checks.
@@ -325,6 +335,33 @@ class Coordinator {
 
  private:
   static constexpr Milliseconds kForever{std::numeric_limits<double>::infinity()};
+
+  struct Release {
+    const allstop_coordinator* handle = nullptr;
+    void operator()(allstop_record* record) const { allstop_record_release(handle, record); }
+  };
+  using Record = std::unique_ptr<allstop_record, Release>;
+
+  allstop_record_info Info(const allstop_record* record) const noexcept {
+    allstop_record_info info = {};
+    info.size = sizeof(info);
+    allstop_record_read(&handle_, record, &info);
+    return info;
+  }
+  // The error of a record, with its causes.
+  Error ErrorOf(const allstop_record* record) const {
+    const allstop_record_info info = Info(record);
+    allstop_record* cause = nullptr;
+    allstop_record_cause(&handle_, record, &cause);
+    const Record held(cause, Release{&handle_});
+    return Error{view::ToString(info.name),
+                 view::ToString(info.message),
+                 view::ToString(info.code),
+                 view::ToString(info.stack),
+                 view::ToString(info.native_type),
+                 cause ? std::make_shared<const Error>(ErrorOf(cause)) : nullptr,
+                 view::ToString(info.id)};
+  }
 
   allstop_status RequestStopMade(const allstop_error* error, bool& made) const noexcept {
     int is_made = 0;

@@ -49,6 +49,7 @@ TEST(EmptyCoordinatorTest, HasNoErrorNoThreadsAndNoChildren) {
   const Coordinator empty;
   EXPECT_EQ(empty.ReportError({}), ALLSTOP_FAILED_PRECONDITION);
   EXPECT_FALSE(empty.FirstError());
+  EXPECT_TRUE(empty.SuppressedErrors().empty());
   EXPECT_NO_THROW(RaiseRequestedException(empty));
   EXPECT_EQ(empty.ClearStop(), ALLSTOP_OK);
   EXPECT_EQ(empty.Join(), ALLSTOP_OK);

@@ -51,6 +51,9 @@ TEST_F(OldPackageTest, WhatItLacksIsUnavailable) {
   allstop_record* record = nullptr;
   EXPECT_EQ(allstop_first_error(coord_.handle(), &record), ALLSTOP_UNAVAILABLE);
   EXPECT_EQ(record, nullptr);
+  coord_.RequestStop();
+  coord_.RequestStop(Error{});
+  EXPECT_TRUE(coord_.SuppressedErrors().empty());
   char id[64];
   EXPECT_EQ(allstop_new_id(coord_.handle(), id, sizeof(id)), 0u);
   allstop_coordinator created = {};
