@@ -59,7 +59,7 @@ export function checkLength(value: Uint8Array): Uint8Array {
   throw Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
 }
 
-const LONGEST_FRAME_BYTES = 256 * 1024;
+const LONGEST_FRAME_BYTES = 128 * 1024;
 
 /** The longest frame for a server that accepts messages of `maxPayload` bytes. */
 export const frameBytes = (maxPayload: number = LONGEST_FRAME_BYTES): number =>
