@@ -354,7 +354,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     }
   }
 
-  /** Queues a call when its name is known, its data sets are defined and earlier calls are queued. */
+  /**
+   * Queues a call when its name is known, its data sets are defined and earlier calls are queued.
+   */
   async #scheduleLater(
     fn: AnyFunction | string,
     call: Call,

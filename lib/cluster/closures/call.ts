@@ -51,7 +51,9 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
   else for (const each of Object.values(value)) refuse(each, sharesMemory, seen);
 }
 
-/** All calls are built here, with the properties in one order, so that V8 keeps one hidden class. */
+/**
+ * All calls are built here, with the properties in one order, so that V8 keeps one hidden class.
+ */
 const newCall = (
   name: string,
   args: readonly unknown[],

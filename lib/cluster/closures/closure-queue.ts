@@ -186,7 +186,9 @@ export class ClosureQueue<C extends Queued> {
     }
   }
 
-  /** Queues a closure that was in flight ahead of all others; drops it after a failure or `close`. */
+  /**
+   * Queues a closure that was in flight ahead of all others; drops it after a failure or `close`.
+   */
   putBack(closure: C): void {
     this.#inFlight.delete(closure);
     if (this.#closed === undefined && this.#error === undefined) {
@@ -263,7 +265,9 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
-  /** Whether nothing is queued or in flight. Only after a failure or `close` it waits and rejects. */
+  /**
+   * Whether nothing is queued or in flight. Only after a failure or `close` it waits and rejects.
+   */
   done(): Promise<boolean> {
     if (this.#error === undefined && this.#closed === undefined) {
       return Promise.resolve(this.#isIdle());
@@ -274,7 +278,9 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
-  /** Drops the queued closures with `dropped`. Later `put`, `join` and `done` reject with `error`. */
+  /**
+   * Drops the queued closures with `dropped`. Later `put`, `join` and `done` reject with `error`.
+   */
   close(error: unknown, dropped: unknown): void {
     if (this.#closed !== undefined) return;
     this.#closed = { value: error, dropped };

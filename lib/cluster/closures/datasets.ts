@@ -1,4 +1,6 @@
-/** Data sets and iterators that every worker makes for itself, kept for workers that start later. */
+/**
+ * Data sets and iterators that every worker makes for itself, kept for workers that start later.
+ */
 
 import { encode } from '../../record/encoded-error.ts';
 import { type Resource } from '../worker/protocol.ts';

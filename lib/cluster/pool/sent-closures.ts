@@ -1,4 +1,6 @@
-/** The closures that were sent to one worker or node and have not ended, in the order of sending. */
+/**
+ * The closures that were sent to one worker or node and have not ended, in the order of sending.
+ */
 
 import type { Closure } from '../closures/closure.ts';
 
@@ -48,7 +50,9 @@ export class SentClosures<S extends Sent = Sent> {
     return all;
   }
 
-  /** If closures are returned in this order, they are at the head of the queue in their old order. */
+  /**
+   * If closures are returned in this order, they are at the head of the queue in their old order.
+   */
   newestFirst(): S[] {
     return [...this.#sent.values()].toReversed();
   }

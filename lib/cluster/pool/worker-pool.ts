@@ -146,7 +146,9 @@ export class WorkerPool implements Engine {
     await gone;
   }
 
-  /** Feeds idle workers at once, and busy ones in a moment, when more may be queued for one message. */
+  /**
+   * Feeds idle workers at once, and busy ones in a moment, when more may be queued for one message.
+   */
   #feedIdle(): void {
     let hasWork = true;
     for (const slot of this.#slots) {
@@ -167,7 +169,10 @@ export class WorkerPool implements Engine {
     });
   }
 
-  /** Feeds all workers. A worker that stays idle gets half of those that the fullest has not started. */
+  /**
+   * Feeds all workers. A worker that stays idle gets half of those that the fullest has not
+   * started.
+   */
   #feedAll(): void {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;

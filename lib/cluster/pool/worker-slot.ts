@@ -95,7 +95,10 @@ export class WorkerSlot {
   #phase: TaskPhase = 'starting';
   #since = new Date();
   #cause: unknown;
-  /** The pid of the current or last worker. Never 0, with which process.kill() signals our own group. */
+  /**
+   * The pid of the current or last worker. Never 0, with which process.kill() signals our own
+   * group.
+   */
   #pid = Number.NaN;
   /** The closure whose result is the next message, and how long it ran. */
   #announced: { id: number; us: number } | undefined;

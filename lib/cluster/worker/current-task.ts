@@ -4,7 +4,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 
 export type CurrentTask = {
-  /** Aborts when the function is cancelled or times out, another function has failed, or the cluster stops. */
+  /**
+   * Aborts when the function is cancelled or times out, another function has failed, or the cluster
+   * stops.
+   */
   readonly signal: AbortSignal;
   /** Whether the function should end, for code that does not yield to the event loop. */
   shouldStop(): boolean;

@@ -23,7 +23,9 @@ export const CLAIMS = 256;
 export const CANCELLED: number = CLAIMS;
 
 export const TO_WORKER = {
-  /** [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts) */
+  /**
+   * [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts)
+   */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,

@@ -67,7 +67,9 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   return { checks, report };
 }
 
-/** Sends a request to all listeners of the subject. Resolves to the replies that `parse` accepts. */
+/**
+ * Sends a request to all listeners of the subject. Resolves to the replies that `parse` accepts.
+ */
 async function ask<T>(
   nats: NatsConnection,
   subject: string,

@@ -142,7 +142,9 @@ export class NodeSession implements StrategyHost {
     this.#post(['leaving']);
   }
 
-  /** Another process has stopped the run. Its record is provisional until the coordinator's comes. */
+  /**
+   * Another process has stopped the run. Its record is provisional until the coordinator's comes.
+   */
   onBroadcast(stop: StopMessage): void {
     if (this.coordinator.shouldStop()) return;
     this.#isStopSent = true;

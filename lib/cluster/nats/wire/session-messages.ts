@@ -43,7 +43,9 @@ export type FromNode =
 export const RESULT_LENGTH = 4;
 
 export type NodeStatus = {
-  /** 'unknown' if the node, of another version, has sent a phase that this version does not know. */
+  /**
+   * 'unknown' if the node, of another version, has sent a phase that this version does not know.
+   */
   phase: TaskPhase;
   cause?: string;
   /** How many threads of the node can take closures. */
