@@ -18,7 +18,7 @@ export class SentClosures<S extends Sent = Sent> {
     return this.#sent.size;
   }
 
-  /** How long all of them are expected to run, in microseconds. */
+  /** How long all closures here are expected to run, in microseconds. */
   get expectedUs(): number {
     return this.#expectedUs;
   }
@@ -37,12 +37,12 @@ export class SentClosures<S extends Sent = Sent> {
     const sent = this.#sent.get(id);
     if (sent === undefined) return undefined;
     this.#sent.delete(id);
-    // Exactly 0 when empty: the sum of rounded numbers may not come back to it.
+    // Set to 0 when no closure is left: differences of rounded numbers may not reach 0 exactly.
     this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
     return sent;
   }
 
-  /** Removes all. They are in the order of `newestFirst`. */
+  /** Removes all closures and returns them, the newest first. */
   takeAll(): S[] {
     const all = this.newestFirst();
     this.#sent.clear();

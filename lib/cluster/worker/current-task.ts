@@ -24,7 +24,7 @@ export function runAsTask<T>(task: CurrentTask, body: () => T): T {
 }
 
 /**
- * Describes the attempt of the scheduled function, or data set function, that calls it.
+ * The attempt of the scheduled function, or data set function, that calls `currentTask`.
  *
  * @throws FailedPreconditionError: the caller was not scheduled on a cluster
  */

@@ -195,8 +195,8 @@ export class Session {
   }
 
   /**
-   * Gives up the session, as the node counts as lost: returns the closures to the queue, in their old
-   * order. The first closures, one for each thread of the node, count as started.
+   * Gives up the session, as the node counts as lost: returns the closures to the queue, in their
+   * old order. The first closures, one for each thread of the node, count as started.
    */
   lose(cause: Error): void {
     this.close();
@@ -250,7 +250,7 @@ export class Session {
         return;
       case 'leaving':
         this.isLeaving = true;
-        if (this.running > 0) this.recall(this.running); // closures that have not begun can begin elsewhere
+        if (this.running > 0) this.recall(this.running); // to begin elsewhere
         this.#listener.onStatus(this, this.status);
         return;
       case 'failed':

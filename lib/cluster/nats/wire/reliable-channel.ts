@@ -19,15 +19,15 @@ const HEADER_BYTES = 14;
 const WINDOW_BYTES = 8 * 1024 * 1024;
 const WINDOW_FRAMES = 4_096;
 /**
- * Each frame acknowledges what was taken. If no frame goes the other way, an acknowledgement is
- * sent after ACK_FRAMES frames, or ACK_MS.
+ * Each frame also acknowledges the frames that its sender has taken. An end that has no frame to
+ * send sends an acknowledgement after it has taken ACK_FRAMES frames, or after ACK_MS.
  */
 const ACK_FRAMES = 64;
 const ACK_MS = 20;
 const RESEND_MS = 1_000;
 const LONGEST_RESEND_MS = 8_000;
 const LONGEST_MESSAGE_BYTES = 1024 ** 3;
-/** The longest argument or result: a message holds a little more than the value. */
+/** The longest argument or result: shorter than a message, which holds a little more than it. */
 export const LONGEST_VALUE_BYTES: number = LONGEST_MESSAGE_BYTES - 1024 ** 2;
 
 /** @throws RangeError (`ERR_OUT_OF_RANGE`): the value is longer than LONGEST_VALUE_BYTES */
@@ -57,8 +57,8 @@ export interface ReliableChannelListener {
   send(frame: Uint8Array): boolean;
   onMessage(message: Buffer): void;
   /**
-   * The other end acknowledges frames that were never sent, or sends a message longer than any
-   * of ours: a third client sends frames in the name of one end. The channel is useless now.
+   * The other end acknowledges frames that were never sent, or sends a message longer than
+   * allstop's: so a third client sends frames in the name of one end. The channel is useless now.
    */
   onImpostor(): void;
 }
@@ -75,9 +75,9 @@ export class ReliableChannel {
   readonly #backlog: Sent[] = [];
   /** The number of the last frame that was taken. */
   #taken = 0;
-  /** The last `#taken` that the other end was told. */
+  /** The value of `#taken` when it was last told to the other end. */
   #toldTaken = 0;
-  /** The last `#taken` with which the other end was told that frames are missing. */
+  /** The value of `#taken` when the other end was last told that frames are missing. */
   #toldMissing = -1;
   #parts: Buffer[] = [];
   #partsBytes = 0;
@@ -106,7 +106,7 @@ export class ReliableChannel {
       const part = message.subarray(at, at + longest);
       const frame = Buffer.allocUnsafe(HEADER_BYTES + part.byteLength);
       frame[0] = KIND.data;
-      frame[1] = at + longest < message.byteLength ? 1 : 0; // whether more parts of the message follow
+      frame[1] = at + longest < message.byteLength ? 1 : 0; // 1: more parts follow
       frame.writeUIntBE(++this.#lastSeq, 2, 6);
       frame.set(part, HEADER_BYTES);
       this.#backlog.push({ seq: this.#lastSeq, frame });
@@ -167,7 +167,7 @@ export class ReliableChannel {
     this.#tell(KIND.ack);
   }
 
-  /** Acknowledges what was taken, and drops what the other end has not acknowledged. */
+  /** Acknowledges the frames taken here; forgets the sent frames that are not acknowledged. */
   close(): void {
     if (this.#isClosed) return;
     if (this.#toldTaken !== this.#taken) this.#tell(KIND.ack);
@@ -203,7 +203,9 @@ export class ReliableChannel {
     this.#listener.onMessage(message);
   }
 
-  /** An old number: our acknowledgement was lost. A number too high: frames were lost. */
+  /**
+   * Drops a frame. If its number is old, our acknowledgement was lost; if too high, frames were.
+   */
   #onUnexpected(seq: number): void {
     if (seq <= this.#taken) this.#ackSoon();
     else if (this.#toldMissing !== this.#taken) {
@@ -258,7 +260,7 @@ export class ReliableChannel {
   }
 
   #ackSoon(): void {
-    if (this.#isClosed) return; // by the message's receiver
+    if (this.#isClosed) return; // the receiver of the message has closed the channel
     if (this.#taken - this.#toldTaken >= ACK_FRAMES) this.#tell(KIND.ack);
     else this.#ackTimer ??= new Timer(ACK_MS, () => this.#tell(KIND.ack));
   }
