@@ -1,5 +1,6 @@
-# !/usr/bin/env bash test-package.sh [TARBALL]: installs the packed tarball in an empty project as a
-# user would, without a compiler on the PATH, and runs scripts that use it.
+#!/usr/bin/env bash
+# test-package.sh [TARBALL]: installs the packed tarball in an empty project as a user would,
+# without a compiler on the PATH, and runs scripts that use it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

@@ -8,7 +8,8 @@
 //   mutant: NAME safety|CLAIM [fair] [-DNAME ...]   with MUTANT_NAME defined, this must fail
 // Every search is exhaustive: a search that hits a limit of depth, memory or time fails.
 // Each line's folder under build-models/ keeps the verifier and the counterexample.
-// Needs spin and a C compiler (Debian: spin, gcc; $CC names another). Exit code 2: one of them is missing.
+// Needs spin and a C compiler (Debian: spin, gcc; the variable CC names another compiler). Exit
+// code 2: spin or the compiler is missing.
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

@@ -52,7 +52,7 @@ const optionTexts = {
   version: ['--version', 'prints the version of the package'],
 } as const;
 
-/** A line or more for each of these options, in two columns. */
+/** The text of `--help` about the options `flags`: the options and their meanings, in columns. */
 function optionList(flags: readonly (keyof typeof optionTexts)[]): string {
   const texts = flags.map((flag) => optionTexts[flag]);
   const width = Math.max(...texts.map(([option]) => option.length));

@@ -74,7 +74,7 @@ const MAX_QUEUED = 262_144; // as in TensorFlow
 const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
 
-/** The name of a function that may not be known yet, for messages. */
+/** A name of the function for messages, while the name of its export may be unknown. */
 const shownName = (fn: AnyFunction | string): string =>
   typeof fn === 'string' ? fn : fn.name || '(anonymous)';
 
@@ -239,7 +239,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   /**
    * Resolves when everything that was scheduled has ended.
    *
-   * @throws (rejects) the first error of a function, once; as `schedule`
+   * @throws (rejects) the first error of a function, once; CancelledError,
+   *   FailedPreconditionError, UnavailableError: as for `schedule`
    */
   join(): Promise<void> {
     return this.#wait(this.#resolver.after(() => this.#queue.join()));
@@ -249,7 +250,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    * Whether everything that was scheduled has ended. Waits only if a function has failed, or
    * while the name of a scheduled function is being looked up.
    *
-   * @throws (rejects) the first error of a function, once; as `schedule`
+   * @throws (rejects) the first error of a function, once; CancelledError,
+   *   FailedPreconditionError, UnavailableError: as for `schedule`
    */
   done(): Promise<boolean> {
     return this.#wait(this.#resolver.after(() => this.#queue.done()));
@@ -267,8 +269,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   /**
    * A data set that each worker makes for itself, by calling `datasetFn`, an export of the
-   * module. A worker that replaces another makes it before it takes functions. If that throws,
-   * the functions that use the data set fail with a ClosureInputError.
+   * module. A worker that replaces another makes its own before it takes functions. If `datasetFn`
+   * throws, the functions that use the data set fail with a ClosureInputError.
    */
   createPerWorkerDataset<T>(
     datasetFn: ((...args: any[]) => DatasetOf<T>) | string,
@@ -352,7 +354,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     }
   }
 
-  /** Queues the call when its name is known, its data sets are defined, and earlier calls are queued. */
+  /**
+   * Queues a call when its name is known, its data sets are defined and earlier calls are queued.
+   */
   async #scheduleLater(
     fn: AnyFunction | string,
     call: Call,
@@ -367,7 +371,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       signal?.throwIfAborted();
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
-      // In an object, since later calls must not wait until this promise, for room, resolves.
+      // `remote` is a promise that resolves when there is room. It is put in an object, so that
+      // `entered`, for which later calls wait, does not wait for it.
       return { remote: this.#put({ ...call, name }, { ...limits, leftMs }) };
     });
     const { remote } = await inOwnTime(entered);

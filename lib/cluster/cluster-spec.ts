@@ -13,7 +13,10 @@ function checkAddress(where: string, address: unknown): string {
   throw invalidType(where, 'a non-empty string', address);
 }
 
-/** A limit, because `jobTasks` returns an array with an element for each index up to the last. */
+/**
+ * The greatest index of a task. There is a limit, because `jobTasks` returns an array with an
+ * element for each index up to the last.
+ */
 const MAX_INDEX = 1_000_000;
 
 /** @throws TypeError, RangeError */
@@ -110,7 +113,7 @@ export class ClusterSpec {
   /** The addresses by index; undefined where an index is left out. @throws InvalidArgumentError */
   jobTasks(job: string): (string | undefined)[] {
     const tasks = this.#tasks(job);
-    const count = ([...tasks.keys()].at(-1) ?? -1) + 1; // they are ascending
+    const count = ([...tasks.keys()].at(-1) ?? -1) + 1; // the keys of `tasks` are ascending
     return Array.from({ length: count }, (_, index) => tasks.get(index));
   }
 

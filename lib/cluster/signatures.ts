@@ -5,7 +5,9 @@ import type { PerWorkerValues } from './closures/per-worker.ts';
 
 export type ScheduleOptions = {
   signal?: AbortSignal | undefined;
-  /** Milliseconds from the call of `schedule` to the function's end (Infinity), queueing included. */
+  /**
+   * Milliseconds from the call of `schedule` to the function's end (Infinity), queueing included.
+   */
   timeoutMs?: number | undefined;
 };
 

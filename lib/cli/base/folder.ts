@@ -4,7 +4,7 @@ import { join, relative, sep } from 'node:path';
 import { root } from '../../native/binary/package-files.ts';
 import type { Command } from './command.ts';
 
-/** `folder`: its path within the package. */
+/** Makes the command `name`. `folder`: the path, within the package, of what it prints. */
 export function folderCommand(name: string, what: string, folder: string): Command {
   return {
     summary: `prints the path of ${what}`,

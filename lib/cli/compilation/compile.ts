@@ -11,7 +11,10 @@ import { probe } from '../doctor/probe.ts';
 import { findPeers, type Peers } from './peers.ts';
 import { run } from './run.ts';
 
-/** The folder is inside the package: a rename is atomic only within one file system. */
+/**
+ * Makes the folder to compile in. It is inside the package, since the compiled binary is moved by a
+ * rename, which is atomic only within one file system.
+ */
 function makeStaging(folder: string): string {
   try {
     return mkdtempSync(join(folder, 'build-cmake-tmp-'));
@@ -68,7 +71,7 @@ async function check(binary: string): Promise<void> {
 
 /**
  * Compiles and tests the binary, then moves it to where the loader looks, and resolves to that
- * path. Until then the loader finds the binary from before, if there is one.
+ * path. Until the move the loader finds the previous binary, if there is one.
  */
 export async function compile(): Promise<string> {
   const folder = root();

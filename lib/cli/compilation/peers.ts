@@ -18,7 +18,7 @@ function manifestOf(name: string): string | undefined {
     try {
       return place.resolve(`${name}/package.json`);
     } catch {
-      // Not there: try the next place.
+      // The peer is not found from this place: try the next one.
     }
   }
   return undefined;

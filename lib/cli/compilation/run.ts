@@ -23,8 +23,8 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /**
- * Waits until all processes of the group have ended, then kills those that are left after the grace
- * period. It polls, because only the leader is our child and reports its end.
+ * Waits until all processes of the group have ended; kills the group if some still run after the
+ * grace period. The wait polls, because only the leader is our child and reports its end.
  */
 async function endOfGroup(leader: number): Promise<void> {
   const deadline = performance.now() + GRACE_PERIOD_MS;
@@ -44,8 +44,9 @@ async function endOfGroup(leader: number): Promise<void> {
  *   started
  */
 export async function run(program: string, args: string[]): Promise<number | null> {
-  // A process group of its own, so that the signal also reaches make or ninja, which then end the
-  // compilers. Windows has no process groups; there Ctrl-C reaches all processes anyway.
+  // The program gets a process group of its own, so that a signal also reaches the make or ninja
+  // that it starts, which then ends the compilers. Windows has no process groups; there Ctrl-C
+  // reaches all processes anyway.
   const isGroup = process.platform !== 'win32';
   const child = spawn(program, args, { stdio: ['ignore', 2, 2], detached: isGroup });
   let endedBy: NodeJS.Signals | undefined;

@@ -88,7 +88,7 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
   return { name, ok: false, detail: SELF_TEST, cause, remedy };
 }
 
-/** `isRestricted`: the check of permissions has failed. No child process is started then. */
+/** If `isRestricted` (the check of permissions has failed), no child process is started. */
 export async function binaryChecks(isRestricted: boolean, timeoutMs?: number): Promise<Check[]> {
   const found = await probe({
     inChild: !isRestricted,

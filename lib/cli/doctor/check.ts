@@ -27,7 +27,7 @@ export const QUIRK = 'quirk';
 
 const MARK_WIDTH = 'not ok'.length;
 
-/** Colours are left out before Node 20.12, which has no styleText: doctor must run there, too. */
+/** Colours `text` on a terminal, except in Node before 20.12, where util has no styleText. */
 export function paint(colour: 'red' | 'green', text: string): string {
   const wanted = process.stdout.isTTY && !process.env['NO_COLOR'];
   return wanted && 'styleText' in util ? util.styleText(colour, text) : text;

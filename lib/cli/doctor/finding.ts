@@ -6,7 +6,7 @@ import type { Candidate } from '../../native/binary/binary.ts';
 export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };
 export type Problem = { from?: Candidate | undefined; cause: string; remedy?: string };
 
-/** The messages of a probe, in this order. After `failed` or a crash there are no more. */
+/** The messages of a probe, in this order; nothing follows `failed`, or a crash. */
 export type Finding =
   | { loaded: Loaded }
   | { failed: Problem }

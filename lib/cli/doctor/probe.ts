@@ -10,7 +10,7 @@ import { OVERRIDE } from '../../native/binary/binary.ts';
 import { root } from '../../native/binary/package-files.ts';
 import type { Probe } from './finding.ts';
 
-/** Longer than the deadlines of the self-test. */
+/** The time limit of the child process: longer than the deadlines of the self-test in it. */
 const CHILD_MS = 30_000;
 
 /**

@@ -26,7 +26,7 @@ function runtimeCheck(): Check {
 function glibcVersion(): string | undefined {
   const { report } = process;
   if (report === undefined || runtime().title === 'Deno') return undefined;
-  // Else the report looks up names of open connections in the DNS.
+  // With the network part, the report would look up the hosts of open connections in the DNS.
   (report as { excludeNetwork?: boolean }).excludeNetwork = true;
   const { header } = report.getReport() as { header?: { glibcVersionRuntime?: string } };
   return header?.glibcVersionRuntime;
@@ -50,7 +50,7 @@ function nodeApiCheck(): Check {
   };
 }
 
-/** Whether this Node refuses all addons: it does so before it looks at the file. */
+/** Whether this Node refuses all addons. It then refuses even a folder, without looking at it. */
 function refusesAddons(): boolean {
   try {
     process.dlopen({ exports: {} }, sep); // a folder, which cannot be loaded as an addon
@@ -114,7 +114,7 @@ function permissionsCheck(): Check {
   return { name: 'permissions', ok: true, detail: `${title} has no permissions to restrict` };
 }
 
-/** In order: each check needs the ones before. */
+/** The checks in the order in which they run: each relies on the ones before it. */
 export const runtimeChecks: Record<string, () => Check> = {
   runtime: runtimeCheck,
   platform: platformCheck,

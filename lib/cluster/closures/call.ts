@@ -12,7 +12,10 @@ import { RemoteValue } from './remote-value.ts';
 
 const NOTHING: readonly TransferListItem[] = [];
 
-/** Other values need no copy. A symbol can have none: structuredClone refuses it here, not on the worker. */
+/**
+ * Objects have to be copied. A symbol is passed to structuredClone, too, which refuses it: the
+ * caller gets the error here, not the function on the worker.
+ */
 const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
 
 /**
@@ -48,7 +51,9 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
   else for (const each of Object.values(value)) refuse(each, sharesMemory, seen);
 }
 
-/** All calls are built here, with the properties in one order, so that V8 keeps one hidden class. */
+/**
+ * All calls are built here, with the properties in one order, so that V8 keeps one hidden class.
+ */
 const newCall = (
   name: string,
   args: readonly unknown[],
@@ -59,11 +64,11 @@ const newCall = (
 
 /**
  * Copies the arguments at once, so that the caller can change them afterwards, and an argument
- * that cannot be copied is refused at once. If `transfer` marks something in them as moved,
- * they stay the caller's until the call is queued, since a call that is refused must not take
- * them: `Call.take` does it then.
+ * that cannot be copied is refused at once. Arguments in which `transfer` marks objects as moved
+ * stay the caller's until the call is queued (then `Call.take` takes them), because a call that
+ * is refused must leave the caller its objects.
  *
- * @param name - errors use it
+ * @param name - the function's name, for error messages
  * @throws TypeError, InvalidArgumentError, DataCloneError
  */
 export function makeCall(
@@ -100,7 +105,7 @@ export function makeCall(
       // The clones of the moved objects, which `transfer` has to name when they go to a worker.
       return structuredClone({ args, transfer: moved }, { transfer: moved as never });
     } catch (error) {
-      throw dataCloneError(error); // for an already detached buffer the runtime throws another type
+      throw dataCloneError(error); // the runtime throws another type for a detached buffer
     }
   };
   return newCall(name, args, own, moved, take);

@@ -1,4 +1,4 @@
-/** Called when the workers' states, the queue or the data sets have changed. */
+/** Functions that are called when the workers' states, the queue or the data sets have changed. */
 export class ChangeListeners {
   readonly #listeners = new Set<() => void>();
 
@@ -14,7 +14,7 @@ export class ChangeListeners {
     this.#listeners.delete(look);
   }
 
-  /** Resolves when the predicate holds; each change asks it again. */
+  /** Resolves when `predicate` returns true. It is called now and after each change. */
   until(predicate: () => boolean): Promise<void> {
     if (predicate()) return Promise.resolve();
     return new Promise((resolve) => {

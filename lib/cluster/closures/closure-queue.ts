@@ -7,12 +7,12 @@
  *    with an error, or removed by its owner.
  * 2. After the first failure nothing is queued and `take` returns nothing, until a caller has
  *    received that failure. (TensorFlow's workers go on until a caller asks.)
- * 3. Exactly one caller receives a failure, when nothing is in flight any more: the one that
- *    has waited longest (for room, in `join` or `done`), or else the next call.
+ * 3. Exactly one caller receives a failure, when nothing is in flight any more: the caller that
+ *    has waited longest (for room, in `join` or `done`), or else the next one.
  * 4. Waiting calls are served in order, whatever they wait for. So a `join` is a barrier, as
  *    in TensorFlow: a closure that is put in later waits until the `join` has ended.
  * 5. `putBack` needs no room and goes to the head, so that workers which fail together cannot
- *    wait for each other. (TensorFlow's can.)
+ *    wait for each other. (In TensorFlow they can.)
  * 6. Closures that are tagged for a worker have a queue of their own, which is served first.
  *    They are neither counted nor dropped with the others: the worker needs them before it
  *    can take anything else.
@@ -24,7 +24,7 @@ export type Place = 'new' | 'waiting' | 'queued' | 'in-flight' | 'out';
 
 /** The part of a closure that the queue uses. */
 export interface Queued {
-  /** Only the queue writes it. */
+  /** Where the closure is (invariant 1 above). Only the queue writes it. */
   place: Place;
   /** Called just before the closure is queued. If it throws, the closure is not put in. */
   enter(): void;
@@ -81,8 +81,8 @@ export interface ClosureQueueListener<C> {
   /** `take` or `takeTagged` may return a closure now. */
   onWork(): void;
   /**
-   * Called once for each failure that counts. The function it returns makes the errors with
-   * which the queue drops other closures because `failed` has failed.
+   * Called once for each failure that counts (see `fail`). Returns a function that makes the
+   * error with which the queue drops another closure because `failed` has failed.
    */
   onFailure(failed: C, error: unknown): (dropped: C) => unknown;
 }
@@ -90,14 +90,14 @@ export interface ClosureQueueListener<C> {
 export class ClosureQueue<C extends Queued> {
   readonly #maxQueued: number;
   readonly #listener: ClosureQueueListener<C>;
-  /** All that are queued, and some that were removed, which `take` skips. */
+  /** The queued closures that are not tagged, and some removed closures, which `take` skips. */
   readonly #items = new Deque<C>();
   readonly #tagged = new Map<number, Deque<C>>();
   #taggedCount = 0;
   #queued = 0;
   /** The number of closures in #items that were removed. */
   #removed = 0;
-  /** Invariant 7. */
+  /** Exactly the closures whose place is 'in-flight'. */
   readonly #inFlight = new Set<C>();
   #waiters: Waiter<C>[] = [];
   /** The first failure, until a caller has received it. */
@@ -186,7 +186,9 @@ export class ClosureQueue<C extends Queued> {
     }
   }
 
-  /** Queues a closure that was in flight ahead of all others. After a failure or `close`: drops it. */
+  /**
+   * Queues a closure that was in flight ahead of all others; drops it after a failure or `close`.
+   */
   putBack(closure: C): void {
     this.#inFlight.delete(closure);
     if (this.#closed === undefined && this.#error === undefined) {
@@ -263,7 +265,9 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
-  /** Whether nothing is queued or in flight. Waits, and rejects, only after a failure or `close`. */
+  /**
+   * Whether nothing is queued or in flight. Only after a failure or `close` it waits and rejects.
+   */
   done(): Promise<boolean> {
     if (this.#error === undefined && this.#closed === undefined) {
       return Promise.resolve(this.#isIdle());
@@ -274,7 +278,9 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
-  /** Drops all queued closures with `dropped`. From now on `put`, `join` and `done` reject with `error`. */
+  /**
+   * Drops the queued closures with `dropped`. Later `put`, `join` and `done` reject with `error`.
+   */
   close(error: unknown, dropped: unknown): void {
     if (this.#closed !== undefined) return;
     this.#closed = { value: error, dropped };
@@ -295,7 +301,7 @@ export class ClosureQueue<C extends Queued> {
     this.#listener.onWork();
   }
 
-  /** #items keeps the closure for `take` to skip; they are removed when they are the majority. */
+  /** Leaves the closure in #items, where `take` skips it, until most closures there are removed. */
   #remove(closure: C): void {
     closure.place = 'out';
     this.#queued -= 1;

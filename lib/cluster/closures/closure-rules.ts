@@ -19,13 +19,13 @@ export type ClosureRulesOptions = {
 };
 
 export interface ClosureRulesListener {
-  /** As `Engine.cancel`. */
+  /** Asks the attempt of a closure in flight to end (`Engine.cancel`). */
   cancel(closure: Closure, cancellation: Cancellation): void;
-  /** As `StrategyHost.prepare`, after the closures tagged for that worker were removed. */
+  /** Tags all resources for a new worker. Those for its predecessor were removed before. */
   prepare(worker: number): void;
   /** A closure has left the queue, or has ended. */
   onLeft(): void;
-  /** As `StrategyHost.changed`; also: nothing is in flight any more, or the queue is closed. */
+  /** The workers have changed, nothing is in flight any more, or the queue is closed. */
   onChange(): void;
 }
 
@@ -35,7 +35,7 @@ export class ClosureRules implements StrategyHost {
   readonly #queue: ClosureQueue<Closure>;
   readonly #retries: number;
   readonly #listener: ClosureRulesListener;
-  /** Set when no worker will come any more. */
+  /** Why no worker will ever start any more; undefined while one may. */
   #failure: Error | undefined;
   #retried = 0;
   #isClosed = false;
@@ -152,7 +152,7 @@ export class ClosureRules implements StrategyHost {
 
   // ---------------------------------------------------------------- called by ClusterCoordinator
 
-  /** Settles a closure with this outcome, wherever it is. If it is in flight, its attempt is cancelled. */
+  /** Settles a closure, wherever it is, with `outcome`. Cancels its attempt if it is in flight. */
   decide(closure: Closure, outcome: ClosureOutcome): void {
     const { state, value } = outcome;
     if (closure.place === 'in-flight') {
@@ -178,7 +178,7 @@ export class ClosureRules implements StrategyHost {
     this.#stopAll(new FailedPreconditionError('The cluster is closed'), dropped, dropped);
   }
 
-  /** The cluster's coordinator was stopped: drops the queued closures and cancels those in flight. */
+  /** Called after a stop: drops the queued closures and cancels those in flight. */
   stop(): void {
     const error = this.#stopError();
     this.#stopAll(error, error, this.coordinator.signal.reason);
@@ -187,7 +187,8 @@ export class ClosureRules implements StrategyHost {
   /** @returns undefined if the closure can be queued again */
   #whyNotAgain(closure: Closure, cause: unknown): string | undefined {
     const name = nameOf(closure);
-    // Without a cause its worker gave it back because of a failure elsewhere: `putBack` drops it.
+    // A moved closure that comes back without a cause was recalled after a failure, or a stop:
+    // `putBack` drops it.
     if (closure.isMoved && cause !== undefined) {
       return `The arguments of '${name}' were moved to a worker that is lost`;
     }
@@ -212,7 +213,7 @@ export class ClosureRules implements StrategyHost {
     }
   }
 
-  /** Closes the queue, and cancels the closures in flight, with `replace`. */
+  /** Closes the queue, cancels the closures in flight, and replaces workers that do not obey. */
   #stopAll(error: unknown, dropped: CancelledError, reason: unknown): void {
     this.#queue.close(error, dropped);
     for (const closure of this.#queue.inFlight) {
@@ -228,7 +229,7 @@ export class ClosureRules implements StrategyHost {
     return new CancelledError('The cluster was stopped', options);
   }
 
-  /** An error that a function throws because the cluster was stopped is no failure of its own. */
+  /** Whether a function threw `error` because the cluster was stopped: no failure of its own. */
   #isEcho(error: unknown): boolean {
     const record = this.coordinator.stopRecord;
     if (record === undefined) return false;

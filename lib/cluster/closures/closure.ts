@@ -9,13 +9,13 @@ import type { RemoteState, Settle } from './remote-value.ts';
 export type Call = {
   readonly kind: 'call';
   readonly name: string;
-  /** Bytes were packed by a coordinator on NATS: the worker unpacks them and packs its result. */
+  /** Bytes: packed by a coordinator on NATS; the worker unpacks them, and packs its result. */
   readonly args: readonly unknown[] | Uint8Array;
   /** The arguments that are PerWorkerValues: [index, id, index, id ...]. */
   readonly perWorker: readonly number[] | undefined;
   /** The parts of the arguments that are moved to the worker. */
   readonly transfer: readonly TransferListItem[];
-  /** If it is there, the arguments are still the caller's: `Closure.enter` calls it. */
+  /** Takes the arguments that move from the caller. Undefined if they were taken, or none move. */
   readonly take?: (() => TakenArguments) | undefined;
 };
 
@@ -26,7 +26,7 @@ export type OutcomeCounts = Record<Exclude<RemoteState, 'pending'>, number>;
 
 export type ClosureOutcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
-/** Ids are stored in Int32 claims (protocol.ts), where 0 and negative numbers mean something else. */
+/** Ids are stored in Int32 claims (protocol.ts), where numbers up to 0 mean something else. */
 const MAX_ID = 2 ** 31 - 2;
 let last = 0;
 
@@ -39,13 +39,13 @@ export class Closure implements Queued {
   place: Place = 'new';
   /** Unique in this thread, until 2^31 - 2 other closures have been made. */
   readonly id: number = nextId();
-  /** A resource has to be made by one worker before that takes calls. */
+  /** A call; or a resource, which one worker has to make before that worker takes calls. */
   work: Call | Resource;
-  /** Its arguments were moved to a worker: it cannot be sent to another. */
+  /** The arguments were moved to a worker: the closure cannot be sent to another worker. */
   isMoved = false;
   /** How often it was started and then lost its worker. */
   attempts = 0;
-  /** Set while its attempt goes on, although the closure has settled: by a deadline or a signal. */
+  /** The outcome by a deadline or signal, set while the attempt of the settled closure goes on. */
   decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
   readonly #counts: OutcomeCounts | undefined;

@@ -1,4 +1,6 @@
-/** The data sets and iterators that every worker makes for itself, kept for workers that start later. */
+/**
+ * Data sets and iterators that every worker makes for itself, kept for workers that start later.
+ */
 
 import { encode } from '../../record/encoded-error.ts';
 import { type Resource } from '../worker/protocol.ts';
@@ -6,7 +8,7 @@ import { type Call, Closure } from './closure.ts';
 import { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
 
 export interface DatasetsListener {
-  /** As `Engine.indexes`. */
+  /** The indexes of the workers that have loaded the module. */
   workers(): readonly number[];
   /** Has that worker make a resource before it takes calls. */
   prepare(closure: Closure, worker: number): void;
@@ -38,7 +40,10 @@ export class Datasets {
     return this.#toDefine > 0;
   }
 
-  /** @param name - of the function; if it rejects, the functions that use the values fail with that */
+  /**
+   * @param name - resolves to the name of the data set function; if it rejects, the functions that
+   *   use the values fail with its error
+   */
   create<T>(name: () => Promise<string>, args: Call['args']): PerWorkerDataset<T> {
     const dataset = this.#define(async (id) => ({
       kind: 'dataset',
@@ -70,7 +75,8 @@ export class Datasets {
       }
       this.#resources.set(id, resource);
       for (const worker of this.#listener.workers()) this.#send(resource, worker);
-      // The engine takes tagged closures in a microtask; until then its workers count as ready.
+      // Wait for the microtask in which the engine takes the tagged closures: until then the engine
+      // reports its workers as ready, although they still have to make the resource.
       await Promise.resolve();
       this.#toDefine -= 1;
       this.#listener.onDefined();

@@ -21,7 +21,8 @@ export class ModuleExports {
   }
 
   /**
-   * Compares by identity, and then by name and source, since test runners load modules twice.
+   * Finds the export that is the function, or else has the same name and source: test runners load
+   * a module twice.
    *
    * @throws (rejects) TypeError: the module does not export it, or cannot be imported here
    */

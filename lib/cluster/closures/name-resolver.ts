@@ -11,9 +11,9 @@ import type { AnyFunction, ModuleExports } from './module-exports.ts';
 const FIRST_WORKER_MS = 3_000;
 
 export interface NameResolverListener {
-  /** As `Engine.functions`. */
+  /** The names of the module's functions; undefined until a worker has reported them. */
   functionNames(): readonly string[] | undefined;
-  /** As `ClosureRules.isOver`: no worker will report function names any more. */
+  /** Whether the cluster runs nothing more: then no worker will report function names. */
   isOver(): boolean;
   /** Keeps the program alive until the promise has settled. */
   keepAlive<T>(promise: Promise<T>): Promise<T>;
@@ -23,7 +23,7 @@ export class NameResolver {
   readonly #module: ModuleExports;
   readonly #changes: ChangeListeners;
   readonly #listener: NameResolverListener;
-  /** Settles when the last unresolved call has been made. */
+  /** Settles when the last call whose name is still being found has been made. */
   #last: Promise<void> | undefined;
   #firstNames: Promise<void> | undefined;
 
@@ -34,7 +34,7 @@ export class NameResolver {
     this.#listener = listener;
   }
 
-  /** Whether calls are unresolved: later ones have to wait for them in `inOrder`. */
+  /** Whether the name of a call is still being found: later calls have to wait in `inOrder`. */
   get isBusy(): boolean {
     return this.#last !== undefined;
   }
@@ -62,7 +62,7 @@ export class NameResolver {
   ): Promise<T> {
     const before = this.#last;
     const found = inTime(this.#find(fn, defined));
-    found.catch(() => {}); // it may reject while `before` is pending and nothing awaits it yet
+    found.catch(() => {}); // `found` may reject before `inOrder` awaits it
     const inOrder = async (): Promise<T> => {
       await before;
       return enter(await found);
@@ -79,7 +79,7 @@ export class NameResolver {
     return entered;
   }
 
-  /** Makes a call after the unresolved ones; at once if they can no longer be resolved. */
+  /** Makes `call` after the calls whose names are being found; at once if the cluster is over. */
   after<T>(call: () => Promise<T>): Promise<T> {
     const last = this.#last;
     return last === undefined || this.#listener.isOver() ? call() : last.then(call);
@@ -99,7 +99,7 @@ export class NameResolver {
     return name;
   }
 
-  /** Resolves when a worker has reported function names, none will, or FIRST_WORKER_MS have passed. */
+  /** Resolves when a worker has reported function names, or the cluster is over, or time is up. */
   #untilNamesAreKnown(): Promise<void> {
     const listener = this.#listener;
     return new Promise((resolve) => {

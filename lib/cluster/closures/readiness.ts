@@ -16,7 +16,9 @@ export type ReadyWait = {
   onProgress: ((report: ReadinessReport) => void) | undefined;
 };
 
-/** Rejects with ClusterNotReadyError, the reason of `signal`, or the error that `onProgress` throws. */
+/**
+ * Rejects with ClusterNotReadyError, the reason of `signal`, or the error that `onProgress` throws.
+ */
 export function whenReady(options: ReadyWait): Promise<void> {
   const { report, whyNever, changes, timeoutMs, signal, onProgress } = options;
   return new Promise((resolve, reject) => {

@@ -68,11 +68,17 @@ export interface Engine {
   wake(): void;
   /** Asks the attempt of a closure in flight to end; `ended` or `returned` follows. */
   cancel(closure: Closure, cancellation: Cancellation): void;
-  /** Whether the workers keep the program alive: it waits for one of the cluster's promises. */
+  /**
+   * Tells the engine whether its workers have to keep the program alive: while a user waits for a
+   * promise of the cluster, or a function has not ended.
+   */
   setNeeded(needed: boolean): void;
   /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */
   readonly sharesMemory?: boolean;
-  /** The workers that have loaded the module. `StrategyHost.prepare` is called for each later one. */
+  /**
+   * The workers that have loaded the module. The engine calls `StrategyHost.prepare` for each
+   * worker that loads it later.
+   */
   readonly indexes: number[];
   readonly workers: WorkerInfo[];
   report(): ReadinessReport;

@@ -9,7 +9,7 @@ export type Limits = {
   readonly signal: AbortSignal | undefined;
   /** As the caller gave it, for messages. */
   readonly timeoutMs: number;
-  /** The rest of `timeoutMs`. */
+  /** How much of `timeoutMs` is left. */
   readonly leftMs: number;
 };
 
@@ -22,7 +22,8 @@ const isUnlimited = ({ signal, leftMs }: Limits): boolean =>
   signal === undefined && leftMs === Number.POSITIVE_INFINITY;
 
 /**
- * Calls `onLate` or `onAbort`, each at most once.
+ * Calls `onLate` when `leftMs` have passed, and `onAbort` when the signal is aborted, each at most
+ * once.
  *
  * @returns a function that removes the timer and the listener
  */

@@ -21,9 +21,9 @@ export type Isolation = 'thread' | 'process';
 export interface ChannelListener {
   onMessage(message: unknown[]): void;
   /**
-   * A message of a thread cannot be deserialized.
+   * Called when a message of a thread cannot be deserialized.
    *
-   * @returns false if its closure is not known: the thread is ended then
+   * @returns false if it is not known whose result the message is: the thread is ended then
    */
   onUnreadable(error: unknown): boolean;
   /** The worker has ended. Called once; no other call follows. */
@@ -124,12 +124,14 @@ function environmentOfChild(): NodeJS.ProcessEnv {
 }
 
 /**
- * How long after a process's exit its last messages are awaited. Its channel may never close,
- * if a process that the user's module has started has inherited it.
+ * How long after a process's exit we wait for its last messages. The process's channel may never
+ * close, if another process, which the user's module has started, has inherited it.
  */
 const CLOSE_TIMEOUT_MS = 500;
 
-/** The living processes, to be killed on exit: a busy one notices late that its parent is gone. */
+/**
+ * The living worker processes, which are killed when this process exits: a busy one would go on.
+ */
 const children = new Set<ChildProcess>();
 
 function killChildren(): void {
@@ -177,7 +179,7 @@ export function startProcess(
       late.clear();
       end(goneError(`Worker ${name}`, how, cause, fields));
     };
-    // Its last messages arrive before 'close'.
+    // The last messages of the process arrive before 'close'.
     const late = new Timer(CLOSE_TIMEOUT_MS, ended);
     child.once('close', ended);
   });

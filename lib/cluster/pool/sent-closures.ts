@@ -1,4 +1,6 @@
-/** The closures that were sent to one worker or node and have not ended, in the order of sending. */
+/**
+ * The closures that were sent to one worker or node and have not ended, in the order of sending.
+ */
 
 import type { Closure } from '../closures/closure.ts';
 
@@ -16,7 +18,7 @@ export class SentClosures<S extends Sent = Sent> {
     return this.#sent.size;
   }
 
-  /** How long all of them are expected to run, in microseconds. */
+  /** How long all closures here are expected to run, in microseconds. */
   get expectedUs(): number {
     return this.#expectedUs;
   }
@@ -35,12 +37,12 @@ export class SentClosures<S extends Sent = Sent> {
     const sent = this.#sent.get(id);
     if (sent === undefined) return undefined;
     this.#sent.delete(id);
-    // Exactly 0 when empty: the sum of rounded numbers may not come back to it.
+    // Set to 0 when no closure is left: differences of rounded numbers may not reach 0 exactly.
     this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
     return sent;
   }
 
-  /** Removes all. They are in the order of `newestFirst`. */
+  /** Removes all closures and returns them, the newest first. */
   takeAll(): S[] {
     const all = this.newestFirst();
     this.#sent.clear();
@@ -48,7 +50,9 @@ export class SentClosures<S extends Sent = Sent> {
     return all;
   }
 
-  /** If closures are returned in this order, they are at the head of the queue in their old order. */
+  /**
+   * If closures are returned in this order, they are at the head of the queue in their old order.
+   */
   newestFirst(): S[] {
     return [...this.#sent.values()].toReversed();
   }

@@ -3,7 +3,7 @@
  *
  * A closure goes to an idle worker. When functions are so short that sending them takes longer
  * than running them, a worker thread is sent several in advance, as one message, up to
- * WORKER_AHEAD_US. Those that it has not started are recalled when another worker is idle.
+ * WORKER_AHEAD_US. Closures that it has not started are recalled when another worker is idle.
  */
 
 import { messageOf } from '../../base/thrown-value.ts';
@@ -20,7 +20,9 @@ import { type Death, WorkerSlot } from './worker-slot.ts';
 
 /** A worker is sent closures in advance until they are expected to take this long. */
 const WORKER_AHEAD_US = 1_000;
-/** A function that was not measured yet counts as long: nothing is sent after it in advance. */
+/**
+ * The expected time of a function that was never measured: so long that nothing is sent after it.
+ */
 const UNMEASURED_US: number = WORKER_AHEAD_US;
 /** The pool fails after this number of deaths per worker, if no function has ended in between. */
 const MAX_DEATHS = 10;
@@ -31,7 +33,7 @@ export type PoolSettings = {
   module: URL;
   workers: number;
   isolation: Isolation;
-  /** Set on a NATS node: all workers are this one task. Else each is a task of its own. */
+  /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
   task?: WorkerName;
 };
 
@@ -130,7 +132,7 @@ export class WorkerPool implements Engine {
     for (const slot of this.#slots) if (slot.cancel(closure, cancellation)) return;
   }
 
-  /** @returns whether the closure was here and not started; it never will be now */
+  /** @returns whether the closure was recalled: it was here, and no worker had started it */
   recall(closure: Closure): boolean {
     return this.#slots.some((slot) => slot.recall(closure));
   }
@@ -146,7 +148,9 @@ export class WorkerPool implements Engine {
     await gone;
   }
 
-  /** Feeds idle workers at once, and busy ones in a moment, when more may be queued for one message. */
+  /**
+   * Feeds idle workers at once, and busy ones in a moment, when more may be queued for one message.
+   */
   #feedIdle(): void {
     let hasWork = true;
     for (const slot of this.#slots) {
@@ -156,7 +160,8 @@ export class WorkerPool implements Engine {
         slot.flush();
       }
     }
-    // One worker may have taken the whole queue, and functions may run longer than expected.
+    // One worker may have been sent the whole queue, and its functions may run longer than
+    // expected.
     const isUneven = (): boolean =>
       this.#slots.some(({ isIdle }) => isIdle) && this.#slots.some(({ running }) => running > 1);
     if (this.#isFeedAllDue || !(hasWork || isUneven())) return;
@@ -167,7 +172,10 @@ export class WorkerPool implements Engine {
     });
   }
 
-  /** Feeds all workers. A worker that stays idle gets half of those that the fullest has not started. */
+  /**
+   * Feeds all workers. A worker that stays idle gets half of those that the fullest has not
+   * started.
+   */
   #feedAll(): void {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
@@ -270,7 +278,9 @@ export class WorkerPool implements Engine {
     this.#restarts.clear();
   }
 
-  /** Sends the stop record to all processes; to the requester, too, for which it is the answer. */
+  /**
+   * Sends the stop record to all processes. The process that requested the stop needs it as answer.
+   */
   #sendStop(): void {
     const message = stopMessage(this.#host.coordinator);
     for (const slot of this.#slots) slot.post([TO_WORKER.stop, message]);

@@ -4,12 +4,12 @@
  * 1. `#sent` holds the closures that were sent to the worker and have not ended, in the order
  *    in which the worker takes them. Each has a claim (protocol.ts) of its own.
  * 2. The claim says whether the closure was started: a closure is never recalled and run, too.
- *    A process shares no claims: it is sent one closure at a time, which counts as started.
+ *    A process shares no claims with us: it is sent one closure at a time, which counts as started.
  * 3. A process receives arguments and sends results as bytes, each packed by itself: a value
  *    that cannot be read fails only its own function. A thread's message that cannot be read
- *    may contain the result of any started closure: the slot ends that worker, and its
- *    closures run again. A second attempt announces its result, so that a result which cannot
- *    be read then fails its own function.
+ *    may contain the result of any started closure: the slot ends that worker, and the worker's
+ *    closures run again. A second attempt announces its result, so that it is known which
+ *    function has failed if that result cannot be read.
  * 4. Messages of a worker that is gone or was given up as stuck are ignored.
  */
 
@@ -95,13 +95,16 @@ export class WorkerSlot {
   #phase: TaskPhase = 'starting';
   #since = new Date();
   #cause: unknown;
-  /** The pid of the current or last worker. Never 0, with which process.kill() signals our own group. */
+  /**
+   * The pid of the current or last worker. Never 0, with which process.kill() signals our own
+   * group.
+   */
   #pid = Number.NaN;
   /** The closure whose result is the next message, and how long it ran. */
   #announced: { id: number; us: number } | undefined;
   completed = 0;
   restarts = 0;
-  /** Why `kill` was called; such a death is not counted against the worker. */
+  /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
   readonly #graceTimers = new Map<number, Timer>();
   #stuckTimer: Timer | undefined;
@@ -148,8 +151,8 @@ export class WorkerSlot {
     this.#channel = channel;
     this.#pid = channel.pid;
     const { job, index } = this.#name;
-    // The worker is not registered as a thread of the coordinator: `join` would wait until the
-    // cluster is closed.
+    // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
+    // would wait for the worker, which lives until the cluster is closed.
     const { workers } = attachmentOf(this.#host.coordinator);
     workers.set(this, `${job}:${index} (${channel.place})`);
     channel.setReferenced(this.#isReferenced);
@@ -190,7 +193,8 @@ export class WorkerSlot {
     try {
       if (!channel.isShared) args = packValue(args);
     } catch (error) {
-      // structuredClone has accepted it, the packing does not: a MessagePort, for example.
+      // structuredClone has accepted the arguments, but the packing refuses them: it refuses a
+      // MessagePort, for example.
       const value = argumentError(error, name, args, packValue);
       this.#host.ended(closure, { state: 'failed', value });
       return;
@@ -204,7 +208,7 @@ export class WorkerSlot {
     this.#transfers.push(...transfer);
   }
 
-  /** Has the worker make a resource. `isReady` is false until the worker has reported it. */
+  /** Has the worker make a resource. `isReady` is false until the worker has reported its end. */
   prepare(closure: Closure, resource: Resource): void {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
@@ -219,7 +223,7 @@ export class WorkerSlot {
     }
   }
 
-  /** Sends the closures of `add` as one message. */
+  /** Sends the closures that were passed to `add` as one message. */
   flush(): void {
     const batch = this.#batch;
     if (batch.length === 0) return;
@@ -238,7 +242,7 @@ export class WorkerSlot {
     }
   }
 
-  /** @returns whether the closure was here and not started; it never will be now */
+  /** @returns whether the closure was recalled: it was here, and the worker had not started it */
   recall(closure: Closure): boolean {
     const sent = this.#sent.get(closure);
     const channel = this.#channel;
@@ -261,7 +265,9 @@ export class WorkerSlot {
     return back;
   }
 
-  /** Asks a closure to end; recalls it if it was not started. @returns whether it is here */
+  /**
+   * Asks a closure to end, or recalls it if it was not started. @returns false if it is not here
+   */
   cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
     if (this.#sent.get(closure) === undefined) return false;
     if (this.recall(closure)) {
@@ -367,7 +373,7 @@ export class WorkerSlot {
         this.#cause = undefined;
         this.#listener.onFunctions(message[1] as string[]);
         this.#host.prepare(this.index);
-        this.#listener.onFree(this); // sends the resources that it has to make before it is ready
+        this.#listener.onFree(this); // sends the resources to make before it is ready
         if (this.#preparing.size === 0) this.#enter('ready');
         return;
       case FROM_WORKER.failed: {
@@ -436,7 +442,10 @@ export class WorkerSlot {
     this.#lose(cause);
   }
 
-  /** Returns the closures that were sent; the newest first, so that they keep their order. */
+  /**
+   * Returns the closures that were sent to the queue's head, the newest first: so they keep their
+   * order.
+   */
   #lose(cause: Error): void {
     const channel = this.#channel as WorkerChannel;
     const wasKilled = this.#killedFor !== undefined;
@@ -451,7 +460,8 @@ export class WorkerSlot {
     for (const timer of this.#graceTimers.values()) timer.clear();
     this.#graceTimers.clear();
     let running: string | undefined; // a worker starts closures in order: the newest one started
-    // All are removed first: the failure of one cancels others, which are not to be found here.
+    // All closures are removed before any is returned: if one fails, the rules cancel the others,
+    // and must not find them here.
     for (const { closure, claim } of this.#sent.takeAll()) {
       const wasStarted = channel.isShared
         ? Atomics.load(channel.words, claim) !== closure.id

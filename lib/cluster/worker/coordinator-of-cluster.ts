@@ -6,8 +6,8 @@ import { setCurrent } from '../../coordinator/threads/workers.ts';
 import { threadNameOf } from './requesters.ts';
 
 /**
- * Makes `clearStop()` throw: the workers, and the functions that the stop has cancelled, would
- * not come back.
+ * Makes `clearStop()` throw, since it could not bring back the workers, or the functions that the
+ * stop has cancelled.
  */
 export function refuseClear(coordinator: Coordinator): void {
   attachmentOf(coordinator).refuseClear =
@@ -15,10 +15,10 @@ export function refuseClear(coordinator: Coordinator): void {
 }
 
 /**
- * A coordinator for this process's part in a cluster, which cannot be cleared. The program's
- * (without `worker`) is the arbiter of stops. In a worker process, or a node, it is what
- * `Coordinator.current()` finds, and its stop records are provisional until the arbiter has
- * answered.
+ * Makes the coordinator for this process's part in a cluster. It cannot be cleared. Without
+ * `worker` it is the program's: the arbiter of stops. With `worker` it is that of a worker process
+ * or node: `Coordinator.current()` finds it there, and its stop records are provisional until the
+ * arbiter has answered.
  */
 export function clusterCoordinator(worker?: { job: string; index: number }): Coordinator {
   const coordinator = new Coordinator({ name: 'cluster' });

@@ -4,7 +4,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 
 export type CurrentTask = {
-  /** Aborts when the function is cancelled or times out, another function has failed, or the cluster stops. */
+  /**
+   * Aborts when the function is cancelled or times out, another function has failed, or the cluster
+   * stops.
+   */
   readonly signal: AbortSignal;
   /** Whether the function should end, for code that does not yield to the event loop. */
   shouldStop(): boolean;
@@ -21,7 +24,7 @@ export function runAsTask<T>(task: CurrentTask, body: () => T): T {
 }
 
 /**
- * Describes the attempt of the scheduled function, or data set function, that calls it.
+ * The attempt of the scheduled function, or data set function, that calls `currentTask`.
  *
  * @throws FailedPreconditionError: the caller was not scheduled on a cluster
  */

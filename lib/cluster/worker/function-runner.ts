@@ -31,7 +31,7 @@ type AnyFunction = (...args: unknown[]) => unknown;
 
 /** The id of a resource's attempt. Not 0, which the word CANCELLED holds at first. */
 const NO_CLOSURE = -1;
-/** The result of a function that took less time waits for others, to share their message. */
+/** The result of a function that ran for less than this waits, to share a message with others. */
 const SHORT_US = 50;
 
 /** One execution of a closure; `currentTask()` returns it. */
@@ -82,7 +82,7 @@ class Attempt implements CurrentTask {
     this.#controller?.abort(reason);
   }
 
-  /** The attempt has ended: the coordinator's signal must not keep it alive. */
+  /** Ends the attempt: the coordinator's signal, which lives longer, must not refer to it. */
   release(): void {
     this.#hasEnded = true;
     if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
@@ -95,7 +95,7 @@ export class FunctionRunner {
   readonly #index: number;
   readonly #words: Int32Array | undefined;
   #exports: Record<string, unknown> = {};
-  /** By id. Functions that use a rejected one fail with its error. */
+  /** The resources by id. A function that uses a rejected one fails with its error. */
   readonly #resources = new Map<number, Promise<unknown>>();
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
@@ -129,7 +129,10 @@ export class FunctionRunner {
     this.#channel.post([FROM_WORKER.ready, names]);
   }
 
-  /** Only of a thread: the word CANCELLED is visible before the cancel message is received. */
+  /**
+   * In a thread: whether the word CANCELLED, which is visible before the cancel message is received,
+   * names the closure. In a process: false.
+   */
   isCancelled(id: number): boolean {
     return this.#words !== undefined && Atomics.load(this.#words, CANCELLED) === id;
   }
@@ -200,7 +203,7 @@ export class FunctionRunner {
       const us = Math.round((now - began) * 1_000);
       began = now;
       this.#durations.set(name, us);
-      // The attempt before may have failed because its result could not be read there.
+      // The previous attempt may have failed because the coordinator could not read its result.
       if (attempt.attempt > 1) this.#sendAlone(id, state, value, us);
       else this.#send(id, state, value, us);
     }
@@ -235,7 +238,7 @@ export class FunctionRunner {
     }
   }
 
-  /** Sends a result at once, or with those of the next functions if it took little time. */
+  /** Sends a result: at once, or with the next results if its function took little time. */
   #send(id: number, state: number, value: unknown, us: number): void {
     if (this.#words === undefined || us >= SHORT_US) {
       this.#flush();
@@ -249,7 +252,9 @@ export class FunctionRunner {
     }
   }
 
-  /** Announces the id first, so that the coordinator knows whose result it cannot read. */
+  /**
+   * Sends one result, and its id in a message before, for the case that the result is unreadable.
+   */
   #sendAlone(id: number, state: number, value: unknown, us: number): void {
     this.#flush();
     this.#channel.post([FROM_WORKER.announcing, id, us]);

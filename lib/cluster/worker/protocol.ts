@@ -3,7 +3,7 @@
  * element is the kind of message. Several closures, or several results, share one message.
  */
 
-/** Passed to a worker when it is started. */
+/** The settings that a worker is started with. */
 export type WorkerSettings = {
   kind: 'cluster';
   module: string;
@@ -15,15 +15,17 @@ export type WorkerSettings = {
 
 /**
  * The number of claims that a coordinator shares with a worker thread. The claim of a closure
- * that was sent holds its id. By one compare-and-exchange either the worker starts the closure
- * (-id) or the coordinator recalls it (0): so both know for certain which closures were started.
+ * that was sent holds the closure's id. By one compare-and-exchange either the worker starts the
+ * closure (-id) or the coordinator recalls it (0): so both know which closures were started.
  */
 export const CLAIMS = 256;
 /** Index of the word after the claims: the id of the closure that was cancelled last. */
 export const CANCELLED: number = CLAIMS;
 
 export const TO_WORKER = {
-  /** [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts) */
+  /**
+   * [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts)
+   */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,
@@ -50,7 +52,9 @@ export const FROM_WORKER = {
   announcing: 6,
 } as const;
 
-/** Tells a worker how to make its own value. Plain data, kept for workers that start later. */
+/**
+ * How a worker makes its own data set or iterator. Plain data, kept for workers that start later.
+ */
 export type Resource =
   | {
       readonly kind: 'dataset';
@@ -77,8 +81,8 @@ export function dataCloneError(error: unknown): unknown {
 }
 
 /**
- * The error of arguments that cannot be cloned: it names the first one that `clone` refuses.
- * Other errors (of a getter; RangeError) are returned as they are.
+ * Makes the error for arguments that cannot be cloned, with the index of the first argument that
+ * `clone` refuses. An `error` of another kind (of a getter; RangeError) is returned as it is.
  */
 export function argumentError(
   error: unknown,

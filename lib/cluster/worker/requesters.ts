@@ -14,7 +14,7 @@ const PREFIX = 'cluster/';
 
 export const threadNameOf = (job: string, index: number): string => `${PREFIX}${job}:${index}`;
 
-/** The oldest entries of the tables below are forgotten beyond this number. */
+/** The size of each table below: beyond it the oldest entry is forgotten. */
 const MAX_ENTRIES = 1_024;
 
 function keep<K>(table: Map<K, WorkerOfRequester>, key: K, worker: WorkerOfRequester): void {
@@ -35,14 +35,17 @@ export function nameProcess(pid: number, worker: string): void {
 type Thread = Pick<StopRequester, 'pid' | 'threadId' | 'threadName'>;
 
 /**
- * Threads of other machines that have requested a stop. A pid alone would not do: it may also
- * be the pid of a process of this machine.
+ * Threads of other machines that have requested a stop, by pid, thread id and name. A pid alone is
+ * not enough: a process of this machine may have the same pid.
  */
 const threads = new Map<string, WorkerOfRequester>();
 
 const keyOf = ({ pid, threadId, threadName }: Thread): string => `${pid}/${threadId}/${threadName}`;
 
-/** Call it before a stop of `requester` is recorded here: the native record has no host. */
+/**
+ * Keeps the host of `requester`, since the native stop record has no host. To be called before a
+ * stop by `requester` is recorded here.
+ */
 export function nameThread(requester: StopRequester): void {
   const { worker, host } = requester;
   if (host !== undefined) keep(threads, keyOf(requester), { worker, host });

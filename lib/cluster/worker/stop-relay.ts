@@ -30,14 +30,14 @@ export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
 }
 
 /**
- * The arbiter has answered: its record replaces the coordinator's own, if there is one. An error
- * of the replaced record is suppressed.
+ * Called when the arbiter has answered: the arbiter's record replaces the coordinator's own, if
+ * there is one. An error of the replaced record is suppressed.
  */
 export function answerStop(coordinator: Coordinator, winner: StopMessage): void {
   attachmentOf(coordinator).answerStop(winner.error, requesterOf(winner), winner.id);
 }
 
-/** The arbiter will not answer: the coordinator's own record becomes final. */
+/** Called when the arbiter will not answer: the coordinator's own record becomes final. */
 export function answerNone(coordinator: Coordinator): void {
   attachmentOf(coordinator).answerNone();
 }
@@ -53,12 +53,15 @@ export class LateErrors {
     this.#coordinator = coordinator;
   }
 
-  /** The arbiter has received this record, from here or from another process. */
+  /** Called when the arbiter has received this record, from here or from another process. */
   skip({ id }: StopMessage): void {
     this.#known.add(id);
   }
 
-  /** The new ones. Of many errors only some are kept; the others are counted, and not sent. */
+  /**
+   * The errors suppressed since the last call. If they are many, only some are kept; others only
+   * count.
+   */
   take(): StopMessage[] {
     const { native } = attachmentOf(this.#coordinator);
     const count = native.suppressedCount();

@@ -21,13 +21,13 @@ export function transfer<T extends object>(value: T, list: readonly TransferList
   return value;
 }
 
-/** Up to this size, copying bytes is as fast as moving them. */
+/** Up to this size, copying bytes is as fast as moving their ArrayBuffer. */
 const FEW_BYTES = 16 * 1024;
 
 /**
  * Prepares bytes for `postMessage`, which copies the whole ArrayBuffer behind them. Many bytes
  * get an ArrayBuffer of their own, which is moved. Few bytes are copied into Node's Buffer pool,
- * so that those of one message share an ArrayBuffer.
+ * so that the few bytes of several values in one message share an ArrayBuffer.
  */
 export function toPost(bytes: Uint8Array): Uint8Array {
   if (bytes.byteLength <= FEW_BYTES) return Buffer.from(bytes);

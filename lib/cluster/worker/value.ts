@@ -1,12 +1,12 @@
 /**
  * Packs arguments and results as bytes for another process, with the semantics of
- * structuredClone. By V8's Serializer, not Node's `v8.serialize`: typed arrays that Node's
- * encoding unpacks are views of the whole message's memory.
+ * structuredClone. Uses V8's Serializer itself, not Node's `v8.serialize`: a typed array unpacked
+ * from that is a view of the whole message, and keeps its memory.
  */
 
 import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
 
-/** Bun has no such classes; its `serialize` and `deserialize` behave as they do in Node. */
+/** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
 const hasClasses = process.versions['bun'] === undefined;
 
 /** @throws Error: the value cannot be cloned */

@@ -13,11 +13,11 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
     process.send?.(packValue(message), undefined, undefined, () => {});
   };
-  endWithParent(); // a busy event loop would not see 'disconnect'
+  endWithParent(); // also while a busy event loop does not see 'disconnect'
   const coordinator = clusterCoordinator(settings);
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {
-    // The stop goes first: the parent has to know it to recognise a function's error as its echo.
+    // The stop is sent first: the parent has to know it to recognise a function's error as an echo.
     if (coordinator.shouldStop()) {
       sendStop();
       for (const error of late.take()) send([FROM_WORKER.stop, error]);

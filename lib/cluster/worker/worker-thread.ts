@@ -18,8 +18,8 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
       port.postMessage(message, transfer as TransferListItem[]),
   };
   const runner = new FunctionRunner(channel, coordinator, settings);
-  // The closures of a message that cannot be deserialized would never end: by ending itself the
-  // worker has them run again.
+  // The closures of a message that cannot be deserialized would never end. The worker throws and
+  // so ends itself, and its closures run again.
   port.on('messageerror', (error) => {
     throw error;
   });

@@ -11,7 +11,7 @@ import { climb } from './ladder.ts';
 import { tables } from './tables.ts';
 import { type Topology, topologyOf } from './topology.ts';
 
-/** The name of an inbox contains a cluster's name; this one is used without --cluster. */
+/** Takes the place of the cluster's name in the name of doctor's inbox if --cluster is missing. */
 const NO_CLUSTER = 'doctor';
 /** After this time the probe of the binary counts as failed, and the other checks go on. */
 const BINARY_MS = 5_000;
@@ -56,7 +56,7 @@ async function clientCheck(): Promise<Check> {
   }
 }
 
-/** The first check of the binary that fails, or else the one that says which binary it is. */
+/** The first check of the binary that fails, or else the first check, which names the binary. */
 async function binaryCheck(): Promise<Check> {
   const checks = await binaryChecks(false, BINARY_MS);
   return checks.find(({ ok }) => !ok) ?? (checks[0] as Check);

@@ -23,7 +23,7 @@ import { Refusals } from './refusals.ts';
 const HOLDER_MS = 1_500;
 /** The longest wait for replies. */
 const REPLY_MS = 1_500;
-/** The longest wait for another reply after the last one. */
+/** The longest wait for another reply after the previous one. */
 const NEXT_REPLY_MS = 400;
 
 export type Topology = { checks: Check[]; report?: ReadinessReport };
@@ -48,7 +48,7 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
     const why = explainFailure(error);
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
   }
-  // If no coordinator holds the cluster: one that waits for JetStream to be able to.
+  // While no coordinator holds the cluster, one that waits for JetStream may still send a report.
   const told = holder === undefined ? reports[0] : reports.find(({ run }) => run === holder.run);
   const older = reports.length - (told === undefined ? 0 : 1);
   const checks = [coordinatorCheck(cluster, holder, told, older)];
@@ -67,7 +67,9 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   return { checks, report };
 }
 
-/** Sends a request to all listeners of the subject. Resolves to the replies that `parse` accepts. */
+/**
+ * Sends a request to all listeners of the subject. Resolves to the replies that `parse` accepts.
+ */
 async function ask<T>(
   nats: NatsConnection,
   subject: string,
@@ -155,7 +157,8 @@ function coordinatorCheck(
 }
 
 /**
- * Malformed messages are worth knowing, but are not a problem that keeps a cluster from starting.
+ * The number of malformed messages is shown beside a check, but is not counted as a problem:
+ * malformed messages do not keep a cluster from starting.
  */
 const malformed = (dropped = 0): string =>
   dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;

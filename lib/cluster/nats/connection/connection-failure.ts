@@ -182,7 +182,7 @@ export function explainFailure(error: unknown): Explanation {
   return { cause, remedy };
 }
 
-/** `rung`: the step that failed. Undefined if that depends on what the client was doing. */
+/** `rung`: the step that failed; undefined if the error alone does not tell the step. */
 export function failureOf(error: unknown): Explanation & { rung?: Rung | undefined } {
   const chain = chainOf(error);
   for (const { is, rung, cause, remedy } of RULES) {

@@ -26,7 +26,9 @@ export type NatsCredentials = {
   creds?: string | undefined;
 };
 
-/** Checked options. Addresses are `host:port`; credentials in them were moved to their fields. */
+/**
+ * Checked options. `servers` are `host:port`: credentials in addresses were moved to the fields.
+ */
 export type NatsConnectionOptions = NatsCredentials & {
   servers: readonly string[];
   tls?: NatsTlsOptions | undefined;
@@ -151,7 +153,8 @@ function checkTls(
 
 /**
  * Reads the credentials of `allstop worker` and `allstop doctor` from ALLSTOP_NATS_* variables.
- * There are no such command line options: all users of a machine can read command lines.
+ * There are no command line options for credentials, because all users of a machine can read
+ * command lines.
  *
  * @throws InvalidArgumentError: a file cannot be read
  */

@@ -1,6 +1,6 @@
 /**
  * A connection to NATS that reconnects until it is closed. The client's own reconnect loop is
- * switched off: that does not tell why it fails, and gives up in some cases (refused credentials).
+ * switched off: it does not tell why it fails, and gives up in some cases (refused credentials).
  */
 
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
@@ -11,7 +11,7 @@ import type { NatsConnectionOptions } from './connection-options.ts';
 import { clarifyFailure } from './server-info.ts';
 
 const RETRY_MS = 100;
-/** Spreads the nodes of a cluster, which have all lost the same server. */
+/** A random delay, so that nodes that have lost the same server do not all connect at once. */
 const RETRY_JITTER_MS = 50;
 const CLOSE_MS = 1_000;
 const PING_MS = 2_000;
@@ -59,7 +59,9 @@ export async function load<T>(name: string, imported: () => Promise<T>): Promise
 export const loadClient = (): Promise<Nats> =>
   load('@nats-io/transport-node', () => import('@nats-io/transport-node'));
 
-/** `inboxPrefix`: begins the subjects of replies, so that the server can keep others out. */
+/**
+ * `inboxPrefix` begins the subjects of replies, so that a server can forbid other clients these.
+ */
 export function clientOptions(
   nats: Nats,
   options: NatsConnectionOptions,
@@ -89,13 +91,13 @@ export class Connection {
   #isUp = false;
   #isClosed = false;
   readonly #closing = new AbortController();
-  /** Addresses of the other servers of the cluster, which the server has told. */
+  /** Addresses of the other servers of the NATS cluster, which a server has sent us. */
   #learned: readonly string[] = [];
   #retry: { timer: Timer; resolve: () => void } | undefined;
-  /** Resolves when nothing of the connection is left, after `close`. */
+  /** Resolves when, after `close`, no connection and no attempt to connect is left. */
   readonly #over: Promise<void>;
 
-  /** `name`: for the server's monitoring. */
+  /** `name`: the name of the connection in the server's monitoring. */
   constructor(
     name: string,
     inboxPrefix: string,
@@ -114,7 +116,9 @@ export class Connection {
     return this.#isUp ? this.#nats : undefined;
   }
 
-  /** @returns false if nothing was sent: no connection, or the payload is longer than max_payload */
+  /**
+   * @returns false if nothing was sent: no connection, or the payload is longer than max_payload
+   */
   publish(subject: string, payload: Uint8Array): boolean {
     const { nats } = this;
     if (nats === undefined || nats.isClosed()) return false;
@@ -123,7 +127,7 @@ export class Connection {
     return true;
   }
 
-  /** Sends at once what was published; otherwise the client waits for the end of the turn. */
+  /** Sends at once what was published; the client itself waits for the event loop's next turn. */
   flush(): void {
     this.nats?.flush().catch(() => {});
   }

@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import { addAbortListener, removeAbortListener } from '../../../base/abort-listeners.ts';
 import { Timer, within } from '../../../base/timer.ts';
 
-/** An error as the system's: callers look at its `code`. */
+/** Makes an error with a `code`, which callers look at, as errors of the system have. */
 function failure(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
@@ -18,10 +18,10 @@ export function splitAddress(address: string): { host: string; port: number | un
 }
 
 /**
- * The addresses of a host name. A lookup cannot be cancelled: after `timeoutMs` it goes on
- * unheeded.
+ * The addresses of a host name. A lookup cannot be cancelled: it goes on after `timeoutMs`, but
+ * its result is ignored.
  *
- * @throws (rejects) Error with the code ENOTFOUND or EAI_AGAIN (also: too late)
+ * @throws (rejects) Error with the code ENOTFOUND or EAI_AGAIN (also after `timeoutMs`)
  */
 export async function lookUp(host: string, timeoutMs: number): Promise<string[]> {
   const found = await within(timeoutMs, lookup(host, { all: true }), () => {
@@ -52,7 +52,8 @@ export function dial(
       const why = `${host}:${port} has not answered within ${timeoutMs} ms`;
       socket.destroy(failure('ETIMEDOUT', why));
     });
-    // Not the `signal` option of Socket: Node 20 leaves that listener after the socket has closed.
+    // The `signal` option of Socket is not used: Node 20 leaves its listener on the signal after
+    // the socket has closed.
     if (signal !== undefined) {
       const onAbort = (): void => {
         socket.destroy(signal.reason as Error);

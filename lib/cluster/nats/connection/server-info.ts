@@ -1,6 +1,6 @@
 /**
  * The INFO line that a NATS server sends to each new connection. It tells a NATS server from a
- * silent host and from another service, where the client's errors only say that nothing came.
+ * silent host and from another service. (The errors of the NATS client only say that nothing came.)
  */
 
 import type { Socket } from 'node:net';
@@ -47,8 +47,8 @@ export async function readServerInfo(socket: Socket, timeoutMs: number): Promise
 function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
-    // A service that waits for the client to begin, such as a web server, shows itself by its
-    // answer to this.
+    // A PING: a service that waits for the client to begin, such as a web server, answers it and
+    // so shows that it is no NATS server.
     const nudge = new Timer(timeoutMs / 2, () => socket.write('PING\r\n\r\n'));
     const late = new Timer(timeoutMs, () => {
       const error = new Error(`the server has sent nothing for ${timeoutMs} ms`);
@@ -75,7 +75,7 @@ function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
   });
 }
 
-/** Whether a client certificate is missing: the failed handshake itself does not say so. */
+/** Whether the server wants a client certificate and none is set: the TLS error does not say so. */
 export function wantsCertificate(greeting: ServerInfo, { tls }: NatsConnectionOptions): boolean {
   return greeting.tls_verify === true && tls?.cert === undefined && tls?.certFile === undefined;
 }

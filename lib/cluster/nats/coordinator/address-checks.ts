@@ -9,13 +9,13 @@ import { type Explanation, unregistered } from '../../../errors/phases.ts';
 import { dial, lookUp, splitAddress } from '../connection/dns-tcp.ts';
 import type { ClusterTask } from './tasks.ts';
 
-/** Nodes that run already have registered by then, and their hosts need no check. */
+/** Delay of the first round: nodes that run already have registered by then, and need no check. */
 const FIRST_MS = 250;
 const AGAIN_MS = 5_000;
 const TIMEOUT_MS = 2_000;
-/** A DNS lookup holds one of libuv's four threads until it ends; leave some for the program. */
+/** A DNS lookup holds one of libuv's four threads until it ends: the program needs the others. */
 const MAX_AT_ONCE = 2;
-/** For an address without a port: a host that is up refuses a connection to port 1. */
+/** The port for an address that has none: a host that is up refuses connections to port 1. */
 const PORT = 1;
 
 export interface AddressChecksListener {
@@ -36,13 +36,13 @@ export class AddressChecks {
     this.#listener = listener;
   }
 
-  /** Checks again and again, until `stop`. */
+  /** Starts rounds of checks, every AGAIN_MS, until `stop`. */
   start(): void {
     this.#isWanted = true;
     if (this.#timer === undefined && !this.#isRunning) this.#after(FIRST_MS);
   }
 
-  /** A round that runs goes on; `start` begins anew. */
+  /** Starts no more rounds. A round that is running goes on. `start` can be called again. */
   stop(): void {
     this.#isWanted = false;
     this.#timer?.clear();
@@ -71,7 +71,7 @@ export class AddressChecks {
       for (let task = left.shift(); task !== undefined; task = left.shift()) {
         if (this.#abort.signal.aborted) return;
         const { cause, remedy } = await explain(task.address as string, this.#abort.signal);
-        // A node may have come meanwhile.
+        // A node may have registered for the task during the check.
         const isWaiting = task.session === undefined && task.phase === 'unregistered';
         if (isWaiting && task.enter('unregistered', cause, remedy)) this.#listener.onChange();
       }

@@ -46,7 +46,7 @@ function mismatchOf(info: NodeInfo, own: Fingerprints): Mismatch | undefined {
   if (protocol !== PROTOCOL) return refused.otherProtocol(info, PROTOCOL);
   if (isBun(runtime) !== isBun(RUNTIME)) return refused.otherRuntime(runtime, RUNTIME);
   if (definition !== own.module) return refused.otherModule(definition, own.module);
-  // Both are optional: a worker without --spec, and a coordinator without `expect`, fit any.
+  // Both specs are optional: a worker without --spec, and a coordinator without `expect`, fit any.
   if (spec !== undefined && own.spec !== undefined && spec !== own.spec) {
     return refused.otherSpec(spec, own.spec);
   }
@@ -55,14 +55,14 @@ function mismatchOf(info: NodeInfo, own: Fingerprints): Mismatch | undefined {
   return undefined;
 }
 
-/** A refused node repeats its hello every second; one that was not heard for so long is gone. */
+/** A refused node repeats its hello every second: after this time without a hello it is gone. */
 const FORGOTTEN_MS = 5_000;
-/** Bounds the memory that strangers' hellos can take. */
+/** The most refused nodes that are kept: anybody may send hellos, and must not fill the memory. */
 const MOST_NODES = 256;
 
 type Entry = { heardAt: number; node: RefusedNode; task: ClusterTask | undefined };
 
-/** The nodes that are there and were refused: why, and since when. */
+/** The nodes that were refused and still send hellos: why, and since when. */
 export class RefusedNodes {
   readonly #entries = new Map<string, Entry>();
 
@@ -86,7 +86,7 @@ export class RefusedNodes {
     this.#entries.set(id, { heardAt: performance.now(), node, task });
   }
 
-  /** The node was admitted. */
+  /** Forgets a node, because it was admitted. */
   forget(id: string): void {
     this.#entries.delete(id);
   }
@@ -94,7 +94,7 @@ export class RefusedNodes {
   /**
    * Forgets the nodes that are gone.
    *
-   * @returns true if a task showed the refusal of one, and is 'unregistered' again
+   * @returns true if a task showed the refusal of such a node, and is 'unregistered' again
    */
   expire(): boolean {
     let hasChanged = false;

@@ -1,14 +1,14 @@
 /**
- * Gives up nodes that were told to end a function and cannot report that it has ended. A node
- * ends its cancelled functions itself, by force after the grace period; but without a connection
- * nobody tells us. Then its session is given up after the same time, so that `cancel` and
- * deadlines do not wait for the servers.
+ * Gives up nodes that were told to cancel a function and do not report its end. A node ends a
+ * cancelled function itself, by force after the grace period, but cannot report this without a
+ * connection. The session of a silent node is given up REPORT_MS after the grace period, so that
+ * cancelled functions and deadlines do not wait for the servers.
  */
 
 import { Timer } from '../../../base/timer.ts';
 import type { Session } from './session.ts';
 
-/** After the grace period a node has so long to report the end of a function. */
+/** How long after the grace period a node may take to report the end of a function. */
 const REPORT_MS = 2_000;
 
 export interface CancelWatchListener {

@@ -25,7 +25,7 @@ export class Dispatcher {
   readonly #durations = new FunctionDurations();
   #isPumpDue = false;
   #isEvenDue = false;
-  /** False until the cluster is ours: no closure is sent. */
+  /** False until this run holds the cluster; no closure is sent before. */
   isOpen = false;
 
   constructor(host: StrategyHost) {
@@ -42,7 +42,7 @@ export class Dispatcher {
     this.#idle.delete(session);
   }
 
-  /** A closure may be queued. */
+  /** Called when a closure may have been queued. */
   wake(): void {
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
@@ -52,14 +52,15 @@ export class Dispatcher {
     });
   }
 
-  /** The node's capacity may have changed. */
+  /** Called when the node's capacity may have changed. */
   changed(session: Session): void {
     this.#idle.add(session);
     this.#pump();
   }
 
   /**
-   * The node has sent results. Looks at this node only: with many nodes results are frequent.
+   * Called when the node has sent results. Feeds idle nodes and this one, not all: with many nodes
+   * results are frequent.
    */
   freed(session: Session): void {
     if (!session.canTake) return; // its next status calls `changed`
@@ -104,7 +105,7 @@ export class Dispatcher {
     for (;;) {
       const isBusy = session.running >= capacity;
       const isFull = session.expectedUs >= NODE_AHEAD_US || session.running >= capacity * MAX_AHEAD;
-      // A full channel could not send more: a closure takes less memory in the queue.
+      // A full channel sends nothing now: a closure takes less memory in the queue than in it.
       if (isBusy && (!inAdvance || isFull || session.channel.isFull)) return true;
       const closure = this.#host.take();
       if (closure === undefined) return false;

@@ -1,8 +1,7 @@
 /**
  * Sees to it that one run holds the cluster: the newest. The key `run` of the cluster's bucket
- * names that run and its token, which is greater than the token of every earlier run: a node or
- * coordinator that meets two runs knows the newer one by it. The bucket is all that is stored in
- * JetStream.
+ * names that run and its token, which is greater than the token of every earlier run: by the
+ * tokens a node or coordinator knows which of two runs is newer. JetStream stores only this bucket.
  */
 
 import type { KV } from '@nats-io/kv';
@@ -20,9 +19,9 @@ export class Fence {
   readonly #cluster: string;
   readonly #replicas: number;
   readonly #own: Omit<Run, 'token'>;
-  /** Undefined before the cluster has been ours for the first time. */
+  /** Our token; undefined until this run has held the cluster for the first time. */
   token: number | undefined;
-  /** We have written the key again after a wipe: the lost key may have named a newer run. */
+  /** We have written the key again after JetStream lost it: the lost key may name a newer run. */
   #isRestored = false;
 
   constructor(cluster: string, replicas: number, own: Omit<Run, 'token'>) {
@@ -32,13 +31,14 @@ export class Fence {
   }
 
   /**
-   * Takes the cluster, or checks that it is still ours. If the store was wiped, the key is
-   * written again.
+   * Takes the cluster, or checks that this run still holds it. Writes the key again if JetStream
+   * has lost it (the store was wiped).
    *
-   * `heard`: the greatest token that any message has named. If it is greater than ours although
-   * the key names this run, the key is right, and our token is raised above it, so that nodes
-   * that remember the greater one listen to us. The exception: if the store was wiped since the
-   * cluster was ours, the run of that token may be alive and newer; `hasRival` finds out.
+   * `heard`: the greatest token that any message has named. If `heard` is greater than our token
+   * although the key names this run, the key is right: our token is raised above `heard`, so that
+   * nodes that remember the greater token listen to us. The exception: if the store was wiped
+   * since we held the cluster, the run of the greater token may be alive and newer;
+   * the function `hasRival` finds out.
    *
    * @returns the token
    * @throws (rejects) FailedPreconditionError: a newer run holds the cluster; errors of JetStream
@@ -58,7 +58,8 @@ export class Fence {
       if (!isOurs && this.token !== undefined && there !== undefined && there.token > this.token) {
         throw takenOver(this.#cluster, there);
       }
-      // After a wipe our token stays as it is: a newer run may write its greater one, too.
+      // After a wipe our token stays as it is: a newer run may write the key, too, and has to win
+      // by its greater token.
       const isRaised = isOurs || this.token === undefined;
       const least = isRaised ? Math.max(there?.token ?? 0, heard) + 1 : 0;
       const token = Math.max(this.token ?? Date.now(), least);

@@ -16,20 +16,20 @@ import type { Fence } from './fence.ts';
 
 const RETRY_MS = 1_000;
 /**
- * Tokens begin as milliseconds since 1970. A token further ahead of ours than this (50 days)
- * is no other machine's clock, but a forged message, and is ignored.
+ * Tokens begin as milliseconds since 1970. A message whose token is further ahead of ours than
+ * this (50 days, more than clocks of machines differ) is forged, and ignored.
  */
 const FURTHEST_TOKEN = 2 ** 32;
-/** A newer run that is alive has answered a `who` by then. */
+/** How long to wait for a newer run to answer a `who`. */
 const RIVAL_MS = 1_500;
 
 export interface LeadershipListener {
   /** There is a new connection, without subscriptions yet. */
   onConnection(nats: NatsConnection): void;
-  /** The cluster is ours: nodes may be spoken to over this connection. */
+  /** This run holds the cluster: nodes may be sent messages over this connection. */
   onHeld(nats: NatsConnection): void;
   onDown(): void;
-  /** The cluster will not be ours any more. */
+  /** This run does not hold the cluster, and never will again. */
   onLost(error: Error): void;
   /** The server refuses a subject. */
   onRefused(error: Error): void;
@@ -76,7 +76,7 @@ export class Leadership {
     });
   }
 
-  /** Undefined before the cluster has been ours for the first time. */
+  /** Our token; undefined until this run has held the cluster for the first time. */
   get token(): number | undefined {
     return this.#fence.token;
   }
@@ -87,10 +87,10 @@ export class Leadership {
   }
 
   /**
-   * A message names the token of a newer run; `isItself`: the message is from that run. If the
-   * token is greater than ours the key is read again, which alone decides (unless the store was
-   * wiped). If the cluster is still ours, our token becomes greater: nodes that remember the
-   * other token would ignore us.
+   * Called when a message names the token of another run; `isItself`: that run has sent it. If the
+   * token is greater than ours, the key is read again, which alone decides (unless JetStream has
+   * lost the key). If this run still holds the cluster, our token is raised above the other one,
+   * because nodes that remember the other token would ignore us.
    */
   doubt(token: number, isItself = false): void {
     const { nats } = this.connection;
@@ -116,7 +116,7 @@ export class Leadership {
 
   #enter(state: EngineReadiness): void {
     const { phase, cause } = this.#state;
-    // Each failed attempt to connect says the same again.
+    // Each failed attempt to connect sets the same state again.
     if (state.phase === 'connecting' && phase === state.phase && cause === state.cause) return;
     this.#state = state;
     this.#listener.onChange();
@@ -158,7 +158,7 @@ export class Leadership {
     this.#listener.onChange();
   }
 
-  /** Writes or checks the key, then tells the listener whether the cluster is ours. */
+  /** Writes or checks the key, then tells the listener whether this run holds the cluster. */
   async #hold(nats: NatsConnection): Promise<void> {
     if (this.#isHolding) return;
     this.#isHolding = true;
@@ -172,14 +172,14 @@ export class Leadership {
       if (!this.#isOver) this.#onNotHeld(nats, error);
     } finally {
       this.#isHolding = false;
-      // Meanwhile there may be another connection, or a message with a greater token.
+      // While the key was read, a new connection or a message with a greater token may have come.
       const { nats: now } = this.connection;
       const isOutdated = now !== nats || this.#heard > heard;
       if (now !== undefined && isOutdated && !this.#isOver) void this.#hold(now);
     }
   }
 
-  /** Whether a newer run is alive, although the wiped store has forgotten it. */
+  /** Whether a newer run is alive, whose key JetStream has lost. */
   async #hasRival(): Promise<boolean> {
     const isAlive = (): boolean => this.#rival > (this.token ?? 0);
     if (isAlive()) return true;

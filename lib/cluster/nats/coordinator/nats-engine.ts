@@ -7,8 +7,8 @@
  * 2. A node has a closure through one session, and a session has one node. When a session is
  *    over, nothing is accepted from it any more, and its closures are returned to the queue.
  * 3. A session is over when its node says so, or when probes find it gone or silent (probes.ts).
- * 4. Nothing is sent before the cluster is ours (leadership.ts), and nothing after another run
- *    is known to hold it.
+ * 4. Nothing is sent before this run holds the cluster (leadership.ts), and nothing after another
+ *    run is known to hold it.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -45,7 +45,7 @@ import { type ClusterTask, ClusterTasks } from './tasks.ts';
 
 const log = debuglog('allstop');
 
-/** A node that does not acknowledge the end of its session in time is not waited for. */
+/** How long `close` waits for nodes to acknowledge the end of their sessions. */
 const END_MS = 1_000;
 
 /** The part of NatsStrategy that the engine reads. */
@@ -81,7 +81,7 @@ export class NatsEngine implements Engine {
   #functions: readonly string[] | undefined;
   #isOver = false;
   #nodesLost = 0;
-  /** How many nodes have reported that no worker thread lives there. */
+  /** How many nodes have reported that none of their worker threads lives. */
   #nodesFailed = 0;
 
   constructor(host: StrategyHost, settings: NatsSettings, options: NatsConnectionOptions) {
@@ -178,7 +178,7 @@ export class NatsEngine implements Engine {
     };
   }
 
-  /** The connection keeps the program alive until the cluster is closed. */
+  /** Does nothing: the connection keeps the program alive until the cluster is closed. */
   setNeeded(): void {}
 
   wake(): void {
@@ -267,13 +267,15 @@ export class NatsEngine implements Engine {
     });
   }
 
-  /** From another coordinator, or from a doctor, which has token 0 and wants a reply from nodes. */
+  /**
+   * Receives a `who`, from another coordinator or a doctor (token 0, to which only nodes reply).
+   */
   #onWho({ data, reply }: Msg): void {
     const who = parseControl(data, 'who');
     if (who === undefined) this.#malformed.drop('a who');
     else if (who.run !== this.#run) {
       this.#leadership.doubt(who.token, true);
-      // An older run that does not know of this one yet finds out by our `who`.
+      // An older run that does not know of this run yet learns of it by our `who`.
       const isOlder = who.token < (this.#leadership.token ?? 0);
       if (isOlder && (reply ?? '') === '') this.#sayWho();
     }
@@ -363,7 +365,8 @@ export class NatsEngine implements Engine {
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         onMalformed: (from) => {
           this.#malformed.drop('a message of a session');
-          // A true frame of that number will be dropped as a copy: only a new session helps.
+          // A third client has used the number of a frame: the node's own frame with that number
+          // will be dropped as a copy. Only a new session helps.
           this.#lose(from, lost.malformed);
         },
       },
@@ -384,7 +387,7 @@ export class NatsEngine implements Engine {
     this.#host.changed();
   }
 
-  /** Sent again for each hello until the node has answered in the session. */
+  /** Sends the welcome; again for each hello, until the node has answered in the session. */
   #welcome(session: Session, token: number): void {
     const { cancelGraceMs } = this.#host;
     const { unavailableAfterMs } = this.#settings;
@@ -419,7 +422,7 @@ export class NatsEngine implements Engine {
     if (!session.channel.receive(data)) this.#malformed.drop('a frame');
   }
 
-  /** The node is alive. */
+  /** Called for each sign that the node is alive. */
   #onHeard(session: Session): void {
     session.heard();
     if (!session.isSilent) return;
@@ -457,7 +460,10 @@ export class NatsEngine implements Engine {
     if (isHopeless && error instanceof Error) this.#fail(error);
   }
 
-  /** Ends a session that is over. `cause`: an error of the node, which its task shows already. */
+  /**
+   * Gives up a session: its node counts as lost. `cause`: the node's error, which its task already
+   * shows.
+   */
   #lose(session: Session, { how, remedy }: Loss, cause?: unknown): void {
     if (!this.#sessions.delete(session.id)) return;
     const { info, task: index } = session;

@@ -13,18 +13,18 @@ import type { Session } from './session.ts';
 const ROUND_MS = 100;
 /** How often a node without functions is probed; a node with functions: in each round. */
 const IDLE_MS = 1_000;
-/** With very many nodes each is probed less often, so that all probes together stay below this. */
+/** The most probes a second for all nodes together: with very many, each is probed less often. */
 const MOST_A_SECOND = 2_000;
 const TIMEOUT_MS = 1_000;
 const MAX_MISSED = 3;
 /** A server that answers later than this leaves a node too little of TIMEOUT_MS. */
 const SOON_MS = 500;
 const ABSENT_MS = 500;
-/** After our own reconnect, nodes have so long to reconnect before they count as gone. */
+/** How long after our own reconnect nodes may take to reconnect before they count as gone. */
 const REJOIN_MS = 3_000;
 
 export interface ProbesListener {
-  /** The node's subject, and the message to send there. */
+  /** The subject and the message of a probe for the node. */
   probeFor(session: Session): { subject: string; probe: Probe };
   onReply(session: Session, reply: ProbeReply): void;
   onMalformed(): void;
@@ -47,7 +47,7 @@ export class Probes {
     this.#listener = listener;
   }
 
-  /** Begins to probe over this connection. What nodes missed over the last one is forgotten. */
+  /** Begins to probe over this connection. Probes missed over the previous one are forgotten. */
   start(nats: NatsConnection): void {
     this.stop();
     this.#nats = nats;

@@ -36,7 +36,7 @@ export interface SessionListener {
   onFree(session: Session): void;
   onResult(name: string, us: number): void;
   onStop(session: Session, stop: StopMessage): void;
-  /** No worker thread lives on the node. */
+  /** The node has reported that none of its worker threads lives. */
   onFailed(session: Session, error: unknown): void;
   onMalformed(session: Session): void;
 }
@@ -57,24 +57,27 @@ export class Session {
   /** A message of the node has come, so the node has had the welcome. */
   isConfirmed = false;
   isLeaving = false;
-  /** The node, which is leaving, was sent the end of the session. */
+  /** The session's end was sent to the node, which is leaving. */
   isLetGo = false;
   completed = 0;
   /** Probes without a reply, in a row. */
   missed = 0;
   /** The task's phase is 'silent'. */
   isSilent = false;
-  /** Since when nobody has listened at the node's subject, by performance.now(). */
+  /**
+   * Since when (performance.now()) nobody has listened at the node's subject. Undefined: somebody
+   * does.
+   */
   absentSince: number | undefined;
   heardAt: number = performance.now();
   /** A probe is on its way. */
   isProbed = false;
   probedAt = 0;
-  /** Closures were asked back, and none has come yet. */
+  /** Closures were recalled, and none has been returned yet. */
   isRecalling = false;
   /**
-   * When each closure was cancelled that the node has to end by force if need be, by closure id
-   * and in that order.
+   * By closure id: when (performance.now()) each closure that the node may have to end by force was
+   * cancelled. The first entry is the oldest.
    */
   readonly #cancelled = new Map<number, number>();
 
@@ -101,7 +104,7 @@ export class Session {
     workers.set(this, `${job}:${task} (process ${pid} on ${machine})`);
   }
 
-  /** The node is alive. */
+  /** Called for each sign that the node is alive. */
   heard(): void {
     this.missed = 0;
     this.absentSince = undefined;
@@ -112,7 +115,7 @@ export class Session {
     return this.#sent.size;
   }
 
-  /** How long each thread of the node is expected to be busy with what was sent. */
+  /** How long each thread of the node is expected to be busy with the closures that were sent. */
   get expectedUs(): number {
     return this.#sent.expectedUs / Math.max(1, this.status.capacity);
   }
@@ -176,7 +179,7 @@ export class Session {
       this.#cancelled.set(closure.id, performance.now());
   }
 
-  /** When the first closure was cancelled that has not ended. Undefined if there is none. */
+  /** When the oldest closure that was cancelled and has not ended was cancelled; or undefined. */
   get cancelledAt(): number | undefined {
     return this.#cancelled.values().next().value;
   }
@@ -194,8 +197,8 @@ export class Session {
   }
 
   /**
-   * Ends a session that is over: returns its closures, so that the queue has them in their old
-   * order. The first closures, one for each thread of the node, count as started.
+   * Gives up the session, as the node counts as lost: returns the closures to the queue, in their
+   * old order. The first closures, one for each thread of the node, count as started.
    */
   lose(cause: Error): void {
     this.close();
@@ -213,7 +216,8 @@ export class Session {
 
   #receive(bytes: Uint8Array): void {
     const message = unpackFromNode(bytes);
-    // Frames that were sent before the node had subscribed are lost: ask, and send them again.
+    // The node's first message. Frames that were sent before the node had subscribed are lost: ask
+    // what it has, and send the missing ones.
     if (!this.isConfirmed) this.channel.resume();
     this.isConfirmed = true;
     if (message === undefined) this.#listener.onMalformed(this);
@@ -248,7 +252,7 @@ export class Session {
         return;
       case 'leaving':
         this.isLeaving = true;
-        if (this.running > 0) this.recall(this.running); // closures that have not begun can begin elsewhere
+        if (this.running > 0) this.recall(this.running); // to begin elsewhere
         this.#listener.onStatus(this, this.status);
         return;
       case 'failed':

@@ -1,8 +1,8 @@
 /**
- * Decides which stop is the stop record of the run. Several processes may stop it at once; the
- * first stop that the coordinator's process knows of is the record, and is announced to all
- * nodes. Until then a node's own record, and a stop that a node has heard by broadcast, are
- * provisional: the broadcast only makes the stop known sooner.
+ * Decides which stop is the stop record of the run. Several processes may stop the run at once;
+ * the first stop that the coordinator's process knows of is the record, and is announced to all
+ * nodes. Before the announcement, a node's own record and a stop that a node has heard by broadcast
+ * are provisional: the broadcast only makes the stop known sooner.
  */
 
 import { hostname } from 'node:os';
@@ -10,7 +10,7 @@ import { Timer } from '../../../base/timer.ts';
 import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import { applyStop, type StopMessage, stopMessage } from '../../worker/stop-relay.ts';
 
-/** After a broadcast our own work waits so long, so that processes on this machine stop first. */
+/** How long our own work waits after a broadcast, so that processes on this machine stop first. */
 const QUIET_MS = 10;
 
 export interface StopListener {
@@ -23,7 +23,7 @@ export interface StopListener {
 export class StopArbiter {
   readonly #coordinator: Coordinator;
   readonly #listener: StopListener;
-  /** The stop came from a node, which has broadcast it. */
+  /** The run's stop came from a node, which has broadcast it: it is not broadcast again. */
   #isBroadcast = false;
   /** Ids of the stops that nodes have reported: several nodes may report the same one. */
   readonly #heard = new Set<string>();
@@ -45,7 +45,7 @@ export class StopArbiter {
     return { ...stop, requester: { ...requester, host: requester.host ?? hostname() } };
   }
 
-  /** A node has stopped the run, or reports another node's stop. */
+  /** Called when a node reports that it, or another node, has stopped the run. */
   heard(stop: StopMessage): void {
     const { stop: known } = this;
     if (this.#heard.has(stop.id)) return;

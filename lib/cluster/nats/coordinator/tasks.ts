@@ -43,7 +43,7 @@ export class ClusterTask {
     return this.#session;
   }
 
-  /** The node that the task's readiness names. */
+  /** Sets the node that the readiness report names for the task. */
   setNode({ host, pid }: NodeInfo): void {
     this.host = host;
     this.pid = pid;
@@ -55,7 +55,7 @@ export class ClusterTask {
     this.enter('connecting');
   }
 
-  /** Keeps the counts of the session. */
+  /** Removes the session from the task, and adds the session's counts to the task's own. */
   endSession(): void {
     this.completed += this.#session?.completed ?? 0;
     this.restarts += this.#session?.status.restarts ?? 0;
@@ -63,7 +63,7 @@ export class ClusterTask {
   }
 
   get phase(): TaskPhase {
-    // The node's 'ready' is older than a data set that it has been sent since.
+    // The node reported 'ready' before it received the last data set that it was sent.
     if (this.#phase === 'ready' && this.#session?.isPrepared === false) return 'building-dataset';
     return this.#phase;
   }
@@ -102,7 +102,7 @@ function stateOf({ session, phase }: ClusterTask): WorkerInfo['state'] {
 
 export class ClusterTasks {
   readonly #tasks = new Map<string, ClusterTask>();
-  /** Jobs that the ClusterSpec names: a node gets no task of these beyond those of the spec. */
+  /** The jobs that the ClusterSpec names: in these jobs nodes get only the tasks of the spec. */
   readonly #closed: ReadonlySet<Job>;
   readonly #minWorkers: number;
 
@@ -154,15 +154,15 @@ export class ClusterTasks {
     return servers.every(({ isReady }) => isReady) && workers.length >= this.#minWorkers;
   }
 
-  /** The task of a session that is not over. */
+  /** The task of `session`, which must not be over. */
   of(session: Session): ClusterTask {
     return this.all.find((task) => task.session === session) as ClusterTask;
   }
 
   /**
-   * Whether no worker will live, after so many nodes have failed: no task has a node, and each
-   * task has had one, or as many nodes have failed as there are tasks. (A task that has had no
-   * node may still get one on which the module can be imported.)
+   * Whether no worker will ever live, after `nodesFailed` nodes have failed: no task of the job
+   * 'worker' has a node, and each has had one, or as many nodes have failed as there are tasks. (A
+   * task that has had no node may still get one that can import the module.)
    */
   areHopeless(nodesFailed: number): boolean {
     const workers = this.all.filter(({ job }) => job === 'worker');
@@ -173,8 +173,8 @@ export class ClusterTasks {
 
   /**
    * The task for a node: the task that the node asks for (`--task`), else a free task whose
-   * address is the node's host, else any free task, else a new task, which `add` has to be
-   * called with. The task that the node asks for may be taken.
+   * address is the node's host, else any free task, else a new task, which the caller has to pass
+   * to `add`. The task that the node asks for may have another node.
    */
   find(info: NodeInfo): ClusterTask | Refusal<'not-expected'> {
     const { job, task: wanted } = info;

@@ -37,7 +37,7 @@ import {
   unpackToNode,
 } from '../wire/session-messages.ts';
 
-/** A coordinator that has heard the broadcast of a stop has announced the record by then. */
+/** How long after the broadcast of a stop the coordinator may take to announce the record. */
 const ANNOUNCE_MS = 1_000;
 
 export type NodeSessionOptions = {
@@ -54,13 +54,13 @@ export type NodeSessionOptions = {
 export interface NodeSessionListener {
   /** Publishes a frame. @returns false if there is no connection */
   send(frame: Uint8Array): boolean;
-  /** Tells all processes of the run of a stop, before the coordinator has decided. */
+  /** Tells all processes of the run of a stop, before the coordinator has decided on the record. */
   broadcast(stop: StopMessage): void;
-  /** The coordinator has sent a malformed message, or another client has in its name. */
+  /** A message was malformed: the coordinator's, or one that another client sent in its name. */
   onMalformed(): void;
   /** The coordinator has ended the session. */
   onEnd(): void;
-  /** No thread will live here. The coordinator's message about it is on its way. */
+  /** No worker thread will live here. The message that tells the coordinator is on its way. */
   onFailed(error: Error): void;
 }
 
@@ -73,7 +73,7 @@ export class NodeSession implements StrategyHost {
   /** Undefined on a parameter server. */
   readonly #pool: WorkerPool | undefined;
   #inbox: Closure[] = [];
-  /** The closures that have not ended, by the coordinator's ids: those here are others. */
+  /** The closures that have not ended, by the coordinator's ids. (`Closure.id` here is another.) */
   readonly #closures = new Map<number, Closure>();
   readonly #ids = new Map<Closure, number>();
   readonly #resources: Resource[] = [];
@@ -84,18 +84,18 @@ export class NodeSession implements StrategyHost {
   #lastStatus = '';
   #isStatusDue = false;
   #isFlushDue = false;
-  /** The stop was sent to the coordinator, or came from there or by broadcast. */
+  /** The stop was sent to the coordinator, or came from the coordinator or by broadcast. */
   #isStopSent = false;
   /** A stop that began here, until the coordinator has announced the record. */
   #unansweredStop: StopMessage | undefined;
   #isAnswered = false;
   readonly #late: LateErrors;
-  /** Ends the wait for the coordinator's record. */
+  /** After it, the stop record of this node is final: the coordinator has not answered in time. */
   #answerTimer: Timer | undefined;
-  /** Then a stop that was broadcast by another node is reported to the coordinator. */
+  /** After it, a stop that another node has broadcast is reported to the coordinator from here. */
   #announceTimer: Timer | undefined;
   #isOver = false;
-  /** No thread lives here. */
+  /** No worker thread lives here. */
   hasFailed = false;
 
   constructor(options: NodeSessionOptions, listener: NodeSessionListener) {
@@ -142,7 +142,9 @@ export class NodeSession implements StrategyHost {
     this.#post(['leaving']);
   }
 
-  /** Another process has stopped the run. Its record is provisional until the coordinator's comes. */
+  /**
+   * Another process has stopped the run. Its record is provisional until the coordinator's comes.
+   */
   onBroadcast(stop: StopMessage): void {
     if (this.coordinator.shouldStop()) return;
     this.#isStopSent = true;
@@ -166,7 +168,7 @@ export class NodeSession implements StrategyHost {
   // ---------------------------------------------------------------- host of the pool
 
   take(): Closure | undefined {
-    if (this.coordinator.shouldStop()) return undefined; // the coordinator cancels them
+    if (this.coordinator.shouldStop()) return undefined; // the coordinator cancels the #inbox
     return this.#inbox.shift();
   }
 
@@ -217,7 +219,7 @@ export class NodeSession implements StrategyHost {
     }
     this.#forget(closure);
     this.#flush();
-    this.#sendStatus(); // first, or the coordinator would send the closure here again
+    this.#sendStatus(); // before 'returned', or the coordinator would send the closure here again
     this.#post(['returned', id, wasStarted, cause === undefined ? null : encode(cause).bytes]);
   }
 
@@ -267,7 +269,7 @@ export class NodeSession implements StrategyHost {
         return;
       }
       case 'stopped':
-        // A thread here may have stopped the run first: its stop has to be sent, too.
+        // A thread here may have stopped the run before this message: its stop has to be sent, too.
         if (this.coordinator.shouldStop()) this.#onStop();
         this.#isStopSent = true;
         answerStop(this.coordinator, message[1]);
@@ -311,7 +313,7 @@ export class NodeSession implements StrategyHost {
   #giveBack(id: number): void {
     const closure = this.#closures.get(id);
     if (closure === undefined) return;
-    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // the closure has begun
+    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // it has begun
     this.#forget(closure);
     this.#post(['returned', id, false, null]);
   }
@@ -347,7 +349,7 @@ export class NodeSession implements StrategyHost {
     this.#post(['stop', stop]);
   }
 
-  /** Sends a stop, and errors after it, ahead of the results of functions that ended by them. */
+  /** Sends a stop and the errors after it, before the results of functions that ended by it. */
   #sendStops(): void {
     if (!this.coordinator.shouldStop()) return;
     this.#onStop();
@@ -361,7 +363,7 @@ export class NodeSession implements StrategyHost {
     this.#unansweredStop = undefined;
   }
 
-  /** Adds this worker and host to the requester. */
+  /** The stop message, whose requester names this worker and host. */
   #here(stop: StopMessage): StopMessage {
     const { job, task } = this.#options;
     return {

@@ -32,14 +32,14 @@ import { NodeSession } from './node-session.ts';
 const HELLO_MS = 1_000;
 /** Delay of the hello after a session without a living thread: the next import may succeed. */
 const FAILED_HELLO_MS = 5_000;
-/** A coordinator that has not sent a probe for so long, while we are connected, is gone. */
+/** A coordinator is gone if we are connected and it has sent no probe for this time. */
 const COORDINATOR_SILENT_MS = 30_000;
 /**
- * A node that leaves waits for the coordinator to end its session. Once it has had nothing to do
- * for so long, the coordinator must be gone, and the node leaves by itself:
+ * A node that leaves waits for the coordinator to end its session. If the node has had nothing to
+ * do for this time, the coordinator must be gone, and the node leaves by itself.
  */
 const LEAVE_IDLE_MS = 2_000;
-/** The same for a node that had functions when its end was asked for: results are worth a wait. */
+/** As LEAVE_IDLE_MS, for a node that had functions when it was told to leave: results may wait. */
 const LEAVE_WITH_RESULTS_MS = 10_000;
 
 export type ClusterNodeOptions = {
@@ -54,11 +54,11 @@ export type ClusterNodeOptions = {
   /** How many threads run functions. */
   slots: number;
   version: string;
-  /** For operators. An event is not repeated while nothing else happens. */
+  /** Called with each event, for operators; not again with an event equal to the last. */
   onEvent(event: NodeEvent): void;
 };
 
-/** `phase`: a RefusalPhase of the coordinator's version, as it is. */
+/** `phase`: a RefusalPhase of the coordinator, which this version may not know. */
 export type NodeEvent =
   | { event: 'connected'; cluster: string }
   | { event: 'disconnected'; cause: string; remedy: string }
@@ -109,13 +109,13 @@ export class ClusterNode {
         this.#tell({ event: 'disconnected', ...explainFailure(cause) });
       },
       onRefused: (error) => {
-        if (error.name !== 'PermissionViolationError') return; // the connection ends, and onDown tells why
+        if (error.name !== 'PermissionViolationError') return; // onDown will tell why
         this.#tell({ event: 'forbidden', ...explainFailure(error) });
       },
     });
   }
 
-  /** How many functions the node has. */
+  /** How many functions the node has that have not ended. */
   get running(): number {
     return this.#current?.session.running ?? 0;
   }
@@ -138,7 +138,7 @@ export class ClusterNode {
     });
   }
 
-  /** Calls `go` when the session has had nothing to do for `patienceMs`. */
+  /** Calls `go` when the session has had no closure for `patienceMs`. */
   #watchLeaving(session: NodeSession, patienceMs: number, go: () => void): void {
     let doneMs = 0;
     const look = (): void => {
@@ -160,7 +160,7 @@ export class ClusterNode {
 
   #tell(event: NodeEvent): void {
     const text = JSON.stringify(event);
-    if (text === this.#lastEvent) return; // each failed attempt to connect repeats it
+    if (text === this.#lastEvent) return; // each failed attempt to connect repeats the event
     this.#lastEvent = text;
     this.#options.onEvent(event);
   }
@@ -272,7 +272,8 @@ export class ClusterNode {
         },
         onMalformed: () => {
           this.#malformed.drop('a message of a session');
-          // A true frame of that number will be dropped as a copy: only a new session helps.
+          // A third client has used the number of a frame: the coordinator's own frame with that
+          // number will be dropped as a copy. Only a new session helps.
           if (this.#current?.id === id) void this.#end('a message of the session was malformed');
         },
         onEnd: () => void this.#end('the coordinator has ended the session'),
@@ -287,7 +288,7 @@ export class ClusterNode {
     this.#tell({ event: 'session', job, task, run });
   }
 
-  /** Subscribes to what the current session needs. */
+  /** Subscribes to the subjects of the current session. */
   #listen(nats: NatsConnection): void {
     const current = this.#current;
     if (current === undefined) return;

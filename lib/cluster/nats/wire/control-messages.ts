@@ -19,19 +19,19 @@ export const RUNTIME: string = `${own} ${process.versions[own]}`;
 /** What a node says about itself and its machine. */
 export type NodeInfo = {
   protocol: number;
-  /** A random name of this process. */
+  /** The node's name: random, one for each process. */
   node: string;
   job: 'worker' | 'ps';
   /** The task that the node was started with (`--task`). Undefined when any task will do. */
   task?: number;
   /** How many threads the node has. */
   slots: number;
-  /** The fingerprint of the module file. */
+  /** The fingerprint of the node's module file. */
   definition: string;
   /** The fingerprint of the ClusterSpec that the node was started with (`--spec`). */
   spec?: string;
   host: string;
-  /** The addresses, and names besides `host`, that a ClusterSpec may give the node. */
+  /** The addresses and names by which a ClusterSpec may name the node's machine, besides `host`. */
   addresses: string[];
   pid: number;
   version: string;
@@ -54,13 +54,13 @@ export type Welcome = {
   session: string;
   task: number;
   cancelGraceMs: number;
-  /** How long a stop record of the node is provisional at most. */
+  /** The longest time for which a stop record of the node is provisional. */
   unavailableAfterMs: number;
 };
 /** `phase`: a RefusalPhase of the coordinator's version, which the node prints unchecked. */
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
-/** `session`: the node's present session. A probe's session is over if it is another. */
+/** `session`: the node's present session. If the probe named another session, that one is over. */
 export type ProbeReply = { session: string | null; token: number };
 
 /** A node that got no task. `phase`: a RefusalPhase of the coordinator's version. */
@@ -109,7 +109,7 @@ function isInfo(value: unknown): value is NodeInfo {
   );
 }
 
-/** JSON writes Infinity as null. */
+/** Whether `value` is a duration: null is Infinity, as JSON writes it. */
 const isDuration = (value: unknown): boolean =>
   value === null || (typeof value === 'number' && value >= 0);
 
@@ -140,7 +140,7 @@ function parse(bytes: Uint8Array): Record<string, unknown> | undefined {
 
 export const json = (value: object): Uint8Array => Buffer.from(JSON.stringify(value));
 
-/** @returns undefined if it is malformed, or none of these kinds */
+/** @returns undefined if the message is malformed, or of none of `kinds` */
 export function parseControl<K extends Control['kind']>(
   bytes: Uint8Array,
   ...kinds: K[]

@@ -1,6 +1,6 @@
 /**
  * Fingerprints (SHA-256) of a module file and of a ClusterSpec, by which a coordinator checks
- * that its nodes have the same. The paths of the files do not matter.
+ * that its nodes have the same module and spec. The paths of the files do not matter.
  */
 
 import { createHash } from 'node:crypto';

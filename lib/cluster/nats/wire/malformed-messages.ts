@@ -10,13 +10,13 @@ export class MalformedMessages {
   readonly #cluster: string;
   count = 0;
 
-  /** `receiver`: 'The coordinator'. */
+  /** `receiver`: who drops the messages, for the warning, such as 'The coordinator'. */
   constructor(receiver: string, cluster: string) {
     this.#receiver = receiver;
     this.#cluster = cluster;
   }
 
-  /** Warns about the first message only, so that nobody can fill the log from outside. */
+  /** Counts a message. Warns about the first only, so that nobody can fill the log from outside. */
   drop(what: string, error?: unknown): void {
     this.count += 1;
     log('%s: dropped %s: %s', this.#cluster, what, error === undefined ? '' : messageOf(error));

@@ -47,7 +47,7 @@ const ACK_MS = 20;
 const ASK_MS = 1_000;
 const LONGEST_ASK_MS = 8_000;
 const LONGEST_MESSAGE_BYTES = 1024 ** 3;
-/** The longest argument or result: a message holds a little more than the value. */
+/** The longest argument or result: shorter than a message, which holds a little more than it. */
 export const LONGEST_VALUE_BYTES: number = LONGEST_MESSAGE_BYTES - 1024 ** 2;
 
 /** @throws RangeError (`ERR_OUT_OF_RANGE`): the value is longer than LONGEST_VALUE_BYTES */
@@ -81,8 +81,8 @@ export interface ReliableChannelListener {
   send(frame: Uint8Array): boolean;
   onMessage(message: Buffer): void;
   /**
-   * The other end acknowledges frames that were never sent, or sends a message longer than any
-   * of ours: a third client sends frames in the name of one end. The channel is useless now.
+   * The other end acknowledges frames that were never sent, or sends a message longer than
+   * allstop's: so a third client sends frames in the name of one end. The channel is useless now.
    */
   onImpostor(): void;
 }
@@ -110,7 +110,7 @@ export class ReliableChannel {
   #isHeld = false;
   /** The number of the last frame that was taken. */
   #taken = 0;
-  /** The last `#taken` that the other end was told. */
+  /** The value of `#taken` when it was last told to the other end. */
   #toldTaken = 0;
   /** The bytes of the frames that were taken since then. */
   #untoldBytes = 0;
@@ -192,7 +192,7 @@ export class ReliableChannel {
     this.#askAndHold();
   }
 
-  /** Acknowledges what was taken, and drops what the other end has not acknowledged. */
+  /** Acknowledges the frames taken here; forgets the sent frames that are not acknowledged. */
   close(): void {
     if (this.#isClosed) return;
     if (this.#toldTaken !== this.#taken) this.#tell(KIND.ack);
@@ -239,7 +239,9 @@ export class ReliableChannel {
     this.#listener.onMessage(message);
   }
 
-  /** An old number: our acknowledgement was lost. A number too high: frames were lost. */
+  /**
+   * Drops a frame. If its number is old, our acknowledgement was lost; if too high, frames were.
+   */
   #onUnexpected(seq: number): void {
     if (seq <= this.#taken) this.#ackSoon();
     else if (this.#toldGap !== this.#taken) {

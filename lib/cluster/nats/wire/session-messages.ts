@@ -1,7 +1,7 @@
 /**
  * The messages of a session, which go through its ReliableChannel: arrays, serialized by V8,
- * whose first element is the kind. Arguments and results are packed to bytes one by one before,
- * so that a value that cannot be packed or read fails its own function only.
+ * whose first element is the kind. Each argument list and result is packed to bytes by itself
+ * before, so that a value that cannot be packed or read fails its own function only.
  */
 
 import { deserialize, serialize } from 'node:v8';
@@ -16,7 +16,7 @@ export type ToNode =
   /** RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker. */
   | ['run', ...unknown[]]
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
-  /** Ids. The node returns those of these closures that it has not started. */
+  /** The ids of closures. The node returns the closures among these that it has not started. */
   | ['recall', ...number[]]
   | ['resource', resource: PackedResource]
   /** The stop record of the run. */
@@ -36,14 +36,16 @@ export type FromNode =
   | ['returned', id: number, wasStarted: boolean, cause: Uint8Array | null]
   | ['status', NodeStatus]
   | ['stop', stop: StopMessage]
-  /** The node takes no more closures, and leaves when those it has are done. */
+  /** The node takes no more closures, and leaves when the closures that it has are done. */
   | ['leaving']
-  /** No worker thread lives on the node: the module cannot be imported, for example. */
+  /** No worker thread lives on the node: the module cannot be imported there, for example. */
   | ['failed', cause: Uint8Array];
 export const RESULT_LENGTH = 4;
 
 export type NodeStatus = {
-  /** 'unknown' if the node, of another version, has sent a phase that this version does not know. */
+  /**
+   * 'unknown' if the node, of another version, has sent a phase that this version does not know.
+   */
   phase: TaskPhase;
   cause?: string;
   /** How many threads of the node can take closures. */
@@ -59,7 +61,7 @@ export function pack(message: ToNode | FromNode): Uint8Array {
   return serialize(message);
 }
 
-/** Whether it is an encoded error (encoded-error.ts) that can be decoded. */
+/** Whether `value` is an encoded error (encoded-error.ts) that can be decoded. */
 const isEncodedError = (value: unknown): value is Uint8Array =>
   isBytes(value) && attempt(() => decode(value)) !== undefined;
 function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boolean): boolean {
@@ -154,7 +156,8 @@ function unpack(
   } catch {
     return undefined;
   }
-  // Each element takes a byte at least: an array that is longer is sparse, and forged.
+  // Each element takes a byte at least: an array with more elements than bytes is sparse, and
+  // forged.
   if (!Array.isArray(message) || message.length > bytes.byteLength) return undefined;
   if (!isText(message[0])) return undefined;
   const [kind, ...rest] = message as [string, ...unknown[]];
@@ -182,5 +185,5 @@ export function unpackStop(bytes: Uint8Array): StopMessage | undefined {
   }
 }
 
-/** Stops are broadcast outside sessions. */
+/** Packs a stop for the broadcast, which goes through no session. */
 export const packStop = (stop: StopMessage): Uint8Array => serialize(stop);

@@ -10,7 +10,7 @@ export const isCount = (value: unknown): value is number =>
 export const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array;
 export const isMaybe = (is: (value: unknown) => boolean, value: unknown): boolean =>
   value === undefined || is(value);
-/** Longer than any list of ours. A sparse list of any length would cost its sender nothing. */
+/** Longer than any list of allstop's. Without a limit, a forged sparse list could be endless. */
 export const LONGEST_LIST = 100_000;
 export const isListOf = (is: (value: unknown) => boolean, value: unknown): value is unknown[] =>
   Array.isArray(value) && value.length <= LONGEST_LIST && Array.from(value).every(is);

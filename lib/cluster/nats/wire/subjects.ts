@@ -3,8 +3,8 @@
 export type Role = 'coordinator' | 'worker' | 'doctor';
 
 /**
- * The random names of runs, sessions and nodes are part of the subjects: nobody listens to what
- * is left of an earlier run.
+ * The random names of runs, sessions and nodes are part of the subjects, so that nobody receives
+ * late messages of an earlier run.
  */
 export class Subjects {
   readonly #prefix: string;
@@ -38,12 +38,12 @@ export class Subjects {
     return `${this.#prefix}.up.${session}`;
   }
 
-  /** A stop of the run, to all its processes, from the process that it began in. Provisional. */
+  /** From the process in which a stop began to all processes of the run: the provisional stop. */
   stop(run: string): string {
     return `${this.#prefix}.stop.${run}`;
   }
 
-  /** The prefix of the reply subjects of a role, so that the server can keep others out. */
+  /** The prefix of a role's reply subjects: a server can forbid them to the other roles. */
   inbox(role: Role): string {
     return `${this.#prefix}.inbox.${role}`;
   }
@@ -54,5 +54,5 @@ export class Subjects {
   }
 }
 
-/** A cluster's name is part of subjects and of a bucket's name, which permit no more than this. */
+/** The name of a cluster: subjects and a bucket's name contain it, and permit no other letters. */
 export const CLUSTER_NAME: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
