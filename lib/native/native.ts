@@ -30,7 +30,7 @@ function allocateSlab(): Int32Array {
 /** The name of this JavaScript thread in messages. */
 export function threadName(): string {
   if (workerThreads.isMainThread) return 'main';
-  // Node 24.6 and later. Older versions would refuse an import of it by name.
+  // Node 24.6 and later have `threadName`. Older versions would refuse to import it by name.
   const given = (workerThreads as { threadName?: string }).threadName;
   return given || `worker-${workerThreads.threadId}`;
 }
@@ -43,7 +43,7 @@ function loadFile(path: string): Addon {
 }
 
 /**
- * Loads the first candidate that can be loaded. `attempts` has the errors of those before it.
+ * Loads the first candidate that can be loaded. `attempts`: the errors of the candidates before it.
  * `allstop doctor` uses this, too.
  */
 export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[] } {
@@ -72,7 +72,7 @@ let ring: (token?: number) => void = () => {};
 let ready: () => void = () => {};
 
 /**
- * Sets the hooks of doorbell.ts, which this file does not import: that would be a circle.
+ * Sets the hooks of doorbell.ts, which this file cannot import: doorbell.ts imports it.
  * `ring` is called when native code rings, with a token if only one attachment or queue has
  * changed. `ready` is called once, when the addon has been loaded.
  */
