@@ -15,7 +15,7 @@ const WORDS_PER_MIRROR = 16; // a cache line, as in environment.cc
  * The slab with the mirrors of this thread's first 255 coordinators. It is never replaced, so
  * an optimizing compiler treats its address and length as constants: `shouldStop()` is then two
  * loads instead of six. The word at index 0 belongs to no coordinator and is never 0. A
- * coordinator whose mirror is in another slab reads it, and then looks at its own mirror.
+ * coordinator whose mirror is in another slab reads that word first, then its own mirror.
  */
 export const firstSlab: Int32Array = new Int32Array(new SharedArrayBuffer(FIRST_SLAB_BYTES));
 firstSlab[0] = 1;

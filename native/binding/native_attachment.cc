@@ -97,7 +97,7 @@ NativeAttachment::NativeAttachment(const Info& info)
   }
 }
 
-// Uses DefineProperties, not Set, since a program may have put setters on Object.prototype.
+// Defines the properties, since Object::Set would call a program's setters on Object.prototype.
 void NativeAttachment::Introduce(Napi::Object self) {
   const Napi::Env env = self.Env();
   const auto property = [](const char* name, Napi::Value value) {

@@ -156,7 +156,7 @@ NativeQueue::NativeQueue(const Info& info)
       options.coordinator ? std::to_string(options.coordinator->id()) : std::string();
   token_ = environment_->Add(*this);
   try {
-    // DefineProperties, not Set, since a program may have put setters on Object.prototype.
+    // Not Object::Set, which would call a setter that a program has put on Object.prototype.
     info.This().As<Napi::Object>().DefineProperties({
         property("token", Napi::Number::New(env, static_cast<double>(token_))),
         property("id", Napi::String::New(env, std::to_string(queue_->id()))),
