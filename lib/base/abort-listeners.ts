@@ -19,7 +19,7 @@ export function addAbortListener(signal: AbortSignal, listener: () => void): voi
   entry.all.add(listener);
 }
 
-/** Removing the last listener also takes the shared one off the signal. */
+/** When the last `listener` of a signal is removed, so is the 'abort' listener they shared. */
 export function removeAbortListener(signal: AbortSignal, listener: () => void): void {
   const entry = listeners.get(signal);
   if (entry === undefined || !entry.all.delete(listener) || entry.all.size > 0) return;

@@ -20,7 +20,7 @@ export function invalidType(name: string, expected: string, value: unknown): Typ
   try {
     got = received(value);
   } catch {
-    got = `Received a value of type ${typeof value}`; // a hostile proxy
+    got = `Received a value of type ${typeof value}`; // a proxy's trap threw
   }
   return wrongType(name, expected, got);
 }
@@ -45,7 +45,7 @@ export function outOfRange(name: string, expected: string, value: unknown): Rang
   return Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
 }
 
-/** Whether `test` returns true. A test that throws, because of a proxy or a getter, does not hold. */
+/** Whether `test` returns true; false if it throws, as a proxy or a getter may make it. */
 export function holds(test: () => boolean): boolean {
   try {
     return test();
@@ -65,7 +65,7 @@ export function nameOf(value: object): string | undefined {
   return typeof name === 'string' && name !== '' ? name : undefined;
 }
 
-/** Whether `value` is an iterable object. A string is not: its characters are never meant. */
+/** Whether `value` is an iterable object. False for a string: no caller means its characters. */
 export function isIterable(value: unknown): value is Iterable<unknown> {
   return holds(
     () =>
@@ -105,7 +105,7 @@ export function checkOptions<T extends object>(name: string, value: T | undefine
   return value;
 }
 
-/** Checks the shape, as Node does, so that signals of other realms and of polyfills pass. */
+/** Checks an AbortSignal by its shape, as Node does: those of other realms and polyfills pass. */
 export function checkSignal(name: string, value: unknown): asserts value is AbortSignal {
   const isSignal = holds(
     () =>

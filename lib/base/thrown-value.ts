@@ -10,7 +10,7 @@ export function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** Errors of other realms included. Throws what a proxy throws. */
+/** Whether `value` is an error, of this or another realm. Throws what a proxy throws. */
 export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || value instanceof Error;
 }
@@ -37,7 +37,7 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The `code` of a thrown value, if that is a string or a number. */
+/** The `code` of a thrown value, if the code is a string or a number. */
 export function codeOf(value: unknown): string | number | undefined {
   const code = attempt(() => (value as { code?: unknown }).code);
   return typeof code === 'string' || typeof code === 'number' ? code : undefined;

@@ -35,8 +35,8 @@ export class Timer {
 /**
  * The outcome of `promise`; or, if it is not settled after `ms` milliseconds, what `onLate`
  * returns or throws; or the reason of `signal`, if that is aborted first. The work behind the
- * promise goes on; what comes of it after that is ignored. A `signal` that is aborted already
- * is the caller's to check.
+ * promise goes on; a later outcome of `promise` is ignored. The caller must check whether `signal`
+ * has aborted already.
  */
 export function within<T, L>(
   ms: number,

@@ -2,7 +2,7 @@
 export class WeakById<T extends object> {
   readonly #refs = new Map<string, WeakRef<T>>();
   readonly #collected = new FinalizationRegistry<string>((id) => {
-    // By now another object may have the id: that entry has to stay.
+    // By now another object may have the id: its entry has to stay.
     if (this.get(id) === undefined) this.#refs.delete(id);
   });
 

@@ -1,7 +1,7 @@
 /**
  * The attachment: this JavaScript thread's view of one coordinator, behind the public
- * `Coordinator` object. It outlives that object while a wait is pending or its signal may still
- * abort. The doorbell calls `check` when the state has changed.
+ * `Coordinator` object. It outlives that object while a wait is pending, or while a `signal` that
+ * it has handed out may still abort. The doorbell calls `check` when the state has changed.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -32,7 +32,7 @@ import { type StopRecord, type SuppressedError, toRequester } from './stop-recor
 
 /** Who requests a stop, and how. */
 export type RequestOptions = RequesterOptions & {
-  /** Whether a refused error can be thrown to a caller; default true. */
+  /** Whether an error that is refused (after a join) can be thrown to a caller; default true. */
   hasCaller?: boolean;
 };
 
@@ -50,9 +50,9 @@ const MAX_HELD = 64;
  * link could stop the coordinator. The set keeps them alive.
  */
 const abandoned = new Set<Attachment>();
-/** The attachments by their public object. */
+/** The attachments by their public object, a Coordinator. */
 const attachments = new WeakMap<object, Attachment>();
-/** Abandoned ones by a signal that nothing uses: they live as long as the program has it. */
+/** Abandoned attachments whose signal nothing uses, by the signal: they live as long as it does. */
 const bySignal = new WeakMap<AbortSignal, Attachment>();
 const byCoordinator = new WeakById<Attachment>();
 
@@ -85,7 +85,7 @@ export class Attachment {
   readonly #waits = new Set<() => void>(); // called after a stop
   readonly #joins = new Set<() => void>(); // called when the join may have ended
   #controller: AbortController | undefined; // of `signal`
-  #isAborted = false; // #controller is
+  #isAborted = false; // whether #controller has aborted
   #abortedAt = -1; // the generation of the stop that aborted #controller
   readonly #held = new Map<string, Carried>(); // recent errors, so that they keep their identity
 
@@ -175,7 +175,7 @@ export class Attachment {
 
   #catchUp(): void {
     drain();
-    this.check(); // inside an abort listener, `drain` leaves this attachment to the outer drain
+    this.check(); // inside an abort listener an outer `drain` has taken the token, and is not done
   }
 
   /** The arbiter's answer: its record replaces the provisional one. */
@@ -191,7 +191,7 @@ export class Attachment {
   }
 
   clearStop(): boolean {
-    drain(); // before the stop is gone: another thread's stop has to abort the signal here
+    drain(); // another thread's stop must abort this thread's signal before the stop is cleared
     this.check();
     const cleared = this.native.clearStop();
     if (cleared && this.#joins.size === 0) this.#held.clear();
@@ -246,7 +246,7 @@ export class Attachment {
   #watch(): void {
     if (this.#interested) return;
     this.#interested = true;
-    this.#seen = this.native.setInterested(true) | 0; // as in the mirror
+    this.#seen = this.native.setInterested(true) | 0; // the mirror has 32 bits
     listen(this.native.token, this);
   }
 
@@ -266,7 +266,7 @@ export class Attachment {
       this.#seen = generation;
       for (const settle of this.#waits) settle();
       if (this.#signalling) {
-        // Only if the signal needs it: fetching a record takes longer than all the rest.
+        // Only if there is a signal to abort: fetching the stop takes longer than all the rest.
         const stop = this.native.takeUnseen() ?? this.native.stop();
         if (stop !== null) this.#abort(stop);
       }
@@ -279,8 +279,8 @@ export class Attachment {
 
   get signal(): AbortSignal {
     this.check();
-    this.#watch(); // before the record is read: a stop after that rings
-    if (!this.#signalling) this.native.takeUnseen(); // drops an earlier stop, which has no signal
+    this.#watch(); // before `stop` is read: a stop that comes after the reading rings
+    if (!this.#signalling) this.native.takeUnseen(); // drops a stop from before there was a signal
     const stop = this.native.stop();
     const isPast = this.#isAborted && stop?.generation !== this.#abortedAt;
     if (this.#controller === undefined || isPast) {
@@ -314,7 +314,7 @@ export class Attachment {
   interrupted(error: Error): Error {
     const stop = this.native.stop();
     if (stop === null) return error;
-    const { signal } = this; // made now if there is none, so that it has the same reason later
+    const { signal } = this; // makes one if there is none: it must have this reason later
     const isKnown = signal.aborted && this.#abortedAt === stop.generation;
     const cause = isKnown ? signal.reason : this.#reasonOf(stop);
     define(error, 'cause', cause, false);
@@ -328,19 +328,20 @@ export class Attachment {
   }
 
   /**
-   * Call it when the public object has been collected. Its signal may still have listeners, and
-   * has to abort if another thread or a link stops the coordinator.
+   * Called when the public object has been collected. The signal that it gave out may still have
+   * listeners, and has to abort if another thread or a link stops the coordinator.
    */
   abandon(): void {
     if (this.facade !== undefined) return; // a new public object was made meanwhile
     if (this.#signalling) abandoned.add(this);
-    sweepSoon(); // that object may have been the last that could stop another coordinator
+    sweepSoon(); // the public object may have been the last that could stop another coordinator
   }
 
   /**
    * @returns true if the signal is no reason to keep this attachment: it has aborted, no other
-   *   owner could abort it, or nothing would notice. The program may have the signal yet: then
-   *   the attachment lives as long as that, and is kept again when the signal is used.
+   *   owner could abort it, or nothing would notice. If another owner could abort it and the
+   *   program still has the signal, the attachment lives as long as the signal, and is kept again
+   *   when the program uses the signal.
    */
   letGo(): boolean {
     if (!this.#signalling) return true;
@@ -348,7 +349,7 @@ export class Attachment {
     const { signal } = this.#controller as AbortController;
     const mayStop = this.native.hasOtherOwners();
     if (mayStop && isHeard(signal)) return false;
-    this.check(); // an owner that is gone may have requested a stop before
+    this.check(); // an owner of the coordinator may have requested a stop before it went
     const { token } = this.native;
     if (!mayStop) {
       unlisten(token);
@@ -372,7 +373,7 @@ export class Attachment {
     return true;
   }
 
-  /** `since`: a generation. A stop after it ends the wait, even if it has been cleared. */
+  /** `since`: a generation. A later stop ends the wait, even if that stop has been cleared. */
   waitForStop(
     timeoutMs: number,
     signal: AbortSignal | undefined,
@@ -393,9 +394,9 @@ export class Attachment {
         resolve(false);
         return;
       }
-      this.check(); // a change before this wait began must not end it
+      this.check(); // serves an earlier stop: it was cleared, and must not end this wait
       const end = (): void => {
-        if (!this.#waits.delete(onStop)) return; // the wait has ended already
+        if (!this.#waits.delete(onStop)) return; // `end` was called before
         timer.clear();
         if (signal) removeAbortListener(signal, onAbort);
         release();
@@ -403,7 +404,7 @@ export class Attachment {
       };
       const onStop = (): void => {
         resolve(true);
-        void settled.then(end); // later, as it takes time: the caller goes on first
+        void settled.then(end); // `end` takes time, so the code that awaits the wait goes on first
       };
       const onAbort = (): void => {
         reject(signal?.reason);
@@ -417,7 +418,7 @@ export class Attachment {
       this.#watch();
       this.#waits.add(onStop);
       hold();
-      if (wasStopped() && this.#isStopped()) onStop(); // a stop that came before `#watch`
+      if (wasStopped() && this.#isStopped()) onStop(); // for a stop that came before `#watch`
     });
   }
 
@@ -426,7 +427,7 @@ export class Attachment {
     const generation = native.generation();
     if (this.shouldStop()) return this.#isStopped();
     const deadline = now() + timeoutMs;
-    // Between the slices V8 checks whether the worker is being terminated.
+    // Blocks in slices: after each, V8 checks whether this worker is being terminated.
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
       if (native.waitSlice(generation, Math.min(left, SLICE_MS))) {
         drain();
@@ -479,7 +480,7 @@ export class Attachment {
               timer = new Timer(left, progress);
               return;
             }
-            result = native.finishJoin(join, gracePeriodMs); // null if it has become longer
+            result = native.finishJoin(join, gracePeriodMs); // null if the join must wait on
           }
           end();
           resolve(result);
@@ -491,8 +492,8 @@ export class Attachment {
         };
         if (signal) addAbortListener(signal, onAbort);
         this.#joins.add(progress);
-        // A registered promise may be settled already, which is noticed only after this turn: a
-        // grace period of 0 must not report it as a straggler.
+        // A registered promise may be settled already, but its Watch learns that only after this
+        // turn: a join with a grace period of 0 must not report the promise as a straggler.
         const turn = setImmediate(progress);
         if (native.joinHasEnded(join)) progress();
       });

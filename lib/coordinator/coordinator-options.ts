@@ -31,14 +31,14 @@ export type JoinOptions = {
   stopGracePeriodMs?: number | undefined;
   /** Whether `join()` resolves though threads are alive after the grace period. Default false. */
   ignoreLiveThreads?: boolean | undefined;
-  /** Rejects the join with its reason when it aborts, and changes nothing else. */
+  /** When `signal` aborts, the join rejects with the signal's reason; nothing else changes. */
   signal?: AbortSignal | undefined;
 };
 
 export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;
 
-/** The error types as strings, which other threads and native code can compare. */
+/** Checks error types. @returns them as strings, which other threads and native code can compare */
 export function checkErrorTypes(name: string, errors: Iterable<ErrorClass | string>): string[] {
   if (!isIterable(errors))
     throw invalidType(name, 'an iterable of error classes and strings', errors);

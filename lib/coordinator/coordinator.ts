@@ -49,8 +49,8 @@ import {
 } from './threads/watch.ts';
 import { spawn } from './threads/workers.ts';
 
-// V8 treats an imported binding as mutable. A constant of this module lets it fold the address
-// of the array into `shouldStop()`.
+// V8 treats an imported binding as mutable. With a constant of this module, it compiles the
+// address of the array into `shouldStop()`.
 const nearWords = firstSlab;
 
 function indexOfNearWord({ words, wordIndex }: Attachment): number {
@@ -143,7 +143,8 @@ export class Coordinator implements AsyncDisposable {
   static current(): Coordinator | undefined {
     if (Coordinator.#current === null) {
       let native: NativeAttachment | null | undefined;
-      // Between its slices a terminated worker ends. It may be what the spawn waits for.
+      // Between two calls of 50 ms this worker can be terminated. That must be possible: the thread
+      // whose spawn is waited for here may be waiting for the end of this worker.
       do native = binding().currentCoordinator();
       while (native === undefined);
       Coordinator.#current =
@@ -154,7 +155,7 @@ export class Coordinator implements AsyncDisposable {
 
   /**
    * Runs `body` with a new coordinator, then stops and joins all threads, whether `body` has
-   * succeeded or not. `stopOnSignals` is that method's argument.
+   * succeeded or not. If `options` has `stopOnSignals`, calls the method with this argument.
    *
    * @throws (rejects) the recorded error, else the error that `body` threw; TypeError, RangeError
    */
@@ -191,8 +192,8 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * For `attach` in another JavaScript thread of this process. Reading the handle keeps the
-   * state alive until the coordinator is disposed of, or until this thread ends while no other
+   * What another JavaScript thread of this process passes to `attach`. Reading the handle keeps
+   * the state alive until the coordinator is disposed of, or until this thread ends while no other
    * thread is attached.
    */
   get handle(): CoordinatorHandle {
@@ -222,7 +223,7 @@ export class Coordinator implements AsyncDisposable {
     return this.#attachment.native.threads().map(toThreadInfo);
   }
 
-  /** Who stopped it, when and why; undefined while `shouldStop()` is false. */
+  /** Who stopped the coordinator, when and why; undefined while `shouldStop()` is false. */
   get stopRecord(): StopRecord | undefined {
     return this.#attachment.record();
   }
@@ -243,7 +244,7 @@ export class Coordinator implements AsyncDisposable {
     }
   }
 
-  /** Whether a stop is requested. While it is not, this is a plain read of one word. */
+  /** Whether a stop is requested. While none is, the call is a plain read of one word. */
   shouldStop(): boolean {
     return nearWords[this.#nearWord] !== 0 && this.#attachment.shouldStop();
   }
@@ -270,8 +271,8 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Does what `waitForStop` does, and blocks this thread meanwhile. A worker that is blocked
-   * here gives way to `terminate()` and `process.exit()` within 50 ms.
+   * As `waitForStop`, but blocks this thread. If it is a worker, another thread that calls
+   * `terminate()` or `process.exit()` ends it within 50 ms.
    *
    * @throws TypeError, RangeError
    */
@@ -286,7 +287,7 @@ export class Coordinator implements AsyncDisposable {
    * to its grace period and throws the error that is recorded when it ends, as in TensorFlow. It
    * also marks the coordinator as joined, so await it before you reuse the coordinator.
    *
-   * @throws FailedPreconditionError: the parent is stopped, or it is the coordinator of a cluster
+   * @throws FailedPreconditionError: the parent is stopped, or this is a cluster's coordinator
    */
   clearStop(): void {
     const { refuseClear } = this.#attachment;
@@ -305,20 +306,20 @@ export class Coordinator implements AsyncDisposable {
   stopOnException<T>(fn: () => T): T | undefined;
   stopOnException(fn: () => unknown): unknown {
     checkFunction('fn', fn);
-    const attachment = this.#attachment; // before `fn` runs: throws now if `this` is wrong
+    const attachment = this.#attachment; // if `this` is wrong, throws before `fn` has run
     const report = (error: unknown): undefined => {
       if (attachment.report(error, { via: 'exception' }) === 'refused') throw error;
     };
     try {
       const result = fn();
-      // Not Promise.resolve(), which would trust a promise's own `catch`.
+      // Not Promise.resolve(result), which may return `result` itself, with a `catch` of its own.
       return isThenable(result) ? new Promise((resolve) => resolve(result)).catch(report) : result;
     } catch (error) {
       return report(error);
     }
   }
 
-  /** Throws the recorded error, if there is one, and keeps it recorded. */
+  /** Throws the recorded error, if there is one. The record keeps the error. */
   raiseRequestedException(): void {
     const record = this.#attachment.native.stop();
     if (record === null || record.error === null || STOP_KINDS[record.kind] !== 'error') return;
@@ -327,8 +328,8 @@ export class Coordinator implements AsyncDisposable {
 
   /**
    * Registers a thread: `join` waits for it, and its failure requests a stop. Registering it
-   * twice changes nothing. This JavaScript thread watches it. The `join()` of a custom object is
-   * called once, during this call.
+   * twice changes nothing. The JavaScript thread that makes this call watches `thread`. The
+   * `join()` of a custom object is called once, during this call.
    */
   registerThread(thread: JoinableThread, options?: { name?: string | undefined }): void {
     checkThread('thread', thread);
@@ -387,7 +388,7 @@ export class Coordinator implements AsyncDisposable {
     for (const thread of threads) checkThread('threads[]', thread);
     if (signal?.aborted) throw signal.reason;
     const tasks = enclosingTasks(this.#attachment);
-    this.#attachment.refuseSelfJoin(tasks); // before anything is registered
+    this.#attachment.refuseSelfJoin(tasks); // first: a refused call must register no thread
     for (const thread of threads) register(this.#attachment, thread);
 
     const result = await this.#attachment.join(stopGracePeriodMs, tasks, signal);
@@ -423,7 +424,7 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Links `signal`: the coordinator stops when it aborts, or now if it has aborted. A reason that
+   * Links `signal`: the coordinator stops when `signal` aborts, or now if it has. A reason that
    * is an AbortError stops it without an error, any other reason stops it with that reason.
    *
    * @returns the link; disposing of it undoes it
@@ -434,9 +435,9 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Links `resource`: the coordinator stops when it emits one of the events (default: 'close'),
-   * or now if 'close' is one of them and it is closed. With `as: 'error'` it stops with the
-   * resource's own error, or an UnavailableError if there is none; by default without an error.
+   * Links `resource`: the coordinator stops when `resource` emits one of `events` (default:
+   * 'close'), or now if `events` has 'close' and `resource` is closed. With `as: 'error'` the stop
+   * has the resource's own error, or an UnavailableError if there is none; by default no error.
    *
    * @returns the link; disposing of it undoes it
    */
@@ -479,7 +480,7 @@ export class Coordinator implements AsyncDisposable {
     return stopAfter(this.#attachment, ms, callSite(this.stopAfter));
   }
 
-  /** Says why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
+  /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
   explain(): StopExplanation {
     return explain(this.#attachment);
   }

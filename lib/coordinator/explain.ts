@@ -18,7 +18,7 @@ export type StopExplanation = {
   toString(): string;
 };
 
-/** What the requester did. Follows "the JavaScript thread 'main' (0)". */
+/** What the requester did: the words after "the JavaScript thread 'main' (0)". */
 const VIA_WORDS: Record<StopRequester['via'], string> = {
   call: 'called requestStop()',
   exception: 'reported an error',

@@ -1,6 +1,6 @@
 /**
  * Links: abort signals, closing resources, process signals and deadlines that stop a
- * coordinator. The program makes them; nothing else stops a coordinator by itself.
+ * coordinator. The program makes every link: without one, no signal, close or deadline stops it.
  *
  * A link lives until it is disposed of, until the coordinator is disposed of, or until the
  * JavaScript thread that made it ends; only a deadline outlives that thread. A link keeps the
@@ -24,7 +24,7 @@ import type { Attachment } from './attachment.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
 
-/** A Disposable that calls `dispose` once, however often it is disposed of. */
+/** A Disposable that calls `dispose` only when it is first disposed of. */
 function disposable(dispose: () => void): Disposable {
   let disposed = false;
   return {
@@ -72,7 +72,7 @@ export function callSite(caller: (...args: never[]) => unknown): string {
   }
 }
 
-/** Compares the name: there are several classes of AbortErrors, and other realms have their own. */
+/** By the name: Node, DOM and this package have different AbortErrors, and each realm its own. */
 function isAbortError(reason: unknown): boolean {
   return holds(() => (reason as Error).name === 'AbortError');
 }
@@ -135,8 +135,8 @@ type Closing = {
 };
 
 /**
- * Streams, sockets and readline have `closed` or `destroyed`, WebSockets have `readyState` 3,
- * child processes have an exit code or a signal.
+ * Whether `resource` has closed: then a stream, socket or readline has `closed` or `destroyed`, a
+ * WebSocket has `readyState` 3, a child process has an exit code or a signal.
  */
 function isClosed(resource: Closing): boolean {
   if (typeof resource.closed === 'boolean') return resource.closed;
@@ -157,7 +157,7 @@ export function stopOnClose(
   stack: string,
 ): Disposable {
   const what = describeSource(resource as Closing);
-  let own: unknown; // the error that an event has passed to its listener
+  let own: unknown; // the error that the resource has passed to a listener
   const stop = (event: string): void => {
     const options = { via: 'close', stack, hasCaller: false } as const;
     if (as === 'plain') {
@@ -228,7 +228,7 @@ function dispatch(signal: NodeJS.Signals): void {
   for (const listener of signalListeners.get(signal) ?? []) listener(signal);
 }
 
-/** One listener on `process` per signal, for all links: Node warns about the eleventh. */
+/** Adds one listener per signal to `process`, for all links: Node warns about the eleventh. */
 function listenToSignal(signal: NodeJS.Signals): void {
   if (!process.listeners(signal).includes(dispatch)) process.on(signal, dispatch);
   if (!(process as NodeJS.EventEmitter).listeners('removeListener').includes(listenAgain)) {
@@ -237,9 +237,10 @@ function listenToSignal(signal: NodeJS.Signals): void {
 }
 
 /**
- * Undoes what `process.removeAllListeners()` does to a link that stands: the runtime has taken
- * its own signal handler away, and with it the addon's. Now, since a signal may come at once,
- * and again when the caller is done, which may have removed this listener as well.
+ * Undoes what `process.removeAllListeners()` does to a link that is still wanted: the runtime has
+ * removed its own signal handler, and with it the addon's. Restores both at once, since a signal
+ * may come now, and again in a microtask: until then the caller may go on and remove this
+ * 'removeListener' listener and the restored one.
  */
 function listenAgain(event: string | symbol, listener: unknown): void {
   const signal = event as NodeJS.Signals;
@@ -285,7 +286,7 @@ export function stopOnSignals(
   // thread may be busy; the listener does so only where there is no native link (`native` is 0).
   const listen = (signal: NodeJS.Signals): void => {
     if (native !== 0) return;
-    link[Symbol.dispose](); // a second signal gets the system's default action
+    link[Symbol.dispose](); // so that a second signal gets the system's default action
     attachment.requestPlainStop({ via: 'signal', signal, stack, hasCaller: false });
   };
   for (const name of names) addSignalListener(name, listen);

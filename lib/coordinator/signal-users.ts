@@ -1,6 +1,6 @@
 /**
- * Who uses an abort signal that the program has got: so that a signal which nothing uses does
- * not live as long as whatever could still abort it.
+ * Finds out whether anything uses an AbortSignal that the program has got: a signal that nothing
+ * uses need not live as long as the threads and links that could abort it.
  */
 
 import { getEventListeners } from 'node:events';
@@ -9,7 +9,7 @@ import { define } from '../base/define.ts';
 /** Bun and Deno do not tell which signals `AbortSignal.any` has made of one. */
 const canTell = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
 
-/** The signals that `AbortSignal.any` has made of this one. Node keeps them under a symbol. */
+/** The signals that `AbortSignal.any` has made of `signal`. Node keeps them under a symbol. */
 function followersOf(signal: AbortSignal): Iterable<WeakRef<AbortSignal>> {
   const symbols = Object.getOwnPropertySymbols(signal);
   const key = symbols.find(({ description }) => description === 'kDependantSignals');
@@ -17,15 +17,15 @@ function followersOf(signal: AbortSignal): Iterable<WeakRef<AbortSignal>> {
   return (key && bySymbol[key]) ?? [];
 }
 
-/** Whether an abort would be noticed by a listener, or by a signal that follows this one. */
+/** Whether `signal` has listeners, or signals that `AbortSignal.any` has made of it. */
 export function isHeard(signal: AbortSignal): boolean {
   if (!canTell || getEventListeners(signal, 'abort').length > 0) return true;
   return [...followersOf(signal)].some((follower) => follower.deref() !== undefined);
 }
 
 /**
- * Calls `onUse` once, when the program next does with the signal what could begin to use it:
- * adds a listener, or looks whether it is aborted, as `AbortSignal.any` does.
+ * Calls `onUse` once, when the program next adds a listener to `signal`, or reads `aborted`, as
+ * `AbortSignal.any` does: from then on the program may be using the signal.
  */
 export function onNextUse(signal: AbortSignal, onUse: () => void): void {
   const names = ['addEventListener', 'onabort', 'aborted'] as const;

@@ -35,7 +35,7 @@ export type StopRecord = {
   suppressedCount: number;
 };
 
-/** Which worker of a cluster (JOB:INDEX) a requester is, and its host if that is another one. */
+/** The cluster's worker (JOB:INDEX) that a requester is; its `host` if that is not this one. */
 export type WorkerOfRequester = { worker?: string | undefined; host?: string | undefined };
 
 let workerOf: (requester: NativeRequester) => WorkerOfRequester = () => ({});

@@ -112,7 +112,7 @@ export class AbortError extends Error {
   readonly code: string = 'ABORT_ERR';
 }
 
-/** The classes, by the `name` of their errors. */
+/** The error classes of the package, by the `name` of their errors. */
 export const errorClasses: ReadonlyMap<string, abstract new (...args: never[]) => Error> = new Map(
   [
     AllstopError,

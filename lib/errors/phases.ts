@@ -97,7 +97,10 @@ export const localRemedy = (phase: TaskPhase): string =>
     ? 'correct the module: importing it on its own has to succeed'
     : 'see the cause; a worker that dies again and again is restarted after ever longer delays';
 
-/** 'unregistered': no node has come; the rest is about the task's host in the ClusterSpec. */
+/**
+ * The phase 'unregistered': no node has the task. The causes that begin with `host` say what a
+ * look at the task's host in the ClusterSpec has found.
+ */
 export const unregistered = {
   noWorker: (): Explanation => ({
     cause: 'no worker has registered for this task',
@@ -178,7 +181,7 @@ export const refused = {
   }),
 };
 
-/** 'silent': a node has missed a probe, and may still answer the next. */
+/** The phase 'silent': a node has missed a probe, and may still answer the next. */
 export const silent = (host: string, pid: number, forMs: number): Explanation => ({
   cause: `${host} (pid ${pid}) has not answered for ${forMs} ms: it hangs, is stopped, or its network is cut`,
   remedy: KILL_AND_RESTART,
@@ -187,7 +190,7 @@ export const silent = (host: string, pid: number, forMs: number): Explanation =>
 /** How a session ended, as the end of "Worker worker:1 (HOST, pid PID) …", and what to do. */
 export type Loss = { how: string; remedy: string };
 
-/** 'lost' */
+/** The phase 'lost': the ways in which a session ends. */
 export const lost: Record<
   | 'gone'
   | 'silent'
@@ -218,8 +221,8 @@ export const lost: Record<
   },
 };
 
-/** 'failed' and 'import-failed': the node's own error is the cause. */
+/** The remedy in the phases 'failed' and 'import-failed', whose cause is the node's own error. */
 export const failedRemedy = 'correct the cause, and start the worker again';
 
-/** Any other phase of a node that gives a cause. */
+/** The remedy in any other phase for which a node gives a cause. */
 export const nodeRemedy = 'see the cause, and read the output of the worker on that host';

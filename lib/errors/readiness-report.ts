@@ -1,4 +1,4 @@
-/** What `ready()` of a cluster waits for. Types only: ClusterNotReadyError carries them. */
+/** What `ready()` of a cluster waits for, as ClusterNotReadyError reports it. Types only. */
 
 import type { EnginePhase, TaskPhase } from './phases.ts';
 

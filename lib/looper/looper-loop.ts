@@ -5,10 +5,10 @@ import { turn } from '../base/turn.ts';
 import type { Attachment } from '../coordinator/attachment.ts';
 
 /**
- * What becomes of the runs that fell due while an earlier run took too long. `burst`: each of
- * them is made up for, back to back (TensorFlow's); `skip`: they are dropped, and the next run
- * is at the next multiple of the interval; `delay`: the interval counts from the end of a run,
- * so no run is ever missed.
+ * What becomes of the missed runs: those that fell due while an earlier run took too long.
+ * `burst`: each missed run is made up for, back to back (TensorFlow's way); `skip`: missed runs
+ * are dropped, and the next run is at the next multiple of the interval; `delay`: the interval
+ * counts from the end of a run, so no run is ever missed.
  */
 export type MissedTicks = 'burst' | 'skip' | 'delay';
 
@@ -22,7 +22,7 @@ export type LooperTimes = { readonly intervalMs: number; readonly missedTicks: M
 
 /**
  * Computes when each run is due, by the same rules as core::LooperSchedule. Due times count from
- * the first run, not from the moment at which the thread woke up, so they do not drift.
+ * the first run (except with `delay`), whenever the thread woke up, so they do not drift.
  */
 export class LooperSchedule {
   readonly #times: LooperTimes;
@@ -43,7 +43,7 @@ export class LooperSchedule {
       this.#due += intervalMs;
       const late = nowMs - this.#due;
       if (missedTicks === 'skip' && late > 0) {
-        const missed = Math.ceil(late / intervalMs); // not finite for an interval of 0 or nearly 0
+        const missed = Math.ceil(late / intervalMs); // not finite if the interval is 0 or nearly 0
         this.#due = Number.isFinite(missed) ? this.#due + missed * intervalMs : nowMs;
       }
     }

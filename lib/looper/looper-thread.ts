@@ -22,7 +22,7 @@ export type LooperThreadOptions = {
    * URL of a module whose default export is called in a Worker.
    */
   target?: ((...args: any[]) => unknown) | URL | undefined;
-  /** Passed to the target. If that is a URL, the constructor clones them. */
+  /** The arguments of `target`. If `target` is a URL, the constructor clones them. */
   args?: readonly unknown[] | undefined;
   /** Default: the name of the function or of the derived class, else 'looper'. */
   name?: string | undefined;
@@ -85,7 +85,8 @@ export class LooperThread {
     if (args !== undefined && !holds(() => Array.isArray(args))) {
       throw invalidType('options.args', 'an instance of Array', args);
     }
-    // A derived class may define runLoop as a field, which does not exist yet: start() checks it.
+    // A derived class may define runLoop as a field, which is set after this constructor: start()
+    // checks that there is a target or a runLoop.
     if (target !== undefined || args !== undefined || new.target === LooperThread) {
       checkTarget('options.target', target, TARGET_OR_OVERRIDE);
     }
@@ -171,7 +172,7 @@ export class LooperThread {
     try {
       await (this.#target instanceof URL ? this.#loopInWorker(this.#target) : this.#loopHere());
     } catch (error) {
-      // Before stopLoop, so that the other threads are stopped without waiting for that.
+      // Before stopLoop, so that the other threads stop without waiting for stopLoop.
       this.#thread.watch.fail(error, { via: 'exception' });
     }
     await this.stopLoop();

@@ -4,7 +4,7 @@ import { defaultOf, ownCoordinator } from '../coordinator/threads/worker-module.
 import { hold, release } from '../native/doorbell.ts';
 import { type LooperTimes, loop } from './looper-loop.ts';
 
-/** The `workerData` of that Worker. */
+/** The `workerData` of the Worker. */
 export type LooperWork = {
   kind: 'looper';
   module: string;

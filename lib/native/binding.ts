@@ -80,7 +80,7 @@ export type NativeThread = {
   isOsThread: boolean;
   threadId?: number;
   startedAt: number;
-  /** 0 until it has ended. */
+  /** 0 until the thread has ended. */
   endedAt: number;
 };
 
@@ -130,15 +130,15 @@ export interface NativeAttachment {
   /** Blocks for at most `ms`. @returns true when stopped, or when the generation has changed */
   waitSlice(generation: number, ms: number): boolean;
   generation(): number;
-  /** @returns the generation from which on stops will ring */
+  /** @returns the current generation: if `interested`, later stops ring the doorbell */
   setInterested(interested: boolean): number;
-  /** The first stop since the previous call, or null. */
+  /** The first stop since the last call of `takeUnseen`, or null. */
   takeUnseen(): NativeStop | null;
-  /** The stop that stands, or null. Never waits. */
+  /** The current stop, or null. Never waits. */
   stop(): NativeStop | null;
   /**
-   * The same with its requester. Until the thread that requested the stop has formatted its
-   * call site, this waits for it, for a second at most: only for those who want the requester.
+   * The current stop with its requester, or null. Waits, for a second at most, until the thread
+   * that requested the stop has formatted its call site; `stop` does not wait.
    */
   record(): NativeRecord | null;
   suppressed(): NativeSuppressed[];
@@ -155,7 +155,7 @@ export interface NativeAttachment {
     started: boolean,
   ): number;
   /**
-   * `threadId`: if the thread is a worker.
+   * From now on joins wait for the thread. `threadId`: a worker's; undefined for other threads.
    *
    * @returns false if the thread has ended, or if a join has removed it from the registered threads
    */
@@ -165,7 +165,7 @@ export interface NativeAttachment {
   threads(): NativeThread[];
   endedThreads(): NativeThread[];
 
-  /** Whether the caller is one of the threads, or runs in one of `tasks`. */
+  /** Whether a join would wait for this thread, or for one of `tasks`, in which the caller runs. */
   wouldJoinItself(tasks: number[]): boolean;
   /** @returns null if the caller would join itself */
   beginJoin(tasks: number[]): number | null;
@@ -187,10 +187,10 @@ export interface NativeAttachment {
   addLink(description: string): number;
   removeLink(link: number): void;
   links(): string[];
-  /** `description`: for `links()`, until the timer has fired or is cancelled. */
+  /** `links()` has the `description` until the timer has fired or is cancelled. */
   stopAfter(ms: number, error: Uint8Array, stack: string, description: string): number;
   cancelStopAfter(timer: number): void;
-  /** @returns 0 if the platform has no such signals */
+  /** @returns 0 if native code cannot handle signals here (Windows): then JavaScript listens */
   linkSignals(names: string[], numbers: number[], stack: string): number;
   unlinkSignals(link: number): void;
   /** Makes `object` known to other addons (allstop_node.h). */
@@ -229,7 +229,8 @@ export interface NativeQueue {
 
   beginWait(): number;
   /**
-   * From now until `endEnqueue` the producer waits, and a plain `close` still takes its item.
+   * From now until `endEnqueue` this producer counts as waiting: its item can still enter a queue
+   * that was closed with `close(false)` meanwhile.
    *
    * @returns false if the queue is closed or stopped
    */
@@ -319,7 +320,7 @@ export interface NativeBinding {
   takeUncaught(threadId: number): Uint8Array | null;
   /** From now on this process ends soon after its parent, even if all threads are busy. */
   exitWithParent(parentId: number): void;
-  /** Puts the handlers of all linked signals back, after the runtime has installed its own. */
+  /** Installs the handlers of all linked signals again, after the runtime has removed them. */
   reinstallSignals(): void;
   nextIdentity(): string;
 }

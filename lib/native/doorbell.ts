@@ -4,8 +4,8 @@
  * Native code notes the token of an attachment or queue that has changed, and rings, at most
  * once until the ring is served. Serving calls `check` on the listener of each noted token.
  *
- * A change that this thread makes does not ring. The code that made it calls `drain`, which
- * does the same, so that this thread's own signal has aborted when the call returns.
+ * A change that this thread makes does not ring. The code that made the change calls `drain`,
+ * which serves it like a ring, so that this thread's AbortSignal has aborted when `drain` returns.
  *
  * `check` compares states. Calling it too often does no harm, and several changes may be
  * served by one ring.
@@ -31,18 +31,20 @@ function deliver(): void {
   for (const token of binding().takeDirty()) listenerOf(token)?.check();
 }
 
-/** Serves a ring. `token` is given if only that one has changed. */
+/** Serves a ring. `token` is given if it is the only one that was noted. */
 function serve(token?: number): void {
   if (token === undefined) deliver();
   else listenerOf(token)?.check();
 }
 
 /**
- * Call it after every native call that may have changed a state. Runs abort listeners, which
- * may call the package again.
+ * Serves the changes that this thread has made: call it after every native call that may have
+ * changed a state. Runs abort listeners, which may call the package again.
  */
 export function drain(): void {
-  if (listeners.size > 0) deliver(); // else its lock would delay a blocked worker that wakes
+  // Without listeners there is nothing to serve, and `takeDirty` takes a lock for which a blocked
+  // worker that wakes would have to wait.
+  if (listeners.size > 0) deliver();
 }
 
 /**
@@ -53,7 +55,7 @@ export function listen(token: number, listener: Listener): void {
   listeners.set(token, listener);
 }
 
-/** The same without keeping `listener` alive. */
+/** As `listen`, but does not keep `listener` alive. */
 export function listenWeakly(token: number, listener: Listener): void {
   listeners.set(token, new WeakRef(listener));
   collected.register(listener, token);
@@ -75,7 +77,7 @@ export function release(): void {
   if (--held === 0) binding().setDoorbellReferenced(false);
 }
 
-/** Called once, when this thread has loaded the addon. causes-of-death.ts adds to it. */
+/** Called once each, when this thread has loaded the addon. causes-of-death.ts adds a function. */
 export const onFirstUse: (() => void)[] = [];
 
 onNative({

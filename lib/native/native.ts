@@ -15,7 +15,7 @@ const WORDS_PER_MIRROR = 16; // a cache line, as in environment.cc
  * The slab with the mirrors of this thread's first 255 coordinators. It is never replaced, so
  * an optimizing compiler treats its address and length as constants: `shouldStop()` is then two
  * loads instead of six. The word at index 0 belongs to no coordinator and is never 0. A
- * coordinator whose mirror is in another slab reads it, and then looks at its own mirror.
+ * coordinator whose mirror is in another slab reads that word first, then its own mirror.
  */
 export const firstSlab: Int32Array = new Int32Array(new SharedArrayBuffer(FIRST_SLAB_BYTES));
 firstSlab[0] = 1;
@@ -30,7 +30,7 @@ function allocateSlab(): Int32Array {
 /** The name of this JavaScript thread in messages. */
 export function threadName(): string {
   if (workerThreads.isMainThread) return 'main';
-  // Node 24.6 and later. Older versions would refuse an import of it by name.
+  // Node 24.6 and later have `threadName`. Older versions would refuse to import it by name.
   const given = (workerThreads as { threadName?: string }).threadName;
   return given || `worker-${workerThreads.threadId}`;
 }
@@ -43,7 +43,7 @@ function loadFile(path: string): Addon {
 }
 
 /**
- * Loads the first candidate that can be loaded. `attempts` has the errors of those before it.
+ * Loads the first candidate that can be loaded. `attempts`: the errors of the candidates before it.
  * `allstop doctor` uses this, too.
  */
 export function tryLoad(): { addon?: Addon; from?: Candidate; attempts: Attempt[] } {
@@ -72,7 +72,7 @@ let ring: (token?: number) => void = () => {};
 let ready: () => void = () => {};
 
 /**
- * Sets the hooks of doorbell.ts, which this file does not import: that would be a circle.
+ * Sets the hooks of doorbell.ts, which this file cannot import: doorbell.ts imports it.
  * `ring` is called when native code rings, with a token if only one attachment or queue has
  * changed. `ready` is called once, when the addon has been loaded.
  */

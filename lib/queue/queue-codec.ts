@@ -15,7 +15,7 @@ import { invalidType } from '../base/arguments.ts';
 /** An item as JSON text, or as the bytes of V8's serializer. */
 export type Written = string | Uint8Array;
 
-const MOST_OBJECTS = 16; // for more, isSeen() takes longer than the serializer
+const MOST_OBJECTS = 16; // with more objects, isSeen() takes longer than the serializer
 const MOST_VALUES = 128;
 
 const seen: unknown[] = Array.from({ length: MOST_OBJECTS }); // only the first `objects` are set
@@ -56,7 +56,7 @@ function isTextObject(value: object): boolean {
   }
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return false;
-  // `in` lists inherited properties, too. At worst they send the value to the serializer.
+  // `in` lists inherited properties, too: one that is no text only sends `value` to the serializer.
   for (const key in value) {
     if (++values > MOST_VALUES || !isText((value as Record<string, unknown>)[key])) return false;
   }
@@ -72,7 +72,7 @@ function refuseToClone(value: object): never {
 class ValueSerializer extends Serializer {}
 Object.assign(ValueSerializer.prototype, {
   _getDataCloneError: (message: string) => new NotCloneable(message),
-  // Without these two, V8 throws errors that look like errors thrown by a getter of the item.
+  // Without these two methods, V8's own errors would look like errors of a getter of the item.
   _writeHostObject: refuseToClone,
   _getSharedArrayBufferId: refuseToClone,
 });
@@ -93,7 +93,7 @@ function serialize(value: unknown): Uint8Array {
 
 /** @throws TypeError (`ERR_INVALID_ARG_TYPE`): `value` cannot be cloned; any error of a getter */
 export function writeValue(value: unknown): Written {
-  if (isBusy) return serialize(value); // a getter of an item that isText() is reading has called us
+  if (isBusy) return serialize(value); // called by a getter of the item that isText() reads
   isBusy = true;
   try {
     if (isText(value)) return JSON.stringify(value);

@@ -10,7 +10,7 @@ const CANCELLED = ['CancelledError'];
  * before each call.
  *
  * @throws (rejects) the op's error, except errors of `queueClosedTypes`, and a CancelledError
- *   after a stop: those end the loop quietly
+ *   after a stop: both end the loop quietly
  */
 export async function runOp(
   op: () => unknown,

@@ -6,7 +6,7 @@ import { hold, release } from '../native/doorbell.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 import { runOp } from './queue-runner-loop.ts';
 
-/** The `workerData` of that Worker. */
+/** The `workerData` of the Worker. */
 export type QueueRunnerWork = {
   kind: 'queue-runner';
   module: string;

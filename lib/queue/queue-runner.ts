@@ -62,7 +62,7 @@ class RunnerThread implements QueueRunnerThread {
   readonly #thread: OwnThread;
   readonly #body: (thread: OwnThread) => Promise<void>;
 
-  /** `attachment` belongs to the program's coordinator, or to one that only this thread has. */
+  /** `attachment`: of the program's coordinator, or of a coordinator that only this thread has. */
   constructor(
     attachment: Attachment,
     name: string,
@@ -163,8 +163,8 @@ export class QueueRunner {
   }
 
   /**
-   * The errors of the ops since the last `createThreads` that made threads, if these run without
-   * a coordinator.
+   * The errors of the ops since `createThreads` last made threads; empty if those threads have a
+   * coordinator, which gets the errors.
    */
   get exceptionsRaised(): unknown[] {
     return [...this.#exceptionsRaised];
@@ -172,7 +172,7 @@ export class QueueRunner {
 
   /**
    * Makes a thread for each op, named `QueueRunnerThread-NAME-OP`, and with a coordinator one
-   * more, named `QueueRunnerThread-NAME-close_on_stop`. They are registered with the coordinator.
+   * more, named `QueueRunnerThread-NAME-close_on_stop`. The coordinator registers all of them.
    * Joins of the coordinator wait for a thread once it is started: by this call, or by its
    * `start()`.
    *

@@ -78,7 +78,7 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     chain: [],
   };
   let graph: Uint8Array | undefined;
-  // As strict as the core (encoded_error.cc).
+  // Refuses the same bytes as the core does (encoded_error.cc).
   if (!buffer.subarray(0, MAGIC.length).equals(MAGIC))
     throw new TypeError('Not an encoded error (bad magic)');
   for (let at = MAGIC.length; at < buffer.length; ) {
@@ -149,7 +149,7 @@ function nativeError(header: Header): Error {
 }
 
 /**
- * The value of an encoded error: the original if this thread knows it, else a copy.
+ * The value of an encoded error: the original object if this thread has it, else a copy.
  *
  * @throws TypeError: the bytes are not an encoded error
  */

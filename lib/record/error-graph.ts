@@ -3,7 +3,7 @@
  *
  * Every error (the thrown one, causes, aggregated errors, errors in fields) is a node of a graph
  * with its own fields. A placeholder object stands wherever a value refers to an error. A value
- * that cannot be serialized becomes a marker: a string that says so.
+ * that cannot be serialized becomes a marker: a string that names the value and the reason.
  */
 
 import { types } from 'node:util';
@@ -54,7 +54,7 @@ function isLeaf(value: object): boolean {
   );
 }
 
-// Undefined in Deno.
+// Deno has no `isExternal`.
 const { isExternal }: { isExternal?: (value: object) => boolean } = types;
 
 function isOpaque(value: object): boolean {
@@ -69,7 +69,7 @@ function isOpaque(value: object): boolean {
   );
 }
 
-/** Whether an instance keeps its state out of its properties, as a URL, a Blob or an iterator. */
+/** Whether an object keeps its state outside its properties, as a URL, Blob or iterator does. */
 function hidesState(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -99,7 +99,7 @@ class Packer {
   pack(root: unknown): Uint8Array {
     const graph = this.#graph;
     graph.root = this.#value(root);
-    // The list grows during the loop. No recursion: a chain of causes may have any length.
+    // #fields adds to the list. A loop, not a recursion: a chain of causes may have any length.
     for (const [error, node] of this.#unfinished) this.#fields(error, node);
     try {
       return v8.serialize(graph);
@@ -149,7 +149,7 @@ class Packer {
     }
     if (Array.isArray(value)) {
       const copy: unknown[] = this.#remember(value, []);
-      // By key, since an array of length 2^32 - 1 may have three items.
+      // By key, not by index: an array of length 2^32 - 1 may have only three items.
       for (const key of Object.keys(value)) {
         if (key === `${copy.length}`) copy.push(this.#property(value, key));
         else define(copy, key, this.#property(value, key));
@@ -226,7 +226,7 @@ export function pack(value: unknown): Uint8Array {
   try {
     return new Packer(false).pack(value);
   } catch (why) {
-    // A hostile proxy, or a value that is larger than memory.
+    // `value` is a proxy whose traps throw, or is larger than memory.
     const root = attempt(() => marker(value, why)) ?? marker('a value');
     return v8.serialize({ references: [], root, nodes: [], thrown: [] } satisfies Graph);
   }
@@ -259,7 +259,7 @@ export const builtinClasses: ReadonlyMap<string, AnyErrorClass> = new Map<string
     .map((errorClass) => [errorClass.name, errorClass]),
 );
 
-/** The first class of the chain that is built in or one of the package's. */
+/** The first class in `chain` that is built in or one of the package's. */
 function classOf(chain: string[]): AnyErrorClass {
   for (const name of chain) {
     const errorClass = errorClasses.get(name) ?? builtinClasses.get(name);
@@ -268,11 +268,11 @@ function classOf(chain: string[]): AnyErrorClass {
   return Error;
 }
 
-/** An error of that class, made without calling its constructor, which may add fields. */
+/** An error of the class in `chain`, made without its constructor, which might add fields. */
 export function makeError(node: Pick<Node, 'name' | 'message' | 'chain'>): Error {
   const errorClass = classOf(node.chain);
   if (errorClass === DOMException) return new DOMException(node.message, node.name);
-  const error = new Error(node.message); // so that isNativeError() is true of it
+  const error = new Error(node.message); // isNativeError() must be true
   Object.setPrototypeOf(error, errorClass.prototype);
   if (error.name !== node.name) define(error, 'name', node.name, false);
   return error;
@@ -319,7 +319,7 @@ class Unpacker {
       const original = known(id);
       if (original !== undefined) this.#replaced.set(object, original.value);
     }
-    const restored = this.#value(root); // first, as it was packed first
+    const restored = this.#value(root); // before `made`, in the order of packing
     for (const [error, node] of made) {
       define(error, 'stack', node.stack, false);
       for (const { key, enumerable, value } of node.own) {
@@ -365,7 +365,7 @@ class Unpacker {
   }
 }
 
-/** The value of packed bytes. Objects that this thread knows are the originals, not copies. */
+/** The value of packed bytes. Objects that this thread has thrown are the originals, not copies. */
 export function unpack(graph: Uint8Array): unknown {
   return new Unpacker(v8.deserialize(graph)).unpack();
 }

@@ -9,7 +9,7 @@ import { WeakById } from '../base/weak-by-id.ts';
 import { AbortError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 
-/** A thrown value and its id. The value is found by its id as long as this object is held. */
+/** A thrown value and its id. `known` finds the value by its id while a Carried of it is alive. */
 export type Carried = {
   readonly id: string;
   readonly value: unknown;
@@ -20,7 +20,7 @@ export type Carried = {
 const byObject = new WeakMap<object, Carried>();
 const byId = new WeakById<Carried>();
 
-/** From now on the value is found by its id, while the caller holds `carried`. */
+/** From now on `known` finds the value by its id, while the caller keeps `carried` alive. */
 export function remember(carried: Carried): Carried {
   if (isObject(carried.value)) byObject.set(carried.value, carried);
   byId.set(carried.id, carried);
@@ -50,7 +50,7 @@ export function abortReason(message: string, stopId: string, cause?: unknown): A
   return reason;
 }
 
-/** From now on the object `value` is an echo of that stop, unless it has an id already. */
+/** From now on the object `value` is an echo of the stop `stopId`, unless it has an id already. */
 export function markEcho(value: unknown, stopId: string): void {
   if (!isObject(value) || byObject.has(value)) return;
   remember({ id: binding().nextIdentity(), value, echoOf: stopId });
@@ -59,8 +59,8 @@ export function markEcho(value: unknown, stopId: string): void {
 /**
  * The stops that `value` may be an echo of. An AbortError stands for its chain of causes, too.
  *
- * `ids`: of stops, and of errors that stops may have. `abortIds`: those of `ids` that an
- * AbortError led to. `bare`: the primitive values, which have no id.
+ * `ids`: the ids of stops, and of errors that stops may have. `abortIds`: those of `ids` that
+ * come from an AbortError or its causes. `bare`: the primitive values, which have no id.
  */
 export function echoes(value: unknown): { ids: string[]; abortIds: string[]; bare: unknown[] } {
   const ids: string[] = [];

@@ -44,7 +44,7 @@ void Define(Napi::Object object, const char* name, const T& value) {
       name, Napi::Value::From(object.Env(), value), napi_default_jsproperty));
 }
 
-// A stop without its requester: what a signal needs to abort. Never waits.
+// A stop without its requester: all that an AbortSignal needs in order to abort. Never waits.
 Napi::Value ToJsStop(Napi::Env env, const core::StopRecord& record);
 // A stop with its requester, for which it may wait (core::Origin::Get).
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);

@@ -52,7 +52,7 @@ class Doorbell {
   ~Doorbell();
 
   // While a Quiet exists, Ring on the thread that made it marks tokens and does not ring. That
-  // thread is the doorbell's own JavaScript thread, and calls TakeDirty when its call is done.
+  // thread is the doorbell's JavaScript thread, and calls TakeDirty after the native call.
   class Quiet {
    public:
     explicit Quiet(const Doorbell& bell) : outer_(here_) { here_ = &bell; }
@@ -71,7 +71,7 @@ class Doorbell {
 
   static void Serve(napi_env env, napi_value on_ring, void* bell, void* data);
 
-  std::shared_ptr<ThreadsafeFunction> function_;  // its lock is taken with no other lock held
+  std::shared_ptr<ThreadsafeFunction> function_;  // called with no lock held: it locks
   std::mutex mutex_;                              // last in the lock order
   // Guarded by mutex_.
   bool rung_ = false;              // a ring is on its way or about to be, and not served yet

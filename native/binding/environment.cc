@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint32_t kWordsPerMirror = 16;  // 64 bytes: a cache line
 
-// The error of threads that were registered by an environment which ends before them. `observer`
-// is the name of its thread.
+// The error of threads that were registered by an environment which ends before they do.
+// `observer` is the name of the environment's JavaScript thread.
 std::shared_ptr<const core::EncodedError> UnobservedError(const std::string& observer) {
   core::ErrorFields fields;
   fields.name = "UnavailableError";

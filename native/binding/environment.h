@@ -74,8 +74,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::uint64_t Add(Closable& attachment);  // returns a token, never used twice
   void Remove(std::uint64_t token);
 
-  // Called when a handle is read: the coordinator lives until Unpublish, or until this
-  // environment ends.
+  // Called when JavaScript reads a coordinator's handle: from then on the coordinator lives until
+  // Unpublish, or until this environment ends.
   void Publish(std::shared_ptr<core::Coordinator> coordinator);
   void Unpublish(std::uint64_t id) { published_.erase(id); }
   void PublishQueue(std::shared_ptr<core::BoundedQueue> queue);
@@ -88,7 +88,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   // end as unobserved, even if the NativeAttachment has been collected before.
   void Watch(const std::shared_ptr<core::Coordinator>& coordinator);
 
-  // Tickets of SpawnedWorkers::Begin without End yet.
+  // Tickets from SpawnedWorkers::Begin for which SpawnedWorkers::End has not been called yet.
   std::set<std::uint64_t> spawn_tickets;
   // The ticket number (SpawnedWorkers::NextTicket) at the first look for the coordinator that has
   // spawned this worker; 0 before that look.
@@ -116,8 +116,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Napi::FunctionReference allocate_slab_;
   std::vector<Slab> slabs_;
   std::vector<MirrorWord> free_mirrors_;
-  // Below 2^53, so that JavaScript can hold it: a thread that makes a million a second comes
-  // there after 285 years. (2^32 would take it an hour, and then two would share a token.)
+  // Below 2^53, so that JavaScript can hold it: a thread that makes a million tokens a second
+  // needs 285 years. (With 32 bits the tokens would repeat after an hour.)
   std::uint64_t next_token_ = 1;
   std::unordered_map<std::uint64_t, Closable*> attachments_;
   std::map<std::uint64_t, std::shared_ptr<core::Coordinator>> published_;

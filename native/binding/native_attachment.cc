@@ -90,14 +90,14 @@ NativeAttachment::NativeAttachment(const Info& info)
     Introduce(info.This().As<Napi::Object>());
     observer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
     coordinator_->AddObserver(observer_, mirror_word_.mirror);
-  } catch (...) {  // the destructor of this object will not run
+  } catch (...) {  // undone here: the destructor of this object will not run
     environment_->Remove(token_);
     environment_->ReleaseMirror(mirror_word_);
     throw;
   }
 }
 
-// Uses DefineProperties, not Set, since a program may have put setters on Object.prototype.
+// Defines the properties, since Object::Set would call a program's setters on Object.prototype.
 void NativeAttachment::Introduce(Napi::Object self) {
   const Napi::Env env = self.Env();
   const auto property = [](const char* name, Napi::Value value) {
@@ -141,7 +141,7 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
   request.requester.language = core::Language::kJavaScript;
   request.requester.thread_name = environment_->thread_name;
   request.requester.thread_id = environment_->thread_id();
-  // Reading the properties of an object takes long, so it is left to `locate` as well.
+  // Reading the properties of `requester` takes long, so `locate` does it.
   request.locate = [&](core::Requester& located) {
     located = environment_->ThisThread(core::Via::kCall);
     ReadRequester(requester, located);

@@ -18,7 +18,7 @@ namespace allstop::binding {
 // NativeAttachment in lib/native/binding.ts documents the methods. JavaScript thread only.
 //
 // Life: until JavaScript collects the object, or the environment closes, whichever comes first.
-// Then Detach takes its observer, its joins and its links out of the core.
+// Then Detach takes the object's observer, joins and links out of the core.
 class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public Closable {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);

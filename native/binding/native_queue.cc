@@ -26,14 +26,15 @@ constexpr unsigned char kText = 'J';
 constexpr unsigned char kSerialized = 'V';
 
 // Items of up to kShort bytes share an ArrayBuffer of up to kSharedBytes, each at a multiple of
-// 8, as typed arrays of any type need it. The limit matters because a program that keeps one
+// 8, where a typed array of any type may begin. The limit matters because a program that keeps one
 // item keeps the whole ArrayBuffer.
 constexpr std::size_t kShort = 1024;
 constexpr std::size_t kSharedBytes = 32 * 1024;
 
 constexpr std::size_t kMostAtOnce = 65536;  // items that one call dequeues
 constexpr std::size_t kMostKept = 1024;     // elements of held_ that are kept for the next call
-// A text of several items ends when it is longer. (A string of V8 holds 512 MiB at most.)
+// A text of several items takes no more items once it is longer than this. (A string of V8 holds
+// 512 MiB at most.)
 constexpr std::size_t kLongText = 32 * 1024 * 1024;
 
 void Check(Napi::Env env, napi_status status) {
@@ -163,7 +164,7 @@ NativeQueue::NativeQueue(const Info& info)
       options.coordinator ? std::to_string(options.coordinator->id()) : std::string();
   token_ = environment_->Add(*this);
   try {
-    // DefineProperties, not Set, since a program may have put setters on Object.prototype.
+    // Not Object::Set, which would call a setter that a program has put on Object.prototype.
     info.This().As<Napi::Object>().DefineProperties({
         property("token", Napi::Number::New(env, static_cast<double>(token_))),
         property("id", Napi::String::New(env, std::to_string(queue_->id()))),
@@ -174,7 +175,7 @@ NativeQueue::NativeQueue(const Info& info)
     });
     consumer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
     producer_ = std::make_shared<Ringer>(environment_->doorbell(), token_);
-  } catch (...) {  // the destructor of this object will not run
+  } catch (...) {  // undone here: the destructor of this object will not run
     environment_->Remove(token_);
     throw;
   }
@@ -274,8 +275,8 @@ Napi::Value NativeQueue::DequeueMany(const Info& info) {
   return OrGiveBack([&] { return is_bytes ? BytesToJs(info.Env()) : ValuesToJs(info.Env()); });
 }
 
-// Items that cannot be handed over, since there is no memory for them, go back to the queue:
-// else no thread would get them before this one asks again.
+// Items that cannot be handed over to JavaScript, since there is no memory, go back to the queue:
+// in held_ no thread would get them until this thread dequeues again.
 template <typename HandOver>
 Napi::Value NativeQueue::OrGiveBack(HandOver hand_over) {
   try {

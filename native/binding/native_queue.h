@@ -69,7 +69,7 @@ class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable 
   std::shared_ptr<core::QueueWaiter> producer_;  // null once detached
   std::shared_ptr<core::QueueWaiter> consumer_;  // null once detached
   std::uint64_t token_ = 0;
-  std::uint32_t waiting_enqueues_ = 0;  // BeginEnqueue without EndEnqueue yet
+  std::uint32_t waiting_enqueues_ = 0;  // calls of BeginEnqueue that EndEnqueue has not ended
   // The items that were dequeued and that JavaScript has not acknowledged by received(). If the
   // thread is terminated before that, they are returned for other consumers.
   std::vector<core::QueueItem> held_;  // keeps its size for the next call

@@ -102,7 +102,7 @@ void WaitForParent(pid_t parent) {
 
 void ExitWithParent(std::uint64_t parent_id) {
   const auto parent = static_cast<pid_t>(parent_id);
-  // The new thread inherits this mask: signal handlers must not run on it.
+  // The new thread inherits this mask: signal handlers must not run on that thread.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -51,7 +51,7 @@ struct sigaction previous[NSIG];  // written before the handler is installed
 
 std::uint64_t BitOf(int signal) { return std::uint64_t{1} << (signal - 1); }
 
-// Returns whether this signal is the first for any link of it, and marks all its links.
+// Marks all links of `signal` as delivered. Returns whether it is the first of one of them.
 bool TakeFirst(int signal) {
   bool linked = false;
   bool first = false;
@@ -69,7 +69,7 @@ void Handle(int signal, siginfo_t* info, void* context) {
     struct sigaction action = {};
     action.sa_handler = SIG_DFL;
     sigaction(signal, &action, nullptr);
-    raise(signal);  // pending until this handler has returned
+    raise(signal);  // the signal is pending until this handler has returned
     errno = saved_errno;
     return;
   }
@@ -85,7 +85,7 @@ void Handle(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// Makes the next signal a first one again when the stop is cleared.
+// When a link's stop is cleared, makes the link's next signal a first one again.
 class Rearm final : public core::Observer {
  public:
   explicit Rearm(HandlerEntry& entry) : entry_(entry) {}
@@ -125,7 +125,7 @@ class SignalHub {
   }
 
   void Remove(std::uint64_t id) {
-    Link removed;  // destroyed after the lock is released: its coordinator may die with it
+    Link removed;  // destroyed after the lock is released: it may be the coordinator's last owner
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = links_.find(id);
@@ -178,11 +178,11 @@ class SignalHub {
     for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
     try {
       std::thread([this, out = ends[0]] { Run(out); }).detach();
-    } catch (const std::system_error&) {  // no more threads: the caller falls back
+    } catch (const std::system_error&) {  // no thread: Add returns 0, and JavaScript listens
       for (const int end : ends) close(end);
       return false;
     }
-    pipe_in.store(ends[1]);  // last: the hub has not begun if this is not set
+    pipe_in.store(ends[1]);  // set last, when nothing can fail: -1 means that Start must try again
     return true;
   }
 
@@ -242,8 +242,8 @@ class SignalHub {
     for (auto& [coordinator, request] : stops) coordinator->RequestStop(request);
   }
 
-  // Taken with no lock of the core held; Add takes the coordinator's mutex_ under it. The signal
-  // handler does not take it.
+  // Taken with no lock of the core held; Add takes the coordinator's mutex_ while it holds this
+  // one. The signal handler does not take it.
   std::mutex mutex_;
   // Guarded by mutex_.
   std::uint64_t next_id_ = 1;

@@ -32,7 +32,8 @@ void SpawnedWorkers::Add(std::uint32_t thread_id, Spawned spawned) {
 }
 
 void SpawnedWorkers::Remove(std::uint32_t thread_id) {
-  std::optional<Spawned> removed;  // destroyed after the lock: its coordinator may die with it
+  // Destroyed after the lock is released: it may be the coordinator's last owner.
+  std::optional<Spawned> removed;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = spawned_.find(thread_id);
   if (found == spawned_.end()) return;

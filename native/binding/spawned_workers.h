@@ -30,14 +30,14 @@ class SpawnedWorkers {
   static SpawnedWorkers& Get();  // never destroyed
 
   // Between Begin and End the caller, the JavaScript thread with this threadId, starts a worker,
-  // learns its threadId, and calls Add. The worker may call Find before that. Begin returns the
-  // ticket for End.
+  // learns the worker's threadId, and calls Add. The worker may call Find before Add is called.
+  // Begin returns the ticket for End.
   std::uint64_t Begin(std::uint32_t parent_thread_id);
   void End(std::uint64_t ticket);
 
   void Add(std::uint32_t thread_id, Spawned spawned);
   void Remove(std::uint32_t thread_id);
-  // The number of the next ticket. The spawn of a running worker has an earlier one.
+  // The number of the next ticket. The spawn of a worker that runs by now has an earlier ticket.
   std::uint64_t NextTicket();
   // Waits, for `ms` at most, until it is known whether the worker with this threadId was spawned:
   // until no spawn with a ticket before `before` is unfinished on a thread that can be the
@@ -66,7 +66,7 @@ class SpawnedWorkers {
   core::ConditionVariable ended_;  // notified by End
   // Guarded by mutex_.
   std::uint64_t next_ticket_ = 1;
-  std::map<std::uint64_t, std::uint32_t> in_progress_;  // tickets without End: parents' threadIds
+  std::map<std::uint64_t, std::uint32_t> in_progress_;  // ticket without End -> parent's threadId
   std::unordered_map<std::uint32_t, Spawned> spawned_;  // by threadId
   struct Uncaught {
     std::uint32_t thread_id = 0;

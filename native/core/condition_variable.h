@@ -36,7 +36,7 @@ using ConditionVariable = std::condition_variable;
 class ConditionVariable {
  public:
   // Throws std::system_error, as the standard's class may, if the system must allocate memory
-  // for it and cannot. (glibc and musl do not allocate.)
+  // for the condition variable and has none. (glibc and musl do not allocate.)
   ConditionVariable() {
 #ifdef __APPLE__
     Check(pthread_cond_init(&condition_, nullptr));

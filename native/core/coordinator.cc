@@ -87,10 +87,10 @@ std::shared_ptr<Coordinator> Coordinator::CreateChild(Options options) {
   std::shared_ptr<Coordinator> child(
       new Coordinator(std::move(options), shared_from_this(), depth_ + 1));
   {
-    Effects effects(*child);  // has nothing to do: a new coordinator has no observers
+    Effects effects(*child);  // does nothing: a new child has no observers or waiters
     const std::lock_guard<std::mutex> lock(mutex_);
     children_.insert(child.get());
-    if (record_) {  // invariant 3
+    if (record_) {  // a stopped parent has only stopped children (invariant 3)
       const std::lock_guard<std::mutex> child_lock(child->mutex_);
       child->LatchFromParent(record_, effects);
     }
@@ -130,7 +130,7 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   const bool clean = request.error && IsClean(*request.error);
   const bool failed = request.error && !clean;
   // After a join the program does not read the record again, so an error kept there would be
-  // lost. The caller throws it instead.
+  // lost. The caller of RequestStop throws the error instead.
   if (joined_ && failed && request.has_caller) return StopOutcome::kRefused;
   if (IsEcho(request) || (record_ && IsReported(request))) return StopOutcome::kEcho;
   if (record_ && !request.error) return StopOutcome::kAlreadyStopped;
@@ -144,7 +144,8 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   effects.WillComplete({record, &record->own_origin}, request);
   if (failed && reported_.error) suppressed_.reserve(suppressed_.size() + 1);
   Latch(record, effects.own, effects);
-  if (failed && reported_.error) Keep(std::exchange(reported_, {}));  // a join throws the record's
+  // A join now throws the record's error, so the reported error becomes a suppressed one.
+  if (failed && reported_.error) Keep(std::exchange(reported_, {}));
   return StopOutcome::kStopped;
 }
 
@@ -173,7 +174,7 @@ void Coordinator::AnswerStop(const StopRequest& winner) {
   const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
   TellJoins(heirs, effects);
   if (!record_) {
-    // Before Decide, since the answer is here: the new record must not be provisional.
+    // Cleared before Decide: the arbiter has answered, so the new record is not provisional.
     awaits_answer_ = false;
     Decide(winner, effects);
   } else if (awaits_answer_ && record_->id != id) {
@@ -219,7 +220,7 @@ void Coordinator::TellJoins(Effects& effects) {
   }
   Stopped& told = effects.descendants.emplace_back();
   told.coordinator = weak_from_this().lock();
-  told.waiters = 1;  // not counted: wakes the blocking joins, if there are any
+  told.waiters = 1;  // joins are not counted: any number above 0 makes Wake notify them
 }
 
 void Coordinator::Replace(const StopRequest& winner, const Heirs& heirs, Effects& effects) {
@@ -231,7 +232,7 @@ void Coordinator::Replace(const StopRequest& winner, const Heirs& heirs, Effects
   suppressed_.reserve(suppressed_.size() + 2);
   for (const auto& heir : heirs) heir.coordinator->Inherit(old, record);
   Swap(record, old);
-  // As in Decide: a join throws the record's error.
+  // As in Decide: a join now throws the record's error, and the reported one is suppressed.
   if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
@@ -258,7 +259,7 @@ std::shared_ptr<StopRecord> Coordinator::NewRecord() {
 void Coordinator::PrepareRecord() noexcept {
   try {
     if (!record_ && !spare_) spare_ = NewRecord();
-  } catch (...) {  // no memory: the request tries again, and throws if that fails
+  } catch (...) {  // no memory: the next stop request allocates the record, or throws
   }
 }
 
@@ -315,7 +316,7 @@ void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
 std::shared_ptr<StopRecord> Coordinator::Inherited(
     const std::shared_ptr<const StopRecord>& record) const {
   auto inherited = std::make_shared<StopRecord>();
-  inherited->id = record->id;  // of the same stop: errors that echo it are recognised here, too
+  inherited->id = record->id;  // the ancestor's: an error that echoes its stop is an echo here, too
   inherited->error = record->error;
   if (record->error) {
     inherited->kind = IsClean(*record->error) ? StopKind::kClean : StopKind::kError;
@@ -431,7 +432,8 @@ std::shared_ptr<StopCallback> Coordinator::OnStop(StopCallback::Function functio
 void Coordinator::RemoveStopCallback(StopCallback& callback) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (callback.phase_ == StopCallback::Phase::kWaiting) {
-    callback.phase_ = StopCallback::Phase::kDone;  // a stop may have taken it already
+    // A stop that has taken the callback already does not run it when it is kDone.
+    callback.phase_ = StopCallback::Phase::kDone;
     if (std::exchange(callback.is_listed_, false)) callbacks_.erase(callback.place_);
     return;
   }
@@ -470,8 +472,8 @@ void Coordinator::RemoveObserver(Observer& observer) {
   std::shared_ptr<Observer> removed;  // destroyed after the lock is released
   const std::lock_guard<std::mutex> lock(mutex_);
   if (observer.place_ == Observer::kNowhere) return;
-  // The last one takes the place of the removed one, so that removing any number of them
-  // takes constant time each.
+  // The last observer moves to the place of the removed one, so that a removal takes constant
+  // time.
   const std::size_t place = std::exchange(observer.place_, Observer::kNowhere);
   removed = std::move(observers_[place]);
   if (place + 1 != observers_.size()) {

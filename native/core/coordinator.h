@@ -28,7 +28,7 @@ namespace allstop::core {
 // read without a lock.
 struct Mirror {
   std::atomic<std::int32_t> stopped;     // 1 or 0
-  std::atomic<std::int32_t> generation;  // the lower 32 bits of the coordinator's
+  std::atomic<std::int32_t> generation;  // the lower 32 bits of generation_
 };
 
 // The core calls an observer's methods after a change, with no lock held, on the thread that
@@ -78,7 +78,7 @@ struct JoinCaller {
 };
 
 struct JoinResult {
-  bool is_over = true;                        // false: the record is provisional, wait on
+  bool is_over = true;                        // false: the join must wait longer (FinishJoin)
   std::shared_ptr<const StopRecord> stop;     // the first stop that the join saw, or null
   std::shared_ptr<const StopRecord> record;   // the current record, or null
   std::shared_ptr<const EncodedError> error;  // the error that the join throws, or null
@@ -199,8 +199,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // Writes `mirror`, which may be null, from now until RemoveObserver has returned.
   void AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror);
   void RemoveObserver(Observer& observer);
-  // Says whether OnStop and OnClear are to be called. Returns the current generation: later
-  // stops call OnStop.
+  // Sets whether OnStop and OnClear of `observer` are called. Returns the current generation:
+  // stops of a later generation call OnStop.
   std::uint64_t SetInterested(Observer& observer, bool interested);
   // The first stop since the last call of TakeUnseen, or since the observer became
   // interested; null if there was no stop.
@@ -224,7 +224,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
 
   Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth);
 
-  // mutex_ is held during all of these, except AwaitJoin.
+  // The caller of any method below must hold mutex_, except of AwaitJoin.
   StopOutcome Decide(const StopRequest& request, Effects& effects);
   void Latch(std::shared_ptr<const StopRecord> record, Stopped& stopped, Effects& effects);
   static std::shared_ptr<StopRecord> NewRecord();
@@ -232,15 +232,15 @@ class Coordinator : public ForeignReferences<Coordinator> {
   void LatchFromParent(const std::shared_ptr<const StopRecord>& record, Effects& effects);
   std::shared_ptr<StopRecord> RecordOf(const StopRequest& request);
   void Replace(const StopRequest& winner, const Heirs& heirs, Effects& effects);
-  // Replaces the record if it was inherited from `old`.
+  // If the current record was inherited from `old`, replaces it by one inherited from `record`.
   void Inherit(const std::shared_ptr<const StopRecord>& old,
                const std::shared_ptr<const StopRecord>& record);
   std::shared_ptr<StopRecord> Inherited(const std::shared_ptr<const StopRecord>& record) const;
   // Replaces the current record, which is `old` or inherited from `old`, by `record`.
   void Swap(std::shared_ptr<const StopRecord> record, const std::shared_ptr<const StopRecord>& old);
-  // Locks them all, as an answer changes for all of them at once whether the record is
-  // provisional. A join tests that under the mutex of its own coordinator: it would miss the
-  // answer if it went to sleep between the change and the notification.
+  // Adds all heirs, locked, to `heirs`. An arbiter's answer makes the record final for all of
+  // them at once, but a join tests under the mutex of its own coordinator whether the record is
+  // provisional: it would miss an answer that came between this test and its going to sleep.
   void LockHeirs(Heirs& heirs);
   // Adds the joins of this coordinator, and of its heirs, to `effects`.
   void TellJoins(const Heirs& heirs, Effects& effects);
@@ -254,7 +254,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   bool IsEcho(const StopRequest& request) const;
   bool IsReported(const StopRequest& request) const;
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
-  static void ReserveEnd(ThreadRegistry::Entry& entry);  // so that Ended need not allocate
+  static void ReserveEnd(ThreadRegistry::Entry& entry);  // allocates for Ended, which must not
   void Begin(ThreadRegistry::Entry& entry);
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
   static double RemainingMs(const Join& join, double grace_period_ms);
@@ -282,7 +282,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   std::unordered_set<Join*> joins_;
   std::list<std::shared_ptr<StopCallback>> callbacks_;  // in the order of registration
   std::vector<std::shared_ptr<Observer>> observers_;
-  std::vector<Observer*> mirrors_;  // those of them that have one: invariant 8
+  std::vector<Observer*> mirrors_;  // the observers with a mirror: invariant 8 in coordinator.cc
   std::unordered_set<Coordinator*> children_;
   ConditionVariable join_changed_;   // notified for BlockingJoin
   ConditionVariable callback_done_;  // notified for RemoveStopCallback

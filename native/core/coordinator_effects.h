@@ -1,5 +1,5 @@
 // The effects of a change of a coordinator on waiting threads, observers and callbacks. They
-// run when no lock is held. Private to the coordinator; coordinator.cc says at its top why.
+// run when no lock is held; the top of coordinator.cc says why. Private to the coordinator.
 #ifndef ALLSTOP_CORE_COORDINATOR_EFFECTS_H_
 #define ALLSTOP_CORE_COORDINATOR_EFFECTS_H_
 
@@ -15,15 +15,16 @@
 
 namespace allstop::core {
 
-// A coordinator whose waiting threads and callbacks are to run.
+// A coordinator whose waiting threads are to wake and whose callbacks are to run.
 struct Coordinator::Stopped {
   std::shared_ptr<Coordinator> coordinator;  // null if it is dying
-  std::uint32_t waiters = 0;                 // threads that wait for it; 0: none to wake
+  std::uint32_t waiters = 0;                 // the number of threads to wake; 0: none
   std::list<std::shared_ptr<StopCallback>> callbacks;
 };
 
-// Must be declared before the lock: its destructor carries out the effects, after the lock is
-// released, and also when an exception (no memory) leaves the function half-way.
+// Must be declared before the lock of mutex_: the destructor of Effects carries them out, so it
+// has to run after the lock is released. It also runs when an exception (no memory) leaves the
+// function half-way.
 class Coordinator::Effects {
  public:
   explicit Effects(Coordinator& self) : self_(self) {}
@@ -49,7 +50,7 @@ class Coordinator::Effects {
     for (const Stopped& each : descendants) RunCallbacks(each);
     if (!origin_ || !request_->locate) return;
     // If at least as many threads were woken as there are processors, one of them needs the
-    // processor of this thread. It goes first, since `locate` may take long.
+    // processor of this thread. That thread runs first, since `locate` may take long.
     static const std::uint32_t processors = std::thread::hardware_concurrency();
     if (woken >= processors && woken > 0) std::this_thread::yield();
     origin_->Complete(request_->locate);
@@ -61,7 +62,7 @@ class Coordinator::Effects {
     request_ = &request;
   }
 
-  Stopped own;  // of self_; not in the list, which would cost an allocation at each stop
+  Stopped own;  // of self_; an element of `descendants` would cost each stop an allocation
   std::list<Stopped> descendants;
   std::vector<std::shared_ptr<Observer>> on_stop;
   std::vector<std::shared_ptr<Observer>> on_clear;
@@ -96,7 +97,7 @@ class Coordinator::Effects {
   static void RunCallback(Coordinator& coordinator, StopCallback& callback) {
     {
       const std::lock_guard<std::mutex> lock(coordinator.mutex_);
-      if (callback.phase_ == StopCallback::Phase::kDone) return;  // removed meanwhile
+      if (callback.phase_ == StopCallback::Phase::kDone) return;  // by RemoveStopCallback
       callback.phase_ = StopCallback::Phase::kRunning;
       callback.runner_ = std::this_thread::get_id();
     }

@@ -41,7 +41,7 @@ class Deadline {
   double RemainingMs() const;
 
   // Waits on `cv` until `done()` or the deadline; returns `done()`. It asks the clock after every
-  // wake-up, since a wake-up may be spurious, or (on Windows) follow another clock.
+  // wake-up, since a wake-up may be spurious, or (on Windows) timed by another clock.
   template <typename Predicate>
   bool Wait(ConditionVariable& cv, std::unique_lock<std::mutex>& lock, Predicate done) const {
     while (!done()) {

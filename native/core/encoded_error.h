@@ -44,7 +44,7 @@ class EncodedError {
     kMessage = 3,
     kCode = 4,
     kStack = 5,
-    kChain = 6,  // repeated
+    kChain = 6,  // once for each constructor name
     kNativeType = 7,
     kJavaScript = 8,
     kCause = 9,  // a whole encoded error

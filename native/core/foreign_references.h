@@ -20,7 +20,7 @@ class ForeignReferences : public std::enable_shared_from_this<Object> {
   }
 
   void Release() {
-    std::shared_ptr<Object> last;  // may destroy this object: after the lock is released
+    std::shared_ptr<Object> last;  // destroyed after the lock is released, perhaps with this object
     const std::lock_guard<std::mutex> lock(references_mutex_);
     if (--references_ == 0) last = std::move(self_);
   }

@@ -15,13 +15,13 @@ namespace allstop::core {
 // What a looper does about runs that became due while an earlier run took too long. The order
 // is that of ALLSTOP_MISSED_TICKS_* in allstop.h.
 enum class MissedTicks : std::uint8_t {
-  kBurst,  // makes up for them, back to back (TensorFlow's way)
-  kSkip,   // drops them: the next run is at the next multiple of the interval
-  kDelay,  // misses none: the interval counts from the end of each run
+  kBurst,  // makes up for the missed runs, back to back (TensorFlow's way)
+  kSkip,   // drops the missed runs: the next run is at the next multiple of the interval
+  kDelay,  // no run is missed: the interval counts from the end of each run
 };
 
-// Computes when runs are due. The first run is due at once. Later times are multiples of the
-// interval after it (except with kDelay), and do not depend on when the thread woke up, so the
+// Computes when runs are due. The first run is due at once. Later runs are due at multiples of
+// the interval after the first (except with kDelay), whenever the thread woke up, so the
 // schedule does not drift. Does not read a clock.
 class LooperSchedule {
  public:

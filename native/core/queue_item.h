@@ -10,7 +10,7 @@
 namespace allstop::core {
 
 // Owns its bytes. Can be moved; a moved-from item is empty. An item is one cache line long and
-// aligned to it, since an item goes from one processor to another line by line.
+// aligned to one, since processors pass memory to each other in whole cache lines.
 class alignas(64) QueueItem {
  public:
   // Frees bytes that a caller has allocated. Called once, on any thread; must not throw.
@@ -30,11 +30,11 @@ class alignas(64) QueueItem {
   QueueItem(const void* bytes, std::size_t size) : QueueItem(size) {
     if (size > 0) std::memcpy(data(), bytes, size);
   }
-  // Copies all kInPlace bytes, of which `size` count.
+  // Copies all kInPlace bytes; the item is the first `size` of them.
   static QueueItem InPlace(const unsigned char (&bytes)[kInPlace], std::size_t size) noexcept {
     QueueItem item;
     item.size_ = size;
-    std::memcpy(item.in_place_, bytes, kInPlace);  // a constant size: inlined, no call
+    std::memcpy(item.in_place_, bytes, kInPlace);  // a constant size, so the compiler inlines it
     return item;
   }
   // Takes over bytes that the caller has allocated; `free` is not null.
@@ -59,7 +59,7 @@ class alignas(64) QueueItem {
   }
   const unsigned char* data() const { return const_cast<QueueItem*>(this)->data(); }
 
-  // For abi/, which moves these parts into an allstop_item and then calls Disown.
+  // For abi/, which moves data(), release() and context() into an allstop_item, then calls Disown.
   Release release() const { return release_; }
   void* context() const { return context_; }
   void Disown() {
@@ -73,7 +73,7 @@ class alignas(64) QueueItem {
     release_ = other.release_;
     data_ = other.data_;
     context_ = other.context_;
-    std::memcpy(in_place_, other.in_place_, kInPlace);  // always: quicker than a branch
+    std::memcpy(in_place_, other.in_place_, kInPlace);  // even if unused: quicker than a branch
     other.Disown();
   }
   void Reset() {

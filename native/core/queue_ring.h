@@ -45,8 +45,8 @@ class QueueRing {
     MoveTo(capacity);
   }
 
-  // Halves the capacity once only a quarter is used. At least as many items have left since
-  // the last time as are moved now, so an item costs constant time on average.
+  // Halves the capacity, when at most a quarter of it is used. Since the capacity last changed,
+  // at least as many items have left as are moved now, so an item costs constant time on average.
   void Shrink() noexcept {
     try {
       MoveTo(capacity_ / 2);

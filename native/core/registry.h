@@ -1,4 +1,4 @@
-// A registry for each kind of object with a handle: finds the object by its id. One a process.
+// Finds a coordinator or queue by the id in its handle. One registry per class and process.
 #ifndef ALLSTOP_CORE_REGISTRY_H_
 #define ALLSTOP_CORE_REGISTRY_H_
 

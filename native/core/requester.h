@@ -55,8 +55,8 @@ class Origin {
   void Complete(const Describe& locate) noexcept;
 
   // Any thread. Waits until Complete has been called, for at most a second: `locate` may run a
-  // program's own code, which may wait for the calling thread in turn. Does not wait on the
-  // thread that is to call Complete. Returns the fields that are known by then.
+  // program's own code, which may wait for the calling thread in turn. Does not wait if
+  // the caller is the thread that is to call Complete. Returns the fields that are known by then.
   Requester Get() const;
 
  private:

@@ -12,8 +12,8 @@ namespace allstop::core {
 
 // Made and removed by Coordinator::OnStop and Coordinator::RemoveStopCallback.
 //
-// A callback runs at most once. It does not run for the stops after a cleared one: a caller
-// that wants that registers another callback.
+// A callback runs at most once. When the stop that it ran for is cleared, a caller that wants
+// to hear of the next stop registers another callback.
 class StopCallback {
  public:
   using Function = void (*)(void* context);

@@ -19,7 +19,7 @@ enum class StopKind : std::uint8_t { kPlain = 0, kClean = 1, kError = 2 };
 // One stop. Shared and immutable, except for its origin, which is completed later, and for
 // awaits_answer: a wait or a join that saw the stop can report it after it was cleared.
 struct StopRecord {
-  std::string id;                // the error's; else StopRequest::record_id; else a fresh one
+  std::string id;                // the error's id, else StopRequest::record_id, else fresh
   std::uint64_t generation = 0;  // counts the stops of the coordinator, from 1
   StopKind kind = StopKind::kPlain;
   std::shared_ptr<const EncodedError> error;         // null for kPlain
@@ -27,7 +27,7 @@ struct StopRecord {
   std::shared_ptr<const StopRecord> inherited_from;  // the ancestor's record, or null
   Origin own_origin;                                 // used when inherited_from is null
   // True while the record is provisional: until an arbiter has answered. Written under the
-  // mutex_ of the coordinator that was stopped, but read under those of its descendants, too.
+  // mutex_ of the coordinator that was stopped, but read under its descendants' mutex_, too.
   mutable std::atomic<bool> awaits_answer{false};
 
   bool IsProvisional() const {
@@ -85,7 +85,7 @@ struct StopView {
   std::shared_ptr<const StopRecord> record;  // null: not stopped
   SuppressedError reported;                  // from Coordinator::Report; its error may be null
   std::vector<SuppressedError> suppressed;   // the first kMaxSuppressed
-  std::uint32_t suppressed_count = 0;        // of all suppressed errors
+  std::uint32_t suppressed_count = 0;        // the number of all suppressed errors
 };
 
 inline constexpr std::size_t kMaxSuppressed = 16;

@@ -34,7 +34,7 @@ class StopTimer {
   }
 
   bool Remove(std::uint64_t id) {
-    Item removed;  // destroyed after the lock is released: its coordinator may die with it
+    Item removed;  // destroyed after the lock is released: it may be the coordinator's last owner
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = positions_.find(id);
@@ -66,7 +66,7 @@ class StopTimer {
     const auto position = queue_.emplace(at, std::move(item));
     try {
       positions_.emplace(id, position);
-    } catch (...) {  // without its position the stop could not be cancelled
+    } catch (...) {  // a stop that is not in positions_ could not be cancelled
       queue_.erase(position);
       throw;
     }

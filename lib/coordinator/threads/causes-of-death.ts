@@ -8,7 +8,10 @@ import { onFirstUse } from '../../native/doorbell.ts';
 import { binding } from '../../native/native.ts';
 import { decode, encode, restoreClass } from '../../record/encoded-error.ts';
 
-/** The errors of dying workers, by threadId, until they have exited: several may watch one. */
+/**
+ * The errors of dying workers, by threadId. An entry stays until the worker has exited: several
+ * coordinators may watch the worker, and `takeUncaught` gives an error only once.
+ */
 const uncaught = new Map<number, { value: unknown }>();
 
 /**
@@ -31,7 +34,8 @@ export function forgetWorker(threadId: number): void {
   uncaught.delete(threadId);
 }
 
-// 'uncaughtExceptionMonitor' comes before the worker dies of the error, and prevents nothing.
+// Node emits 'uncaughtExceptionMonitor' before the worker dies of the error. A listener does not
+// prevent the death.
 onFirstUse.push(() => {
   if (isMainThread) return;
   process.on('uncaughtExceptionMonitor', (error: unknown) => {

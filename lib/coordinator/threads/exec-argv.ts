@@ -6,7 +6,7 @@ const BY_ITSELF = /^--(?:eval|print|input-type|inspect|debug-port)/;
 /** Node refuses this option to a process or worker thread that runs a file. */
 const REFUSED = /^--input-type\b/;
 
-/** For a child process that runs a file: with `--eval` it would run the program's text instead. */
+/** Options for a child process that runs a file: with `--eval` it would run the text instead. */
 export function execArgvOfFile(): string[] {
   const left: string[] = [];
   for (let at = 0; at < process.execArgv.length; at++) {
@@ -17,7 +17,7 @@ export function execArgvOfFile(): string[] {
   return left;
 }
 
-/** For a worker thread that runs a file. @returns undefined to leave it to Node */
+/** The options for a worker thread that runs a file. @returns undefined: Node's default will do */
 export function execArgvOfWorker(): string[] | undefined {
   return process.execArgv.some((arg) => REFUSED.test(arg)) ? execArgvOfFile() : undefined;
 }

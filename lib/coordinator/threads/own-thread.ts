@@ -13,7 +13,7 @@ export class OwnThread {
   readonly #kind: ThreadKind;
   #ended: Promise<void> = Promise.resolve();
 
-  /** `owner`: the object that the program has of this thread, and may pass to `join`. */
+  /** `owner`: the program's object for this thread, which the program may pass to `join`. */
   constructor(attachment: Attachment, owner: object, kind: ThreadKind, name: string) {
     this.attachment = attachment;
     this.#kind = kind;

@@ -42,6 +42,6 @@ export async function runAs(
     watch.fail(error, { via: 'exception' });
   } finally {
     watch.end();
-    task.outer = undefined; // else tasks that start tasks without end would leak as a chain
+    task.outer = undefined; // else a task that starts a task, and so on, would leak
   }
 }

@@ -31,7 +31,7 @@ export type ThreadInfo = {
   threadId?: number;
   startedAt: Date;
   endedAt?: Date;
-  /** Set if its end was not seen, since the JavaScript thread that watched it has ended. */
+  /** Set if nobody saw this thread end: the JavaScript thread that watched it had ended before. */
   unobserved?: true;
 };
 
@@ -87,7 +87,7 @@ export class Watch {
     return this.#ended;
   }
 
-  /** The generation when the thread was started: later stops concern it. */
+  /** The generation when the thread was started. The stops of later generations concern it. */
   get generation(): number {
     return this.#generation;
   }
@@ -103,7 +103,7 @@ export class Watch {
     this.#started = true;
     if (!again) this.#generation = native.generation();
     const isRegistered = native.startThread(this.#id, threadId);
-    if (!isRegistered && !again) this.#id = this.#register(); // a join had removed it
+    if (!isRegistered && !again) this.#id = this.#register(); // a join had forgotten it
   }
 
   #register(): number {
@@ -111,13 +111,13 @@ export class Watch {
     return this.#attachment.native.registerThread(kind, this.name, this.#threadId, this.#started);
   }
 
-  /** Registers the thread again if a join has removed it since. */
+  /** Registers the thread again if a join has forgotten it since its registration. */
   again(): void {
     if (this.#ended || this.#attachment.native.readmitThread(this.#id)) return;
     this.#id = this.#register();
   }
 
-  /** Whether a stop was requested since the thread was started: then its end is expected. */
+  /** Whether a stop was requested since the thread was started: the thread is expected to end. */
   get stopWasRequested(): boolean {
     return (
       this.#attachment.shouldStop() || this.#attachment.native.generation() !== this.#generation
@@ -142,8 +142,8 @@ export class Watch {
 const watches = new WeakMap<Attachment, WeakMap<object, Watch>>();
 
 /**
- * Registers a thread that the package will start. `thread`: the object that the program has of
- * it, so that passing that object to `join` does not register the thread a second time.
+ * Registers a thread that the package will start. `thread`: the program's object for the thread
+ * (a LooperThread, for example): passing that object to `join` does not register it a second time.
  */
 export function registerUnstarted(
   attachment: Attachment,
@@ -174,11 +174,11 @@ export function isThread(thread: unknown): thread is JoinableThread {
   return holds(() => {
     if (typeof thread === 'function') return isThenable(thread);
     if (typeof thread !== 'object' || thread === null) return false;
-    // Object.create(Worker.prototype) and the like have no thread: a field of its own is missing.
+    // Object.create(Worker.prototype) or the like is no thread: it lacks the fields tested here.
     if (isWorker(thread)) return typeof thread.threadId === 'number';
     if (thread instanceof ChildProcess) return thread.exitCode !== undefined;
     if (isThenable(thread)) return true;
-    // The join() of an array waits for nothing.
+    // An array has a join(), which makes a string.
     const isArray = Array.isArray(thread) || ArrayBuffer.isView(thread);
     return !isArray && isCustom(thread);
   });
@@ -208,7 +208,7 @@ function isCustom(thread: object): thread is { join(): PromiseLike<unknown> } {
 function beginWatch(attachment: Attachment, thread: JoinableThread, name?: string): Watch {
   if (isWorker(thread)) return watchWorker(attachment, thread, name);
   if (thread instanceof ChildProcess) return watchProcess(attachment, thread, name);
-  // Before the check for a join(): an object with both is a promise.
+  // Before the check for a join(): an object with a `then` and a `join` is watched as a promise.
   if (holds(() => isThenable(thread))) {
     const promise = thread as PromiseLike<unknown>;
     return watchPromise(new Watch(attachment, 'task', name ?? 'promise'), promise);
@@ -225,7 +225,7 @@ function beginWatch(attachment: Attachment, thread: JoinableThread, name?: strin
 }
 
 function watchPromise(watch: Watch, promise: PromiseLike<unknown>): Watch {
-  // Not Promise.resolve(), which would trust a promise's own `then` and `constructor`.
+  // Not Promise.resolve(promise), which may return `promise` itself, with a `then` of its own.
   new Promise((resolve) => resolve(promise)).then(
     () => watch.end(),
     (error: unknown) => {
@@ -300,7 +300,7 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
   }
   child.on('error', (error) => {
     watch.fail(error, { via: 'worker-exit', ...from });
-    if (child.pid === undefined) watch.end(); // it never started, so it will not exit
+    if (child.pid === undefined) watch.end(); // the child never started, so it emits no 'exit'
   });
   child.on('exit', onExit);
   return watch;

@@ -24,7 +24,7 @@ export async function defaultOf(
   title: string,
 ): Promise<(...args: unknown[]) => unknown> {
   const imported = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Exports;
-  // Of a module compiled to CommonJS, Node takes all exports for the default one.
+  // For a module compiled to CommonJS, `default` is the object of all its exports.
   const { default: all } = imported;
   const target = typeof all === 'object' ? all?.default : all;
   if (typeof target === 'function') return target as (...args: unknown[]) => unknown;

@@ -66,7 +66,7 @@ function newWorker(url: URL | string, options: WorkerOptions | undefined): Worke
   }
 }
 
-/** From now on `Coordinator.current()` finds the coordinator here, and this thread has that name. */
+/** From now on `Coordinator.current()` finds the coordinator here; this thread's name is `name`. */
 export function setCurrent(attachment: Attachment, name: string): void {
   binding().setSpawned(attachment.native, ownThreadId, name);
 }

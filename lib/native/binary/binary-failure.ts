@@ -18,7 +18,7 @@ import { root } from './package-files.ts';
 /** A binary that exists, and the error of loading it. */
 export type Attempt = { path: string; error: unknown };
 
-/** The error in one line, without the path, which is printed before it, and the require stack. */
+/** The error in one line, without its require stack and without the path: `unavailable` adds it. */
 const errorLine = ({ path, error }: Attempt): string =>
   (messageOf(error).split('\nRequire stack:')[0] as string)
     .replace(`${path}: `, '')
@@ -33,7 +33,7 @@ function withoutPath({ path, error }: Attempt): string {
   try {
     target = realpathSync(path);
   } catch {
-    // The file cannot be read, and its own error says why.
+    // The file cannot be read: the error of loading it, `error`, says why.
   }
   return messageOf(error).replaceAll(target, '').replaceAll(path, '');
 }

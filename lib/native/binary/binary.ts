@@ -55,7 +55,7 @@ export function libc(): Libc | undefined {
     // The loader that this program names tells which C library is in the process.
     loader = readElf(process.execPath)?.interpreter;
   } catch {
-    // Unreadable, for example under the permission model.
+    // The program's file is unreadable, for example under the permission model.
   }
   // Only the file name counts: a folder may be called anything, `musl` too.
   if (loader !== undefined) libcFound = basename(loader).includes('musl') ? 'musl' : 'glibc';
@@ -72,7 +72,10 @@ export function platformName(): string {
 /** The path of the binary that cmake-js builds in `folder`. */
 export const compiledIn = (folder: string): string => join(folder, 'Release', 'allstop.node');
 
-/** A file that may not be looked at counts as existing: loading it says what is forbidden. */
+/**
+ * A file that the permission model hides counts as existing: the error of loading it says what is
+ * forbidden.
+ */
 const candidate = (origin: Origin, path: string): Candidate => ({
   path,
   origin,
