@@ -127,7 +127,7 @@ allstop_status DequeueLeast(BoundedQueue& queue, allstop_item* items, std::size_
 
 allstop_status QueueCreate(const allstop_queue_options* given, allstop_queue_state** queue) {
   if (given == nullptr || given->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const allstop_queue_options options = Read(*given);
     if (options.capacity == 0) return ALLSTOP_INVALID_ARGUMENT;
     BoundedQueue::Options own;
@@ -158,7 +158,7 @@ allstop_status QueueEnqueue(allstop_queue_state* state, allstop_item* items, std
   }
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     if (count == 1) {
       return EnqueueBatch<1>(queue, items, 1, After(timeout_ms), *enqueued);
     }
@@ -180,7 +180,7 @@ allstop_status QueueDequeue(allstop_queue_state* state, allstop_item* items, std
   if (!(timeout_ms >= 0) || max == 0) return ALLSTOP_INVALID_ARGUMENT;
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     if (max == 1) return DequeueBatch<1>(queue, items, 1, After(timeout_ms), *dequeued);
     return DequeueLeast(queue, items, max, 1, timeout_ms, *dequeued);
   });
@@ -193,12 +193,13 @@ allstop_status QueueDequeueLeast(allstop_queue_state* state, allstop_item* items
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
   if (least > queue.options().capacity) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] { return DequeueLeast(queue, items, max, least, timeout_ms, *dequeued); });
+  return ExceptionsToStatus(
+      [&] { return DequeueLeast(queue, items, max, least, timeout_ms, *dequeued); });
 }
 
 allstop_status QueueClose(allstop_queue_state* queue, std::uint32_t flags) {
   if ((flags & ~ALLSTOP_CLOSE_CANCEL_PENDING) != 0) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     FromState(queue).Close((flags & ALLSTOP_CLOSE_CANCEL_PENDING) != 0);
     return ALLSTOP_OK;
   });
@@ -206,7 +207,7 @@ allstop_status QueueClose(allstop_queue_state* queue, std::uint32_t flags) {
 
 allstop_status QueueInfo(allstop_queue_state* state, allstop_queue_info* info) {
   if (info->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const BoundedQueue& queue = FromState(state);
     allstop_queue_info full = {};
     full.size = info->size;
@@ -221,7 +222,7 @@ allstop_status QueueInfo(allstop_queue_state* state, allstop_queue_info* info) {
 }
 
 allstop_status ItemCopy(const void* data, std::size_t size, allstop_item* item) {
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     QueueItem copy(data, size);
     ToC(copy, item);
     return ALLSTOP_OK;

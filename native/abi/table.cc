@@ -110,7 +110,7 @@ const std::uint32_t* StopWord(allstop_state* state) {
 allstop_status RequestStop2(allstop_state* state, const allstop_error* error, int* made) {
   *made = 0;
   if (error != nullptr && error->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     core::StopRequest request;
     if (error != nullptr) SetError(request, *error);
     const auto via = error != nullptr ? core::Via::kException : core::Via::kCall;
@@ -128,14 +128,14 @@ allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
 
 allstop_status WaitForStop(allstop_state* state, double timeout_ms) {
   if (!(timeout_ms >= 0)) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const auto deadline = core::Deadline::After(timeout_ms);
     return FromState(state).WaitForStop(deadline) ? ALLSTOP_OK : ALLSTOP_DEADLINE_EXCEEDED;
   });
 }
 
 allstop_status ClearStop(allstop_state* state) {
-  return Guarded([&] { return ToC(FromState(state).ClearStop()); });
+  return ExceptionsToStatus([&] { return ToC(FromState(state).ClearStop()); });
 }
 
 // An allstop_record. Its requester is read when it is made, since reading it may wait, and
@@ -157,7 +157,7 @@ std::unique_ptr<HeldRecord> HoldError(std::shared_ptr<const core::EncodedError> 
 
 allstop_status StopRecord(allstop_state* state, allstop_record** record) {
   *record = nullptr;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const auto current = FromState(state).View().record;
     if (current) {
       auto held = std::make_unique<HeldRecord>(HeldRecord{current, current->requester()});
@@ -207,7 +207,7 @@ allstop_status ThreadRegister(allstop_state* state, allstop_string name, std::ui
   if ((flags & ~(ALLSTOP_THREAD_UNSTARTED | ALLSTOP_THREAD_LOOPER)) != 0) {
     return ALLSTOP_INVALID_ARGUMENT;
   }
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     core::NewThread registration;
     registration.name = ToString(name);
     const bool is_looper = (flags & ALLSTOP_THREAD_LOOPER) != 0;
@@ -223,7 +223,7 @@ allstop_status ThreadRegister(allstop_state* state, allstop_string name, std::ui
 }
 
 allstop_status ThreadEnter(allstop_thread* thread) {
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     FromThread(thread).coordinator->EnterThread(FromThread(thread).id);
     return ALLSTOP_OK;
   });
@@ -248,7 +248,7 @@ allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error
   core::StopRequest request;
   request.has_caller = false;
   const auto report = [&](auto describe) {
-    return Guarded([&] {
+    return ExceptionsToStatus([&] {
       describe();
       coordinator.RequestStop(request);
       return ALLSTOP_OK;
@@ -278,7 +278,7 @@ void ThreadDone(allstop_thread* thread, const allstop_error* error) {
     ReportWithoutCaller(coordinator, is_known ? *error : kErrorOfUnknownSize);
   }
   // After the report, so that a join which waits for this thread finds its error.
-  Guarded([&] {
+  ExceptionsToStatus([&] {
     coordinator.EndThread(registered->id);
     return ALLSTOP_OK;
   });
@@ -288,7 +288,7 @@ allstop_status Join(allstop_state* state, double grace_period_ms, std::uint32_t 
   if (!(grace_period_ms >= 0) || (flags & ~ALLSTOP_JOIN_IGNORE_LIVE_THREADS) != 0) {
     return ALLSTOP_INVALID_ARGUMENT;
   }
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const bool ignore = (flags & ALLSTOP_JOIN_IGNORE_LIVE_THREADS) != 0;
     return ToC(FromState(state).BlockingJoin(grace_period_ms, ignore));
   });
@@ -302,7 +302,7 @@ struct RegisteredCallback {
 allstop_status OnStop(allstop_state* state, allstop_stop_fn fn, void* context,
                       allstop_callback** callback) {
   if (fn == nullptr) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     auto registered = std::make_unique<RegisteredCallback>();
     registered->coordinator = FromState(state).shared_from_this();
     registered->callback = registered->coordinator->OnStop(fn, context);
@@ -344,7 +344,7 @@ allstop_state* Retained(Coordinator& coordinator) {
 
 allstop_status Create(const allstop_options* options, allstop_state** state) {
   if (!IsKnown(options)) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     *state = Retained(*Coordinator::Create(ToOptions(options, {"native", {"OutOfRangeError"}})));
     return ALLSTOP_OK;
   });
@@ -353,7 +353,7 @@ allstop_status Create(const allstop_options* options, allstop_state** state) {
 allstop_status Child(allstop_state* state, const allstop_options* options,
                      allstop_state** child_state) {
   if (!IsKnown(options)) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const auto child = FromState(state).CreateChild(ToOptions(options, FromState(state).options()));
     if (!child) return ALLSTOP_FAILED_PRECONDITION;
     *child_state = Retained(*child);
@@ -363,7 +363,7 @@ allstop_status Child(allstop_state* state, const allstop_options* options,
 
 allstop_status ReportError(allstop_state* state, const allstop_error* error) {
   if (error == nullptr || error->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     core::StopRequest request;
     SetError(request, *error);
     request.describe = Caller(FromState(state), core::Via::kException);
@@ -374,7 +374,7 @@ allstop_status ReportError(allstop_state* state, const allstop_error* error) {
 
 allstop_status FirstError(allstop_state* state, allstop_record** record) {
   *record = nullptr;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const core::StopView view = FromState(state).View();
     const auto error = core::FirstError(view.record.get(), view.reported);
     if (!error) return ALLSTOP_OK;
@@ -390,7 +390,7 @@ allstop_status FirstError(allstop_state* state, allstop_record** record) {
 allstop_status SuppressedErrors(allstop_state* state, allstop_record** records,
                                 std::size_t capacity, std::size_t* count) {
   *count = 0;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const core::StopView view = FromState(state).View();
     std::vector<std::unique_ptr<HeldRecord>> held;
     for (const auto& [error, origin] : view.suppressed) {
@@ -403,7 +403,7 @@ allstop_status SuppressedErrors(allstop_state* state, allstop_record** records,
 
 allstop_status RecordCause(const allstop_record* opaque, allstop_record** cause) {
   *cause = nullptr;
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const auto& [record, requester] = *reinterpret_cast<const HeldRecord*>(opaque);
     if (record->error && record->error->fields().cause) {
       auto held = HoldError(record->error->fields().cause, requester);
@@ -415,7 +415,7 @@ allstop_status RecordCause(const allstop_record* opaque, allstop_record** cause)
 
 std::size_t NewId(char* buffer, std::size_t capacity) {
   std::size_t size = 0;
-  Guarded([&] {
+  ExceptionsToStatus([&] {
     const std::string id = core::NextIdentity();
     if (id.size() <= capacity) size = id.copy(buffer, capacity);
     return ALLSTOP_OK;
@@ -432,7 +432,7 @@ allstop_status LooperCreate(allstop_state* state, double interval_ms, std::uint3
   if (!(interval_ms >= 0) || missed_ticks > ALLSTOP_MISSED_TICKS_DELAY) {
     return ALLSTOP_INVALID_ARGUMENT;
   }
-  return Guarded([&] {
+  return ExceptionsToStatus([&] {
     const core::LooperSchedule schedule(interval_ms, static_cast<core::MissedTicks>(missed_ticks));
     auto made = std::make_unique<core::LooperThread>(FromState(state).shared_from_this(), schedule);
     *looper = reinterpret_cast<allstop_looper*>(made.release());
@@ -441,7 +441,8 @@ allstop_status LooperCreate(allstop_state* state, double interval_ms, std::uint3
 }
 
 allstop_status LooperWait(allstop_looper* looper) {
-  return Guarded([&] { return FromLooper(looper).Wait() ? ALLSTOP_OK : ALLSTOP_CANCELLED; });
+  return ExceptionsToStatus(
+      [&] { return FromLooper(looper).Wait() ? ALLSTOP_OK : ALLSTOP_CANCELLED; });
 }
 
 void LooperRelease(allstop_looper* looper) { delete reinterpret_cast<core::LooperThread*>(looper); }

@@ -30,7 +30,7 @@ inline std::string ToString(allstop_string string) {
 // Keeps exceptions from crossing the C interface. The core throws here only if memory or
 // threads run out, so every exception is ALLSTOP_RESOURCE_EXHAUSTED.
 template <typename Body>
-allstop_status Guarded(Body body) noexcept {
+allstop_status ExceptionsToStatus(Body body) noexcept {
   try {
     return body();
   } catch (...) {

@@ -24,7 +24,7 @@ using Info = Napi::CallbackInfo;
 
 template <Napi::Value (*function)(const Info&)>
 Napi::Value Checked(const Info& info) {
-  return Guarded(info.Env(), [&] { return function(info); });
+  return ExceptionsToJs(info.Env(), [&] { return function(info); });
 }
 
 Napi::Value CreateCoordinator(const Info& info) {

@@ -61,7 +61,7 @@ Napi::Array ToJsArray(Napi::Env env, const Items& items) {
 
 // Calls `body`. A C++ exception becomes a JavaScript error; a Napi::Error is one already.
 template <typename Body>
-Napi::Value Guarded(Napi::Env env, Body body) {
+Napi::Value ExceptionsToJs(Napi::Env env, Body body) {
   try {
     return body();
   } catch (const Napi::Error&) {

@@ -18,7 +18,7 @@ Napi::Value NativeAttachment::Checked(const Info& info) {
   // The doorbell does not ring for changes that this call makes: its JavaScript takes the dirty
   // tokens right after the call.
   const Doorbell::Quiet quiet(*environment_->doorbell());
-  return Guarded(info.Env(), [&] { return (this->*method)(info); });
+  return ExceptionsToJs(info.Env(), [&] { return (this->*method)(info); });
 }
 
 Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) {

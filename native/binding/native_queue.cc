@@ -116,7 +116,7 @@ Napi::Value ValueToJs(Napi::Env env, const QueueItem& item) {
 
 template <Napi::Value (NativeQueue::*method)(const Napi::CallbackInfo&)>
 Napi::Value NativeQueue::Checked(const Info& info) {
-  return Guarded(info.Env(), [&] { return (this->*method)(info); });
+  return ExceptionsToJs(info.Env(), [&] { return (this->*method)(info); });
 }
 
 Napi::Function NativeQueue::Class(Napi::Env env, Environment& environment) {

@@ -14,7 +14,7 @@ const impossible = (name: string, error: unknown): Check => ({
   remedy: REPORT_BUG,
 });
 
-function guarded([name, check]: [string, () => Check]): Check {
+function checkOrCause([name, check]: [string, () => Check]): Check {
   try {
     return check();
   } catch (error) {
@@ -23,7 +23,7 @@ function guarded([name, check]: [string, () => Check]): Check {
 }
 
 export async function diagnose(): Promise<CommandResult> {
-  const surroundings = Object.entries(runtimeChecks).map(guarded);
+  const surroundings = Object.entries(runtimeChecks).map(checkOrCause);
   const fails = (name: string): boolean =>
     surroundings.some((check) => check.name === name && !check.ok);
   // In a runtime that is too old even the import of the library fails.
