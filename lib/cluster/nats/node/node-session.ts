@@ -143,7 +143,8 @@ export class NodeSession implements StrategyHost {
   }
 
   /**
-   * Another process has stopped the run. Its record is provisional until the coordinator's comes.
+   * Stops this node by the stop of another process, whose record is provisional until the
+   * coordinator announces its own.
    */
   onBroadcast(stop: StopMessage): void {
     if (this.coordinator.shouldStop()) return;
@@ -313,7 +314,7 @@ export class NodeSession implements StrategyHost {
   #giveBack(id: number): void {
     const closure = this.#closures.get(id);
     if (closure === undefined) return;
-    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // it has begun
+    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // begun
     this.#forget(closure);
     this.#post(['returned', id, false, null]);
   }
