@@ -1,5 +1,5 @@
 // Checks that the binaries in prebuilds/ need only the libraries and symbols that the README
-// promises, and export only the symbols of an addon. Needs binutils, and build-toolchains/ for musl.
+// promises, and export only the symbols in EXPORTS. Needs binutils, and build-toolchains/ for musl.
 //   npm run test:prebuilds                     checks the binaries that are there
 //   npm run test:prebuilds -- --complete       fails if the binary of a platform is missing
 import { execFileSync } from 'node:child_process';

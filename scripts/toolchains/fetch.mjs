@@ -97,8 +97,8 @@ function completeDebian() {
   once('completed', () => {
     for (const arch of ARCHES) {
       const debian = join(folder, `debian-${arch}`);
-      // A binary that is linked against this name needs libc.musl-ARCH.so.1, which only musl systems
-      // have.
+      // A binary that is linked against this name needs libc.musl-ARCH.so.1, which only musl
+      // systems have.
       const link = join(debian, `lib/${arch}-linux-musl/libc.musl-${arch}.so.1`);
       rmSync(link, { force: true });
       symlinkSync('libc.so', link);

@@ -208,7 +208,7 @@ export class WorkerSlot {
     this.#transfers.push(...transfer);
   }
 
-  /** Has the worker make a resource. `isReady` is false until the worker has reported that it is made. */
+  /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
   prepare(closure: Closure, resource: Resource): void {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
