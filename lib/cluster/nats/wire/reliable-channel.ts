@@ -106,7 +106,8 @@ export class ReliableChannel {
       const part = message.subarray(at, at + longest);
       const frame = Buffer.allocUnsafe(HEADER_BYTES + part.byteLength);
       frame[0] = KIND.data;
-      frame[1] = at + longest < message.byteLength ? 1 : 0; // 1: more parts follow
+      // 1: more parts of the message follow this one.
+      frame[1] = at + longest < message.byteLength ? 1 : 0;
       frame.writeUIntBE(++this.#lastSeq, 2, 6);
       frame.set(part, HEADER_BYTES);
       this.#backlog.push({ seq: this.#lastSeq, frame });
