@@ -1,5 +1,5 @@
-// Bundles lib/ into few files: a program, and each of its workers, loads them in half the
-// time that forty modules take. The declarations are tsc's.
+// Bundles lib/ into few files: a program, and each of its workers, loads few files in half the
+// time that forty modules take. The declarations (.d.ts) are written by tsc.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
@@ -25,7 +25,7 @@ export const inputOptions = {
   },
 };
 
-// package-files.ts counts on being in dist/ itself.
+// The bundle lies in dist/ itself, because package-files.ts finds the package's root from there.
 export const outputOptions = {
   dir: join(root, 'dist'),
   format: 'esm',

@@ -73,7 +73,7 @@ async function run(program, args, onLine = () => {}) {
   return lines;
 }
 
-/** Without CMake's cache of another folder or another Node. */
+/** Configures a build by CMake, and deletes CMake's cache of another folder or Node before. */
 async function configure({ source, out, options }, stamp) {
   if (read(join(root, out, 'configured.json')) === stamp) return;
   rmSync(join(root, out), { recursive: true, force: true });

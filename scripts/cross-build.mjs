@@ -10,8 +10,8 @@ const recipes = join(import.meta.dirname, 'toolchains');
 const run = (command, args) => execFileSync(command, args, { stdio: ['ignore', 2, 2] });
 
 /**
- * Makes the import library for Windows: the functions of Node-API 8, found in the program at the
- * first call.
+ * Makes the import library for Windows: with it the addon finds the functions of Node-API 8 in the
+ * running program at the first call.
  */
 function importLibrary(build) {
   const { node_api_symbols: node, js_native_api_symbols: engine } = symbols.v8;
@@ -24,8 +24,8 @@ function importLibrary(build) {
 
 /**
  * Builds the addon and returns its path. `cmakeTarget`: the name of the addon's target in the
- * CMakeLists.txt of `source`. That file gets CMAKE_JS_INC, CMAKE_JS_LIB and CMAKE_JS_SRC, as under
- * cmake-js.
+ * CMakeLists.txt of `source`. CMakeLists.txt gets CMAKE_JS_INC, CMAKE_JS_LIB and CMAKE_JS_SRC, as
+ * it does under cmake-js.
  */
 export function crossBuild({ target, source, build, cmakeTarget, settings = {} }) {
   mkdirSync(build, { recursive: true });

@@ -34,7 +34,7 @@ END
 done
 
 # Each module (addon, program) that includes the C++ header must have its own table of kept
-# exceptions. If the symbol were visible, the dynamic linker could merge the tables of two modules.
+# exceptions. If the table's symbol were visible, the dynamic linker could merge these tables.
 module=$(mktemp)
 trap 'rm -f "$module"' EXIT
 for compiler in g++ clang++; do

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Usage: nats-server.sh
-# Prints the path of a nats-server (2.10 or newer) for the tests and benchmarks: that of
-# NATS_SERVER_BIN, that on the PATH, or one that it puts into build-nats/. Debian bookworm's
-# is too old, so it takes the package of the next release from the mirror that apt uses, and
-# unpacks it without installing it or touching apt's own sources.
+# Prints the path of a nats-server (2.10 or newer) for the tests and benchmarks: the one that
+# NATS_SERVER_BIN names, the one on the PATH, or one that this script puts into build-nats/. The
+# nats-server of Debian bookworm is too old: the script takes the package of the next release from
+# the mirror that apt uses, and unpacks it without installing it or touching apt's own sources.
 set -euo pipefail
 
 fail() { # WHY: in one line, which `npm test` repeats

@@ -1,7 +1,7 @@
 // Builds the native binaries into prebuilds/, as they are published:
 //   prebuild.mjs              the binary for this machine
 //   prebuild.mjs --all        all binaries that can be cross-built on Linux; fails if one cannot
-//   prebuild.mjs --available  those of them whose tools are installed, and the one for this machine
+//   prebuild.mjs --available  the cross-builds whose tools are installed, and this machine's binary
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -33,8 +33,8 @@ async function buildCross(target) {
 
 /**
  * Builds with node-gyp and the compiler of this system. Uses the headers of the local Node, if they
- * are installed, so that node-gyp downloads none: any version will do, as the addon only uses
- * Node-API.
+ * are installed, so that node-gyp downloads none. The headers of any version fit, as the addon only
+ * uses Node-API.
  */
 async function buildHost(target) {
   const prefix = resolve(dirname(process.execPath), '..');
@@ -63,7 +63,7 @@ const isLinux = platform === 'linux' && arch === 'x64';
 const wanted = mode === undefined ? [host] : targets.filter(({ cross }) => isLinux && cross);
 if (!wanted.includes(host)) wanted.push(host);
 
-/** Cross-builds the binary. Resolves to undefined, or to the reason why that failed. */
+/** Cross-builds the binary. Resolves to undefined, or to the reason why the build failed. */
 async function tryCross(target) {
   const missing = lacks(target);
   if (missing.length > 0) return `missing: ${missing.join(', ')}. What to do: ${installs(target)}`;

@@ -1,6 +1,6 @@
 // Reads the log of a process that ran under a sanitizer, and fails if it reports a fault of ours:
 // any memory error, a data race in our code, or a leak of memory that one of our addons allocated
-// itself. (Memory that Node or V8 allocate for us is theirs to free.)
+// itself. (Memory that Node or V8 allocate for an addon has to be freed by Node or V8.)
 import { readFileSync } from 'node:fs';
 
 const log = readFileSync(process.argv[2], 'utf8');

@@ -31,7 +31,7 @@ project() { # EXAMPLE PACKAGE...
     while read -r file; do cp "$root/$file" .; done
   cp "$root/test/addons/scenarios.mjs" .
   cp "$root/test/addons/$name.mjs" check.mjs
-  npm pkg delete devDependencies # their programs are on the PATH, from the repository
+  npm pkg delete devDependencies # the programs of these packages are on the PATH already
   install . "$tarball" "$@"
 }
 

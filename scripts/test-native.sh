@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds and runs the native tests: test-native.sh [plain] [thread] [address] [undefined]
-# Without arguments it runs all four variants. Each has a build folder of its own, so that the next
-# run only compiles what has changed.
+# Without arguments it runs all four variants. Each variant has a build folder of its own, so that
+# the next run only compiles what has changed.
 # Needs cmake, a C++17 compiler and GoogleTest (Debian: libgtest-dev).
 set -u
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ run_variant() {
     rm -rf "$folder"
   fi
   rm -f "$folder/ctest.log"
-  # The build runs the test programs, to list their tests: hence the wrapper here, too.
+  # The wrapper is needed for the build, too, which runs the test programs to list their tests.
   quietly cmake -S . -B "$folder" -G "$generator" \
     -DALLSTOP_TESTS=ON -DALLSTOP_SANITIZER="$sanitizer" &&
     quietly $wrapper cmake --build "$folder" -j "$jobs" &&

@@ -21,7 +21,7 @@ for needed in dist/cli/main.js dist/cli/probe-process.js dist/cli/self-test-work
   grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }
 done
 
-# Only Node and a shell: no compiler, no make, no python.
+# The PATH has only Node and a shell: no compiler, no make, no python.
 mkdir "$work/bin" "$work/project"
 for tool in node npm sh env; do ln -s "$(command -v $tool)" "$work/bin/$tool"; done
 cd "$work/project"

@@ -1,5 +1,5 @@
 // Checks that the binaries in prebuilds/ need only the libraries and symbols that the README
-// promises, and export only theirs. Needs binutils, and build-toolchains/ for musl.
+// promises, and export only the symbols in EXPORTS. Needs binutils, and build-toolchains/ for musl.
 //   npm run test:prebuilds                     checks the binaries that are there
 //   npm run test:prebuilds -- --complete       fails if the binary of a platform is missing
 import { execFileSync } from 'node:child_process';
@@ -70,7 +70,9 @@ function* faultsOfElf(target, path) {
   }
 }
 
-/** Node's own functions are not checked: the import library has only those of Node-API 8. */
+/**
+ * The faults of a DLL. Imports from Node are not checked: the import library has only Node-API 8.
+ */
 function* faultsOfPe(_target, path) {
   const text = read('x86_64-w64-mingw32-objdump', '-p', path);
   for (const [, library] of text.matchAll(/DLL Name: (\S+)/g)) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # test-sanitized.sh [address] [thread]: compiles the addon and the test addon under a sanitizer,
 # loads both into Node and runs the lifecycle scripts, in which many threads use them at once.
-# Without arguments it runs both sanitizers. Needs `npm run compile:ts` first. Node itself is not
-# instrumented, so reports about Node alone are ignored, and only leaks of memory that one of our
-# addons allocated count.
+# Without arguments it uses both sanitizers, one after the other. Needs `npm run compile:ts` first.
+# Node itself is not instrumented, so reports about Node alone are ignored, and only leaks of memory
+# that one of our addons allocated count.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

@@ -171,7 +171,7 @@ const contents = (wanted.length > 0 ? wanted : all).map(read);
 for (const { file, faults } of contents) {
   for (const fault of faults) report(false, `${basename(file, '.pml')}: ${fault}`, '');
 }
-// The verifications first, as they take longer.
+// The verifications run before the mutants, as they take longer.
 const queue = contents.flatMap(({ runs }) => runs);
 queue.sort((a, b) => Number(a.mutant !== undefined) - Number(b.mutant !== undefined));
 const worker = async () => {

@@ -59,7 +59,7 @@ size_t __strftime_l(char *to, size_t size, const char *format, const struct tm *
   return strftime_l(to, size, format, time, locale);
 }
 
-/* Destructors of thread_local variables are never called. */
+/* Ignores `destroy`: destructors of thread_local variables are never called. */
 int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *library) {
   (void)destroy, (void)object, (void)library;
   return 0;

@@ -1,6 +1,6 @@
 // The scenarios that scripts/test-matrix.mjs runs under each runtime: the scripts of
-// test/lifecycle/scripts with the expected results. A story throws if the result is wrong;
-// otherwise it may return a text that replaces "ok" in the table.
+// test/lifecycle/scripts with the expected results. A story (the function of a scenario) throws if
+// the result is wrong; otherwise it may return a text that replaces "ok" in the table.
 import assert from 'node:assert/strict';
 
 /** Checks how the process ended, and returns the line of its output with this event. */
@@ -12,7 +12,7 @@ function told(ended, event, { code = 0, signal = null } = {}) {
   return found;
 }
 
-/** The limit for a prompt end. A wait that is not interrupted takes 8 s. */
+/** The longest time of an end that counts as prompt. A wait that no stop interrupts takes 8 s. */
 const PROMPT_MS = 4_000;
 
 async function terminate(start) {

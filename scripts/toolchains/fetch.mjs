@@ -19,7 +19,8 @@ const run = (command, args, options = {}) =>
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], ...options });
 
 /**
- * Runs `make` unless it has completed before. Deletes the leftovers of an interrupted run first.
+ * Runs `make` unless an earlier `make` of `name` has completed. Deletes the leftovers of an
+ * interrupted one first.
  */
 function once(name, make) {
   const path = join(folder, name);
@@ -96,7 +97,8 @@ function completeDebian() {
   once('completed', () => {
     for (const arch of ARCHES) {
       const debian = join(folder, `debian-${arch}`);
-      // Linked under this name, the binary needs libc.musl-ARCH.so.1, which only musl systems have.
+      // A binary that is linked against this name needs libc.musl-ARCH.so.1, which only musl
+      // systems have.
       const link = join(debian, `lib/${arch}-linux-musl/libc.musl-${arch}.so.1`);
       rmSync(link, { force: true });
       symlinkSync('libc.so', link);

@@ -1,6 +1,6 @@
 /* Debian compiles its static libc++ and libunwind with _FORTIFY_SOURCE, so they call checked
- * variants of these functions, which musl does not have. Defined here, hidden inside the musl
- * binaries. */
+ * variants of these functions, which musl does not have. This file defines the variants, hidden
+ * inside the musl binaries. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

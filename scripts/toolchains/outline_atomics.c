@@ -1,6 +1,6 @@
 /* Debian's static libc++ for arm64 calls these functions of newer versions of libgcc, which choose
- * between two kinds of atomic instructions at run time. Defined here with the kind that every
- * arm64 processor has. */
+ * between two kinds of atomic instructions at run time. This file defines the functions with the
+ * kind that every arm64 processor has. */
 #include <stdint.h>
 
 uint32_t __aarch64_ldadd4_acq_rel(uint32_t value, uint32_t *at) {

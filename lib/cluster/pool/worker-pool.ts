@@ -173,8 +173,8 @@ export class WorkerPool implements Engine {
   }
 
   /**
-   * Feeds all workers. A worker that stays idle gets half of those that the fullest has not
-   * started.
+   * Feeds all workers. A worker that stays idle gets half of the closures that the fullest
+   * worker has not started.
    */
   #feedAll(): void {
     for (const slot of this.#slots) this.#prepare(slot);

@@ -208,7 +208,7 @@ export class WorkerSlot {
     this.#transfers.push(...transfer);
   }
 
-  /** Has the worker make a resource. `isReady` is false until the worker has reported its end. */
+  /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
   prepare(closure: Closure, resource: Resource): void {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
@@ -442,10 +442,7 @@ export class WorkerSlot {
     this.#lose(cause);
   }
 
-  /**
-   * Returns the closures that were sent to the queue's head, the newest first: so they keep their
-   * order.
-   */
+  /** Returns all closures of the lost worker, the newest first: so they get their old order. */
   #lose(cause: Error): void {
     const channel = this.#channel as WorkerChannel;
     const wasKilled = this.#killedFor !== undefined;

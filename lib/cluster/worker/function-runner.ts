@@ -130,8 +130,8 @@ export class FunctionRunner {
   }
 
   /**
-   * In a thread: whether the word CANCELLED, which is visible before the cancel message is received,
-   * names the closure. In a process: false.
+   * In a thread: whether the word CANCELLED names the closure. (The thread sees it before it
+   * receives the cancel message.) In a process: false.
    */
   isCancelled(id: number): boolean {
     return this.#words !== undefined && Atomics.load(this.#words, CANCELLED) === id;

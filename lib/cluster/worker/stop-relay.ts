@@ -59,8 +59,8 @@ export class LateErrors {
   }
 
   /**
-   * The errors suppressed since the last call. If they are many, only some are kept; others only
-   * count.
+   * The errors that the arbiter has not received. If very many errors are suppressed, the native
+   * record keeps only some: the others are counted, and not sent.
    */
   take(): StopMessage[] {
     const { native } = attachmentOf(this.#coordinator);

@@ -13,7 +13,8 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
     process.send?.(packValue(message), undefined, undefined, () => {});
   };
-  endWithParent(); // also while a busy event loop does not see 'disconnect'
+  // A busy event loop would not see 'disconnect'; this ends the process all the same.
+  endWithParent();
   const coordinator = clusterCoordinator(settings);
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {

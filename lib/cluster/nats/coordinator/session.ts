@@ -252,7 +252,8 @@ export class Session {
         return;
       case 'leaving':
         this.isLeaving = true;
-        if (this.running > 0) this.recall(this.running); // to begin elsewhere
+        // Closures that the node has not begun can begin on another node.
+        if (this.running > 0) this.recall(this.running);
         this.#listener.onStatus(this, this.status);
         return;
       case 'failed':

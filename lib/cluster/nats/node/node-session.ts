@@ -143,7 +143,8 @@ export class NodeSession implements StrategyHost {
   }
 
   /**
-   * Another process has stopped the run. Its record is provisional until the coordinator's comes.
+   * Stops this node by the stop of another process, whose record is provisional until the
+   * coordinator announces its own.
    */
   onBroadcast(stop: StopMessage): void {
     if (this.coordinator.shouldStop()) return;
@@ -168,7 +169,8 @@ export class NodeSession implements StrategyHost {
   // ---------------------------------------------------------------- host of the pool
 
   take(): Closure | undefined {
-    if (this.coordinator.shouldStop()) return undefined; // the coordinator cancels the #inbox
+    // After a stop the coordinator cancels the closures in #inbox.
+    if (this.coordinator.shouldStop()) return undefined;
     return this.#inbox.shift();
   }
 
@@ -313,7 +315,8 @@ export class NodeSession implements StrategyHost {
   #giveBack(id: number): void {
     const closure = this.#closures.get(id);
     if (closure === undefined) return;
-    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return; // it has begun
+    // A closure that can be neither taken from #inbox nor recalled has begun, and goes on.
+    if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return;
     this.#forget(closure);
     this.#post(['returned', id, false, null]);
   }

@@ -109,7 +109,8 @@ export class ClusterNode {
         this.#tell({ event: 'disconnected', ...explainFailure(cause) });
       },
       onRefused: (error) => {
-        if (error.name !== 'PermissionViolationError') return; // onDown will tell why
+        // After any other error the connection ends, and onDown tells why.
+        if (error.name !== 'PermissionViolationError') return;
         this.#tell({ event: 'forbidden', ...explainFailure(error) });
       },
     });
