@@ -14,6 +14,7 @@ export { LooperThread, type LooperThreadOptions } from './looper/looper-thread.t
 export {
   BoundedQueue,
   type BoundedQueueOptions,
+  type DequeueManyOptions,
   type QueueWaitOptions,
 } from './queue/bounded-queue.ts';
 export {

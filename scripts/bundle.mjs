@@ -31,12 +31,13 @@ export const outputOptions = {
   format: 'esm',
   entryFileNames: '[name].js',
   chunkFileNames: '[name]-[hash].js',
-  // What other bundlers read: not to follow an import.
+  // Keeps the comments by which a bundler is told not to follow an import.
   comments: { annotation: true, legal: false, jsdoc: false },
 };
 
 /**
- * What the command line has of others goes with it, and their licences have to.
+ * Third-party code is bundled into the command line and published with it, so the licences of
+ * that code are published, too.
  *
  * @param {{ moduleIds?: string[] }[]} output
  */

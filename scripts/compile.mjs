@@ -108,7 +108,7 @@ async function compileNative(target) {
   if (isAnnounced) say(`Compiled ${title} in ${Math.round((Date.now() - started) / 1000)} s`);
 }
 
-/** A hash of all files in those files and folders, by name and content. */
+/** A hash of the names and contents of `paths`: files, and folders with all files in them. */
 function hashOf(paths) {
   const hash = createHash('sha256');
   const files = paths.flatMap((path) => {

@@ -52,6 +52,14 @@ timeout 30 node two-addons.mjs "$addon"
 tsc --noEmit --strict --module nodenext --target es2022 --lib es2023,esnext.disposable \
   --typeRoots "$root/node_modules/@types" --types node index.d.mts
 
+echo '=== a CMake project of C alone'
+mkdir "$work/c-alone"
+cp "$root/test/package/c-alone/"* "$work/c-alone"
+cmake -S "$work/c-alone" -B "$work/c-alone/build" \
+  -Dallstop_DIR="$(npx allstop cmake)" >/dev/null
+cmake --build "$work/c-alone/build" >/dev/null
+"$work/c-alone/build/main"
+
 echo '=== two copies'
 cd "$work"
 for copy in a b; do

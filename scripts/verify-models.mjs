@@ -89,7 +89,7 @@ function verifierOf({ file, property, defines }) {
     const folder = join(built, key.replaceAll(/[^\w-]+/g, '_'));
     verifier = compile(file, folder, defines, [
       ...(isSafety ? ['-DSAFETY', '-DNOCLAIM'] : ['-DNFAIR=3']),
-      '-O0', // optimizing pan.c takes longer than searching without
+      '-O0', // compiling pan.c with optimization takes longer than it saves in the search
     ]);
     verifiers.set(key, verifier);
   }

@@ -261,7 +261,7 @@ export class Attachment {
     this.native.setInterested(false);
   }
 
-  /** Brings waits, joins and the signal up to date with the coordinator's state. */
+  /** Brings waits, joins and the AbortSignal up to date with the coordinator's state. */
   check(): void {
     if (!this.#interested) return;
     const generation = Atomics.load(this.words, this.wordIndex + 1);
@@ -475,14 +475,16 @@ export class Attachment {
           this.#joins.delete(progress);
         };
         const progress = (): void => {
-          const left = native.joinRemainingMs(join, gracePeriodMs);
           timer?.clear();
-          if (left > 0) {
-            timer = new Timer(left, progress);
-            return;
+          let result: NativeJoinResult | null = null;
+          while (result === null) {
+            const left = native.joinRemainingMs(join, gracePeriodMs);
+            if (left > 0) {
+              timer = new Timer(left, progress);
+              return;
+            }
+            result = native.finishJoin(join, gracePeriodMs); // null if it has become longer
           }
-          const result = native.finishJoin(join);
-          if (result === null) return;
           end();
           logNativeStop(this); // the stop may have been there before anything watched
           resolve(result);

@@ -40,7 +40,7 @@ export function onNextUse(signal: AbortSignal, onUse: () => void): void {
   define(signal, 'addEventListener', addEventListener, false);
   Object.defineProperty(signal, 'onabort', {
     configurable: true,
-    get: () => null, // else there would be a listener
+    get: () => null, // no handler is set: setting one calls `used`, which removes this property
     set(listener: AbortSignal['onabort']) {
       used();
       Reflect.set(signal, 'onabort', listener);

@@ -178,8 +178,11 @@ export interface NativeAttachment {
   beginJoin(tasks: number[]): number | null;
   joinRemainingMs(join: number, gracePeriodMs: number): number;
   joinHasEnded(join: number): boolean;
-  /** @returns null if the join has not ended; then the doorbell will ring again */
-  finishJoin(join: number): NativeJoinResult | null;
+  /**
+   * @returns null if the join has not ended: since `joinRemainingMs` a thread has begun, or a stop
+   *   has come whose record is provisional
+   */
+  finishJoin(join: number, gracePeriodMs: number): NativeJoinResult | null;
   abandonJoin(join: number): void;
 
   /** @returns null if coordinators are nested too deeply */
@@ -248,15 +251,16 @@ export interface NativeQueue {
   /** @returns an encoded item, to be confirmed with `received`, or a status */
   dequeue(generation?: number, ms?: number): string | Uint8Array | number;
   /**
-   * Takes 1 to `max` items, 65,536 at most, to be confirmed with `received`. The codec 'bytes'
+   * Takes `min` to `max` items, 65,536 at most (or `min`, if that is more), to be confirmed with
+   * `received`; fewer if the queue is stopped, or closed and no enqueue waits. The codec 'bytes'
    * gives [sizes, buffer, count, buffer, count ...], where each item begins at a multiple of 8.
    * 'structured' gives the JSON text of the array of values; or, if some values are serialized
    * or the text is long, [texts, index, bytes, index, bytes ...], where the arrays of all texts
    * follow each other.
    *
-   * @returns a status if there is no item
+   * @returns a status if the queue has fewer than `min` items
    */
-  dequeueMany(max: number, generation?: number, ms?: number): unknown[] | string | number;
+  dequeueMany(max: number, min: number, generation?: number): unknown[] | string | number;
   /**
    * Confirms the items that were dequeued. Unconfirmed items go back to the queue when this
    * thread ends.
@@ -268,11 +272,12 @@ export interface NativeQueue {
   /** Gives the items that were dequeued back to the queue now. */
   notReceived(): void;
   /**
-   * Has the doorbell ring when another attempt may succeed.
+   * Has the doorbell ring when another attempt may succeed: for a consumer, when the queue has
+   * `least` items; for a producer, when it has room (`least` is 1).
    *
    * @returns false if an attempt may succeed now: then the doorbell does not ring
    */
-  await(isProducer: boolean, generation: number): boolean;
+  await(isProducer: boolean, generation: number, least: number): boolean;
   forget(isProducer: boolean): void;
   close(cancelPendingEnqueues: boolean): void;
   size(): number;

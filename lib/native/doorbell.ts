@@ -45,7 +45,10 @@ export function drain(): void {
   if (listeners.size > 0) deliver(); // else its lock would delay a blocked worker that wakes
 }
 
-/** From now on `listener` is checked when the state behind `token` changes, and kept alive. */
+/**
+ * From now on `listener.check()` is called when the state behind `token` changes. Keeps
+ * `listener` alive until `unlisten`.
+ */
 export function listen(token: number, listener: Listener): void {
   listeners.set(token, listener);
 }

@@ -49,6 +49,13 @@ export type QueueWaitOptions = {
   signal?: AbortSignal | undefined;
 };
 
+export type DequeueManyOptions = QueueWaitOptions & {
+  /**
+   * How many items to wait for: an integer from 1 (default) to `max`, and not above the capacity.
+   */
+  min?: number | undefined;
+};
+
 const done = Promise.resolve();
 
 const byId = new WeakById<BoundedQueue>();
@@ -61,17 +68,18 @@ let unnamed = 0;
 function create(options: unknown): NativeQueue {
   const given = checkOptions<BoundedQueueOptions>('options', options as BoundedQueueOptions);
   const { capacity, name, coordinator, codec = 'structured' } = given;
-  if (typeof capacity !== 'number')
-    throw invalidType('options.capacity', 'of type number', capacity);
-  if (!Number.isSafeInteger(capacity) || capacity < 1) {
-    throw outOfRange('options.capacity', 'an integer >= 1', capacity);
-  }
+  checkCount('options.capacity', capacity);
   if (name !== undefined) checkString('options.name', name);
   const index = CODECS.indexOf(codec);
   if (index === -1) throw invalidType('options.codec', "one of 'structured', 'bytes'", codec);
   const shared =
     coordinator === undefined ? null : checkCoordinator('options.coordinator', coordinator).native;
   return binding().createQueue(name ?? `queue-${++unnamed}`, capacity, index, shared);
+}
+
+function checkCount(name: string, value: unknown): asserts value is number {
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+  if (!Number.isSafeInteger(value) || value < 1) throw outOfRange(name, 'an integer >= 1', value);
 }
 
 function checkWait(options: QueueWaitOptions | undefined): {
@@ -255,24 +263,41 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   /**
-   * As `dequeue`, but takes several items: waits until there is one, then takes those that are
-   * there, at most `max` and at most 65,536.
+   * As `dequeue`, but takes several items: waits until the queue has `options.min` of them, then
+   * takes those that it has, at most `max`, and at most 65,536 (or `min`, if that is more).
+   *
+   * When `timeoutMs` is over it takes the items that the queue has by then, although they are
+   * fewer than `min`; if the queue has none, it rejects with a DeadlineExceededError. It also
+   * takes fewer when the queue is closed or stopped. The wait reserves no items: other consumers
+   * may take them meanwhile.
+   *
+   * @throws (rejects) as `dequeue`; RangeError (`ERR_OUT_OF_RANGE`): `min` is above `max` or above
+   *   the capacity
    */
-  dequeueMany(max: number, options?: QueueWaitOptions): Promise<T[]> {
+  dequeueMany(max: number, options?: DequeueManyOptions): Promise<T[]> {
+    let least: number;
     try {
-      if (typeof max !== 'number') throw invalidType('max', 'of type number', max);
-      if (!Number.isSafeInteger(max) || max < 1) throw outOfRange('max', 'an integer >= 1', max);
+      checkCount('max', max);
+      const { min = 1 } = checkOptions<DequeueManyOptions>('options', options);
+      checkCount('options.min', min);
+      if (min > max) throw outOfRange('options.min', `<= max (${max})`, min);
+      const { capacity } = this.#native;
+      if (min > capacity) {
+        throw outOfRange('options.min', `<= the capacity of the queue (${capacity})`, min);
+      }
+      least = min;
     } catch (error) {
       return Promise.reject(error);
     }
-    return this.#dequeue('dequeueMany', options, (since, ms) =>
-      this.#tryDequeueMany(max, since, ms),
-    );
+    const attempt = (since?: number, _ms?: number, enough = 1): T[] | typeof WOULD_WAIT =>
+      this.#tryDequeueMany(max, enough ?? 1, since);
+    return this.#dequeue('dequeueMany', options, attempt, least);
   }
 
   /**
-   * As `dequeue`, but blocks this thread. In a worker, `terminate()` and `process.exit()` end the
-   * wait within 50 ms. Pending calls of `enqueue` from this thread complete meanwhile.
+   * As `dequeue`, but blocks this thread. If this thread is a worker, another thread that calls
+   * `terminate()` or `process.exit()` ends the wait within 50 ms. Items of `enqueue` calls of this
+   * thread that wait for room enter the queue meanwhile; their promises resolve afterwards.
    */
   dequeueSync(timeoutMs: number = Number.POSITIVE_INFINITY): T {
     checkDuration('timeoutMs', timeoutMs);
@@ -281,8 +306,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const generation = this.#native.beginWait();
     const deadline = now() + timeoutMs;
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
-      // Lets pending enqueues of this thread go on. While the thread is blocked nothing else does, and
-      // the queue could stay empty although items are waiting to get in.
+      // Enqueues of this thread that wait for room go on here. The event loop, which continues
+      // them otherwise, is blocked: the queue could stay empty although their items wait.
       while (this.#enqueues.size > 0 && this.#enqueues.attemptFirst());
       item = this.#tryDequeue(generation, Math.min(left, SLICE_MS));
       if (item !== WOULD_WAIT) return this.#arrived(item);
@@ -372,13 +397,14 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   #dequeue<R>(
     method: string,
     options: QueueWaitOptions | undefined,
-    attempt: (generation?: number, ms?: number) => R | typeof WOULD_WAIT,
+    attempt: (generation?: number, ms?: number, least?: number) => R | typeof WOULD_WAIT,
+    least = 1,
   ): Promise<R> {
     try {
       const { timeoutMs, signal } = checkWait(options);
       if (signal?.aborted) throw signal.reason;
       if (timeoutMs === 0 || (this.#dequeues.size === 0 && maySettleAtOnce())) {
-        const result = attempt();
+        const result = attempt(undefined, undefined, timeoutMs === 0 ? 1 : least);
         if (result !== WOULD_WAIT) return Promise.resolve(this.#arrived(result));
       }
       const timedOut = (): Error => this.#timedOutEmpty(method, timeoutMs);
@@ -386,7 +412,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       listen(this.#native.token, this.#listener);
       const generation = this.#native.beginWait();
       const arrived = (): void => this.#arrived(undefined);
-      return this.#dequeues.add(generation, attempt, { timeoutMs, signal, timedOut, arrived });
+      const wait = { timeoutMs, signal, least, timedOut, arrived };
+      return this.#dequeues.add(generation, attempt, wait);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -398,8 +425,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     return this.#receive(() => (this.#isOfBytes ? written : readValue(written)) as T);
   }
 
-  #tryDequeueMany(max: number, generation?: number, ms?: number): T[] | typeof WOULD_WAIT {
-    const written = this.#native.dequeueMany(max, generation, ms);
+  #tryDequeueMany(max: number, least: number, since?: number): T[] | typeof WOULD_WAIT {
+    const written = this.#native.dequeueMany(max, least, since);
     if (typeof written === 'number') return this.#failed(written);
     const read = (): unknown[] =>
       this.#isOfBytes ? readBytes(written as unknown[]) : readValues(written as string);

@@ -10,19 +10,23 @@ import { Timer } from '../base/timer.ts';
 import type { NativeQueue } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
 
-/** The result of a try on a full queue (enqueue) or an empty one (dequeue). */
+/** The result of a try on a full queue (enqueue), or on one with too few items (dequeue). */
 export const WOULD_WAIT: unique symbol = Symbol('would wait');
 
 /**
  * One try of the operation. Blocks the thread for at most `ms` milliseconds, by default not at
  * all. Returns the result of the operation, or WOULD_WAIT; throws the error of the operation.
+ * `least` is the number of items that a dequeue needs: that of its wait, or 1 when the time of
+ * the wait is over.
  */
-export type Try<T> = (generation: number, ms?: number) => T | typeof WOULD_WAIT;
+export type Try<T> = (generation: number, ms?: number, least?: number) => T | typeof WOULD_WAIT;
 
 export type WaitOptions = {
   timeoutMs: number;
   signal: AbortSignal | undefined;
-  /** Makes the error with which the wait rejects after `timeoutMs`. */
+  /** How many items a dequeue waits for. Default 1. */
+  least?: number;
+  /** Makes the error with which the wait rejects after `timeoutMs`, if its last try fails. */
   timedOut: () => Error;
   /** Called when the wait ends, for whatever reason. */
   ended?: () => void;
@@ -30,7 +34,13 @@ export type WaitOptions = {
   arrived?: () => void;
 };
 
-type Waiting = { readonly generation: number; attempt(ms?: number): boolean };
+type Waiting = {
+  readonly generation: number;
+  /** The number of items (for an enqueue: of free places) without which it need not try. */
+  least: number;
+  attempt(ms?: number): boolean;
+  timeOut(): void;
+};
 
 const settled = Promise.resolve();
 
@@ -60,6 +70,8 @@ export class QueueWaits {
   readonly #isProducer: boolean;
   readonly #onIdle: () => void;
   readonly #waiting = new Set<Waiting>();
+  /** Those of `#waiting` whose time is over, and that have one more try. */
+  readonly #overdue = new Set<Waiting>();
   #serving = false;
   #turn = false;
 
@@ -91,6 +103,7 @@ export class QueueWaits {
       const end = (): void => {
         // An abort listener, called inside attempt(), has ended it.
         if (!this.#waiting.delete(waiting)) return;
+        this.#overdue.delete(waiting);
         timer.clear();
         options.ended?.();
         release();
@@ -100,6 +113,12 @@ export class QueueWaits {
       };
       const waiting: Waiting = {
         generation,
+        least: options.least ?? 1,
+        timeOut: () => {
+          reject(options.timedOut());
+          end();
+          unlisten();
+        },
         attempt: (ms) => {
           if (signal?.aborted) {
             onAbort(); // the signal's 'abort' event has not reached us yet, but is due
@@ -107,7 +126,7 @@ export class QueueWaits {
           }
           let settle: () => void;
           try {
-            const result = attempt(generation, ms);
+            const result = attempt(generation, ms, waiting.least);
             if (result === WOULD_WAIT) return false;
             settle = () => {
               options.arrived?.();
@@ -131,15 +150,11 @@ export class QueueWaits {
         unlisten();
       };
       const timer = new Timer(options.timeoutMs, () => {
-        for (const first of this.#waiting) {
-          if (first === waiting) first.attempt(); // an item that is there by now is not too late
-          break;
-        }
-        this.check(); // for the waits behind this one
-        if (!this.#waiting.has(waiting)) return;
-        reject(options.timedOut());
-        end();
-        unlisten();
+        // The items that the queue has by now are not too late. They are enough also for a wait
+        // for more. #serve lets this wait try them in its turn, and times it out if it fails.
+        waiting.least = 1;
+        this.#overdue.add(waiting);
+        this.check();
       });
       this.#waiting.add(waiting);
       hold();
@@ -187,26 +202,37 @@ export class QueueWaits {
   }
 
   #serve(): void {
+    let tooMany: number;
     do {
+      // A wait for this number of items, or for more, has failed or would. It reserves none of
+      // the items that the queue has, so the waits behind it for fewer items try, too.
+      tooMany = Number.POSITIVE_INFINITY;
       for (const waiting of this.#waiting) {
-        if (!waiting.attempt()) break;
-        if (this.#isProducer) continue;
-        // One item per microtask: its consumer continues before the next wait takes an item. If
-        // this thread is terminated in between, that next item stays in the queue.
-        this.check();
-        return;
+        if (waiting.least >= tooMany) continue;
+        if (!waiting.attempt()) {
+          tooMany = waiting.least;
+          if (tooMany === 1) break;
+        } else if (!this.#isProducer) {
+          // One wait per microtask: its consumer continues before the next wait takes an item. If
+          // this thread is terminated in between, that next item stays in the queue.
+          this.check();
+          return;
+        }
       }
-    } while (!this.#isRungOnChange());
+      // The queue is empty (or full): those that the loop has not reached would fail, too.
+      if (tooMany === 1) for (const waiting of this.#overdue) waiting.timeOut();
+    } while (!this.#isRungOnChange(tooMany));
   }
 
   /**
-   * Asks the native queue to ring the doorbell of this thread on the next change.
+   * Asks the native queue to ring the doorbell of this thread when it has `least` items (or, for
+   * producers, room), and when the wait that began first must end.
    *
-   * @returns false if the queue has already changed, so that the first wait should try again
+   * @returns false if that is so already, so that the waits should try again
    */
-  #isRungOnChange(): boolean {
+  #isRungOnChange(least: number): boolean {
     for (const first of this.#waiting) {
-      return this.#native.await(this.#isProducer, first.generation);
+      return this.#native.await(this.#isProducer, first.generation, least);
     }
     return true;
   }

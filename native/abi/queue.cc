@@ -1,7 +1,9 @@
 // The queue functions of the table in include/allstop/allstop_queue.h, over the core.
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "../core/deadline.h"
 #include "table.h"
@@ -9,7 +11,8 @@
 static_assert(sizeof(allstop_item) == 4 * sizeof(void*) + ALLSTOP_ITEM_IN_PLACE);
 static_assert(offsetof(allstop_item, in_place) == 4 * sizeof(void*));
 static_assert(offsetof(allstop_queue_options, name) == 8);
-static_assert(offsetof(allstop_queue_options, capacity) == 8 + sizeof(allstop_string));
+static_assert(offsetof(allstop_queue_options, coordinator) == 8 + sizeof(allstop_string));
+static_assert(sizeof(allstop_queue_options) == offsetof(allstop_queue_options, capacity) + 8);
 static_assert(offsetof(allstop_queue_info, item_count) == 16);
 static_assert(sizeof(allstop_queue_info) == 32 + sizeof(allstop_string));
 
@@ -86,11 +89,38 @@ allstop_status EnqueueBatch(BoundedQueue& queue, allstop_item* items, std::size_
 
 template <std::size_t capacity>
 allstop_status DequeueBatch(BoundedQueue& queue, allstop_item* items, std::size_t max,
-                            const Deadline& deadline, std::size_t& dequeued) {
+                            const Deadline& deadline, std::size_t& dequeued,
+                            std::size_t least = 1) {
   QueueItem batch[capacity];
-  const core::Status status = queue.Dequeue(batch, max, deadline, dequeued);
+  const core::Status status = queue.Dequeue(batch, max, deadline, dequeued, least);
   for (std::size_t i = 0; i < dequeued; ++i) ToC(batch[i], &items[i]);
   return static_cast<allstop_status>(status);
+}
+
+// Sets `dequeued`, which is 0 before.
+allstop_status DequeueLeast(BoundedQueue& queue, allstop_item* items, std::size_t max,
+                            std::size_t least, double timeout_ms, std::size_t& dequeued) {
+  Deadline deadline = After(timeout_ms);
+  if (least > kBatch) {
+    std::vector<QueueItem> batch(least);
+    const core::Status status = queue.Dequeue(batch.data(), least, deadline, dequeued, least);
+    for (std::size_t i = 0; i < dequeued; ++i) ToC(batch[i], &items[i]);
+    if (dequeued < least) return static_cast<allstop_status>(status);
+    least = 1;
+    deadline = Deadline::Passed();  // take the rest without waiting
+  }
+  while (dequeued < max) {
+    const std::size_t size = std::min(max - dequeued, kBatch);
+    std::size_t came_out = 0;
+    const allstop_status status =
+        DequeueBatch<kBatch>(queue, items + dequeued, size, deadline, came_out, least);
+    dequeued += came_out;
+    if (dequeued == 0) return status;
+    if (came_out < size) break;
+    least = 1;
+    deadline = Deadline::Passed();
+  }
+  return ALLSTOP_OK;
 }
 
 }  // namespace
@@ -152,19 +182,18 @@ allstop_status QueueDequeue(allstop_queue_state* state, allstop_item* items, std
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
   return Guarded([&] {
     if (max == 1) return DequeueBatch<1>(queue, items, 1, After(timeout_ms), *dequeued);
-    Deadline deadline = After(timeout_ms);
-    while (*dequeued < max) {
-      const std::size_t size = std::min(max - *dequeued, kBatch);
-      std::size_t came_out = 0;
-      const allstop_status status =
-          DequeueBatch<kBatch>(queue, items + *dequeued, size, deadline, came_out);
-      *dequeued += came_out;
-      if (*dequeued == 0) return status;
-      if (came_out < size) break;
-      deadline = Deadline::Passed();  // take the rest without waiting
-    }
-    return ALLSTOP_OK;
+    return DequeueLeast(queue, items, max, 1, timeout_ms, *dequeued);
   });
+}
+
+allstop_status QueueDequeueLeast(allstop_queue_state* state, allstop_item* items, std::size_t max,
+                                 std::size_t least, double timeout_ms, std::size_t* dequeued) {
+  *dequeued = 0;
+  if (!(timeout_ms >= 0) || least == 0 || least > max) return ALLSTOP_INVALID_ARGUMENT;
+  BoundedQueue& queue = FromState(state);
+  if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
+  if (least > queue.options().capacity) return ALLSTOP_INVALID_ARGUMENT;
+  return Guarded([&] { return DequeueLeast(queue, items, max, least, timeout_ms, *dequeued); });
 }
 
 allstop_status QueueClose(allstop_queue_state* queue, std::uint32_t flags) {

@@ -28,9 +28,12 @@ static_assert(offsetof(allstop_table, retain) == 16);
 static_assert(offsetof(allstop_table, create) == 16 + 15 * sizeof(void*));
 static_assert(offsetof(allstop_table, looper_create) == 16 + 20 * sizeof(void*));
 static_assert(offsetof(allstop_table, queue_create) == 16 + 23 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 31 * sizeof(void*));
+static_assert(offsetof(allstop_table, request_stop2) == 16 + 31 * sizeof(void*));
+static_assert(offsetof(allstop_table, queue_dequeue_least) == 16 + 32 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 35 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
+static_assert(ALLSTOP_MAX_SUPPRESSED == allstop::core::kMaxSuppressed);
 
 // Other addons load the stop word with their compiler's own atomics.
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) &&
@@ -104,7 +107,8 @@ const std::uint32_t* StopWord(allstop_state* state) {
   return reinterpret_cast<const std::uint32_t*>(&FromState(state).stop_word());
 }
 
-allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
+allstop_status RequestStop2(allstop_state* state, const allstop_error* error, int* made) {
+  *made = 0;
   if (error != nullptr && error->size < kSmallestStruct) return ALLSTOP_INVALID_ARGUMENT;
   return Guarded([&] {
     core::StopRequest request;
@@ -112,8 +116,14 @@ allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
     const auto via = error != nullptr ? core::Via::kException : core::Via::kCall;
     request.describe = Caller(FromState(state), via);
     const auto outcome = FromState(state).RequestStop(request);
+    if (outcome == core::StopOutcome::kStopped) *made = 1;
     return outcome == core::StopOutcome::kRefused ? ALLSTOP_FAILED_PRECONDITION : ALLSTOP_OK;
   });
+}
+
+allstop_status RequestStop(allstop_state* state, const allstop_error* error) {
+  int made = 0;
+  return RequestStop2(state, error, &made);
 }
 
 allstop_status WaitForStop(allstop_state* state, double timeout_ms) {
@@ -134,6 +144,16 @@ struct HeldRecord {
   std::shared_ptr<const core::StopRecord> record;
   core::Requester requester;
 };
+
+// A record of an error that did not stop the coordinator, described as if it had.
+std::unique_ptr<HeldRecord> HoldError(std::shared_ptr<const core::EncodedError> error,
+                                      core::Requester requester) {
+  auto record = std::make_shared<core::StopRecord>();
+  record->id = error->fields().id;
+  record->kind = core::StopKind::kError;
+  record->error = std::move(error);
+  return std::make_unique<HeldRecord>(HeldRecord{std::move(record), std::move(requester)});
+}
 
 allstop_status StopRecord(allstop_state* state, allstop_record** record) {
   *record = nullptr;
@@ -358,17 +378,37 @@ allstop_status FirstError(allstop_state* state, allstop_record** record) {
     const core::StopView view = FromState(state).View();
     const auto error = core::FirstError(view.record.get(), view.reported);
     if (!error) return ALLSTOP_OK;
-    auto held = std::make_unique<HeldRecord>();
-    if (view.record && view.record->error == error) {
-      *held = {view.record, view.record->requester()};
-    } else {  // a reported error: described by a record as if it had stopped the coordinator
-      auto reported = std::make_shared<core::StopRecord>();
-      reported->id = error->fields().id;
-      reported->kind = core::StopKind::kError;
-      reported->error = error;
-      *held = {std::move(reported), view.reported.origin->Get()};
-    }
+    const bool is_of_stop = view.record && view.record->error == error;
+    auto held =
+        is_of_stop ? std::make_unique<HeldRecord>(HeldRecord{view.record, view.record->requester()})
+                   : HoldError(error, view.reported.origin->Get());
     *record = reinterpret_cast<allstop_record*>(held.release());
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status SuppressedErrors(allstop_state* state, allstop_record** records,
+                                std::size_t capacity, std::size_t* count) {
+  *count = 0;
+  return Guarded([&] {
+    const core::StopView view = FromState(state).View();
+    std::vector<std::unique_ptr<HeldRecord>> held;
+    for (const auto& [error, origin] : view.suppressed) {
+      if (held.size() < capacity) held.push_back(HoldError(error, origin->Get()));
+    }
+    for (auto& each : held) records[(*count)++] = reinterpret_cast<allstop_record*>(each.release());
+    return ALLSTOP_OK;
+  });
+}
+
+allstop_status RecordCause(const allstop_record* opaque, allstop_record** cause) {
+  *cause = nullptr;
+  return Guarded([&] {
+    const auto& [record, requester] = *reinterpret_cast<const HeldRecord*>(opaque);
+    if (record->error && record->error->fields().cause) {
+      auto held = HoldError(record->error->fields().cause, requester);
+      *cause = reinterpret_cast<allstop_record*>(held.release());
+    }
     return ALLSTOP_OK;
   });
 }
@@ -446,6 +486,10 @@ const allstop_table& Table() {
       QueueClose,
       QueueInfo,
       ItemCopy,
+      RequestStop2,
+      QueueDequeueLeast,
+      SuppressedErrors,
+      RecordCause,
   };
   return table;
 }

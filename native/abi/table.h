@@ -61,6 +61,8 @@ allstop_status QueueEnqueue(allstop_queue_state* queue, allstop_item* items, std
                             double timeout_ms, std::size_t* enqueued);
 allstop_status QueueDequeue(allstop_queue_state* queue, allstop_item* items, std::size_t max,
                             double timeout_ms, std::size_t* dequeued);
+allstop_status QueueDequeueLeast(allstop_queue_state* queue, allstop_item* items, std::size_t max,
+                                 std::size_t least, double timeout_ms, std::size_t* dequeued);
 allstop_status QueueClose(allstop_queue_state* queue, std::uint32_t flags);
 allstop_status QueueInfo(allstop_queue_state* queue, allstop_queue_info* info);
 allstop_status ItemCopy(const void* data, std::size_t size, allstop_item* item);

@@ -44,7 +44,7 @@ class Doorbell {
   // Returns the dirty tokens in the order of their rings; they are clean then. JavaScript thread.
   std::vector<std::uint64_t> TakeDirty();
 
-  // Says whether the doorbell keeps the event loop alive. JavaScript thread.
+  // Sets whether the doorbell keeps the event loop alive. JavaScript thread.
   void SetReferenced(napi_env env, bool referenced);
 
   // Called by the environment's cleanup hook.

@@ -90,10 +90,11 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   // Tickets of SpawnedWorkers::Begin without End yet.
   std::set<std::uint64_t> spawn_tickets;
-  // The ticket before which this environment's own spawn began; 0 until it has been asked for.
+  // The ticket number (SpawnedWorkers::NextTicket) at the first look for the coordinator that has
+  // spawned this worker; 0 before that look.
   std::uint64_t spawned_before = 0;
   // The threadIds of the workers that this environment has spawned and that have not ended. Node
-  // ends a worker with the thread that started it.
+  // ends a worker when the thread that started it ends.
   std::set<std::uint32_t> spawned;
 
   // The requester of a call made by this environment's JavaScript.

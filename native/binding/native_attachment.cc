@@ -327,7 +327,7 @@ Napi::Value NativeAttachment::JoinHasEnded(const Info& info) {
 Napi::Value NativeAttachment::FinishJoin(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found == joins_.end()) return info.Env().Null();
-  const core::JoinResult result = coordinator_->FinishJoin(*found->second);
+  const core::JoinResult result = coordinator_->FinishJoin(*found->second, NumberArgument(info, 1));
   if (!result.is_over) return info.Env().Null();
   joins_.erase(found);
   Napi::Object object = Napi::Object::New(info.Env());

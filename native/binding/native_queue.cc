@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "../core/registry.h"
@@ -49,7 +50,14 @@ BoundedQueue::Side SideArgument(const Napi::CallbackInfo& info, std::size_t inde
 // The argument is the generation at which the wait began; undefined: the call does not wait.
 BoundedQueue::Wait WaitArgument(const Napi::CallbackInfo& info, std::size_t index) {
   if (info[index].IsUndefined()) return {};
-  return {IdArgument(info, index), false};
+  BoundedQueue::Wait wait;
+  wait.generation = IdArgument(info, index);
+  return wait;
+}
+
+std::size_t LeastArgument(const Napi::CallbackInfo& info, std::size_t index) {
+  constexpr std::uint64_t kLimit = std::numeric_limits<std::size_t>::max();
+  return static_cast<std::size_t>(std::min<std::uint64_t>(IdArgument(info, index), kLimit));
 }
 
 core::Deadline SliceArgument(const Napi::CallbackInfo& info, std::size_t index) {
@@ -232,26 +240,35 @@ Napi::Value NativeQueue::Enqueue(const Info& info) {
 
 // ---------------------------------------------------------------- dequeueing
 
-Status NativeQueue::Take(const Info& info, std::size_t max, std::size_t first_argument) {
+Status NativeQueue::Take(const BoundedQueue::Wait& wait, std::size_t max,
+                         const core::Deadline& deadline) {
   GiveBack();  // the items of an earlier call that was not acknowledged by received()
   if (held_.size() < max) held_.resize(max);
-  return queue_->ContinueDequeue(WaitArgument(info, first_argument), held_.data(), max,
-                                 SliceArgument(info, first_argument + 1), held_count_);
+  return queue_->ContinueDequeue(wait, held_.data(), max, deadline, held_count_);
 }
 
 // dequeue(generation, ms)
 Napi::Value NativeQueue::Dequeue(const Info& info) {
-  const Status status = Take(info, 1, 0);
+  const Status status = Take(WaitArgument(info, 0), 1, SliceArgument(info, 1));
   if (status != Status::kOk) return Number(info.Env(), status);
   return OrGiveBack([&] { return OneToJs(info.Env()); });
 }
 
-// dequeueMany(max, generation, ms)
+// dequeueMany(max, min, generation)
 Napi::Value NativeQueue::DequeueMany(const Info& info) {
+  BoundedQueue::Wait wait = WaitArgument(info, 2);
+  wait.least = LeastArgument(info, 1);
+  std::size_t size = queue_->size();
+  if (size < wait.least) {
+    // Asks first, and makes room for `least` items in held_ only when the queue has as many.
+    if (!queue_->IsAtItsLast(wait)) return Number(info.Env(), Status::kDeadlineExceeded);
+    wait.least = 1;
+    size = queue_->size();
+  }
   // Not more than the queue has now: with fast producers the call would take items until `max`.
-  const std::size_t most = std::clamp(queue_->size(), std::size_t{1}, kMostAtOnce);
+  const std::size_t most = std::max(std::clamp(size, std::size_t{1}, kMostAtOnce), wait.least);
   const auto max = static_cast<std::size_t>(std::min<std::uint64_t>(IdArgument(info, 0), most));
-  const Status status = Take(info, max, 1);
+  const Status status = Take(wait, max, core::Deadline::Passed());
   if (status != Status::kOk) return Number(info.Env(), status);
   const bool is_bytes = queue_->options().codec == BoundedQueue::Codec::kBytes;
   return OrGiveBack([&] { return is_bytes ? BytesToJs(info.Env()) : ValuesToJs(info.Env()); });
@@ -360,11 +377,12 @@ Napi::Value NativeQueue::NotReceived(const Info& info) {
 
 // ---------------------------------------------------------------- waiting
 
-// await(isProducer, generation)
+// await(isProducer, generation, least)
 Napi::Value NativeQueue::Await(const Info& info) {
   const auto side = SideArgument(info, 0);
   BoundedQueue::Wait wait = WaitArgument(info, 1);
   wait.admitted = true;
+  wait.least = LeastArgument(info, 2);
   const auto& ringer = side == BoundedQueue::Side::kProducers ? producer_ : consumer_;
   return Napi::Boolean::New(info.Env(), ringer && queue_->Await(side, wait, ringer));
 }

@@ -53,8 +53,9 @@ class NativeQueue final : public Napi::ObjectWrap<NativeQueue>, public Closable 
   Napi::Value Publish(const Info& info);
   Napi::Value BindCapsule(const Info& info);
 
-  // Dequeues up to `max` items into held_. `first_argument` is the index of the generation.
-  core::Status Take(const Info& info, std::size_t max, std::size_t first_argument);
+  // Dequeues up to `max` items into held_.
+  core::Status Take(const core::BoundedQueue::Wait& wait, std::size_t max,
+                    const core::Deadline& deadline);
   Napi::Value OneToJs(Napi::Env env);
   Napi::Value BytesToJs(Napi::Env env);
   Napi::Value ValuesToJs(Napi::Env env);

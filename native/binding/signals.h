@@ -1,5 +1,5 @@
-// Stops on signals of the operating system. A native thread requests them, as the main
-// JavaScript thread may be blocked or busy.
+// Requests a stop when a signal of the operating system arrives. A native thread makes the
+// request, as the main JavaScript thread may be blocked or busy.
 #ifndef ALLSTOP_BINDING_SIGNALS_H_
 #define ALLSTOP_BINDING_SIGNALS_H_
 

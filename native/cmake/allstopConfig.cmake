@@ -10,7 +10,8 @@
 # allstop::headers  the headers, for a Node addon: it gets its handles from JavaScript, so
 #                   it links no library
 # allstop::allstop  the core as a static library, for a C++17 program without JavaScript;
-#                   compiled in that program's build, which gets ALLSTOP_LINKED defined
+#                   compiled in that program's build, which gets ALLSTOP_LINKED defined. A
+#                   project without the language CXX does not get this target
 get_filename_component(_allstop_native "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
 if(NOT TARGET allstop::headers)
@@ -19,7 +20,9 @@ if(NOT TARGET allstop::headers)
   add_library(allstop::headers ALIAS allstop_headers)
 endif()
 
-if(NOT TARGET allstop::allstop)
+# A target with C++ sources would end the generation of a project whose only language is C.
+get_property(_allstop_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+if(NOT TARGET allstop::allstop AND CXX IN_LIST _allstop_languages)
   include("${CMAKE_CURRENT_LIST_DIR}/sources.cmake")
   list(TRANSFORM ALLSTOP_CORE_SOURCES PREPEND "${_allstop_native}/")
   find_package(Threads REQUIRED)

@@ -11,16 +11,31 @@
 //     pending enqueue may still add an item after the last one was dequeued.
 //  4. A waiter is in the list of its side exactly while its is_listed_ is true. This matters
 //     because Forget uses place_, which is valid only then.
+//  5. Counts::wanted of a side is at most the number of items, or of free places, that any
+//     listed waiter and any patient thread there waits for, apart from those that are in a
+//     Notifications already. This matters because an enqueue notifies them only if the queue
+//     holds `wanted` items. It may be smaller, as when a patient thread has given up: then they
+//     are notified once too often.
+//  6. A dequeue that waits for `least` items finds them there or takes none, and takes at least
+//     `least` of them under one hold of mutex_. This matters because another consumer may take
+//     the rest between two holds, and because a wait reserves no item.
 //
 // No wake-up is lost. A thread that blocks tests its predicate under mutex_, and every change
 // that can make a predicate true (an item, room, the end of the pending enqueues, Close, a stop)
 // is made under mutex_ and notifies after it. For each item, and each free place, one blocked
 // thread that was not notified yet is notified, if there is one. When that thread runs it takes
 // the item, even if its deadline has passed meanwhile, as it tests its predicate before its
-// deadline. In addition all listed waiters are notified: the JavaScript thread of one waiter may
-// be busy for long, or end, and the item must not wait for that. A thread or waiter that begins
-// to wait later tests the predicate first, so it sees the change. A notified thread or waiter may
-// find that another has taken the item.
+// deadline. In addition all listed waiters and all patient threads are notified, if there are
+// enough items for one of them: the JavaScript thread of one waiter may be busy for long, or end,
+// and the item must not wait for that. A thread or waiter that begins to wait later tests the
+// predicate first, so it sees the change. A notified thread or waiter may find that another has
+// taken the item.
+//
+// A patient thread takes no notification from a thread that would take the item. It waits on a
+// condition variable of its own, changed_enough: on `changed`, notify_one could wake the patient
+// thread, which would find too few items and block again, while the other thread slept beside
+// an item. And since its predicate becomes true only when items are added, and all patient
+// threads are notified of that, none of them depends on what another one takes.
 //
 // A wait learns of a stop in two ways. Each try asks ShouldStop(). OnStop comes after that, and
 // ends the waits that began before the stop, even if the stop is cleared again: IsStopped
@@ -61,10 +76,11 @@ class BoundedQueue::StopObserver final : public Observer {
 
 BoundedQueue::Notifications::~Notifications() {
   if (all_threads_) {
-    changed_->notify_all();
+    notified_->changed.notify_all();
   } else {
-    for (; threads_ > 0; --threads_) changed_->notify_one();
+    for (; threads_ > 0; --threads_) notified_->changed.notify_one();
   }
+  if (patient_threads_) notified_->changed_enough.notify_all();
   for (const auto& waiter : waiters_) waiter->OnProgress();
 }
 
@@ -116,11 +132,12 @@ Status BoundedQueue::MayEnqueue(const Wait& wait) const {
 }
 
 Status BoundedQueue::MayDequeue(const Wait& wait) const {
-  if (!items_.empty()) return Status::kOk;
-  if (IsStopped(wait)) return Status::kCancelled;
+  if (items_.size() >= wait.least) return Status::kOk;
+  if (IsStopped(wait)) return items_.empty() ? Status::kCancelled : Status::kOk;
   // Invariant 3.
   const bool may_come = !closed_ || (pending_enqueues_ > 0 && !pending_cancelled_);
-  return may_come ? Status::kDeadlineExceeded : Status::kOutOfRange;
+  if (may_come) return Status::kDeadlineExceeded;
+  return items_.empty() ? Status::kOutOfRange : Status::kOk;
 }
 
 bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
@@ -150,14 +167,31 @@ Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline
 }
 
 Status BoundedQueue::Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline,
-                             std::size_t& dequeued) {
-  const Status status = ContinueDequeue(Wait(), items, max, Deadline::Passed(), dequeued);
-  if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
-  return ContinueDequeue(BeginWait(), items, max, deadline, dequeued);
+                             std::size_t& dequeued, std::size_t least) {
+  Wait wait;
+  wait.least = least;
+  Status status = ContinueDequeue(wait, items, max, Deadline::Passed(), dequeued);
+  if (status == Status::kDeadlineExceeded && !deadline.HasPassed()) {
+    wait = BeginWait();
+    wait.least = least;
+    status = ContinueDequeue(wait, items, max, deadline, dequeued);
+  }
+  if (status != Status::kDeadlineExceeded || least == 1) return status;
+  // The time is over, so the items that came are enough.
+  return ContinueDequeue(Wait(), items, max, Deadline::Passed(), dequeued);
+}
+
+bool BoundedQueue::IsAtItsLast(const Wait& wait) const {
+  Wait for_more = wait;
+  for_more.least = kNothing;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return MayProgress(Side::kConsumers, for_more);
 }
 
 BoundedQueue::Wait BoundedQueue::BeginWait() const {
-  return {options_.coordinator ? options_.coordinator->generation() : 0, false};
+  Wait wait;
+  wait.generation = options_.coordinator ? options_.coordinator->generation() : 0;
+  return wait;
 }
 
 bool BoundedQueue::BeginEnqueue(Wait& wait) {
@@ -183,7 +217,7 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
     std::unique_lock<std::mutex> lock(mutex_);
     Status status = MayEnqueue(wait);
     while (status == Status::kDeadlineExceeded) {
-      if (!Block(Side::kProducers, lock, deadline)) return status;
+      if (!Block(Side::kProducers, 1, lock, deadline)) return status;
       status = MayEnqueue(wait);
     }
     if (status != Status::kOk) return status;
@@ -201,21 +235,24 @@ Status BoundedQueue::ContinueEnqueue(const Wait& wait, QueueItem* items, std::si
   }
 }
 
-Status BoundedQueue::ContinueDequeue(const Wait& wait, QueueItem* items, std::size_t max,
+Status BoundedQueue::ContinueDequeue(const Wait& given, QueueItem* items, std::size_t max,
                                      const Deadline& deadline, std::size_t& dequeued) {
+  Wait wait = given;
   dequeued = 0;
   do {
     Notifications notifications;
     std::unique_lock<std::mutex> lock(mutex_);
     Status status = MayDequeue(wait);
     while (status == Status::kDeadlineExceeded && dequeued == 0) {
-      if (!Block(Side::kConsumers, lock, deadline)) return status;
+      if (!Block(Side::kConsumers, wait.least, lock, deadline)) return status;
       status = MayDequeue(wait);
     }
     if (status != Status::kOk) return dequeued > 0 ? Status::kOk : status;
-    const std::size_t count = std::min({max - dequeued, items_.size(), kMostAtOnce});
+    const std::size_t most = std::max(kMostAtOnce, wait.least);  // invariant 6
+    const std::size_t count = std::min({max - dequeued, items_.size(), most});
     for (std::size_t i = 0; i < count; ++i) items_.Pop(items[dequeued++]);
     Notify(Side::kProducers, count, notifications);
+    wait.least = 1;  // the others of `max` are those that the queue has now
   } while (dequeued < max);
   return Status::kOk;
 }
@@ -256,15 +293,24 @@ void BoundedQueue::OnStop() {
 
 // ---------------------------------------------------------------- waiting
 
-bool BoundedQueue::Block(Side side, std::unique_lock<std::mutex>& lock, const Deadline& deadline) {
+bool BoundedQueue::Block(Side side, std::size_t least, std::unique_lock<std::mutex>& lock,
+                         const Deadline& deadline) {
   if (deadline.HasPassed()) return false;
   Counts& counts = CountsAt(side);
-  ++counts.blocked;
-  if (const auto at = deadline.at()) {
-    WaitersAt(side).changed.wait_until(lock, *at);
+  const bool is_patient = least > 1;
+  if (is_patient) {
+    counts.wanted = std::min(counts.wanted, least);  // invariant 5
   } else {
-    WaitersAt(side).changed.wait(lock);
+    ++counts.blocked;
   }
+  Waiters& waiters = WaitersAt(side);
+  ConditionVariable& changed = is_patient ? waiters.changed_enough : waiters.changed;
+  if (const auto at = deadline.at()) {
+    changed.wait_until(lock, *at);
+  } else {
+    changed.wait(lock);
+  }
+  if (is_patient) return true;
   --counts.blocked;
   // A wake-up by the deadline or a spurious one may take another thread off the count. Then one
   // thread is notified once too often, which does no harm.
@@ -274,12 +320,13 @@ bool BoundedQueue::Block(Side side, std::unique_lock<std::mutex>& lock, const De
 
 bool BoundedQueue::Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter) {
   auto& listed = WaitersAt(side).listed;
+  const std::size_t least = side == Side::kProducers ? 1 : wait.least;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (MayProgress(side, wait)) return false;
-  if (waiter->is_listed_) return true;
-  waiter->place_ = listed.insert(listed.end(), waiter);
+  if (!waiter->is_listed_) waiter->place_ = listed.insert(listed.end(), waiter);
   waiter->is_listed_ = true;  // invariant 4
-  ++CountsAt(side).listed;
+  Counts& counts = CountsAt(side);
+  counts.wanted = std::min(counts.wanted, least);  // invariant 5
   return true;
 }
 
@@ -288,7 +335,6 @@ void BoundedQueue::Forget(Side side, QueueWaiter& waiter) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!std::exchange(waiter.is_listed_, false)) return;
   unlisted.splice(unlisted.end(), WaitersAt(side).listed, waiter.place_);
-  --CountsAt(side).listed;
 }
 
 void BoundedQueue::Notify(Side side, std::size_t how_many, Notifications& notifications) {
@@ -298,19 +344,26 @@ void BoundedQueue::Notify(Side side, std::size_t how_many, Notifications& notifi
   if (threads > 0) {
     counts.notified += threads;
     notifications.threads_ += threads;
-    notifications.changed_ = &WaitersAt(side).changed;
+    notifications.notified_ = &WaitersAt(side);
   }
-  if (counts.listed == 0 || how_many == 0) return;
-  auto& listed = WaitersAt(side).listed;
-  for (const auto& waiter : listed) waiter->is_listed_ = false;
-  notifications.waiters_.splice(notifications.waiters_.end(), listed);
-  counts.listed = 0;
+  const std::size_t available = side == Side::kProducers ? Room() : items_.size();
+  if (available >= counts.wanted) NotifyWanting(side, notifications);
 }
 
 void BoundedQueue::NotifyAll(Side side, Notifications& notifications) {
   Notify(side, std::numeric_limits<std::size_t>::max(), notifications);
-  notifications.changed_ = &WaitersAt(side).changed;
+  NotifyWanting(side, notifications);
   notifications.all_threads_ = true;  // one broadcast is cheaper than a signal per thread
+}
+
+// Notifies the listed waiters and the patient threads.
+void BoundedQueue::NotifyWanting(Side side, Notifications& notifications) {
+  Waiters& waiters = WaitersAt(side);
+  notifications.notified_ = &waiters;
+  notifications.patient_threads_ = true;
+  for (const auto& waiter : waiters.listed) waiter->is_listed_ = false;
+  notifications.waiters_.splice(notifications.waiters_.end(), waiters.listed);
+  CountsAt(side).wanted = kNothing;
 }
 
 }  // namespace allstop::core

@@ -71,11 +71,13 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
   // passed. kOk: all; kDeadlineExceeded; kCancelled: the queue is closed, or a stop.
   Status Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
                  std::size_t& enqueued);
-  // Waits until the queue has an item, and dequeues up to `max` of those that it has. Blocks,
-  // unless the deadline has passed. kOk: 1 to `max` items; kDeadlineExceeded; when the queue is
-  // empty: kCancelled: a stop; kOutOfRange: closed, and no enqueue is waiting any more.
-  Status Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline,
-                 std::size_t& dequeued);
+  // Waits until the queue has `least` items, and dequeues up to `max` of those that it has.
+  // Dequeues fewer than `least`, but not none, if the deadline passes, if the queue is stopped,
+  // or if it is closed and no enqueue is waiting any more. Blocks, unless the deadline has
+  // passed. `least` is 1 to `max`, and not above the capacity. kOk: 1 to `max` items; when the
+  // queue is empty: kDeadlineExceeded; kCancelled: a stop; kOutOfRange: closed.
+  Status Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline, std::size_t& dequeued,
+                 std::size_t least = 1);
   // Puts items that were dequeued and not delivered back at the front, in their order. The
   // queue may then hold more items than its capacity. False: no memory.
   bool Return(QueueItem* items, std::size_t count) noexcept;
@@ -92,6 +94,8 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
     // stop that stands now ends it.
     std::uint64_t generation = std::numeric_limits<std::uint64_t>::max();
     bool admitted = false;  // this enqueue began to wait before the queue was closed
+    // The number of items that this dequeue waits for. It reserves none of them meanwhile.
+    std::size_t least = 1;
   };
   Wait BeginWait() const;
   // Begins an enqueue that waits: Close does not end it. True: the caller must call EndEnqueue
@@ -100,8 +104,13 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
   void EndEnqueue();
   Status ContinueEnqueue(const Wait& wait, QueueItem* items, std::size_t count,
                          const Deadline& deadline, std::size_t& enqueued);
+  // Dequeues nothing if the deadline passes with fewer than `wait.least` items: the caller may
+  // then dequeue with a `least` of 1. `wait.least` must not be above `max`.
   Status ContinueDequeue(const Wait& wait, QueueItem* items, std::size_t max,
                          const Deadline& deadline, std::size_t& dequeued);
+  // Whether a dequeue with this wait would get no further items however long it waited: the
+  // queue is stopped, or closed and no enqueue is waiting any more.
+  bool IsAtItsLast(const Wait& wait) const;
   // Lists `waiter`, so that its OnProgress is called when it should continue. False: it should
   // continue now, and is not listed.
   bool Await(Side side, const Wait& wait, const std::shared_ptr<QueueWaiter>& waiter);
@@ -111,15 +120,19 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
  private:
   class StopObserver;
 
-  // The numbers of waiting threads and waiters at one side.
+  static constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
+  // What the waiting threads and waiters at one side wait for.
   struct Counts {
     std::uint32_t blocked = 0;   // threads that wait on Waiters::changed
     std::uint32_t notified = 0;  // of these, threads notified that do not run yet (at most)
-    std::uint32_t listed = 0;    // size of Waiters::listed
+    // The smallest number of items (for producers: of free places) that a listed waiter or a
+    // patient thread waits for, or a smaller number (invariant 5).
+    std::size_t wanted = kNothing;
   };
-  // The waiting threads and waiters at one side.
+  // The waiting threads and waiters at one side. A patient thread waits for more than one item.
   struct Waiters {
-    ConditionVariable changed;
+    ConditionVariable changed;                       // threads that wait for one item or place
+    ConditionVariable changed_enough;                // patient threads
     std::list<std::shared_ptr<QueueWaiter>> listed;  // in the order of Await
   };
 
@@ -134,9 +147,10 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
 
    private:
     friend class BoundedQueue;
-    ConditionVariable* changed_ = nullptr;
-    std::uint32_t threads_ = 0;  // how many threads to notify
+    Waiters* notified_ = nullptr;  // null: no threads to notify
+    std::uint32_t threads_ = 0;    // how many threads to notify that are not patient
     bool all_threads_ = false;
+    bool patient_threads_ = false;  // all of them
     std::list<std::shared_ptr<QueueWaiter>> waiters_;
   };
 
@@ -154,7 +168,9 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
   std::size_t Room() const;
   void Notify(Side side, std::size_t how_many, Notifications& notifications);
   void NotifyAll(Side side, Notifications& notifications);
-  bool Block(Side side, std::unique_lock<std::mutex>& lock, const Deadline& deadline);
+  void NotifyWanting(Side side, Notifications& notifications);
+  bool Block(Side side, std::size_t least, std::unique_lock<std::mutex>& lock,
+             const Deadline& deadline);
 
   const std::uint64_t id_;
   const Options options_;

@@ -381,7 +381,8 @@ Status Coordinator::ClearStop() {
   std::unique_lock<std::mutex> parent_lock;
   if (parent_) {
     parent_lock = std::unique_lock<std::mutex>(parent_->mutex_);
-    if (parent_->record_) return Status::kFailedPrecondition;  // invariant 3
+    // A stopped parent has only stopped children (invariant 3).
+    if (parent_->record_) return Status::kFailedPrecondition;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& observer : observers_) {

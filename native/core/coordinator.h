@@ -188,7 +188,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // Marks the coordinator joined and forgets the threads, those that it leaves behind as well
   // (LeftBehindThreads). If FinishJoin throws, or its
   // result is not over, the join is still in progress.
-  JoinResult FinishJoin(Join& join);
+  // With a grace period, the join is over only if JoinRemainingMs is 0; without one, in any case.
+  JoinResult FinishJoin(Join& join, std::optional<double> grace_period_ms = std::nullopt);
   void AbandonJoin(Join& join);
   // A whole join. Blocks. Returns kOk, kStoppedByError, kStragglers or kSelfJoin.
   Status BlockingJoin(double grace_period_ms, bool ignore_live_threads);
@@ -260,6 +261,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   static void ReserveEnd(ThreadRegistry::Entry& entry);  // so that Ended need not allocate
   void Begin(ThreadRegistry::Entry& entry);
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
+  static double RemainingMs(const Join& join, double grace_period_ms);
   void Detach(Join& join);
   void AwaitJoin(Join& join, double grace_period_ms);  // blocks; takes mutex_ itself
 

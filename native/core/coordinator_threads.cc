@@ -168,6 +168,10 @@ std::shared_ptr<Join> Coordinator::BeginJoin(const JoinCaller& caller,
 
 double Coordinator::JoinRemainingMs(const Join& join, double grace_period_ms) const {
   const std::lock_guard<std::mutex> lock(mutex_);
+  return RemainingMs(join, grace_period_ms);
+}
+
+double Coordinator::RemainingMs(const Join& join, double grace_period_ms) {
   if (join.stop_ && join.stop_->IsProvisional()) return std::numeric_limits<double>::infinity();
   if (join.alive_ == 0) return 0;
   if (!join.stop_) return std::numeric_limits<double>::infinity();
@@ -180,11 +184,14 @@ bool Coordinator::JoinHasEnded(const Join& join) const {
   return join.alive_ == 0;
 }
 
-JoinResult Coordinator::FinishJoin(Join& join) {
+JoinResult Coordinator::FinishJoin(Join& join, std::optional<double> grace_period_ms) {
   const std::lock_guard<std::mutex> lock(mutex_);
   JoinResult result;
   if (!join.in_progress_) return result;
-  if (join.stop_ && join.stop_->IsProvisional()) {  // stopped since the caller last checked
+  // Since the caller last checked, a stop may have come whose record is provisional, or a
+  // registered thread may have begun: it would be a straggler that had no grace period.
+  const bool is_provisional = join.stop_ && join.stop_->IsProvisional();
+  if (is_provisional || (grace_period_ms && RemainingMs(join, *grace_period_ms) > 0)) {
     result.is_over = false;
     return result;
   }
@@ -232,7 +239,7 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
   do {
     AwaitJoin(*join, grace_period_ms);
     try {
-      result = FinishJoin(*join);
+      result = FinishJoin(*join, grace_period_ms);
     } catch (...) {
       AbandonJoin(*join);
       throw;

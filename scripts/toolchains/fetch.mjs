@@ -30,7 +30,7 @@ function once(name, make) {
   writeFileSync(done, '');
 }
 
-/** Fetches old versions of glibc, with the start files and libgcc of their compilers. */
+/** Fetches old versions of glibc, with the start files and libgcc of the compilers of that time. */
 function fetchSysroots() {
   once('npm', (path) => {
     mkdirSync(path, { recursive: true });

@@ -106,6 +106,14 @@ const parameters: Parameter[] = [
     ...count,
   },
   {
+    call: 'dequeueMany(1, { min })',
+    argument: 'options.min',
+    pass: (queue, v) => queue.dequeueMany(1, { min: wrong(v) }),
+    rejects: true,
+    ...count,
+    except: ['undefined', 'number'],
+  },
+  {
     call: 'enqueueSync(1, timeoutMs)',
     argument: 'timeoutMs',
     pass: (queue, v) => queue.enqueueSync(1, wrong(v)),

@@ -13,7 +13,10 @@ const FINE = { code: 0, signal: null, stderr: '' };
 const PROMPT_MS = 20_000;
 
 describe.each(['dequeueSync', 'enqueueSync', 'dequeue', 'enqueue'])('workers in %s', (how) => {
-  it.each(['1', '5'])('are terminated, %s of them, and nothing is lost', async (count) => {
+  const terminated = 'are terminated, %s of them, and nothing is lost';
+  it.each(['1'])(terminated, terminate);
+  it.each(['5'])(terminated, { tags: 'long' }, terminate);
+  async function terminate(count: string): Promise<void> {
     const ended = await tell('terminate', how, count);
     expect(ended).toMatchObject(FINE);
     expect(ended.durationMs).toBeLessThan(PROMPT_MS);
@@ -23,7 +26,7 @@ describe.each(['dequeueSync', 'enqueueSync', 'dequeue', 'enqueue'])('workers in 
       item: 'later',
       end: 'OutOfRangeError',
     });
-  });
+  }
 
   it('do not hold up process.exit()', async () => {
     const ended = await tell('exit', how, '3');

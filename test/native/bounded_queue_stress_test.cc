@@ -89,9 +89,54 @@ TEST(BoundedQueueStressTest, EveryItemOnceAndInOrder) {
         QueueItem items[7];
         while (true) {
           std::size_t dequeued = 0;
+          const std::size_t max = 1 + own() % 7;
+          const std::size_t least =
+              1 + own() % std::min<std::size_t>(max, queue->options().capacity);
           const Status status =
-              queue->Dequeue(items, 1 + own() % 7, Deadline::After(own() % 3), dequeued);
+              queue->Dequeue(items, max, Deadline::After(own() % 3), dequeued, least);
           if (status == Status::kOutOfRange) return;
+          for (std::size_t i = 0; i < dequeued; ++i) received[id].push_back(ToNumber(items[i]));
+        }
+      });
+    }
+    for (auto& thread : producers) thread.join();
+    queue->Close(false);
+    for (auto& thread : consumers) thread.join();
+    ExpectEachOnce(received, std::vector<std::uint32_t>(kProducers, count));
+    ExpectOrder(received);
+  }
+}
+
+// No deadline comes to the rescue of a thread whose wake-up was lost: the queue is small, and the
+// test would hang.
+TEST(BoundedQueueStressTest, ConsumersThatWaitForDifferentNumbersOfItemsLoseNoWakeUp) {
+  std::mt19937 random(test::Seed());
+  for (int round = 0; round < 30; ++round) {
+    const std::size_t capacity = kConsumers + random() % 3;
+    const auto queue = BoundedQueue::Create({"", capacity, {}, nullptr});
+    const std::uint32_t count = 1'000;
+    std::vector<std::thread> producers;
+    for (std::uint32_t id = 0; id < kProducers; ++id) {
+      producers.emplace_back([&, id] {
+        for (std::uint32_t sent = 0; sent < count; ++sent) {
+          QueueItem item = ToItem({id, sent});
+          std::size_t enqueued = 0;
+          queue->Enqueue(&item, 1, Deadline::Never(), enqueued);
+        }
+      });
+    }
+    Received received(kConsumers);
+    std::vector<std::thread> consumers;
+    for (std::uint32_t id = 0; id < kConsumers; ++id) {
+      consumers.emplace_back([&, least = 1 + (round % 2 == 0 ? id : random() % kConsumers), id] {
+        std::vector<QueueItem> items(kConsumers);
+        for (bool ended = false; !ended;) {
+          std::size_t dequeued = 0;
+          const Status status =
+              queue->Dequeue(items.data(), items.size(), Deadline::Never(), dequeued, least);
+          ended = dequeued < least;
+          EXPECT_TRUE(!ended || queue->closed());
+          EXPECT_EQ(status, dequeued > 0 ? Status::kOk : Status::kOutOfRange);
           for (std::size_t i = 0; i < dequeued; ++i) received[id].push_back(ToNumber(items[i]));
         }
       });
@@ -138,7 +183,10 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
           std::size_t dequeued = 0;
           Status status;
           if (own() % 2 == 0) {
-            status = queue->Dequeue(items, 1 + own() % 4, Deadline::Never(), dequeued);
+            const std::size_t max = 1 + own() % 4;
+            const std::size_t least =
+                own() % 4 > 0 ? 1 : std::min<std::size_t>(max, queue->options().capacity);
+            status = queue->Dequeue(items, max, Deadline::Never(), dequeued, least);
           } else {
             status = queue->Dequeue(items, 1, Deadline::Passed(), dequeued);
             if (status == Status::kDeadlineExceeded) {

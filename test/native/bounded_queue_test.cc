@@ -47,11 +47,12 @@ struct Dequeued {
   }
 };
 
-Dequeued Dequeue(BoundedQueue& queue, const Deadline& deadline, std::size_t max = 1) {
+Dequeued Dequeue(BoundedQueue& queue, const Deadline& deadline, std::size_t max = 1,
+                 std::size_t least = 1) {
   std::vector<QueueItem> items(max);
   std::size_t count = 0;
   Dequeued dequeued;
-  dequeued.status = queue.Dequeue(items.data(), max, deadline, count);
+  dequeued.status = queue.Dequeue(items.data(), max, deadline, count, least);
   for (std::size_t i = 0; i < count; ++i) dequeued.texts.push_back(Text(items[i]));
   return dequeued;
 }
@@ -193,6 +194,133 @@ TEST(BoundedQueueTest, WaitsNoLongerThanTheDeadline) {
   Enqueue(*queue, "a");
   EXPECT_EQ(Enqueue(*queue, "b", Deadline::After(5)), Status::kDeadlineExceeded);
   EXPECT_EQ(queue->size(), 1u);
+}
+
+// ---------------------------------------------------------------- several at least
+
+TEST(BoundedQueueLeastTest, WaitsForThatManyAndTakesMoreUpToMax) {
+  const auto queue = MakeQueue(8);
+  Enqueue(*queue, "a");
+  Enqueue(*queue, "b");
+  Gate dequeued;
+  std::thread consumer([&] {
+    EXPECT_EQ(Dequeue(*queue, Deadline::Never(), 4, 3), Got({"a", "b", "c"}));
+    dequeued.Open();
+  });
+  EXPECT_FALSE(dequeued.OpensWrongly());
+  EXPECT_EQ(queue->size(), 2u) << "it reserves nothing while it waits";
+  Enqueue(*queue, "c");
+  consumer.join();
+  for (const char* text : {"d", "e", "f", "g", "h"}) Enqueue(*queue, text);
+  EXPECT_EQ(TryDequeue(*queue, 4).texts.size(), 4u);
+  EXPECT_EQ(Dequeue(*queue, Deadline::Never(), 1, 1), Got({"h"}));
+}
+
+TEST(BoundedQueueLeastTest, TakesMoreThanOneHoldOfTheMutexMoves) {
+  constexpr int kCount = 200;  // more than kMostAtOnce
+  const auto queue = MakeQueue(kCount);
+  std::thread consumer([&] {
+    EXPECT_EQ(Dequeue(*queue, Deadline::Never(), kCount, kCount).texts.size(), kCount + 0u);
+  });
+  for (int i = 0; i < kCount; ++i) Enqueue(*queue, std::to_string(i));
+  consumer.join();
+  EXPECT_EQ(queue->size(), 0u);
+}
+
+TEST(BoundedQueueLeastTest, TheDeadlineGivesTheItemsThatCame) {
+  const auto queue = MakeQueue(4);
+  EXPECT_EQ(Dequeue(*queue, Deadline::After(5), 4, 4), Ended(Status::kDeadlineExceeded));
+  Enqueue(*queue, "a");
+  EXPECT_EQ(Dequeue(*queue, Deadline::After(5), 4, 4), Got({"a"}));
+  Enqueue(*queue, "b");
+  EXPECT_EQ(Dequeue(*queue, Deadline::Passed(), 4, 4), Got({"b"}));
+}
+
+TEST(BoundedQueueLeastTest, ACloseAndAStopGiveTheRest) {
+  for (const bool stop : {true, false}) {
+    const auto coordinator = Coordinator::Create({});
+    const auto queue = MakeQueue(4, coordinator);
+    Enqueue(*queue, "a");
+    Blocked consumers;
+    std::atomic<int> items{0};
+    const Status end = stop ? Status::kCancelled : Status::kOutOfRange;
+    for (int i = 0; i < 4; ++i) {
+      consumers.Start([&] {
+        const Dequeued got = Dequeue(*queue, Deadline::Never(), 4, 4);
+        if (got.texts.empty()) EXPECT_EQ(got.status, end);
+        items += static_cast<int>(got.texts.size());
+      });
+    }
+    consumers.AllArrive();
+    if (stop) coordinator->RequestStop({});
+    if (!stop) queue->Close(false);
+    consumers.Join();
+    EXPECT_EQ(items, 1);
+    EXPECT_EQ(Dequeue(*queue, Deadline::Never(), 4, 4), Ended(end));
+  }
+}
+
+TEST(BoundedQueueLeastTest, AClosedQueueIsAwaitedWhileEnqueuesWait) {
+  const auto queue = MakeQueue(2);
+  Enqueue(*queue, "a");
+  BoundedQueue::Wait wait = queue->BeginWait();
+  ASSERT_TRUE(queue->BeginEnqueue(wait));
+  queue->Close(false);
+  Gate dequeued;
+  std::thread consumer([&] {
+    EXPECT_EQ(Dequeue(*queue, Deadline::Never(), 2, 2), Got({"a", "b"}));
+    dequeued.Open();
+  });
+  EXPECT_FALSE(dequeued.OpensWrongly());
+  QueueItem item("b", 1);
+  std::size_t enqueued = 0;
+  EXPECT_EQ(queue->ContinueEnqueue(wait, &item, 1, Deadline::Passed(), enqueued), Status::kOk);
+  queue->EndEnqueue();
+  consumer.join();
+}
+
+// The thread that waits for two must not be woken instead of the one that waits for one.
+TEST(BoundedQueueLeastTest, AThreadThatWaitsForSeveralKeepsNoItemFromOneThatWaitsForOne) {
+  for (int round = 0; round < 500; ++round) {
+    const auto queue = MakeQueue(4);
+    Blocked patient;
+    patient.Start([&] { Dequeue(*queue, Deadline::Never(), 2, 2); });
+    if (round % 2 == 0) patient.AllArrive();
+    Blocked consumer;
+    consumer.Start([&] { EXPECT_EQ(Dequeue(*queue), Got({"a"})); });
+    if (round % 3 == 0) consumer.AllArrive();
+    Enqueue(*queue, "a");
+    consumer.Join();
+    queue->Close(false);
+    patient.Join();
+  }
+}
+
+TEST(BoundedQueueLeastTest, AWaiterIsToldWhenThereAreEnough) {
+  const auto queue = MakeQueue(4);
+  const auto waiter = std::make_shared<GateWaiter>();
+  BoundedQueue::Wait wait = queue->BeginWait();
+  wait.least = 2;
+  ASSERT_TRUE(queue->Await(Side::kConsumers, wait, waiter));
+  Enqueue(*queue, "a");
+  EXPECT_FALSE(waiter->told.is_open());
+  EXPECT_FALSE(queue->IsAtItsLast(wait));
+  Enqueue(*queue, "b");
+  EXPECT_TRUE(waiter->told.is_open());
+  queue->Close(false);
+  EXPECT_TRUE(queue->IsAtItsLast(wait));
+}
+
+TEST(BoundedQueueLeastTest, AWaiterForOneIsToldBesideOneForSeveral) {
+  const auto queue = MakeQueue(4);
+  const auto patient = std::make_shared<GateWaiter>();
+  const auto waiter = std::make_shared<GateWaiter>();
+  BoundedQueue::Wait wait = queue->BeginWait();
+  wait.least = 3;
+  ASSERT_TRUE(queue->Await(Side::kConsumers, wait, patient));
+  ASSERT_TRUE(queue->Await(Side::kConsumers, queue->BeginWait(), waiter));
+  Enqueue(*queue, "a");
+  EXPECT_TRUE(waiter->told.is_open());
 }
 
 // ---------------------------------------------------------------- close

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -623,6 +624,22 @@ TEST(OwnerTest, AThreadThatIsLeftBehindEndsWithTheEnvironmentThatWatchesIt) {
   coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread()));
   EXPECT_TRUE(coordinator->LeftBehindThreads().empty());
   EXPECT_FALSE(coordinator->ShouldStop());
+}
+
+TEST(JoinTest, AThreadThatBeginsAtTheLastMomentIsWaitedFor) {
+  const auto coordinator = MakeCoordinator();
+  NewThread unstarted = Thread("late");
+  unstarted.started = false;
+  const std::uint64_t late = coordinator->RegisterThread(unstarted);
+  const auto join = coordinator->BeginJoin({});
+  ASSERT_EQ(coordinator->JoinRemainingMs(*join, kForever), 0) << "nothing is alive";
+  coordinator->StartThread(late, std::nullopt);
+  EXPECT_FALSE(coordinator->FinishJoin(*join, kForever).is_over);
+  EXPECT_FALSE(coordinator->joined());
+  coordinator->EndThread(late);
+  const JoinResult result = coordinator->FinishJoin(*join, kForever);
+  EXPECT_TRUE(result.is_over);
+  EXPECT_TRUE(result.stragglers.empty());
 }
 
 TEST(JoinTest, TenThousandThreadsCanBeJoined) {

@@ -105,6 +105,34 @@ TEST(StopCallbackTest, TheyRunInTheOrderOfTheirRegistration) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
+TEST(StopCallbackTest, ThoseThatAreLeftOfManyKeepTheirOrder) {
+  constexpr int kCallbacks = 100'000;
+  const auto coordinator = MakeCoordinator();
+  std::vector<int> order;
+  struct Numbered {
+    std::vector<int>* order;
+    int number;
+  };
+  std::vector<Numbered> contexts;
+  for (int i = 0; i < kCallbacks; ++i) contexts.push_back({&order, i});
+  std::vector<std::shared_ptr<StopCallback>> callbacks;
+  for (Numbered& context : contexts) {
+    callbacks.push_back(coordinator->OnStop(
+        [](void* opaque) {
+          const auto& own = *static_cast<Numbered*>(opaque);
+          own.order->push_back(own.number);
+        },
+        &context));
+  }
+  // From the last one on: a removal that searches from the front would take minutes.
+  for (int i = kCallbacks - 1; i >= 0; --i) {
+    if (i % 1000 != 7) coordinator->RemoveStopCallback(*callbacks[i]);
+  }
+  coordinator->RequestStop(Plain());
+  ASSERT_EQ(order.size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[i], 7 + 1000 * i);
+}
+
 TEST(StopCallbackTest, ARefusedOrLaterRequestRunsNone) {
   const auto coordinator = MakeCoordinator();
   coordinator->BlockingJoin(0, false);

@@ -121,7 +121,7 @@ describe('a binary that does not load', () => {
     const { status, stdout } = doctor([], { env });
     expect(status).toBe(1);
     expect(stdout).toContain(`\nnot ok  binary       ${path}`);
-    expect(stdout).toContain(`\n${' '.repeat(21)}cause:  ${problem?.cause}\n`);
+    expect(stdout).toContain(`\n${' '.repeat(21)}Cause: ${problem?.cause}\n`);
     expect(stdout).toContain(`\n${' '.repeat(21)}What to do: ${problem?.remedy}\n`);
     expect(stdout).toMatch(/\n1 problem found\.\n$/);
   });
@@ -199,7 +199,7 @@ describe('a binary that loads', () => {
     expect(problems({ cli })).toMatchObject([
       {
         name: 'abi',
-        cause: expect.stringMatching(/^allstop\.h has \d+\.999/),
+        cause: expect.stringMatching(/^allstop\.h has version \d+\.999/),
         remedy: expect.stringContaining('allstop build'),
       },
     ]);

@@ -1,7 +1,10 @@
-/** A TCP proxy to a server, which can delay or drop what is sent. */
+/** A TCP proxy to a server, which can delay or drop what is sent, or carry it slowly. */
 
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const SLICE_MS = 50;
 
 export class TcpProxy {
   readonly #server: Server;
@@ -12,12 +15,23 @@ export class TcpProxy {
   latencyMs = 0;
   /** Drops the next message from the server that contains this text. */
   loseNext: string | undefined;
+  /** How many bytes a second each connection carries to the server. */
+  uplinkBytesPerSecond: number = Number.POSITIVE_INFINITY;
+  /** How many bytes have gone to the server. */
+  bytesUp = 0;
+  connections = 0;
 
   private constructor(target: number) {
     this.#server = createServer((near) => {
       const far = connect(target, '127.0.0.1');
       const messages = new NatsMessages();
-      this.#join(near, far, (data) => [data]);
+      this.connections += 1;
+      this.#join(
+        near,
+        far,
+        (data) => [data],
+        (part) => this.#carryUp(near, far, part),
+      );
       this.#join(far, near, (data) => messages.split(data));
     });
   }
@@ -50,14 +64,19 @@ export class TcpProxy {
     await once(this.#server, 'close');
   }
 
-  #join(from: Socket, to: Socket, split: (data: Buffer) => Buffer[]): void {
+  #join(
+    from: Socket,
+    to: Socket,
+    split: (data: Buffer) => Buffer[],
+    carry = (part: Buffer): unknown => to.write(part),
+  ): void {
     this.#sockets.add(from);
     from.setNoDelay(true);
     from.on('data', (data: Buffer) => {
       for (const part of split(data)) {
         if (this.#isBlackHole || this.#isLost(part)) continue;
-        if (this.latencyMs === 0) to.write(part);
-        else setTimeout(() => to.write(part), this.latencyMs);
+        if (this.latencyMs === 0) carry(part);
+        else setTimeout(() => carry(part), this.latencyMs);
       }
     });
     from.on('error', () => {});
@@ -65,6 +84,21 @@ export class TcpProxy {
       this.#sockets.delete(from);
       if (!this.#isBlackHole) to.destroy();
     });
+  }
+
+  async #carryUp(near: Socket, far: Socket, data: Buffer): Promise<void> {
+    this.bytesUp += data.length;
+    if (this.uplinkBytesPerSecond === Number.POSITIVE_INFINITY) {
+      far.write(data);
+      return;
+    }
+    near.pause(); // so that the sender's queue grows, as before a slow link
+    const length = Math.ceil((this.uplinkBytesPerSecond * SLICE_MS) / 1_000);
+    for (let at = 0; at < data.length && !far.destroyed; at += length) {
+      await sleep(SLICE_MS);
+      far.write(data.subarray(at, at + length));
+    }
+    near.resume();
   }
 
   #isLost(part: Buffer): boolean {

@@ -30,6 +30,12 @@ export type TestAddon = {
   hammer(coord: Coordinator, name: string, threads: number, rounds: number): void;
   status(value: unknown): number;
   queueStatus(value: unknown): number;
+  /** Throws the error that the function of allstop_node.h makes of the status. */
+  throwStatus(
+    fn: 'allstop_throw' | 'allstop_throw_status' | 'allstop_queue_throw_status',
+    status: number,
+    message?: string,
+  ): void;
   /** A native thread that enqueues `count` numbers; result: "how many|status". */
   queueProduce(queue: Bytes, producer: number, count: number, name: string): void;
   /** A native thread that counts what it dequeues; result: "status|out of order". */

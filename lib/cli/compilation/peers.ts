@@ -7,7 +7,10 @@ import { CommandError } from '../base/command.ts';
 
 export type Peers = { cmakeJs: string; nodeAddonApi: string };
 
-/** Where to look: first from the user's project, then from this package (a hoisted peer). */
+/**
+ * The modules from which a peer is looked for: the user's project, then this package, beside
+ * which a package manager may have installed the peer where the project cannot find it.
+ */
 const places = [createRequire(join(process.cwd(), 'package.json')), createRequire(import.meta.url)];
 
 function manifestOf(name: string): string | undefined {

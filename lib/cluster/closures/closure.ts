@@ -59,7 +59,10 @@ export class Closure implements Queued {
     this.#counts = counts;
   }
 
-  /** Takes moved arguments from the caller now, when nothing else can refuse the call. */
+  /**
+   * Takes the arguments that move from the caller. The queue calls this when the call has passed
+   * every check: a refused call must leave the caller its objects.
+   */
   enter(): void {
     if (this.work.kind !== 'call' || this.work.take === undefined) return;
     this.work = { ...this.work, ...this.work.take(), take: undefined };

@@ -180,7 +180,8 @@ export class FunctionRunner {
         if (typeof run !== 'function') throw noFunction(name);
         value = runAsTask(attempt, () => (run as AnyFunction)(...args));
         if (isThenable(value)) {
-          // A promise may take long, whatever it took last: send finished results meanwhile.
+          // A promise may take long, even if the function's last promise was quick: while this
+          // thread waits, the results that have ended are sent.
           const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
           try {
             value = await value;

@@ -190,7 +190,10 @@ export function checkThread(name: string, thread: unknown): asserts thread is Jo
   throw invalidType(name, expected, thread);
 }
 
-/** Registers a thread and begins to watch it. Doing so twice changes nothing. */
+/**
+ * Registers a thread and begins to watch it. A thread that is registered already keeps its name;
+ * if a join has forgotten it, it is registered again.
+ */
 export function register(attachment: Attachment, thread: JoinableThread, name?: string): void {
   const known = watchesOf(attachment);
   const earlier = known.get(thread);

@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 2u
+#define ALLSTOP_ABI_MINOR 3u
 
 /** True if the installed package is new enough for `table` to have the function `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -113,6 +113,9 @@ typedef struct allstop_error {
 
 /** The longest chain of `cause` pointers that is kept; deeper causes are dropped. */
 #define ALLSTOP_MAX_CAUSES 32
+
+/** The most suppressed errors that are kept: the first ones. Since 1.3. */
+#define ALLSTOP_MAX_SUPPRESSED 16
 
 /**
  * Options of a new coordinator. Set `size` to sizeof(allstop_options). A field that is 0
@@ -229,6 +232,13 @@ typedef struct allstop_table {
   allstop_status (*queue_close)(allstop_queue_state *queue, uint32_t flags);
   allstop_status (*queue_info)(allstop_queue_state *queue, allstop_queue_info *info);
   allstop_status (*item_copy)(const void *data, size_t size, allstop_item *item);
+  /* Since 1.3 */
+  allstop_status (*request_stop2)(allstop_state *state, const allstop_error *error, int *made);
+  allstop_status (*queue_dequeue_least)(allstop_queue_state *queue, allstop_item *items, size_t max,
+                                        size_t least, double timeout_ms, size_t *dequeued);
+  allstop_status (*suppressed_errors)(allstop_state *state, allstop_record **records,
+                                      size_t capacity, size_t *count);
+  allstop_status (*record_cause)(const allstop_record *record, allstop_record **cause);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
@@ -297,6 +307,22 @@ static inline int allstop_should_stop(const allstop_coordinator *coord) {
 static inline allstop_status allstop_request_stop(const allstop_coordinator *coord,
                                                   const allstop_error *error) {
   return coord->table->request_stop(coord->state, error);
+}
+
+/**
+ * Requests a stop as allstop_request_stop does, and says whether this call made the stop. Of
+ * several threads that request a stop at the same time, JavaScript threads included, one
+ * makes it. Since 1.3.
+ *
+ * @param[out] made 1 if this call made the stop; 0 if the coordinator was stopped before (also
+ *   by a stop of its parent), or if the result is not ALLSTOP_OK
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.3; nothing was changed
+ */
+static inline allstop_status allstop_request_stop_made(const allstop_coordinator *coord,
+                                                       const allstop_error *error, int *made) {
+  *made = 0;
+  if (!ALLSTOP_HAS(coord->table, request_stop2)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->request_stop2(coord->state, error, made);
 }
 
 /**
@@ -530,6 +556,42 @@ static inline allstop_status allstop_first_error(const allstop_coordinator *coor
 }
 
 /**
+ * Gets the suppressed errors: those that came after the error of the stop, and reported errors
+ * that are not the one that allstop_first_error gives. Any thread; waits as allstop_stop_record
+ * does. Since 1.3.
+ *
+ * @param[out] records has room for `capacity` records; ALLSTOP_MAX_SUPPRESSED are enough. Each
+ *   record that you get has an error and the thread that reported it; release it with
+ *   allstop_record_release.
+ * @param[out] count how many you got, the earliest first
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.3
+ */
+static inline allstop_status allstop_suppressed_errors(const allstop_coordinator *coord,
+                                                       allstop_record **records, size_t capacity,
+                                                       size_t *count) {
+  *count = 0;
+  if (!ALLSTOP_HAS(coord->table, suppressed_errors)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->suppressed_errors(coord->state, records, capacity, count);
+}
+
+/**
+ * Gets the cause of a record's error. Any thread; does not block. Since 1.3.
+ *
+ * @param[out] cause a record of the cause, which you release with allstop_record_release; NULL
+ *   if the error has no cause. The cause of a JavaScript error is known to JavaScript only: NULL.
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.3
+ */
+static inline allstop_status allstop_record_cause(const allstop_coordinator *coord,
+                                                  const allstop_record *record,
+                                                  allstop_record **cause) {
+  *cause = NULL;
+  if (!ALLSTOP_HAS(coord->table, record_cause)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->record_cause(record, cause);
+}
+
+/**
  * Makes a new id for an error, to be set as `allstop_error.id`: you can recognize the error
  * later by the id of its record. No two calls give the same id. Any thread; does not block.
  * Since 1.1.
@@ -546,10 +608,11 @@ static inline size_t allstop_new_id(const allstop_coordinator *coord, char *buff
 /**
  * Creates a schedule for a thread of yours that does something again and again until a stop.
  * The first run is due at once. The later runs are due at multiples of `interval_ms` after
- * that, by a monotonic clock, or as ALLSTOP_MISSED_TICKS_DELAY says. Any thread; does not
- * block. Since 1.2.
+ * that, by a monotonic clock; with ALLSTOP_MISSED_TICKS_DELAY, each run is due `interval_ms`
+ * after the end of the one before. Any thread; does not block. Since 1.2.
  *
- * The schedule does not register the thread: do so with ALLSTOP_THREAD_LOOPER.
+ * The schedule does not register the thread: call allstop_thread_register for it, with the flag
+ * ALLSTOP_THREAD_LOOPER.
  *
  * @param interval_ms milliseconds; 0: each run follows the last at once; INFINITY: one run
  * @param missed_ticks one of ALLSTOP_MISSED_TICKS_*

@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -68,7 +69,8 @@ struct ThreadDone {
 };
 using ThreadToken = std::unique_ptr<allstop_thread, ThreadDone>;
 
-// Returns null if the installed package does not know one of the flags.
+// Returns null if the installed package does not know one of the flags, and for an empty
+// Coordinator.
 inline ThreadToken Register(const Coordinator& coord, const std::string& name,
                             std::uint32_t flags = 0) {
   allstop_thread* thread = nullptr;
@@ -89,7 +91,8 @@ void Call(Function& function, const Coordinator& coord) {
 
 // The main function of a registered thread. `token` ends the registration on return.
 template <typename Function>
-void RunThread(ThreadToken token, std::unique_ptr<Function> function) {
+ALLSTOP_HPP_CATCHES_UNWINDING void RunThread(ThreadToken token,
+                                             std::unique_ptr<Function> function) {
   const Coordinator coord = token.get_deleter().coord;
   allstop_thread_enter(coord.handle(), token.get());
 #if ALLSTOP_HPP_CATCHES
@@ -102,6 +105,7 @@ void RunThread(ThreadToken token, std::unique_ptr<Function> function) {
     throw;  // pthread_exit or pthread_cancel: glibc aborts the process if this is swallowed
 #endif
   } catch (...) {
+    if (!coord) std::terminate();  // the error would reach nobody
     function.reset();
     ReportCaught(
         coord,
@@ -136,6 +140,9 @@ void RunThread(ThreadToken token, std::unique_ptr<Function> function) {
 /// before their destructors run, also when an exception leaves the function: the coordinator
 /// learns of the exception only after that. On a JavaScript thread, call Detach() and wait
 /// with `await coord.join()` instead.
+///
+/// With an empty Coordinator nobody joins the thread, and an exception that `function` throws
+/// ends the process, as with std::thread.
 ///
 /// @throws std::bad_alloc or std::system_error, from the constructor, if no memory or no
 ///   thread is available. Without exceptions, the process ends.
@@ -223,6 +230,7 @@ StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 #include "allstop_bridges.hpp"
 #include "allstop_looper.hpp"
 #include "allstop_queue_runner.hpp"
+#include "allstop_registration.hpp"
 #include "allstop_runner.hpp"
 #include "allstop_tensorflow.hpp"
 

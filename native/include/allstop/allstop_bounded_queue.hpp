@@ -69,8 +69,8 @@ class BoundedQueue {
   /// Takes over the reference that `handle` owns (from allstop_queue_from_napi).
   explicit BoundedQueue(const allstop_queue& handle) noexcept : handle_(handle) {}
   /// Creates a queue for `capacity` items. A stop of `coord` ends all its waits. The object is
-  /// empty if `capacity` is 0, if there is no memory, or if the installed package is older
-  /// than 1.2 of allstop.h.
+  /// empty if `capacity` is 0, if `coord` is an empty object, if there is no memory, or if the
+  /// installed package is older than 1.2 of allstop.h.
   BoundedQueue(const Coordinator& coord, std::uint64_t capacity, const std::string& name = {}) {
     allstop_queue_options options = {};
     options.size = sizeof(options);
@@ -132,6 +132,21 @@ class BoundedQueue {
       if (taken > 0) status = ALLSTOP_OK;
       if (count < most) break;
     }
+    return status;
+  }
+  /// As above, but waits until the queue has `least` items, and appends fewer, but at least one,
+  /// when the time is over, when the queue is closed, or after a stop. `least` is 1 to `max`, and
+  /// not above the capacity. See allstop_queue_dequeue_least.
+  allstop_status DequeueMany(std::vector<Item>& items, std::size_t max, std::size_t least,
+                             Milliseconds timeout = kForever) const {
+    if (least == 0 || least > max || least > capacity()) return ALLSTOP_INVALID_ARGUMENT;
+    std::vector<allstop_item> first(least);
+    items.reserve(items.size() + least);  // before dequeuing: bad_alloc must not lose items
+    std::size_t count = 0;
+    const allstop_status status =
+        allstop_queue_dequeue_least(&handle_, first.data(), least, least, Ms(timeout), &count);
+    for (std::size_t i = 0; i < count; ++i) items.emplace_back(first[i]);
+    if (count == least && count < max) DequeueMany(items, max - count, Milliseconds(0));
     return status;
   }
 

@@ -10,10 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "allstop.h"
+#include "allstop_cpp17.hpp"
 
 namespace allstop {
 
@@ -91,6 +94,90 @@ void WithOptions(const Options& options, Use use) {
   use(&given);
 }
 
+inline constexpr std::uint32_t kNeverStopped = 0;
+
+// The table of an empty Coordinator, which has no state: nothing ever stops, and what would have
+// to be kept is refused. So each class of these headers may use a handle without asking whether
+// it is empty. The functions of queues are null: no queue is created with this table.
+constexpr allstop_table EmptyTable() {
+  allstop_table table = {};
+  table.size = sizeof(table);
+  table.major = ALLSTOP_ABI_MAJOR;
+  table.minor = ALLSTOP_ABI_MINOR;
+  table.retain = [](allstop_state*) {};
+  table.release = [](allstop_state*) {};
+  table.stop_word = [](allstop_state*) { return &kNeverStopped; };
+  table.request_stop = [](allstop_state*, const allstop_error*) {
+    return ALLSTOP_FAILED_PRECONDITION;
+  };
+  table.wait_for_stop = [](allstop_state*, double timeout_ms) {
+    if (!(timeout_ms >= 0)) return ALLSTOP_INVALID_ARGUMENT;
+    constexpr double kDay = 24 * 60 * 60 * 1000;  // a longer sleep may overflow a clock
+    while (timeout_ms > 0) {
+      const double slice = (std::min)(timeout_ms, kDay);
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(slice));
+      timeout_ms -= slice;
+    }
+    return ALLSTOP_DEADLINE_EXCEEDED;
+  };
+  table.clear_stop = [](allstop_state*) { return ALLSTOP_OK; };
+  table.stop_record = [](allstop_state*, allstop_record** record) {
+    *record = nullptr;
+    return ALLSTOP_OK;
+  };
+  table.record_info = [](const allstop_record*, allstop_record_info*) {
+    return ALLSTOP_INVALID_ARGUMENT;
+  };
+  table.record_release = [](allstop_record*) {};
+  table.thread_register = [](allstop_state*, allstop_string, std::uint32_t,
+                             allstop_thread** thread) {
+    *thread = nullptr;
+    return ALLSTOP_OK;
+  };
+  table.thread_enter = [](allstop_thread*) { return ALLSTOP_OK; };
+  table.thread_done = [](allstop_thread*, const allstop_error*) {};
+  table.join = [](allstop_state*, double, std::uint32_t) { return ALLSTOP_OK; };
+  table.on_stop = [](allstop_state*, allstop_stop_fn, void*, allstop_callback** callback) {
+    *callback = nullptr;
+    return ALLSTOP_OK;
+  };
+  table.callback_release = [](allstop_callback*) {};
+  table.create = [](const allstop_options*, allstop_state**) {
+    return ALLSTOP_FAILED_PRECONDITION;
+  };
+  table.child = [](allstop_state*, const allstop_options*, allstop_state**) {
+    return ALLSTOP_FAILED_PRECONDITION;
+  };
+  table.report_error = [](allstop_state*, const allstop_error*) {
+    return ALLSTOP_FAILED_PRECONDITION;
+  };
+  table.first_error = table.stop_record;
+  table.new_id = [](char*, std::size_t) -> std::size_t { return 0; };
+  table.looper_create = [](allstop_state*, double, std::uint32_t, allstop_looper**) {
+    return ALLSTOP_FAILED_PRECONDITION;
+  };
+  table.looper_wait = [](allstop_looper*) { return ALLSTOP_CANCELLED; };
+  table.looper_release = [](allstop_looper*) {};
+  table.queue_create = [](const allstop_queue_options*, allstop_queue_state**) {
+    return ALLSTOP_FAILED_PRECONDITION;
+  };
+  table.request_stop2 = [](allstop_state*, const allstop_error*, int* made) {
+    *made = 0;
+    return ALLSTOP_FAILED_PRECONDITION;
+  };
+  table.suppressed_errors = [](allstop_state*, allstop_record**, std::size_t, std::size_t* count) {
+    *count = 0;
+    return ALLSTOP_OK;
+  };
+  table.record_cause = [](const allstop_record*, allstop_record** cause) {
+    *cause = nullptr;
+    return ALLSTOP_OK;
+  };
+  return table;
+}
+inline constexpr allstop_table kEmptyTable = EmptyTable();
+inline constexpr allstop_coordinator kEmptyHandle = {&kEmptyTable, nullptr, &kNeverStopped};
+
 }  // namespace view
 
 /// Milliseconds, converted from any std::chrono duration. Infinity means "no limit".
@@ -103,15 +190,22 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 /// the shared state, never the object.
 class Coordinator {
  public:
-  /// An empty object, as a moved-from one is. You may only assign it, destroy it, or test it
-  /// with operator bool.
+  /// An empty object, as a moved-from one is: it never stops. Every method may be called, and
+  /// the other classes here take it. ShouldStop is false, WaitForStop waits for its whole
+  /// timeout, Join returns at once, and there is no error. RequestStop, ReportError and
+  /// ClearStop change nothing; the first two return ALLSTOP_FAILED_PRECONDITION. A child of it
+  /// is empty, too. An exception that leaves the function of a Thread of it ends the process,
+  /// as with std::thread. What cannot work without a coordinator says so: BoundedQueue,
+  /// LooperThread, QueueRunner.
   Coordinator() noexcept = default;
-  /// Takes over the reference that `handle` owns.
-  explicit Coordinator(const allstop_coordinator& handle) noexcept : handle_(handle) {}
+  /// Takes over the reference that `handle` owns. A `handle` of all zeros gives an empty object.
+  explicit Coordinator(const allstop_coordinator& handle) noexcept
+      : handle_(handle.state != nullptr ? handle : view::kEmptyHandle) {}
   Coordinator(const Coordinator& other) noexcept : handle_(other.handle_) {
     if (other) allstop_retain(&handle_);
   }
-  Coordinator(Coordinator&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  Coordinator(Coordinator&& other) noexcept
+      : handle_(std::exchange(other.handle_, view::kEmptyHandle)) {}
   Coordinator& operator=(Coordinator other) noexcept {
     std::swap(handle_, other.handle_);
     return *this;
@@ -122,7 +216,8 @@ class Coordinator {
 
   /// False if this object is empty.
   explicit operator bool() const noexcept { return handle_.state != nullptr; }
-  /// The handle, for the functions of allstop.h. Borrowed: valid as long as this object.
+  /// The handle, for the functions of allstop.h. Borrowed: valid as long as this object. The
+  /// handle of an empty object never stops, either.
   const allstop_coordinator* handle() const noexcept { return &handle_; }
 
   /// True while the coordinator is stopped. One load; see allstop_should_stop for what is
@@ -140,6 +235,19 @@ class Coordinator {
   allstop_status RequestStop(const Error& error) const noexcept {
     return allstop_request_stop(&handle_, view::ErrorView(error).get());
   }
+  /// As above, and sets `*made` (a bool) to whether this call made the stop: false if the
+  /// coordinator was stopped before, by any thread. See allstop_request_stop_made.
+  ///
+  /// @retval ALLSTOP_UNAVAILABLE also if the installed package is older than 1.3 of allstop.h;
+  ///   nothing was changed
+  // A template, so that RequestStop({}) still is a request with an error without fields.
+  template <typename Bool, typename = std::enable_if_t<std::is_same_v<Bool, bool>>>
+  allstop_status RequestStop(Bool* made) const noexcept {
+    return RequestStopMade(nullptr, *made);
+  }
+  allstop_status RequestStop(const Error& error, bool* made) const noexcept {
+    return RequestStopMade(view::ErrorView(error).get(), *made);
+  }
   /// Reports an error without requesting a stop: the error is kept for a join that ends with a
   /// stop without an error. See allstop_report_error.
   allstop_status ReportError(const Error& error) const noexcept {
@@ -147,8 +255,9 @@ class Coordinator {
   }
 
   /// The error that a join would report now if the coordinator were stopped: the error of the
-  /// stop, else the error that ReportError kept. Its `cause` is always empty. Waits as
-  /// allstop_stop_record does. With a package older than 1.1, only the error of the stop.
+  /// stop, else the error that ReportError kept. Waits as allstop_stop_record does. With a package
+  /// older than 1.1, only the error of the stop. Its `cause` is empty if the error was reported
+  /// by JavaScript, or if the package is older than 1.3.
   ///
   /// @returns nothing if there is no such error, or no memory for it
   std::optional<Error> FirstError() const {
@@ -157,22 +266,23 @@ class Coordinator {
       allstop_stop_record(&handle_, &record);  // such a package has no ReportError either
     }
     if (!record) return std::nullopt;
-    struct Release {
-      const allstop_coordinator* handle;
-      void operator()(allstop_record* held) const { allstop_record_release(handle, held); }
-    };
-    const std::unique_ptr<allstop_record, Release> held(record, Release{&handle_});
-    allstop_record_info info = {};
-    info.size = sizeof(info);
-    allstop_record_read(&handle_, record, &info);
-    std::optional<Error> error;
-    if (info.kind == ALLSTOP_STOP_ERROR) {
-      error = Error{view::ToString(info.name),        view::ToString(info.message),
-                    view::ToString(info.code),        view::ToString(info.stack),
-                    view::ToString(info.native_type), nullptr,
-                    view::ToString(info.id)};
-    }
-    return error;
+    const Record held(record, Release{&handle_});
+    if (Info(record).kind != ALLSTOP_STOP_ERROR) return std::nullopt;
+    return ErrorOf(record);
+  }
+
+  /// The suppressed errors, the earliest first: those that came after the error of the stop, and
+  /// reported errors that are not the one that FirstError gives. The first 16 are kept. Otherwise
+  /// as FirstError; none with a package older than 1.3.
+  std::vector<Error> SuppressedErrors() const {
+    std::array<allstop_record*, ALLSTOP_MAX_SUPPRESSED> records = {};
+    std::size_t count = 0;
+    allstop_suppressed_errors(&handle_, records.data(), records.size(), &count);
+    std::array<Record, ALLSTOP_MAX_SUPPRESSED> held;  // releases them also if memory runs out
+    for (std::size_t i = 0; i < count; ++i) held[i] = Record(records[i], Release{&handle_});
+    std::vector<Error> errors;
+    for (std::size_t i = 0; i < count; ++i) errors.push_back(ErrorOf(records[i]));
+    return errors;
   }
 
   /// Blocks until a stop is requested, for at most `timeout`; 0 or less only checks.
@@ -226,7 +336,41 @@ class Coordinator {
  private:
   static constexpr Milliseconds kForever{std::numeric_limits<double>::infinity()};
 
-  allstop_coordinator handle_ = {};
+  struct Release {
+    const allstop_coordinator* handle = nullptr;
+    void operator()(allstop_record* record) const { allstop_record_release(handle, record); }
+  };
+  using Record = std::unique_ptr<allstop_record, Release>;
+
+  allstop_record_info Info(const allstop_record* record) const noexcept {
+    allstop_record_info info = {};
+    info.size = sizeof(info);
+    allstop_record_read(&handle_, record, &info);
+    return info;
+  }
+  // The error of a record, with its causes.
+  Error ErrorOf(const allstop_record* record) const {
+    const allstop_record_info info = Info(record);
+    allstop_record* cause = nullptr;
+    allstop_record_cause(&handle_, record, &cause);
+    const Record held(cause, Release{&handle_});
+    return Error{view::ToString(info.name),
+                 view::ToString(info.message),
+                 view::ToString(info.code),
+                 view::ToString(info.stack),
+                 view::ToString(info.native_type),
+                 cause ? std::make_shared<const Error>(ErrorOf(cause)) : nullptr,
+                 view::ToString(info.id)};
+  }
+
+  allstop_status RequestStopMade(const allstop_error* error, bool& made) const noexcept {
+    int is_made = 0;
+    const allstop_status status = allstop_request_stop_made(&handle_, error, &is_made);
+    made = is_made != 0;
+    return status;
+  }
+
+  allstop_coordinator handle_ = view::kEmptyHandle;
 };
 
 }  // namespace allstop

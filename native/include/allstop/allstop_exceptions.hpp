@@ -24,6 +24,15 @@
 
 #include "allstop_coordinator.hpp"
 
+// Marks a function that catches abi::__forced_unwind. glibc unwinds the stack of pthread_exit and
+// pthread_cancel with an exception that has no object, g++ binds the caught reference to null, and
+// UBSan would report that binding.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 8
+#define ALLSTOP_HPP_CATCHES_UNWINDING __attribute__((no_sanitize("null")))
+#else
+#define ALLSTOP_HPP_CATCHES_UNWINDING
+#endif
+
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
 namespace allstop {
 inline namespace catching {  // see allstop.hpp
@@ -178,7 +187,7 @@ inline void ReportCaught(const Coordinator& coord, Report report, void* context)
 /// @throws the exception of `function`, if a join of the coordinator has completed: its error
 ///   would reach nobody. Nothing was recorded then.
 template <typename Function>
-bool StopOnException(const Coordinator& coord, Function&& function) {
+ALLSTOP_HPP_CATCHES_UNWINDING bool StopOnException(const Coordinator& coord, Function&& function) {
   try {
     std::forward<Function>(function)();
     return true;

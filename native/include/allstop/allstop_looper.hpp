@@ -91,9 +91,12 @@ class LooperThread {
   ///
   /// @retval ALLSTOP_OK
   /// @retval ALLSTOP_FAILED_PRECONDITION it was started before
+  /// @retval ALLSTOP_INVALID_ARGUMENT its coordinator is an empty object, so it would never end;
+  ///   it was not started
   /// @throws as the constructor of Thread; treat the looper as ended then
   allstop_status Start() {
     if (!body_) return ALLSTOP_FAILED_PRECONDITION;
+    if (!token_.get_deleter().coord) return ALLSTOP_INVALID_ARGUMENT;
     // A second registration, alive at once. The first one, of the constructor, does not do: it
     // would count as alive only once the new thread runs, and a join may have forgotten it.
     token_ = Register(token_.get_deleter().coord, body_->options.name, 0);

@@ -14,6 +14,10 @@
 
 #include "allstop.h"
 
+#if !defined(NAPI_VERSION) || NAPI_VERSION < 8
+#error "allstop_node.h needs Node-API 8 or later: define NAPI_VERSION=8 for the whole addon"
+#endif
+
 #if defined(_WIN32)
 #ifndef NOMINMAX
 #define NOMINMAX /* or windows.h defines macros that break std::min and std::max */
@@ -152,33 +156,112 @@ static inline allstop_status allstop_queue_from_napi(napi_env env, napi_value va
 }
 
 /**
- * Throws the JavaScript error for a status that allstop_from_napi returned: a TypeError with
- * the code ERR_ALLSTOP_INVALID_HANDLE, or an Error with the code
- * ERR_ALLSTOP_FAILED_PRECONDITION. ALLSTOP_OK throws nothing. Call it on the JavaScript
- * thread of `env`, and return to JavaScript.
+ * Throws the JavaScript error for a status that any function here returned: a TypeError for
+ * ALLSTOP_INVALID_HANDLE and ALLSTOP_INVALID_ARGUMENT, else an Error, with the code
+ * ERR_ALLSTOP_<NAME>, as ERR_ALLSTOP_RESOURCE_EXHAUSTED. A number without a name gives
+ * ERR_ALLSTOP_STATUS_<NUMBER>. ALLSTOP_OK throws nothing. Call it on the JavaScript thread of
+ * `env`, and return to JavaScript.
+ *
+ * @param message what the error says; NULL: a sentence on the status
+ */
+static inline void allstop_throw(napi_env env, allstop_status status, const char *message) {
+  const char *code = NULL;
+  const char *text = NULL;
+  char number[32] = "ERR_ALLSTOP_STATUS_";
+  if (status == ALLSTOP_OK) return;
+  switch (status) {
+    case ALLSTOP_CANCELLED:
+      code = "ERR_ALLSTOP_CANCELLED";
+      text = "The operation was cancelled, since a stop was requested or a queue was closed";
+      break;
+    case ALLSTOP_INVALID_ARGUMENT:
+      code = "ERR_ALLSTOP_INVALID_ARGUMENT";
+      text = "An argument of a native function of allstop is invalid";
+      break;
+    case ALLSTOP_DEADLINE_EXCEEDED:
+      code = "ERR_ALLSTOP_DEADLINE_EXCEEDED";
+      text = "The time for the operation has passed";
+      break;
+    case ALLSTOP_RESOURCE_EXHAUSTED:
+      code = "ERR_ALLSTOP_RESOURCE_EXHAUSTED";
+      text = "Memory, threads or file descriptors have run out";
+      break;
+    case ALLSTOP_FAILED_PRECONDITION:
+      code = "ERR_ALLSTOP_FAILED_PRECONDITION";
+      text = "The operation is not possible in the present state";
+      break;
+    case ALLSTOP_OUT_OF_RANGE:
+      code = "ERR_ALLSTOP_OUT_OF_RANGE";
+      text = "The queue is closed and empty";
+      break;
+    case ALLSTOP_UNAVAILABLE:
+      code = "ERR_ALLSTOP_UNAVAILABLE";
+      text = "The installed package 'allstop' is older than this addon needs: update it";
+      break;
+    case ALLSTOP_INVALID_HANDLE:
+      code = "ERR_ALLSTOP_INVALID_HANDLE";
+      text = "The argument is not an object of allstop";
+      break;
+    case ALLSTOP_SELF_JOIN:
+      code = "ERR_ALLSTOP_SELF_JOIN";
+      text = "A registered thread cannot join its own coordinator";
+      break;
+    case ALLSTOP_STRAGGLERS:
+      code = "ERR_ALLSTOP_STRAGGLERS";
+      text = "A registered thread was still alive after the grace period";
+      break;
+    case ALLSTOP_STOPPED_BY_ERROR:
+      code = "ERR_ALLSTOP_STOPPED_BY_ERROR";
+      text = "The coordinator was stopped by an error";
+      break;
+    default: { /* without snprintf, since C++ without <cstdio> may include this header */
+      char digits[12];
+      int count = 0;
+      int at = 19; /* the length of the prefix */
+      uint32_t rest = status < 0 ? 0u - (uint32_t)status : (uint32_t)status;
+      do {
+        digits[count++] = (char)('0' + rest % 10);
+        rest /= 10;
+      } while (rest != 0);
+      if (status < 0) digits[count++] = '-';
+      while (count > 0) number[at++] = digits[--count];
+      code = number;
+      text = "A native function of allstop failed with a status that this addon does not know";
+    }
+  }
+  if (message != NULL) text = message;
+  if (status == ALLSTOP_INVALID_HANDLE || status == ALLSTOP_INVALID_ARGUMENT) {
+    napi_throw_type_error(env, code, text);
+  } else {
+    napi_throw_error(env, code, text);
+  }
+}
+
+/**
+ * Throws the JavaScript error for a status that allstop_from_napi returned, as allstop_throw
+ * does, with the reason for ALLSTOP_INVALID_HANDLE and for ALLSTOP_FAILED_PRECONDITION. For a
+ * status of any other function call allstop_throw: these two mean something else there.
  */
 static inline void allstop_throw_status(napi_env env, allstop_status status) {
+  const char *message = NULL;
   if (status == ALLSTOP_INVALID_HANDLE) {
-    napi_throw_type_error(env, "ERR_ALLSTOP_INVALID_HANDLE",
-                          "The argument must be an allstop Coordinator");
-  } else if (status != ALLSTOP_OK) {
-    napi_throw_error(env, "ERR_ALLSTOP_FAILED_PRECONDITION",
-                     "The Coordinator comes from a copy of allstop with an "
-                     "incompatible native interface");
+    message = "The argument must be an allstop Coordinator";
+  } else if (status == ALLSTOP_FAILED_PRECONDITION) {
+    message = "The Coordinator comes from a copy of allstop with an incompatible native interface";
   }
+  allstop_throw(env, status, message);
 }
 
 /** Throws the JavaScript error for a status that allstop_queue_from_napi returned; otherwise
  * as allstop_throw_status. */
 static inline void allstop_queue_throw_status(napi_env env, allstop_status status) {
+  const char *message = NULL;
   if (status == ALLSTOP_INVALID_HANDLE) {
-    napi_throw_type_error(env, "ERR_ALLSTOP_INVALID_HANDLE",
-                          "The argument must be an allstop BoundedQueue");
-  } else if (status != ALLSTOP_OK) {
-    napi_throw_error(env, "ERR_ALLSTOP_FAILED_PRECONDITION",
-                     "The BoundedQueue comes from a copy of allstop with an "
-                     "incompatible native interface");
+    message = "The argument must be an allstop BoundedQueue";
+  } else if (status == ALLSTOP_FAILED_PRECONDITION) {
+    message = "The BoundedQueue comes from a copy of allstop with an incompatible native interface";
   }
+  allstop_throw(env, status, message);
 }
 
 #ifdef __cplusplus

@@ -23,7 +23,7 @@
  * Items are bytes. Native code cannot use a queue of JavaScript values (codec 'structured'):
  * enqueue and dequeue return ALLSTOP_FAILED_PRECONDITION there.
  *
- * Everything in this file is since version 1.2 of the interface.
+ * Everything in this file is since version 1.2 of the interface, unless it says otherwise.
  */
 #ifndef ALLSTOP_ALLSTOP_QUEUE_H_
 #define ALLSTOP_ALLSTOP_QUEUE_H_
@@ -65,8 +65,8 @@ typedef struct allstop_queue_options {
   uint32_t size;              /**< sizeof(allstop_queue_options), in bytes */
   uint32_t reserved;          /**< 0 */
   allstop_string name;        /**< shown to people; default "native" */
-  uint64_t capacity;          /**< in items, at least 1 */
   allstop_state *coordinator; /**< its stop ends all waits; NULL: the queue has none */
+  uint64_t capacity;          /**< in items, at least 1 */
 } allstop_queue_options;
 
 #define ALLSTOP_CODEC_STRUCTURED 0u /**< JavaScript values, for JavaScript threads only */
@@ -214,6 +214,29 @@ static inline allstop_status allstop_queue_dequeue_many(const allstop_queue *que
                                                         allstop_item *items, size_t max,
                                                         double timeout_ms, size_t *dequeued) {
   return queue->table->queue_dequeue(queue->state, items, max, timeout_ms, dequeued);
+}
+
+/**
+ * As allstop_queue_dequeue_many, but waits until the queue has `least` items. Takes fewer, but
+ * at least one, when the time has passed, when the queue is closed (and no enqueue waits any
+ * more), or when its coordinator was stopped. The wait reserves no items: other consumers may
+ * take them meanwhile. Since 1.3.
+ *
+ * @param least 1 to `max`, and not above the capacity of the queue
+ * @retval ALLSTOP_OK you got at least one
+ * @retval ALLSTOP_DEADLINE_EXCEEDED the time has passed, and the queue was empty then
+ * @retval ALLSTOP_INVALID_ARGUMENT `least` is 0, or above `max` or the capacity; or as for
+ *   allstop_queue_dequeue_many
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED nothing was dequeued
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.3; nothing was dequeued
+ */
+static inline allstop_status allstop_queue_dequeue_least(const allstop_queue *queue,
+                                                         allstop_item *items, size_t max,
+                                                         size_t least, double timeout_ms,
+                                                         size_t *dequeued) {
+  *dequeued = 0;
+  if (!ALLSTOP_HAS(queue->table, queue_dequeue_least)) return ALLSTOP_UNAVAILABLE;
+  return queue->table->queue_dequeue_least(queue->state, items, max, least, timeout_ms, dequeued);
 }
 
 /** Dequeues one item. Otherwise as allstop_queue_dequeue_many. */

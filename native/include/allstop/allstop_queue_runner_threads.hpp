@@ -345,7 +345,7 @@ class OpThread {
   void operator()(const Coordinator& coord) {
     part_.state().Enter();
 #if ALLSTOP_QUEUE_RUNNER_HPP_CATCHES
-    StopOnException(coord, [&] {
+    StopOnException(coord, [&]() ALLSTOP_HPP_CATCHES_UNWINDING {
       try {
         Run(coord);
 #if defined(__GLIBCXX__)

@@ -74,19 +74,20 @@ class Coordinator {
 
   /// Requests a stop. Runs the stop callbacks on the calling thread; does not block otherwise.
   ///
-  /// @returns FAILED_PRECONDITION if a stop was requested before, by any thread;
-  ///   RESOURCE_EXHAUSTED if there is no memory for the record; else OK
+  /// @returns FAILED_PRECONDITION if this call did not make the stop: another thread, in
+  ///   whatever language, requested a stop before; RESOURCE_EXHAUSTED if there is no memory for
+  ///   the record; else OK. With a package older than 1.3 of allstop.h, two requests at the
+  ///   same time may both return OK.
   Status RequestStop() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (requesting_ || ShouldStop()) {
-        return Status(ALLSTOP_FAILED_PRECONDITION, "The Coordinator is not running.");
-      }
-      requesting_ = true;
+    bool made = false;
+    allstop_status status = shared_.RequestStop(&made);
+    if (status == ALLSTOP_UNAVAILABLE) {
+      made = !ShouldStop();
+      if (made) status = shared_.RequestStop();
     }
-    const allstop_status status = shared_.RequestStop();  // no lock: it runs stop callbacks
-    const std::lock_guard<std::mutex> lock(mutex_);
-    requesting_ = false;
+    if (!made && (status == ALLSTOP_OK || status == ALLSTOP_UNAVAILABLE)) {
+      return Status(ALLSTOP_FAILED_PRECONDITION, "The Coordinator is not running.");
+    }
     return Status(status, "The stop could not be requested");
   }
 
@@ -126,7 +127,8 @@ class Coordinator {
  private:
   void JoinRunners() {
     const std::lock_guard<std::mutex> joining(join_mutex_);
-    // A runner stays in the list until it has ended, so that AllRunnersStopped asks it.
+    // A runner stays in the list until it has ended, else AllRunnersStopped would answer true while
+    // it runs.
     for (const std::shared_ptr<Runner>& runner : Runners()) {
       ReportStatus(runner->Join());
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -144,7 +146,6 @@ class Coordinator {
   std::mutex join_mutex_;
   mutable std::mutex mutex_;  // guards the members below
   std::deque<std::shared_ptr<Runner>> runners_;
-  bool requesting_ = false;  // of two concurrent RequestStop calls, the second one is refused
 };
 
 }  // inline namespace catching or not_catching

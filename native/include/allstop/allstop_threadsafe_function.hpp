@@ -39,6 +39,7 @@
 #include <mutex>
 #include <utility>
 
+#include "allstop_cpp17.hpp"
 #include "allstop_node.h"
 
 namespace allstop {

@@ -318,6 +318,22 @@ napi_value StatusOf(napi_env env, napi_callback_info info) {
   return value;
 }
 
+// throwStatus(function, status, message): throws as `function` does: 'allstop_throw',
+// 'allstop_throw_status' or 'allstop_queue_throw_status'. Only the first one takes a message.
+napi_value ThrowStatus(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  const std::string function = arguments.text(0);
+  std::int32_t status = 0;
+  napi_get_value_int32(env, arguments.values[1], &status);
+  if (function == "allstop_throw_status") allstop_throw_status(env, status);
+  if (function == "allstop_queue_throw_status") allstop_queue_throw_status(env, status);
+  if (function == "allstop_throw") {
+    const std::string message = arguments.count > 2 ? arguments.text(2) : "";
+    allstop_throw(env, status, message.empty() ? nullptr : message.c_str());
+  }
+  return nullptr;
+}
+
 // decoy(): an object with a pointer and a type tag of this addon, not of allstop.
 napi_value Decoy(napi_env env, napi_callback_info) {
   static const napi_type_tag tag = {1, 2};
@@ -353,6 +369,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("hammer", Hammer);
   set("post", Post);
   set("status", StatusOf);
+  set("throwStatus", ThrowStatus);
   set("decoy", Decoy);
   set("external", External);
   InitQueue(env, exports);

@@ -3,6 +3,7 @@
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -115,7 +116,11 @@ napi_value QueueConsume(napi_env env, napi_callback_info info) {
     int out_of_order = 0;
     std::vector<allstop::Item> items;
     allstop_status status;
-    while ((status = queue.DequeueMany(items, 1 + items.size() % 100)) == ALLSTOP_OK) {
+    for (std::size_t max = 1;; max = 1 + items.size() % 100) {
+      const std::size_t least = 1 + max % (std::min<std::size_t>)(max, queue.capacity());
+      items.clear();
+      status = queue.DequeueMany(items, max, least);
+      if (status != ALLSTOP_OK) break;
       for (const allstop::Item& item : items) {
         Number number;
         std::memcpy(&number, item.bytes().data(), sizeof(number));
@@ -124,7 +129,6 @@ napi_value QueueConsume(napi_env env, napi_callback_info info) {
         if (number.sequence < next[number.producer]) ++out_of_order;
         next[number.producer] = number.sequence + 1;
       }
-      items.clear();
     }
     SetResult(name, std::to_string(status) + "|" + std::to_string(out_of_order));
   }).detach();

@@ -147,6 +147,153 @@ describe('dequeueMany', () => {
   });
 });
 
+describe('dequeueMany with min', () => {
+  it('waits for that many, takes them and the others up to max, and reserves none', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 8 });
+    for (const number of numbers(2)) queue.enqueueSync(number);
+    let batch: number[] | undefined;
+    const wait = queue.dequeueMany(4, { min: 3 }).then((items) => {
+      batch = items;
+    });
+    await waiting();
+    expect({ batch, size: queue.size }).toEqual({ batch: undefined, size: 2 });
+    queue.enqueueSync(2);
+    await wait;
+    expect(batch).toEqual([0, 1, 2]);
+    for (const number of numbers(6)) queue.enqueueSync(number);
+    expect(await queue.dequeueMany(4, { min: 2 })).toEqual(numbers(4));
+  });
+
+  it('is a batch of a fixed size with min = max, whoever enqueues', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 4 });
+    const enqueues = numbers(12).map((number) => queue.enqueue(number));
+    for (const first of [0, 4, 8]) {
+      expect(await queue.dequeueMany(4, { min: 4 })).toEqual(numbers(4, first));
+    }
+    await Promise.all(enqueues);
+  });
+
+  it('waits for as many as the capacity, however many those are', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 70_000 });
+    const wait = queue.dequeueMany(Number.MAX_SAFE_INTEGER, { min: 70_000 });
+    for (const number of numbers(70_000)) queue.enqueueSync(number);
+    expect(await wait).toHaveLength(70_000);
+    const endless = new BoundedQueue({ capacity: Number.MAX_SAFE_INTEGER });
+    const max = Number.MAX_SAFE_INTEGER;
+    const never = endless.dequeueMany(max, { min: max });
+    endless.enqueueSync('alone');
+    await waiting();
+    endless.close();
+    expect(await never).toEqual(['alone']);
+  });
+
+  it('keeps no item from the waits behind it that need fewer', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 8 });
+    const patient = queue.dequeueMany(8, { min: 4 });
+    const two = queue.dequeueMany(8, { min: 2 });
+    const one = queue.dequeue();
+    await waiting();
+    queue.enqueueSync(0);
+    expect(await one).toBe(0);
+    queue.enqueueSync(1);
+    await waiting();
+    queue.enqueueSync(2);
+    expect(await two).toEqual([1, 2]);
+    const late = queue.dequeue();
+    queue.enqueueSync(3);
+    expect(await late).toBe(3);
+    for (const number of numbers(4, 4)) queue.enqueueSync(number);
+    expect(await patient).toEqual(numbers(4, 4));
+  });
+
+  it('takes what is there when the time is over', async () => {
+    const queue = full(2);
+    expect(await queue.dequeueMany(2, { min: 2, timeoutMs: 0 })).toEqual([0, 1]);
+    queue.enqueueSync(2);
+    expect(await queue.dequeueMany(2, { min: 2, timeoutMs: 0 })).toEqual([2]);
+    queue.enqueueSync(3);
+    const start = performance.now();
+    expect(await queue.dequeueMany(2, { min: 2, timeoutMs: 20 })).toEqual([3]);
+    expect(performance.now() - start).toBeGreaterThanOrEqual(20);
+    for (const timeoutMs of [0, 1]) {
+      await expect(queue.dequeueMany(2, { min: 2, timeoutMs })).rejects.toMatchObject({
+        ...TIMED_OUT,
+        message: `dequeueMany() on queue '${queue.name}' timed out after ${timeoutMs} ms: it was empty`,
+      });
+    }
+  });
+
+  it('takes what is there when its time is over, although another waits for more', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 8 });
+    const patient = queue.dequeueMany(8, { min: 8 });
+    const hasty = queue.dequeueMany(8, { min: 6, timeoutMs: 5 });
+    for (const number of numbers(3)) queue.enqueueSync(number);
+    expect(await hasty).toEqual(numbers(3));
+    queue.enqueueSync(3);
+    queue.close();
+    expect(await patient).toEqual([3]);
+  });
+
+  it('takes nothing when its signal aborts', async () => {
+    const queue = full(3);
+    const controller = new AbortController();
+    const wait = queue.dequeueMany(3, { min: 3, signal: controller.signal });
+    expect(await wait).toEqual(numbers(3));
+    queue.enqueueSync(0);
+    const aborted = queue.dequeueMany(3, { min: 3, signal: controller.signal });
+    await waiting();
+    controller.abort('enough');
+    await expect(aborted).rejects.toBe('enough');
+    expect(queue.size).toBe(1);
+  });
+
+  it('takes the rest of a closed queue, once the enqueues that wait are in', async () => {
+    const queue = full(2);
+    const enqueues = numbers(3, 2).map((number) => queue.enqueue(number));
+    queue.close();
+    const batches = [];
+    for (;;) {
+      const batch = await queue.dequeueMany(2, { min: 2 }).catch((error: unknown) => error);
+      if (!Array.isArray(batch)) {
+        expect(batch).toMatchObject(CLOSED);
+        break;
+      }
+      batches.push(batch);
+    }
+    expect(batches).toEqual([[0, 1], [2, 3], [4]]);
+    await Promise.all(enqueues);
+  });
+
+  it('that waits takes the rest when the queue is closed or stopped', async () => {
+    for (const end of ['close', 'stop', 'stop that is cleared']) {
+      const coord = new Coordinator();
+      const queue = new BoundedQueue<number>({ capacity: 4, coordinator: coord });
+      queue.enqueueSync(1);
+      const waits = Promise.allSettled([4, 3].map((min) => queue.dequeueMany(4, { min })));
+      await waiting();
+      if (end === 'close') queue.close();
+      else coord.requestStop();
+      if (end === 'stop that is cleared') coord.clearStop();
+      const reason = end === 'close' ? CLOSED : CANCELLED;
+      expect(await waits, end).toMatchObject([{ value: [1] }, { reason }]);
+    }
+  });
+
+  it('above max or the capacity is a RangeError', async () => {
+    const queue = new BoundedQueue({ capacity: 4 });
+    const outOfRange = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
+    await expect(queue.dequeueMany(2, { min: 3 })).rejects.toMatchObject({
+      ...outOfRange,
+      message: 'The value of "options.min" is out of range. It must be <= max (2). Received 3',
+    });
+    await expect(queue.dequeueMany(9, { min: 5 })).rejects.toMatchObject({
+      ...outOfRange,
+      message:
+        'The value of "options.min" is out of range. It must be <= the capacity of the queue (4). Received 5',
+    });
+  });
+});
+
 describe('tryEnqueue and tryDequeue', () => {
   it('never wait', () => {
     const queue = new BoundedQueue<string>({ capacity: 1 });
@@ -199,6 +346,17 @@ describe('a timeout', () => {
     none.enqueueSync('later');
     await waiting();
     expect(none.tryDequeue()).toBe('later');
+  });
+
+  it('that is over in a busy thread takes an item that came meanwhile, also in its turn', async () => {
+    const queue = new BoundedQueue<number>({ capacity: 4 });
+    const waits = [queue.dequeue(), queue.dequeue({ timeoutMs: 5 })];
+    await waiting();
+    queue.enqueueSync(1);
+    queue.enqueueSync(2);
+    // The timer fires before the thread learns of the items.
+    for (const end = performance.now() + 10; performance.now() < end; );
+    expect(await Promise.all(waits)).toEqual([1, 2]);
   });
 
   it('blocks no longer in the calls that block', () => {

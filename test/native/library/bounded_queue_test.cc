@@ -115,6 +115,47 @@ TEST(LibraryQueueTest, BatchesOfAnySizeGoInAndComeOut) {
   }
 }
 
+TEST(LibraryQueueTest, WaitsForAsManyAsAreWantedAtLeast) {
+  constexpr std::size_t kCount = 100;
+  const Coordinator coord = Coordinator::Create();
+  const BoundedQueue queue(coord, kCount);
+  for (const std::size_t least : {std::size_t{2}, std::size_t{32}, std::size_t{33}, kCount}) {
+    std::vector<Item> items;
+    Thread consumer(coord, "consumer",
+                    [&] { EXPECT_EQ(queue.DequeueMany(items, kCount, least), ALLSTOP_OK); });
+    for (std::size_t i = 0; i < least; ++i) ASSERT_EQ(queue.Enqueue("a"), ALLSTOP_OK);
+    EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+    EXPECT_EQ(items.size(), least);
+  }
+  for (const std::size_t least : {std::size_t{2}, kCount}) {
+    std::vector<Item> items;
+    EXPECT_EQ(queue.DequeueMany(items, kCount, least, kNow), ALLSTOP_DEADLINE_EXCEEDED);
+    queue.Enqueue("a");
+    EXPECT_EQ(queue.DequeueMany(items, kCount, least, kNow), ALLSTOP_OK);
+    EXPECT_EQ(items.size(), 1u);
+  }
+  queue.Enqueue("a");
+  queue.Close();
+  std::vector<Item> items;
+  EXPECT_EQ(queue.DequeueMany(items, kCount, kCount), ALLSTOP_OK);
+  EXPECT_EQ(items.size(), 1u);
+  EXPECT_EQ(queue.DequeueMany(items, kCount, kCount), ALLSTOP_OUT_OF_RANGE);
+}
+
+TEST(LibraryQueueTest, TakesTheOthersToo) {
+  const BoundedQueue queue(Coordinator::Create(), 200);
+  for (int i = 0; i < 150; ++i) queue.Enqueue("a");
+  std::vector<Item> items;
+  EXPECT_EQ(queue.DequeueMany(items, 120, 50), ALLSTOP_OK);
+  EXPECT_EQ(items.size(), 120u);
+  std::vector<allstop_item> batch(100);
+  std::size_t count = 0;
+  EXPECT_EQ(allstop_queue_dequeue_least(queue.handle(), batch.data(), 100, 30, 0, &count),
+            ALLSTOP_OK);
+  EXPECT_EQ(count, 30u);
+  for (std::size_t i = 0; i < count; ++i) allstop_item_release(&batch[i]);
+}
+
 TEST(LibraryQueueTest, RefusesWhatItCannotUnderstandAndChangesNothing) {
   const Coordinator coord = Coordinator::Create();
   const BoundedQueue none(coord, 0);
@@ -128,6 +169,16 @@ TEST(LibraryQueueTest, RefusesWhatItCannotUnderstandAndChangesNothing) {
     EXPECT_EQ(allstop_queue_dequeue(queue.handle(), &item, timeout), ALLSTOP_INVALID_ARGUMENT);
   }
   EXPECT_EQ(allstop_queue_dequeue_many(queue.handle(), &item, 0, 0, &count),
+            ALLSTOP_INVALID_ARGUMENT);
+  allstop_item three[3] = {};
+  for (const std::size_t least : {0, 2, 3}) {  // above max, or above the capacity
+    const std::size_t max = least == 3 ? 3 : 1;
+    EXPECT_EQ(allstop_queue_dequeue_least(queue.handle(), three, max, least, 0, &count),
+              ALLSTOP_INVALID_ARGUMENT);
+    std::vector<Item> items;
+    EXPECT_EQ(queue.DequeueMany(items, max, least, kNow), ALLSTOP_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(allstop_queue_dequeue_least(queue.handle(), &item, 1, 1, -1, &count),
             ALLSTOP_INVALID_ARGUMENT);
   item.size = ALLSTOP_ITEM_IN_PLACE + 1;  // too long to be in place, and without a `release`
   EXPECT_EQ(allstop_queue_enqueue_many(queue.handle(), &item, 1, 0, &count),
@@ -151,6 +202,18 @@ TEST(LibraryQueueTest, AnOlderPackageCreatesNoQueue) {
   options.capacity = 1;
   allstop_queue made = {};
   EXPECT_EQ(allstop_queue_create(&older, &options, &made), ALLSTOP_UNAVAILABLE);
+}
+
+TEST(LibraryQueueTest, AnOlderPackageDoesNotWaitForSeveral) {
+  const BoundedQueue queue(Coordinator::Create(), 1);
+  allstop_table older = *allstop_library_table();
+  older.size = offsetof(allstop_table, queue_dequeue_least);
+  const allstop_queue handle = {&older, queue.handle()->state};
+  queue.Enqueue("a");
+  allstop_item item = {};
+  std::size_t count = 7;
+  EXPECT_EQ(allstop_queue_dequeue_least(&handle, &item, 1, 1, 0, &count), ALLSTOP_UNAVAILABLE);
+  EXPECT_EQ(count, 0u);
 }
 
 TEST(LibraryQueueTest, LivesAsLongAsSomebodyHoldsItAndItsCoordinatorWithIt) {

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "record.h"
 
@@ -27,6 +29,49 @@ TEST(LibraryTest, ACoordinatorIsMadeAndStops) {
   EXPECT_TRUE(coord.ShouldStop());
   EXPECT_TRUE(coord.WaitForStop());
   EXPECT_EQ(RecordOf(coord).kind, ALLSTOP_STOP_PLAIN);
+}
+
+TEST(LibraryTest, ARequestSaysWhetherItMadeTheStop) {
+  const Coordinator coord = Coordinator::Create();
+  bool made = false;
+  bool made_by_the_callback = true;
+  const StopCallback callback(coord, [&] { coord.RequestStop(&made_by_the_callback); });
+  EXPECT_EQ(coord.RequestStop(&made), ALLSTOP_OK);
+  EXPECT_TRUE(made);
+  EXPECT_FALSE(made_by_the_callback);
+  EXPECT_EQ(coord.RequestStop(Named("TypeError"), &made), ALLSTOP_OK) << "kept as suppressed";
+  EXPECT_FALSE(made);
+  coord.ClearStop();
+  EXPECT_EQ(coord.RequestStop(Named("TypeError"), &made), ALLSTOP_OK);
+  EXPECT_TRUE(made);
+}
+
+TEST(LibraryTest, AChildOfAStoppedParentDoesNotMakeItsStop) {
+  const Coordinator parent = Coordinator::Create();
+  const Coordinator child = parent.Child();
+  parent.RequestStop();
+  bool made = true;
+  EXPECT_EQ(child.RequestStop(&made), ALLSTOP_OK);
+  EXPECT_FALSE(made);
+}
+
+TEST(LibraryTest, ARequestThatIsRefusedMadeNoStop) {
+  const Coordinator coord = Coordinator::Create();
+  coord.Join();
+  bool made = true;
+  EXPECT_EQ(coord.RequestStop(Named("TypeError"), &made), ALLSTOP_FAILED_PRECONDITION);
+  EXPECT_FALSE(made);
+  const allstop_error sizeless = {};
+  int made_in_c = 1;
+  EXPECT_EQ(allstop_request_stop_made(coord.handle(), &sizeless, &made_in_c),
+            ALLSTOP_INVALID_ARGUMENT);
+  EXPECT_EQ(made_in_c, 0);
+}
+
+TEST(LibraryTest, AnErrorWithoutFieldsStillIsAnError) {
+  const Coordinator coord = Coordinator::Create();
+  coord.RequestStop({});
+  EXPECT_EQ(RecordOf(coord).kind, ALLSTOP_STOP_ERROR);
 }
 
 TEST(LibraryTest, CopiesShareOneState) {
@@ -132,6 +177,52 @@ TEST(LibraryTest, AReportedErrorSaysWhoReportedItAndIsTheSameWhenItIsReportedAga
   coord.ReportError(error);
   coord.RequestStop(Named("RangeError"));
   EXPECT_EQ(coord.FirstError()->name, "RangeError");
+}
+
+TEST(LibraryTest, AnErrorIsReadWithItsCauses) {
+  const Coordinator coord = Coordinator::Create();
+  Error middle = Named("RangeError", "middle");
+  middle.cause = std::make_shared<const Error>(Named("TypeError", "root"));
+  Error outer = Named("", "outer");
+  outer.cause = std::make_shared<const Error>(middle);
+  coord.RequestStop(outer);
+  const Error read = *coord.FirstError();
+  EXPECT_EQ(read.message, "outer");
+  ASSERT_TRUE(read.cause);
+  EXPECT_EQ(read.cause->name, "RangeError");
+  ASSERT_TRUE(read.cause->cause);
+  EXPECT_EQ(read.cause->cause->message, "root");
+  EXPECT_FALSE(read.cause->cause->cause);
+}
+
+TEST(LibraryTest, LaterErrorsAreReadAsSuppressedOnes) {
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_TRUE(coord.SuppressedErrors().empty());
+  coord.RequestStop(Named("TypeError", "the stop"));
+  EXPECT_TRUE(coord.SuppressedErrors().empty());
+  Error second = Named("RangeError", "second");
+  second.cause = std::make_shared<const Error>(Named("", "its cause"));
+  coord.RequestStop(second);
+  for (int i = 3; i < 30; ++i) coord.ReportError(Named("", "number " + std::to_string(i)));
+  const std::vector<Error> suppressed = coord.SuppressedErrors();
+  ASSERT_EQ(suppressed.size(), 16u);
+  EXPECT_EQ(suppressed[0].message, "second");
+  EXPECT_EQ(suppressed[0].cause->message, "its cause");
+  EXPECT_EQ(suppressed[1].message, "number 3");
+  EXPECT_EQ(suppressed[15].message, "number 17");
+  coord.ClearStop();
+  EXPECT_TRUE(coord.SuppressedErrors().empty());
+}
+
+TEST(LibraryTest, NoMoreSuppressedErrorsAreGivenThanThereIsRoomFor) {
+  const Coordinator coord = Coordinator::Create();
+  coord.RequestStop();
+  for (int i = 0; i < 3; ++i) coord.RequestStop(Named("", std::to_string(i)));
+  allstop_record* records[2] = {};
+  std::size_t count = 9;
+  EXPECT_EQ(allstop_suppressed_errors(coord.handle(), records, 2, &count), ALLSTOP_OK);
+  ASSERT_EQ(count, 2u);
+  for (allstop_record* const record : records) allstop_record_release(coord.handle(), record);
 }
 
 TEST(LibraryTest, IdsAreNeverGivenTwice) {

@@ -566,10 +566,7 @@ TEST(QueueRunnerTest, MayBelongToItsOp) {
   ExpectDrained(queue, 0);
 }
 
-// Not under UBSan: pthread_exit of glibc unwinds the stack with an exception that has no object.
-// libstdc++ wants it caught by reference (abi::__forced_unwind&), and UBSan reports that
-// reference.
-#if defined(__GLIBC__) && !defined(ALLSTOP_TEST_UNDEFINED_SANITIZER)
+#if defined(__GLIBC__)
 TEST(QueueRunnerTest, AnOpThatExitsItsThreadHasEnded) {
   const BoundedQueue queue = Queue();
   const Runners runner =

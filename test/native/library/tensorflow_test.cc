@@ -74,6 +74,29 @@ TEST(TensorFlowTest, OfTwoRequestsAtOnceOneIsRefused) {
   }
 }
 
+TEST(TensorFlowTest, OfTwoCoordinatorsOnOneStopOnlyTheOneThatMadeItIsTold) {
+  for (int round = 0; round < 200; ++round) {
+    const allstop::Coordinator shared = Shared();
+    tensorflow::Coordinator one(shared);
+    tensorflow::Coordinator other(shared);
+    std::atomic<int> ready{0};
+    std::atomic<int> accepted{0};
+    const auto request = [&](tensorflow::Coordinator& coord) {
+      ++ready;
+      while (ready < 2) {
+      }
+      const Status status = coord.RequestStop();
+      if (status.ok()) ++accepted;
+      if (!status.ok()) EXPECT_EQ(status.code(), ALLSTOP_FAILED_PRECONDITION);
+    };
+    std::thread first([&] { request(one); });
+    std::thread second([&] { request(other); });
+    first.join();
+    second.join();
+    ASSERT_EQ(accepted, 1);
+  }
+}
+
 TEST(TensorFlowTest, AJoinBeforeTheStopIsRefused) {
   tensorflow::Coordinator coord(Shared());
   EXPECT_EQ(coord.Join().code(), ALLSTOP_FAILED_PRECONDITION);

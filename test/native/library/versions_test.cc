@@ -44,13 +44,27 @@ class OldPackageTest : public testing::Test {
 TEST_F(OldPackageTest, WhatItLacksIsUnavailable) {
   EXPECT_FALSE(coord_.Child());
   EXPECT_EQ(coord_.ReportError({}), ALLSTOP_UNAVAILABLE);
+  bool made = true;
+  EXPECT_EQ(coord_.RequestStop(&made), ALLSTOP_UNAVAILABLE);
+  EXPECT_FALSE(made);
+  EXPECT_FALSE(coord_.ShouldStop());
   allstop_record* record = nullptr;
   EXPECT_EQ(allstop_first_error(coord_.handle(), &record), ALLSTOP_UNAVAILABLE);
   EXPECT_EQ(record, nullptr);
+  coord_.RequestStop();
+  coord_.RequestStop(Error{});
+  EXPECT_TRUE(coord_.SuppressedErrors().empty());
   char id[64];
   EXPECT_EQ(allstop_new_id(coord_.handle(), id, sizeof(id)), 0u);
   allstop_coordinator created = {};
   EXPECT_EQ(allstop_create(coord_.handle()->table, nullptr, &created), ALLSTOP_UNAVAILABLE);
+}
+
+TEST_F(OldPackageTest, ATensorFlowCoordinatorStops) {
+  tensorflow::Coordinator coord(coord_);
+  EXPECT_TRUE(coord.RequestStop().ok());
+  EXPECT_EQ(coord.RequestStop().code(), ALLSTOP_FAILED_PRECONDITION);
+  EXPECT_TRUE(real_.ShouldStop());
 }
 
 TEST_F(OldPackageTest, AllElseWorks) {

@@ -32,7 +32,11 @@ const queue = new BoundedQueue<number>({ capacity: 1, coordinator: coord });
 const handle: QueueHandle<number> = queue.handle;
 const attached: BoundedQueue<number> = BoundedQueue.attach(handle);
 const item: number | undefined = attached.tryDequeue();
-const items: Promise<number[]> = queue.dequeueMany(2, { timeoutMs: 1, signal: coord.signal });
+const items: Promise<number[]> = queue.dequeueMany(2, {
+  min: 2,
+  timeoutMs: 1,
+  signal: coord.signal,
+});
 // @ts-expect-error: the argument must be a number
 void queue.enqueue('one');
 // @ts-expect-error: the capacity is missing

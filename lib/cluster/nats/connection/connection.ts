@@ -14,10 +14,16 @@ const RETRY_MS = 100;
 /** Spreads the nodes of a cluster, which have all lost the same server. */
 const RETRY_JITTER_MS = 50;
 const CLOSE_MS = 1_000;
+const PING_MS = 2_000;
+/**
+ * A connection over which nothing has come for so many pings is lost. (The client would count
+ * only the replies to its pings, which wait behind all that a slow link still has to carry.)
+ */
+const MAX_SILENT_PINGS = 2;
 const SETTINGS = {
   reconnect: false,
-  pingInterval: 2_000,
-  maxPingOut: 2,
+  pingInterval: PING_MS,
+  maxPingOut: Number.POSITIVE_INFINITY,
   timeout: 3_000,
   noAsyncTraces: true,
 } as const;
@@ -170,8 +176,19 @@ export class Connection {
       return;
     }
     let lastError: Error | undefined;
+    let received = 0;
+    let silentPings = 0;
+    /** `pending`: how many pings have no reply, with the one that is sent now. */
+    const onPing = (pending: number): void => {
+      const { inMsgs } = nats.stats();
+      silentPings = pending === 1 || inMsgs !== received ? 0 : silentPings + 1;
+      received = inMsgs;
+      // The client ends the connection, since its own reconnect loop is switched off.
+      if (silentPings >= MAX_SILENT_PINGS) nats.reconnect().catch(() => {});
+    };
     const watch = async (): Promise<void> => {
       for await (const status of nats.status()) {
+        if (status.type === 'ping') onPing(status.pendingPings);
         if (status.type === 'disconnect') this.#isUp = false;
         if (status.type !== 'error' || this.#isClosed) continue;
         lastError = status.error;

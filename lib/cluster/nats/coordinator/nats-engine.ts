@@ -27,7 +27,7 @@ import type { NatsConnectionOptions } from '../connection/connection-options.ts'
 import { json, type NodeInfo, type ProbeReply, parseControl } from '../wire/control-messages.ts';
 import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
 import { MalformedMessages } from '../wire/malformed-messages.ts';
-import { frameBytes } from '../wire/reliable-channel.ts';
+import { frameBytes, sharedWindowBytes } from '../wire/reliable-channel.ts';
 import { type NodeStatus, packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { subscriptionCallback } from '../wire/subscription.ts';
@@ -349,6 +349,7 @@ export class NatsEngine implements Engine {
       this.#host,
       {
         maxFrameBytes: frameBytes(this.#leadership.connection.nats?.info?.max_payload),
+        windowBytes: () => sharedWindowBytes(this.#sessions.size),
         send: (frame) => this.#publish(subject, frame),
       },
       {

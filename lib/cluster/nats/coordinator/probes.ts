@@ -17,6 +17,8 @@ const IDLE_MS = 1_000;
 const MOST_A_SECOND = 2_000;
 const TIMEOUT_MS = 1_000;
 const MAX_MISSED = 3;
+/** A server that answers later than this leaves a node too little of TIMEOUT_MS. */
+const SOON_MS = 500;
 const ABSENT_MS = 500;
 /** After our own reconnect, nodes have so long to reconnect before they count as gone. */
 const REJOIN_MS = 3_000;
@@ -81,6 +83,9 @@ export class Probes {
   async #probe(nats: NatsConnection, session: Session): Promise<void> {
     const { subject, probe } = this.#listener.probeFor(session);
     session.isProbed = true;
+    // Sent ahead of the probe. A late answer: the probe, too, had to wait for a slow link.
+    const isLast = session.missed + 1 >= MAX_MISSED;
+    const isServerQuick = isLast ? answersSoon(nats) : undefined;
     try {
       const { data } = await nats.request(subject, json(probe), { timeout: TIMEOUT_MS });
       if (!this.#isCurrent(nats, session)) return;
@@ -88,9 +93,8 @@ export class Probes {
       if (reply === undefined) this.#listener.onMalformed();
       else this.#listener.onReply(session, reply);
     } catch (error) {
-      const isLast = !isNoResponders(error) && session.missed + 1 >= MAX_MISSED;
-      // If the server does not reply either, the node is not to blame: our connection ends soon.
-      if (isLast && !(await isServerAlive(nats))) return;
+      // If the server's answer is late or missing, the node is not to blame.
+      if (!isNoResponders(error) && (await isServerQuick) === false) return;
       if (this.#isCurrent(nats, session)) this.#onNoReply(session, error);
     } finally {
       session.isProbed = false;
@@ -118,12 +122,12 @@ export class Probes {
   }
 }
 
-async function isServerAlive(nats: NatsConnection): Promise<boolean> {
+async function answersSoon(nats: NatsConnection): Promise<boolean> {
   const flushed = nats.flush().then(
     () => true,
     () => false,
   );
-  return await within(TIMEOUT_MS, flushed, () => false);
+  return await within(SOON_MS, flushed, () => false);
 }
 
 /** Whether the server has said that nobody listens at the subject. */

@@ -13,7 +13,12 @@ import { argumentError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../../worker/value.ts';
 import { type NodeInfo } from '../wire/control-messages.ts';
-import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
+import {
+  checkLength,
+  ReliableChannel,
+  type ReliableChannelListener,
+  type ReliableChannelOptions,
+} from '../wire/reliable-channel.ts';
 import {
   type FromNode,
   LONG_BYTES,
@@ -78,7 +83,7 @@ export class Session {
     info: NodeInfo,
     task: number,
     host: StrategyHost,
-    channel: { maxFrameBytes: number; send(frame: Uint8Array): boolean },
+    channel: ReliableChannelOptions & Pick<ReliableChannelListener, 'send'>,
     listener: SessionListener,
   ) {
     this.id = id;
@@ -86,14 +91,11 @@ export class Session {
     this.task = task;
     this.#host = host;
     this.#listener = listener;
-    this.channel = new ReliableChannel(
-      { maxFrameBytes: channel.maxFrameBytes },
-      {
-        send: channel.send,
-        onMessage: (bytes) => this.#receive(bytes),
-        onImpostor: () => listener.onMalformed(this),
-      },
-    );
+    this.channel = new ReliableChannel(channel, {
+      send: channel.send,
+      onMessage: (bytes) => this.#receive(bytes),
+      onImpostor: () => listener.onMalformed(this),
+    });
     const { job, pid, host: machine } = info;
     const { workers } = attachmentOf(host.coordinator);
     workers.set(this, `${job}:${task} (process ${pid} on ${machine})`);
@@ -211,7 +213,7 @@ export class Session {
 
   #receive(bytes: Uint8Array): void {
     const message = unpackFromNode(bytes);
-    // Frames that were sent before the node had subscribed are lost: send them again.
+    // Frames that were sent before the node had subscribed are lost: ask, and send them again.
     if (!this.isConfirmed) this.channel.resume();
     this.isConfirmed = true;
     if (message === undefined) this.#listener.onMalformed(this);

@@ -9,7 +9,7 @@ import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-r
 import { isCount, isListOf, isMaybe, isName, isObject, isText, isWord } from './shapes.ts';
 
 /** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
-export const PROTOCOL = 2;
+export const PROTOCOL = 3;
 
 const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
 const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;

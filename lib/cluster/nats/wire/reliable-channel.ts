@@ -1,31 +1,51 @@
 /**
  * One end of a channel that neither loses, doubles nor reorders messages, over core NATS, which
- * may do all three while a connection breaks.
+ * may do all three while a connection breaks. While a connection lives it does none of them, so
+ * nothing is sent twice then, however long a slow link takes.
  *
  * 1. Frames are numbered from 1. A sent frame stays in `#unacked` until the other end has
  *    acknowledged it.
- * 2. A frame is taken only if its number is the next; any other frame is dropped, and the other
- *    end told what is missing. So messages arrive whole and in order.
- * 3. Unacknowledged frames are sent again when the connection is back, when the other end says
- *    that frames are missing, and when nothing has been acknowledged for a while.
- * 4. At most a window of bytes is on its way; the rest waits in `#backlog`. (A server cuts off a
- *    client for which it has to hold more than its `max_pending`.)
+ * 2. A frame is taken only if its number is the next; any other frame is dropped. So messages
+ *    arrive whole and in order.
+ * 3. A frame is sent again only when the other end lacks it: an end asks, the other end answers
+ *    which frame it took last, and the frames after that one are sent again. An end asks when the
+ *    connection is back, when the other end reports a gap, and when nothing has been acknowledged
+ *    for a while. An answer counts only if its question was asked after the frames were last
+ *    sent: the question travels behind them, so the answer knows whether they arrived.
+ * 4. At most a window of bytes is on its way; the rest waits in `#backlog`. The window is the
+ *    smaller of our own and the one that the other end grants in each frame. (A server cuts off a
+ *    client for which it has to hold more than its `max_pending`; and whatever is on its way
+ *    delays all that is sent after it.)
  */
 
 import { Timer } from '../../../base/timer.ts';
 
-const KIND = { data: 1, ack: 2, missing: 3 } as const;
-const HEADER_BYTES = 14;
-const WINDOW_BYTES = 8 * 1024 * 1024;
+/**
+ * `ask`: names the last frame that was sent. `answer`: to a question; repeats that number. `gap`:
+ * frames may be missing here.
+ */
+const KIND = { data: 1, ack: 2, answer: 3, ask: 4, gap: 5 } as const;
+const KINDS: readonly number[] = Object.values(KIND);
+/**
+ * Byte 0: the kind. Byte 1: of data, whether more parts of the message follow; of `ask` and
+ * `answer`, the number of the question, modulo 256. Bytes 2 to 7: the number of the frame. Bytes
+ * 8 to 13: the last frame that the sender has taken. Bytes 14 to 17: the window that it grants.
+ */
+const HEADER_BYTES = 18;
+const QUESTIONS = 256;
+const WINDOW_BYTES = 1024 * 1024;
+/** The most bytes that are on their way in all sessions of a coordinator, in each direction. */
+const SHARED_WINDOW_BYTES = 32 * 1024 * 1024;
 const WINDOW_FRAMES = 4_096;
 /**
  * Each frame acknowledges what was taken. If no frame goes the other way, an acknowledgement is
- * sent after ACK_FRAMES frames, or ACK_MS.
+ * sent after ACK_FRAMES frames, ACK_BYTES, or ACK_MS.
  */
 const ACK_FRAMES = 64;
+const ACK_BYTES = 128 * 1024;
 const ACK_MS = 20;
-const RESEND_MS = 1_000;
-const LONGEST_RESEND_MS = 8_000;
+const ASK_MS = 1_000;
+const LONGEST_ASK_MS = 8_000;
 const LONGEST_MESSAGE_BYTES = 1024 ** 3;
 /** The longest argument or result: a message holds a little more than the value. */
 export const LONGEST_VALUE_BYTES: number = LONGEST_MESSAGE_BYTES - 1024 ** 2;
@@ -39,21 +59,25 @@ export function checkLength(value: Uint8Array): Uint8Array {
   throw Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
 }
 
-const LONGEST_FRAME_BYTES = 256 * 1024;
+const LONGEST_FRAME_BYTES = 128 * 1024;
 
 /** The longest frame for a server that accepts messages of `maxPayload` bytes. */
 export const frameBytes = (maxPayload: number = LONGEST_FRAME_BYTES): number =>
   Math.min(LONGEST_FRAME_BYTES, maxPayload);
 
+/** The window of one of `count` sessions of a coordinator, which share SHARED_WINDOW_BYTES. */
+export const sharedWindowBytes = (count: number): number =>
+  Math.min(WINDOW_BYTES, Math.floor(SHARED_WINDOW_BYTES / Math.max(1, count)));
+
 export type ReliableChannelOptions = {
   /** No frame is longer, header included. */
   maxFrameBytes: number;
-  /** The most bytes on their way (8 MB). */
-  windowBytes?: number;
+  /** The most bytes on their way in each direction (1 MB). One frame always may be. */
+  windowBytes?: () => number;
 };
 
 export interface ReliableChannelListener {
-  /** Publishes a frame. @returns false without a connection: `resume` sends the frame again */
+  /** Publishes a frame. @returns false without a connection: the frame is asked for later */
   send(frame: Uint8Array): boolean;
   onMessage(message: Buffer): void;
   /**
@@ -68,29 +92,42 @@ type Sent = { seq: number; frame: Buffer };
 export class ReliableChannel {
   readonly #listener: ReliableChannelListener;
   readonly #maxFrameBytes: number;
-  readonly #windowBytes: number;
+  readonly #windowBytes: () => number;
+  /** The window that the other end grants. */
+  #grantedBytes = Number.POSITIVE_INFINITY;
+  /** The number of the last frame that was sent. */
   #lastSeq = 0;
   #unacked: Sent[] = [];
   #unackedBytes = 0;
-  readonly #backlog: Sent[] = [];
+  /** Messages of which parts have not been sent, from `#sentOfFirst` of the first one on. */
+  readonly #backlog: Uint8Array[] = [];
+  #sentOfFirst = 0;
+  /** How many questions were asked. */
+  #asked = 0;
+  /** Older questions were asked before the unacknowledged frames were last sent. */
+  #firstValid = 1;
+  /** Frames are known to be lost: until the answer comes, more of them would be lost, too. */
+  #isHeld = false;
   /** The number of the last frame that was taken. */
   #taken = 0;
   /** The last `#taken` that the other end was told. */
   #toldTaken = 0;
-  /** The last `#taken` with which the other end was told that frames are missing. */
-  #toldMissing = -1;
+  /** The bytes of the frames that were taken since then. */
+  #untoldBytes = 0;
+  /** The last `#taken` with which the other end was told of a gap. */
+  #toldGap = -1;
   #parts: Buffer[] = [];
   #partsBytes = 0;
   #ackTimer: Timer | undefined;
-  #resendTimer: Timer | undefined;
-  #resendMs = RESEND_MS;
+  #askTimer: Timer | undefined;
+  #askMs = ASK_MS;
   #onDrained: (() => void)[] = [];
   #isClosed = false;
 
   constructor(options: ReliableChannelOptions, listener: ReliableChannelListener) {
     this.#listener = listener;
     this.#maxFrameBytes = options.maxFrameBytes;
-    this.#windowBytes = options.windowBytes ?? WINDOW_BYTES;
+    this.#windowBytes = options.windowBytes ?? (() => WINDOW_BYTES);
   }
 
   /** Whether a server that accepts messages of `maxPayload` bytes accepts our frames. */
@@ -101,30 +138,21 @@ export class ReliableChannel {
   /** Sends a message, as soon as connection and window permit. Ignored after `close`. */
   post(message: Uint8Array): void {
     if (this.#isClosed) return;
-    const longest = this.#maxFrameBytes - HEADER_BYTES;
-    for (let at = 0; at === 0 || at < message.byteLength; at += longest) {
-      const part = message.subarray(at, at + longest);
-      const frame = Buffer.allocUnsafe(HEADER_BYTES + part.byteLength);
-      frame[0] = KIND.data;
-      frame[1] = at + longest < message.byteLength ? 1 : 0; // whether more parts of the message follow
-      frame.writeUIntBE(++this.#lastSeq, 2, 6);
-      frame.set(part, HEADER_BYTES);
-      this.#backlog.push({ seq: this.#lastSeq, frame });
-    }
+    this.#backlog.push(message);
     this.#advance();
   }
 
-  /** Whether frames wait for room in the window. */
+  /** Whether messages wait for room in the window. */
   get isFull(): boolean {
     return this.#backlog.length > 0;
   }
 
-  /** Whether all frames are acknowledged. */
+  /** Whether all messages are acknowledged. */
   get isDrained(): boolean {
     return this.#unacked.length === 0 && this.#backlog.length === 0;
   }
 
-  /** Resolves when all frames are acknowledged, or the channel is closed. */
+  /** Resolves when all messages are acknowledged, or the channel is closed. */
   drained(): Promise<void> {
     if (this.isDrained || this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => {
@@ -137,34 +165,31 @@ export class ReliableChannel {
     if (this.#isClosed) return true;
     const buffer = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
     if (buffer.length < HEADER_BYTES) return false;
-    const kind = buffer[0];
+    const kind = buffer[0] as number;
+    const detail = buffer[1] as number;
     const seq = buffer.readUIntBE(2, 6);
     const ack = buffer.readUIntBE(8, 6);
-    const isOurs = kind === KIND.data || kind === KIND.ack || kind === KIND.missing;
-    if (!isOurs) return false;
+    if (!KINDS.includes(kind)) return false;
     if (ack > this.#lastSeq) {
       this.#listener.onImpostor();
       return true;
     }
+    this.#grantedBytes = buffer.readUInt32BE(14);
     this.#onAck(ack);
-    if (kind === KIND.missing) this.#resend();
-    if (kind !== KIND.data) return true;
-    if (seq !== this.#taken + 1) {
-      this.#onUnexpected(seq);
-      return true;
-    }
-    this.#taken = seq;
-    this.#onPart(buffer.subarray(HEADER_BYTES), buffer[1] === 1);
-    if (!this.#isClosed) this.#ackSoon(); // the message may have ended the session
+    if (kind === KIND.data) this.#onData(seq, buffer, detail === 1);
+    else if (kind === KIND.ask) this.#tell(KIND.answer, detail, seq);
+    else if (kind === KIND.answer) this.#onAnswer(detail, seq > ack);
+    else if (kind === KIND.gap) this.#askAndHold();
     return true;
   }
 
-  /** To be called when the connection is back: sends all unacknowledged frames again. */
+  /** To be called when the connection is back: has both ends ask what the other one lacks. */
   resume(): void {
     if (this.#isClosed) return;
-    this.#resendMs = RESEND_MS;
-    this.#resend();
-    this.#tell(KIND.ack);
+    this.#tell(KIND.gap);
+    this.#firstValid = this.#asked + 1;
+    this.#askMs = ASK_MS;
+    this.#askAndHold();
   }
 
   /** Acknowledges what was taken, and drops what the other end has not acknowledged. */
@@ -173,7 +198,7 @@ export class ReliableChannel {
     if (this.#toldTaken !== this.#taken) this.#tell(KIND.ack);
     this.#isClosed = true;
     this.#ackTimer?.clear();
-    this.#resendTimer?.clear();
+    this.#askTimer?.clear();
     this.#unacked = [];
     this.#backlog.length = 0;
     this.#parts = [];
@@ -182,6 +207,17 @@ export class ReliableChannel {
 
   #tellDrained(): void {
     for (const tell of this.#onDrained.splice(0)) tell();
+  }
+
+  #onData(seq: number, buffer: Buffer, hasMore: boolean): void {
+    if (seq !== this.#taken + 1) {
+      this.#onUnexpected(seq);
+      return;
+    }
+    this.#taken = seq;
+    this.#untoldBytes += buffer.length;
+    this.#onPart(buffer.subarray(HEADER_BYTES), hasMore);
+    if (!this.#isClosed) this.#ackSoon(); // the message may have ended the session
   }
 
   #onPart(part: Buffer, hasMore: boolean): void {
@@ -206,9 +242,9 @@ export class ReliableChannel {
   /** An old number: our acknowledgement was lost. A number too high: frames were lost. */
   #onUnexpected(seq: number): void {
     if (seq <= this.#taken) this.#ackSoon();
-    else if (this.#toldMissing !== this.#taken) {
-      this.#toldMissing = this.#taken;
-      this.#tell(KIND.missing);
+    else if (this.#toldGap !== this.#taken) {
+      this.#toldGap = this.#taken;
+      this.#tell(KIND.gap);
     }
   }
 
@@ -219,60 +255,118 @@ export class ReliableChannel {
       this.#unackedBytes -= frame.length;
       count += 1;
     }
-    if (count === 0) return;
-    this.#unacked.splice(0, count);
-    this.#resendMs = RESEND_MS;
-    this.#resendTimer?.clear();
-    this.#resendTimer = undefined;
+    if (count > 0) {
+      this.#unacked.splice(0, count);
+      this.#askMs = ASK_MS;
+      this.#stopWatch();
+      if (this.#unacked.length === 0) this.#isHeld = false;
+    }
     this.#advance();
-    if (this.isDrained) this.#tellDrained();
+    if (count > 0 && this.isDrained) this.#tellDrained();
+  }
+
+  #onAnswer(detail: number, isMissing: boolean): void {
+    const question = this.#asked - ((this.#asked - detail) & (QUESTIONS - 1));
+    if (question < this.#firstValid) return;
+    this.#isHeld = false;
+    if (isMissing) {
+      this.#firstValid = this.#asked + 1;
+      this.#stopWatch();
+      for (const { frame } of this.#unacked) if (!this.#send(frame)) break;
+      this.#watch();
+    }
+    this.#advance();
   }
 
   #advance(): void {
-    let count = 0;
-    for (const sent of this.#backlog) {
-      const isFull =
-        this.#unacked.length >= WINDOW_FRAMES || this.#unackedBytes >= this.#windowBytes;
-      if (isFull) break;
-      count += 1;
-      this.#unacked.push(sent);
-      this.#unackedBytes += sent.frame.length;
-      this.#send(sent.frame);
+    const windowBytes = Math.min(this.#windowBytes(), this.#grantedBytes);
+    const longest = this.#maxFrameBytes - HEADER_BYTES;
+    let done = 0;
+    while (done < this.#backlog.length) {
+      const message = this.#backlog[done] as Uint8Array;
+      const part = message.subarray(this.#sentOfFirst, this.#sentOfFirst + longest);
+      if (!this.#hasRoom(HEADER_BYTES + part.byteLength, windowBytes)) break;
+      this.#sentOfFirst += part.byteLength;
+      const hasMore = this.#sentOfFirst < message.byteLength;
+      if (!hasMore) {
+        this.#sentOfFirst = 0;
+        done += 1;
+      }
+      this.#sendPart(part, hasMore);
     }
-    this.#backlog.splice(0, count);
-    if (this.#unacked.length > 0) this.#watch();
+    if (done > 0) this.#backlog.splice(0, done);
+    this.#watch();
+  }
+
+  #hasRoom(bytes: number, windowBytes: number): boolean {
+    if (this.#isHeld) return false;
+    if (this.#unacked.length === 0) return true;
+    return this.#unacked.length < WINDOW_FRAMES && this.#unackedBytes + bytes <= windowBytes;
+  }
+
+  #sendPart(part: Uint8Array, hasMore: boolean): void {
+    const frame = Buffer.allocUnsafe(HEADER_BYTES + part.byteLength);
+    const seq = ++this.#lastSeq;
+    frame[0] = KIND.data;
+    frame[1] = hasMore ? 1 : 0;
+    frame.writeUIntBE(seq, 2, 6);
+    frame.set(part, HEADER_BYTES);
+    this.#unacked.push({ seq, frame });
+    this.#unackedBytes += frame.length;
+    this.#send(frame);
   }
 
   #send(frame: Buffer): boolean {
     frame.writeUIntBE(this.#taken, 8, 6);
+    frame.writeUInt32BE(Math.min(this.#windowBytes(), 2 ** 32 - 1), 14);
     this.#toldTaken = this.#taken;
+    this.#untoldBytes = 0;
     this.#ackTimer?.clear();
     this.#ackTimer = undefined;
     return this.#listener.send(frame);
   }
 
-  #tell(kind: number): void {
+  #tell(kind: number, detail = 0, seq = 0): void {
     const frame = Buffer.alloc(HEADER_BYTES);
     frame[0] = kind;
+    frame[1] = detail;
+    frame.writeUIntBE(seq, 2, 6);
     this.#send(frame);
   }
 
   #ackSoon(): void {
-    if (this.#isClosed) return; // by the message's receiver
-    if (this.#taken - this.#toldTaken >= ACK_FRAMES) this.#tell(KIND.ack);
+    const isDue =
+      this.#taken - this.#toldTaken >= ACK_FRAMES ||
+      this.#untoldBytes >= Math.min(ACK_BYTES, this.#windowBytes() / 4);
+    if (isDue) this.#tell(KIND.ack);
     else this.#ackTimer ??= new Timer(ACK_MS, () => this.#tell(KIND.ack));
   }
 
-  #resend(): void {
-    for (const { frame } of this.#unacked) if (!this.#send(frame)) break;
-    if (this.#unacked.length > 0) this.#watch();
+  #ask(): void {
+    this.#asked += 1;
+    this.#tell(KIND.ask, this.#asked % QUESTIONS, this.#lastSeq);
+    this.#watch();
   }
 
+  #askAndHold(): void {
+    if (this.#unacked.length === 0) return;
+    this.#isHeld = true;
+    this.#stopWatch();
+    this.#ask();
+  }
+
+  #stopWatch(): void {
+    this.#askTimer?.clear();
+    this.#askTimer = undefined;
+  }
+
+  /** Asks when nothing has been acknowledged for a while. */
   #watch(): void {
-    this.#resendTimer ??= new Timer(this.#resendMs, () => {
-      this.#resendTimer = undefined;
-      this.#resendMs = Math.min(this.#resendMs * 2, LONGEST_RESEND_MS);
-      this.#resend();
+    if (this.#unacked.length === 0) return;
+    this.#askTimer ??= new Timer(this.#askMs, () => {
+      this.#askTimer = undefined;
+      this.#askMs = Math.min(this.#askMs * 2, LONGEST_ASK_MS);
+      this.#ask();
     });
   }
 }

@@ -200,6 +200,24 @@ describe('a worker that is silent', () => {
   });
 });
 
+it('a result through a slow uplink is sent once, and the worker is not given up', {
+  tags: 'long',
+}, async () => {
+  const LENGTH = 120_000; // eight messages, which take 1.6 s each
+  scene = await NatsScene.open('max_payload: 16KB\nping_interval: "5s"');
+  const proxy = await scene.proxy();
+  const cluster = scene.coordinator();
+  scene.spawn({ task: 0, servers: proxy.address });
+  await cluster.ready();
+  proxy.uplinkBytesPerSecond = 10_000;
+  const before = proxy.bytesUp;
+  const value = await cluster.schedule('bytesOf', [LENGTH]);
+  expect(await value.fetch()).toHaveLength(LENGTH);
+  expect(proxy.bytesUp - before).toBeLessThan(1.2 * LENGTH);
+  expect(proxy.connections).toBe(1);
+  expect(cluster.stats()).toMatchObject({ retried: 0, engine: { nodesLost: 0 } });
+});
+
 it('a server that hangs is no fault of the workers', { tags: 'long' }, async () => {
   scene = await NatsScene.open();
   const visits = new Visits();

@@ -74,7 +74,7 @@ const text = (value: unknown): Uint8Array =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 const info = {
-  protocol: 2,
+  protocol: 3,
   node: 'n',
   job: 'worker',
   slots: 1,
@@ -295,7 +295,7 @@ it('nodes that are turned away leave nothing, and a report of them is not too lo
 });
 
 describe('in the place of a true message of a session', () => {
-  const HEADER = 14;
+  const HEADER = 18;
   /** A data frame with the number `seq`. */
   function frameOf(seq: number, payload: Uint8Array): Buffer {
     const header = Buffer.alloc(HEADER);

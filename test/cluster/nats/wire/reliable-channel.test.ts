@@ -1,17 +1,21 @@
-/** Frames are lost, doubled and reordered; messages still arrive once each, whole and in order. */
+/**
+ * Frames are lost, doubled and reordered; messages still arrive once each, whole and in order.
+ * Through a slow pipe no frame is sent that the other end has.
+ */
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   checkLength,
   LONGEST_VALUE_BYTES,
   ReliableChannel,
+  sharedWindowBytes,
 } from '../../../../lib/cluster/nats/wire/reliable-channel.ts';
 import { turn } from '../../../support/gate.ts';
 
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
-const FRAME_BYTES = 24; // 14 for the header, 10 for a part of a message
-const WINDOW_BYTES = 70; // three frames
+const FRAME_BYTES = 28; // 18 for the header, and 10 for a part of a message
+const WINDOW_BYTES = 84; // three frames
 
 /** One end of a channel, and the frames on their way to the other end (`wire`). */
 class End {
@@ -24,7 +28,7 @@ class End {
 
   constructor(isUp: () => boolean, windowBytes = WINDOW_BYTES) {
     this.channel = new ReliableChannel(
-      { maxFrameBytes: FRAME_BYTES, windowBytes },
+      { maxFrameBytes: FRAME_BYTES, windowBytes: () => windowBytes },
       {
         send: (frame) => {
           expect(frame.byteLength).toBeLessThanOrEqual(FRAME_BYTES);
@@ -169,7 +173,7 @@ describe(`with the seed ${seed}`, () => {
             expectInOrder(pair);
           }
           if (isTold) pair.resume();
-          else pair.isUp = true; // the resend timers notice
+          else pair.isUp = true; // the timers notice
           for (let seconds = 0; seconds < 1_000 && !pair.isDrained; seconds += 1) {
             pair.flow();
             vi.advanceTimersByTime(1_000);
@@ -196,8 +200,227 @@ describe(`with the seed ${seed}`, () => {
   it.each([500])(name, { tags: ['property', 'long'] }, run);
 });
 
+/** A direction of a slow link: frames wait in a queue, then travel; none overtakes another. */
+class Pipe {
+  readonly #bytesPerSecond: number;
+  readonly #latencyMs: number;
+  #freeAt = 0;
+  readonly #inFlight = new Set<{ timer: NodeJS.Timeout; leavesAt: number }>();
+
+  constructor(bytesPerSecond: number, latencyMs: number) {
+    this.#bytesPerSecond = bytesPerSecond;
+    this.#latencyMs = latencyMs;
+  }
+
+  /** Bytes go through the pipe, of which `onArrival` tells. */
+  carry(bytes: number, onArrival: () => void): void {
+    const now = performance.now();
+    this.#freeAt = Math.max(this.#freeAt, now) + (bytes / this.#bytesPerSecond) * 1_000;
+    const frame = {
+      leavesAt: this.#freeAt,
+      timer: setTimeout(
+        () => {
+          this.#inFlight.delete(frame);
+          onArrival();
+        },
+        Math.ceil(this.#freeAt + this.#latencyMs - now),
+      ),
+    };
+    this.#inFlight.add(frame);
+  }
+
+  /** Loses what has not left yet, or everything. */
+  lose(isAll: boolean): void {
+    const now = performance.now();
+    for (const frame of this.#inFlight) {
+      if (!isAll && frame.leavesAt <= now) continue;
+      clearTimeout(frame.timer);
+      this.#inFlight.delete(frame);
+    }
+    this.#freeAt = now;
+  }
+}
+
+/** One end at a slow link. It keeps account of its frames. */
+class SlowEnd {
+  readonly channel: ReliableChannel;
+  readonly sent: string[] = [];
+  readonly taken: string[] = [];
+  isUp = true;
+  /** The lengths of the data frames, by number. */
+  readonly #lengths: number[] = [0];
+  #acked = 0;
+  #takenSeq = 0;
+  /** How many data frames were sent again. */
+  again = 0;
+  /** How many data frames came that this end had taken already. */
+  needless = 0;
+
+  constructor(windowBytes: number, pipe: Pipe, other: () => SlowEnd) {
+    this.channel = new ReliableChannel(
+      { maxFrameBytes: FRAME_BYTES, windowBytes: () => windowBytes },
+      {
+        send: (frame) => {
+          if (!this.isUp) return false;
+          if (frame[0] === 1) this.#onSend(Buffer.from(frame), windowBytes);
+          const copy = Uint8Array.from(frame); // a resent frame is the same Buffer, changed
+          pipe.carry(copy.byteLength, () => other().#receive(copy));
+          return true;
+        },
+        onMessage: (message) => this.taken.push(message.toString('latin1')),
+        onImpostor: () => expect.unreachable(),
+      },
+    );
+  }
+
+  post(bytes: number): void {
+    const message = `${this.sent.length}:`.padEnd(bytes, 'x').slice(0, bytes);
+    this.sent.push(message);
+    this.channel.post(Buffer.from(message, 'latin1'));
+  }
+
+  #onSend(frame: Buffer, windowBytes: number): void {
+    const seq = frame.readUIntBE(2, 6);
+    if (this.#lengths[seq] !== undefined) this.again += 1;
+    this.#lengths[seq] = frame.length;
+    const unacked = this.#lengths.slice(this.#acked + 1).reduce((sum, length) => sum + length, 0);
+    expect(unacked).toBeLessThanOrEqual(Math.max(windowBytes, FRAME_BYTES));
+  }
+
+  #receive(bytes: Uint8Array): void {
+    if (!this.isUp) return;
+    const frame = Buffer.from(bytes);
+    const seq = frame.readUIntBE(2, 6);
+    if (frame[0] === 1 && seq <= this.#takenSeq) this.needless += 1;
+    if (frame[0] === 1 && seq === this.#takenSeq + 1) this.#takenSeq = seq;
+    this.#acked = Math.max(this.#acked, frame.readUIntBE(8, 6));
+    expect(this.channel.receive(bytes)).toBe(true);
+  }
+}
+
+type Link = { bytesPerSecond: [number, number]; latencyMs: number; windowBytes: [number, number] };
+
+class SlowLink {
+  readonly ends: readonly [SlowEnd, SlowEnd];
+  readonly #pipes: readonly [Pipe, Pipe];
+
+  constructor({ bytesPerSecond, latencyMs, windowBytes }: Link) {
+    const [up, down] = bytesPerSecond;
+    this.#pipes = [new Pipe(up, latencyMs), new Pipe(down, latencyMs)];
+    this.ends = [
+      new SlowEnd(windowBytes[0], this.#pipes[0], () => this.ends[1]),
+      new SlowEnd(windowBytes[1], this.#pipes[1], () => this.ends[0]),
+    ];
+  }
+
+  /** What others send through the same pipe. */
+  crowd(side: 0 | 1, bytes: number): void {
+    this.#pipes[side].carry(bytes, () => {});
+  }
+
+  /** Breaks the connection of one end, which comes back after a while. */
+  break(side: 0 | 1, downMs: number, isOtherTold: boolean): void {
+    const end = this.ends[side];
+    end.isUp = false;
+    this.#pipes[side].lose(false);
+    this.#pipes[1 - side]?.lose(true);
+    vi.advanceTimersByTime(downMs);
+    end.isUp = true;
+    end.channel.resume();
+    if (isOtherTold) this.ends[1 - side]?.channel.resume();
+  }
+
+  finish(): void {
+    const isDrained = (): boolean => this.ends.every(({ channel }) => channel.isDrained);
+    for (let seconds = 0; seconds < 100_000 && !isDrained(); seconds += 1) {
+      vi.advanceTimersByTime(1_000);
+    }
+    expect(isDrained()).toBe(true);
+    const [one, other] = this.ends;
+    expect(one.taken).toEqual(other.sent);
+    expect(other.taken).toEqual(one.sent);
+    for (const { channel } of this.ends) channel.close();
+    vi.advanceTimersByTime(1_000_000); // what is still on its way arrives
+    expect(vi.getTimerCount()).toBe(0);
+  }
+}
+
+type SlowStep =
+  | { do: 'post'; from: 0 | 1; bytes: number }
+  | { do: 'crowd'; from: 0 | 1; bytes: number }
+  | { do: 'wait'; ms: number }
+  | { do: 'break'; from: 0 | 1; ms: number; isOtherTold: boolean };
+
+const rate = fc.constantFrom(10, 30, 300, 10_000);
+const windowOf = fc.constantFrom(20, WINDOW_BYTES, 10 * WINDOW_BYTES);
+const slowLink: fc.Arbitrary<Link> = fc.record({
+  bytesPerSecond: fc.tuple(rate, rate),
+  latencyMs: fc.constantFrom(0, 1, 100, 3_000),
+  windowBytes: fc.tuple(windowOf, windowOf),
+});
+const calmStep: fc.Arbitrary<SlowStep> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('post' as const), from, bytes: fc.nat(300) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('crowd' as const), from, bytes: fc.nat(500) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(5_000) }),
+  },
+);
+const breakStep: fc.Arbitrary<SlowStep> = fc.record({
+  do: fc.constant('break' as const),
+  from,
+  ms: fc.nat(3_000),
+  isOtherTold: fc.boolean(),
+});
+
+function takeSlow(link: SlowLink, action: SlowStep): void {
+  if (action.do === 'post') link.ends[action.from].post(action.bytes);
+  else if (action.do === 'crowd') link.crowd(action.from, action.bytes);
+  else if (action.do === 'wait') vi.advanceTimersByTime(action.ms);
+  else link.break(action.from, action.ms, action.isOtherTold);
+}
+
+describe(`through a slow pipe, with the seed ${seed}`, () => {
+  function run(steps: fc.Arbitrary<SlowStep>, numRuns: number, check: (link: SlowLink) => void) {
+    fc.assert(
+      fc.property(
+        slowLink,
+        fc.array(steps, { maxLength: 40, size: 'max' }),
+        (settings, actions) => {
+          vi.clearAllTimers(); // of a run that has failed, when fast-check shrinks
+          const link = new SlowLink(settings);
+          for (const action of actions) takeSlow(link, action);
+          link.finish();
+          check(link);
+        },
+      ),
+      { seed, numRuns },
+    );
+  }
+
+  it('nothing is sent twice while the connection lives', { tags: 'property' }, () => {
+    run(calmStep, 100, ({ ends }) => expect(ends.map(({ again }) => again)).toEqual([0, 0]));
+  });
+
+  it('nothing is sent again that has arrived, though connections break', {
+    tags: 'property',
+  }, () => {
+    run(
+      fc.oneof({ weight: 6, arbitrary: calmStep }, { weight: 1, arbitrary: breakStep }),
+      100,
+      (link) => expect(link.ends.map(({ needless }) => needless)).toEqual([0, 0]),
+    );
+  });
+});
+
 describe('a frame that is lost', () => {
-  it('is asked for as soon as a later one arrives, without a timer', () => {
+  it('is sent again as soon as a later one arrives, without a timer', () => {
     const pair = new Pair();
     const [one, other] = pair.ends;
     for (let n = 0; n < 3; n += 1) one.post(5);
@@ -206,7 +429,7 @@ describe('a frame that is lost', () => {
     expect(other.taken).toEqual(one.sent);
   });
 
-  it('is asked for once, however many arrive after it', () => {
+  it('is reported once, however many arrive after it', () => {
     const pair = new Pair(100 * FRAME_BYTES);
     const [one, other] = pair.ends;
     for (let n = 0; n < 50; n += 1) one.post(5);
@@ -215,10 +438,10 @@ describe('a frame that is lost', () => {
     expect(other.wire).toHaveLength(1);
     pair.flow();
     expect(other.taken).toEqual(one.sent);
-    expect(one.frames).toBe(100);
+    expect(one.frames).toBe(101); // each frame twice, and one question
   });
 
-  it('is sent again after a second if it was the last, and ever more rarely', () => {
+  it('is asked about after a second if it was the last, and ever more rarely', () => {
     const pair = new Pair();
     const [one, other] = pair.ends;
     one.post(5);
@@ -235,19 +458,18 @@ describe('a frame that is lost', () => {
   });
 });
 
-it('an acknowledgement that is lost is said again when its frame comes again', () => {
+it('an acknowledgement that is lost is said again when it is asked for', () => {
   const pair = new Pair();
   const [one, other] = pair.ends;
   one.post(5);
-  pair.flow();
+  while (one.wire.length > 0) pair.deliver(0, 0, false);
   vi.advanceTimersByTime(20);
   pair.lose(1, 0);
   vi.advanceTimersByTime(1_000);
   pair.flow();
-  vi.advanceTimersByTime(20);
-  pair.flow();
   expect(pair.isDrained).toBe(true);
   expect(other.taken).toEqual(one.sent);
+  expect(one.frames).toBe(2); // the frame, and the question
 });
 
 it('no more than the window is on its way, and the rest follows what is acknowledged', () => {
@@ -261,6 +483,26 @@ it('no more than the window is on its way, and the rest follows what is acknowle
     vi.advanceTimersByTime(20);
   }
   expect(other.taken).toEqual(one.sent);
+});
+
+it('no more is on its way than the other end grants', () => {
+  const pair = new Pair(100 * FRAME_BYTES);
+  const [one] = pair.ends;
+  one.post(10);
+  const [first] = one.wire.splice(0);
+  const receiver = new End(() => true, WINDOW_BYTES);
+  receiver.channel.receive(first as Uint8Array);
+  vi.advanceTimersByTime(20);
+  one.channel.receive(receiver.wire[0] as Uint8Array);
+  for (let n = 0; n < 100; n += 1) one.post(10);
+  expect(one.wire).toHaveLength(3);
+  for (const { channel } of [one, receiver]) channel.close();
+});
+
+it('sessions of a coordinator share what may be on its way', () => {
+  expect([0, 1, 32, 64, 1_024].map(sharedWindowBytes)).toEqual(
+    [1_024, 1_024, 1_024, 512, 32].map((kilobytes) => kilobytes * 1_024),
+  );
 });
 
 it('what is acknowledged is not kept', async () => {
@@ -340,8 +582,8 @@ describe('the end', () => {
 
 it.each([
   ['nothing', []],
-  ['too short', Array(13).fill(1)],
-  ['of no kind', [9, 0, ...Array(12).fill(0)]],
+  ['too short', Array(17).fill(1)],
+  ['of no kind', [9, 0, ...Array(16).fill(0)]],
 ])('what is no frame is said to be none: %s', (_, bytes: number[]) => {
   const [one] = new Pair().ends;
   expect(one.channel.receive(Uint8Array.from(bytes))).toBe(false);
@@ -351,7 +593,9 @@ it.each([
 it('what was never sent, and is acknowledged, was somebody else’s', () => {
   const [one] = new Pair().ends;
   one.post(5);
-  expect(one.channel.receive(Uint8Array.from([2, 0, ...Array(11).fill(0), 2]))).toBe(true);
+  expect(one.channel.receive(Uint8Array.from([2, 0, ...Array(11).fill(0), 2, 0, 0, 0, 0]))).toBe(
+    true,
+  );
   expect(one.impostors).toBe(1);
   one.channel.close();
 });

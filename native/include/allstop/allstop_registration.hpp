@@ -1,0 +1,81 @@
+/// @file allstop_registration.hpp
+/// allstop::Registration: work on a thread that is not yours, as that of a thread pool, counts as
+/// a registered thread. Part of allstop.hpp, which includes it.
+#ifndef ALLSTOP_ALLSTOP_REGISTRATION_HPP_
+#define ALLSTOP_ALLSTOP_REGISTRATION_HPP_
+
+#include <string>
+
+#include "allstop.hpp"
+
+namespace allstop {
+// allstop.hpp says why this type has another name in a file without exceptions.
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+inline namespace catching {
+#else
+inline namespace not_catching {
+#endif
+
+/// Registers a piece of work that another party's thread does: a Napi::AsyncWorker, a
+/// napi_async_work, a uv_work_t, a task of a thread pool. From the constructor to the destructor
+/// a join waits for the work, also while the work waits for a thread, and explain() names it.
+///
+/// @code
+///   class Hash : public Napi::AsyncWorker {
+///     void Execute() override {        // on a thread of the pool
+///       registration_.Enter();
+///       while (!coord_.ShouldStop() && HashNextChunk()) {
+///       }
+///     }
+///     const allstop::Coordinator coord_;
+///     allstop::Registration registration_{coord_, "hash"};  // ends with the worker
+///   };
+/// @endcode
+///
+/// An object may be used on one thread at a time, and on another thread each time: constructed
+/// and destroyed on the JavaScript thread, say, and entered on one of the pool. No method blocks.
+///
+/// With an empty Coordinator, a Registration does nothing.
+///
+/// @throws std::bad_alloc, from the constructor, if there is no memory. Without exceptions, the
+///   process ends.
+class Registration {
+ public:
+  /// Holds no registration.
+  Registration() noexcept = default;
+  /// Registers the work. `name` is shown to people.
+  Registration(const Coordinator& coord, const std::string& name)
+      : token_(internal::Register(coord, name)) {}
+  Registration(Registration&&) noexcept = default;
+  /// Ends the registration that this object held.
+  Registration& operator=(Registration&&) noexcept = default;
+  /// Ends the registration: the work has ended, or will never begin.
+  ~Registration() = default;
+
+  /// False if this object holds no registration: none was made, or it was moved, or Fail has
+  /// ended it.
+  explicit operator bool() const noexcept { return token_ != nullptr; }
+
+  /// Tells the coordinator that the calling thread does the work: a stop that this thread requests
+  /// names the work. Call it first on that thread.
+  void Enter() noexcept {
+    if (token_) allstop_thread_enter(token_.get_deleter().coord.handle(), token_.get());
+  }
+
+  /// Ends the registration with an error, which requests a stop. After a completed join, which no
+  /// longer reports errors, the error is kept as suppressed. Nothing happens if this object holds
+  /// no registration.
+  void Fail(const Error& error) noexcept {
+    if (!token_) return;
+    allstop_thread_done(token_.get_deleter().coord.handle(), token_.release(),
+                        view::ErrorView(error).get());
+  }
+
+ private:
+  internal::ThreadToken token_;
+};
+
+}  // inline namespace catching or not_catching
+}  // namespace allstop
+
+#endif  // ALLSTOP_ALLSTOP_REGISTRATION_HPP_
