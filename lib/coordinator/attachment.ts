@@ -27,6 +27,7 @@ import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/
 import { binding } from '../native/native.ts';
 import { decode, encode } from '../record/encoded-error.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
+import { logNativeStop, logReport } from './debug-log.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
 
@@ -168,9 +169,11 @@ export class Attachment {
   ): StopOutcome {
     const hasCaller = options.hasCaller !== false;
     const { native } = this;
-    const outcome = native.requestStop(bytes, options, echoIds, abortEchoIds, hasCaller, recordId);
+    const code = native.requestStop(bytes, options, echoIds, abortEchoIds, hasCaller, recordId);
+    const outcome = STOP_OUTCOMES[code] as StopOutcome;
+    if (bytes !== null) logReport(this, outcome, options, bytes);
     this.#catchUp();
-    return STOP_OUTCOMES[outcome] as StopOutcome;
+    return outcome;
   }
 
   #catchUp(): void {
@@ -270,6 +273,7 @@ export class Attachment {
         const stop = this.native.takeUnseen() ?? this.native.stop();
         if (stop !== null) this.#abort(stop);
       }
+      logNativeStop(this);
     }
     for (const progress of this.#joins) progress();
     this.#unwatch();
@@ -483,6 +487,7 @@ export class Attachment {
             result = native.finishJoin(join, gracePeriodMs); // null if the join must wait on
           }
           end();
+          logNativeStop(this); // the stop may have been there before anything watched
           resolve(result);
         };
         const onAbort = (): void => {

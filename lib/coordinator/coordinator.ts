@@ -14,7 +14,12 @@ import {
   nameOf,
 } from '../base/arguments.ts';
 import { isThenable } from '../base/thrown-value.ts';
-import { FailedPreconditionError, InvalidHandleError, StragglersError } from '../errors/errors.ts';
+import {
+  FailedPreconditionError,
+  InvalidHandleError,
+  type Straggler,
+  StragglersError,
+} from '../errors/errors.ts';
 import { type NativeAttachment, STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
@@ -37,7 +42,12 @@ import {
   stopOnSignals,
 } from './links.ts';
 import type { StopRecord } from './stop-record.ts';
-import { toStraggler } from './threads/stragglers.ts';
+import {
+  leftBehind,
+  stragglersMessage,
+  toStraggler,
+  warnOfStragglers,
+} from './threads/stragglers.ts';
 import { enclosingTasks, runTask } from './threads/tasks.ts';
 import {
   checkThread,
@@ -223,6 +233,15 @@ export class Coordinator implements AsyncDisposable {
     return this.#attachment.native.threads().map(toThreadInfo);
   }
 
+  /**
+   * The threads that a `join()` has found alive at the end of its grace period, and forgotten: no
+   * later join waits for them. A thread leaves the list when it ends, when the JavaScript thread
+   * that watches it ends, or when it is registered again. Of more than 1,024 the oldest are left out.
+   */
+  get leftBehind(): Straggler[] {
+    return leftBehind(this.#attachment);
+  }
+
   /** Who stopped the coordinator, when and why; undefined while `shouldStop()` is false. */
   get stopRecord(): StopRecord | undefined {
     return this.#attachment.record();
@@ -364,7 +383,10 @@ export class Coordinator implements AsyncDisposable {
    * Waits until all threads have ended. Once a stop is requested it waits for the grace period
    * at most. The threads are those that are registered now, and those passed, which are
    * registered by this call. Throws the recorded error if there is one; in the thread that
-   * reported it, the identical value.
+   * reported it, the identical value. Threads that are alive after the grace period are left
+   * behind: `leftBehind` lists them. If this method does not throw a StragglersError then, since
+   * there is an error or `ignoreLiveThreads`, the process emits a warning that names them
+   * (`ALLSTOP_STRAGGLERS`).
    *
    * @throws (rejects) StragglersError: threads are alive after the grace period;
    *   SelfJoinError: the calling thread or task is one of the threads; the reason of
@@ -393,10 +415,11 @@ export class Coordinator implements AsyncDisposable {
 
     const result = await this.#attachment.join(stopGracePeriodMs, tasks, signal);
     const { stop, error, stragglers } = result;
+    const isQuiet = error !== null || ignoreLiveThreads;
+    if (stragglers.length > 0 && isQuiet) warnOfStragglers(this.#attachment, stragglers);
     if (error !== null) throw this.#attachment.errorOf(error).value;
     if (stragglers.length === 0 || ignoreLiveThreads) return;
-    const names = stragglers.map(({ name }) => name).join(' ');
-    throw new StragglersError(`Coordinator stopped with threads still running: ${names}`, {
+    throw new StragglersError(stragglersMessage(stragglers), {
       stragglers: stragglers.map((thread) => toStraggler(thread, stop?.ageMs ?? 0)),
     });
   }

@@ -1,7 +1,9 @@
 /** `explain()`: says in plain words why a coordinator is stopped or not. */
 
+import type { Straggler } from '../errors/errors.ts';
 import type { Attachment } from './attachment.ts';
 import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
+import { leftBehind } from './threads/stragglers.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
 
 /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
@@ -11,6 +13,8 @@ export type StopExplanation = {
   threads: ThreadInfo[];
   /** The last 64 threads that have ended. */
   recentlyEnded: ThreadInfo[];
+  /** The threads that a `join()` has found alive and forgotten, until they end. */
+  leftBehind: Straggler[];
   /** Descriptions of the links that can stop the coordinator, or could have. */
   links: string[];
   /** The workers of the cluster that this thread has made: JOB:INDEX, and where each runs. */
@@ -95,6 +99,17 @@ function threadLines(title: string, threads: ThreadInfo[], now: number): string[
   return lines;
 }
 
+function leftBehindLines(threads: Straggler[]): string[] {
+  if (threads.length === 0) return [];
+  const lines = [`Left behind by a join and still running (${threads.length}):`];
+  for (const { name, kind, threadId, runningForMs, waitState } of threads) {
+    const id = threadId === undefined ? '' : ` ${threadId}`;
+    const state = waitState === undefined ? '' : `, in the state ${waitState}`;
+    lines.push(`  - ${name} (${kind}${id}): asked to stop ${runningForMs} ms ago${state}`);
+  }
+  return lines;
+}
+
 function recordLines(name: string, record: StopRecord, now: number): string[] {
   const { requester } = record;
   const lines = [
@@ -120,6 +135,7 @@ export function explain(attachment: Attachment): StopExplanation {
     stopped: record !== undefined,
     threads: native.threads().map(toThreadInfo),
     recentlyEnded: native.endedThreads().map(toThreadInfo),
+    leftBehind: leftBehind(attachment),
     links: native.links(),
     toString(): string {
       const now = Date.now();
@@ -137,6 +153,7 @@ export function explain(attachment: Attachment): StopExplanation {
       if (joined)
         lines.push('It has been joined: requestStop(error) now throws that error to its caller.');
       lines.push(...threadLines('Still running', threads, now));
+      lines.push(...leftBehindLines(explanation.leftBehind));
       lines.push(...threadLines('Ended', recentlyEnded, now));
       if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
       for (const worker of workers) lines.push(`  - ${worker}`);

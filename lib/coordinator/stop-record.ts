@@ -46,17 +46,17 @@ export function findWorkersBy(find: (requester: NativeRequester) => WorkerOfRequ
 }
 
 export function toRequester(from: NativeRequester): StopRequester {
-  const requester: StopRequester = {
+  const { worker, host } = workerOf(from);
+  // Spread, not assigned, since a program may have put setters on Object.prototype.
+  return {
     language: from.native ? 'native' : 'js',
     via: from.via,
     threadName: from.threadName,
     threadId: from.threadId,
     pid: from.pid,
+    ...(host !== undefined && { host }),
+    ...(worker !== undefined && { worker }),
+    ...(from.stack !== '' && { stack: from.stack }),
+    ...(from.signal !== '' && { signal: from.signal as NodeJS.Signals }),
   };
-  const { worker, host } = workerOf(from);
-  if (host !== undefined) requester.host = host;
-  if (worker !== undefined) requester.worker = worker;
-  if (from.stack !== '') requester.stack = from.stack;
-  if (from.signal !== '') requester.signal = from.signal as NodeJS.Signals;
-  return requester;
 }

@@ -84,6 +84,12 @@ export type NativeThread = {
   endedAt: number;
 };
 
+/** A thread that a join has found alive and forgotten. */
+export type NativeLeftBehind = NativeThread & {
+  /** Milliseconds since the stop that the join saw, by the monotonic clock. */
+  stopAgeMs: number;
+};
+
 export type NativeJoinResult = {
   /** The first stop that the join saw. */
   stop: NativeStop | null;
@@ -157,12 +163,13 @@ export interface NativeAttachment {
   /**
    * From now on joins wait for the thread. `threadId`: a worker's; undefined for other threads.
    *
-   * @returns false if the thread has ended, or if a join has removed it from the registered threads
+   * @returns false if the thread has ended, or if a join has forgotten it before it was started
    */
   startThread(id: number, threadId: number | undefined): boolean;
   readmitThread(id: number): boolean;
   endThread(id: number): void;
   threads(): NativeThread[];
+  leftBehindThreads(): NativeLeftBehind[];
   endedThreads(): NativeThread[];
 
   /** Whether a join would wait for this thread, or for one of `tasks`, in which the caller runs. */

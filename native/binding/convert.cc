@@ -167,6 +167,14 @@ Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread) {
   return object;
 }
 
+Napi::Value ToJs(Napi::Env env, const core::LeftBehindThread& thread) {
+  Napi::Object object = ToJs(env, thread.info).As<Napi::Object>();
+  const std::chrono::duration<double, std::milli> age =
+      core::Clock::now() - thread.stop_requested_at;
+  Define(object, "stopAgeMs", age.count());
+  return object;
+}
+
 void BindCapsule(Napi::Object object, std::uint32_t kind, std::shared_ptr<void> state) {
   static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
   auto capsule = std::make_unique<Capsule>();

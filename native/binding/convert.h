@@ -50,6 +50,7 @@ Napi::Value ToJsStop(Napi::Env env, const core::StopRecord& record);
 Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);
 Napi::Value ToJs(Napi::Env env, const core::SuppressedError& suppressed);
 Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread);
+Napi::Value ToJs(Napi::Env env, const core::LeftBehindThread& thread);
 
 template <typename Items>
 Napi::Array ToJsArray(Napi::Env env, const Items& items) {

@@ -47,6 +47,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("readmitThread", ReadmitThread),
                          ALLSTOP_METHOD("endThread", EndThread),
                          ALLSTOP_METHOD("threads", Threads),
+                         ALLSTOP_METHOD("leftBehindThreads", LeftBehindThreads),
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
                          ALLSTOP_METHOD("wouldJoinItself", WouldJoinItself),
                          ALLSTOP_METHOD("beginJoin", BeginJoin),
@@ -277,6 +278,10 @@ Napi::Value NativeAttachment::EndThread(const Info& info) {
 
 Napi::Value NativeAttachment::Threads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->LiveThreads());
+}
+
+Napi::Value NativeAttachment::LeftBehindThreads(const Info& info) {
+  return ToJsArray(info.Env(), coordinator_->LeftBehindThreads());
 }
 
 Napi::Value NativeAttachment::EndedThreads(const Info& info) {

@@ -60,6 +60,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value ReadmitThread(const Info& info);
   Napi::Value EndThread(const Info& info);
   Napi::Value Threads(const Info& info);
+  Napi::Value LeftBehindThreads(const Info& info);
   Napi::Value EndedThreads(const Info& info);
 
   Napi::Value WouldJoinItself(const Info& info);

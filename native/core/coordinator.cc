@@ -28,6 +28,10 @@
 //     observers_ and in mirrors_. A stop writes all mirrors in one loop over mirrors_ that does
 //     nothing else. This matters because a thread that has seen its mirror may tell another
 //     thread of the stop, whose mirror is not written yet for as long as that loop takes.
+//  9. A thread that a join has found alive is left behind, and no longer registered, until it
+//     ends, its watching environment ends, or it is readmitted. FinishJoin moves its entry and
+//     allocates nothing for that. This matters because a thread that hangs must be visible after
+//     the join that gave it up.
 //
 // No wake-up is lost. Every wait holds mutex_ while it tests its predicate, and condition
 // variables release mutex_ and go to sleep in one atomic step. Every change that can make a

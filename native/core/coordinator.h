@@ -146,7 +146,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   void EnterThread(std::uint64_t id);
   // The registered thread `id`, which is not a native one, counts as alive from now on. If it
   // is a JavaScript worker, `worker_thread_id` is its threadId. May be called again.
-  // False: the thread has ended, or a join has forgotten it.
+  // False: the thread has ended, or a join has forgotten it before it was started.
   bool StartThread(std::uint64_t id, std::optional<std::uint64_t> worker_thread_id);
   // Registers again a thread that a join has forgotten. False if the thread has ended, or its
   // entry no longer exists: then it needs a new registration.
@@ -167,6 +167,9 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // coordinator until then.
   void EndThreadsOwnedBy(const Departure& departure);
   std::vector<ThreadInfo> LiveThreads() const;
+  // The threads that joins have found alive and forgotten: until they end, the environment that
+  // watches them ends, or they are readmitted.
+  std::vector<LeftBehindThread> LeftBehindThreads() const;
   std::vector<ThreadInfo> EndedThreads() const;
   // Describes the calling native thread, with its registered name if it has one.
   Requester ThisThread(Via via) const;
@@ -182,7 +185,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   double JoinRemainingMs(const Join& join, double grace_period_ms) const;
   // Whether all threads that the join waits for have ended.
   bool JoinHasEnded(const Join& join) const;
-  // Marks the coordinator joined and forgets the joined threads. If FinishJoin throws, or its
+  // Marks the coordinator joined and forgets the threads, those that it leaves behind as well
+  // (LeftBehindThreads). If FinishJoin throws, or its
   // result is not over, the join is still in progress.
   // With a grace period, the join is over only if JoinRemainingMs is 0; without one, in any case.
   JoinResult FinishJoin(Join& join, std::optional<double> grace_period_ms = std::nullopt);

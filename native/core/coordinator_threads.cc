@@ -107,6 +107,11 @@ std::vector<ThreadInfo> Coordinator::LiveThreads() const {
   return infos;
 }
 
+std::vector<LeftBehindThread> Coordinator::LeftBehindThreads() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return threads_.LeftBehind();
+}
+
 std::vector<ThreadInfo> Coordinator::EndedThreads() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return {threads_.ended().begin(), threads_.ended().end()};
@@ -195,7 +200,8 @@ JoinResult Coordinator::FinishJoin(Join& join, std::optional<double> grace_perio
     if (entry->info.alive) result.stragglers.push_back(entry->info);
   }
   Detach(join);
-  for (const auto& entry : join.snapshot_) threads_.Forget(*entry);
+  const Clock::time_point requested_at = join.stop_ ? join.stop_->requested_at : join.began_;
+  for (const auto& entry : join.snapshot_) threads_.Forget(*entry, requested_at);
   result.record = record_;
   if (record_) result.error = FirstError(record_.get(), reported_);
   joined_ = true;

@@ -23,13 +23,14 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
 
 std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Find(std::uint64_t id) const {
   const auto found = live_.find(id);
-  return found == live_.end() ? nullptr : found->second;
+  if (found != live_.end()) return found->second;
+  const auto left = left_behind_.find(id);
+  return left == left_behind_.end() ? nullptr : left->second;
 }
 
 std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::End(std::uint64_t id, bool unobserved) {
-  const auto found = live_.find(id);
-  if (found == live_.end()) return nullptr;
-  std::shared_ptr<Entry> entry = found->second;
+  std::shared_ptr<Entry> entry = Find(id);
+  if (!entry) return nullptr;
   Erase(id);
   if (!entry->info.alive) return entry;
   entry->info.alive = false;
@@ -42,27 +43,49 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::End(std::uint64_t id, boo
   return entry;
 }
 
-void ThreadRegistry::Forget(Entry& entry) {
+void ThreadRegistry::Forget(Entry& entry, std::chrono::steady_clock::time_point stop_requested_at) {
+  if (entry.forgotten) return;  // another join has left it behind before
   entry.forgotten = true;
-  if (entry.joins.empty()) Erase(entry.info.id);
+  if (!entry.info.alive) {
+    if (entry.joins.empty()) Erase(entry.info.id);
+    return;
+  }
+  auto node = live_.extract(entry.info.id);
+  if (node.empty()) return;
+  entry.stop_requested_at = stop_requested_at;
+  left_behind_.insert(std::move(node));
+  LimitLeftBehind();
+}
+
+void ThreadRegistry::LimitLeftBehind() {
+  if (left_behind_.size() <= kMaxLeftBehind) return;
+  for (const auto& [id, entry] : left_behind_) {
+    if (!entry->joins.empty()) continue;
+    Erase(id);
+    return;
+  }
 }
 
 void ThreadRegistry::Unlist(Entry& entry, Join* join) {
   entry.joins.erase(std::remove(entry.joins.begin(), entry.joins.end(), join), entry.joins.end());
-  if (entry.forgotten && entry.joins.empty()) Erase(entry.info.id);
+  if (entry.forgotten && !entry.info.alive && entry.joins.empty()) Erase(entry.info.id);
 }
 
 bool ThreadRegistry::Readmit(std::uint64_t id) {
   const auto entry = Find(id);
-  if (entry) entry->forgotten = false;
-  return entry != nullptr;
+  if (!entry) return false;
+  entry->forgotten = false;
+  if (auto node = left_behind_.extract(id)) live_.insert(std::move(node));
+  return true;
 }
 
 void ThreadRegistry::Erase(std::uint64_t id) {
-  const auto found = live_.find(id);
-  if (found == live_.end()) return;
-  Unindex(*found->second);
-  live_.erase(found);
+  for (Entries* entries : {&live_, &left_behind_}) {
+    const auto found = entries->find(id);
+    if (found == entries->end()) continue;
+    Unindex(*found->second);
+    entries->erase(found);
+  }
 }
 
 void ThreadRegistry::Start(Entry& entry) {
@@ -111,10 +134,21 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::OfWorker(std::uint64_t th
 std::vector<std::shared_ptr<ThreadRegistry::Entry>> ThreadRegistry::OwnedBy(
     std::uint64_t owner) const {
   std::vector<std::shared_ptr<Entry>> entries;
-  for (const auto& [id, entry] : live_) {
-    if (entry->owner == owner) entries.push_back(entry);
+  for (const Entries* of : {&live_, &left_behind_}) {
+    for (const auto& [id, entry] : *of) {
+      if (entry->owner == owner) entries.push_back(entry);
+    }
   }
   return entries;
+}
+
+std::vector<LeftBehindThread> ThreadRegistry::LeftBehind() const {
+  std::vector<LeftBehindThread> threads;
+  threads.reserve(left_behind_.size());
+  for (const auto& [id, entry] : left_behind_) {
+    threads.push_back({entry->info, entry->stop_requested_at});
+  }
+  return threads;
 }
 
 void ThreadRegistry::Unindex(const Entry& entry) {

@@ -3,6 +3,7 @@
 #ifndef ALLSTOP_CORE_THREAD_REGISTRY_H_
 #define ALLSTOP_CORE_THREAD_REGISTRY_H_
 
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -32,6 +33,12 @@ struct ThreadInfo {
   std::int64_t ended_at_ms = 0;  // 0 until it has ended
 };
 
+// A thread that was alive when a join ended that had waited for it.
+struct LeftBehindThread {
+  ThreadInfo info;
+  std::chrono::steady_clock::time_point stop_requested_at;  // the stop that it did not heed
+};
+
 struct NewThread {
   std::string name;
   ThreadKind kind = ThreadKind::kCustom;
@@ -47,7 +54,8 @@ class ThreadRegistry {
   struct Entry {
     ThreadInfo info;
     std::uint64_t owner = 0;
-    bool forgotten = false;    // no longer registered; kept for the joins that still wait for it
+    bool forgotten = false;  // no longer registered; kept while a join waits for it or it is alive
+    std::chrono::steady_clock::time_point stop_requested_at;  // set by Forget
     std::vector<Join*> joins;  // the joins in progress that wait for it
     // Set when this entry is a worker that has ended before the threads it watched: the request
     // that End makes unless the coordinator has been stopped since (EndThreadsOwnedBy).
@@ -59,15 +67,19 @@ class ThreadRegistry {
   };
 
   static constexpr std::size_t kMaxEnded = 64;
+  // A promise that is never settled stays left behind for as long as the coordinator lives. So
+  // that a server which leaves one behind at every request does not grow, the oldest go.
+  static constexpr std::size_t kMaxLeftBehind = 1024;
 
   std::shared_ptr<Entry> Add(NewThread thread);
   std::shared_ptr<Entry> Find(std::uint64_t id) const;
   // Removes the entry and, if the thread is alive, adds it to ended(). Null if there is no entry
-  // (the thread has ended before, or is forgotten and no join waits for it).
+  // (the thread has ended before, or was forgotten before it started).
   std::shared_ptr<Entry> End(std::uint64_t id, bool unobserved);
-  // Called when a join has joined the thread: it is no longer registered. Find still finds it
-  // while another join waits for it.
-  void Forget(Entry& entry);
+  // Called when a join has ended that waited for the thread: it is no longer registered. If it is
+  // alive, the join leaves it behind. Find still finds it then, and while another join waits for
+  // it. Allocates nothing.
+  void Forget(Entry& entry, std::chrono::steady_clock::time_point stop_requested_at);
   // Called when `join` stops waiting for the thread.
   void Unlist(Entry& entry, Join* join);
   // Undoes Forget, if the entry is still there. False if it is not.
@@ -84,14 +96,20 @@ class ThreadRegistry {
   // The live, registered entry of the JavaScript worker with this threadId that an environment
   // other than `owner` watches; null if there is none.
   std::shared_ptr<Entry> OfWorker(std::uint64_t thread_id, std::uint64_t owner) const;
+  // Those that joins have left behind, by id, until they end or are readmitted.
+  std::vector<LeftBehindThread> LeftBehind() const;
   const std::list<ThreadInfo>& ended() const { return ended_; }
 
  private:
+  using Entries = std::map<std::uint64_t, std::shared_ptr<Entry>>;  // by ThreadInfo::id
+
   void Erase(std::uint64_t id);
+  void LimitLeftBehind();
   void Unindex(const Entry& entry);
 
   std::uint64_t next_id_ = 1;
-  std::map<std::uint64_t, std::shared_ptr<Entry>> live_;           // by ThreadInfo::id
+  Entries live_;         // all but those in left_behind_
+  Entries left_behind_;  // those that are forgotten and alive
   std::unordered_map<std::uint64_t, std::uint64_t> by_os_thread_;  // OS thread id to id
   std::list<ThreadInfo> ended_;  // newest last (a list, as an empty deque takes 576 bytes)
 };

@@ -131,3 +131,37 @@ describe("a program's own formatter of stacks", () => {
     expect(coord.stopRecord?.requester).not.toHaveProperty('stack');
   });
 });
+
+describe('a formatter that is slow', () => {
+  it("does not delay the abort of another thread's signal", async () => {
+    const FORMATTED = 0;
+    const stopSlowly = `
+      const { parentPort, workerData: { handle, words } } = require('node:worker_threads');
+      import('allstop').then(({ Coordinator }) => {
+        const coord = Coordinator.attach(handle);
+        Error.prepareStackTrace = (error) => {
+          Atomics.wait(words, 1, 0, 900);
+          Atomics.store(words, ${FORMATTED}, 1);
+          return String(error);
+        };
+        parentPort.once('message', () => coord.requestStop());
+        parentPort.postMessage('ready');
+      });`;
+    const coord = new Coordinator();
+    const words = new Int32Array(new SharedArrayBuffer(8));
+    const aborted = new Promise<number>((resolve) => {
+      coord.signal.addEventListener('abort', () => resolve(Atomics.load(words, FORMATTED)));
+    });
+    const worker = new Worker(stopSlowly, {
+      eval: true,
+      workerData: { handle: coord.handle, words },
+    });
+    await new Promise((resolve) => {
+      worker.once('message', resolve);
+    });
+    worker.postMessage('stop');
+    expect(await aborted).toBe(0);
+    expect(coord.signal.reason).toMatchObject({ name: 'AbortError' });
+    await worker.terminate();
+  });
+});

@@ -271,3 +271,51 @@ describe('errors that do not want to be looked at', () => {
     }
   });
 });
+
+describe('setters on Object.prototype', () => {
+  it('are not called, and change no record', () => {
+    const names = [
+      'error',
+      'id',
+      'kind',
+      'generation',
+      'requester',
+      'via',
+      'stack',
+      'name',
+      'code',
+    ];
+    const coord = new Coordinator({ name: 'guarded' });
+    const called: string[] = [];
+    for (const name of names) {
+      // oxlint-disable-next-line no-extend-native -- the test is about such a program
+      Object.defineProperty(Object.prototype, name, {
+        configurable: true,
+        get: () => undefined,
+        set: () => {
+          called.push(name);
+        },
+      });
+    }
+    // No expectation before they are gone: vitest makes objects with such fields.
+    let record: unknown;
+    let text: string;
+    let reason: unknown;
+    try {
+      coord.requestStop(new TypeError('the cause'));
+      record = coord.stopRecord;
+      reason = coord.signal.reason;
+      text = coord.explain().toString();
+    } finally {
+      for (const name of names) Reflect.deleteProperty(Object.prototype, name);
+    }
+    expect(record).toMatchObject({
+      kind: 'error',
+      error: { name: 'TypeError', message: 'the cause' },
+      requester: { via: 'call', threadName: 'main', stack: expect.any(String) },
+    });
+    expect(reason).toBe((record as { error: unknown }).error);
+    expect(text).toContain('TypeError: the cause');
+    expect(called).toEqual([]);
+  });
+});

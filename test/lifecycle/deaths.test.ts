@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { Coordinator, OutOfRangeError, UnavailableError } from 'allstop';
 import { describe, expect, it } from 'vitest';
+import { startScript } from '../support/run-script.ts';
 
 const script = (name: string): URL => new URL(`./scripts/${name}.mjs`, import.meta.url);
 
@@ -91,6 +92,39 @@ describe('a worker', () => {
       ),
     });
   });
+
+  it.each([
+    ['throws', { name: 'TypeError', message: 'the true cause' }],
+    ['exits', { code: 'ERR_ALLSTOP_UNAVAILABLE', exitCode: 3 }],
+    ['runs out of memory', { code: 'ERR_WORKER_OUT_OF_MEMORY' }],
+  ])('that %s while it has a task: its own error, not the loss of the task', async (way, error) => {
+    for (const busyMs of [0, 1_000]) {
+      const coord = new Coordinator();
+      const worker = coord.spawn(script('dies-with-tasks'), {
+        workerData: way,
+        resourceLimits: { maxOldGenerationSizeMb: 24 },
+      });
+      await once(worker, 'message');
+      worker.postMessage('die');
+      // Meanwhile the worker dies, and this thread, which watches it, cannot hear of that.
+      coord.waitForStopSync(busyMs);
+      expect(await joinError(coord), `busy for ${busyMs} ms`).toMatchObject(error);
+    }
+  });
+
+  it.each(['terminate', 'exit'])(
+    'that is ended by %s in the middle of a spawn: it ends',
+    async (how) => {
+      const running = startScript('terminated-spawner', [how]);
+      const limit = setTimeout(() => running.kill('SIGKILL'), 20_000);
+      expect(await running.ended).toMatchObject({
+        code: 7,
+        signal: null,
+        said: [{ event: 'ended' }],
+      });
+      clearTimeout(limit);
+    },
+  );
 
   it('that is terminated before a stop: an error', async () => {
     const coord = new Coordinator();

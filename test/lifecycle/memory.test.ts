@@ -42,3 +42,13 @@ describe('memory stays flat', () => {
     expect(rssMb).toBeLessThan(3 * FLAT_RSS_MB); // V8's nursery grows, up to 24 MB
   });
 });
+
+describe('memory is given back', () => {
+  it('after a burst of items in a queue that never becomes empty', async () => {
+    const ended = await runScript('queue-burst', ['1000000'], options);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const { burst, oneLeft } = saidOf(ended, 'drained') as unknown as Record<string, number>;
+    expect(burst).toBeGreaterThan(20); // of 64 MB of slots
+    expect(oneLeft).toBeLessThan(burst! / 4);
+  });
+});

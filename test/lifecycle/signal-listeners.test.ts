@@ -108,6 +108,111 @@ describe('a listener that is all that is left', () => {
   });
 });
 
+/** Resolves when the object that `make` registers is collected, to the rest that `make` returns. */
+async function afterCollection<T>(make: (note: (dropped: object) => void) => T): Promise<T> {
+  let collected = false;
+  const registry = new FinalizationRegistry(() => {
+    collected = true;
+  });
+  const rest = make((dropped) => registry.register(dropped, undefined));
+  await collectUntil(() => collected);
+  await turn();
+  await turn(); // what was kept only for the collected object has been let go
+  return rest;
+}
+
+describe('the signal of a child that was dropped', () => {
+  const nothing = (): void => {};
+  it.each([
+    ['was read', nothing],
+    [
+      'had a listener, which was removed',
+      (signal: AbortSignal): void => {
+        signal.addEventListener('abort', nothing);
+        signal.removeEventListener('abort', nothing);
+      },
+    ],
+    [
+      'was followed by a signal that is gone',
+      (signal: AbortSignal): void => {
+        void AbortSignal.any([signal]).aborted;
+      },
+    ],
+  ] as const)('is collected while the parent lives: it %s', async (_, use) => {
+    const parent = new Coordinator();
+    await afterCollection((note) => {
+      const { signal } = parent.child();
+      use(signal);
+      note(signal);
+    });
+    expect(parent.shouldStop()).toBe(false);
+  });
+
+  it('still aborts a signal that AbortSignal.any() has made of it', async () => {
+    const parent = new Coordinator();
+    const { heard } = await afterCollection((note) => {
+      const child = parent.child();
+      note(child);
+      return { heard: reasonOf(AbortSignal.any([child.signal])) };
+    });
+    const error = new RangeError('for all');
+    parent.requestStop(error);
+    expect(await heard).toBe(error);
+  });
+
+  it.each([
+    [
+      'a listener',
+      (signal: AbortSignal, heard: () => void): void => {
+        signal.addEventListener('abort', heard);
+      },
+    ],
+    [
+      'an onabort',
+      (signal: AbortSignal, heard: () => void): void => {
+        // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the test is about it
+        signal.onabort = heard;
+      },
+    ],
+    [
+      'a follower with a listener',
+      (signal: AbortSignal, heard: () => void): void => {
+        AbortSignal.any([signal]).addEventListener('abort', heard);
+      },
+    ],
+  ] as const)('aborts with %s that is added after the child was collected', async (_, listen) => {
+    const parent = new Coordinator();
+    const left = afterCollection((note) => {
+      const child = parent.child();
+      note(child);
+      return { signal: child.signal };
+    });
+    const { heard } = await left.then(({ signal }) => ({
+      heard: new Promise<void>((resolve) => listen(signal, resolve)),
+    }));
+    for (let round = 0; round < 3; ++round) {
+      globalThis.gc?.();
+      await turn();
+    }
+    parent.requestStop();
+    await heard;
+  });
+
+  it('says that it has aborted to code that only asks', async () => {
+    const parent = new Coordinator();
+    const { signal } = await afterCollection((note) => {
+      const child = parent.child();
+      note(child);
+      return { signal: child.signal };
+    });
+    const error = new RangeError('for all');
+    parent.requestStop(error);
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toBe(error);
+    expect(() => signal.throwIfAborted()).toThrow(error);
+  });
+});
+
 describe('any number of listeners', () => {
   it('hangs on a signal, without a warning', async () => {
     const warnings: Error[] = [];

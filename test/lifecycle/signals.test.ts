@@ -103,6 +103,17 @@ describe('nothing happens to the process', () => {
   });
 });
 
+describe.runIf(process.platform !== 'win32')('process.removeAllListeners()', () => {
+  it.each(['listening no more', 'listening again'])('cuts no link: %s', async (again) => {
+    const script = startScript('taken-signals', ['kept', again]);
+    await script.says('ready');
+    script.kill('SIGUSR2');
+    const ended = await script.ended;
+    expect(ended).toMatchObject({ code: 4, signal: null, stderr: '' });
+    expect(saidOf(ended, 'stopped')).toMatchObject({ signal: 'SIGUSR2' });
+  });
+});
+
 describe.runIf(process.platform !== 'win32')('signals of several links', () => {
   it('are taken again from a runtime that took them', async () => {
     const script = startScript('taken-signals', ['takenBack']);

@@ -354,8 +354,11 @@ TEST(JoinTest, ForgetsWhatItHasJoined) {
   EXPECT_EQ(coordinator->BlockingJoin(0, false), Status::kStragglers);
   EXPECT_TRUE(coordinator->LiveThreads().empty());
   EXPECT_EQ(coordinator->BlockingJoin(0, false), Status::kOk) << "no straggler of ours any more";
-  coordinator->EndThread(id);  // the entry no longer exists: does nothing
-  EXPECT_TRUE(coordinator->EndedThreads().empty());
+  ASSERT_EQ(coordinator->LeftBehindThreads().size(), 1u);
+  EXPECT_EQ(coordinator->LeftBehindThreads()[0].info.name, "slow");
+  coordinator->EndThread(id);
+  EXPECT_TRUE(coordinator->LeftBehindThreads().empty());
+  EXPECT_EQ(Names(coordinator->EndedThreads()), Strings{"slow"});
 }
 
 TEST(ReadmitTest, AForgottenThreadCanBeAdmittedAgainWhileItIsKept) {
@@ -373,7 +376,7 @@ TEST(ReadmitTest, AForgottenThreadCanBeAdmittedAgainWhileItIsKept) {
 
 TEST(ReadmitTest, WhatIsGoneNeedsANewRegistration) {
   const auto coordinator = MakeCoordinator();
-  const std::uint64_t forgotten = coordinator->RegisterThread(Thread("forgotten"));
+  const std::uint64_t forgotten = coordinator->RegisterThread(UnstartedThread("forgotten"));
   coordinator->FinishJoin(*coordinator->BeginJoin({}));
   EXPECT_FALSE(coordinator->ReadmitThread(forgotten));
   const std::uint64_t ended = coordinator->RegisterThread(Thread("ended"));
@@ -609,6 +612,18 @@ TEST(OwnerTest, WhatAJoinHasForgottenRequestsNothing) {
   EXPECT_FALSE(coordinator->ShouldStop());
   EXPECT_EQ(coordinator->JoinRemainingMs(*patient, 0), 0) << "it has ended all the same";
   coordinator->FinishJoin(*patient);
+}
+
+TEST(OwnerTest, AThreadThatIsLeftBehindEndsWithTheEnvironmentThatWatchesIt) {
+  const auto coordinator = MakeCoordinator();
+  coordinator->RegisterThread(Owned("of a worker", 1));
+  coordinator->RequestStop(Plain());
+  EXPECT_EQ(coordinator->BlockingJoin(0, true), Status::kOk);
+  coordinator->ClearStop();
+  EXPECT_EQ(coordinator->LeftBehindThreads().size(), 1u);
+  coordinator->EndThreadsOwnedBy(Departed(test::FailureOfThread()));
+  EXPECT_TRUE(coordinator->LeftBehindThreads().empty());
+  EXPECT_FALSE(coordinator->ShouldStop());
 }
 
 TEST(JoinTest, AThreadThatBeginsAtTheLastMomentIsWaitedFor) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -141,20 +142,65 @@ TEST(ThreadRegistryTest, AnOsThreadThatIsUsedAgainBelongsToTheNewestEntry) {
   EXPECT_EQ(threads.OnOsThread(100), second);
 }
 
-TEST(ThreadRegistryTest, AForgottenThreadIsGoneUnlessAJoinWaitsForIt) {
+TEST(ThreadRegistryTest, AForgottenThreadThatHasNotStartedIsGoneUnlessAJoinWaitsForIt) {
   ThreadRegistry threads;
-  const auto gone = threads.Add(Thread("gone"));
-  threads.Forget(*gone);
+  const auto gone = threads.Add(UnstartedThread("gone"));
+  threads.Forget(*gone, {});
   EXPECT_EQ(threads.Find(gone->info.id), nullptr);
 
-  const auto kept = threads.Add(Thread("kept"));
+  const auto kept = threads.Add(UnstartedThread("kept"));
   Join join;
   kept->joins.push_back(&join);
-  threads.Forget(*kept);
+  threads.Forget(*kept, {});
   EXPECT_EQ(threads.Find(kept->info.id), kept);
   EXPECT_TRUE(threads.Live().empty());
   threads.Unlist(*kept, &join);
   EXPECT_EQ(threads.Find(kept->info.id), nullptr);
+  EXPECT_TRUE(threads.LeftBehind().empty());
+}
+
+TEST(ThreadRegistryTest, AForgottenThreadThatIsAliveIsLeftBehindUntilItEnds) {
+  ThreadRegistry threads;
+  const auto entry = threads.Add(UnstartedThread("stubborn"));
+  threads.Enter(*entry, 100);
+  threads.Start(*entry);
+  const Clock::time_point stop = Clock::now();
+  threads.Forget(*entry, stop);
+  threads.Forget(*entry, stop + std::chrono::hours(1));  // the first join counts
+  EXPECT_TRUE(threads.Live().empty());
+  ASSERT_EQ(threads.LeftBehind().size(), 1u);
+  EXPECT_EQ(threads.LeftBehind()[0].info.name, "stubborn");
+  EXPECT_EQ(threads.LeftBehind()[0].stop_requested_at, stop);
+  EXPECT_EQ(threads.OnOsThread(100), entry) << "it still has its name";
+  threads.End(entry->info.id, false);
+  EXPECT_TRUE(threads.LeftBehind().empty());
+  EXPECT_EQ(threads.Find(entry->info.id), nullptr);
+  EXPECT_EQ(threads.OnOsThread(100), nullptr);
+  EXPECT_EQ(threads.ended().back().name, "stubborn");
+}
+
+TEST(ThreadRegistryTest, OneThatIsLeftBehindCanBeReadmitted) {
+  ThreadRegistry threads;
+  const auto entry = threads.Add(Thread("back"));
+  threads.Forget(*entry, {});
+  EXPECT_TRUE(threads.Readmit(entry->info.id));
+  EXPECT_TRUE(threads.LeftBehind().empty());
+  EXPECT_EQ(NamesOf(threads.Live()), Strings{"back"});
+}
+
+TEST(ThreadRegistryTest, OfTooManyThatAreLeftBehindTheOldestGoButForThoseOfAJoin) {
+  ThreadRegistry threads;
+  const auto awaited = threads.Add(Thread("awaited"));
+  Join join;
+  awaited->joins.push_back(&join);
+  threads.Forget(*awaited, {});
+  for (std::size_t i = 1; i <= ThreadRegistry::kMaxLeftBehind; ++i) {
+    threads.Forget(*threads.Add(Thread("t" + std::to_string(i))), {});
+  }
+  const auto left = threads.LeftBehind();
+  ASSERT_EQ(left.size(), ThreadRegistry::kMaxLeftBehind);
+  EXPECT_EQ(left[0].info.name, "awaited");
+  EXPECT_EQ(left[1].info.name, "t2");
 }
 
 TEST(ThreadRegistryTest, WhoseObserverIsGoneIsFoundByTheObserver) {
@@ -165,6 +211,8 @@ TEST(ThreadRegistryTest, WhoseObserverIsGoneIsFoundByTheObserver) {
     threads.Add(thread);
   }
   EXPECT_EQ(NamesOf(threads.OwnedBy(1)), (Strings{"of 1", "of 1"}));
+  threads.Forget(*threads.OwnedBy(1)[1], {});
+  EXPECT_EQ(NamesOf(threads.OwnedBy(1)), (Strings{"of 1", "of 1"})) << "one is left behind";
   EXPECT_EQ(NamesOf(threads.OwnedBy(2)), Strings{"of 2"});
   EXPECT_TRUE(threads.OwnedBy(3).empty());
 }

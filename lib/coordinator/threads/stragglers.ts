@@ -1,8 +1,9 @@
-/** Describes the threads that are still alive after the grace period of a join. */
+/** The threads that are still alive after the grace period of a join. */
 
 import { readFileSync } from 'node:fs';
 import type { Straggler } from '../../errors/errors.ts';
 import type { NativeThread } from '../../native/binding.ts';
+import type { Attachment } from '../attachment.ts';
 import { toThreadInfo } from './watch.ts';
 
 /** State and wait channel of a native thread. @returns undefined except on Linux */
@@ -25,4 +26,29 @@ export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler 
   const state = native.isOsThread && threadId !== undefined ? waitState(threadId) : undefined;
   if (state !== undefined) straggler.waitState = state;
   return straggler;
+}
+
+/** The threads that joins have left behind, in any JavaScript thread, and that have not ended. */
+export function leftBehind(attachment: Attachment): Straggler[] {
+  return attachment.native
+    .leftBehindThreads()
+    .map((thread) => toStraggler(thread, thread.stopAgeMs));
+}
+
+/** What TensorFlow logs, or throws, when a join ends before the threads do. */
+export function stragglersMessage(stragglers: readonly NativeThread[]): string {
+  const names = stragglers.map(({ name }) => name).join(' ');
+  return `Coordinator stopped with threads still running: ${names}`;
+}
+
+/** For a join that leaves threads behind, and does not throw an error that names them. */
+export function warnOfStragglers(
+  attachment: Attachment,
+  stragglers: readonly NativeThread[],
+): void {
+  process.emitWarning(stragglersMessage(stragglers), {
+    type: 'StragglersWarning',
+    code: 'ALLSTOP_STRAGGLERS',
+    detail: `leftBehind and explain() of the coordinator '${attachment.native.name}' list them until they end.`,
+  });
 }

@@ -1,7 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { Coordinator, OutOfRangeError, SelfJoinError, StragglersError } from 'allstop';
 import { describe, expect, it } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { type Gate, gate, isPending, turn } from '../../support/gate.ts';
+import { OtherThread } from '../../support/other-thread.ts';
 import { addon } from '../../support/test-addon.ts';
 
 function task(coord: Coordinator, name: string): Gate {
@@ -151,6 +153,119 @@ describe('the grace period', () => {
     coord.requestStop(new RangeError('first'));
     const options = { stopGracePeriodMs: 0, ignoreLiveThreads: true };
     await expect(coord.join(options)).rejects.toThrow('first');
+  });
+});
+
+describe('threads that a join leaves behind', () => {
+  /** The warnings of the process while `run` runs. Node emits them in the next tick. */
+  async function warningsOf(run: () => Promise<void>): Promise<unknown[]> {
+    const warnings: unknown[] = [];
+    const note = (warning: Error): number => warnings.push(warning);
+    process.on('warning', note);
+    await run();
+    await turn();
+    process.off('warning', note);
+    return warnings;
+  }
+
+  it.each([
+    ['it ignores live threads', { ignoreLiveThreads: true }, undefined],
+    ['it throws a StragglersError', {}, undefined],
+    ['an error came first', {}, new RangeError('first')],
+  ])('stay visible until they end: %s', async (_, options, error) => {
+    const coord = new Coordinator({ name: 'pipeline' });
+    const held = task(coord, 'stubborn');
+    expect(coord.leftBehind).toEqual([]);
+    coord.requestStop(error);
+    await coord.join({ stopGracePeriodMs: 0, ...options }).catch(() => {});
+    const left = [{ name: 'stubborn', kind: 'task', runningForMs: expect.any(Number) }];
+    expect(coord.leftBehind).toEqual(left);
+    expect(coord.explain().leftBehind).toEqual(left);
+    expect(coord.threads).toEqual([]);
+    expect(coord.explain().toString()).toMatch(
+      /Left behind by a join and still running \(1\):\n {2}- stubborn \(task\): asked to stop \d+ ms ago/,
+    );
+    await coord.join({ stopGracePeriodMs: 0 }).catch(() => {}); // no longer its thread
+    coord.clearStop();
+    expect(coord.leftBehind).toEqual(left);
+
+    held.open();
+    await held.opened;
+    await turn();
+    expect(coord.leftBehind).toEqual([]);
+    expect(coord.explain().recentlyEnded).toMatchObject([{ name: 'stubborn' }]);
+    expect(coord.explain().toString()).not.toContain('Left behind');
+  });
+
+  it('are seen by every JavaScript thread', async () => {
+    const coord = new Coordinator();
+    task(coord, 'stubborn');
+    coord.requestStop();
+    await coord.join({ stopGracePeriodMs: 0, ignoreLiveThreads: true });
+    const other = new OtherThread();
+    expect(await other.see(coord, (_, tools) => tools.coord.leftBehind)).toMatchObject([
+      { name: 'stubborn', kind: 'task' },
+    ]);
+    await other.end();
+  });
+
+  it('are registered again by the join to which they are passed', async () => {
+    const coord = new Coordinator();
+    const held = gate();
+    coord.registerThread(held.opened, { name: 'back' });
+    coord.requestStop();
+    await coord.join({ stopGracePeriodMs: 0, ignoreLiveThreads: true });
+    coord.clearStop();
+    const joined = coord.join([held.opened]);
+    expect(coord.leftBehind).toEqual([]);
+    expect(coord.threads).toMatchObject([{ name: 'back' }]);
+    held.open();
+    await joined;
+  });
+
+  it('include native ones, with what they wait in', async () => {
+    const coord = new Coordinator();
+    addon.start(coord, 'gate', 'left-native');
+    while (coord.threads[0]?.threadId === undefined) await turn();
+    coord.requestStop();
+    await coord.join({ stopGracePeriodMs: 0, ignoreLiveThreads: true });
+    const [left] = coord.leftBehind;
+    expect(left).toMatchObject({ name: 'left-native', kind: 'native' });
+    if (process.platform === 'linux') expect(left?.waitState).toMatch(/^[A-Z]/);
+    addon.openGate('left-native');
+    await eventually(() => coord.leftBehind.length === 0);
+  });
+
+  it('are gone with the worker that watched them', async () => {
+    const coord = new Coordinator();
+    const url = new URL('../../lifecycle/scripts/dies-with-tasks.mjs', import.meta.url);
+    const worker = coord.spawn(url, { workerData: 'exits', name: 'watcher' });
+    await new Promise((resolve) => worker.once('message', resolve));
+    coord.requestStop();
+    await coord.join({ stopGracePeriodMs: 0, ignoreLiveThreads: true });
+    const names = ['watcher', 'a task of the worker'];
+    expect(coord.leftBehind.map(({ name }) => name)).toEqual(names);
+    await worker.terminate();
+    await eventually(() => coord.leftBehind.length === 0);
+  });
+
+  it('are named by one warning, unless an error names them', async () => {
+    const left = async (ignoreLiveThreads: boolean, error?: unknown): Promise<void> => {
+      const coord = new Coordinator({ name: 'pipeline' });
+      task(coord, 'slow');
+      task(coord, 'slower');
+      coord.requestStop(error);
+      await Promise.allSettled([coord.join({ stopGracePeriodMs: 0, ignoreLiveThreads })]);
+    };
+    const warning = {
+      code: 'ALLSTOP_STRAGGLERS',
+      message: 'Coordinator stopped with threads still running: slow slower',
+      detail: expect.stringContaining("'pipeline'"),
+    };
+    expect(await warningsOf(() => left(true))).toMatchObject([warning]);
+    expect(await warningsOf(() => left(false, new RangeError('first')))).toMatchObject([warning]);
+    expect(await warningsOf(() => left(false))).toEqual([]);
+    expect(await warningsOf(() => new Coordinator().join())).toEqual([]);
   });
 });
 

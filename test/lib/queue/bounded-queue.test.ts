@@ -930,3 +930,33 @@ describe('an iterator', () => {
     expect(queue.size).toBe(1);
   });
 });
+
+describe('a batch', () => {
+  /** Every tenth item is no JSON text. */
+  const itemOf = (i: number, text: string): unknown =>
+    i % 10 === 3 ? new Map([[i, text]]) : [i, text];
+
+  it('of more text than is handed over at once arrives whole and in order', async () => {
+    const count = 1_200;
+    const text = 'x'.repeat(32_000); // 38 MB in all, and 32 MiB go at once
+    const queue = new BoundedQueue({ capacity: count });
+    for (let i = 0; i < count; ++i) queue.tryEnqueue(itemOf(i, text));
+    const items = await queue.dequeueMany(count);
+    expect(items).toHaveLength(count);
+    const wrong = items.filter((item, i) => {
+      const pair = item instanceof Map ? [...item][0] : item;
+      const [number, its] = pair as [number, string];
+      return number !== i || its !== text;
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it('longer than a string can be arrives whole', { tags: 'long' }, async () => {
+    const count = 17_000;
+    const queue = new BoundedQueue<string>({ capacity: count });
+    const text = 'x'.repeat(32 * 1024 - 11); // 557 MB in all, where a string has 512 MiB at most
+    for (let i = 0; i < count; ++i) queue.tryEnqueue(text);
+    expect(await queue.dequeueMany(65_536)).toHaveLength(count);
+    expect(queue.size).toBe(0);
+  });
+});

@@ -1,10 +1,22 @@
 // Signals to which several coordinators are linked, and from which the program removes all
-// listeners. argv: the name of a story below.
+// listeners. argv: the name of a story below, and its argument.
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
 
 const stories = {
-  /** removeAllListeners() cuts the links of allstop; the next stopOnSignals() links again. */
+  /** removeAllListeners() cuts no link, whether or not the program listens again. */
+  async kept(again) {
+    const coord = new Coordinator();
+    coord.stopOnSignals(['SIGUSR2']);
+    process.removeAllListeners('SIGUSR2');
+    if (again === 'listening again') process.on('SIGUSR2', () => {});
+    say('ready');
+    await coord.waitForStop();
+    say('stopped', { signal: coord.stopRecord.requester.signal });
+    process.exitCode = 4;
+  },
+
+  /** A link that is made after removeAllListeners() works, and so does the one from before. */
   async takenBack() {
     const [one, other] = [new Coordinator(), new Coordinator()];
     one.stopOnSignals(['SIGINT']);
@@ -28,4 +40,4 @@ const stories = {
   },
 };
 
-await stories[process.argv[2]]();
+await stories[process.argv[2]](process.argv[3]);

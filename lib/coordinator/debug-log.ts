@@ -1,0 +1,65 @@
+/** With `NODE_DEBUG=allstop`: a line on standard error for each error that a coordinator records. */
+
+import { debuglog } from 'node:util';
+import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
+import type { NativeAttachment, RequesterOptions, StopOutcome } from '../native/binding.ts';
+import { threadName as ownThreadName } from '../native/native.ts';
+
+const log = debuglog('allstop');
+
+/** What a coordinator does with an error that was reported to it. */
+const DEEDS: Record<StopOutcome, string | undefined> = {
+  stopped: 'recorded',
+  suppressed: 'suppressed',
+  counted: 'counted',
+  refused: undefined, // thrown to the caller
+  echo: undefined,
+  'already-stopped': undefined,
+};
+
+/** The id of the last record that `logNativeStop` has looked at. */
+const looked = new WeakMap<AttachmentLike, string>();
+
+/** What this needs of an Attachment. */
+type AttachmentLike = {
+  readonly native: Pick<NativeAttachment, 'name' | 'record' | 'stop'>;
+  errorOf(bytes: Uint8Array): { value: unknown };
+};
+
+/** For an error that this thread has reported. */
+export function logReport(
+  attachment: AttachmentLike,
+  outcome: StopOutcome,
+  by: RequesterOptions,
+  bytes: Uint8Array,
+): void {
+  const deed = DEEDS[outcome];
+  if (!log.enabled || deed === undefined) return;
+  write(attachment.native.name, deed, by, attachment.errorOf(bytes).value);
+}
+
+/**
+ * For a stop that this thread has seen: its error, if native code has recorded it (an exception in
+ * a native thread, or a deadline). All threads see the stop; the main thread writes the line.
+ */
+export function logNativeStop(attachment: AttachmentLike): void {
+  if (!log.enabled || !isMainThread) return;
+  const stop = attachment.native.stop();
+  if (stop === null || stop.error === null || looked.get(attachment) === stop.id) return;
+  looked.set(attachment, stop.id);
+  const { error, requester } = attachment.native.record() ?? {};
+  if (!error || requester === undefined) return;
+  if (!requester.native && requester.via !== 'timeout') return;
+  write(attachment.native.name, 'recorded', requester, attachment.errorOf(error).value);
+}
+
+function write(coordinator: string, deed: string, by: RequesterOptions, error: unknown): void {
+  const { threadName = ownThreadName(), threadId = ownThreadId, via } = by;
+  const line = "coordinator '%s': %s an error of the thread '%s' (%d), via '%s':";
+  const about = [coordinator, deed, threadName, threadId, via];
+  try {
+    log(`${line} %s`, ...about, error);
+  } catch {
+    log(`${line} a value that cannot be shown`, ...about); // its own inspect method has thrown
+  }
+}

@@ -1,0 +1,37 @@
+// The errors that coordinators record have a line each on standard error, with NODE_DEBUG=allstop.
+
+import { expect, it } from 'vitest';
+import { runScript, saidOf } from '../support/run-script.ts';
+
+const ROOT = "coordinator '";
+
+/** The beginnings of the lines, without the process id. */
+function linesOf(stderr: string): string[] {
+  return stderr
+    .split('\n')
+    .filter((line) => line.startsWith('ALLSTOP '))
+    .map((line) => line.slice(line.indexOf(ROOT) + ROOT.length));
+}
+
+it('NODE_DEBUG=allstop: a line for each error, with who reported it', async () => {
+  const ended = await runScript('logged-errors', [], { env: { NODE_DEBUG: 'allstop' } });
+  expect(ended).toMatchObject({ code: 0, signal: null });
+  expect(linesOf(ended.stderr)).toEqual([
+    "pipeline': recorded an error of the thread 'pump' (0), via 'exception': RangeError: the tank is empty",
+    "pipeline': suppressed an error of the thread 'main' (0), via 'call': TypeError: later",
+    "pipeline': suppressed an error of the thread 'main' (0), via 'call': RangeError: later still",
+    "odd': recorded an error of the thread 'main' (0), via 'call': a value that cannot be shown",
+    expect.stringMatching(
+      /^native': recorded an error of the thread 'engine' \(\d+\), via 'exception': NativeError .*: disk full/,
+    ),
+    "remote': recorded an error of the thread 'worker-1' (1), via 'call': SyntaxError: in a worker",
+    "plain': recorded an error of the thread 'main' (0), via 'call': OutOfRangeError: a clean stop",
+  ]);
+  expect(ended.stderr).toMatch(/ the tank is empty\n +at .*logged-errors\.mjs/); // its stack
+});
+
+it('without it: nothing', async () => {
+  const ended = await runScript('logged-errors', [], { env: { NODE_DEBUG: '' } });
+  expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  expect(saidOf(ended, 'stopped')).toMatchObject({ message: 'the tank is empty' });
+});
