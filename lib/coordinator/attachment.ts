@@ -47,8 +47,9 @@ const Controller = globalThis.AbortController;
 const MAX_HELD = 64;
 
 /**
- * Attachments without a public object whose signal may still abort, because another thread or a
- * link could stop the coordinator. The set keeps them alive.
+ * Attachments whose public object, a Coordinator, has been collected while its signal is in use
+ * and may still abort, because another thread or a link could stop the coordinator. This set
+ * keeps them alive.
  */
 const abandoned = new Set<Attachment>();
 /** The attachments by their public object, a Coordinator. */

@@ -200,7 +200,7 @@ export interface NativeAttachment {
   /** @returns 0 if native code cannot handle signals here (Windows): then JavaScript listens */
   linkSignals(names: string[], numbers: number[], stack: string): number;
   unlinkSignals(link: number): void;
-  /** Makes `object` known to other addons (allstop_node.h). */
+  /** Attaches a capsule to `object`, by which other addons get a native handle (allstop_node.h). */
   bindCapsule(object: object): void;
 }
 
@@ -286,7 +286,7 @@ export interface NativeQueue {
   /** A new attachment of the queue's coordinator. Throws if the queue has none. */
   coordinator(): NativeAttachment;
   publish(): void;
-  /** Makes `object` known to other addons (allstop_node.h). */
+  /** Attaches a capsule to `object`, by which other addons get a native handle (allstop_node.h). */
   bindCapsule(object: object): void;
 }
 

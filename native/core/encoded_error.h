@@ -23,7 +23,8 @@ namespace allstop::core {
 
 class EncodedError;
 
-// The header. Strings are UTF-8; empty means absent.
+// The fields at the beginning of an encoded error, which native code can read without
+// JavaScript. Strings are UTF-8; an empty string means that the error has no such field.
 struct ErrorFields {
   std::string id;       // from NextIdentity(): equal ids are the same error
   std::string name;     // JavaScript's `name`

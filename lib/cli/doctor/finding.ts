@@ -6,7 +6,10 @@ import type { Candidate } from '../../native/binary/binary.ts';
 export type Loaded = { from: Candidate; abi: string | undefined; passedOver: string[] };
 export type Problem = { from?: Candidate | undefined; cause: string; remedy?: string };
 
-/** The messages of a probe, in this order; nothing follows `failed`, or a crash. */
+/**
+ * The messages of a probe: `loaded`, then `tested` or `untested`. `failed` comes in the place of
+ * any of them and is the last; after a crash of the probe's process no message comes.
+ */
 export type Finding =
   | { loaded: Loaded }
   | { failed: Problem }

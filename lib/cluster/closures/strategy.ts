@@ -69,8 +69,8 @@ export interface Engine {
   /** Asks the attempt of a closure in flight to end; `ended` or `returned` follows. */
   cancel(closure: Closure, cancellation: Cancellation): void;
   /**
-   * Tells the engine whether its workers have to keep the program alive: while a user waits for a
-   * promise of the cluster, or a function has not ended.
+   * Tells the engine whether its workers have to keep the program alive. They have to while the
+   * program waits for a promise of the cluster, and while a closure is queued or in flight.
    */
   setNeeded(needed: boolean): void;
   /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */

@@ -96,9 +96,10 @@ void WithOptions(const Options& options, Use use) {
 
 inline constexpr std::uint32_t kNeverStopped = 0;
 
-// The table of an empty Coordinator, which has no state: nothing ever stops, and what would have
-// to be kept is refused. So each class of these headers may use a handle without asking whether
-// it is empty. The functions of queues are null: no queue is created with this table.
+// The table of an empty Coordinator, which has no state: nothing ever stops, and a call
+// that would have to keep something (a callback, a thread, a child) returns an error status. So
+// each class of these headers may use a handle without asking whether it is empty. The functions of
+// queues are null: no queue is created with this table.
 constexpr allstop_table EmptyTable() {
   allstop_table table = {};
   table.size = sizeof(table);
@@ -287,8 +288,9 @@ class Coordinator {
 
   /// Blocks until a stop is requested, for at most `timeout`; 0 or less only checks.
   ///
-  /// @returns true if a stop was requested, even if another thread has cleared it already;
-  ///   false if the time has passed
+  /// @returns true if the coordinator was stopped at the call, or was stopped during the wait, even
+  ///   if another thread has cleared that stop before this function returns; false if the time has
+  ///   passed
   bool WaitForStop(Milliseconds timeout = kForever) const noexcept {
     return allstop_wait_for_stop(&handle_, (std::max)(0.0, timeout.count())) == ALLSTOP_OK;
   }

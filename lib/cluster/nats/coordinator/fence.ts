@@ -34,11 +34,11 @@ export class Fence {
    * Takes the cluster, or checks that this run still holds it. Writes the key again if JetStream
    * has lost it (the store was wiped).
    *
-   * `heard`: the greatest token that any message has named. If `heard` is greater than our token
-   * although the key names this run, the key is right: our token is raised above `heard`, so that
-   * nodes that remember the greater token listen to us. The exception: if the store was wiped
-   * since we held the cluster, the run of the greater token may be alive and newer;
-   * the function `hasRival` finds out.
+   * `heard`: the greatest token that any message has named, for example one that a node remembers
+   * of an earlier run. If `heard` is greater than this run's token although the key names this
+   * run, `hold` believes the key and raises the token above `heard`, so that those nodes listen
+   * to this run. But if the store was wiped since this run held the cluster, a newer run with the
+   * greater token may be alive: then `hold` asks `hasRival` first, and rejects if there is one.
    *
    * @returns the token
    * @throws (rejects) FailedPreconditionError: a newer run holds the cluster; errors of JetStream

@@ -188,7 +188,8 @@ export class Leadership {
       this.#stopAsking = resolve;
     });
     await within(RIVAL_MS, asked, () => {});
-    return this.#isOver || isAlive(); // after `end` the key must not be written any more
+    // After `end` this run must not write the key any more: as if there were a rival.
+    return this.#isOver || isAlive();
   }
 
   #onNotHeld(nats: NatsConnection, error: unknown): void {
