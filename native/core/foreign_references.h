@@ -15,13 +15,13 @@ template <typename Object>
 class ForeignReferences : public std::enable_shared_from_this<Object> {
  public:
   void Retain() {
-    const std::lock_guard<std::mutex> lock(references_mutex_);
+    const std::lock_guard<std::mutex> lock(Mutex());
     if (references_++ == 0) self_ = this->shared_from_this();
   }
 
   void Release() {
     std::shared_ptr<Object> last;  // destroyed after the lock is released, perhaps with this object
-    const std::lock_guard<std::mutex> lock(references_mutex_);
+    const std::lock_guard<std::mutex> lock(Mutex());
     if (--references_ == 0) last = std::move(self_);
   }
 
@@ -29,9 +29,16 @@ class ForeignReferences : public std::enable_shared_from_this<Object> {
   ~ForeignReferences() = default;
 
  private:
-  std::mutex references_mutex_;   // taken with no other lock held
-  std::uint32_t references_ = 0;  // guarded by references_mutex_
-  std::shared_ptr<Object> self_;  // guarded by references_mutex_; null while references_ is 0
+  // One for all objects of a class, which a thread holds for a few instructions: a mutex in each
+  // would take 40 bytes of every coordinator and queue. Taken with no other lock held. Never
+  // destroyed, since threads outlive process.exit().
+  static std::mutex& Mutex() {
+    static std::mutex* const mutex = new std::mutex;
+    return *mutex;
+  }
+
+  std::uint32_t references_ = 0;  // guarded by Mutex()
+  std::shared_ptr<Object> self_;  // guarded by Mutex(); null while references_ is 0
 };
 
 }  // namespace allstop::core
