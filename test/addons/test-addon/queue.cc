@@ -2,8 +2,8 @@
 
 #include <allstop/allstop_node.h>
 
-#include <allstop/allstop.hpp>
 #include <algorithm>
+#include <allstop/allstop.hpp>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
