@@ -295,8 +295,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   }
 
   /**
-   * As `dequeue`, but blocks this thread. If this thread is a worker, another thread that calls
-   * `terminate()` or `process.exit()` ends the wait within 50 ms. Items of `enqueue` calls of this
+   * As `dequeue`, but blocks this thread. If this thread is a worker, the wait ends within 50 ms
+   * when another thread calls `terminate()` on it, or the main thread calls `process.exit()`. Items of `enqueue` calls of this
    * thread that wait for room enter the queue meanwhile; their promises resolve afterwards.
    */
   dequeueSync(timeoutMs: number = Number.POSITIVE_INFINITY): T {

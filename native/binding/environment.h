@@ -90,8 +90,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   // Tickets from SpawnedWorkers::Begin for which SpawnedWorkers::End has not been called yet.
   std::set<std::uint64_t> spawn_tickets;
-  // The ticket number (SpawnedWorkers::NextTicket) at the first look for the coordinator that has
-  // spawned this worker; 0 before that look.
+  // SpawnedWorkers::NextTicket when this environment first looked for the coordinator that has
+  // spawned its worker: that spawn has a smaller ticket. 0 before that look.
   std::uint64_t spawned_before = 0;
   // The threadIds of the workers that this environment has spawned and that have not ended. Node
   // ends a worker when the thread that started it ends.

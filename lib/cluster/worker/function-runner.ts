@@ -184,7 +184,7 @@ export class FunctionRunner {
         value = runAsTask(attempt, () => (run as AnyFunction)(...args));
         if (isThenable(value)) {
           // A promise may take long, even if the function's last promise was quick: while this
-          // thread waits, the results that have ended are sent.
+          // call is awaited, the results of calls that have ended are sent.
           const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
           try {
             value = await value;

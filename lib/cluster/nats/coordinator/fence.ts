@@ -36,8 +36,8 @@ export class Fence {
    *
    * `heard`: the greatest token that any message has named, for example one that a node remembers
    * of an earlier run. If `heard` is greater than this run's token although the key names this
-   * run, `hold` believes the key and raises the token above `heard`, so that those nodes listen
-   * to this run. But if the store was wiped since this run held the cluster, a newer run with the
+   * run, `hold` believes the key and raises the token above `heard`, as a node ignores a
+   * run with a smaller token than the greatest that it remembers. But if the store was wiped since this run held the cluster, a newer run with the
    * greater token may be alive: then `hold` asks `hasRival` first, and rejects if there is one.
    *
    * @returns the token

@@ -188,7 +188,7 @@ export class Leadership {
       this.#stopAsking = resolve;
     });
     await within(RIVAL_MS, asked, () => {});
-    // After `end` this run must not write the key any more: as if there were a rival.
+    // After `end`, answers as if there were a rival, so that this run does not write the key again.
     return this.#isOver || isAlive();
   }
 

@@ -213,8 +213,8 @@ export class NodeSession implements StrategyHost {
   returned(closure: Closure, wasStarted: boolean, cause?: unknown): void {
     const id = this.#ids.get(closure);
     if (id === undefined) return;
-    // The pool has recalled the closure from a busy thread because another thread is idle: it
-    // comes first in the queue, for that one. If its arguments were moved to the busy thread,
+    // Without a cause the pool has recalled the closure from a busy thread because another thread
+    // is idle: the closure goes to the head of the queue, where the idle thread takes it. If its arguments were moved to the busy thread,
     // they are lost here, and the closure goes back to the coordinator, which has a copy.
     if (cause === undefined && closure.decided === undefined && !closure.isMoved) {
       this.#inbox.unshift(closure);
