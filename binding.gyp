@@ -22,6 +22,8 @@
         "native/core/coordinator_threads.cc",
         "native/core/deadline.cc",
         "native/core/encoded_error.cc",
+        "native/core/exit_report.cc",
+        "native/core/exit_timer.cc",
         "native/core/identity.cc",
         "native/core/looper_thread.cc",
         "native/core/requester.cc",

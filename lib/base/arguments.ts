@@ -81,6 +81,14 @@ export function checkDuration(name: string, value: unknown): asserts value is nu
   if (!(value >= 0)) throw outOfRange(name, '>= 0 and not NaN', value);
 }
 
+/** Checks an integer from `least` to `most`. */
+export function checkInteger(name: string, value: unknown, least: number, most: number): void {
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw outOfRange(name, `an integer >= ${least} and <= ${most}`, value);
+  }
+}
+
 export function checkString(name: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw invalidType(name, 'of type string', value);
 }

@@ -85,6 +85,7 @@ export class Attachment {
   #interested = false; // whether native code rings for this attachment
   #seen = 0; // the generation at the last `check`
   readonly #waits = new Set<() => void>(); // called after a stop
+  readonly #stopListeners = new Set<() => void>(); // called after each stop, last
   readonly #joins = new Set<() => void>(); // called when the join may have ended
   #controller: AbortController | undefined; // of `signal`
   #isAborted = false; // whether #controller has aborted
@@ -256,10 +257,26 @@ export class Attachment {
 
   #unwatch(): void {
     if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
-    if (!this.#interested) return;
+    if (!this.#interested || this.#stopListeners.size > 0) return;
     this.#interested = false;
     unlisten(this.native.token);
     this.native.setInterested(false);
+  }
+
+  /**
+   * Calls `listener` after each stop, in this thread: of a stop that this thread requests, before
+   * the request returns. It must not throw.
+   *
+   * @returns a function that ends that
+   */
+  listenToStops(listener: () => void): () => void {
+    this.check(); // an earlier stop is none of its business
+    this.#stopListeners.add(listener);
+    this.#watch();
+    return () => {
+      this.#stopListeners.delete(listener);
+      this.#unwatch();
+    };
   }
 
   /** Brings waits, joins and the AbortSignal up to date with the coordinator's state. */
@@ -274,6 +291,7 @@ export class Attachment {
         const stop = this.native.takeUnseen() ?? this.native.stop();
         if (stop !== null) this.#abort(stop);
       }
+      for (const listener of this.#stopListeners) listener();
       logNativeStop(this);
     }
     for (const progress of this.#joins) progress();

@@ -36,6 +36,8 @@ import {
   callSite,
   checkSignals,
   checkSource,
+  exitAfterStop,
+  mirror,
   stopAfter,
   stopOnAbort,
   stopOnClose,
@@ -501,6 +503,37 @@ export class Coordinator implements AsyncDisposable {
    */
   stopAfter(ms: number): Disposable {
     return stopAfter(this.#attachment, ms, callSite(this.stopAfter));
+  }
+
+  /**
+   * Ends the process if it is still alive `ms` milliseconds after the stop, whatever its threads
+   * do: a native thread writes to standard error which threads are left and who requested the
+   * stop, then ends the process at once, without exit handlers. A completed `join()` does not
+   * call that off; `clearStop()` calls off the countdown that runs, and the next stop starts it
+   * again. Does not keep the process alive. Outlives the thread that calls it.
+   *
+   * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
+   * @returns the link; disposing of it, or of the coordinator, calls it off for good
+   * @throws TypeError, RangeError
+   */
+  exitAfterStop(ms: number, options?: { exitCode?: number }): Disposable {
+    return exitAfterStop(this.#attachment, ms, options);
+  }
+
+  /**
+   * Mirrors the stop in shared memory, for code that can read nothing else: pyodide's interrupt
+   * buffer, a loop in WebAssembly. At each stop the core stores `value` in `words[index]`, from the
+   * thread that requests the stop, even while this thread is busy; of a coordinator that is
+   * stopped already, now. `Atomics.notify` follows from this thread: when its event loop next
+   * turns, at once if it requested the stop itself. `clearStop()` leaves the word as it is.
+   *
+   * @param words an Int32Array over a SharedArrayBuffer
+   * @param value default 1
+   * @returns the link; it ends when it or the coordinator is disposed of, and with this thread
+   * @throws TypeError, RangeError
+   */
+  mirror(words: Int32Array, index: number, value = 1): Disposable {
+    return mirror(this.#attachment, words, index, value);
   }
 
   /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */

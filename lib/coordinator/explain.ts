@@ -157,8 +157,7 @@ export function explain(attachment: Attachment): StopExplanation {
       lines.push(...threadLines('Ended', recentlyEnded, now));
       if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
       for (const worker of workers) lines.push(`  - ${worker}`);
-      const could = record === undefined ? 'could stop it' : 'could have stopped it';
-      if (links.length > 0) lines.push(`Links that ${could}: ${links.join('; ')}.`);
+      if (links.length > 0) lines.push(`Links: ${links.join('; ')}.`);
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
       return lines.join('\n');
     },

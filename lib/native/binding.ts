@@ -197,6 +197,12 @@ export interface NativeAttachment {
   /** `links()` has the `description` until the timer has fired or is cancelled. */
   stopAfter(ms: number, error: Uint8Array, stack: string, description: string): number;
   cancelStopAfter(timer: number): void;
+  /** Ends the process `ms` after a stop. @param code undefined: by the signal, else 1 */
+  exitAfterStop(ms: number, code: number | undefined, description: string): number;
+  cancelExitAfterStop(exit: number): void;
+  /** At each stop the core stores `value` in `words[index]`; at once if the coordinator is stopped. */
+  mirror(words: Int32Array, index: number, value: number): number;
+  endMirror(mirror: number): void;
   /** @returns 0 if native code cannot handle signals here (Windows): then JavaScript listens */
   linkSignals(names: string[], numbers: number[], stack: string): number;
   unlinkSignals(link: number): void;

@@ -6,11 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "../core/exit_timer.h"
 #include "../core/registry.h"
 #include "../core/stop_timer.h"
 #include "convert.h"
 #include "ringer.h"
 #include "signals.h"
+#include "word_mirror.h"
 
 namespace allstop::binding {
 template <Napi::Value (NativeAttachment::*method)(const Napi::CallbackInfo&)>
@@ -64,6 +66,10 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("links", Links),
                          ALLSTOP_METHOD("stopAfter", StopAfter),
                          ALLSTOP_METHOD("cancelStopAfter", CancelStopAfter),
+                         ALLSTOP_METHOD("exitAfterStop", ExitAfterStop),
+                         ALLSTOP_METHOD("cancelExitAfterStop", CancelExitAfterStop),
+                         ALLSTOP_METHOD("mirror", Mirror),
+                         ALLSTOP_METHOD("endMirror", EndMirror),
                          ALLSTOP_METHOD("linkSignals", LinkSignals),
                          ALLSTOP_METHOD("unlinkSignals", UnlinkSignals),
                          ALLSTOP_METHOD("bindCapsule", BindCapsule),
@@ -133,6 +139,10 @@ void NativeAttachment::Detach() {
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
   for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
+  for (const auto& [id, mirror] : mirrors_) {
+    coordinator_->RemoveObserver(*mirror);
+    mirror->End();
+  }
 }
 
 Napi::Value NativeAttachment::RequestStop(const Info& info) {
@@ -413,6 +423,41 @@ Napi::Value NativeAttachment::StopAfter(const Info& info) {
 
 Napi::Value NativeAttachment::CancelStopAfter(const Info& info) {
   core::CancelScheduledStop(IdArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::ExitAfterStop(const Info& info) {
+  std::optional<int> exit_code;
+  if (info[1].IsNumber()) exit_code = info[1].As<Napi::Number>().Int32Value();
+  // As with StopAfter, the countdown stays when this object and its thread are gone.
+  const std::uint64_t exit = core::ExitAfterStop(coordinator_, NumberArgument(info, 0), exit_code,
+                                                 StringArgument(info, 2));
+  return Napi::Number::New(info.Env(), static_cast<double>(exit));
+}
+
+Napi::Value NativeAttachment::CancelExitAfterStop(const Info& info) {
+  core::CancelExitAfterStop(IdArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::Mirror(const Info& info) {
+  const auto words = info[0].As<Napi::Int32Array>();
+  auto mirror = std::make_shared<WordMirror>(words, static_cast<std::size_t>(IdArgument(info, 1)),
+                                             info[2].As<Napi::Number>().Int32Value());
+  coordinator_->AddObserver(mirror, nullptr);
+  mirrors_.emplace(next_mirror_, mirror);
+  coordinator_->SetInterested(*mirror, true);
+  // A stop from before SetInterested has not been told to the mirror.
+  if (coordinator_->ShouldStop()) mirror->OnStop();
+  return Napi::Number::New(info.Env(), next_mirror_++);
+}
+
+Napi::Value NativeAttachment::EndMirror(const Info& info) {
+  const auto found = mirrors_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  if (found == mirrors_.end()) return info.Env().Undefined();
+  coordinator_->RemoveObserver(*found->second);
+  found->second->End();
+  mirrors_.erase(found);
   return info.Env().Undefined();
 }
 

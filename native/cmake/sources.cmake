@@ -6,6 +6,8 @@ set(ALLSTOP_CORE_SOURCES
   core/coordinator_threads.cc
   core/deadline.cc
   core/encoded_error.cc
+  core/exit_report.cc
+  core/exit_timer.cc
   core/identity.cc
   core/looper_thread.cc
   core/requester.cc

@@ -60,6 +60,11 @@ Requester Origin::Get() const {
   return requester_;
 }
 
+Requester Origin::GetSoFar() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return requester_;
+}
+
 Requester ThisNativeThread(Via via) {
   Requester requester;
   requester.language = Language::kNative;

@@ -35,6 +35,8 @@ struct StopRecord {
   }
   // The requester, with Via::kParent if the record is inherited. Waits as Origin::Get does.
   Requester requester() const;
+  // What is known of the requester now, also if it stopped a parent. Does not wait.
+  Requester RequesterSoFar() const;
 };
 
 // An error beside the record: it came after the stop, or after a join, or without a stop (from
