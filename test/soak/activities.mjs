@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
-import { Worker } from 'node:worker_threads';
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+import { startAnswering } from '../lifecycle/matrix/answering.mjs';
 import { allCells, runCell } from '../lifecycle/matrix/cell.mjs';
 
 const module = new URL('tasks.mjs', import.meta.url);
@@ -19,23 +19,6 @@ async function rejection(promise) {
     return error;
   }
   throw new Error('It did not throw');
-}
-
-/** A worker that answers messages, and a function that asks it. */
-export function startAnswering(url, options) {
-  const worker = new Worker(url, options);
-  const asked = new Map();
-  worker.on('message', ({ number, answer }) => {
-    asked.get(number)(answer);
-    asked.delete(number);
-  });
-  let number = 0;
-  const ask = (operation, handle) =>
-    new Promise((resolve) => {
-      asked.set(++number, resolve);
-      worker.postMessage({ number, operation, handle });
-    });
-  return { worker, ask };
 }
 
 /** Functions of a cluster: squares, of which one kills its worker now and then. */

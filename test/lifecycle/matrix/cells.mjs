@@ -2,8 +2,8 @@
 // argv: 'workers' [PART [NTH]]: the cells whose worker dies and whose process lives on; with PART
 // only those whose names contain it, with NTH only every n-th. Or 'process' STATE|'every state'
 // DEATH: workers in that state, and the end of this process.
-import { Worker } from 'node:worker_threads';
 import { say } from '../scripts/say.mjs';
+import { startAnswering } from './answering.mjs';
 import { allCells, enter, runCell } from './cell.mjs';
 import { processDeaths } from './deaths.mjs';
 import { states } from './states.mjs';
@@ -11,27 +11,11 @@ import { states } from './states.mjs';
 /** This many cells at once: while one waits for its worker to start, another goes on. */
 const AT_ONCE = 4;
 
-function startBystander() {
-  const worker = new Worker(new URL('bystander.mjs', import.meta.url));
-  const asked = new Map();
-  worker.on('message', ({ number, answer }) => {
-    asked.get(number)(answer);
-    asked.delete(number);
-  });
-  let number = 0;
-  const ask = (operation, handle) =>
-    new Promise((resolve) => {
-      asked.set(++number, resolve);
-      worker.postMessage({ number, operation, handle });
-    });
-  return { ask, worker };
-}
-
 async function runWorkers(part = '', nth = '1') {
   const chosen = allCells()
     .filter(({ name }) => name.includes(part))
     .filter((_, at) => at % Number(nth) === 0);
-  const { ask, worker } = startBystander();
+  const { ask, worker } = startAnswering(new URL('bystander.mjs', import.meta.url));
   let failed = 0;
   const runSome = async () => {
     for (let cell = chosen.shift(); cell !== undefined; cell = chosen.shift()) {
