@@ -11,6 +11,7 @@
 // - stopped: the state comes after a stop, which `enter` requests
 // - unregistered: the coordinator does not watch the worker, which has only its handle
 // - addon: it needs the addon of the tests
+import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
@@ -189,6 +190,23 @@ export const states = {
         if (isFirst) point();
         isFirst = false;
       });
+    },
+  },
+  'with a looper in a worker of its own': {
+    enter({ coord, here }) {
+      LooperThread.loop(coord, 1e6, new URL('data:text/javascript,export default () => {}'));
+      here();
+    },
+  },
+  'with a child process': {
+    enter({ coord, here }) {
+      // It ends with its standard input, so with this worker at the latest.
+      const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'], {
+        stdio: ['pipe', 'ignore', 'ignore'],
+      });
+      coord.registerThread(child);
+      coord.signal.addEventListener('abort', () => child.kill());
+      child.once('spawn', () => here());
     },
   },
   'in spawn()': {
