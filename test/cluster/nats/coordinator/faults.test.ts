@@ -11,7 +11,7 @@ import type { NatsWorker } from '../../../support/nats-worker.ts';
 import { Visits } from '../../../support/visits.ts';
 
 const seed = Number(process.env['CLUSTER_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-/** `npm run test:soak` */
+/** `npm run soak -- --nats-faults` */
 const isSoak = process.env['ALLSTOP_SOAK'] !== undefined;
 const rounds = isSoak ? 20 : 1;
 const AWAY_MS = isSoak ? 8_000 : 1_500;

@@ -13,7 +13,10 @@ import type { NatsWorker, WorkerOptions } from '../../../support/nats-worker.ts'
 import { untilReport } from '../../../support/not-ready.ts';
 import { type Visit, Visits } from '../../../support/visits.ts';
 
-/** Longer than a worker may be silent (3 s); in `npm run test:soak` longer than any time limit. */
+/**
+ * Longer than a worker may be silent (3 s); in `npm run soak -- --nats-faults` longer than any time
+ * limit.
+ */
 const COMPUTE_MS = process.env['ALLSTOP_SOAK'] === undefined ? 4_000 : 10_000;
 const MB = 1024 * 1024;
 
