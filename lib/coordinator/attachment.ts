@@ -12,10 +12,8 @@ import { define } from '../base/define.ts';
 import { isObject } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
-import { SelfJoinError } from '../errors/errors.ts';
 import {
   type NativeAttachment,
-  type NativeJoinResult,
   type NativeStop,
   type RequesterOptions,
   SLICE_MS,
@@ -442,71 +440,19 @@ export class Attachment {
     return native.waitSlice(generation, 0) && this.#isStopped();
   }
 
-  #selfJoin(): SelfJoinError {
-    return new SelfJoinError(
-      `A thread or task of the coordinator '${this.native.name}' called its join(), which would ` +
-        'wait for the caller. Call join() elsewhere, or use waitForStop()',
-    );
-  }
+  // ------------------------------------------------------------ joins
 
-  /** @throws SelfJoinError */
-  refuseSelfJoin(tasks: number[]): void {
-    if (!this.native.wouldJoinItself(tasks)) return;
-    throw this.#selfJoin();
-  }
-
-  /** Waits for the end of a join. `tasks`: the async tasks that the caller runs in. */
-  async join(
-    gracePeriodMs: number,
-    tasks: number[],
-    signal: AbortSignal | undefined,
-  ): Promise<NativeJoinResult> {
-    if (signal?.aborted) throw signal.reason;
-    const { native } = this;
-    const join = native.beginJoin(tasks);
-    if (join === null) throw this.#selfJoin();
+  /** From now on calls `progress` when a join may have ended. Keeps the event loop alive. */
+  beginJoin(progress: () => void): void {
     this.#watch();
+    this.#joins.add(progress);
     hold();
-    try {
-      return await new Promise<NativeJoinResult>((resolve, reject) => {
-        let timer: Timer | undefined;
-        const end = (): void => {
-          timer?.clear();
-          clearImmediate(turn);
-          if (signal) removeAbortListener(signal, onAbort);
-          this.#joins.delete(progress);
-        };
-        const progress = (): void => {
-          timer?.clear();
-          let result: NativeJoinResult | null = null;
-          while (result === null) {
-            const left = native.joinRemainingMs(join, gracePeriodMs);
-            if (left > 0) {
-              timer = new Timer(left, progress);
-              return;
-            }
-            result = native.finishJoin(join, gracePeriodMs); // null if the join must wait on
-          }
-          end();
-          logNativeStop(this); // the stop may have been there before anything watched
-          resolve(result);
-        };
-        const onAbort = (): void => {
-          end();
-          native.abandonJoin(join);
-          reject(signal?.reason);
-        };
-        if (signal) addAbortListener(signal, onAbort);
-        this.#joins.add(progress);
-        // A registered promise may be settled already, but its Watch learns that only after this
-        // turn: a join with a grace period of 0 must not report the promise as a straggler.
-        const turn = setImmediate(progress);
-        if (native.joinHasEnded(join)) progress();
-      });
-    } finally {
-      release();
-      this.#unwatch();
-    }
+  }
+
+  endJoin(progress: () => void): void {
+    if (!this.#joins.delete(progress)) return;
+    release();
+    this.#unwatch();
   }
 }
 

@@ -32,6 +32,7 @@ import {
 } from './coordinator-options.ts';
 import { explain, type StopExplanation } from './explain.ts';
 import { type CoordinatorHandle, idOfHandle } from './handle.ts';
+import { joinThreads, refuseSelfJoin } from './join.ts';
 import {
   callSite,
   checkSignals,
@@ -410,10 +411,10 @@ export class Coordinator implements AsyncDisposable {
     for (const thread of threads) checkThread('threads[]', thread);
     if (signal?.aborted) throw signal.reason;
     const tasks = enclosingTasks(this.#attachment);
-    this.#attachment.refuseSelfJoin(tasks); // first: a refused call must register no thread
+    refuseSelfJoin(this.#attachment, tasks); // first: a refused call must register no thread
     for (const thread of threads) register(this.#attachment, thread);
 
-    const result = await this.#attachment.join(stopGracePeriodMs, tasks, signal);
+    const result = await joinThreads(this.#attachment, stopGracePeriodMs, tasks, signal);
     const { stop, error, stragglers } = result;
     const isQuiet = error !== null || ignoreLiveThreads;
     if (stragglers.length > 0 && isQuiet) warnOfStragglers(this.#attachment, stragglers);
