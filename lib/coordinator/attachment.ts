@@ -14,6 +14,7 @@ import { Timer } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import {
   type NativeAttachment,
+  type NativeRecord,
   type NativeStop,
   type RequesterOptions,
   SLICE_MS,
@@ -26,6 +27,7 @@ import { binding } from '../native/native.ts';
 import { decode, encode } from '../record/encoded-error.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
+import { Hooks } from './hooks.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
 
@@ -33,6 +35,8 @@ import { type StopRecord, type SuppressedError, toRequester } from './stop-recor
 export type RequestOptions = RequesterOptions & {
   /** Whether an error that is refused (after a join) can be thrown to a caller; default true. */
   hasCaller?: boolean;
+  /** Whether a thread threw the error: then it is written at the end if nobody was given it. */
+  isThrown?: boolean;
 };
 
 const NOTHING: string[] = [];
@@ -77,6 +81,8 @@ export class Attachment {
   readonly links: Set<Disposable> = new Set();
   /** Descriptions for `explain()` of the cluster workers that this thread has started. */
   readonly workers: Map<object, string> = new Map();
+  /** Whether the program has read `signal`: then the reason of the signal gives it the error. */
+  signalWasRead = false;
   /** The message of the error that `clearStop()` throws; undefined if clearing is allowed. */
   refuseClear: string | undefined;
   #facade: WeakRef<object> | undefined; // the public object
@@ -84,6 +90,7 @@ export class Attachment {
   #seen = 0; // the generation at the last `check`
   readonly #waits = new Set<() => void>(); // called after a stop
   readonly #joins = new Set<() => void>(); // called when the join may have ended
+  readonly #hooks = new Hooks(this);
   #controller: AbortController | undefined; // of `signal`
   #isAborted = false; // whether #controller has aborted
   #abortedAt = -1; // the generation of the stop that aborted #controller
@@ -135,6 +142,27 @@ export class Attachment {
 
   /** Requests a stop with an error, which may be any value. */
   report(error: unknown, options: RequestOptions): StopOutcome {
+    const { carried, bytes, ids, abortIds } = this.#encode(error);
+    const outcome = this.#request(bytes, options, ids, abortIds);
+    if (outcome === 'stopped' || outcome === 'suppressed') this.#hold(carried);
+    return outcome;
+  }
+
+  /** Records the error of a hook: beside the stop, which it does not replace. */
+  reportOfHook(error: unknown, name: string): void {
+    const { carried, bytes, ids, abortIds } = this.#encode(error);
+    this.native.reportOfHook(bytes, name, ids, abortIds);
+    this.#hold(carried);
+    this.#catchUp();
+  }
+
+  /** `ids`: of the error, and of those that it echoes. */
+  #encode(error: unknown): {
+    carried: Carried;
+    bytes: Uint8Array;
+    ids: string[];
+    abortIds: string[];
+  } {
     const { carried, bytes } = encode(error);
     const { ids, abortIds, bare } = echoes(error);
     if (bare.length > 0) {
@@ -145,9 +173,7 @@ export class Attachment {
         ids.push(record.id);
       }
     }
-    const outcome = this.#request(bytes, options, [carried.id, ...ids], abortIds);
-    if (outcome === 'stopped' || outcome === 'suppressed') this.#hold(carried);
-    return outcome;
+    return { carried, bytes, ids: [carried.id, ...ids], abortIds };
   }
 
   /** Requests the stop that another process has recorded, under the same record id. */
@@ -167,8 +193,16 @@ export class Attachment {
     recordId?: string,
   ): StopOutcome {
     const hasCaller = options.hasCaller !== false;
-    const { native } = this;
-    const code = native.requestStop(bytes, options, echoIds, abortEchoIds, hasCaller, recordId);
+    const isThrown = options.isThrown === true;
+    const code = this.native.requestStop(
+      bytes,
+      options,
+      echoIds,
+      abortEchoIds,
+      hasCaller,
+      isThrown,
+      recordId,
+    );
     const outcome = STOP_OUTCOMES[code] as StopOutcome;
     if (bytes !== null) logReport(this, outcome, options, bytes);
     this.#catchUp();
@@ -210,6 +244,13 @@ export class Attachment {
     return carried;
   }
 
+  /** The value of an encoded error that the program is given now: it was not lost. */
+  give(bytes: Uint8Array): unknown {
+    const { id, value } = this.errorOf(bytes);
+    binding().giveError(id);
+    return value;
+  }
+
   #hold(carried: Carried): void {
     this.#held.delete(carried.id);
     this.#held.set(carried.id, carried);
@@ -223,21 +264,31 @@ export class Attachment {
 
   record(): StopRecord | undefined {
     const native = this.native.record();
-    if (native === null) return undefined;
+    return native === null ? undefined : this.toRecord(native, true);
+  }
+
+  /** `isGiven`: whether the program is given the record, and with it the errors. */
+  toRecord(native: NativeRecord, isGiven: boolean): StopRecord {
+    const valueOf = (bytes: Uint8Array): unknown =>
+      isGiven ? this.give(bytes) : this.errorOf(bytes).value;
     return {
       id: native.id,
       kind: STOP_KINDS[native.kind] ?? 'plain',
       requestedAt: new Date(native.requester.at),
       requester: toRequester(native.requester),
-      suppressed: this.suppressed(),
+      suppressed: this.#suppressed(valueOf),
       suppressedCount: this.native.suppressedCount(),
-      ...(native.error !== null && { error: this.errorOf(native.error).value }),
+      ...(native.error !== null && { error: valueOf(native.error) }),
     };
   }
 
   suppressed(): SuppressedError[] {
+    return this.#suppressed((bytes) => this.give(bytes));
+  }
+
+  #suppressed(valueOf: (bytes: Uint8Array) => unknown): SuppressedError[] {
     return this.native.suppressed().map(({ error, requester }) => ({
-      error: this.errorOf(error).value,
+      error: valueOf(error),
       requester: toRequester(requester),
       at: new Date(requester.at),
     }));
@@ -254,7 +305,7 @@ export class Attachment {
 
   #unwatch(): void {
     if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
-    if (!this.#interested) return;
+    if (!this.#interested || this.#hooks.size > 0) return;
     this.#interested = false;
     unlisten(this.native.token);
     this.native.setInterested(false);
@@ -272,6 +323,7 @@ export class Attachment {
         const stop = this.native.takeUnseen() ?? this.native.stop();
         if (stop !== null) this.#abort(stop);
       }
+      this.#hooks.serve();
       logNativeStop(this);
     }
     for (const progress of this.#joins) progress();
@@ -301,6 +353,7 @@ export class Attachment {
     if (controller === undefined || this.#isAborted) return;
     this.#isAborted = true;
     this.#abortedAt = stop.generation;
+    if (stop.error !== null && this.signalWasRead) this.give(stop.error); // with the reason
     controller.abort(this.#reasonOf(stop));
   }
 
@@ -336,21 +389,26 @@ export class Attachment {
    */
   abandon(): void {
     if (this.facade !== undefined) return; // a new public object was made meanwhile
-    if (this.#signalling) abandoned.add(this);
+    if (this.#signalling || this.#hooks.size > 0) abandoned.add(this);
     sweepSoon(); // the public object may have been the last that could stop another coordinator
   }
 
   /**
-   * @returns true if the signal is no reason to keep this attachment: it has aborted, no other
-   *   owner could abort it, or nothing would notice. If another owner could abort it and the
+   * @returns true if neither hooks nor the signal are a reason to keep this attachment: no other
+   *   owner could stop the coordinator; or there is no hook, and the signal has aborted, or nothing
+   *   would notice. If another owner could abort it and the
    *   program still has the signal, the attachment lives as long as the signal, and is kept again
    *   when the program uses the signal.
    */
   letGo(): boolean {
-    if (!this.#signalling) return true;
     if (this.#waits.size > 0 || this.#joins.size > 0) return false;
-    const { signal } = this.#controller as AbortController;
     const mayStop = this.native.hasOtherOwners();
+    if (this.#hooks.size > 0 && mayStop) return false;
+    if (!this.#signalling) {
+      if (this.#hooks.size > 0) unlisten(this.native.token);
+      return true;
+    }
+    const { signal } = this.#controller as AbortController;
     if (mayStop && isHeard(signal)) return false;
     this.check(); // an owner of the coordinator may have requested a stop before it went
     const { token } = this.native;
@@ -438,6 +496,19 @@ export class Attachment {
       }
     }
     return native.waitSlice(generation, 0) && this.#isStopped();
+  }
+
+  // ------------------------------------------------------------ hooks
+
+  /** From now on this thread calls `run` at each stop, also at the present one. */
+  addHook(run: (record: StopRecord) => unknown, name: string): Disposable {
+    this.#watch(); // before the core knows the hook: a stop that comes after that rings
+    return this.#hooks.add(run, name);
+  }
+
+  /** Called when a hook was removed. */
+  hooksChanged(): void {
+    this.#unwatch();
   }
 
   // ------------------------------------------------------------ joins

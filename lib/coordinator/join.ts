@@ -2,6 +2,7 @@
 
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import { Timer } from '../base/timer.ts';
+import { turn } from '../base/turn.ts';
 import { SelfJoinError } from '../errors/errors.ts';
 import type { NativeJoinResult } from '../native/binding.ts';
 import type { Attachment } from './attachment.ts';
@@ -39,7 +40,7 @@ export async function joinThreads(
     let timer: Timer | undefined;
     const end = (): void => {
       timer?.clear();
-      clearImmediate(turn);
+      clearImmediate(nextTurn);
       if (signal) removeAbortListener(signal, onAbort);
       attachment.endJoin(progress);
     };
@@ -67,7 +68,33 @@ export async function joinThreads(
     attachment.beginJoin(progress);
     // A registered promise may be settled already, but its Watch learns that only after this
     // turn: a join with a grace period of 0 must not report the promise as a straggler.
-    const turn = setImmediate(progress);
+    const nextTurn = setImmediate(progress);
     if (native.joinHasEnded(join)) progress();
   });
+}
+
+/**
+ * Resolves when no registered thread is alive, also none that was registered meanwhile, or when a
+ * stop is requested, even if it is cleared at once. Marks nothing as joined.
+ */
+export async function untilIdle(attachment: Attachment): Promise<void> {
+  const { native } = attachment;
+  const generation = native.generation();
+  const isStopped = (): boolean => attachment.shouldStop() || native.generation() !== generation;
+  // A thread that ends may have code waiting for it that starts the next: it runs in this turn.
+  for (await turn(); !isStopped(); await turn()) {
+    if (!native.threads().some(({ alive }) => alive)) return;
+    const join = native.beginJoin([]);
+    if (join === null) return; // this worker is registered itself: join() says so
+    await new Promise<void>((resolve) => {
+      const progress = (): void => {
+        if (native.joinRemainingMs(join, 0) > 0) return;
+        attachment.endJoin(progress);
+        native.abandonJoin(join);
+        resolve();
+      };
+      attachment.beginJoin(progress);
+      progress();
+    });
+  }
 }

@@ -147,7 +147,8 @@ export class QueueRunner {
       throw invalidType('queue', 'an instance of BoundedQueue', queue);
     }
     checkOps(enqueueOps);
-    const { queueClosedErrors, closeOp, cancelOp, name } = checkOptions('options', options);
+    const known = ['queueClosedErrors', 'closeOp', 'cancelOp', 'name'] as const;
+    const { queueClosedErrors, closeOp, cancelOp, name } = checkOptions('options', options, known);
     if (closeOp !== undefined) checkFunction('options.closeOp', closeOp);
     if (cancelOp !== undefined) checkFunction('options.cancelOp', cancelOp);
     if (name !== undefined) checkString('options.name', name);
@@ -184,7 +185,8 @@ export class QueueRunner {
     /** Whether to start the threads, too. Default: false, as in TensorFlow. */
     start?: boolean | undefined;
   }): QueueRunnerThread[] {
-    const { coordinator, start = false } = checkOptions('options', options);
+    const known = ['coordinator', 'start'] as const;
+    const { coordinator, start = false } = checkOptions('options', options, known);
     const shared =
       coordinator === undefined ? undefined : checkCoordinator('options.coordinator', coordinator);
     checkBoolean('options.start', start);
