@@ -27,7 +27,6 @@ import { binding } from '../native/native.ts';
 import { decode, encode } from '../record/encoded-error.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
-import { Hooks } from './hooks.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
 
@@ -83,6 +82,8 @@ export class Attachment {
   readonly workers: Map<object, string> = new Map();
   /** Whether the program has read `signal`: then the reason of the signal gives it the error. */
   signalWasRead = false;
+  /** The hooks of this thread, once it has had one; `serve` is called after each stop. */
+  hooks: { readonly size: number; serve(): void } | undefined;
   /** The message of the error that `clearStop()` throws; undefined if clearing is allowed. */
   refuseClear: string | undefined;
   #facade: WeakRef<object> | undefined; // the public object
@@ -90,7 +91,6 @@ export class Attachment {
   #seen = 0; // the generation at the last `check`
   readonly #waits = new Set<() => void>(); // called after a stop
   readonly #joins = new Set<() => void>(); // called when the join may have ended
-  readonly #hooks = new Hooks(this);
   #controller: AbortController | undefined; // of `signal`
   #isAborted = false; // whether #controller has aborted
   #abortedAt = -1; // the generation of the stop that aborted #controller
@@ -305,7 +305,7 @@ export class Attachment {
 
   #unwatch(): void {
     if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
-    if (!this.#interested || this.#hooks.size > 0) return;
+    if (!this.#interested || this.#hasHooks) return;
     this.#interested = false;
     unlisten(this.native.token);
     this.native.setInterested(false);
@@ -323,7 +323,7 @@ export class Attachment {
         const stop = this.native.takeUnseen() ?? this.native.stop();
         if (stop !== null) this.#abort(stop);
       }
-      this.#hooks.serve();
+      this.hooks?.serve();
       logNativeStop(this);
     }
     for (const progress of this.#joins) progress();
@@ -389,7 +389,7 @@ export class Attachment {
    */
   abandon(): void {
     if (this.facade !== undefined) return; // a new public object was made meanwhile
-    if (this.#signalling || this.#hooks.size > 0) abandoned.add(this);
+    if (this.#signalling || this.#hasHooks) abandoned.add(this);
     sweepSoon(); // the public object may have been the last that could stop another coordinator
   }
 
@@ -403,9 +403,9 @@ export class Attachment {
   letGo(): boolean {
     if (this.#waits.size > 0 || this.#joins.size > 0) return false;
     const mayStop = this.native.hasOtherOwners();
-    if (this.#hooks.size > 0 && mayStop) return false;
+    if (this.#hasHooks && mayStop) return false;
     if (!this.#signalling) {
-      if (this.#hooks.size > 0) unlisten(this.native.token);
+      if (this.#hasHooks) unlisten(this.native.token);
       return true;
     }
     const { signal } = this.#controller as AbortController;
@@ -500,14 +500,17 @@ export class Attachment {
 
   // ------------------------------------------------------------ hooks
 
-  /** From now on this thread calls `run` at each stop, also at the present one. */
-  addHook(run: (record: StopRecord) => unknown, name: string): Disposable {
-    this.#watch(); // before the core knows the hook: a stop that comes after that rings
-    return this.#hooks.add(run, name);
+  get #hasHooks(): boolean {
+    return this.hooks !== undefined && this.hooks.size > 0;
+  }
+
+  /** Called before a hook is registered: a stop that comes after that rings. */
+  beginHook(): void {
+    this.#watch();
   }
 
   /** Called when a hook was removed. */
-  hooksChanged(): void {
+  endHook(): void {
     this.#unwatch();
   }
 

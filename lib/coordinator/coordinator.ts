@@ -11,16 +11,10 @@ import {
   checkString,
   holds,
   invalidType,
-  isIterable,
   nameOf,
 } from '../base/arguments.ts';
 import { isThenable } from '../base/thrown-value.ts';
-import {
-  FailedPreconditionError,
-  InvalidHandleError,
-  type Straggler,
-  StragglersError,
-} from '../errors/errors.ts';
+import { FailedPreconditionError, InvalidHandleError, type Straggler } from '../errors/errors.ts';
 import { type NativeAttachment, STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
@@ -29,14 +23,14 @@ import {
   checkCoordinatorOptions,
   DEFAULT_CLEAN_STOP_ERRORS,
   DEFAULT_GRACE_PERIOD_MS,
-  JOIN_OPTIONS,
   type JoinOptions,
   RUN_OPTIONS,
   type RunOptions,
 } from './coordinator-options.ts';
 import { explain, type StopExplanation } from './explain.ts';
 import { type CoordinatorHandle, idOfHandle } from './handle.ts';
-import { joinThreads, refuseSelfJoin } from './join.ts';
+import { onStop } from './hooks.ts';
+import { join } from './join.ts';
 import {
   callSite,
   checkSignals,
@@ -48,16 +42,10 @@ import {
 } from './links.ts';
 import { runIn } from './nursery.ts';
 import type { StopRecord } from './stop-record.ts';
-import {
-  leftBehind,
-  stragglersMessage,
-  toStraggler,
-  warnOfStragglers,
-} from './threads/stragglers.ts';
-import { enclosingTasks, runTask } from './threads/tasks.ts';
+import { leftBehind } from './threads/stragglers.ts';
+import { runTask } from './threads/tasks.ts';
 import {
   checkThread,
-  isThread,
   type JoinableThread,
   register,
   type ThreadInfo,
@@ -411,10 +399,7 @@ export class Coordinator implements AsyncDisposable {
     checkFunction('fn', fn);
     const { name } = checkOptions('options', options, ['name']);
     if (name !== undefined) checkString('options.name', name);
-    return this.#attachment.addHook(
-      fn as (record: StopRecord) => unknown,
-      name ?? nameOf(fn) ?? 'hook',
-    );
+    return onStop(this.#attachment, fn, name ?? nameOf(fn) ?? 'hook');
   }
 
   /**
@@ -433,34 +418,7 @@ export class Coordinator implements AsyncDisposable {
   join(options?: JoinOptions): Promise<void>;
   join(threads: Iterable<JoinableThread>, options?: JoinOptions): Promise<void>;
   async join(first?: Iterable<JoinableThread> | JoinOptions, second?: JoinOptions): Promise<void> {
-    const passed = isIterable(first);
-    const meant = second !== undefined || typeof first === 'string' || isThread(first);
-    if (!passed && first !== undefined && (meant || holds(() => Symbol.iterator in first))) {
-      throw invalidType('threads', 'an iterable of threads', first);
-    }
-    const given = passed ? second : (second ?? (first as JoinOptions));
-    const options = checkOptions('options', given, JOIN_OPTIONS);
-    const { stopGracePeriodMs = this.#attachment.native.stopGracePeriodMs } = options;
-    const { ignoreLiveThreads = false, signal } = options;
-    checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
-    checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
-    if (signal !== undefined) checkSignal('options.signal', signal);
-    const threads = passed ? [...first] : [];
-    for (const thread of threads) checkThread('threads[]', thread);
-    if (signal?.aborted) throw signal.reason;
-    const tasks = enclosingTasks(this.#attachment);
-    refuseSelfJoin(this.#attachment, tasks); // first: a refused call must register no thread
-    for (const thread of threads) register(this.#attachment, thread);
-
-    const result = await joinThreads(this.#attachment, stopGracePeriodMs, tasks, signal);
-    const { stop, error, stragglers } = result;
-    const isQuiet = error !== null || ignoreLiveThreads;
-    if (stragglers.length > 0 && isQuiet) warnOfStragglers(this.#attachment, stragglers);
-    if (error !== null) throw this.#attachment.errorOf(error).value;
-    if (stragglers.length === 0 || ignoreLiveThreads) return;
-    throw new StragglersError(stragglersMessage(stragglers), {
-      stragglers: stragglers.map((thread) => toStraggler(thread, stop?.ageMs ?? 0)),
-    });
+    await join(this.#attachment, first, second);
   }
 
   /**

@@ -21,7 +21,7 @@ type Hook = {
   isRemoved: boolean;
 };
 
-export class Hooks {
+class Hooks {
   readonly #attachment: Attachment;
   readonly #hooks: Hook[] = []; // in the order of registration
   #isServing = false;
@@ -36,6 +36,7 @@ export class Hooks {
 
   add(run: (record: StopRecord) => unknown, name: string): Disposable {
     const { native, links } = this.#attachment;
+    this.#attachment.beginHook();
     const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
     const hook: Hook = { id, name, run, isRunning: false, isRemoved: false };
     this.#hooks.push(hook);
@@ -55,7 +56,7 @@ export class Hooks {
     this.#hooks.splice(this.#hooks.indexOf(hook), 1);
     if (!hook.isRunning) this.#attachment.native.endThread(hook.id); // else when it has ended
     drain();
-    this.#attachment.hooksChanged();
+    this.#attachment.endHook();
   }
 
   /** Called after a stop. In the next turn the hooks run that have to. */
@@ -96,4 +97,21 @@ export class Hooks {
     }
     return false;
   }
+}
+
+const hooksOf = new WeakMap<Attachment, Hooks>();
+
+/** `Coordinator.onStop`, which documents it. */
+export function onStop(
+  attachment: Attachment,
+  run: (record: StopRecord) => unknown,
+  name: string,
+): Disposable {
+  let hooks = hooksOf.get(attachment);
+  if (hooks === undefined) {
+    hooks = new Hooks(attachment);
+    hooksOf.set(attachment, hooks);
+    attachment.hooks = hooks;
+  }
+  return hooks.add(run, name);
 }

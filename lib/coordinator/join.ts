@@ -1,12 +1,25 @@
 /** Waits for the end of registered threads: the joins of this JavaScript thread. */
 
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import {
+  checkBoolean,
+  checkDuration,
+  checkOptions,
+  checkSignal,
+  holds,
+  invalidType,
+  isIterable,
+} from '../base/arguments.ts';
 import { Timer } from '../base/timer.ts';
 import { turn } from '../base/turn.ts';
-import { SelfJoinError } from '../errors/errors.ts';
+import { SelfJoinError, StragglersError } from '../errors/errors.ts';
 import type { NativeJoinResult } from '../native/binding.ts';
 import type { Attachment } from './attachment.ts';
+import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { logNativeStop } from './debug-log.ts';
+import { stragglersMessage, toStraggler, warnOfStragglers } from './threads/stragglers.ts';
+import { enclosingTasks } from './threads/tasks.ts';
+import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
 
 function selfJoin(attachment: Attachment): SelfJoinError {
   return new SelfJoinError(
@@ -15,9 +28,41 @@ function selfJoin(attachment: Attachment): SelfJoinError {
   );
 }
 
-/** @throws SelfJoinError */
-export function refuseSelfJoin(attachment: Attachment, tasks: number[]): void {
+/** `Coordinator.join`, which documents it. */
+export async function join(
+  attachment: Attachment,
+  first?: Iterable<JoinableThread> | JoinOptions,
+  second?: JoinOptions,
+): Promise<void> {
+  const passed = isIterable(first);
+  const meant = second !== undefined || typeof first === 'string' || isThread(first);
+  if (!passed && first !== undefined && (meant || holds(() => Symbol.iterator in first))) {
+    throw invalidType('threads', 'an iterable of threads', first);
+  }
+  const given = passed ? second : (second ?? (first as JoinOptions));
+  const options = checkOptions('options', given, JOIN_OPTIONS);
+  const { stopGracePeriodMs = attachment.native.stopGracePeriodMs } = options;
+  const { ignoreLiveThreads = false, signal } = options;
+  checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
+  checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
+  if (signal !== undefined) checkSignal('options.signal', signal);
+  const threads = passed ? [...first] : [];
+  for (const thread of threads) checkThread('threads[]', thread);
+  if (signal?.aborted) throw signal.reason;
+  const tasks = enclosingTasks(attachment);
+  // First: a refused call must register no thread.
   if (attachment.native.wouldJoinItself(tasks)) throw selfJoin(attachment);
+  for (const thread of threads) register(attachment, thread);
+
+  const result = await threadsEnd(attachment, stopGracePeriodMs, tasks, signal);
+  const { stop, error, stragglers } = result;
+  const isQuiet = error !== null || ignoreLiveThreads;
+  if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
+  if (error !== null) throw attachment.errorOf(error).value;
+  if (stragglers.length === 0 || ignoreLiveThreads) return;
+  throw new StragglersError(stragglersMessage(stragglers), {
+    stragglers: stragglers.map((thread) => toStraggler(thread, stop?.ageMs ?? 0)),
+  });
 }
 
 /**
@@ -26,7 +71,7 @@ export function refuseSelfJoin(attachment: Attachment, tasks: number[]): void {
  *
  * @throws (rejects) SelfJoinError; the reason of `signal`
  */
-export async function joinThreads(
+async function threadsEnd(
   attachment: Attachment,
   gracePeriodMs: number,
   tasks: number[],
@@ -34,8 +79,8 @@ export async function joinThreads(
 ): Promise<NativeJoinResult> {
   if (signal?.aborted) throw signal.reason;
   const { native } = attachment;
-  const join = native.beginJoin(tasks);
-  if (join === null) throw selfJoin(attachment);
+  const id = native.beginJoin(tasks);
+  if (id === null) throw selfJoin(attachment);
   return new Promise((resolve, reject) => {
     let timer: Timer | undefined;
     const end = (): void => {
@@ -48,12 +93,12 @@ export async function joinThreads(
       timer?.clear();
       let result: NativeJoinResult | null = null;
       while (result === null) {
-        const left = native.joinRemainingMs(join, gracePeriodMs);
+        const left = native.joinRemainingMs(id, gracePeriodMs);
         if (left > 0) {
           timer = new Timer(left, progress);
           return;
         }
-        result = native.finishJoin(join, gracePeriodMs); // null if the join must wait on
+        result = native.finishJoin(id, gracePeriodMs); // null if the join must wait on
       }
       end();
       logNativeStop(attachment); // the stop may have been there before anything watched
@@ -61,7 +106,7 @@ export async function joinThreads(
     };
     const onAbort = (): void => {
       end();
-      native.abandonJoin(join);
+      native.abandonJoin(id);
       reject(signal?.reason);
     };
     if (signal) addAbortListener(signal, onAbort);
@@ -69,7 +114,7 @@ export async function joinThreads(
     // A registered promise may be settled already, but its Watch learns that only after this
     // turn: a join with a grace period of 0 must not report the promise as a straggler.
     const nextTurn = setImmediate(progress);
-    if (native.joinHasEnded(join)) progress();
+    if (native.joinHasEnded(id)) progress();
   });
 }
 
@@ -84,13 +129,13 @@ export async function untilIdle(attachment: Attachment): Promise<void> {
   // A thread that ends may have code waiting for it that starts the next: it runs in this turn.
   for (await turn(); !isStopped(); await turn()) {
     if (!native.threads().some(({ alive }) => alive)) return;
-    const join = native.beginJoin([]);
-    if (join === null) return; // this worker is registered itself: join() says so
+    const id = native.beginJoin([]);
+    if (id === null) return; // this worker is registered itself: join() says so
     await new Promise<void>((resolve) => {
       const progress = (): void => {
-        if (native.joinRemainingMs(join, 0) > 0) return;
+        if (native.joinRemainingMs(id, 0) > 0) return;
         attachment.endJoin(progress);
-        native.abandonJoin(join);
+        native.abandonJoin(id);
         resolve();
       };
       attachment.beginJoin(progress);

@@ -65,11 +65,11 @@ void Environment::Close() {
   departure.thread_id = thread_id_;
   departure.request.requester = ThisThread(core::Via::kWorkerExit);
   departure.request.has_caller = false;
-  departure.request.is_thrown = true;
   if (const auto encoded = SpawnedWorkers::Get().FatalError(thread_id_)) {
     departure.request.error = core::EncodedError::Decode(*encoded);
   }
   departure.is_cause_known = departure.request.error != nullptr;
+  departure.request.is_thrown = departure.is_cause_known;  // else the thread has thrown nothing
   if (!departure.is_cause_known) departure.request.error = UnobservedError(thread_name);
   for (const auto& [id, watched] : watched_) {
     if (const auto coordinator = watched.lock()) coordinator->EndThreadsOwnedBy(departure);
