@@ -168,8 +168,8 @@ export class Coordinator implements AsyncDisposable {
    * If a signal has stopped the coordinator, and `process.exitCode` is unset or 0, it is 128 + the
    * signal's number when `run` ends (130 for SIGINT).
    *
-   * A LooperThread, and the thread of a QueueRunner that closes its queue, end only after a stop:
-   * a body that starts one has to see to a stop, or `run` waits for it.
+   * A LooperThread ends only after a stop: a body that starts one has to see to a stop, or `run`
+   * waits for it.
    *
    * @returns the value of `body`; undefined if `body` threw the echo of a stop without an error
    * @throws (rejects) the recorded error, else the error that `body` threw, else what `join()`

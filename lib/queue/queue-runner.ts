@@ -136,7 +136,7 @@ export class QueueRunner {
   readonly #closeOp: (queue: BoundedQueue<any>) => unknown;
   readonly #cancelOp: (queue: BoundedQueue<any>) => unknown;
   #running = 0; // op threads that have been made and have not ended
-  #exceptionsRaised: unknown[] = [];
+  #exceptionsRaised: (() => unknown)[] = [];
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`); InvalidArgumentError: no ops
@@ -168,7 +168,7 @@ export class QueueRunner {
    * coordinator, which gets the errors.
    */
   get exceptionsRaised(): unknown[] {
-    return [...this.#exceptionsRaised];
+    return this.#exceptionsRaised.map((give) => give());
   }
 
   /**
@@ -229,8 +229,9 @@ export class QueueRunner {
     } catch (error) {
       thread.watch.fail(error, { via: 'exception' });
     }
-    const record = coord === undefined ? thread.attachment.record() : undefined;
-    if (record !== undefined) this.#exceptionsRaised.push(record.error);
+    const { attachment } = thread;
+    const error = coord === undefined ? attachment.native.stop()?.error : undefined;
+    if (error) this.#exceptionsRaised.push(() => attachment.give(error));
     if (--this.#running > 0) return;
     await ignoringErrors(() => this.#closeOp(this.#queue));
     allEnded.abort();

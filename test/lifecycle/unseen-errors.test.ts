@@ -19,6 +19,7 @@ describe('an error that nobody was given', () => {
     'in a worker alone',
     'native',
     'function',
+    'queue runner',
     'twice the same',
   ])('is written once, with its stack, and the exit code is 1: %s', async (story) => {
     const { code, stderr } = await run(story);
@@ -53,6 +54,7 @@ describe('nothing is written, and the exit code is 0', () => {
     'a hook',
     'another thread',
     'native code',
+    'exceptionsRaised',
     'fetch',
     'a later fetch',
     'the join of a cluster',

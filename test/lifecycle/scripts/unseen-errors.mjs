@@ -1,7 +1,7 @@
 // Errors that threads throw, and who is given them before the process ends. argv: a story below.
 import { once } from 'node:events';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
-import { Coordinator, OutOfRangeError } from 'allstop';
+import { BoundedQueue, Coordinator, OutOfRangeError, QueueRunner } from 'allstop';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { say } from './say.mjs';
 import { addon } from './test-addon.mjs';
@@ -27,6 +27,13 @@ const cluster = () =>
   );
 
 const ignore = () => {};
+
+/** A QueueRunner without a coordinator, whose op has failed. */
+async function failedRunner() {
+  const runner = new QueueRunner(new BoundedQueue({ capacity: 1 }), [fail]);
+  for (const thread of runner.createThreads({ start: true })) await thread.join();
+  return runner;
+}
 
 const stories = {
   // Nobody is given the error.
@@ -81,6 +88,7 @@ const stories = {
   async function() {
     await cluster().schedule('fail', [ERROR]);
   },
+  'queue runner': failedRunner,
   async 'twice the same'() {
     const error = new RangeError(ERROR);
     for (let times = 0; times < 2; times++) {
@@ -108,6 +116,7 @@ const stories = {
     const data = { workerData: coord.handle };
     await once(new Worker(new URL(import.meta.url), data), 'exit');
   },
+  'given to exceptionsRaised': async () => (await failedRunner()).exceptionsRaised,
   async 'given to native code'() {
     const coord = await failed();
     addon.call(coord, 'join', '0');
