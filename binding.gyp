@@ -29,7 +29,8 @@
         "native/core/requester.cc",
         "native/core/stop_record.cc",
         "native/core/stop_timer.cc",
-        "native/core/thread_registry.cc"
+        "native/core/thread_registry.cc",
+        "native/core/unseen_errors.cc"
       ],
       "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],
       "defines": [

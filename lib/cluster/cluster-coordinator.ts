@@ -25,6 +25,7 @@ import { whenReady } from './closures/readiness.ts';
 import { RemoteValue, type Settle } from './closures/remote-value.ts';
 import type { Engine, Strategy, WorkerInfo } from './closures/strategy.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from './closures/time-limits.ts';
+import { giveFailure } from './closures/unseen-functions.ts';
 import { type Fetched, fetchAll } from './fetch-all.ts';
 import type {
   DatasetOf,
@@ -348,6 +349,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     this.#updateNeeded();
     try {
       return await promise;
+    } catch (error) {
+      giveFailure(error);
+      throw error;
     } finally {
       this.#waiting -= 1;
       this.#updateNeeded();

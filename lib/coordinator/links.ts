@@ -45,7 +45,11 @@ function disposable(dispose: () => void): Disposable {
 }
 
 /** A link that `explain()` lists until it is undone. */
-function describedLink(attachment: Attachment, description: string, undo: () => void): Disposable {
+export function describedLink(
+  attachment: Attachment,
+  description: string,
+  undo: () => void,
+): Disposable {
   const id = attachment.native.addLink(description);
   const link = disposable(() => {
     attachment.links.delete(link);

@@ -48,6 +48,9 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("startThread", StartThread),
                          ALLSTOP_METHOD("readmitThread", ReadmitThread),
                          ALLSTOP_METHOD("endThread", EndThread),
+                         ALLSTOP_METHOD("takeStopOfHook", TakeStopOfHook),
+                         ALLSTOP_METHOD("endHook", EndHook),
+                         ALLSTOP_METHOD("reportOfHook", ReportOfHook),
                          ALLSTOP_METHOD("threads", Threads),
                          ALLSTOP_METHOD("leftBehindThreads", LeftBehindThreads),
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
@@ -164,7 +167,8 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = BooleanArgument(info, 4);
-  if (info[5].IsString()) request.record_id = StringArgument(info, 5);
+  request.is_thrown = BooleanArgument(info, 5);
+  if (info[6].IsString()) request.record_id = StringArgument(info, 6);
   const auto outcome = coordinator_->RequestStop(request);
   return Napi::Number::New(info.Env(), static_cast<double>(outcome));
 }
@@ -283,6 +287,28 @@ Napi::Value NativeAttachment::ReadmitThread(const Info& info) {
 
 Napi::Value NativeAttachment::EndThread(const Info& info) {
   coordinator_->EndThread(IdArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::TakeStopOfHook(const Info& info) {
+  const auto record = coordinator_->TakeStopOfHook(IdArgument(info, 0));
+  return record ? ToJs(info.Env(), *record) : info.Env().Null();
+}
+
+Napi::Value NativeAttachment::EndHook(const Info& info) {
+  return Napi::Boolean::New(info.Env(), coordinator_->EndHook(IdArgument(info, 0)));
+}
+
+Napi::Value NativeAttachment::ReportOfHook(const Info& info) {
+  core::StopRequest request;
+  request.error = ErrorArgument(info, 0);
+  request.requester = environment_->ThisThread(core::Via::kHook);
+  request.requester.thread_name = StringArgument(info, 1);
+  request.echo_ids = StringsArgument(info, 2);
+  request.abort_echo_ids = StringsArgument(info, 3);
+  request.has_caller = false;
+  request.is_thrown = true;
+  coordinator_->Report(request);
   return info.Env().Undefined();
 }
 

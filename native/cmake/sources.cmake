@@ -14,5 +14,6 @@ set(ALLSTOP_CORE_SOURCES
   core/stop_record.cc
   core/stop_timer.cc
   core/thread_registry.cc
+  core/unseen_errors.cc
   abi/queue.cc
   abi/table.cc)

@@ -25,6 +25,8 @@ enum class Via : std::uint8_t {
   kTimeout,
   kParent,
   kWorkerExit,
+  kUncaught,
+  kHook,
 };
 
 struct Requester {

@@ -66,6 +66,8 @@ struct StopRequest {
   std::string record_id;
   // Whether the request's caller can throw the error. False for links and registered threads.
   bool has_caller = true;
+  // Whether a thread or hook threw the error: then it is noted in UnseenErrors when it is recorded.
+  bool is_thrown = false;
 };
 
 enum class StopOutcome : std::uint8_t {

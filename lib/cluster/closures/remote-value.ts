@@ -4,6 +4,7 @@ import { addAbortListener, removeAbortListener } from '../../base/abort-listener
 import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.ts';
 import { Timer } from '../../base/timer.ts';
 import { DeadlineExceededError } from '../../errors/errors.ts';
+import { giveFailure, noteFailure } from './unseen-functions.ts';
 
 export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
 
@@ -22,7 +23,8 @@ export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) =>
 /**
  * The result of a scheduled function. It settles once, whatever happens to the workers, and
  * then keeps its value or error, also when the worker is gone. An error that is never fetched
- * is not an unhandled rejection: `schedule`, `join` or `done` throw it.
+ * is not an unhandled rejection: `schedule`, `join` or `done` throw it, or it is written to
+ * standard error when the process ends.
  */
 export class RemoteValue<T> {
   #state: RemoteState = 'pending';
@@ -37,6 +39,8 @@ export class RemoteValue<T> {
       this.#value = value;
       const waiting = this.#waiting;
       this.#waiting = undefined;
+      if (waiting !== undefined && waiting.length > 0) giveFailure(value);
+      else if (state === 'failed') noteFailure(value);
       for (const { resolve, reject } of waiting ?? []) {
         if (state === 'ready') resolve(value as T);
         else reject(value);
@@ -66,7 +70,10 @@ export class RemoteValue<T> {
       if (signal !== undefined) checkSignal('options.signal', signal);
       if (signal?.aborted) return Promise.reject(signal.reason);
       if (this.#state === 'ready') return Promise.resolve(this.#value as T);
-      if (this.#state !== 'pending') return Promise.reject(this.#value);
+      if (this.#state !== 'pending') {
+        giveFailure(this.#value);
+        return Promise.reject(this.#value);
+      }
       return this.#wait(timeoutMs, signal);
     } catch (error) {
       return Promise.reject(error);
