@@ -32,6 +32,11 @@ export type RunOptions = CoordinatorOptions & {
   stopOnSignals?: readonly NodeJS.Signals[] | undefined;
   /** Whether uncaught errors of this thread stop it, as with `stopOnUncaught()`; default false. */
   stopOnUncaught?: boolean | undefined;
+  /**
+   * Ends the process if it is alive this many milliseconds after the stop, as with
+   * `exitAfterStop()`, also when `run` has ended by then; by default nothing does.
+   */
+  exitAfterStopMs?: number | undefined;
 };
 
 export type JoinOptions = {
@@ -48,6 +53,7 @@ export const RUN_OPTIONS: readonly string[] = [
   ...COORDINATOR_OPTIONS,
   'stopOnSignals',
   'stopOnUncaught',
+  'exitAfterStopMs',
 ] as const;
 export const JOIN_OPTIONS = ['stopGracePeriodMs', 'ignoreLiveThreads', 'signal'] as const;
 

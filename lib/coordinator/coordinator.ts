@@ -185,14 +185,19 @@ export class Coordinator implements AsyncDisposable {
     const {
       stopOnSignals: signals,
       stopOnUncaught: uncaught,
+      exitAfterStopMs: exitMs,
       ...rest
     } = checkOptions('options', options, RUN_OPTIONS);
     if (signals !== undefined) checkSignals(signals);
     if (uncaught !== undefined) checkBoolean('options.stopOnUncaught', uncaught);
+    if (exitMs !== undefined) checkDuration('options.exitAfterStopMs', exitMs);
     const coord = new Coordinator(rest);
     try {
       if (signals !== undefined) coord.stopOnSignals(signals);
       if (uncaught === true) coord.stopOnUncaught();
+      // Not one of the links that the end of `run` undoes: a thread that it left behind, or an open
+      // handle, would keep the process alive then.
+      if (exitMs !== undefined) coord.#attachment.links.delete(coord.exitAfterStop(exitMs));
       return await runIn(coord, coord.#attachment, body);
     } finally {
       coord.#end();

@@ -341,7 +341,7 @@ export function exitAfterStop(
   options: { exitCode?: number } | undefined,
 ): Disposable {
   checkDuration('ms', ms);
-  const { exitCode } = checkOptions('options', options);
+  const { exitCode } = checkOptions('options', options, ['exitCode']);
   if (exitCode !== undefined) checkInteger('options.exitCode', exitCode, 0, 255);
   const exit = attachment.native.exitAfterStop(
     ms,

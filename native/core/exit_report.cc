@@ -100,6 +100,7 @@ const char* KindName(ThreadKind kind) {
     case ThreadKind::kTask: return "task";
     case ThreadKind::kLooper: return "looper";
     case ThreadKind::kNative: return "native";
+    case ThreadKind::kHook: return "hook";
     case ThreadKind::kCustom: return "custom";
   }
   return "thread";
