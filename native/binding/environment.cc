@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "../core/fault_point.h"
 #include "../core/identity.h"
 #include "native_attachment.h"
 #include "native_queue.h"
@@ -52,6 +53,7 @@ void Environment::CloseHook(void* environment) { static_cast<Environment*>(envir
 
 void Environment::Close() {
   doorbell_->Close();
+  ALLSTOP_FAULT_POINT(kEnvironmentCloses);
   core::Coordinator::Departure departure;
   departure.owner = id_;
   departure.thread_id = thread_id_;
@@ -65,10 +67,12 @@ void Environment::Close() {
   for (const auto& [id, watched] : watched_) {
     if (const auto coordinator = watched.lock()) coordinator->EndThreadsOwnedBy(departure);
   }
+  ALLSTOP_FAULT_POINT(kWatchedEnded);
   for (const auto& [token, attachment] : attachments_) attachment->Close();
   attachments_.clear();
   published_.clear();
   published_queues_.clear();
+  ALLSTOP_FAULT_POINT(kAttachmentsClosed);
   for (const std::uint64_t ticket : spawn_tickets) SpawnedWorkers::Get().End(ticket);
   for (const std::uint32_t thread_id : spawned) SpawnedWorkers::Get().Remove(thread_id);
 }
