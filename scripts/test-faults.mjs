@@ -9,7 +9,7 @@
 // Everything is built into build-faults/. The first failure ends the run: it prints the seed and
 // the command that repeats the failure; the exit code is 1. Linux only.
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -196,7 +196,9 @@ async function findMutants() {
     const copy = join(built, 'mutants', file.replace('.patch', ''));
     rmSync(join(copy, 'source'), { recursive: true, force: true });
     mkdirSync(join(copy, 'source'), { recursive: true });
-    for (const path of ['CMakeLists.txt', 'native', 'test/faults', 'test/native']) {
+    // cmake-js finds Node's headers by the package of the sources.
+    symlinkSync(join(root, 'node_modules'), join(copy, 'source/node_modules'));
+    for (const path of ['package.json', 'CMakeLists.txt', 'native', 'test/faults', 'test/native']) {
       cpSync(join(root, path), join(copy, 'source', path), { recursive: true });
     }
     const patch = join(patches, file);
