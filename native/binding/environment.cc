@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "../core/fault_point.h"
 #include "../core/identity.h"
 #include "native_attachment.h"
 #include "native_queue.h"
@@ -60,6 +61,7 @@ bool Environment::IsLastToExit() const { return !is_worker_ || (!main_was_set_up
 void Environment::Close() {
   --open_;
   doorbell_->Close();
+  ALLSTOP_FAULT_POINT(kEnvironmentCloses);
   core::Coordinator::Departure departure;
   departure.owner = id_;
   departure.thread_id = thread_id_;
@@ -74,10 +76,12 @@ void Environment::Close() {
   for (const auto& [id, watched] : watched_) {
     if (const auto coordinator = watched.lock()) coordinator->EndThreadsOwnedBy(departure);
   }
+  ALLSTOP_FAULT_POINT(kWatchedEnded);
   for (const auto& [token, attachment] : attachments_) attachment->Close();
   attachments_.clear();
   published_.clear();
   published_queues_.clear();
+  ALLSTOP_FAULT_POINT(kAttachmentsClosed);
   for (const std::uint64_t ticket : spawn_tickets) SpawnedWorkers::Get().End(ticket);
   for (const std::uint32_t thread_id : spawned) SpawnedWorkers::Get().Remove(thread_id);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../core/exit_timer.h"
+#include "../core/fault_point.h"
 #include "../core/registry.h"
 #include "../core/stop_timer.h"
 #include "convert.h"
@@ -135,10 +136,12 @@ void NativeAttachment::Close() {
 }
 
 void NativeAttachment::Detach() {
+  ALLSTOP_FAULT_POINT(kDetach);
   coordinator_->RemoveObserver(*observer_);
   // After RemoveObserver: until then the core writes the mirror.
   environment_->ReleaseMirror(mirror_word_);
   observer_ = nullptr;
+  ALLSTOP_FAULT_POINT(kDetached);
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
   for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
@@ -363,6 +366,7 @@ Napi::Value NativeAttachment::JoinHasEnded(const Info& info) {
 Napi::Value NativeAttachment::FinishJoin(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found == joins_.end()) return info.Env().Null();
+  ALLSTOP_FAULT_POINT(kFinishJoin);
   const core::JoinResult result = coordinator_->FinishJoin(*found->second, NumberArgument(info, 1));
   if (!result.is_over) return info.Env().Null();
   joins_.erase(found);

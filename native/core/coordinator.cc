@@ -76,6 +76,7 @@
 #include <utility>
 
 #include "coordinator_effects.h"
+#include "fault_point.h"
 #include "identity.h"
 #include "registry.h"
 #include "unseen_errors.h"
@@ -188,6 +189,7 @@ void Coordinator::AnswerStop(const StopRequest& winner) {
   LockHeirs(heirs);
   const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
   TellJoins(heirs, effects);
+  ALLSTOP_FAULT_POINT(kJoinsListed);
   if (!record_) {
     // Cleared before Decide: the arbiter has answered, so the new record is not provisional.
     awaits_answer_ = false;
@@ -204,6 +206,7 @@ void Coordinator::AnswerNone() {
   Heirs heirs;
   LockHeirs(heirs);
   TellJoins(heirs, effects);
+  ALLSTOP_FAULT_POINT(kJoinsListed);
   Answered();
 }
 
@@ -302,10 +305,12 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
     if (!child->record_) child->LatchFromParent(record, effects);
   }
 
+  ALLSTOP_FAULT_POINT(kChildrenLatched);
   record_ = std::move(record);
   for (const auto& hook : threads_.hooks()) BeginRun(*hook, record_);  // invariant 10
   ++generation_;
   stop_word_.store(1, std::memory_order_release);
+  ALLSTOP_FAULT_POINT(kStopWordWritten);
   UpdateMirrors();
   for (const auto& observer : observers_) {
     if (observer->interested_ && !observer->unseen_) observer->unseen_ = record_;
@@ -427,6 +432,7 @@ Status Coordinator::ClearStop() {
   reported_ = {};
   suppressed_.clear();
   suppressed_count_ = 0;
+  ALLSTOP_FAULT_POINT(kRecordCleared);
   stop_word_.store(0, std::memory_order_release);
   UpdateMirrors();
   return Status::kOk;
@@ -487,7 +493,10 @@ void Coordinator::AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror
 }
 
 void Coordinator::UpdateMirrors() const {
-  for (const Observer* observer : mirrors_) Update(*observer->mirror_);
+  for (const Observer* observer : mirrors_) {
+    Update(*observer->mirror_);
+    ALLSTOP_FAULT_POINT(kMirrorWritten);
+  }
 }
 
 void Coordinator::Update(Mirror& mirror) const {

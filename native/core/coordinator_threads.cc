@@ -6,6 +6,7 @@
 
 #include "coordinator.h"
 #include "coordinator_effects.h"
+#include "fault_point.h"
 #include "identity.h"
 #include "unseen_errors.h"
 
@@ -93,6 +94,7 @@ void Coordinator::EndThread(std::uint64_t id) {
   on_end = entry->on_end;
   if (on_end && !record_ && entry->on_end_generation == generation_) Decide(*on_end, effects);
   threads_.End(id, /*unobserved=*/false);
+  ALLSTOP_FAULT_POINT(kThreadEnded);
   if (was_alive) Ended(*entry, effects);
 }
 
@@ -272,6 +274,7 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
   JoinResult result;
   do {
     AwaitJoin(*join, grace_period_ms);
+    ALLSTOP_FAULT_POINT(kJoinIsOver);
     try {
       result = FinishJoin(*join, grace_period_ms);
     } catch (...) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "deadline.h"
+#include "fault_point.h"
 #include "identity.h"
 
 #if !defined(_WIN32)
@@ -41,6 +42,7 @@ void Origin::Complete(const Describe& locate) noexcept {
   } catch (...) {  // the fields that `locate` has set so far are kept
   }
   if (located.at_ms == 0) located.at_ms = requester_.at_ms;
+  ALLSTOP_FAULT_POINT(kOriginLocated);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_begun) requester_ = std::move(located);
