@@ -56,6 +56,25 @@ export interface StrategyHost {
   failed(error: Error): void;
 }
 
+/** The host of an engine whose workers may be away and come back. */
+export interface ClusterHost extends StrategyHost {
+  /**
+   * A worker whose closures were `returned` is back and still has these. `given`: by closure,
+   * whether it was returned as started. Those that are queued are in flight on that worker
+   * again, and their attempt goes on.
+   *
+   * @returns the closures that are in flight on that worker again
+   */
+  reclaim(given: ReadonlyMap<Closure, boolean>): Closure[];
+  /**
+   * A worker that was given up has ended a closure that is another's meanwhile. The first result
+   * counts.
+   *
+   * @returns whether this is the first
+   */
+  offered(closure: Closure, outcome: ClosureOutcome): boolean;
+}
+
 export type Cancellation = {
   reason: unknown;
   /** Whether the worker is replaced if the function has not ended after `cancelGraceMs`. */
@@ -95,5 +114,5 @@ export interface Strategy {
   /** The module whose exports can be scheduled. */
   readonly module: URL;
   /** @internal */
-  connect(host: StrategyHost): Engine;
+  connect(host: ClusterHost): Engine;
 }

@@ -12,6 +12,7 @@ import {
   type NodeInfo,
   parseControl,
   parseReport,
+  parseUnprintable,
   type RefusedNode,
 } from '../../../cluster/nats/wire/control-messages.ts';
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
@@ -41,7 +42,12 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
     [reports, nodes] = await refusals.rule(
       Promise.all([
         ask(nats, subjects.report, json({}), parseReport),
-        ask(nats, subjects.who, who, (data) => parseControl(data, 'hello')?.info),
+        ask(
+          nats,
+          subjects.who,
+          who,
+          (data) => (parseControl(data, 'hello') ?? parseUnprintable(data))?.info,
+        ),
       ]),
     );
   } catch (error) {

@@ -55,6 +55,14 @@ export class ClusterTask {
     this.enter('connecting');
   }
 
+  /** The session whose node was away goes on; `endSession` has added its counts before. */
+  resumeSession(session: Session): void {
+    this.completed -= session.completed;
+    this.restarts -= session.status.restarts;
+    this.#session = session;
+    this.setNode(session.info);
+  }
+
   /** Removes the session from the task, and adds the session's counts to the task's own. */
   endSession(): void {
     this.completed += this.#session?.completed ?? 0;
@@ -106,6 +114,9 @@ export class ClusterTasks {
   readonly #closed: ReadonlySet<Job>;
   readonly #minWorkers: number;
 
+  /** The tasks that the cluster waits for. */
+  readonly #expected: ReadonlySet<string>;
+
   /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
   constructor(expect: ClusterSpec | undefined, minWorkers: number | undefined) {
     this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
@@ -117,12 +128,13 @@ export class ClusterTasks {
     }
     if (this.#closed.has('worker')) {
       this.#minWorkers = minWorkers ?? (expect as ClusterSpec).numTasks('worker');
-      return;
+    } else {
+      this.#minWorkers = minWorkers ?? 1;
+      for (let index = 0; index < this.#minWorkers; index += 1) {
+        this.add(new ClusterTask('worker', index));
+      }
     }
-    this.#minWorkers = minWorkers ?? 1;
-    for (let index = 0; index < this.#minWorkers; index += 1) {
-      this.add(new ClusterTask('worker', index));
-    }
+    this.#expected = new Set(this.#tasks.keys());
   }
 
   get all(): ClusterTask[] {
@@ -154,9 +166,9 @@ export class ClusterTasks {
     return servers.every(({ isReady }) => isReady) && workers.length >= this.#minWorkers;
   }
 
-  /** The task of `session`, which must not be over. */
-  of(session: Session): ClusterTask {
-    return this.all.find((task) => task.session === session) as ClusterTask;
+  /** The task that `session` was begun for, which another session may have now. */
+  named({ info, task }: Session): ClusterTask {
+    return this.#tasks.get(`${info.job}:${task}`) as ClusterTask;
   }
 
   /**
@@ -184,7 +196,9 @@ export class ClusterTasks {
       if (!this.#closed.has(job)) return new ClusterTask(job, wanted);
       return refused.taskNotInSpec(`${job}:${wanted}`);
     }
-    const free = this.all.filter((each) => each.job === job && each.session === undefined);
+    const free = this.all
+      .filter((each) => each.job === job && (each.session?.isReplaceableBy(info) ?? true))
+      .toSorted((one, other) => rankOf(one) - rankOf(other));
     const known = free.find(({ address }) => address !== undefined && isOf(address, info));
     const [first] = free;
     if (known !== undefined) return known;
@@ -200,10 +214,24 @@ export class ClusterTasks {
     this.#tasks.set(`${task.job}:${task.index}`, task);
   }
 
+  /** Removes the task of a node that never answered, unless the cluster waits for the task. */
+  forget({ info, task }: Session): void {
+    const name = `${info.job}:${task}`;
+    const { completed, session } = this.#tasks.get(name) ?? {};
+    if (session !== undefined || (completed ?? 0) > 0 || this.#expected.has(name)) return;
+    this.#tasks.delete(name);
+  }
+
   has({ job, index }: ClusterTask): boolean {
     return this.#tasks.has(`${job}:${index}`);
   }
 }
+
+/** The order in which free tasks are given: last those whose last node may come back. */
+const rankOf = ({ session, phase }: ClusterTask): number => {
+  if (session !== undefined) return 2;
+  return phase === 'lost' ? 1 : 0;
+};
 
 /** Whether the address of a ClusterSpec is one of the node's host. */
 function isOf(address: string, { host, addresses }: NodeInfo): boolean {

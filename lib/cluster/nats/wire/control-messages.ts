@@ -6,10 +6,20 @@
 
 import { checkEnginePhase, checkTaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
-import { isCount, isListOf, isMaybe, isName, isObject, isText, isWord } from './shapes.ts';
+import {
+  cleaned,
+  isCount,
+  isListOf,
+  isMaybe,
+  isName,
+  isObject,
+  isText,
+  isUnprintable,
+  isWord,
+} from './shapes.ts';
 
 /** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
-export const PROTOCOL = 3;
+export const PROTOCOL = 4;
 
 const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
 const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;
@@ -26,7 +36,7 @@ export type NodeInfo = {
   task?: number;
   /** How many threads the node has. */
   slots: number;
-  /** The fingerprint of the node's module file. */
+  /** The fingerprint of the node's module file, or `given:` and its `--definition`. */
   definition: string;
   /** The fingerprint of the ClusterSpec that the node was started with (`--spec`). */
   spec?: string;
@@ -47,6 +57,8 @@ export type NodeInfo = {
 
 export type Who = { kind: 'who'; run: string; token: number };
 export type Hello = { kind: 'hello'; info: NodeInfo };
+/** The node ends. Without it the node might come back, and its session would be kept. */
+export type Bye = { kind: 'bye'; node: string; session: string };
 export type Welcome = {
   kind: 'welcome';
   run: string;
@@ -113,11 +125,12 @@ function isInfo(value: unknown): value is NodeInfo {
 const isDuration = (value: unknown): boolean =>
   value === null || (typeof value === 'number' && value >= 0);
 
-type Control = Who | Hello | Welcome | Refused | Probe;
+type Control = Who | Hello | Bye | Welcome | Refused | Probe;
 
 const controls: Record<Control['kind'], (value: Record<string, unknown>) => boolean> = {
   who: ({ run, token }) => isName(run) && isCount(token),
   hello: ({ info }) => isInfo(info),
+  bye: ({ node, session }) => isName(node) && isName(session),
   welcome: ({ run, token, session, task, cancelGraceMs, unavailableAfterMs }) =>
     isName(run) &&
     isCount(token) &&
@@ -155,6 +168,33 @@ export function parseControl<K extends Control['kind']>(
     }
   }
   return value as Extract<Control, { kind: K }>;
+}
+
+/**
+ * Reads a hello that `parseControl` refuses because a word in it is not printable ASCII.
+ *
+ * @returns the node with each such word cleaned, and their names; undefined if the hello is
+ *   malformed in another way
+ */
+export function parseUnprintable(
+  bytes: Uint8Array,
+): { info: NodeInfo; names: string[] } | undefined {
+  const given = parse(bytes)?.['info'];
+  if (!isObject(given)) return undefined;
+  const info = { ...given };
+  const names: string[] = [];
+  for (const name of ['host', 'version', 'runtime', 'definition', 'spec']) {
+    const value = info[name];
+    if (!isUnprintable(value)) continue;
+    names.push(name);
+    info[name] = cleaned(value);
+  }
+  const { addresses } = info;
+  if (isListOf(isText, addresses) && addresses.some(isUnprintable)) {
+    names.push('addresses');
+    info['addresses'] = addresses.map((each) => (isUnprintable(each) ? cleaned(each) : each));
+  }
+  return names.length > 0 && isInfo(info) ? { info, names } : undefined;
 }
 
 /** @returns undefined if it is malformed */

@@ -74,7 +74,7 @@ const text = (value: unknown): Uint8Array =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 const info = {
-  protocol: 3,
+  protocol: 4,
   node: 'n',
   job: 'worker',
   slots: 1,
