@@ -108,6 +108,8 @@ export const unregistered = {
     cause: 'no worker has registered for this task',
     remedy: START_WORKER,
   }),
+  noCoordinator: (phase: EnginePhase): string =>
+    `no worker can register while the engine is '${phase}'`,
   hostUnknown: (host: string, code: string): Explanation => ({
     cause: `the name ${host} is unknown (DNS: ${code})`,
     remedy: 'correct it in the ClusterSpec, or add it to the DNS',

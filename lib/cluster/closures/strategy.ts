@@ -5,7 +5,7 @@
  */
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import type { ReadinessReport } from '../../errors/readiness-report.ts';
+import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
 
 export type WorkerInfo = {
@@ -26,6 +26,8 @@ export type WorkerInfo = {
   running: number;
   completed: number;
   restarts: number;
+  /** Over NATS, of a node that has answered a probe. */
+  health?: NodeHealth;
 };
 
 /** The methods that an engine calls. */

@@ -6,6 +6,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
 import { holderOf, type Run } from '../../../cluster/nats/coordinator/fence.ts';
+import { figuresOf } from '../../../cluster/nats/coordinator/slowness.ts';
 import {
   type CoordinatorReport,
   json,
@@ -173,7 +174,7 @@ const malformed = (dropped = 0): string =>
 const GONE: readonly TaskPhase[] = ['lost', 'failed', 'import-failed', 'closed'];
 
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
-  const { job, task: index, address, host, pid, phase, since, ready, cause, remedy } = task;
+  const { job, task: index, address, host, pid, phase, since, ready, cause, remedy, health } = task;
   const where = host === undefined ? address : `${host} (pid ${pid})`;
   const state = `${phase} for ${ago(since)}`;
   const check = {
@@ -184,6 +185,8 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const there = nodes.find((node) => isSame(task, node));
   const isThere = there !== undefined;
   if (there !== undefined) check.detail += `; ${machineOf(there)}`;
+  if (health !== undefined) check.detail += `; ${figuresOf(health)}`;
+  if (ready && cause !== undefined) check.detail += `; ${cause}. What to do: ${remedy}`;
   check.detail += malformed(there?.dropped);
   if (ready && isThere) return { ...check, ok: true };
   if (ready || (!isThere && host !== undefined && !GONE.includes(phase))) {

@@ -154,9 +154,19 @@ function checkTls(
 const PREFIX = 'ALLSTOP_NATS_';
 /** The environment variables that `credentialsOf` reads. */
 export const CREDENTIAL_VARIABLES: readonly string[] = [
-  ...['USER', 'PASS', 'TOKEN', 'NKEY', 'CREDS'],
-  ...['PASS_FILE', 'TOKEN_FILE', 'NKEY_FILE', 'CREDS_FILE'],
-  ...['CA_FILE', 'CERT_FILE', 'KEY_FILE', 'HANDSHAKE_FIRST'],
+  'USER',
+  'PASS',
+  'PASS_FILE',
+  'TOKEN',
+  'TOKEN_FILE',
+  'NKEY',
+  'NKEY_FILE',
+  'CREDS',
+  'CREDS_FILE',
+  'CA_FILE',
+  'CERT_FILE',
+  'KEY_FILE',
+  'HANDSHAKE_FIRST',
 ].map((name) => `${PREFIX}${name}`);
 
 /**

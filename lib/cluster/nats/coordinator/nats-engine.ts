@@ -27,6 +27,7 @@ import {
   type Loss,
   lost,
   nodeRemedy,
+  unregistered,
 } from '../../../errors/phases.ts';
 import type { ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
@@ -128,7 +129,10 @@ export class NatsEngine implements Engine {
         subject: this.#subjects.node(info.node),
         probe: { kind: 'probe', run: this.#run, token: this.#leadership.token ?? 0, session: id },
       }),
-      onReply: (session, reply) => this.#onProbeReply(session, reply),
+      onReply: (session, reply, roundTripMs) => {
+        session.health = { roundTripMs, ...reply.vitals };
+        this.#onProbeReply(session, reply);
+      },
       onMalformed: () => this.#malformed.drop('a reply to a probe'),
       onSilent: (session, why) => this.#onSilent(session, why),
       onAbsent: (session) => {
@@ -195,8 +199,12 @@ export class NatsEngine implements Engine {
   }
 
   report(): ReadinessReport {
-    const tasks = this.#tasks.all.map(({ readiness }) => readiness);
     const { state } = this.#leadership;
+    const tasks = this.#tasks.all.map(({ readiness }) => {
+      if (state.phase === 'ready' || readiness.phase !== 'unregistered') return readiness;
+      const { remedy: _, ...task } = readiness; // no worker can register now
+      return { ...task, cause: unregistered.noCoordinator(state.phase) };
+    });
     return { ready: state.phase === 'ready' && this.#tasks.areReady, engine: state, tasks };
   }
 

@@ -33,7 +33,7 @@ const REJOIN_MS = 3_000;
 export interface ProbesListener {
   /** The subject and the message of a probe for the node. */
   probeFor(session: Session): { subject: string; probe: Probe };
-  onReply(session: Session, reply: ProbeReply): void;
+  onReply(session: Session, reply: ProbeReply, roundTripMs: number): void;
   onMalformed(): void;
   /** The node has missed a probe, or is absent, but may still reply to the next. */
   onSilent(session: Session, why: Explanation): void;
@@ -95,6 +95,7 @@ export class Probes {
   async #probe(nats: NatsConnection, session: Session): Promise<void> {
     const { subject, probe } = this.#listener.probeFor(session);
     session.isProbed = true;
+    const sentAt = performance.now();
     // Sent ahead of the probe. A late answer: the probe, too, had to wait for a slow link.
     const isLast = session.missed + 1 >= this.#mostMissed(session);
     const isServerQuick = isLast ? answersSoon(nats) : undefined;
@@ -103,7 +104,7 @@ export class Probes {
       if (!this.#isCurrent(nats, session)) return;
       const reply = parseProbeReply(data);
       if (reply === undefined) this.#listener.onMalformed();
-      else this.#listener.onReply(session, reply);
+      else this.#listener.onReply(session, reply, performance.now() - sentAt);
     } catch (error) {
       // If the server's answer is late or missing, the node is not to blame.
       if (!isNoResponders(error) && (await isServerQuick) === false) return;

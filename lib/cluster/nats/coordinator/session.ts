@@ -11,6 +11,7 @@
 
 import { attachmentOf } from '../../../coordinator/attachment.ts';
 import { CancelledError } from '../../../errors/errors.ts';
+import type { NodeHealth } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
 import type { Cancellation, ClusterHost } from '../../closures/strategy.ts';
@@ -86,6 +87,8 @@ export class Session {
   /** For how long nobody has listened at the node's subject, by probes; undefined: somebody does. */
   absent: { ms: number; at: number } | undefined;
   heardAt: number = performance.now();
+  /** What the last answer to a probe has told. */
+  health: NodeHealth | undefined;
   /** A probe is on its way. */
   isProbed = false;
   probedAt = 0;

@@ -7,6 +7,7 @@ import type { ClusterSpec } from '../../cluster-spec.ts';
 import { splitAddress } from '../connection/dns-tcp.ts';
 import { type NodeInfo } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
+import { slownessOf } from './slowness.ts';
 
 export type Job = 'worker' | 'ps';
 /** The jobs of a spec whose tasks nodes take. An evaluator takes no part, as in TensorFlow. */
@@ -98,7 +99,11 @@ export class ClusterTask {
     if (pid !== undefined) report.pid = pid;
     if (this.#cause !== undefined) report.cause = this.#cause;
     if (this.#remedy !== undefined) report.remedy = this.#remedy;
-    return report;
+    const { health, info } = this.#session ?? {};
+    if (health === undefined || info === undefined) return report;
+    report.health = health;
+    const slowness = ready ? slownessOf(health, info.cores) : undefined;
+    return { ...report, ...slowness };
   }
 }
 
@@ -155,6 +160,7 @@ export class ClusterTasks {
         running: session?.running ?? 0,
         completed: task.completed + (session?.completed ?? 0),
         restarts: task.restarts + (session?.status.restarts ?? 0),
+        ...(session?.health !== undefined && { health: session.health }),
       };
     });
   }

@@ -28,6 +28,7 @@ import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { subscriptionCallback } from '../wire/subscription.ts';
 import { NodeSession } from './node-session.ts';
+import { NodeVitals } from './vitals.ts';
 
 const HELLO_MS = 1_000;
 /** Delay of the hello after a session without a living thread: the next import may succeed. */
@@ -100,6 +101,7 @@ export class ClusterNode {
     this.#onFailed = resolve;
   });
   readonly #malformed: MalformedMessages;
+  readonly #vitals = new NodeVitals();
 
   static async start(options: ClusterNodeOptions): Promise<ClusterNode> {
     return new ClusterNode(options, await moduleFingerprint(options.module, options.definition));
@@ -113,9 +115,9 @@ export class ClusterNode {
     const name = `allstop ${options.cluster} worker`;
     this.#connection = new Connection(name, this.#subjects.inbox('worker'), options.connection, {
       onUp: (nats) => this.#onUp(nats),
-      onDown: (cause) => {
+      onDown: (cause, servers) => {
         this.#hello?.clear();
-        this.#tell({ event: 'disconnected', ...explainFailure(cause) });
+        this.#tell({ event: 'disconnected', ...explainFailure(cause, servers) });
       },
       onRefused: (error) => {
         // After any other error the connection ends, and onDown tells why.
@@ -172,6 +174,7 @@ export class ClusterNode {
     this.#isLeaving = true;
     this.#hello?.clear();
     this.#silence?.clear();
+    this.#vitals.close();
     this.#leaving?.clear();
     if (this.#current !== undefined) {
       const bye = { kind: 'bye', node: this.#id, session: this.#current.id };
@@ -266,7 +269,7 @@ export class ClusterNode {
       this.#token = Math.max(this.#token, control.token);
       const session = this.#current?.id ?? null;
       if (session === control.session) this.#silentMs = 0;
-      message.respond(json({ session, token: this.#token }));
+      message.respond(json({ session, token: this.#token, vitals: this.#vitals.read() }));
       return;
     }
     if (control.token < this.#token) return; // from an older run

@@ -73,7 +73,9 @@ export type Welcome = {
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
 /** `session`: the node's present session. If the probe named another session, that one is over. */
-export type ProbeReply = { session: string | null; token: number };
+export type ProbeReply = { session: string | null; token: number; vitals?: Vitals };
+/** How the node's process and machine do: milliseconds, the load of a minute, bytes. */
+export type Vitals = { loopDelayMs?: number; load?: number; freeMemory?: number };
 
 /** A node that got no task. `phase`: a RefusalPhase of the coordinator's version. */
 export type RefusedNode = {
@@ -124,6 +126,14 @@ function isInfo(value: unknown): value is NodeInfo {
 /** Whether `value` is a duration: null is Infinity, as JSON writes it. */
 const isDuration = (value: unknown): boolean =>
   value === null || (typeof value === 'number' && value >= 0);
+
+function areVitals(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { loopDelayMs, load, freeMemory } = value;
+  const isAmount = (amount: unknown): boolean =>
+    typeof amount === 'number' && Number.isFinite(amount) && amount >= 0;
+  return [loopDelayMs, load, freeMemory].every((each) => isMaybe(isAmount, each));
+}
 
 type Control = Who | Hello | Bye | Welcome | Refused | Probe;
 
@@ -201,8 +211,9 @@ export function parseUnprintable(
 export function parseProbeReply(bytes: Uint8Array): ProbeReply | undefined {
   const value = parse(bytes);
   if (value === undefined || !isCount(value['token'])) return undefined;
-  const { session } = value;
-  return session === null || isName(session) ? (value as ProbeReply) : undefined;
+  const { session, vitals } = value;
+  const isReply = (session === null || isName(session)) && isMaybe(areVitals, vitals);
+  return isReply ? (value as ProbeReply) : undefined;
 }
 
 /**
@@ -234,13 +245,17 @@ export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
   return found;
 }
 
+const isHealth = (value: unknown): boolean =>
+  areVitals(value) && typeof (value as Record<string, unknown>)['roundTripMs'] === 'number';
+
 const isReason = ({ cause, remedy }: Record<string, unknown>): boolean =>
   isMaybe(isText, cause) && isMaybe(isText, remedy);
 
 function isTask(value: unknown): boolean {
   if (!isObject(value)) return false;
-  const { job, task, address, host, pid, phase, since } = value;
+  const { job, task, address, host, pid, phase, since, health } = value;
   return (
+    isMaybe(isHealth, health) &&
     isText(job) &&
     isMaybe(isCount, task) &&
     isMaybe(isText, address) &&

@@ -58,7 +58,7 @@ export type NodeStatus = {
 };
 
 /** Control characters, without line feeds: a cause is printed to terminals. */
-const CONTROLS = /[\0-\x09\x0b-\x1f\x7f-\x9f]/g;
+const CONTROLS = /(?!\n)\p{Cc}/gu;
 
 export function pack(message: ToNode | FromNode): Uint8Array {
   return serialize(message);
