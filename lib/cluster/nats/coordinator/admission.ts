@@ -8,6 +8,7 @@ import {
   unregistered,
 } from '../../../errors/phases.ts';
 import { type NodeInfo, PROTOCOL, type RefusedNode, RUNTIME } from '../wire/control-messages.ts';
+import type { Session } from './session.ts';
 import type { ClusterTask, ClusterTasks } from './tasks.ts';
 
 /** Memory that each thread of a node needs at least. */
@@ -46,6 +47,16 @@ export function refuseUnprintable(info: NodeInfo, names: string[], tasks: Cluste
   const refusal = refused.unprintable(names);
   const isFree = !('remedy' in task) && task.session === undefined && tasks.has(task);
   return isFree ? { task, refusal } : { refusal };
+}
+
+/** The most nodes that were welcomed and have not answered. */
+const MOST_UNCONFIRMED = 256;
+
+/** Whether many nodes have been welcomed and have not answered: their hellos may be forged. */
+export function isCrowded(sessions: ReadonlyMap<string, Session>): boolean {
+  let unconfirmed = 0;
+  for (const { isConfirmed } of sessions.values()) if (!isConfirmed) unconfirmed += 1;
+  return unconfirmed >= MOST_UNCONFIRMED;
 }
 
 const isBun = (runtime: string): boolean => runtime.startsWith('bun ');

@@ -27,7 +27,6 @@ import {
   type Loss,
   lost,
   nodeRemedy,
-  unregistered,
 } from '../../../errors/phases.ts';
 import type { ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
@@ -51,6 +50,7 @@ import { AddressChecks } from './address-checks.ts';
 import {
   admit,
   type Fingerprints,
+  isCrowded,
   type Refused,
   RefusedNodes,
   refuseUnprintable,
@@ -59,6 +59,7 @@ import { CancelWatch } from './cancel-watch.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { doctorReport } from './doctor-report.ts';
 import { Fence } from './fence.ts';
+import { GivenUp } from './given-up.ts';
 import { Leadership } from './leadership.ts';
 import { Probes } from './probes.ts';
 import { Session } from './session.ts';
@@ -69,10 +70,6 @@ const log = debuglog('allstop');
 
 /** How long `close` waits for nodes to acknowledge the end of their sessions. */
 const END_MS = 1_000;
-/** The most nodes that were welcomed and have not answered. */
-const MOST_UNCONFIRMED = 256;
-/** How long a session is kept whose node is away, and whose task another node has taken. */
-const LONGEST_AWAY_MS = 600_000;
 
 /** The part of NatsStrategy that the engine reads. */
 export type NatsSettings = {
@@ -95,6 +92,7 @@ export class NatsEngine implements Engine {
   readonly #sessions = new Map<string, Session>();
   readonly #dispatcher: Dispatcher;
   readonly #byNode = new Map<string, Session>();
+  readonly #givenUp = new GivenUp();
   readonly #leadership: Leadership;
   readonly #addressChecks: AddressChecks;
   readonly #refused = new RefusedNodes();
@@ -129,23 +127,18 @@ export class NatsEngine implements Engine {
         subject: this.#subjects.node(info.node),
         probe: { kind: 'probe', run: this.#run, token: this.#leadership.token ?? 0, session: id },
       }),
-      onReply: (session, reply, roundTripMs) => {
-        session.health = { roundTripMs, ...reply.vitals };
-        this.#onProbeReply(session, reply);
-      },
+      onReply: (session, reply) => this.#onProbeReply(session, reply),
       onMalformed: () => this.#malformed.drop('a reply to a probe'),
       onSilent: (session, why) => this.#onSilent(session, why),
       onAbsent: (session) => {
         session.giveUpUnstarted();
+        this.#givenUp.add(session);
         this.wake();
       },
-      onLost: (session, loss) => {
-        if (session.isConfirmed) this.#setAway(session, loss);
-        else this.#lose(session, loss);
-      },
+      onLost: (session, loss) => this.#onLost(session, loss),
       onRound: () => {
         if (this.#refused.expire()) this.#host.changed();
-        this.#forgetAway();
+        for (const session of this.#givenUp.expired(this.#tasks)) this.#lose(session, lost.gone);
       },
     });
     this.#cancelWatch = new CancelWatch(this.#sessions, host.cancelGraceMs, {
@@ -200,11 +193,7 @@ export class NatsEngine implements Engine {
 
   report(): ReadinessReport {
     const { state } = this.#leadership;
-    const tasks = this.#tasks.all.map(({ readiness }) => {
-      if (state.phase === 'ready' || readiness.phase !== 'unregistered') return readiness;
-      const { remedy: _, ...task } = readiness; // no worker can register now
-      return { ...task, cause: unregistered.noCoordinator(state.phase) };
-    });
+    const tasks = this.#tasks.report(state.phase);
     return { ready: state.phase === 'ready' && this.#tasks.areReady, engine: state, tasks };
   }
 
@@ -384,7 +373,7 @@ export class NatsEngine implements Engine {
       }
       this.#lose(known, lost.leftSession);
     }
-    if (this.#isCrowded) return; // the node repeats its hello
+    if (isCrowded(this.#sessions)) return; // the node repeats its hello
     const admission = admit(info, this.#tasks, this.#fingerprints);
     if (admission.refusal !== undefined) this.#refuse(info, token, admission);
     else {
@@ -392,13 +381,6 @@ export class NatsEngine implements Engine {
       if (task.session !== undefined) this.#setAway(task.session, lost.gone);
       this.#begin(task, info, token);
     }
-  }
-
-  /** Whether many nodes have been welcomed and have not answered: their hellos may be forged. */
-  get #isCrowded(): boolean {
-    let unconfirmed = 0;
-    for (const { isConfirmed } of this.#sessions.values()) if (!isConfirmed) unconfirmed += 1;
-    return unconfirmed >= MOST_UNCONFIRMED;
   }
 
   #begin(task: ClusterTask, info: NodeInfo, token: number): void {
@@ -423,7 +405,7 @@ export class NatsEngine implements Engine {
         },
         onResult: (closure, name, us) => {
           this.#dispatcher.measure(name, us);
-          for (const other of this.#sessions.values()) other.cancelDuplicate(closure);
+          this.#givenUp.cancelDuplicates(closure);
         },
         onStop: (_, stop) => this.#stops.heard(stop),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
@@ -504,11 +486,9 @@ export class NatsEngine implements Engine {
    */
   #onBack(session: Session, task: ClusterTask): void {
     session.isAway = false;
-    const { info } = session;
-    log('%s: %s:%d (pid %d) is back', this.#settings.cluster, info.job, task.index, info.pid);
     if (task.session === undefined) {
       task.resumeSession(session);
-      if (this.#stops.stop === undefined && info.job === 'worker') {
+      if (this.#stops.stop === undefined && task.job === 'worker') {
         this.#host.prepare(task.index);
         this.#dispatcher.add(session);
       }
@@ -556,6 +536,7 @@ export class NatsEngine implements Engine {
     if (!this.#sessions.has(session.id)) return;
     this.#setAway(session, loss, cause);
     this.#sessions.delete(session.id);
+    this.#givenUp.delete(session);
     const { node } = session.info;
     if (this.#byNode.get(node) === session) this.#byNode.delete(node);
     // An empty message ends the session at a node that is still alive.
@@ -564,25 +545,16 @@ export class NatsEngine implements Engine {
     if (!session.isConfirmed) this.#tasks.forget(session);
   }
 
-  /** Ends sessions whose node is away, whose task another has, and which have nothing to offer. */
-  #forgetAway(): void {
-    for (const session of this.#sessions.values()) {
-      if (!session.isAway || this.#tasks.named(session).session === undefined) continue;
-      const isLong = performance.now() - session.awaySince > LONGEST_AWAY_MS;
-      if (isLong || session.isForgotten) this.#lose(session, lost.gone);
-    }
-  }
-
   /** The node counts as lost: its task is free, and its closures are queued again. */
   #setAway(session: Session, { how, remedy }: Loss, cause?: unknown): void {
     if (session.isAway) return;
     session.isAway = true;
     session.awaySince = performance.now();
+    this.#givenUp.add(session);
     const { info, task: index } = session;
     this.#dispatcher.remove(session);
     const task = this.#tasks.named(session);
     if (task.session !== session) {
-      // Another node has the task: this one has finished what it had.
       session.giveUp(new UnavailableError(`Worker ${info.job}:${index} ${how}`));
       this.wake();
       return;
@@ -612,6 +584,11 @@ export class NatsEngine implements Engine {
     if (session.isConfirmed && reply.session !== session.id) {
       this.#lose(session, lost.leftSession);
     }
+  }
+
+  #onLost(session: Session, loss: Loss): void {
+    if (session.isConfirmed) this.#setAway(session, loss);
+    else this.#lose(session, loss);
   }
 
   #onSilent(session: Session, { cause, remedy }: Explanation): void {

@@ -33,7 +33,7 @@ const REJOIN_MS = 3_000;
 export interface ProbesListener {
   /** The subject and the message of a probe for the node. */
   probeFor(session: Session): { subject: string; probe: Probe };
-  onReply(session: Session, reply: ProbeReply, roundTripMs: number): void;
+  onReply(session: Session, reply: ProbeReply): void;
   onMalformed(): void;
   /** The node has missed a probe, or is absent, but may still reply to the next. */
   onSilent(session: Session, why: Explanation): void;
@@ -104,7 +104,10 @@ export class Probes {
       if (!this.#isCurrent(nats, session)) return;
       const reply = parseProbeReply(data);
       if (reply === undefined) this.#listener.onMalformed();
-      else this.#listener.onReply(session, reply, performance.now() - sentAt);
+      else {
+        session.health = { roundTripMs: performance.now() - sentAt, ...reply.vitals };
+        this.#listener.onReply(session, reply);
+      }
     } catch (error) {
       // If the server's answer is late or missing, the node is not to blame.
       if (!isNoResponders(error) && (await isServerQuick) === false) return;

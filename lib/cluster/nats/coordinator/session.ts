@@ -297,6 +297,10 @@ export class Session {
     this.post(['cancel', closure.id, encode(reason).bytes, true]);
   }
 
+  get hasGivenUp(): boolean {
+    return this.#givenUp.size > 0;
+  }
+
   /** Whether the node has nothing any more that anybody waits for. */
   get isForgotten(): boolean {
     return [...this.#givenUp.keys()].every(({ place }) => place === 'out');

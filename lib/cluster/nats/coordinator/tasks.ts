@@ -1,6 +1,12 @@
 /** The tasks of a cluster (places for nodes, such as worker:1), and which node has which task. */
 
-import { type Refusal, refused, type TaskPhase, unregistered } from '../../../errors/phases.ts';
+import {
+  type EnginePhase,
+  type Refusal,
+  refused,
+  type TaskPhase,
+  unregistered,
+} from '../../../errors/phases.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
@@ -144,6 +150,15 @@ export class ClusterTasks {
 
   get all(): ClusterTask[] {
     return [...this.#tasks.values()];
+  }
+
+  /** Without the remedy to start a worker while the engine lets none register. */
+  report(engine: EnginePhase): TaskReadiness[] {
+    return this.all.map(({ readiness }) => {
+      if (engine === 'ready' || readiness.phase !== 'unregistered') return readiness;
+      const { remedy: _, ...task } = readiness;
+      return { ...task, cause: unregistered.noCoordinator(engine) };
+    });
   }
 
   /** The tasks that a node has, or has had. */

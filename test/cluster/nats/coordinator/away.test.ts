@@ -121,3 +121,19 @@ it('the figures of a node are in report and workers', async () => {
   await eventually(() => cluster.workers[0]?.health !== undefined);
   expect(cluster.workers[0]?.health).toMatchObject(figures);
 });
+
+it('a worker that leaves waits until its result is through, however slow its uplink', {
+  tags: 'long',
+}, async () => {
+  const cluster = scene.coordinator();
+  const worker = scene.spawn({ servers: proxy.address });
+  await cluster.ready();
+  proxy.uplinkBytesPerSecond = 160_000;
+  const value = await cluster.schedule('bytesOf', [2_500_000]);
+  const before = proxy.bytesUp;
+  await eventually(() => proxy.bytesUp > before + 200_000); // the result is on its way
+  const ended = worker.kill('SIGTERM');
+  expect(await value.fetch()).toHaveLength(2_500_000);
+  expect(await ended).toEqual([143, null]);
+  expect(cluster.stats()).toMatchObject({ retried: 0 });
+});
