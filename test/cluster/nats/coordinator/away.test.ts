@@ -137,3 +137,21 @@ it('a worker that leaves waits until its result is through, however slow its upl
   expect(await ended).toEqual([143, null]);
   expect(cluster.stats()).toMatchObject({ retried: 0 });
 });
+
+it('a worker keeps a coordinator that is cut off for less than unavailableAfterMs', {
+  tags: 'long',
+  timeout: 90_000,
+}, async () => {
+  const servers = proxy.address;
+  const cluster = scene.coordinator({ servers, unavailableAfterMs: 300_000 });
+  const worker = scene.spawn();
+  await cluster.ready();
+  const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+  const visit = await visits.next('a');
+  proxy.swallow();
+  await new Promise((resolve) => setTimeout(resolve, 33_000)); // longer than 30 s, the least
+  visit.pass();
+  proxy.restore();
+  expect(await value.fetch()).toMatchObject({ pid: worker.pid, attempt: 1 });
+  expect(worker.events.filter(({ event }) => event === 'session-over')).toEqual([]);
+});
