@@ -170,8 +170,8 @@ export const refused = {
   }),
   unprintable: (names: string[]): Refusal<'unprintable'> => ({
     phase: 'unprintable',
-    cause: `the worker's ${names.join(', ')} contain characters that are not printable ASCII`,
-    remedy: 'rename that machine (hostname), and start the worker again',
+    cause: `what the worker says of itself (${names.join(', ')}) has characters that are not printable ASCII`,
+    remedy: 'change that (rename the machine, for example), and start the worker again',
   }),
   otherDefinition: (theirs: string, own: string): Refusal<'definition-mismatch'> => ({
     phase: 'definition-mismatch',
