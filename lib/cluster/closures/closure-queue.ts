@@ -203,6 +203,25 @@ export class ClosureQueue<C extends Queued> {
     this.#advance();
   }
 
+  /**
+   * Puts queued closures in flight again, because a worker that was given up still has them.
+   *
+   * @returns those that were queued; the others stay where they are
+   */
+  reclaim(closures: readonly C[]): C[] {
+    const queued = new Set(closures.filter(({ place }) => place === 'queued'));
+    if (queued.size === 0) return [];
+    // Not by #remove: a closure that is put back later must not be in #items twice.
+    this.#items.keep((item) => !queued.has(item));
+    for (const closure of queued) {
+      closure.place = 'in-flight';
+      this.#queued -= 1;
+      this.#inFlight.add(closure);
+    }
+    this.#advance();
+    return [...queued];
+  }
+
   /** A closure that was in flight has ended without a failure, or was cancelled. */
   end(closure: C): void {
     closure.place = 'out';

@@ -8,7 +8,7 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
-import type { Cancellation, StrategyHost } from './strategy.ts';
+import type { Cancellation, ClusterHost } from './strategy.ts';
 
 export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
@@ -29,7 +29,7 @@ export interface ClosureRulesListener {
   onChange(): void;
 }
 
-export class ClosureRules implements StrategyHost {
+export class ClosureRules implements ClusterHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
   readonly #queue: ClosureQueue<Closure>;
@@ -132,6 +132,27 @@ export class ClosureRules implements StrategyHost {
     this.#afterFlight();
   }
 
+  reclaim(given: ReadonlyMap<Closure, boolean>): Closure[] {
+    const back = this.#queue.reclaim([...given.keys()]);
+    for (const closure of back) {
+      if (given.get(closure) !== true) continue;
+      closure.attempts -= 1;
+      this.#retried -= 1;
+    }
+    return back;
+  }
+
+  offered(closure: Closure, outcome: ClosureOutcome): boolean {
+    const { place, decided } = closure;
+    if ((place !== 'queued' && place !== 'in-flight') || decided !== undefined) return false;
+    // An obeyed cancellation is no result: the other attempt goes on.
+    if (outcome.state === 'failed' && (isAbort(outcome.value) || this.#isEcho(outcome.value))) {
+      return false;
+    }
+    this.decide(closure, outcome);
+    return true;
+  }
+
   changed(): void {
     this.#listener.onChange();
   }
@@ -161,7 +182,9 @@ export class ClosureRules implements StrategyHost {
       if (state === 'failed' && this.#queue.report(closure, value)) {
         this.#cancelOthers(closure, value);
       }
-      this.#listener.cancel(closure, { reason: value, replace: true });
+      // Ready while in flight: another worker had it, too, and was first.
+      const reason = state === 'ready' ? new CancelledError('Another worker was first') : value;
+      this.#listener.cancel(closure, { reason, replace: true });
     } else if (closure.place === 'queued') {
       closure.settle(state, value);
       if (state === 'failed') {

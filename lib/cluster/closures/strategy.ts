@@ -5,7 +5,7 @@
  */
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import type { ReadinessReport } from '../../errors/readiness-report.ts';
+import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
 
 export type WorkerInfo = {
@@ -26,6 +26,8 @@ export type WorkerInfo = {
   running: number;
   completed: number;
   restarts: number;
+  /** Over NATS, of a node that has answered a probe. */
+  health?: NodeHealth;
 };
 
 /** The methods that an engine calls. */
@@ -54,6 +56,25 @@ export interface StrategyHost {
   changed(): void;
   /** No worker will ever start any more: all closures fail with this error. */
   failed(error: Error): void;
+}
+
+/** The host of an engine whose workers may be away and come back. */
+export interface ClusterHost extends StrategyHost {
+  /**
+   * A worker whose closures were `returned` is back and still has these. `given`: by closure,
+   * whether it was returned as started. Those that are queued are in flight on that worker
+   * again, and their attempt goes on.
+   *
+   * @returns the closures that are in flight on that worker again
+   */
+  reclaim(given: ReadonlyMap<Closure, boolean>): Closure[];
+  /**
+   * A worker that was given up has ended a closure that is another's meanwhile. The first result
+   * counts.
+   *
+   * @returns whether this is the first
+   */
+  offered(closure: Closure, outcome: ClosureOutcome): boolean;
 }
 
 export type Cancellation = {
@@ -95,5 +116,5 @@ export interface Strategy {
   /** The module whose exports can be scheduled. */
   readonly module: URL;
   /** @internal */
-  connect(host: StrategyHost): Engine;
+  connect(host: ClusterHost): Engine;
 }

@@ -16,6 +16,7 @@ import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName } from './channel.ts';
 import { FunctionDurations } from './function-durations.ts';
+import { StartLine } from './start-line.ts';
 import { type Death, WorkerSlot } from './worker-slot.ts';
 
 /** A worker is sent closures in advance until they are expected to take this long. */
@@ -35,6 +36,8 @@ export type PoolSettings = {
   isolation: Isolation;
   /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
   task?: WorkerName;
+  /** How many workers may start at the same time (no limit). */
+  startTogether?: number;
 };
 
 export class WorkerPool implements Engine {
@@ -48,14 +51,19 @@ export class WorkerPool implements Engine {
   /** Deaths of all workers since a function last ended on any of them. */
   #deathsInARow = 0;
   readonly #restarts = new Set<Timer>();
+  readonly #starts: StartLine<WorkerSlot>;
   #failure: Error | undefined;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
   #isFeedIdleDue = false;
   #isFeedAllDue = false;
 
-  constructor(host: StrategyHost, { module, workers, isolation, task }: PoolSettings) {
+  constructor(host: StrategyHost, settings: PoolSettings) {
+    const { module, workers, isolation, task, startTogether } = settings;
     this.#host = host;
+    this.#starts = new StartLine(startTogether ?? Number.POSITIVE_INFINITY, (slot) => {
+      if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
+    });
     this.sharesMemory = isolation === 'thread';
     this.#deaths = Array.from({ length: workers }, () => 0);
     this.#slots = Array.from(
@@ -67,12 +75,18 @@ export class WorkerPool implements Engine {
           isolation,
           host,
           {
-            onFree: () => this.#feedAll(),
+            onFree: (slot) => {
+              if (slot.isLoaded) this.#starts.left(slot);
+              this.#feedAll();
+            },
             onFunctions: (names) => {
               this.#functions = names;
             },
             onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
-            onGone: (slot, death) => this.#onGone(slot, death),
+            onGone: (slot, death) => {
+              this.#starts.left(slot);
+              this.#onGone(slot, death);
+            },
             onStop: (message) => applyStop(this.#host.coordinator, message),
             onResult: (slot, name, us) => {
               this.#deaths[slot.index] = 0;
@@ -83,7 +97,7 @@ export class WorkerPool implements Engine {
           task,
         ),
     );
-    for (const slot of this.#slots) this.#startSlot(slot);
+    for (const slot of this.#slots) this.#starts.enter(slot);
     if (isolation === 'process') {
       host.coordinator.signal.addEventListener('abort', () => this.#sendStop());
     }
@@ -261,7 +275,7 @@ export class WorkerPool implements Engine {
         : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (deaths - 2), LONGEST_RESTART_DELAY_MS);
     const timer = new Timer(delay, () => {
       this.#restarts.delete(timer);
-      if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
+      this.#starts.enter(slot);
     });
     this.#restarts.add(timer);
   }
@@ -276,6 +290,7 @@ export class WorkerPool implements Engine {
   #clearRestarts(): void {
     for (const timer of this.#restarts) timer.clear();
     this.#restarts.clear();
+    this.#starts.close();
   }
 
   /**

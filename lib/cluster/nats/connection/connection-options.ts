@@ -151,6 +151,24 @@ function checkTls(
   return { ...given };
 }
 
+const PREFIX = 'ALLSTOP_NATS_';
+/** The environment variables that `credentialsOf` reads. */
+export const CREDENTIAL_VARIABLES: readonly string[] = [
+  'USER',
+  'PASS',
+  'PASS_FILE',
+  'TOKEN',
+  'TOKEN_FILE',
+  'NKEY',
+  'NKEY_FILE',
+  'CREDS',
+  'CREDS_FILE',
+  'CA_FILE',
+  'CERT_FILE',
+  'KEY_FILE',
+  'HANDSHAKE_FIRST',
+].map((name) => `${PREFIX}${name}`);
+
 /**
  * Reads the credentials of `allstop worker` and `allstop doctor` from ALLSTOP_NATS_* variables.
  * There are no command line options for credentials, because all users of a machine can read
@@ -160,7 +178,7 @@ function checkTls(
  */
 export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?: NatsTlsOptions } {
   const of = (name: string): string | undefined => {
-    const text = env[`ALLSTOP_NATS_${name}`];
+    const text = env[`${PREFIX}${name}`];
     return text === undefined || text === '' ? undefined : text;
   };
   const read = (variable: string, path: string): string => {

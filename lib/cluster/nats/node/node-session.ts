@@ -6,7 +6,7 @@
  * The threads begin and end with the session, so that a run finds no state of an earlier run.
  */
 
-import { hostname } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { Timer } from '../../../base/timer.ts';
 import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
@@ -122,6 +122,7 @@ export class NodeSession implements StrategyHost {
         workers: slots,
         isolation: 'thread',
         task: name,
+        startTogether: availableParallelism(),
       });
     }
     this.changed();
@@ -135,6 +136,11 @@ export class NodeSession implements StrategyHost {
   /** A stop that began here, and that the coordinator has not answered. */
   get unansweredStop(): StopMessage | undefined {
     return this.#unansweredStop;
+  }
+
+  /** How long a coordinator may be away that comes back to its closures here. */
+  get unavailableAfterMs(): number {
+    return this.#options.unavailableAfterMs;
   }
 
   /** Asks the coordinator to send no more closures, and to end the session when all are done. */

@@ -10,7 +10,7 @@ import { checkTaskPhase, type TaskPhase } from '../../../errors/phases.ts';
 import { decode } from '../../../record/encoded-error.ts';
 import type { Resource } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
-import { isBytes, isCount, isListOf, isMaybe, isObject, isText } from './shapes.ts';
+import { isBytes, isCount, isListOf, isMaybe, isObject, isText, isWord } from './shapes.ts';
 
 export type ToNode =
   /** RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker. */
@@ -57,6 +57,9 @@ export type NodeStatus = {
   resources?: number;
 };
 
+/** Control characters, without line feeds: a cause is printed to terminals. */
+const CONTROLS = /(?!\n)\p{Cc}/gu;
+
 export function pack(message: ToNode | FromNode): Uint8Array {
   return serialize(message);
 }
@@ -87,7 +90,8 @@ function isStop(value: unknown): value is StopMessage {
     isText(threadName) &&
     isCount(threadId) &&
     isCount(pid) &&
-    [host, worker, stack, signal].every((each) => isMaybe(isText, each))
+    [host, worker].every((each) => isMaybe(isWord, each)) &&
+    [stack, signal].every((each) => isMaybe(isText, each))
   );
 }
 
@@ -171,7 +175,11 @@ export const unpackToNode = (bytes: Uint8Array): ToNode | undefined =>
 /** @returns undefined if it is malformed */
 export function unpackFromNode(bytes: Uint8Array): FromNode | undefined {
   const message = unpack(bytes, fromNode) as FromNode | undefined;
-  if (message?.[0] === 'status') checkTaskPhase(message[1]);
+  if (message?.[0] === 'status') {
+    const status = message[1];
+    checkTaskPhase(status);
+    if (status.cause !== undefined) status.cause = status.cause.replaceAll(CONTROLS, ' ');
+  }
   return message;
 }
 

@@ -258,7 +258,8 @@ describe('SIGTERM', () => {
     tags: 'long',
   }, async () => {
     scene = await NatsScene.open();
-    const cluster = await scene.start(1, { cancelGraceMs: 0 });
+    // The node waits for so long that its results are acknowledged, and for 10 s at least.
+    const cluster = await scene.start(1, { cancelGraceMs: 0 }, { unavailableAfterMs: 5_000 });
     // Longer than the node would wait if it had no functions.
     await cluster.schedule('holdTwice', [visits.path, 'a', 3_000, 'b']);
     const visit = await visits.next('a');
