@@ -78,8 +78,8 @@ export class Attachment {
 
   /** The links that this thread has made and not undone. */
   readonly links: Set<Disposable> = new Set();
-  /** Descriptions for `explain()` of the cluster workers that this thread has started. */
-  readonly workers: Map<object, string> = new Map();
+  /** What `explain()` says of the cluster workers that this thread has started. */
+  readonly workers: Map<object, () => string> = new Map();
   /** Whether the program has read `signal`: then the reason of the signal gives it the error. */
   signalWasRead = false;
   /** The hooks of this thread, once it has had one; `serve` is called after each stop. */

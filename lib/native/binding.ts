@@ -351,6 +351,17 @@ export interface NativeBinding {
     coordinator: NativeAttachment | null,
   ): NativeQueue;
   attachQueue(id: number): NativeQueue | null;
+  /** The queues of a coordinator, of all threads. `consumers`: how many threads wait to dequeue. */
+  queuesOf(coordinator: NativeAttachment): {
+    id: number;
+    name: string;
+    size: number;
+    capacity: number;
+    producers: number;
+    consumers: number;
+  }[];
+  /** The OS's id of a JavaScript thread of this process; 0 if it has not loaded the addon. */
+  osThreadIdOf(threadId: number): number;
   /** Tokens of the attachments and queues whose state has changed. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;

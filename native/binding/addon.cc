@@ -12,6 +12,7 @@
 #include "../include/allstop/allstop_node.h"
 #include "convert.h"
 #include "environment.h"
+#include "js_threads.h"
 #include "native_attachment.h"
 #include "native_queue.h"
 #include "parent_watch.h"
@@ -67,6 +68,37 @@ Napi::Value CreateQueue(const Info& info) {
 Napi::Value AttachQueue(const Info& info) {
   const auto queue = core::Registry<core::BoundedQueue>::Get().Find(IdArgument(info, 0));
   return queue ? NativeQueue::Make(*Environment::Of(info), queue) : info.Env().Null();
+}
+
+// queuesOf(NativeAttachment of a coordinator)
+Napi::Value QueuesOf(const Info& info) {
+  using Side = core::BoundedQueue::Side;
+  const Napi::Env env = info.Env();
+  const auto* const coordinator =
+      NativeAttachment::Unwrap(ObjectArgument(info, 0))->coordinator().get();
+  Napi::Array array = Napi::Array::New(env);
+  std::uint32_t count = 0;
+  const auto number = [&](std::uint64_t value) {
+    return Napi::Number::New(env, static_cast<double>(value));
+  };
+  for (const auto& queue : core::Registry<core::BoundedQueue>::Get().All()) {
+    const core::BoundedQueue::Options& options = queue->options();
+    if (options.coordinator.get() != coordinator) continue;
+    Napi::Object object = Napi::Object::New(env);
+    Define(object, "id", number(queue->id()));
+    Define(object, "name", Napi::String::New(env, options.name));
+    Define(object, "size", number(queue->size()));
+    Define(object, "capacity", number(options.capacity));
+    Define(object, "producers", number(queue->waiting(Side::kProducers)));
+    Define(object, "consumers", number(queue->waiting(Side::kConsumers)));
+    array.Set(count++, object);
+  }
+  return array;
+}
+
+Napi::Value OsThreadIdOf(const Info& info) {
+  const std::uint64_t id = JsThreads::Get().Find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  return Napi::Number::New(info.Env(), static_cast<double>(id));
 }
 
 Napi::Value TakeDirty(const Info& info) {
@@ -203,6 +235,8 @@ Napi::Value Setup(const Info& info) {
   set("attachCoordinator", Checked<AttachCoordinator>);
   set("createQueue", Checked<CreateQueue>);
   set("attachQueue", Checked<AttachQueue>);
+  set("queuesOf", Checked<QueuesOf>);
+  set("osThreadIdOf", Checked<OsThreadIdOf>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);

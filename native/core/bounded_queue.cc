@@ -115,6 +115,13 @@ bool BoundedQueue::closed() const {
   return closed_;
 }
 
+std::size_t BoundedQueue::waiting(Side side) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (side == Side::kProducers) return pending_enqueues_;
+  const auto index = static_cast<std::size_t>(side);
+  return counts_[index].blocked + waiters_[index].patient + waiters_[index].listed.size();
+}
+
 // ---------------------------------------------------------------- checks
 
 bool BoundedQueue::IsStopped(const Wait& wait) const {
@@ -309,13 +316,17 @@ bool BoundedQueue::Block(Side side, std::size_t least, std::unique_lock<std::mut
     ++counts.blocked;
   }
   Waiters& waiters = WaitersAt(side);
+  if (is_patient) ++waiters.patient;
   ConditionVariable& changed = is_patient ? waiters.changed_enough : waiters.changed;
   if (const auto at = deadline.at()) {
     changed.wait_until(lock, *at);
   } else {
     changed.wait(lock);
   }
-  if (is_patient) return true;
+  if (is_patient) {
+    --waiters.patient;
+    return true;
+  }
   --counts.blocked;
   // A wake-up by the deadline or a spurious one may take another thread off the count. Then one
   // thread is notified once too often, which does no harm.

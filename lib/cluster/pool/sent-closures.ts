@@ -23,6 +23,12 @@ export class SentClosures<S extends Sent = Sent> {
     return this.#expectedUs;
   }
 
+  /** The closure that is run now, or next. */
+  get first(): S | undefined {
+    for (const sent of this.#sent.values()) return sent;
+    return undefined;
+  }
+
   get({ id }: Closure): S | undefined {
     return this.#sent.get(id);
   }

@@ -15,9 +15,11 @@
 
 import { hostname } from 'node:os';
 import type { TransferListItem } from 'node:worker_threads';
+import { now } from '../../base/clock.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import { duration } from '../../coordinator/words.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
@@ -85,6 +87,8 @@ export class WorkerSlot {
   readonly #start: (listener: ChannelListener) => WorkerChannel;
   #channel: WorkerChannel | undefined;
   readonly #sent = new SentClosures<SentToWorker>();
+  /** When the first closure of `#sent` became the first, by the monotonic clock. */
+  #busySince = 0;
   #freeClaims: number[] = [];
   /** The ids of the resources that the worker is making. */
   readonly #preparing = new Set<number>();
@@ -154,8 +158,17 @@ export class WorkerSlot {
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
     const { workers } = attachmentOf(this.#host.coordinator);
-    workers.set(this, `${job}:${index} (${channel.place})`);
+    workers.set(this, () => `${job}:${index} (${channel.place})${this.#activity}`);
     channel.setReferenced(this.#isReferenced);
+  }
+
+  /** What the worker runs, and for how long, for `explain()`; '' if it is idle. */
+  get #activity(): string {
+    const work = this.#sent.first?.closure.work;
+    if (work === undefined) return '';
+    const what = work.kind === 'call' ? `'${work.name}'` : 'a data set';
+    const more = this.#sent.size === 1 ? '' : `, ${this.#sent.size - 1} more sent`;
+    return `: runs ${what} for ${duration(now() - this.#busySince)}${more}`;
   }
 
   get isAlive(): boolean {
@@ -200,6 +213,7 @@ export class WorkerSlot {
       return;
     }
     const claim = this.#freeClaims.pop() as number;
+    if (this.#sent.size === 0) this.#busySince = now();
     this.#sent.add({ closure, claim, expectedUs });
     Atomics.store(channel.words, claim, closure.id);
     this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker);
@@ -396,6 +410,7 @@ export class WorkerSlot {
     const sent = this.#forget(message[at] as number);
     if (sent === undefined) return;
     const { closure } = sent;
+    this.#busySince = now();
     this.completed += 1;
     if (closure.work.kind === 'call') {
       this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
