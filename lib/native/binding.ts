@@ -360,8 +360,6 @@ export interface NativeBinding {
     producers: number;
     consumers: number;
   }[];
-  /** The OS's id of a JavaScript thread of this process; 0 if it has not loaded the addon. */
-  osThreadIdOf(threadId: number): number;
   /** Tokens of the attachments and queues whose state has changed. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;

@@ -12,7 +12,6 @@
 #include "../include/allstop/allstop_node.h"
 #include "convert.h"
 #include "environment.h"
-#include "js_threads.h"
 #include "native_attachment.h"
 #include "native_queue.h"
 #include "parent_watch.h"
@@ -94,11 +93,6 @@ Napi::Value QueuesOf(const Info& info) {
     array.Set(count++, object);
   }
   return array;
-}
-
-Napi::Value OsThreadIdOf(const Info& info) {
-  const std::uint64_t id = JsThreads::Get().Find(static_cast<std::uint32_t>(IdArgument(info, 0)));
-  return Napi::Number::New(info.Env(), static_cast<double>(id));
 }
 
 Napi::Value TakeDirty(const Info& info) {
@@ -236,7 +230,6 @@ Napi::Value Setup(const Info& info) {
   set("createQueue", Checked<CreateQueue>);
   set("attachQueue", Checked<AttachQueue>);
   set("queuesOf", Checked<QueuesOf>);
-  set("osThreadIdOf", Checked<OsThreadIdOf>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);
