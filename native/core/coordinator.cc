@@ -146,10 +146,7 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   record->generation = generation_ + 1;
   record->requested_at = Clock::now();
   effects.WillComplete({record, &record->own_origin}, request);
-  if (failed && reported_.error) suppressed_.reserve(suppressed_.size() + 1);
   Latch(record, effects.own, effects);
-  // A join now throws the record's error, so the reported error becomes a suppressed one.
-  if (failed && reported_.error) Keep(std::exchange(reported_, {}));
   return StopOutcome::kStopped;
 }
 
@@ -236,7 +233,7 @@ void Coordinator::Replace(const StopRequest& winner, const Heirs& heirs, Effects
   suppressed_.reserve(suppressed_.size() + 2);
   for (const auto& heir : heirs) heir.coordinator->Inherit(old, record);
   Swap(record, old);
-  // As in Decide: a join now throws the record's error, and the reported one is suppressed.
+  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
   if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
@@ -272,6 +269,8 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
   // All allocations come before the first change of this coordinator. If memory runs out,
   // some observers are called without a stop, and some children stay stopped, which is a
   // valid state for a child.
+  const bool displaces_reported = record->kind == StopKind::kError && reported_.error;
+  if (displaces_reported) suppressed_.reserve(suppressed_.size() + 1);
   stopped.coordinator = weak_from_this().lock();  // null if this coordinator is dying
   stopped.waiters = waiters_;
   for (const auto& observer : observers_) {
@@ -288,6 +287,8 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
   }
 
   record_ = std::move(record);
+  // A join now throws the record's error, so the reported error becomes a suppressed one.
+  if (displaces_reported) Keep(std::exchange(reported_, {}));
   ++generation_;
   stop_word_.store(1, std::memory_order_release);
   UpdateMirrors();
@@ -314,7 +315,10 @@ void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
   if (!record_ || record_->inherited_from != old) return;
   auto inherited = Inherited(record);
   inherited->generation = record_->generation;
+  suppressed_.reserve(suppressed_.size() + 2);
   Swap(std::move(inherited), old);
+  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
+  if (record_->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
 std::shared_ptr<StopRecord> Coordinator::Inherited(
