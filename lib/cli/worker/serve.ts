@@ -66,9 +66,17 @@ function describe(event: NodeEvent): string {
   return `no longer serving: ${event.why}`;
 }
 
-/** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
-export async function serve(options: Options): Promise<CommandResult> {
-  const { job = 'worker', json = false } = options;
+type ServeOptions = {
+  job: 'worker' | 'ps';
+  connection: ReturnType<typeof connectionOf>;
+  cluster: string;
+  slots: number;
+  task: number | undefined;
+};
+
+/** Checks the options, and reads no file. @throws UsageError */
+export function checkOptions(options: Options): ServeOptions {
+  const { job = 'worker' } = options;
   if (job !== 'worker' && job !== 'ps') {
     throw new UsageError(`--job must be worker or ps, not '${job}'`);
   }
@@ -76,6 +84,14 @@ export async function serve(options: Options): Promise<CommandResult> {
   const cluster = clusterOf(required(options, 'cluster'));
   const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
   const task = integer(options.task, 'task', 0, 1_000_000);
+  required(options, 'module');
+  return { job, connection, cluster, slots, task };
+}
+
+/** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
+export async function serve(options: Options): Promise<CommandResult> {
+  const { json = false } = options;
+  const { job, connection, cluster, slots, task } = checkOptions(options);
   const spec = specOf(options, job, task);
   const module = moduleOf(options);
   const say = (text: string, data: object): void => {
