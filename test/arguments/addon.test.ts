@@ -24,6 +24,7 @@ const isOfType: Record<string, (value: unknown) => boolean> = {
   'a string': (value) => typeof value === 'string',
   'a number': (value) => typeof value === 'number',
   'a boolean': (value) => typeof value === 'boolean',
+  'an object': (value) => typeof value === 'object' && value !== null,
   'an array of strings': (value) => Array.isArray(value),
   'a Uint8Array': (value) => value instanceof Uint8Array,
 };
@@ -57,6 +58,7 @@ describe('the functions of the addon', () => {
     ['setDoorbellReferenced', [false], 0, 'a boolean'],
     ['noteUncaught', [bytesOf(''), false], 0, 'a Uint8Array'],
     ['noteUncaught', [bytesOf(''), false], 1, 'a boolean'],
+    ['setSpawned', [attachment, 1, 'worker-1'], 0, 'an object'],
   ])('%s(%j): argument %i is %s', (...call) => {
     refuses(binding, call);
   });
@@ -129,6 +131,26 @@ describe('the native object behind a coordinator', () => {
     expect(attachment.finishJoin(99, 1)).toBeNull();
     attachment.abandonJoin(99);
     expect(attachment.joined()).toBe(false);
+  });
+
+  it('finishes no join while a thread is alive and its grace period lasts', () => {
+    const thread = attachment.registerThread(0, 'busy', undefined, true);
+    const join = attachment.beginJoin([]);
+    expect(join).not.toBeNull();
+    expect(attachment.joinHasEnded(join as number)).toBe(false);
+    expect(attachment.finishJoin(join as number, 60_000)).toBeNull();
+    attachment.abandonJoin(join as number);
+    attachment.endThread(thread);
+  });
+
+  it('removes no link that it has not', () => {
+    const link = attachment.addLink('a link');
+    attachment.removeLink(link + 1);
+    attachment.unlinkSignals(link + 1);
+    expect(attachment.links()).toEqual(['a link']);
+    attachment.removeLink(link);
+    attachment.removeLink(link);
+    expect(attachment.links()).toEqual([]);
   });
 
   it('cannot be made by code that has got hold of the addon', () => {
