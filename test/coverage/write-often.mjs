@@ -4,4 +4,4 @@ import { isMainThread } from 'node:worker_threads';
 
 const PERIOD_MS = 500;
 
-if (isMainThread) setInterval(takeCoverage, PERIOD_MS).unref();
+if (isMainThread) setInterval(() => takeCoverage(), PERIOD_MS).unref();
