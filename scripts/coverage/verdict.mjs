@@ -94,7 +94,9 @@ export function judge({ root, folder, lcov }) {
   const exceptions = JSON.parse(readFileSync(join(root, 'test/coverage/exceptions.json'), 'utf8'));
   const { objections, reached } = subtract(root, files, exceptions);
   const table = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8');
-  const rooms = [...table.matchAll(/^\| `([^`]+)` \|/gm)].map(([, room]) => `${room}`).toSorted();
+  const rooms = [...table.matchAll(/^\| `([^`]+)` \|/gm)]
+    .map(([, room]) => String(room))
+    .toSorted();
   const say = (line) => process.stdout.write(`${line}\n`);
 
   say(`\n${'room'.padEnd(28)}   lines                  branches`);
