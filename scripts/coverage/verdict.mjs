@@ -95,8 +95,8 @@ export function judge({ root, folder, lcov }) {
   const { objections, reached } = subtract(root, files, exceptions);
   const table = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8');
   const rooms = [...table.matchAll(/^\| `([^`]+)` \|/gm)]
-    .map(([, room]) => String(room))
-    .toSorted();
+    .map(([, room]) => room)
+    .toSorted((one, other) => one.localeCompare(other));
   const say = (line) => process.stdout.write(`${line}\n`);
 
   say(`\n${'room'.padEnd(28)}   lines                  branches`);
