@@ -8,13 +8,11 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
-import type { Cancellation, StrategyHost } from './strategy.ts';
+import type { Cancellation, Fate, StrategyHost, WorkerInfo } from './strategy.ts';
 
 export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
   coordinator: Coordinator;
-  /** How often a function is run again after its worker was lost. */
-  retries: number;
   cancelGraceMs: number;
 };
 
@@ -27,13 +25,19 @@ export interface ClosureRulesListener {
   onLeft(): void;
   /** The workers have changed, nothing is in flight any more, or the queue is closed. */
   onChange(): void;
+  /** The function of a closure has run for so long, with a result or an error. */
+  onRun(closure: Closure, microseconds: number): void;
+  /** A closure that was started is queued again; `attempt` is the number of its next attempt. */
+  onRetry(closure: Closure, attempt: number, cause: unknown): void;
+  onWorkerStarted(worker: WorkerInfo): void;
+  onWorkerLost(worker: WorkerInfo, error: Error): void;
+  onWorkerStuck(worker: WorkerInfo): void;
 }
 
 export class ClosureRules implements StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
   readonly #queue: ClosureQueue<Closure>;
-  readonly #retries: number;
   readonly #listener: ClosureRulesListener;
   /** Why no worker will ever start any more; undefined while one may. */
   #failure: Error | undefined;
@@ -41,12 +45,11 @@ export class ClosureRules implements StrategyHost {
   #isClosed = false;
 
   constructor(
-    { queue, coordinator, retries, cancelGraceMs }: ClosureRulesOptions,
+    { queue, coordinator, cancelGraceMs }: ClosureRulesOptions,
     listener: ClosureRulesListener,
   ) {
     this.#queue = queue;
     this.coordinator = coordinator;
-    this.#retries = retries;
     this.cancelGraceMs = cancelGraceMs;
     this.#listener = listener;
   }
@@ -58,6 +61,11 @@ export class ClosureRules implements StrategyHost {
 
   get isIdle(): boolean {
     return this.#queue.inFlight.size === 0;
+  }
+
+  /** Whether nothing waits for room, is queued or in flight. */
+  get isEmpty(): boolean {
+    return this.#queue.isEmpty;
   }
 
   /** Whether the cluster has failed, was closed or stopped: it runs nothing more. */
@@ -77,8 +85,14 @@ export class ClosureRules implements StrategyHost {
 
   // ---------------------------------------------------------------- called by an engine
 
+  get isSuspectNext(): boolean {
+    return this.#queue.isSuspectNext;
+  }
+
   take(): Closure | undefined {
-    return this.#queue.take();
+    const closure = this.#queue.take();
+    if (closure !== undefined) closure.takenAt ??= performance.now();
+    return closure;
   }
 
   takeTagged(worker: number): Closure | undefined {
@@ -94,42 +108,52 @@ export class ClosureRules implements StrategyHost {
     this.#listener.prepare(worker);
   }
 
-  ended(closure: Closure, { state, value }: ClosureOutcome): void {
+  ended(closure: Closure, { state, value }: ClosureOutcome, microseconds?: number): void {
     if (closure.place !== 'in-flight') return; // `failed` has settled it
+    if (microseconds !== undefined) this.#listener.onRun(closure, microseconds);
     if (closure.decided !== undefined || state !== 'failed') {
       closure.settle(state, value);
       this.#queue.end(closure);
     } else if (this.#isEcho(value)) {
       closure.settle('cancelled', this.#stopError());
       this.#queue.end(closure);
-    } else if (isAbort(value) && (this.#queue.hasFailed || this.#isClosed)) {
+    } else if (isAbort(value) && this.#wasCancelled(closure)) {
       closure.settle('cancelled', value); // the function obeyed our cancellation
       this.#queue.end(closure);
-    } else {
-      closure.settle('failed', value);
-      if (this.#queue.fail(closure, value)) this.#cancelOthers(closure, value);
-    }
+    } else this.#fail(closure, value);
     this.#afterFlight();
   }
 
-  returned(closure: Closure, wasStarted: boolean, cause?: unknown): void {
+  returned(closure: Closure, fate: Fate, cause?: unknown): void {
     if (closure.place !== 'in-flight') return; // `failed` has settled it
     if (closure.decided !== undefined) {
       this.#queue.end(closure);
       this.#afterFlight();
       return;
     }
-    if (wasStarted) closure.attempts += 1;
+    if (fate !== 'sent') closure.attempts += 1;
+    if (fate === 'running') closure.deaths += 1;
     const why = this.#whyNotAgain(closure, cause);
     if (why === undefined) {
-      if (wasStarted) this.#retried += 1;
+      if (fate !== 'sent') {
+        this.#retried += 1;
+        this.#listener.onRetry(closure, closure.attempts + 1, cause);
+      }
       this.#queue.putBack(closure);
-    } else {
-      const error = new UnavailableError(why, { cause });
-      closure.settle('failed', error);
-      if (this.#queue.fail(closure, error)) this.#cancelOthers(closure, error);
-    }
+    } else this.#fail(closure, new UnavailableError(why, { cause }));
     this.#afterFlight();
+  }
+
+  workerStarted(worker: WorkerInfo): void {
+    this.#listener.onWorkerStarted(worker);
+  }
+
+  workerLost(worker: WorkerInfo, error: Error): void {
+    this.#listener.onWorkerLost(worker, error);
+  }
+
+  workerStuck(worker: WorkerInfo): void {
+    this.#listener.onWorkerStuck(worker);
   }
 
   changed(): void {
@@ -152,23 +176,26 @@ export class ClosureRules implements StrategyHost {
 
   // ---------------------------------------------------------------- called by ClusterCoordinator
 
-  /** Settles a closure, wherever it is, with `outcome`. Cancels its attempt if it is in flight. */
+  /**
+   * Settles a closure, wherever it is, with `outcome`, by its caller's deadline, signal or `cancel`:
+   * that is a failure of nobody else's. Cancels its attempt if it is in flight.
+   */
   decide(closure: Closure, outcome: ClosureOutcome): void {
     const { state, value } = outcome;
     if (closure.place === 'in-flight') {
       closure.decided = outcome;
       closure.settle(state, value);
-      if (state === 'failed' && this.#queue.report(closure, value)) {
-        this.#cancelOthers(closure, value);
-      }
       this.#listener.cancel(closure, { reason: value, replace: true });
     } else if (closure.place === 'queued') {
       closure.settle(state, value);
-      if (state === 'failed') {
-        if (this.#queue.failQueued(closure, value)) this.#cancelOthers(closure, value);
-      } else this.#queue.remove(closure);
+      this.#queue.remove(closure);
     } else this.#queue.remove(closure, value); // it waits for room: `schedule` rejects
     this.#listener.onLeft();
+  }
+
+  /** Lets what was called end; refuses later calls. */
+  drain(): void {
+    this.#queue.refuse(new FailedPreconditionError('The cluster is closing'));
   }
 
   /** Drops the queued closures and cancels those in flight. */
@@ -192,11 +219,23 @@ export class ClosureRules implements StrategyHost {
     if (closure.isMoved && cause !== undefined) {
       return `The arguments of '${name}' were moved to a worker that is lost`;
     }
-    const { attempts } = closure;
-    if (attempts <= this.#retries) return undefined;
-    const times = attempts === 1 ? 'once' : `${attempts} times`;
+    const { attempts, deaths, retries } = closure;
+    if (deaths <= retries) return undefined;
+    const times = deaths === 1 ? 'once' : `${deaths} times`;
+    const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
     const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
-    return `'${name}' lost its worker ${times} (retries: ${this.#retries})${last}`;
+    return `'${name}' lost its worker ${times} in ${tries} (retries: ${retries})${last}`;
+  }
+
+  #fail(closure: Closure, error: unknown): void {
+    closure.settle('failed', error);
+    if (closure.isOwn) this.#queue.end(closure);
+    else if (this.#queue.fail(closure, error)) this.#cancelOthers(closure, error);
+  }
+
+  /** Whether the cluster has asked the closure's attempt to end. */
+  #wasCancelled({ isOwn }: Closure): boolean {
+    return this.#isClosed || (!isOwn && this.#queue.hasFailed);
   }
 
   #afterFlight(): void {
@@ -204,11 +243,15 @@ export class ClosureRules implements StrategyHost {
     if (this.isIdle) this.#listener.onChange();
   }
 
-  /** Aborts the signals of the functions that run, which may go on; recalls the others. */
+  /**
+   * Aborts the signals of the scheduled functions that run, which may go on; recalls the scheduled
+   * ones that do not.
+   */
   #cancelOthers(failed: Closure, error: unknown): void {
     const text = `Cancelled because ${failureOf(failed, error)}`;
     const reason = new CancelledError(text, { cause: error });
     for (const closure of this.#queue.inFlight) {
+      if (closure.isOwn) continue;
       if (closure.decided === undefined) this.#listener.cancel(closure, { reason, replace: false });
     }
   }

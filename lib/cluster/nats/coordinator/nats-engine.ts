@@ -161,6 +161,10 @@ export class NatsEngine implements Engine {
     return this.#tasks.workers;
   }
 
+  get capacity(): number {
+    return [...this.#sessions.values()].reduce((sum, { status }) => sum + status.capacity, 0);
+  }
+
   report(): ReadinessReport {
     const tasks = this.#tasks.all.map(({ readiness }) => readiness);
     const { state } = this.#leadership;
@@ -362,6 +366,7 @@ export class NatsEngine implements Engine {
         },
         onResult: (name, us) => this.#dispatcher.measure(name, us),
         onStop: (_, stop) => this.#stops.heard(stop),
+        onThread: (from, error) => this.#onThread(task, from, error),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         onMalformed: (from) => {
           this.#malformed.drop('a message of a session');
@@ -437,8 +442,18 @@ export class NatsEngine implements Engine {
     if (!session.isConfirmed) task.enter('connecting');
     else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
+    if (task.isReady && !session.hasStarted) {
+      session.hasStarted = true;
+      this.#host.workerStarted(task.info);
+    }
     this.#letGo(session);
     this.#dispatcher.changed(session);
+  }
+
+  #onThread(task: ClusterTask, session: Session, error: unknown): void {
+    if (task.session !== session) return;
+    if (error instanceof Error) this.#host.workerLost(task.info, error);
+    else this.#host.workerStuck(task.info);
   }
 
   /** Ends the session of a node that wants to leave, once it has no functions any more. */
@@ -485,6 +500,7 @@ export class NatsEngine implements Engine {
     log('%s: %s', this.#settings.cluster, error.message);
     session.lose(error);
     this.#host.changed();
+    if (how !== lost.hasLeft.how) this.#host.workerLost(task.info, error);
     if (info.job === 'ps' && wasReady) {
       this.#fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }

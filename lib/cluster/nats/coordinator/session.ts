@@ -6,7 +6,7 @@
 import { attachmentOf } from '../../../coordinator/attachment.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
-import type { Cancellation, StrategyHost } from '../../closures/strategy.ts';
+import type { Cancellation, RunningTask, StrategyHost } from '../../closures/strategy.ts';
 import { type Sent, SentClosures } from '../../pool/sent-closures.ts';
 import type { Resource } from '../../worker/protocol.ts';
 import { argumentError, STATE } from '../../worker/protocol.ts';
@@ -36,6 +36,8 @@ export interface SessionListener {
   onFree(session: Session): void;
   onResult(name: string, us: number): void;
   onStop(session: Session, stop: StopMessage): void;
+  /** A thread of the node has died of `error`; undefined: it is blocked and cannot be ended. */
+  onThread(session: Session, error: unknown): void;
   /** The node has reported that none of its worker threads lives. */
   onFailed(session: Session, error: unknown): void;
   onMalformed(session: Session): void;
@@ -60,6 +62,8 @@ export class Session {
   /** The session's end was sent to the node, which is leaving. */
   isLetGo = false;
   completed = 0;
+  /** The host was told that the worker has started. */
+  hasStarted = false;
   /** Probes without a reply, in a row. */
   missed = 0;
   /** The task's phase is 'silent'. */
@@ -115,6 +119,16 @@ export class Session {
     return this.#sent.size;
   }
 
+  /** The closures that the node's threads take first. */
+  get tasks(): RunningTask[] {
+    const first = this.#sent.newestFirst().toReversed().slice(0, this.status.capacity);
+    return first.map(({ closure, sentAt }) => ({
+      name: (closure.work as Call).name,
+      attempt: closure.attempts + 1,
+      startedAt: new Date(sentAt),
+    }));
+  }
+
   /** How long each thread of the node is expected to be busy with the closures that were sent. */
   get expectedUs(): number {
     return this.#sent.expectedUs / Math.max(1, this.status.capacity);
@@ -140,7 +154,7 @@ export class Session {
       });
       return;
     }
-    this.#sent.add({ closure, expectedUs });
+    this.#sent.add({ closure, expectedUs, sentAt: Date.now() });
     this.#batch.push(closure.id, closure.attempts + 1, call.name, bytes, call.perWorker);
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
@@ -198,14 +212,15 @@ export class Session {
 
   /**
    * Gives up the session, as the node counts as lost: returns the closures to the queue, in their
-   * old order. The first closures, one for each thread of the node, count as started.
+   * old order. The first closures, one for each thread of the node, count as running.
    */
   lose(cause: Error): void {
     this.close();
     const all = this.#sent.takeAll();
     this.#cancelled.clear();
     for (const [at, { closure }] of all.entries()) {
-      this.#host.returned(closure, all.length - at <= this.info.slots, cause);
+      const wasFirst = all.length - at <= this.info.slots;
+      this.#host.returned(closure, wasFirst ? 'running' : 'sent', cause);
     }
   }
 
@@ -231,15 +246,11 @@ export class Session {
         this.#listener.onFree(this);
         return;
       case 'returned': {
-        const [, id, wasStarted, cause] = message;
+        const [, id, fate, cause] = message;
         const sent = this.#forget(id);
         if (sent === undefined) return;
         this.isRecalling = false;
-        this.#host.returned(
-          sent.closure,
-          wasStarted,
-          cause === null ? undefined : decode(cause).value,
-        );
+        this.#host.returned(sent.closure, fate, cause === null ? undefined : decode(cause).value);
         this.#listener.onFree(this);
         return;
       }
@@ -249,6 +260,9 @@ export class Session {
         return;
       case 'stop':
         this.#listener.onStop(this, message[1]);
+        return;
+      case 'thread':
+        this.#listener.onThread(this, message[2] === null ? undefined : decode(message[2]).value);
         return;
       case 'leaving':
         this.isLeaving = true;
@@ -274,7 +288,7 @@ export class Session {
     this.isRecalling = false;
     const { closure } = sent;
     if (closure.work.kind === 'call') this.#listener.onResult(closure.work.name, us);
-    this.#host.ended(closure, outcomeOf(state, bytes));
+    this.#host.ended(closure, outcomeOf(state, bytes), us);
   }
 
   #forget(id: number): Sent | undefined {
