@@ -6,9 +6,10 @@
 import { describe, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
-import type { Cancellation, Fate, StrategyHost, WorkerInfo } from './strategy.ts';
+import type { Cancellation, StrategyHost, WorkerInfo } from './strategy.ts';
 
 export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;

@@ -6,6 +6,7 @@
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../../errors/readiness-report.ts';
+import type { Fate } from '../worker/protocol.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
 
 export type WorkerInfo = {
@@ -42,13 +43,6 @@ export type RunningTask = {
   /** When it was sent; or when the last function before it ended, if that was later. */
   startedAt: Date;
 };
-
-/**
- * What has become of a closure that comes back from a worker without a result: it was only sent
- * there; it was running there when the worker died; or it had ended there, and its result was
- * lost with the worker.
- */
-export type Fate = 'sent' | 'running' | 'ended';
 
 /** The methods that an engine calls. */
 export interface StrategyHost {

@@ -25,14 +25,8 @@ import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
-import type {
-  Cancellation,
-  Fate,
-  RunningTask,
-  StrategyHost,
-  WorkerInfo,
-} from '../closures/strategy.ts';
-import type { Resource } from '../worker/protocol.ts';
+import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Fate, Resource } from '../worker/protocol.ts';
 import {
   argumentError,
   CANCELLED,

@@ -25,6 +25,13 @@ export const ENDED: number = -(2 ** 31);
 /** Index of the word after the claims: the id of the closure that was cancelled last. */
 export const CANCELLED: number = CLAIMS;
 
+/**
+ * What has become of a closure that comes back from a worker without a result: it was only sent
+ * there; it was running there when the worker died; or it had ended there, and its result was
+ * lost with the worker.
+ */
+export type Fate = 'sent' | 'running' | 'ended';
+
 export const TO_WORKER = {
   /**
    * [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts)

@@ -12,10 +12,10 @@ import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.ts';
-import type { Fate, StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
+import type { StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
 import { clusterCoordinator } from '../../worker/coordinator-of-cluster.ts';
-import type { Resource } from '../../worker/protocol.ts';
+import type { Fate, Resource } from '../../worker/protocol.ts';
 import { STATE } from '../../worker/protocol.ts';
 import {
   answerNone,

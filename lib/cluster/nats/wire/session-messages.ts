@@ -8,8 +8,7 @@ import { deserialize, serialize } from 'node:v8';
 import { attempt } from '../../../base/thrown-value.ts';
 import { checkTaskPhase, type TaskPhase } from '../../../errors/phases.ts';
 import { decode } from '../../../record/encoded-error.ts';
-import type { Fate } from '../../closures/strategy.ts';
-import type { Resource } from '../../worker/protocol.ts';
+import type { Fate, Resource } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { isBytes, isCount, isListOf, isMaybe, isObject, isText } from './shapes.ts';
 
