@@ -263,12 +263,12 @@ export class Attachment {
     }
   }
 
-  record(): StopRecord | undefined {
+  /** `isGiven`: whether the program is given the record, and with it the errors. */
+  record(isGiven = true): StopRecord | undefined {
     const native = this.native.record();
-    return native === null ? undefined : this.toRecord(native, true);
+    return native === null ? undefined : this.toRecord(native, isGiven);
   }
 
-  /** `isGiven`: whether the program is given the record, and with it the errors. */
   toRecord(native: NativeRecord, isGiven: boolean): StopRecord {
     const valueOf = (bytes: Uint8Array): unknown =>
       isGiven ? this.give(bytes) : this.errorOf(bytes).value;

@@ -112,7 +112,7 @@ describe('the native object behind a coordinator', () => {
   });
 
   it('takes no bytes for an error that are none', () => {
-    expect(() => attachment.requestStop(bytesOf('?'), { via: 'call' }, [], [], true)).toThrow(
+    expect(() => attachment.requestStop(bytesOf('?'), { via: 'call' }, [], [], true, true)).toThrow(
       'argument 0 must be an encoded error',
     );
     expect(attachment.stop()).toBeNull();
