@@ -2,6 +2,7 @@
 
 import {
   checkDuration,
+  checkInteger,
   checkOptions,
   checkString,
   invalidType,
@@ -69,6 +70,8 @@ const OPTIONS = [
   'expect',
   'minWorkers',
   'unavailableAfterMs',
+  'lostAfterMs',
+  'definition',
   'replicas',
   'tls',
   'user',
@@ -81,12 +84,6 @@ const OPTIONS = [
 const MAX_WORKERS = 1_000_000;
 const UNAVAILABLE_AFTER_MS = 60_000;
 const LOST_AFTER_MS = 10_000;
-
-function checkInteger(name: string, value: unknown, least: number, most: number): void {
-  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
-  if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw outOfRange(name, `an integer >= ${least} and <= ${most}`, value);
-}
 
 export class NatsStrategy implements Strategy {
   readonly module: URL;
