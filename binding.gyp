@@ -22,12 +22,15 @@
         "native/core/coordinator_threads.cc",
         "native/core/deadline.cc",
         "native/core/encoded_error.cc",
+        "native/core/exit_report.cc",
+        "native/core/exit_timer.cc",
         "native/core/identity.cc",
         "native/core/looper_thread.cc",
         "native/core/requester.cc",
         "native/core/stop_record.cc",
         "native/core/stop_timer.cc",
-        "native/core/thread_registry.cc"
+        "native/core/thread_registry.cc",
+        "native/core/unseen_errors.cc"
       ],
       "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],
       "defines": [

@@ -3,6 +3,7 @@ export type {
   CoordinatorOptions,
   ErrorClass,
   JoinOptions,
+  RunOptions,
 } from './coordinator/coordinator-options.ts';
 export type { StopExplanation } from './coordinator/explain.ts';
 export type { CoordinatorHandle, QueueHandle } from './coordinator/handle.ts';

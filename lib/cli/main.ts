@@ -41,6 +41,11 @@ const optionTexts = {
     'a ClusterSpec as JSON; the coordinator refuses this worker if its',
     'own ClusterSpec is different',
   ],
+  definition: [
+    '--definition TEXT',
+    'the version of the program, such as a git hash; compared with the',
+    "coordinator's `definition` instead of the module files",
+  ],
   slots: [
     '--slots N',
     'the number of worker threads, and so how many functions run at the',
@@ -109,6 +114,7 @@ function parse(args: string[]) {
         job: { type: 'string' },
         task: { type: 'string' },
         spec: { type: 'string' },
+        definition: { type: 'string' },
         slots: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },

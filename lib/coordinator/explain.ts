@@ -32,6 +32,8 @@ const VIA_WORDS: Record<StopRequester['via'], string> = {
   timeout: 'had set a deadline, which has passed',
   parent: 'stopped the parent coordinator',
   'worker-exit': 'died',
+  uncaught: 'had an uncaught error',
+  hook: 'failed as a hook',
 };
 
 function clock(date: Date): string {
@@ -92,7 +94,9 @@ function threadLines(title: string, threads: ThreadInfo[], now: number): string[
       thread.endedAt === undefined
         ? thread.alive
           ? `running since ${clock(thread.startedAt)}`
-          : 'not started'
+          : thread.kind === 'hook'
+            ? 'runs at the stop'
+            : 'not started'
         : `${thread.unobserved ? 'no longer observed' : 'ended'} ${since(thread.endedAt, now)}`;
     lines.push(`  - ${thread.name} (${thread.kind}${id}): ${state}`);
   }
@@ -128,7 +132,7 @@ export function explain(attachment: Attachment): StopExplanation {
   const suppressed = attachment.suppressed();
   const suppressedCount = native.suppressedCount();
   const status = record?.kind === 'error' ? null : native.status();
-  const reported = status === null ? undefined : attachment.errorOf(status);
+  const reported = status === null ? undefined : { value: attachment.give(status) };
   const joined = native.joined();
   const workers = [...attachment.workers.values()];
   const explanation: StopExplanation = {
@@ -157,8 +161,7 @@ export function explain(attachment: Attachment): StopExplanation {
       lines.push(...threadLines('Ended', recentlyEnded, now));
       if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
       for (const worker of workers) lines.push(`  - ${worker}`);
-      const could = record === undefined ? 'could stop it' : 'could have stopped it';
-      if (links.length > 0) lines.push(`Links that ${could}: ${links.join('; ')}.`);
+      if (links.length > 0) lines.push(`Links: ${links.join('; ')}.`);
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
       return lines.join('\n');
     },

@@ -9,10 +9,20 @@ export type Via =
   | 'close'
   | 'timeout'
   | 'parent'
-  | 'worker-exit';
+  | 'worker-exit'
+  | 'uncaught'
+  | 'hook';
 
 /** The kinds of threads, in the order of core::ThreadKind. */
-export const THREAD_KINDS = ['worker', 'process', 'task', 'looper', 'native', 'custom'] as const;
+export const THREAD_KINDS = [
+  'worker',
+  'process',
+  'task',
+  'looper',
+  'native',
+  'hook',
+  'custom',
+] as const;
 export type ThreadKind = (typeof THREAD_KINDS)[number];
 
 /** The kinds of stops, in the order of core::StopKind. */
@@ -123,6 +133,7 @@ export interface NativeAttachment {
     echoIds: string[],
     abortEchoIds: string[],
     hasCaller: boolean,
+    isThrown: boolean,
     recordId?: string,
   ): number;
   /** From now on stop records are provisional: joins wait for `answerStop` or `answerNone`. */
@@ -168,6 +179,19 @@ export interface NativeAttachment {
   startThread(id: number, threadId: number | undefined): boolean;
   readmitThread(id: number): boolean;
   endThread(id: number): void;
+  /**
+   * The newest stop that this hook has not run for, also if it has been cleared: the hook has to
+   * run now. Null if there is none.
+   */
+  takeStopOfHook(id: number): NativeRecord | null;
+  /**
+   * The run that `takeStopOfHook` began has ended; the hook stays registered.
+   *
+   * @returns false if another stop has come meanwhile: the hook has to run again
+   */
+  endHook(id: number): boolean;
+  /** Records the error of a hook beside the stop: joins throw it if nothing else has failed. */
+  reportOfHook(error: Uint8Array, name: string, echoIds: string[], abortEchoIds: string[]): void;
   threads(): NativeThread[];
   leftBehindThreads(): NativeLeftBehind[];
   endedThreads(): NativeThread[];
@@ -197,6 +221,12 @@ export interface NativeAttachment {
   /** `links()` has the `description` until the timer has fired or is cancelled. */
   stopAfter(ms: number, error: Uint8Array, stack: string, description: string): number;
   cancelStopAfter(timer: number): void;
+  /** Ends the process `ms` after a stop. @param code undefined: by the signal, else 1 */
+  exitAfterStop(ms: number, code: number | undefined, description: string): number;
+  cancelExitAfterStop(exit: number): void;
+  /** At each stop the core stores `value` in `words[index]`; at once if the coordinator is stopped. */
+  mirror(words: Int32Array, index: number, value: number): number;
+  endMirror(mirror: number): void;
   /** @returns 0 if native code cannot handle signals here (Windows): then JavaScript listens */
   linkSignals(names: string[], numbers: number[], stack: string): number;
   unlinkSignals(link: number): void;
@@ -290,6 +320,13 @@ export interface NativeQueue {
   bindCapsule(object: object): void;
 }
 
+export type NativeUnseen = {
+  errors: { error: Uint8Array; source: string; threadName: string }[];
+  /** The number of older errors, which were forgotten. */
+  dropped: number;
+  hasFailed: boolean;
+};
+
 export interface NativeBinding {
   /** Identifies this process and this copy of the package. */
   readonly world: string;
@@ -325,6 +362,17 @@ export interface NativeBinding {
   /** `isFatal`: no handler of the program's takes the error, so this worker dies of it. */
   noteUncaught(error: Uint8Array, isFatal: boolean): void;
   takeUncaught(threadId: number): Uint8Array | null;
+  /** Notes an error that the program was not given yet. `source`: what threw it, for people. */
+  noteUnseen(error: Uint8Array, source: string): void;
+  /** The program was given the error with this id. */
+  giveError(id: string): void;
+  /** From now on `hasFailed` is true in the result of `takeUnseen`, in whichever thread. */
+  failProcess(): void;
+  /**
+   * The errors of this process that the program was not given, which this call forgets. Null if
+   * another thread is to write them: the process does not end with this one.
+   */
+  takeUnseen(): NativeUnseen | null;
   /** From now on this process ends soon after its parent, even if all threads are busy. */
   exitWithParent(parentId: number): void;
   /** Installs the handlers of all linked signals again, after the runtime has removed them. */

@@ -8,6 +8,7 @@
 #include "../abi/table.h"
 #include "../core/identity.h"
 #include "../core/registry.h"
+#include "../core/unseen_errors.h"
 #include "../include/allstop/allstop_node.h"
 #include "convert.h"
 #include "environment.h"
@@ -136,6 +137,45 @@ Napi::Value TakeUncaught(const Info& info) {
   return Napi::Buffer<char>::Copy(info.Env(), error->data(), error->size());
 }
 
+// noteUnseen(error, source)
+Napi::Value NoteUnseen(const Info& info) {
+  core::UnseenErrors::Get().Note({ErrorArgument(info, 0), StringArgument(info, 1), nullptr});
+  return info.Env().Undefined();
+}
+
+Napi::Value GiveError(const Info& info) {
+  core::UnseenErrors::Get().Give(StringArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+// Whether a thread of this process has asked for an exit code that is not 0.
+std::atomic<bool> process_has_failed{false};
+
+Napi::Value FailProcess(const Info& info) {
+  process_has_failed = true;
+  return info.Env().Undefined();
+}
+
+Napi::Value TakeUnseen(const Info& info) {
+  const Napi::Env env = info.Env();
+  if (!Environment::Of(info)->IsLastToExit()) return env.Null();
+  const auto report = core::UnseenErrors::Get().Take();
+  Napi::Array errors = Napi::Array::New(env, report.errors.size());
+  std::uint32_t index = 0;
+  for (const auto& [error, source, origin] : report.errors) {
+    Napi::Object object = Napi::Object::New(env);
+    Define(object, "error", ErrorBytes(env, error));
+    Define(object, "source", source);
+    Define(object, "threadName", origin ? origin->Get().thread_name : std::string());
+    errors.Set(index++, object);
+  }
+  Napi::Object result = Napi::Object::New(env);
+  Define(result, "errors", errors);
+  Define(result, "dropped", static_cast<double>(report.dropped));
+  Define(result, "hasFailed", process_has_failed.load());
+  return result;
+}
+
 Napi::Value ExitWithParent(const Info& info) {
   binding::ExitWithParent(IdArgument(info, 0));
   return info.Env().Undefined();
@@ -172,6 +212,10 @@ Napi::Value Setup(const Info& info) {
   set("currentCoordinator", Checked<CurrentCoordinator>);
   set("noteUncaught", Checked<NoteUncaught>);
   set("takeUncaught", Checked<TakeUncaught>);
+  set("noteUnseen", Checked<NoteUnseen>);
+  set("giveError", Checked<GiveError>);
+  set("failProcess", Checked<FailProcess>);
+  set("takeUnseen", Checked<TakeUnseen>);
   set("exitWithParent", Checked<ExitWithParent>);
   set("reinstallSignals", Checked<ReinstallSignals>);
   set("nextIdentity", Checked<NextIdentity>);

@@ -50,6 +50,7 @@
 #include <limits>
 #include <utility>
 
+#include "fault_point.h"
 #include "registry.h"
 
 namespace allstop::core {
@@ -75,6 +76,7 @@ class BoundedQueue::StopObserver final : public Observer {
 };
 
 BoundedQueue::Notifications::~Notifications() {
+  ALLSTOP_FAULT_POINT(kQueueNotifies);
   if (all_threads_) {
     notified_->changed.notify_all();
   } else {
@@ -151,6 +153,7 @@ Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline
                              std::size_t& enqueued) {
   Status status = ContinueEnqueue(Wait(), items, count, Deadline::Passed(), enqueued);
   if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
+  ALLSTOP_FAULT_POINT(kWaitBegins);
   Wait wait = BeginWait();
   if (!BeginEnqueue(wait)) return Status::kCancelled;
   struct End {
@@ -172,6 +175,7 @@ Status BoundedQueue::Dequeue(QueueItem* items, std::size_t max, const Deadline& 
   wait.least = least;
   Status status = ContinueDequeue(wait, items, max, Deadline::Passed(), dequeued);
   if (status == Status::kDeadlineExceeded && !deadline.HasPassed()) {
+    ALLSTOP_FAULT_POINT(kWaitBegins);
     wait = BeginWait();
     wait.least = least;
     status = ContinueDequeue(wait, items, max, deadline, dequeued);
@@ -283,6 +287,7 @@ void BoundedQueue::Close(bool cancel_pending) {
 void BoundedQueue::OnStop() {
   options_.coordinator->TakeUnseen(*stop_observer_);  // or the coordinator would keep the record
   const std::uint64_t generation = options_.coordinator->generation();
+  ALLSTOP_FAULT_POINT(kQueueHearsStop);
   Notifications producers;
   Notifications consumers;
   const std::lock_guard<std::mutex> lock(mutex_);

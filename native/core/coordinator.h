@@ -126,7 +126,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   void AnswerNone();
   // TensorFlow's ReportStatus: keeps the first error that is not of a clean-stop type, beside
   // the record, and requests no stop. A join that ends stopped, by a stop without an error,
-  // throws the reported error. Later reported errors are suppressed.
+  // throws the reported error. Later reported errors are suppressed. The error of a hook
+  // (Via::kHook) is suppressed also if any error was suppressed before, or after a join.
   void Report(const StopRequest& request);
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
   const std::atomic<std::uint32_t>& stop_word() const { return stop_word_; }
@@ -152,6 +153,17 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // entry no longer exists: then it needs a new registration.
   bool ReadmitThread(std::uint64_t id);
   void EndThread(std::uint64_t id);
+
+  // A hook is a registered thread of the kind kHook: a function of a JavaScript thread that runs
+  // at each stop. It counts as alive from the stop, or from its registration while stopped, until
+  // EndHook; EndThread removes it.
+  //
+  // The newest stop that the hook has not run for: it has to run now, also if that stop has been
+  // cleared. Null if there is none, or if the hook was removed.
+  std::shared_ptr<const StopRecord> TakeStopOfHook(std::uint64_t id);
+  // The run that TakeStopOfHook began has ended. False: another stop has come meanwhile, so the
+  // hook is still alive and has to run again.
+  bool EndHook(std::uint64_t id);
   // What is known when the JavaScript thread that watched some threads has ended.
   struct Departure {
     std::uint64_t owner = 0;      // the environment that has ended
@@ -260,6 +272,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
   static void ReserveEnd(ThreadRegistry::Entry& entry);  // allocates for Ended, which must not
   void Begin(ThreadRegistry::Entry& entry);
+  void BeginRun(ThreadRegistry::Entry& hook, const std::shared_ptr<const StopRecord>& stop);
+  void NoteIfThrown(const StopRequest& request, std::shared_ptr<const Origin> origin) const;
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
   static double RemainingMs(const Join& join, double grace_period_ms);
   void Detach(Join& join);

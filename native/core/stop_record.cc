@@ -9,4 +9,8 @@ Requester StopRecord::requester() const {
   return requester;
 }
 
+Requester StopRecord::RequesterSoFar() const {
+  return inherited_from ? inherited_from->own_origin.GetSoFar() : own_origin.GetSoFar();
+}
+
 }  // namespace allstop::core

@@ -35,6 +35,8 @@ struct StopRecord {
   }
   // The requester, with Via::kParent if the record is inherited. Waits as Origin::Get does.
   Requester requester() const;
+  // What is known of the requester now, also if it stopped a parent. Does not wait.
+  Requester RequesterSoFar() const;
 };
 
 // An error beside the record: it came after the stop, or after a join, or without a stop (from
@@ -64,6 +66,8 @@ struct StopRequest {
   std::string record_id;
   // Whether the request's caller can throw the error. False for links and registered threads.
   bool has_caller = true;
+  // Whether a thread or hook threw the error: then it is noted in UnseenErrors when it is recorded.
+  bool is_thrown = false;
 };
 
 enum class StopOutcome : std::uint8_t {

@@ -21,6 +21,7 @@ export type Options = {
   job?: string | undefined;
   task?: string | undefined;
   spec?: string | undefined;
+  definition?: string | undefined;
   slots?: string | undefined;
 };
 

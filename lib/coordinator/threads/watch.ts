@@ -127,7 +127,8 @@ export class Watch {
   /** Reports an error of the thread. Call it before `end`. */
   fail(error: unknown, options: Omit<RequestOptions, 'hasCaller' | 'threadName'>): void {
     if (this.#ended) return;
-    this.#attachment.report(error, { ...options, threadName: this.name, hasCaller: false });
+    const from = { threadName: this.name, hasCaller: false, isThrown: true };
+    this.#attachment.report(error, { ...options, ...from });
   }
 
   /** Call it after `fail`, so that a join that waited for this thread finds the error. */

@@ -18,7 +18,7 @@ describe('explain', () => {
     coord.stopOnAbort(new AbortController().signal);
     coord.stopAfter(60_000);
     expect(words(coord)).toContain(
-      'Links that could stop it: an AbortSignal (stopOnAbort); a deadline of 60000 ms (stopAfter).',
+      'Links: an AbortSignal (stopOnAbort); a deadline of 60000 ms (stopAfter).',
     );
   });
 
