@@ -6,7 +6,6 @@ import {
   checkOptions,
   checkString,
   invalidType,
-  outOfRange,
 } from '../../base/arguments.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
