@@ -9,7 +9,9 @@ import {
   outOfRange,
 } from '../base/arguments.ts';
 import { EventLoopYield } from '../base/turn.ts';
+import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
+import { beginClosureEvents, type ClosureEvents } from '../coordinator/timeline/closure-events.ts';
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
 import { makeCall } from './closures/call.ts';
@@ -111,6 +113,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #functions: ModuleExports;
   readonly #datasets: Datasets;
   readonly #counts: OutcomeCounts = { ready: 0, failed: 0, cancelled: 0 };
+  readonly #events: ClosureEvents;
   readonly #changes = new ChangeListeners();
   readonly #yielding = new EventLoopYield();
   #closing: Promise<void> | undefined;
@@ -144,6 +147,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     this.strategy = strategy;
     this.#functions = new ModuleExports(strategy.module);
     this.coordinator = clusterCoordinator();
+    this.#events = beginClosureEvents(attachmentOf(this.coordinator));
     this.#queue = new ClosureQueue<Closure>(maxQueued, {
       onWork: () => this.#engine.wake(),
       onFailure: cancelledBy,
@@ -388,7 +392,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     const remote = new RemoteValue<unknown>((own) => {
       settle = own;
     });
-    const closure = new Closure(call, settle, this.#counts);
+    const closure = new Closure(call, settle, this.#counts, this.#events);
     limit(closure, limits, (own, outcome) => this.#rules.decide(own, outcome));
     const room = this.#queue.put(closure);
     this.#updateNeeded();

@@ -188,10 +188,13 @@ export class ClosureQueue<C extends Queued> {
 
   /**
    * Queues a closure that was in flight ahead of all others; drops it after a failure or `close`.
+   *
+   * @returns whether it was queued
    */
-  putBack(closure: C): void {
+  putBack(closure: C): boolean {
     this.#inFlight.delete(closure);
-    if (this.#closed === undefined && this.#error === undefined) {
+    const isQueued = this.#closed === undefined && this.#error === undefined;
+    if (isQueued) {
       closure.place = 'queued';
       this.#queued += 1;
       this.#items.unshift(closure);
@@ -201,6 +204,7 @@ export class ClosureQueue<C extends Queued> {
       closure.drop(this.#closed?.dropped ?? this.#error?.errorOfDropped(closure));
     }
     this.#advance();
+    return isQueued;
   }
 
   /**

@@ -5,6 +5,7 @@
 
 import { describe, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
@@ -78,7 +79,9 @@ export class ClosureRules implements ClusterHost {
   // ---------------------------------------------------------------- called by an engine
 
   take(): Closure | undefined {
-    return this.#queue.take();
+    const closure = this.#queue.take();
+    closure?.note(CLOSURE.started);
+    return closure;
   }
 
   takeTagged(worker: number): Closure | undefined {
@@ -119,11 +122,15 @@ export class ClosureRules implements ClusterHost {
       this.#afterFlight();
       return;
     }
-    if (wasStarted) closure.attempts += 1;
+    if (wasStarted) {
+      closure.attempts += 1;
+      closure.note(CLOSURE.lost);
+    }
     const why = this.#whyNotAgain(closure, cause);
     if (why === undefined) {
       if (wasStarted) this.#retried += 1;
-      this.#queue.putBack(closure);
+      const isQueued = this.#queue.putBack(closure);
+      if (wasStarted && isQueued) closure.note(CLOSURE.runAgain);
     } else {
       const error = new UnavailableError(why, { cause });
       closure.settle('failed', error);

@@ -1,6 +1,7 @@
 /** A closure: a call on its way to a worker and back, with its state. */
 
 import type { TransferListItem } from 'node:worker_threads';
+import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import type { Resource } from '../worker/protocol.ts';
 import type { Place, Queued } from './closure-queue.ts';
 import type { RemoteState, Settle } from './remote-value.ts';
@@ -49,14 +50,21 @@ export class Closure implements Queued {
   decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
   readonly #counts: OutcomeCounts | undefined;
+  readonly #events: ClosureEvents | undefined;
   /** Removes the timer and the listener of its limits (time-limits.ts). */
   onSettled: (() => void) | undefined;
 
   /** @param settle - left out for a resource, which has no RemoteValue */
-  constructor(work: Call | Resource, settle?: Settle, counts?: OutcomeCounts) {
+  constructor(
+    work: Call | Resource,
+    settle?: Settle,
+    counts?: OutcomeCounts,
+    events?: ClosureEvents,
+  ) {
     this.work = work;
     this.#settle = settle;
     this.#counts = counts;
+    this.#events = events;
   }
 
   /**
@@ -64,16 +72,24 @@ export class Closure implements Queued {
    * every check: a refused call must leave the caller its objects.
    */
   enter(): void {
-    if (this.work.kind !== 'call' || this.work.take === undefined) return;
-    this.work = { ...this.work, ...this.work.take(), take: undefined };
+    if (this.work.kind === 'call' && this.work.take !== undefined) {
+      this.work = { ...this.work, ...this.work.take(), take: undefined };
+    }
+    this.note(CLOSURE.queued);
   }
 
   /** Only the first call has an effect. */
   settle(state: ClosureOutcome['state'], value: unknown): void {
     const isFirst = this.#settle?.(state, value);
     if (isFirst && this.#counts !== undefined) this.#counts[state] += 1;
+    if (isFirst) this.note(CLOSURE.ended);
     this.onSettled?.();
     this.onSettled = undefined;
+  }
+
+  /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */
+  note(event: number): void {
+    this.#events?.note(event, this.id, (this.work as Call).name);
   }
 
   /** The queue calls it for closures that a failure, a stop or `close` has cancelled. */
