@@ -15,6 +15,7 @@ export type {
   TimelineEvent,
   TimelineEventType,
 } from './coordinator/timeline/events.ts';
+export type { StopLatency } from './coordinator/timeline/lanes.ts';
 export * from './errors/public-errors.ts';
 export type { MissedTicks } from './looper/looper-loop.ts';
 export { LooperThread, type LooperThreadOptions } from './looper/looper-thread.ts';
