@@ -270,12 +270,12 @@ export class Attachment {
     }
   }
 
-  record(): StopRecord | undefined {
+  /** `isGiven`: whether the program is given the record, and with it the errors. */
+  record(isGiven = true): StopRecord | undefined {
     const native = this.native.record();
-    return native === null ? undefined : this.toRecord(native, true);
+    return native === null ? undefined : this.toRecord(native, isGiven);
   }
 
-  /** `isGiven`: whether the program is given the record, and with it the errors. */
   toRecord(native: NativeRecord, isGiven: boolean): StopRecord {
     const valueOf = (bytes: Uint8Array): unknown =>
       isGiven ? this.give(bytes) : this.errorOf(bytes).value;
@@ -430,13 +430,13 @@ export class Attachment {
     if (this.#waits.size > 0 || this.#joins.size > 0) return false;
     const mayStop = this.native.hasOtherOwners();
     if (this.#hasHooks && mayStop) return false;
-    if (!this.#signalling) {
+    const signal = this.#signalling ? this.#controller?.signal : undefined;
+    if (signal !== undefined && mayStop && isHeard(signal)) return false;
+    this.check(); // an owner of the coordinator may have requested a stop before it went
+    if (signal === undefined) {
       if (this.#hasHooks) unlisten(this.native.token);
       return true;
     }
-    const { signal } = this.#controller as AbortController;
-    if (mayStop && isHeard(signal)) return false;
-    this.check(); // an owner of the coordinator may have requested a stop before it went
     const { token } = this.native;
     if (!mayStop) {
       unlisten(token);
