@@ -20,6 +20,7 @@
         "native/core/bounded_queue.cc",
         "native/core/coordinator.cc",
         "native/core/coordinator_threads.cc",
+        "native/core/coordinator_timeline.cc",
         "native/core/deadline.cc",
         "native/core/encoded_error.cc",
         "native/core/exit_report.cc",
@@ -30,6 +31,7 @@
         "native/core/stop_record.cc",
         "native/core/stop_timer.cc",
         "native/core/thread_registry.cc",
+        "native/core/timeline.cc",
         "native/core/unseen_errors.cc"
       ],
       "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],

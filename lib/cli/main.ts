@@ -10,10 +10,11 @@ import { build } from './build.ts';
 import { cmake } from './cmake.ts';
 import { doctor } from './doctor.ts';
 import { include } from './include.ts';
+import { timeline } from './timeline.ts';
 import { worker } from './worker.ts';
 
 const commands = new Map<string, Command>(
-  Object.entries({ include, cmake, doctor, build, worker }),
+  Object.entries({ include, cmake, doctor, build, worker, timeline }),
 );
 
 /** Each option as it is written, with its value, and what it means, in one line or more. */
@@ -51,6 +52,7 @@ const optionTexts = {
     'the number of worker threads, and so how many functions run at the',
     'same time (default: the number of processors)',
   ],
+  output: ['-o, --output PAGE', 'the file to write; one that exists is replaced'],
   json: ['--json', 'prints the result as one line of JSON'],
   help: ['--help', 'prints this text; after a command, the help of that command'],
   version: ['--version', 'prints the version of the package'],
@@ -75,13 +77,13 @@ ${[...commands].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`).
 Options:
 ${optionList(['json', 'help', 'version'])}`;
 
-function helpOf(name: string, { help, options, required = [] }: Command): string {
+function helpOf(name: string, { help, argument, options, required = [] }: Command): string {
   const flags = [...options, 'json' as const];
   const usageOf = (flag: (typeof flags)[number]): string => {
     const [option] = optionTexts[flag];
     return required.some((each) => each === flag) ? option : `[${option}]`;
   };
-  return `Usage: allstop ${name} ${flags.map(usageOf).join(' ')}
+  return `Usage: allstop ${name} ${argument === undefined ? '' : `${argument} `}${flags.map(usageOf).join(' ')}
 
 ${help}
 
@@ -116,6 +118,7 @@ function parse(args: string[]) {
         spec: { type: 'string' },
         definition: { type: 'string' },
         slots: { type: 'string' },
+        output: { type: 'string', short: 'o' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },
       },
@@ -143,11 +146,15 @@ export function readCommandLine(args: string[]): Request {
   const command = commands.get(name);
   if (command === undefined) throw new UsageError(`Unknown command '${name}'`);
   if (help) return { text: helpOf(name, command) };
-  if (rest.length > 0) throw new UsageError(`'${name}' takes no arguments, but got '${rest[0]}'`);
+  const surplus = command.argument === undefined ? rest[0] : rest[1];
+  if (surplus !== undefined) {
+    const taken = command.argument === undefined ? 'no arguments' : `one ${command.argument}`;
+    throw new UsageError(`'${name}' takes ${taken}, but got '${surplus}'`);
+  }
   for (const option of Object.keys(options) as (keyof typeof options)[]) {
     if (!command.options.includes(option)) {
       throw new UsageError(`'${name}' does not take the option '--${option}'`);
     }
   }
-  return { command, options: { ...options, json } };
+  return { command, options: { ...options, json, argument: rest[0] } };
 }

@@ -10,7 +10,9 @@ import {
 } from '../base/arguments.ts';
 import { within } from '../base/timer.ts';
 import { EventLoopYield } from '../base/turn.ts';
+import { attachmentOf } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
+import { beginClosureEvents } from '../coordinator/timeline/closure-events.ts';
 import {
   DeadlineExceededError,
   FailedPreconditionError,
@@ -225,6 +227,7 @@ export class ClusterCoordinator<M extends object = any>
       },
     );
     this.#owner = {
+      events: beginClosureEvents(attachmentOf(this.coordinator)),
       onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
       cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
     };

@@ -54,6 +54,8 @@ import {
   toThreadInfo,
 } from './threads/watch.ts';
 import { spawn } from './threads/workers.ts';
+import type { Timeline } from './timeline/events.ts';
+import { timeline } from './timeline/timeline.ts';
 import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
 
 // V8 treats an imported binding as mutable. With a constant of this module, it compiles the
@@ -562,6 +564,13 @@ export class Coordinator implements AsyncDisposable {
   /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
   explain(): StopExplanation {
     return explain(this.#attachment);
+  }
+
+  /**
+   * What has happened so far: the newest 4,096 events, by a monotonic clock. See docs/timeline.md.
+   */
+  timeline(): Timeline {
+    return timeline(this.#attachment);
   }
 
   /**

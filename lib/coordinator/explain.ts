@@ -5,6 +5,9 @@ import type { Attachment } from './attachment.ts';
 import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
 import { leftBehind } from './threads/stragglers.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
+import { latenciesOf, type StopLatency } from './timeline/lanes.ts';
+import { latencyLines } from './timeline/latency-lines.ts';
+import { timeline } from './timeline/timeline.ts';
 
 /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
 export type StopExplanation = {
@@ -15,6 +18,8 @@ export type StopExplanation = {
   recentlyEnded: ThreadInfo[];
   /** The threads that a `join()` has found alive and forgotten, until they end. */
   leftBehind: Straggler[];
+  /** How long each thread took to see the newest stop and to end, the slowest first. */
+  stopLatencies: StopLatency[];
   /** Descriptions of the links that can stop the coordinator, or could have. */
   links: string[];
   /** The workers of the cluster that this thread has made: JOB:INDEX, and where each runs. */
@@ -140,6 +145,7 @@ export function explain(attachment: Attachment): StopExplanation {
     threads: native.threads().map(toThreadInfo),
     recentlyEnded: native.endedThreads().map(toThreadInfo),
     leftBehind: leftBehind(attachment),
+    stopLatencies: latenciesOf(timeline(attachment).events),
     links: native.links(),
     toString(): string {
       const now = Date.now();
@@ -159,6 +165,7 @@ export function explain(attachment: Attachment): StopExplanation {
       lines.push(...threadLines('Still running', threads, now));
       lines.push(...leftBehindLines(explanation.leftBehind));
       lines.push(...threadLines('Ended', recentlyEnded, now));
+      if (record !== undefined) lines.push(...latencyLines(explanation.stopLatencies));
       if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
       for (const worker of workers) lines.push(`  - ${worker}`);
       if (links.length > 0) lines.push(`Links: ${links.join('; ')}.`);

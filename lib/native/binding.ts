@@ -25,6 +25,17 @@ export const THREAD_KINDS = [
 ] as const;
 export type ThreadKind = (typeof THREAD_KINDS)[number];
 
+/** The events that the core notes in a timeline, in the order of core::TimelineType. */
+export const TIMELINE_TYPES = [
+  'thread-started',
+  'stop-requested',
+  'first-seen',
+  'ended',
+  'straggler',
+  'stop-cleared',
+  'queue-full',
+] as const;
+
 /** The kinds of stops, in the order of core::StopKind. */
 export const STOP_KINDS = ['plain', 'clean', 'error'] as const;
 
@@ -98,6 +109,28 @@ export type NativeThread = {
 export type NativeLeftBehind = NativeThread & {
   /** Milliseconds since the stop that the join saw, by the monotonic clock. */
   stopAgeMs: number;
+};
+
+/** Times are milliseconds since the first event. */
+export type NativeTimeline = {
+  /** The time of this object, by the monotonic clock. */
+  ageMs: number;
+  /** When the first event was: milliseconds since 1970. */
+  startedAt: number;
+  /** The number of older events, which were forgotten. */
+  dropped: number;
+  events: {
+    at: number;
+    type: number;
+    kind: number;
+    unobserved: boolean;
+    /** The id of the registered thread; 0 if there is none. */
+    thread: number;
+    /** The number of the stop; 0 if the event is not about a stop. */
+    generation: number;
+    /** Of the thread or the queue; '' if there is none. */
+    name: string;
+  }[];
 };
 
 export type NativeJoinResult = {
@@ -195,6 +228,9 @@ export interface NativeAttachment {
   threads(): NativeThread[];
   leftBehindThreads(): NativeLeftBehind[];
   endedThreads(): NativeThread[];
+  /** This JavaScript thread has seen the stop: the first-seen event of the timeline. */
+  noteSeen(): void;
+  timeline(): NativeTimeline;
 
   /** Whether a join would wait for this thread, or for one of `tasks`, in which the caller runs. */
   wouldJoinItself(tasks: number[]): boolean;

@@ -310,6 +310,7 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
   if (displaces_reported) Keep(std::exchange(reported_, {}));
   for (const auto& hook : threads_.hooks()) BeginRun(*hook, record_);  // invariant 10
   ++generation_;
+  NoteStop(TimelineType::kStopRequested, record_->requested_at);
   stop_word_.store(1, std::memory_order_release);
   ALLSTOP_FAULT_POINT(kStopWordWritten);
   UpdateMirrors();
@@ -409,6 +410,7 @@ bool Coordinator::WaitForStop(std::uint64_t generation, const Deadline& deadline
   const bool stopped = deadline.Wait(
       stop_changed_, lock, [&] { return record_ != nullptr || generation_ != generation; });
   --waiters_;
+  if (stopped) NoteSeenByThisThread();
   return stopped;
 }
 
@@ -426,6 +428,7 @@ Status Coordinator::ClearStop() {
     if (observer->interested_) effects.on_clear.push_back(observer);
   }
   if (record_) {
+    NoteStop(TimelineType::kStopCleared, Clock::now());
     past_ids_.push_back(record_->id);
     if (!replaced_id_.empty()) past_ids_.push_back(replaced_id_);
     while (past_ids_.size() > kMaxPastIds) past_ids_.pop_front();

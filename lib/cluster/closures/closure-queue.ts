@@ -208,11 +208,14 @@ export class ClosureQueue<C extends Queued> {
   /**
    * Queues a closure that was in flight: ahead of all others, or, if it is a suspect, behind them.
    * Drops it after `close`, and a scheduled one after a failure.
+   *
+   * @returns whether it was queued
    */
-  putBack(closure: C): void {
+  putBack(closure: C): boolean {
     this.#land(closure);
     const over = this.#closed ?? (closure.isOwn ? undefined : this.#error);
-    if (over === undefined) {
+    const isQueued = over === undefined;
+    if (isQueued) {
       closure.place = 'queued';
       if (closure.isSuspect) this.#items.push(closure);
       else this.#items.unshift(closure);
@@ -222,6 +225,7 @@ export class ClosureQueue<C extends Queued> {
       closure.drop(this.#closed?.dropped ?? this.#error?.errorOfDropped(closure));
     }
     this.#advance();
+    return isQueued;
   }
 
   /**

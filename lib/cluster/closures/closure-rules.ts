@@ -6,6 +6,7 @@
 import { describe, messageOf } from '../../base/thrown-value.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
@@ -93,7 +94,9 @@ export class ClosureRules implements ClusterHost {
 
   take(): Closure | undefined {
     const closure = this.#queue.take();
-    if (closure !== undefined) closure.takenAt ??= performance.now();
+    if (closure === undefined) return undefined;
+    closure.takenAt ??= performance.now();
+    closure.note(CLOSURE.started);
     return closure;
   }
 
@@ -133,7 +136,10 @@ export class ClosureRules implements ClusterHost {
       this.#afterFlight();
       return;
     }
-    if (fate !== 'sent') closure.attempts += 1;
+    if (fate !== 'sent') {
+      closure.attempts += 1;
+      closure.note(CLOSURE.lost);
+    }
     if (fate === 'running') closure.deaths += 1;
     const why = this.#whyNotAgain(closure, cause);
     if (why === undefined) {
@@ -141,7 +147,8 @@ export class ClosureRules implements ClusterHost {
         this.#retried += 1;
         this.#listener.onRetry(closure, closure.attempts + 1, cause);
       }
-      this.#queue.putBack(closure);
+      const isQueued = this.#queue.putBack(closure);
+      if (fate !== 'sent' && isQueued) closure.note(CLOSURE.runAgain);
     } else this.#fail(closure, new UnavailableError(why, { cause }));
     this.#afterFlight();
   }

@@ -1,6 +1,7 @@
 /** A closure: a call on its way to a worker and back, with its state. */
 
 import type { TransferListItem } from 'node:worker_threads';
+import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import type { Resource } from '../worker/protocol.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
 import type { RemoteState, Settle } from './remote-value.ts';
@@ -34,6 +35,8 @@ function nextId(): number {
 
 /** What settles the value of a closure, and hears of it. One for all closures of a cluster. */
 export interface ClosureOwner {
+  /** What the timeline of the cluster's coordinator has of its closures. */
+  readonly events: ClosureEvents;
   /** The closure has settled. */
   onSettled(closure: Closure, state: ClosureOutcome['state']): void;
   /** The caller cancels the closure, which has not settled. */
@@ -101,15 +104,25 @@ export class Closure implements Queued {
    * every check: a refused call must leave the caller its objects.
    */
   enter(): void {
-    if (this.work.kind !== 'call' || this.work.take === undefined) return;
-    this.work = { ...this.work, ...this.work.take(), take: undefined };
+    if (this.work.kind === 'call' && this.work.take !== undefined) {
+      this.work = { ...this.work, ...this.work.take(), take: undefined };
+    }
+    this.note(CLOSURE.queued);
   }
 
   /** Only the first call has an effect. */
   settle(state: ClosureOutcome['state'], value: unknown): void {
-    if (this.#settle?.(state, value) === true) this.#owner?.onSettled(this, state);
+    if (this.#settle?.(state, value) === true) {
+      this.note(CLOSURE.ended);
+      this.#owner?.onSettled(this, state);
+    }
     this.onSettled?.();
     this.onSettled = undefined;
+  }
+
+  /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */
+  note(event: number): void {
+    this.#owner?.events.note(event, this.id, (this.work as Call).name);
   }
 
   /** `RemoteValue.cancel`. */
