@@ -131,7 +131,9 @@ function parse(args: string[]) {
 }
 
 /** What the command line asks for: a text at once (help, the version), or a command. */
-export type Request = { text: string } | { command: Command; options: Options };
+export type Request =
+  | { text: string }
+  | { command: Command; options: Options; argument: string | undefined };
 
 /** Reads the arguments, and does nothing else. @throws UsageError */
 export function readCommandLine(args: string[]): Request {
@@ -156,5 +158,5 @@ export function readCommandLine(args: string[]): Request {
       throw new UsageError(`'${name}' does not take the option '--${option}'`);
     }
   }
-  return { command, options: { ...options, json, argument: rest[0] } };
+  return { command, options: { ...options, json }, argument: rest[0] };
 }

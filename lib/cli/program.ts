@@ -16,8 +16,8 @@ function outliveReaders(): void {
 async function run(args: string[]): Promise<{ text: string; exitCode: number; lingers: boolean }> {
   const request = readCommandLine(args);
   if ('text' in request) return { text: request.text, exitCode: 0, lingers: false };
-  const { command, options } = request;
-  const outcome = await command.run(options);
+  const { command, options, argument } = request;
+  const outcome = await command.run({ ...options, argument });
   const text = options.json ? `${JSON.stringify(outcome.json)}\n` : outcome.text;
   return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers ?? false };
 }
