@@ -383,11 +383,13 @@ export interface NativeBinding {
   exitWithParent(parentId: number): void;
   /**
    * Opens the line to a child process that is about to be started. Native code writes the stop of
-   * the coordinator to it. Undefined where there are no lines (Windows), as are the five below.
+   * the coordinator to it. Undefined where there are no lines (Windows), as are those below.
    *
-   * @returns the id of the line, and the descriptor that the child inherits: close it then
+   * @returns the id of the line, and the descriptor that the child inherits
    */
   openForkLine?(attachment: NativeAttachment): { id: number; descriptor: number };
+  /** Closes the descriptor of `openForkLine`. (In a worker, Node warns of `fs.closeSync` of it.) */
+  closeForkDescriptor(descriptor: number): void;
   /** Whether a stop was sent to the child. */
   forkLineHasStopped(line: number): boolean;
   /** The child's stop is no stop here: its record is final, as it is. */

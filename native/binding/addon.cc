@@ -220,6 +220,7 @@ Napi::Value Setup(const Info& info) {
   set("exitWithParent", Checked<ExitWithParent>);
 #if !defined(_WIN32)
   set("openForkLine", Checked<OpenForkLine>);
+  set("closeForkDescriptor", Checked<CloseForkDescriptor>);
   set("forkLineHasStopped", Checked<ForkLineHasStopped>);
   set("refuseForkAnswer", Checked<RefuseForkAnswer>);
   set("closeForkLine", Checked<CloseForkLine>);

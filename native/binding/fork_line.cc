@@ -373,6 +373,11 @@ Napi::Value OpenForkLine(const Napi::CallbackInfo& info) {
   return opened;
 }
 
+Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info) {
+  close(static_cast<int>(IdArgument(info, 0)));
+  return info.Env().Undefined();
+}
+
 Napi::Value ForkLineHasStopped(const Napi::CallbackInfo& info) {
   const auto line = Lines::Get().Find(IdArgument(info, 0));
   return Napi::Boolean::New(info.Env(), line && line->has_stopped());

@@ -27,6 +27,7 @@ namespace allstop::binding {
 // The addon's functions about lines; interface NativeBinding in lib/native/binding.ts documents
 // them.
 Napi::Value OpenForkLine(const Napi::CallbackInfo& info);
+Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info);
 Napi::Value ForkLineHasStopped(const Napi::CallbackInfo& info);
 Napi::Value RefuseForkAnswer(const Napi::CallbackInfo& info);
 Napi::Value CloseForkLine(const Napi::CallbackInfo& info);

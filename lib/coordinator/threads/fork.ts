@@ -5,7 +5,6 @@
  */
 
 import { type ChildProcess, type ForkOptions, fork as forkOfNode } from 'node:child_process';
-import { closeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { checkOneOf, checkOptions, checkString, invalidType } from '../../base/arguments.ts';
 import { Timer } from '../../base/timer.ts';
@@ -90,7 +89,7 @@ export function fork(
     native.closeForkLine(id);
     throw error;
   } finally {
-    closeSync(descriptor);
+    native.closeForkDescriptor(descriptor);
   }
   listen(attachment, child, child.stdio[down + 1] as Readable | null | undefined, id);
   register(attachment, child, name);
