@@ -14,6 +14,8 @@
         "native/binding/environment.cc",
         "native/binding/native_attachment.cc",
         "native/binding/native_queue.cc",
+        "native/binding/fork_frame.cc",
+        "native/binding/fork_line.cc",
         "native/binding/parent_watch.cc",
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",

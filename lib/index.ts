@@ -8,6 +8,7 @@ export type {
 export type { StopExplanation } from './coordinator/explain.ts';
 export type { CoordinatorHandle, QueueHandle } from './coordinator/handle.ts';
 export type { StopRecord, StopRequester, SuppressedError } from './coordinator/stop-record.ts';
+export type { CoordinatorForkOptions } from './coordinator/threads/fork.ts';
 export type { JoinableThread, ThreadInfo } from './coordinator/threads/watch.ts';
 export type {
   ChromeTrace,

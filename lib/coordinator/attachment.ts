@@ -185,7 +185,7 @@ export class Attachment {
   }
 
   /** Requests the stop that another process has recorded, under the same record id. */
-  relay(error: Uint8Array | null, options: RequesterOptions, recordId: string): StopOutcome {
+  relay(error: Uint8Array | null, options: RequestOptions, recordId: string): StopOutcome {
     const from = { ...options, hasCaller: false };
     if (error === null) return this.#request(null, from, NOTHING, NOTHING, recordId);
     const { id, value } = this.errorOf(error);

@@ -1,5 +1,6 @@
 /** The public class `Coordinator`: checks the arguments of callers, and documents its promises. */
 
+import type { ChildProcess } from 'node:child_process';
 import type { Worker, WorkerOptions } from 'node:worker_threads';
 import {
   checkBoolean,
@@ -44,6 +45,7 @@ import {
 } from './links.ts';
 import { runIn } from './nursery.ts';
 import type { StopRecord } from './stop-record.ts';
+import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
 import { leftBehind } from './threads/stragglers.ts';
 import { runTask } from './threads/tasks.ts';
 import {
@@ -146,8 +148,8 @@ export class Coordinator implements AsyncDisposable {
   static #current: Coordinator | undefined | null = null;
 
   /**
-   * The coordinator that spawned this worker. Undefined in every other thread, also in a worker
-   * that a spawned worker has started.
+   * The coordinator that spawned this worker, or forked this process. Undefined in every other
+   * thread, also in a worker that a spawned worker has started.
    */
   static current(): Coordinator | undefined {
     if (Coordinator.#current === null) {
@@ -387,6 +389,18 @@ export class Coordinator implements AsyncDisposable {
    */
   spawn(url: URL | string, options?: WorkerOptions): Worker {
     return spawn(this.#attachment, url, options);
+  }
+
+  /**
+   * As `spawn`, for a process: Node's `fork`. Stops go both ways; the end of this process stops the
+   * child with an UnavailableError. A stopped child stays stopped. Not on Windows.
+   */
+  fork(
+    module: URL | string,
+    args?: readonly string[],
+    options?: CoordinatorForkOptions,
+  ): ChildProcess {
+    return fork(this.#attachment, module, args, options);
   }
 
   /**

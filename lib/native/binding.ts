@@ -356,6 +356,12 @@ export interface NativeQueue {
   bindCapsule(object: object): void;
 }
 
+/** What a fork line carries, in the order of ForkFrame::Kind. */
+export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying'] as const;
+
+/** `frame`: an index into FORK_FRAMES. */
+export type NativeForkFrame = NativeRecord & { frame: number };
+
 export type NativeUnseen = {
   errors: { error: Uint8Array; source: string; threadName: string }[];
   /** The number of older errors, which were forgotten. */
@@ -411,6 +417,26 @@ export interface NativeBinding {
   takeUnseen(): NativeUnseen | null;
   /** From now on this process ends soon after its parent, even if all threads are busy. */
   exitWithParent(parentId: number): void;
+  /**
+   * Opens the line to a child process that is about to be started. Native code writes the stop of
+   * the coordinator to it. Undefined where there are no lines (Windows), as are those below.
+   *
+   * @returns the id of the line, and the descriptor that the child inherits
+   */
+  openForkLine?(attachment: NativeAttachment): { id: number; descriptor: number };
+  /** Closes the descriptor of `openForkLine`. (In a worker, Node warns of `fs.closeSync` of it.) */
+  closeForkDescriptor(descriptor: number): void;
+  /** Whether a stop was sent to the child. */
+  forkLineHasStopped(line: number): boolean;
+  /** The child's stop is no stop here: its record is final, as it is. */
+  refuseForkAnswer(line: number): void;
+  closeForkLine(line: number): void;
+  /** Attaches this process's coordinator to the parent. Blocks until the parent's state is known. */
+  attachToParent(attachment: NativeAttachment, down: number, up: number, parent: number): void;
+  /** Sends what the parent has not been told, and the error that this process dies of. */
+  sendToParent(dyingOf: Uint8Array | null): void;
+  /** @returns null: these bytes are no frame */
+  readForkFrame(bytes: Uint8Array): NativeForkFrame | null;
   /** Installs the handlers of all linked signals again, after the runtime has removed them. */
   reinstallSignals(): void;
   nextIdentity(): string;
