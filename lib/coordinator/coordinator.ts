@@ -199,8 +199,7 @@ export class Coordinator implements AsyncDisposable {
     try {
       if (signals !== undefined) coord.stopOnSignals(signals);
       if (uncaught === true) coord.stopOnUncaught();
-      // Not one of the links that the end of `run` undoes: a thread that it left behind, or an open
-      // handle, would keep the process alive then.
+      // Not a link that the end of `run` undoes: a thread left behind would keep the process alive.
       if (exitMs !== undefined) coord.#attachment.links.delete(coord.exitAfterStop(exitMs));
       return await runIn(coord, coord.#attachment, body);
     } finally {
@@ -547,12 +546,10 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Ends the process if it is still alive `ms` milliseconds after the stop, whatever its threads
    * do: a native thread writes to standard error which threads are left and who requested the
-   * stop, then ends the process at once, without exit handlers. A completed `join()` does not
-   * call that off; `clearStop()` calls off the countdown that runs, and the next stop starts it
-   * again. Does not keep the process alive. Outlives the thread that calls it.
+   * stop, then ends the process at once, without exit handlers. Only `clearStop()` calls the
+   * countdown off, a completed `join()` does not. The link outlives the thread that makes it.
    *
    * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
-   * @returns the link; disposing of it, or of the coordinator, calls it off for good
    * @throws TypeError, RangeError
    */
   exitAfterStop(ms: number, options?: { exitCode?: number }): Disposable {
@@ -560,15 +557,12 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Mirrors the stop in shared memory, for code that can read nothing else: pyodide's interrupt
-   * buffer, a loop in WebAssembly. At each stop the core stores `value` in `words[index]`, from the
-   * thread that requests the stop, even while this thread is busy; of a coordinator that is
-   * stopped already, now. `Atomics.notify` follows from this thread: when its event loop next
-   * turns, at once if it requested the stop itself. `clearStop()` leaves the word as it is.
+   * Mirrors the stop in shared memory (`words`: an Int32Array over a SharedArrayBuffer), for code
+   * that can read nothing else: pyodide, WebAssembly. At each stop the thread that requests it
+   * stores `value` in `words[index]`, even while this thread is busy; of a coordinator that is
+   * stopped already, now. `Atomics.notify` follows from this thread when its event loop next turns.
+   * `clearStop()` leaves the word as it is. The link ends with this thread.
    *
-   * @param words an Int32Array over a SharedArrayBuffer
-   * @param value default 1
-   * @returns the link; it ends when it or the coordinator is disposed of, and with this thread
    * @throws TypeError, RangeError
    */
   mirror(words: Int32Array, index: number, value = 1): Disposable {
