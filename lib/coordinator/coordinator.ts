@@ -559,11 +559,9 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Mirrors the stop in shared memory (`words`: an Int32Array over a SharedArrayBuffer), for code
    * that can read nothing else: pyodide, WebAssembly. At each stop the thread that requests it
-   * stores `value` in `words[index]`, even while this thread is busy; of a coordinator that is
-   * stopped already, now. `Atomics.notify` follows from this thread when its event loop next turns.
-   * `clearStop()` leaves the word as it is. The link ends with this thread.
-   *
-   * @throws TypeError, RangeError
+   * stores `value` in `words[index]`, even while this thread is busy (now, if it is stopped
+   * already); `Atomics.notify` follows from this thread when its event loop next turns. The link
+   * ends with this thread; `clearStop()` leaves the word as it is. @throws TypeError, RangeError
    */
   mirror(words: Int32Array, index: number, value = 1): Disposable {
     return mirror(this.#attachment, words, index, value);
