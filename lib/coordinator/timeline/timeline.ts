@@ -19,19 +19,18 @@ type NativeEvent = NativeTimeline['events'][number];
 function toEvent(native: NativeEvent, record: NativeRecord | null): TimelineEvent {
   const type = TIMELINE_TYPES[native.type] ?? 'thread-started';
   const { at, thread, generation, name } = native;
-  const event: TimelineEvent = { at, type };
-  if (name !== '') event[type === 'queue-full' ? 'queue' : 'thread'] = name;
-  if (thread !== 0) {
-    event.id = thread;
-    event.kind = THREAD_KINDS[native.kind] ?? 'custom';
-  }
-  if (native.unobserved) event.unobserved = true;
-  if (generation !== 0) event.stop = generation;
-  if (type === 'stop-requested' && record?.generation === generation) {
-    event.thread = record.requester.threadName;
-    event.via = record.requester.via;
-  }
-  return event;
+  const requester =
+    type === 'stop-requested' && record?.generation === generation ? record.requester : undefined;
+  // Spread, not assigned, since a program may have put setters on Object.prototype.
+  return {
+    at,
+    type,
+    ...(name !== '' && { [type === 'queue-full' ? 'queue' : 'thread']: name }),
+    ...(thread !== 0 && { id: thread, kind: THREAD_KINDS[native.kind] ?? 'custom' }),
+    ...(native.unobserved && { unobserved: true }),
+    ...(generation !== 0 && { stop: generation }),
+    ...(requester !== undefined && { thread: requester.threadName, via: requester.via }),
+  };
 }
 
 export function timeline(attachment: Attachment): Timeline {
