@@ -89,6 +89,7 @@ export class Attachment {
   #facade: WeakRef<object> | undefined; // the public object
   #interested = false; // whether native code rings for this attachment
   #seen = 0; // the generation at the last `check`
+  #noted: number | undefined = 0; // the generation of the stop that the timeline has as seen here
   readonly #waits = new Set<() => void>(); // called after a stop
   readonly #stopListeners = new Set<() => void>(); // called after each stop, last
   readonly #joins = new Set<() => void>(); // called when the join may have ended
@@ -131,7 +132,13 @@ export class Attachment {
   }
 
   shouldStop(): boolean {
-    return this.words[this.wordIndex] !== 0 && Atomics.load(this.words, this.wordIndex) !== 0;
+    const { words, wordIndex } = this;
+    if (words[wordIndex] === 0 || Atomics.load(words, wordIndex) === 0) return false;
+    if (words[wordIndex + 1] !== this.#noted) {
+      this.#noted = words[wordIndex + 1];
+      this.native.noteSeen();
+    }
+    return true;
   }
 
   // ------------------------------------------------------------ requests
@@ -178,7 +185,7 @@ export class Attachment {
   }
 
   /** Requests the stop that another process has recorded, under the same record id. */
-  relay(error: Uint8Array | null, options: RequesterOptions, recordId: string): StopOutcome {
+  relay(error: Uint8Array | null, options: RequestOptions, recordId: string): StopOutcome {
     const from = { ...options, hasCaller: false };
     if (error === null) return this.#request(null, from, NOTHING, NOTHING, recordId);
     const { id, value } = this.errorOf(error);
@@ -263,12 +270,12 @@ export class Attachment {
     }
   }
 
-  record(): StopRecord | undefined {
+  /** `isGiven`: whether the program is given the record, and with it the errors. */
+  record(isGiven = true): StopRecord | undefined {
     const native = this.native.record();
-    return native === null ? undefined : this.toRecord(native, true);
+    return native === null ? undefined : this.toRecord(native, isGiven);
   }
 
-  /** `isGiven`: whether the program is given the record, and with it the errors. */
   toRecord(native: NativeRecord, isGiven: boolean): StopRecord {
     const valueOf = (bytes: Uint8Array): unknown =>
       isGiven ? this.give(bytes) : this.errorOf(bytes).value;
@@ -335,6 +342,7 @@ export class Attachment {
     if (generation !== this.#seen) {
       this.#seen = generation;
       for (const settle of this.#waits) settle();
+      this.shouldStop(); // this thread has seen the stop
       if (this.#signalling) {
         // Only if there is a signal to abort: fetching the stop takes longer than all the rest.
         const stop = this.native.takeUnseen() ?? this.native.stop();
@@ -422,13 +430,13 @@ export class Attachment {
     if (this.#waits.size > 0 || this.#joins.size > 0) return false;
     const mayStop = this.native.hasOtherOwners();
     if (this.#hasHooks && mayStop) return false;
-    if (!this.#signalling) {
+    const signal = this.#signalling ? this.#controller?.signal : undefined;
+    if (signal !== undefined && mayStop && isHeard(signal)) return false;
+    this.check(); // an owner of the coordinator may have requested a stop before it went
+    if (signal === undefined) {
       if (this.#hasHooks) unlisten(this.native.token);
       return true;
     }
-    const { signal } = this.#controller as AbortController;
-    if (mayStop && isHeard(signal)) return false;
-    this.check(); // an owner of the coordinator may have requested a stop before it went
     const { token } = this.native;
     if (!mayStop) {
       unlisten(token);
@@ -449,6 +457,7 @@ export class Attachment {
   /** The result of a wait that ends stopped: aborts the signal before the caller goes on. */
   #isStopped(): true {
     this.check();
+    this.shouldStop(); // this thread has seen the stop
     return true;
   }
 
@@ -510,7 +519,7 @@ export class Attachment {
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
       if (native.waitSlice(generation, Math.min(left, SLICE_MS))) {
         drain();
-        return true;
+        return this.#isStopped();
       }
     }
     return native.waitSlice(generation, 0) && this.#isStopped();

@@ -1,5 +1,6 @@
 /** The public class `Coordinator`: checks the arguments of callers, and documents its promises. */
 
+import type { ChildProcess } from 'node:child_process';
 import type { Worker, WorkerOptions } from 'node:worker_threads';
 import {
   checkBoolean,
@@ -44,6 +45,7 @@ import {
 } from './links.ts';
 import { runIn } from './nursery.ts';
 import type { StopRecord } from './stop-record.ts';
+import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
 import { leftBehind } from './threads/stragglers.ts';
 import { runTask } from './threads/tasks.ts';
 import {
@@ -54,6 +56,8 @@ import {
   toThreadInfo,
 } from './threads/watch.ts';
 import { spawn } from './threads/workers.ts';
+import type { Timeline } from './timeline/events.ts';
+import { timeline } from './timeline/timeline.ts';
 import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
 
 // V8 treats an imported binding as mutable. With a constant of this module, it compiles the
@@ -144,8 +148,8 @@ export class Coordinator implements AsyncDisposable {
   static #current: Coordinator | undefined | null = null;
 
   /**
-   * The coordinator that spawned this worker. Undefined in every other thread, also in a worker
-   * that a spawned worker has started.
+   * The coordinator that spawned this worker, or forked this process. Undefined in every other
+   * thread, also in a worker that a spawned worker has started.
    */
   static current(): Coordinator | undefined {
     if (Coordinator.#current === null) {
@@ -195,8 +199,7 @@ export class Coordinator implements AsyncDisposable {
     try {
       if (signals !== undefined) coord.stopOnSignals(signals);
       if (uncaught === true) coord.stopOnUncaught();
-      // Not one of the links that the end of `run` undoes: a thread that it left behind, or an open
-      // handle, would keep the process alive then.
+      // Not a link that the end of `run` undoes: a thread left behind would keep the process alive.
       if (exitMs !== undefined) coord.#attachment.links.delete(coord.exitAfterStop(exitMs));
       return await runIn(coord, coord.#attachment, body);
     } finally {
@@ -388,6 +391,18 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
+   * As `spawn`, for a process: Node's `fork`. Stops go both ways; the end of this process stops the
+   * child with an UnavailableError. A stopped child stays stopped. Not on Windows.
+   */
+  fork(
+    module: URL | string,
+    args?: readonly string[],
+    options?: CoordinatorForkOptions,
+  ): ChildProcess {
+    return fork(this.#attachment, module, args, options);
+  }
+
+  /**
    * Registers a hook: at each stop, this JavaScript thread calls `fn` with the record. Hooks of one
    * thread run one after the other, the last registered first, each awaited: what was opened last
    * is closed first. Registered after the stop, `fn` runs in the next turn of the event loop.
@@ -531,12 +546,10 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Ends the process if it is still alive `ms` milliseconds after the stop, whatever its threads
    * do: a native thread writes to standard error which threads are left and who requested the
-   * stop, then ends the process at once, without exit handlers. A completed `join()` does not
-   * call that off; `clearStop()` calls off the countdown that runs, and the next stop starts it
-   * again. Does not keep the process alive. Outlives the thread that calls it.
+   * stop, then ends the process at once, without exit handlers. Only `clearStop()` calls the
+   * countdown off, a completed `join()` does not. The link outlives the thread that makes it.
    *
    * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
-   * @returns the link; disposing of it, or of the coordinator, calls it off for good
    * @throws TypeError, RangeError
    */
   exitAfterStop(ms: number, options?: { exitCode?: number }): Disposable {
@@ -544,16 +557,11 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Mirrors the stop in shared memory, for code that can read nothing else: pyodide's interrupt
-   * buffer, a loop in WebAssembly. At each stop the core stores `value` in `words[index]`, from the
-   * thread that requests the stop, even while this thread is busy; of a coordinator that is
-   * stopped already, now. `Atomics.notify` follows from this thread: when its event loop next
-   * turns, at once if it requested the stop itself. `clearStop()` leaves the word as it is.
-   *
-   * @param words an Int32Array over a SharedArrayBuffer
-   * @param value default 1
-   * @returns the link; it ends when it or the coordinator is disposed of, and with this thread
-   * @throws TypeError, RangeError
+   * Mirrors the stop in shared memory (`words`: an Int32Array over a SharedArrayBuffer), for code
+   * that can read nothing else: pyodide, WebAssembly. At each stop the thread that requests it
+   * stores `value` in `words[index]`, even while this thread is busy (now, if it is stopped
+   * already); `Atomics.notify` follows from this thread when its event loop next turns. The link
+   * ends with this thread; `clearStop()` leaves the word as it is. @throws TypeError, RangeError
    */
   mirror(words: Int32Array, index: number, value = 1): Disposable {
     return mirror(this.#attachment, words, index, value);
@@ -562,6 +570,13 @@ export class Coordinator implements AsyncDisposable {
   /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
   explain(): StopExplanation {
     return explain(this.#attachment);
+  }
+
+  /**
+   * What has happened so far: the newest 4,096 events, by a monotonic clock. See docs/timeline.md.
+   */
+  timeline(): Timeline {
+    return timeline(this.#attachment);
   }
 
   /**

@@ -6,6 +6,9 @@ import type { Attachment } from './attachment.ts';
 import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
 import { leftBehind } from './threads/stragglers.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
+import { latenciesOf, type StopLatency } from './timeline/lanes.ts';
+import { latencyLines } from './timeline/latency-lines.ts';
+import { timeline } from './timeline/timeline.ts';
 import { clock, counted, duration, fitTerminal, since } from './words.ts';
 
 export type QueueState = { name: string; size: number; capacity: number; waiting: string[] };
@@ -24,6 +27,8 @@ export type StopExplanation = {
    * room), "1 consumer" (threads that wait for items).
    */
   queues: QueueState[];
+  /** How long each thread took to see the newest stop and to end, the slowest first. */
+  stopLatencies: StopLatency[];
   /** Descriptions of the links that can stop the coordinator, or could have. */
   links: string[];
   /** The workers of the cluster that this thread has made: JOB:INDEX, where each runs, what. */
@@ -167,6 +172,7 @@ export function explain(attachment: Attachment): StopExplanation {
     recentlyEnded: native.endedThreads().map(toThreadInfo),
     leftBehind: leftBehind(attachment),
     queues: queuesOf(attachment),
+    stopLatencies: latenciesOf(timeline(attachment).events),
     links: native.links(),
     toString(): string {
       const now = Date.now();
@@ -187,6 +193,7 @@ export function explain(attachment: Attachment): StopExplanation {
       lines.push(...leftBehindLines(explanation.leftBehind));
       lines.push(...threadLines('Ended', recentlyEnded, now));
       lines.push(...queueLines(explanation.queues));
+      if (record !== undefined) lines.push(...latencyLines(explanation.stopLatencies));
       if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
       for (const worker of workers) lines.push(`  - ${worker}`);
       if (links.length > 0) lines.push(`Links: ${links.join('; ')}.`);

@@ -25,6 +25,17 @@ export const THREAD_KINDS = [
 ] as const;
 export type ThreadKind = (typeof THREAD_KINDS)[number];
 
+/** The events that the core notes in a timeline, in the order of core::TimelineType. */
+export const TIMELINE_TYPES = [
+  'thread-started',
+  'stop-requested',
+  'first-seen',
+  'ended',
+  'straggler',
+  'stop-cleared',
+  'queue-full',
+] as const;
+
 /** The kinds of stops, in the order of core::StopKind. */
 export const STOP_KINDS = ['plain', 'clean', 'error'] as const;
 
@@ -98,6 +109,28 @@ export type NativeThread = {
 export type NativeLeftBehind = NativeThread & {
   /** Milliseconds since the stop that the join saw, by the monotonic clock. */
   stopAgeMs: number;
+};
+
+/** Times are milliseconds since the first event. */
+export type NativeTimeline = {
+  /** The time of this object, by the monotonic clock. */
+  ageMs: number;
+  /** When the first event was: milliseconds since 1970. */
+  startedAt: number;
+  /** The number of older events, which were forgotten. */
+  dropped: number;
+  events: {
+    at: number;
+    type: number;
+    kind: number;
+    unobserved: boolean;
+    /** The id of the registered thread; 0 if there is none. */
+    thread: number;
+    /** The number of the stop; 0 if the event is not about a stop. */
+    generation: number;
+    /** Of the thread or the queue; '' if there is none. */
+    name: string;
+  }[];
 };
 
 export type NativeJoinResult = {
@@ -195,6 +228,9 @@ export interface NativeAttachment {
   threads(): NativeThread[];
   leftBehindThreads(): NativeLeftBehind[];
   endedThreads(): NativeThread[];
+  /** This JavaScript thread has seen the stop: the first-seen event of the timeline. */
+  noteSeen(): void;
+  timeline(): NativeTimeline;
 
   /** Whether a join would wait for this thread, or for one of `tasks`, in which the caller runs. */
   wouldJoinItself(tasks: number[]): boolean;
@@ -320,6 +356,12 @@ export interface NativeQueue {
   bindCapsule(object: object): void;
 }
 
+/** What a fork line carries, in the order of ForkFrame::Kind. */
+export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying'] as const;
+
+/** `frame`: an index into FORK_FRAMES. */
+export type NativeForkFrame = NativeRecord & { frame: number };
+
 export type NativeUnseen = {
   errors: { error: Uint8Array; source: string; threadName: string }[];
   /** The number of older errors, which were forgotten. */
@@ -384,6 +426,26 @@ export interface NativeBinding {
   takeUnseen(): NativeUnseen | null;
   /** From now on this process ends soon after its parent, even if all threads are busy. */
   exitWithParent(parentId: number): void;
+  /**
+   * Opens the line to a child process that is about to be started. Native code writes the stop of
+   * the coordinator to it. Undefined where there are no lines (Windows), as are those below.
+   *
+   * @returns the id of the line, and the descriptor that the child inherits
+   */
+  openForkLine?(attachment: NativeAttachment): { id: number; descriptor: number };
+  /** Closes the descriptor of `openForkLine`. (In a worker, Node warns of `fs.closeSync` of it.) */
+  closeForkDescriptor(descriptor: number): void;
+  /** Whether a stop was sent to the child. */
+  forkLineHasStopped(line: number): boolean;
+  /** The child's stop is no stop here: its record is final, as it is. */
+  refuseForkAnswer(line: number): void;
+  closeForkLine(line: number): void;
+  /** Attaches this process's coordinator to the parent. Blocks until the parent's state is known. */
+  attachToParent(attachment: NativeAttachment, down: number, up: number, parent: number): void;
+  /** Sends what the parent has not been told, and the error that this process dies of. */
+  sendToParent(dyingOf: Uint8Array | null): void;
+  /** @returns null: these bytes are no frame */
+  readForkFrame(bytes: Uint8Array): NativeForkFrame | null;
   /** Installs the handlers of all linked signals again, after the runtime has removed them. */
   reinstallSignals(): void;
   nextIdentity(): string;

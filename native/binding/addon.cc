@@ -12,6 +12,7 @@
 #include "../include/allstop/allstop_node.h"
 #include "convert.h"
 #include "environment.h"
+#include "fork_line.h"
 #include "native_attachment.h"
 #include "native_queue.h"
 #include "parent_watch.h"
@@ -244,6 +245,16 @@ Napi::Value Setup(const Info& info) {
   set("failProcess", Checked<FailProcess>);
   set("takeUnseen", Checked<TakeUnseen>);
   set("exitWithParent", Checked<ExitWithParent>);
+#if !defined(_WIN32)
+  set("openForkLine", Checked<OpenForkLine>);
+  set("closeForkDescriptor", Checked<CloseForkDescriptor>);
+  set("forkLineHasStopped", Checked<ForkLineHasStopped>);
+  set("refuseForkAnswer", Checked<RefuseForkAnswer>);
+  set("closeForkLine", Checked<CloseForkLine>);
+  set("attachToParent", Checked<AttachToParent>);
+  set("sendToParent", Checked<SendToParent>);
+  set("readForkFrame", Checked<ReadForkFrame>);
+#endif
   set("reinstallSignals", Checked<ReinstallSignals>);
   set("nextIdentity", Checked<NextIdentity>);
   Define(functions, "world", core::World());

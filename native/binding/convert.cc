@@ -175,6 +175,29 @@ Napi::Value ToJs(Napi::Env env, const core::LeftBehindThread& thread) {
   return object;
 }
 
+Napi::Value ToJs(Napi::Env env, const core::TimelineView& timeline) {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  Napi::Array events = Napi::Array::New(env, timeline.events.size());
+  std::uint32_t index = 0;
+  for (const core::TimelineEvent& event : timeline.events) {
+    Napi::Object object = Napi::Object::New(env);
+    Define(object, "at", Milliseconds(event.at - timeline.began).count());
+    Define(object, "type", static_cast<double>(event.type));
+    Define(object, "kind", static_cast<double>(event.kind));
+    Define(object, "unobserved", event.unobserved);
+    Define(object, "thread", static_cast<double>(event.thread));
+    Define(object, "generation", static_cast<double>(event.generation));
+    Define(object, "name", event.name);
+    events.Set(index++, object);
+  }
+  Napi::Object object = Napi::Object::New(env);
+  Define(object, "ageMs", Milliseconds(core::Clock::now() - timeline.began).count());
+  Define(object, "startedAt", static_cast<double>(timeline.began_at_ms));
+  Define(object, "dropped", static_cast<double>(timeline.dropped));
+  Define(object, "events", events);
+  return object;
+}
+
 void BindCapsule(Napi::Object object, std::uint32_t kind, std::shared_ptr<void> state) {
   static const napi_type_tag tag = {ALLSTOP_CAPSULE_TAG_LOWER, ALLSTOP_CAPSULE_TAG_UPPER};
   auto capsule = std::make_unique<Capsule>();

@@ -55,6 +55,8 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("threads", Threads),
                          ALLSTOP_METHOD("leftBehindThreads", LeftBehindThreads),
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
+                         ALLSTOP_METHOD("noteSeen", NoteSeen),
+                         ALLSTOP_METHOD("timeline", Timeline),
                          ALLSTOP_METHOD("wouldJoinItself", WouldJoinItself),
                          ALLSTOP_METHOD("beginJoin", BeginJoin),
                          ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
@@ -325,6 +327,16 @@ Napi::Value NativeAttachment::LeftBehindThreads(const Info& info) {
 
 Napi::Value NativeAttachment::EndedThreads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->EndedThreads());
+}
+
+Napi::Value NativeAttachment::NoteSeen(const Info& info) {
+  coordinator_->NoteSeen(environment_->id(), environment_->thread_id(), environment_->is_worker(),
+                         environment_->thread_name);
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::Timeline(const Info& info) {
+  return ToJs(info.Env(), coordinator_->TimelineSoFar());
 }
 
 core::JoinCaller NativeAttachment::Caller(const Napi::Value& tasks) const {

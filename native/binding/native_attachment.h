@@ -67,6 +67,8 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value Threads(const Info& info);
   Napi::Value LeftBehindThreads(const Info& info);
   Napi::Value EndedThreads(const Info& info);
+  Napi::Value NoteSeen(const Info& info);
+  Napi::Value Timeline(const Info& info);
 
   Napi::Value WouldJoinItself(const Info& info);
   Napi::Value BeginJoin(const Info& info);

@@ -60,6 +60,10 @@ namespace {
 // for mutex_ go to sleep, which takes longer than moving 64 items.
 constexpr std::size_t kMostAtOnce = 64;
 
+// A full queue is normal where producers are faster than consumers: its events, ten a second at
+// most, must not push all others out of the coordinator's timeline.
+constexpr double kFullNotedMs = 100;
+
 }  // namespace
 
 // The coordinator's reference to a queue. It is weak, since the queue keeps the coordinator
@@ -206,10 +210,16 @@ BoundedQueue::Wait BoundedQueue::BeginWait() const {
 }
 
 bool BoundedQueue::BeginEnqueue(Wait& wait) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (closed_ || IsStopped(wait)) return false;
-  ++pending_enqueues_;
-  wait.admitted = true;
+  bool is_news = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_ || IsStopped(wait)) return false;
+    ++pending_enqueues_;
+    wait.admitted = true;
+    is_news = options_.coordinator && Room() == 0 && full_noted_.HasPassed();
+    if (is_news) full_noted_ = Deadline::After(kFullNotedMs);
+  }
+  if (is_news) options_.coordinator->NoteQueueFull(options_.name);
   return true;
 }
 

@@ -188,8 +188,9 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
   Counts counts_[2];
   bool closed_ = false;
   bool pending_cancelled_ = false;
-  std::uint32_t pending_enqueues_ = 0;  // enqueues that wait (BeginEnqueue)
-  std::uint64_t stops_seen_ = 0;        // the coordinator's generation at the last OnStop
+  std::uint32_t pending_enqueues_ = 0;        // enqueues that wait (BeginEnqueue)
+  Deadline full_noted_ = Deadline::Passed();  // until then the timeline has it that it is full
+  std::uint64_t stops_seen_ = 0;              // the coordinator's generation at the last OnStop
   alignas(64) Waiters waiters_[2];
 };
 

@@ -157,11 +157,8 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   record->generation = generation_ + 1;
   record->requested_at = Clock::now();
   effects.WillComplete({record, &record->own_origin}, request);
-  if (failed && reported_.error) suppressed_.reserve(suppressed_.size() + 1);
   if (failed) NoteIfThrown(request, {record, &record->own_origin});
   Latch(record, effects.own, effects);
-  // A join now throws the record's error, so the reported error becomes a suppressed one.
-  if (failed && reported_.error) Keep(std::exchange(reported_, {}));
   return StopOutcome::kStopped;
 }
 
@@ -250,7 +247,7 @@ void Coordinator::Replace(const StopRequest& winner, const Heirs& heirs, Effects
   suppressed_.reserve(suppressed_.size() + 2);
   for (const auto& heir : heirs) heir.coordinator->Inherit(old, record);
   Swap(record, old);
-  // As in Decide: a join now throws the record's error, and the reported one is suppressed.
+  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
   if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
@@ -286,6 +283,8 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
   // All allocations come before the first change of this coordinator. If memory runs out,
   // some observers are called without a stop, and some children stay stopped, which is a
   // valid state for a child.
+  const bool displaces_reported = record->kind == StopKind::kError && reported_.error;
+  if (displaces_reported) suppressed_.reserve(suppressed_.size() + 1);
   stopped.coordinator = weak_from_this().lock();  // null if this coordinator is dying
   stopped.waiters = waiters_;
   for (const auto& observer : observers_) {
@@ -307,8 +306,11 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
 
   ALLSTOP_FAULT_POINT(kChildrenLatched);
   record_ = std::move(record);
+  // A join now throws the record's error, so the reported error becomes a suppressed one.
+  if (displaces_reported) Keep(std::exchange(reported_, {}));
   for (const auto& hook : threads_.hooks()) BeginRun(*hook, record_);  // invariant 10
   ++generation_;
+  NoteStop(TimelineType::kStopRequested, record_->requested_at);
   stop_word_.store(1, std::memory_order_release);
   ALLSTOP_FAULT_POINT(kStopWordWritten);
   UpdateMirrors();
@@ -335,7 +337,10 @@ void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
   if (!record_ || record_->inherited_from != old) return;
   auto inherited = Inherited(record);
   inherited->generation = record_->generation;
+  suppressed_.reserve(suppressed_.size() + 2);
   Swap(std::move(inherited), old);
+  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
+  if (record_->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
 std::shared_ptr<StopRecord> Coordinator::Inherited(
@@ -405,6 +410,7 @@ bool Coordinator::WaitForStop(std::uint64_t generation, const Deadline& deadline
   const bool stopped = deadline.Wait(
       stop_changed_, lock, [&] { return record_ != nullptr || generation_ != generation; });
   --waiters_;
+  if (stopped) NoteSeenByThisThread();
   return stopped;
 }
 
@@ -422,6 +428,7 @@ Status Coordinator::ClearStop() {
     if (observer->interested_) effects.on_clear.push_back(observer);
   }
   if (record_) {
+    NoteStop(TimelineType::kStopCleared, Clock::now());
     past_ids_.push_back(record_->id);
     if (!replaced_id_.empty()) past_ids_.push_back(replaced_id_);
     while (past_ids_.size() > kMaxPastIds) past_ids_.pop_front();

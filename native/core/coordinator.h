@@ -20,6 +20,7 @@
 #include "stop_callback.h"
 #include "stop_record.h"
 #include "thread_registry.h"
+#include "timeline.h"
 
 namespace allstop::core {
 
@@ -222,6 +223,15 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // interested; null if there was no stop.
   std::shared_ptr<const StopRecord> TakeUnseen(Observer& observer);
 
+  // What has happened so far: the newest Timeline::kCapacity events.
+  TimelineView TimelineSoFar() const;
+  // The JavaScript thread `thread_id`, of the environment `owner`, sees the stop. `name`: its name,
+  // unless it is a worker that is registered here. Does nothing while not stopped.
+  void NoteSeen(std::uint64_t owner, std::uint64_t thread_id, bool is_worker,
+                const std::string& name);
+  // A producer begins to wait, since the queue `queue` is full.
+  void NoteQueueFull(const std::string& queue);
+
   // A link may stop the coordinator (a signal, a timer). `description` is text for explain().
   std::uint64_t AddLink(std::string description);
   void RemoveLink(std::uint64_t id);
@@ -278,6 +288,11 @@ class Coordinator : public ForeignReferences<Coordinator> {
   static double RemainingMs(const Join& join, double grace_period_ms);
   void Detach(Join& join);
   void AwaitJoin(Join& join, double grace_period_ms);  // blocks; takes mutex_ itself
+  void NoteSeenByThisThread() noexcept;
+  void NoteSeenBy(ThreadRegistry::Entry& entry) noexcept;
+  void NoteThread(TimelineType type, const ThreadInfo& thread, bool unobserved = false) noexcept;
+  void NoteStop(TimelineType type, Clock::time_point at) noexcept;
+  void Note(TimelineEvent event, const std::string& name) noexcept;
 
   const std::uint64_t id_;
   const Options options_;
@@ -292,6 +307,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
   bool awaits_answer_ = false;                // a new record is provisional
+  std::uint32_t suppressed_count_ = 0;        // the number of all suppressed errors
   std::uint64_t generation_ = 0;              // the number of stops so far
   std::shared_ptr<const StopRecord> record_;  // not null = stopped
   // The record of the next stop, allocated in advance (PrepareRecord) when a wait begins, so
@@ -306,12 +322,12 @@ class Coordinator : public ForeignReferences<Coordinator> {
   ConditionVariable callback_done_;  // notified for RemoveStopCallback
   SuppressedError reported_;         // the first error of Report; its error may be null
   std::vector<SuppressedError> suppressed_;
-  std::uint32_t suppressed_count_ = 0;
   std::list<std::string> past_ids_;  // ids of cleared stops, the newest last
   std::string replaced_id_;          // id of the record that an arbiter's answer has replaced
   ThreadRegistry threads_;
   std::map<std::uint64_t, std::string> links_;
   std::uint64_t next_link_ = 1;
+  std::unique_ptr<Timeline> timeline_;  // null before the first event
 };
 
 }  // namespace allstop::core

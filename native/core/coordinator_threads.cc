@@ -15,6 +15,7 @@ namespace allstop::core {
 std::uint64_t Coordinator::RegisterThread(NewThread thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Add(std::move(thread));
+  if (entry->info.alive) NoteThread(TimelineType::kThreadStarted, entry->info);
   if (entry->info.kind == ThreadKind::kHook && record_) {
     ThreadRegistry::PrepareRun(*entry);
     BeginRun(*entry, record_);  // invariant 10
@@ -41,6 +42,7 @@ bool Coordinator::EndHook(std::uint64_t id) {
   const auto entry = threads_.Find(id);
   if (!entry || !entry->info.alive) return true;
   if (entry->stop_to_run_for) return false;
+  NoteThread(TimelineType::kEnded, entry->info);
   threads_.EndRun(*entry);
   Ended(*entry, effects);
   return true;
@@ -76,6 +78,7 @@ void Coordinator::ReserveEnd(ThreadRegistry::Entry& entry) {
 void Coordinator::Begin(ThreadRegistry::Entry& entry) {
   if (entry.info.alive) return;
   threads_.Start(entry);
+  NoteThread(TimelineType::kThreadStarted, entry.info);
   for (Join* join : entry.joins) ++join->alive_;  // invariant 4
 }
 
@@ -93,6 +96,7 @@ void Coordinator::EndThread(std::uint64_t id) {
   const bool was_alive = entry->info.alive;
   on_end = entry->on_end;
   if (on_end && !record_ && entry->on_end_generation == generation_) Decide(*on_end, effects);
+  if (was_alive) NoteThread(TimelineType::kEnded, entry->info);
   threads_.End(id, /*unobserved=*/false);
   ALLSTOP_FAULT_POINT(kThreadEnded);
   if (was_alive) Ended(*entry, effects);
@@ -127,6 +131,7 @@ void Coordinator::EndThreadsOwnedBy(const Departure& departure) {
   }
   for (const auto& entry : entries) {
     const bool was_alive = entry->info.alive;
+    if (was_alive) NoteThread(TimelineType::kEnded, entry->info, /*unobserved=*/true);
     threads_.End(entry->info.id, /*unobserved=*/true);
     if (was_alive) Ended(*entry, effects);
   }
@@ -240,6 +245,9 @@ JoinResult Coordinator::FinishJoin(Join& join, std::optional<double> grace_perio
   result.record = record_;
   if (record_) result.error = FirstError(record_.get(), reported_);
   if (result.error) UnseenErrors::Get().Give(result.error->fields().id);
+  for (const ThreadInfo& straggler : result.stragglers) {
+    NoteThread(TimelineType::kStraggler, straggler);
+  }
   joined_ = true;
   return result;
 }

@@ -51,13 +51,12 @@ void Origin::Complete(const Describe& locate) noexcept {
   completed_.notify_all();
 }
 
-Requester Origin::Get() const {
-  constexpr double kPatienceMs = 1000;
+Requester Origin::GetWithin(double patience_ms) const {
   const auto is_complete = [this] { return is_complete_.load(std::memory_order_acquire); };
   if (is_complete()) return requester_;
   std::unique_lock<std::mutex> lock(mutex_);
   if (completing_thread_ != std::this_thread::get_id()) {
-    Deadline::After(kPatienceMs).Wait(completed_, lock, is_complete);
+    Deadline::After(patience_ms).Wait(completed_, lock, is_complete);
   }
   return requester_;
 }

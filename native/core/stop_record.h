@@ -34,7 +34,9 @@ struct StopRecord {
     return (inherited_from ? *inherited_from : *this).awaits_answer.load();
   }
   // The requester, with Via::kParent if the record is inherited. Waits as Origin::Get does.
-  Requester requester() const;
+  Requester requester() const { return RequesterWithin(1000); }
+  // As requester(), but waits for at most `patience_ms` milliseconds.
+  Requester RequesterWithin(double patience_ms) const;
   // What is known of the requester now, also if it stopped a parent. Does not wait.
   Requester RequesterSoFar() const;
 };

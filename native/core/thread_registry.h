@@ -64,6 +64,7 @@ class ThreadRegistry {
     // that End makes unless the coordinator has been stopped since (EndThreadsOwnedBy).
     std::shared_ptr<const StopRequest> on_end;
     std::uint64_t on_end_generation = 0;  // Coordinator::generation_ when on_end was set
+    std::uint64_t seen_generation = 0;    // the last stop that the thread was noted to have seen
     // Its node in ended_, allocated in advance. The end of a thread must not need memory: if an
     // end was not recorded, joins would wait for that thread without a limit.
     std::list<ThreadInfo> place_among_ended = std::list<ThreadInfo>(1);

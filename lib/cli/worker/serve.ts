@@ -73,19 +73,36 @@ function describe(event: NodeEvent): string {
   return `no longer serving: ${event.why}`;
 }
 
-/** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
-export async function serve(options: Options): Promise<CommandResult> {
-  const { job = 'worker', json = false } = options;
+type ServeOptions = {
+  job: 'worker' | 'ps';
+  connection: ReturnType<typeof connectionOf>;
+  cluster: string;
+  slots: number;
+  task: number | undefined;
+  definition: string | undefined;
+};
+
+/** Checks the options, and reads no file. @throws UsageError */
+export function checkOptions(options: Options): ServeOptions {
+  const { job = 'worker' } = options;
   if (job !== 'worker' && job !== 'ps') {
     throw new UsageError(`--job must be worker or ps, not '${job}'`);
   }
   const connection = connectionOf(required(options, 'servers'));
-  // Threads and processes of the functions inherit the environment.
-  for (const name of CREDENTIAL_VARIABLES) delete process.env[name];
   const definition = definitionOf(options);
   const cluster = clusterOf(required(options, 'cluster'));
   const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
   const task = integer(options.task, 'task', 0, 1_000_000);
+  required(options, 'module');
+  return { job, connection, cluster, slots, task, definition };
+}
+
+/** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
+export async function serve(options: Options): Promise<CommandResult> {
+  const { json = false } = options;
+  const { job, connection, cluster, slots, task, definition } = checkOptions(options);
+  // Threads and processes of the functions inherit the environment.
+  for (const name of CREDENTIAL_VARIABLES) delete process.env[name];
   const spec = specOf(options, job, task);
   const module = moduleOf(options);
   const say = (text: string, data: object): void => {

@@ -2,10 +2,10 @@
 
 import {
   checkDuration,
+  checkInteger,
   checkOptions,
   checkString,
   invalidType,
-  outOfRange,
 } from '../../base/arguments.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
@@ -62,15 +62,27 @@ export type NatsStrategyOptions = NatsCredentials & {
   tls?: NatsTlsOptions | boolean | undefined;
 };
 
+const OPTIONS = [
+  'module',
+  'servers',
+  'cluster',
+  'expect',
+  'minWorkers',
+  'unavailableAfterMs',
+  'lostAfterMs',
+  'definition',
+  'replicas',
+  'tls',
+  'user',
+  'pass',
+  'token',
+  'nkey',
+  'creds',
+] satisfies (keyof NatsStrategyOptions)[];
+
 const MAX_WORKERS = 1_000_000;
 const UNAVAILABLE_AFTER_MS = 60_000;
 const LOST_AFTER_MS = 10_000;
-
-function checkInteger(name: string, value: unknown, least: number, most: number): void {
-  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
-  if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw outOfRange(name, `an integer >= ${least} and <= ${most}`, value);
-}
 
 export class NatsStrategy implements Strategy {
   readonly module: URL;
@@ -91,7 +103,7 @@ export class NatsStrategy implements Strategy {
    *   cluster name or server address, or two ways to log in
    */
   constructor(options: NatsStrategyOptions) {
-    const given = checkOptions('options', options) as NatsStrategyOptions;
+    const given = checkOptions('options', options, OPTIONS) as NatsStrategyOptions;
     const { module, cluster, expect, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
     const { minWorkers, replicas = 1, lostAfterMs = LOST_AFTER_MS, definition } = given;
     if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);

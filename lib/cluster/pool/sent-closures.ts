@@ -8,6 +8,8 @@ export type Sent = {
   readonly closure: Closure;
   /** How long its function is expected to run, in microseconds. */
   readonly expectedUs: number;
+  /** Date.now() when it was sent. */
+  readonly sentAt: number;
 };
 
 export class SentClosures<S extends Sent = Sent> {
@@ -21,12 +23,6 @@ export class SentClosures<S extends Sent = Sent> {
   /** How long all closures here are expected to run, in microseconds. */
   get expectedUs(): number {
     return this.#expectedUs;
-  }
-
-  /** The closure that is run now, or next. */
-  get first(): S | undefined {
-    for (const sent of this.#sent.values()) return sent;
-    return undefined;
   }
 
   get({ id }: Closure): S | undefined {

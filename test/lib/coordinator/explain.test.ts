@@ -114,3 +114,27 @@ describe('explain', () => {
     }
   });
 });
+
+describe('stopLatencies', () => {
+  it('says how long each thread took, the slowest first', async () => {
+    const coord = new Coordinator({ stopGracePeriodMs: 0 });
+    expect(coord.explain().stopLatencies).toEqual([]);
+    const stuck = gate();
+    void coord.start(() => stuck.opened, { name: 'stuck' });
+    const quick = coord.start((own) => own.waitForStop(), { name: 'quick' });
+    await coord.start(() => {}, { name: 'ended before' });
+    coord.requestStop();
+    await quick;
+    await coord.join({ ignoreLiveThreads: true });
+    const { stopLatencies } = coord.explain();
+    expect(stopLatencies).toEqual([
+      { thread: 'stuck', kind: 'task', isStraggler: true },
+      { thread: 'quick', kind: 'task', endedMs: expect.any(Number) },
+      { thread: 'main', kind: 'thread', seenMs: expect.any(Number) },
+    ]);
+    expect(words(coord)).toMatch(
+      /Time since the stop, of its threads:\n {2}- saw the stop: .*main \d+\.\d ms\)\n {2}- ended: .*: 1 \(slowest: quick \d/,
+    );
+    stuck.open();
+  });
+});

@@ -1,7 +1,7 @@
 /** The options of a connection: addresses of servers, credentials, TLS. */
 
 import { readFileSync } from 'node:fs';
-import { checkString, invalidSecret, invalidType } from '../../../base/arguments.ts';
+import { checkString, invalidSecret, invalidType, knownOptions } from '../../../base/arguments.ts';
 import { InvalidArgumentError } from '../../../errors/errors.ts';
 
 /** The TLS options of the NATS client: paths of PEM files (`…File`), or their content. */
@@ -141,6 +141,7 @@ function checkTls(
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw invalidType('options.tls', 'of type object or boolean', given);
   }
+  knownOptions(given, [...TLS_TEXTS, 'handshakeFirst'], 'options.tls');
   for (const name of TLS_TEXTS) {
     if (given[name] !== undefined) checkString(`options.tls.${name}`, given[name]);
   }

@@ -65,6 +65,7 @@ import { Probes } from './probes.ts';
 import { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
 import { type ClusterTask, ClusterTasks } from './tasks.ts';
+import { WhoMessages } from './who-messages.ts';
 
 const log = debuglog('allstop');
 
@@ -94,6 +95,7 @@ export class NatsEngine implements Engine {
   readonly #byNode = new Map<string, Session>();
   readonly #givenUp = new GivenUp();
   readonly #leadership: Leadership;
+  readonly #who: WhoMessages;
   readonly #addressChecks: AddressChecks;
   readonly #refused = new RefusedNodes();
   readonly #probes: Probes;
@@ -151,7 +153,7 @@ export class NatsEngine implements Engine {
     this.#leadership = new Leadership(fence, settings.unavailableAfterMs, connect, {
       onConnection: (nats) => this.#subscribe(nats),
       onHeld: (nats) => this.#onHeld(nats),
-      onDoubt: () => this.#sayWho(),
+      onDoubt: () => this.#who.say(),
       onDown: () => {
         this.#probes.stop();
         this.#addressChecks.stop();
@@ -162,6 +164,9 @@ export class NatsEngine implements Engine {
         this.#dispatcher.isOpen = this.#leadership.state.phase === 'ready';
         host.changed();
       },
+    });
+    this.#who = new WhoMessages(this.#run, this.#leadership, (message) => {
+      this.#publish(this.#subjects.who, message);
     });
     this.#stops = new StopArbiter(host.coordinator, {
       broadcast: (stop) => {
@@ -189,6 +194,10 @@ export class NatsEngine implements Engine {
 
   get workers(): WorkerInfo[] {
     return this.#tasks.workers;
+  }
+
+  get capacity(): number {
+    return [...this.#sessions.values()].reduce((sum, { status }) => sum + status.capacity, 0);
   }
 
   report(): ReadinessReport {
@@ -284,7 +293,9 @@ export class NatsEngine implements Engine {
       if (stop === undefined) this.#malformed.drop('a stop');
       else this.#stops.heard(stop);
     });
-    listen(subjects.who, (message) => this.#onWho(message));
+    listen(subjects.who, ({ data, reply }) => {
+      if (!this.#who.receive(data, reply)) this.#malformed.drop('a who');
+    });
     listen(subjects.report, (message) => {
       const report = doctorReport({
         run: this.#run,
@@ -297,29 +308,8 @@ export class NatsEngine implements Engine {
     });
   }
 
-  /**
-   * Receives a `who`, from another coordinator or a doctor (token 0, to which only nodes reply).
-   */
-  #onWho({ data, reply }: Msg): void {
-    const who = parseControl(data, 'who');
-    if (who === undefined) this.#malformed.drop('a who');
-    else if (who.run !== this.#run) {
-      this.#leadership.doubt(who.token, true);
-      // An older run that does not know of this run yet learns of it by our `who`.
-      const isOlder = who.token < (this.#leadership.token ?? 0);
-      if (isOlder && (reply ?? '') === '') this.#sayWho();
-    }
-  }
-
-  /** Tells all nodes and coordinators that this run holds the cluster, if we believe so. */
-  #sayWho(): void {
-    const { token, state } = this.#leadership;
-    if (state.phase !== 'ready') return;
-    this.#publish(this.#subjects.who, json({ kind: 'who', run: this.#run, token }));
-  }
-
   #onHeld(nats: NatsConnection): void {
-    this.#sayWho();
+    this.#who.say();
     for (const session of this.#sessions.values()) {
       // Frames were cut to the length that the last connection permitted.
       if (session.channel.fits(nats.info?.max_payload)) session.channel.resume();
@@ -408,6 +398,7 @@ export class NatsEngine implements Engine {
           this.#givenUp.cancelDuplicates(closure);
         },
         onStop: (_, stop) => this.#stops.heard(stop),
+        onThread: (from, error) => this.#onThread(task, from, error),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         onMalformed: (from) => {
           this.#malformed.drop('a message of a session');
@@ -435,17 +426,8 @@ export class NatsEngine implements Engine {
 
   /** Sends the welcome; again for each hello, until the node has answered in the session. */
   #welcome(session: Session, token: number): void {
-    const { cancelGraceMs } = this.#host;
     const { unavailableAfterMs } = this.#settings;
-    const welcome = {
-      kind: 'welcome',
-      run: this.#run,
-      token,
-      session: session.id,
-      task: session.task,
-      cancelGraceMs,
-      unavailableAfterMs,
-    };
+    const welcome = session.welcome({ run: this.#run, token, unavailableAfterMs });
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
@@ -508,8 +490,18 @@ export class NatsEngine implements Engine {
     if (!session.isConfirmed) task.enter('connecting');
     else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
+    if (task.isReady && !session.hasStarted) {
+      session.hasStarted = true;
+      this.#host.workerStarted(task.info);
+    }
     this.#letGo(session);
     this.#dispatcher.changed(session);
+  }
+
+  #onThread(task: ClusterTask, session: Session, error: unknown): void {
+    if (task.session !== session) return;
+    if (error instanceof Error) this.#host.workerLost(task.info, error);
+    else this.#host.workerStuck(task.info);
   }
 
   /** Ends the session of a node that wants to leave, once it has no functions any more. */
@@ -572,6 +564,7 @@ export class NatsEngine implements Engine {
     log('%s: %s', this.#settings.cluster, error.message);
     session.giveUp(error);
     this.#host.changed();
+    if (how !== lost.hasLeft.how) this.#host.workerLost(task.info, error);
     if (info.job === 'ps' && wasReady) {
       this.#fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }

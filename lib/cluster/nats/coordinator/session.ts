@@ -14,9 +14,9 @@ import { CancelledError } from '../../../errors/errors.ts';
 import type { NodeHealth } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
-import type { Cancellation, ClusterHost } from '../../closures/strategy.ts';
+import type { Cancellation, ClusterHost, RunningTask } from '../../closures/strategy.ts';
 import { type Sent, SentClosures } from '../../pool/sent-closures.ts';
-import type { Resource } from '../../worker/protocol.ts';
+import type { Fate, Resource } from '../../worker/protocol.ts';
 import { argumentError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../../worker/value.ts';
@@ -44,6 +44,8 @@ export interface SessionListener {
   onFree(session: Session): void;
   onResult(closure: Closure, name: string, us: number): void;
   onStop(session: Session, stop: StopMessage): void;
+  /** A thread of the node has died of `error`; undefined: it is blocked and cannot be ended. */
+  onThread(session: Session, error: unknown): void;
   /** The node has reported that none of its worker threads lives. */
   onFailed(session: Session, error: unknown): void;
   onMalformed(session: Session): void;
@@ -57,8 +59,8 @@ export class Session {
   readonly #host: ClusterHost;
   readonly #listener: SessionListener;
   readonly #sent = new SentClosures();
-  /** By closure: whether it was returned to the queue as started. */
-  readonly #givenUp = new Map<Closure, boolean>();
+  /** By closure: as what it was returned to the queue. */
+  readonly #givenUp = new Map<Closure, Fate>();
   /** The ids of the resources that were sent to the node. */
   readonly #prepared = new Set<number>();
   #batch: unknown[] = [];
@@ -72,6 +74,8 @@ export class Session {
   /** The session's end was sent to the node, which is leaving. */
   isLetGo = false;
   completed = 0;
+  /** The host was told that the worker has started. */
+  hasStarted = false;
   /** The node counts as lost, but may come back: its task is free, and its closures are queued. */
   isAway = false;
   /** Since when (performance.now()) the session is away. */
@@ -121,6 +125,12 @@ export class Session {
     this.#show();
   }
 
+  /** The message that begins the session at the node. */
+  welcome(from: { run: string; token: number; unavailableAfterMs: number }): object {
+    const { cancelGraceMs } = this.#host;
+    return { kind: 'welcome', ...from, session: this.id, task: this.task, cancelGraceMs };
+  }
+
   /** Shows the node in `explain()`. */
   #show(): void {
     const { job, pid, host } = this.info;
@@ -157,6 +167,16 @@ export class Session {
     return this.#sent.size;
   }
 
+  /** The closures that the node's threads take first. */
+  get tasks(): RunningTask[] {
+    const first = this.#sent.newestFirst().toReversed().slice(0, this.status.capacity);
+    return first.map(({ closure, sentAt }) => ({
+      name: (closure.work as Call).name,
+      attempt: closure.attempts + 1,
+      startedAt: new Date(sentAt),
+    }));
+  }
+
   /** How long each thread of the node is expected to be busy with the closures that were sent. */
   get expectedUs(): number {
     return this.#sent.expectedUs / Math.max(1, this.status.capacity);
@@ -186,7 +206,7 @@ export class Session {
     // The node may have it still, from before it was given up: the node then goes on with that.
     this.#sent.remove(closure.id);
     this.#givenUp.delete(closure);
-    this.#sent.add({ closure, expectedUs });
+    this.#sent.add({ closure, expectedUs, sentAt: Date.now() });
     this.#batch.push(closure.id, closure.attempts + 1, call.name, bytes, call.perWorker);
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
@@ -246,7 +266,7 @@ export class Session {
 
   /**
    * Returns all closures to the queue, in their old order, as the node counts as lost. The first
-   * closures, one for each thread of the node, count as started.
+   * closures, one for each thread of the node, count as running.
    */
   giveUp(cause: Error): void {
     this.#hide();
@@ -268,9 +288,9 @@ export class Session {
     for (const [at, { closure }] of all.entries()) {
       const position = all.length - at;
       if (position <= kept || this.#givenUp.has(closure)) continue;
-      const wasStarted = position <= this.info.slots;
-      this.#givenUp.set(closure, wasStarted);
-      this.#host.returned(closure, wasStarted, cause);
+      const fate = position <= this.info.slots ? 'running' : 'sent';
+      this.#givenUp.set(closure, fate);
+      this.#host.returned(closure, fate, cause);
     }
   }
 
@@ -328,13 +348,13 @@ export class Session {
         this.#listener.onFree(this);
         return;
       case 'returned': {
-        const [, id, wasStarted, cause] = message;
+        const [, id, fate, cause] = message;
         const sent = this.#forget(id);
         if (sent === undefined) return;
         this.isRecalling = false;
         if (!this.#givenUp.delete(sent.closure)) {
           const why = cause === null ? undefined : decode(cause).value;
-          this.#host.returned(sent.closure, wasStarted, why);
+          this.#host.returned(sent.closure, fate, why);
         }
         this.#listener.onFree(this);
         return;
@@ -345,6 +365,9 @@ export class Session {
         return;
       case 'stop':
         this.#listener.onStop(this, message[1]);
+        return;
+      case 'thread':
+        this.#listener.onThread(this, message[2] === null ? undefined : decode(message[2]).value);
         return;
       case 'leaving':
         this.isLeaving = true;
@@ -371,11 +394,11 @@ export class Session {
     if (closure.work.kind === 'call') this.#listener.onResult(closure, closure.work.name, us);
     const outcome = outcomeOf(state, bytes);
     if (this.#givenUp.delete(closure)) {
-      if (this.#host.offered(closure, outcome)) this.completed += 1;
+      if (this.#host.offered(closure, outcome, us)) this.completed += 1;
       return;
     }
     this.completed += 1;
-    this.#host.ended(closure, outcome);
+    this.#host.ended(closure, outcome, us);
   }
 
   #forget(id: number): Sent | undefined {

@@ -97,6 +97,23 @@ export class ClusterTask {
     return this.session !== undefined && this.phase === 'ready';
   }
 
+  /** For a task that a node has, or has had. */
+  get info(): WorkerInfo {
+    const { job, index, session } = this;
+    return {
+      job,
+      task: index,
+      state: stateOf(this),
+      host: this.host ?? '',
+      pid: this.pid ?? Number.NaN,
+      running: session?.running ?? 0,
+      completed: this.completed + (session?.completed ?? 0),
+      restarts: this.restarts + (session?.status.restarts ?? 0),
+      tasks: session?.tasks ?? [],
+      ...(session?.health !== undefined && { health: session.health }),
+    };
+  }
+
   get readiness(): TaskReadiness {
     const { job, index: task, address, host, pid, isReady: ready } = this;
     const report: TaskReadiness = { job, task, ready, phase: this.phase, since: this.#since };
@@ -163,21 +180,7 @@ export class ClusterTasks {
 
   /** The tasks that a node has, or has had. */
   get workers(): WorkerInfo[] {
-    return this.all.flatMap((task) => {
-      const { job, index, host, pid, session } = task;
-      if (host === undefined || pid === undefined) return [];
-      return {
-        job,
-        task: index,
-        state: stateOf(task),
-        host,
-        pid,
-        running: session?.running ?? 0,
-        completed: task.completed + (session?.completed ?? 0),
-        restarts: task.restarts + (session?.status.restarts ?? 0),
-        ...(session?.health !== undefined && { health: session.health }),
-      };
-    });
+    return this.all.filter(({ host }) => host !== undefined).map(({ info }) => info);
   }
 
   get areReady(): boolean {

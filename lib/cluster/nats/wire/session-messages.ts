@@ -8,7 +8,7 @@ import { deserialize, serialize } from 'node:v8';
 import { attempt } from '../../../base/thrown-value.ts';
 import { checkTaskPhase, type TaskPhase } from '../../../errors/phases.ts';
 import { decode } from '../../../record/encoded-error.ts';
-import type { Resource } from '../../worker/protocol.ts';
+import type { Fate, Resource } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { isBytes, isCount, isListOf, isMaybe, isObject, isText, isWord } from './shapes.ts';
 
@@ -33,7 +33,9 @@ export const LONG_BYTES: number = 64 * 1024;
 export type FromNode =
   /** RESULT_LENGTH elements for each closure: id, state, packed value, microseconds. */
   | ['results', ...unknown[]]
-  | ['returned', id: number, wasStarted: boolean, cause: Uint8Array | null]
+  | ['returned', id: number, fate: Fate, cause: Uint8Array | null]
+  /** A thread of the node has died (`cause` says why), or is blocked and cannot be ended. */
+  | ['thread', what: 'lost' | 'stuck', cause: Uint8Array | null]
   | ['status', NodeStatus]
   | ['stop', stop: StopMessage]
   /** The node takes no more closures, and leaves when the closures that it has are done. */
@@ -134,6 +136,8 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
   end: () => true,
 };
 
+const FATES: readonly unknown[] = ['sent', 'running', 'ended'] satisfies Fate[];
+
 const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
   results: (rest) =>
     inGroups(
@@ -142,8 +146,10 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
       ([id, state, value, us]) =>
         isCount(id) && (state === 0 || state === 1) && isBytes(value) && isCount(us),
     ),
-  returned: ([id, wasStarted, cause]) =>
-    isCount(id) && typeof wasStarted === 'boolean' && (cause === null || isEncodedError(cause)),
+  returned: ([id, fate, cause]) =>
+    isCount(id) && FATES.includes(fate) && (cause === null || isEncodedError(cause)),
+  thread: ([what, cause]) =>
+    what === 'lost' ? isEncodedError(cause) : what === 'stuck' && cause === null,
   status: ([status]) => isStatus(status),
   stop: ([stop]) => isStop(stop),
   leaving: () => true,
