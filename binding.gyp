@@ -49,7 +49,9 @@
         [
           "OS=='linux'",
           {
+            "cflags_cc": ["-O2", "-ffunction-sections", "-fdata-sections"],
             "ldflags": [
+              "-Wl,--gc-sections",
               "-static-libstdc++",
               "-static-libgcc",
               "-Wl,--version-script=<(module_root_dir)/native/binding/exports.map"
