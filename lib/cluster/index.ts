@@ -1,5 +1,6 @@
 export * from '../errors/public-errors.ts';
 export type { WaitOptions } from './call-options.ts';
+export { Checkpoint, type CheckpointOptions } from './checkpoint.ts';
 export { PerWorkerDataset, PerWorkerValues } from './closures/per-worker.ts';
 export { type FetchOptions, type RemoteState, RemoteValue } from './closures/remote-value.ts';
 export type { RunningTask, Strategy, WorkerInfo } from './closures/strategy.ts';

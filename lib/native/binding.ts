@@ -359,8 +359,9 @@ export interface NativeQueue {
 /** The types of variables, in the order of core::VariableType. */
 export const VARIABLE_TYPES = ['number', 'Float64Array', 'Float32Array', 'Int32Array'] as const;
 
+export type NativeArray = Float64Array | Float32Array | Int32Array;
 /** A number, or the typed array of the variable's type and length. */
-export type NativeValue = number | Float64Array | Float32Array | Int32Array;
+export type NativeValue = number | NativeArray;
 
 /** One variable of a cluster, shared by the threads of this process. */
 export interface NativeVariable {
@@ -384,6 +385,10 @@ export interface NativeVariables {
   /** @returns the variable of this name; null if it has another type or length */
   define(name: string, type: number, value: NativeValue): NativeVariable | null;
   find(name: string): NativeVariable | null;
+  /** Reads several variables as they stand at one moment; of a number into a Float64Array. */
+  readAll(variables: readonly NativeVariable[], into: readonly NativeArray[]): void;
+  /** Assigns several variables: no other operation sees some of them assigned. */
+  assignAll(variables: readonly NativeVariable[], values: readonly NativeArray[]): void;
   /** The closure has ended for good: no `assignAdd` of it follows. */
   forget(closure: number): void;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "convert.h"
 
@@ -19,6 +20,18 @@ struct Bytes {
   std::size_t size = 0;
 };
 
+void GetArray(Napi::Env env, Napi::Value value, Bytes& bytes) {
+  std::size_t length = 0;
+  napi_typedarray_type type;
+  if (napi_get_typedarray_info(env, value, &type, &length, &bytes.data, nullptr, nullptr) !=
+      napi_ok) {
+    throw Napi::TypeError::New(env, InternalError("a value must be a number or a typed array"));
+  }
+  bytes.size = value.As<Napi::TypedArray>().ByteLength();
+  static double nothing = 0;
+  if (bytes.data == nullptr) bytes.data = &nothing;  // an empty array; memcpy takes no null
+}
+
 void GetBytes(const Napi::CallbackInfo& info, std::size_t index, Bytes& bytes) {
   const Napi::Env env = info.Env();
   if (napi_get_value_double(env, info[index], &bytes.number) == napi_ok) {
@@ -26,14 +39,7 @@ void GetBytes(const Napi::CallbackInfo& info, std::size_t index, Bytes& bytes) {
     bytes.size = sizeof(double);
     return;
   }
-  std::size_t length = 0;
-  napi_typedarray_type type;
-  if (napi_get_typedarray_info(env, info[index], &type, &length, &bytes.data, nullptr, nullptr) !=
-      napi_ok) {
-    throw Napi::TypeError::New(env, InternalError("a value must be a number or a typed array"));
-  }
-  bytes.size = info[index].As<Napi::TypedArray>().ByteLength();
-  if (bytes.data == nullptr) bytes.data = &bytes.number;  // an empty array; memcpy takes no null
+  GetArray(env, info[index], bytes);
 }
 
 // Throws if the argument has not as many bytes as the variable.
@@ -127,6 +133,8 @@ Napi::Function NativeVariables::Class(Napi::Env env, Environment& environment) {
                      {
                          ALLSTOP_METHOD("define", Define),
                          ALLSTOP_METHOD("find", Find),
+                         ALLSTOP_METHOD("readAll", ReadAll),
+                         ALLSTOP_METHOD("assignAll", AssignAll),
                          ALLSTOP_METHOD("forget", Forget),
                      },
                      &environment);
@@ -165,6 +173,49 @@ Napi::Value NativeVariables::Define(const Info& info) {
 Napi::Value NativeVariables::Find(const Info& info) {
   auto variable = variables_->Find(StringArgument(info, 0));
   return variable ? NativeVariable::Make(*environment_, std::move(variable)) : info.Env().Null();
+}
+
+namespace {
+
+// Two arguments: an array of NativeVariables, and an array with a typed array of as many bytes for
+// each. (That of a number is a Float64Array.)
+struct Several {
+  std::vector<core::Variable*> variables;
+  std::vector<void*> bytes;
+};
+
+Several SeveralArguments(const Napi::CallbackInfo& info) {
+  const auto objects = info[0].As<Napi::Array>();
+  const auto arrays = info[1].As<Napi::Array>();
+  Several several;
+  for (std::uint32_t index = 0; index < objects.Length(); ++index) {
+    core::Variable& variable =
+        NativeVariable::Unwrap(objects.Get(index).As<Napi::Object>())->variable();
+    Bytes bytes;
+    GetArray(info.Env(), arrays.Get(index), bytes);
+    if (bytes.size != variable.size()) {
+      throw Napi::TypeError::New(info.Env(), InternalError("a value of another length"));
+    }
+    several.variables.push_back(&variable);
+    several.bytes.push_back(bytes.data);
+  }
+  return several;
+}
+
+}  // namespace
+
+// readAll(variables, into)
+Napi::Value NativeVariables::ReadAll(const Info& info) {
+  const Several several = SeveralArguments(info);
+  variables_->ReadAll({several.variables.begin(), several.variables.end()}, several.bytes);
+  return info.Env().Undefined();
+}
+
+// assignAll(variables, values)
+Napi::Value NativeVariables::AssignAll(const Info& info) {
+  const Several several = SeveralArguments(info);
+  variables_->AssignAll(several.variables, {several.bytes.begin(), several.bytes.end()});
+  return info.Env().Undefined();
 }
 
 Napi::Value NativeVariables::Forget(const Info& info) {

@@ -23,6 +23,8 @@ class NativeVariable final : public Napi::ObjectWrap<NativeVariable> {
 
   explicit NativeVariable(const Napi::CallbackInfo& info);
 
+  core::Variable& variable() { return *variable_; }
+
  private:
   using Info = Napi::CallbackInfo;
 
@@ -55,6 +57,8 @@ class NativeVariables final : public Napi::ObjectWrap<NativeVariables> {
 
   Napi::Value Define(const Info& info);
   Napi::Value Find(const Info& info);
+  Napi::Value ReadAll(const Info& info);
+  Napi::Value AssignAll(const Info& info);
   Napi::Value Forget(const Info& info);
 
   std::shared_ptr<Environment> environment_;

@@ -27,10 +27,13 @@ Variable::Variable(VariableType type, const void* bytes, std::size_t size)
   std::memcpy(bytes_.get(), bytes, size);
 }
 
+std::shared_lock<std::shared_mutex> Variable::LockToRead() const {
+  const std::lock_guard<std::mutex> turn(turn_);
+  return std::shared_lock<std::shared_mutex>(mutex_);
+}
+
 void Variable::Read(void* bytes) const {
-  std::unique_lock<std::mutex> turn(turn_);
-  const std::shared_lock<std::shared_mutex> lock(mutex_);
-  turn.unlock();
+  const auto lock = LockToRead();
   std::memcpy(bytes, bytes_.get(), size_);
 }
 
@@ -94,6 +97,33 @@ std::shared_ptr<Variable> Variables::Find(const std::string& name) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second;
+}
+
+void Variables::ReadAll(const std::vector<const Variable*>& variables,
+                        const std::vector<void*>& to) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::shared_lock<std::shared_mutex>> locks;
+  locks.reserve(variables.size());
+  for (const Variable* const variable : variables) locks.push_back(variable->LockToRead());
+  for (std::size_t index = 0; index < variables.size(); ++index) {
+    std::memcpy(to[index], variables[index]->bytes_.get(), variables[index]->size_);
+  }
+}
+
+void Variables::AssignAll(const std::vector<Variable*>& variables,
+                          const std::vector<const void*>& from) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::unique_lock<std::mutex>> turns;
+  std::vector<std::unique_lock<std::shared_mutex>> locks;
+  turns.reserve(variables.size());
+  locks.reserve(variables.size());
+  for (Variable* const variable : variables) {
+    turns.emplace_back(variable->turn_);
+    locks.emplace_back(variable->mutex_);
+  }
+  for (std::size_t index = 0; index < variables.size(); ++index) {
+    std::memcpy(variables[index]->bytes_.get(), from[index], variables[index]->size_);
+  }
 }
 
 void Variables::Forget(std::uint64_t closure) {

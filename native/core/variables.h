@@ -11,7 +11,9 @@
 //     is run again, or a request that is sent again, adds once.
 //  3. Variables of a set are never removed, and never change their type or length. So a Variable
 //     that was found stays the one of that name.
-//  4. Lock order: the set's mutex, then a variable's turn_, then its mutex_.
+//  4. Lock order: the set's mutex, then a variable's turn_, then its mutex_. Several variables are
+//     locked together only under the set's mutex; all other operations lock one and wait for
+//     nothing meanwhile. So no two threads wait for each other.
 //  5. Every operation passes turn_ before it takes mutex_, and one that writes keeps turn_ while it
 //     waits: readers that come later wait behind it. (A shared mutex may prefer readers: a stream
 //     of readers would keep writers out for ever.)
@@ -36,6 +38,8 @@ enum class VariableType : std::uint8_t { kNumber, kFloat64, kFloat32, kInt32 };
 // Any thread may call any method. `bytes` arguments point to size() bytes, without alignment.
 class Variable {
  public:
+  friend class Variables;
+
   // `bytes`: the first value.
   Variable(VariableType type, const void* bytes, std::size_t size);
 
@@ -52,6 +56,9 @@ class Variable {
   void Forget(std::uint64_t closure);
 
  private:
+  // The lock of a reader. Passes turn_ (invariant 5).
+  std::shared_lock<std::shared_mutex> LockToRead() const;
+
   const VariableType type_;
   const std::size_t size_;
   mutable std::mutex turn_;
@@ -77,6 +84,11 @@ class Variables {
                                    std::size_t size);
   // Null if there is none.
   std::shared_ptr<Variable> Find(const std::string& name) const;
+  // Reads several variables of this set as they stand at one moment: a consistent cut. Element i
+  // of `to` receives the bytes of element i of `variables`, which are distinct.
+  void ReadAll(const std::vector<const Variable*>& variables, const std::vector<void*>& to) const;
+  // Assigns several variables of this set: no other operation sees some of them assigned.
+  void AssignAll(const std::vector<Variable*>& variables, const std::vector<const void*>& from);
   void Forget(std::uint64_t closure);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -105,6 +106,31 @@ TEST(VariablesTest, EachReadIsBetweenTwoAddsAndNoAddIsLost) {
   std::vector<double> read(kCount);
   made->Read(read.data());
   EXPECT_EQ(read[kCount - 1], kThreads * kAdds);
+}
+
+TEST(VariablesTest, SeveralAreReadAsTheyStandAtOneMoment) {
+  const auto variables = Variables::Create();
+  const auto first = NumberOf(*variables, "first", 0);
+  const auto second = NumberOf(*variables, "second", 0);
+  std::atomic<bool> is_over{false};
+  std::thread writer([&] {  // `second` follows `first`, and is never ahead
+    const double one = 1;
+    while (!is_over) {
+      first->AssignAdd(&one, 0, 0);
+      second->AssignAdd(&one, 0, 0);
+    }
+  });
+  for (int round = 0; round < 1000; ++round) {
+    double values[2] = {};
+    variables->ReadAll({second.get(), first.get()}, {&values[0], &values[1]});
+    ASSERT_TRUE(values[1] == values[0] || values[1] == values[0] + 1);
+  }
+  is_over = true;
+  writer.join();
+  const double zero = 0;
+  variables->AssignAll({first.get(), second.get()}, {&zero, &zero});
+  EXPECT_EQ(ValueOf(*first), 0);
+  EXPECT_EQ(ValueOf(*second), 0);
 }
 
 TEST(VariablesTest, AWriterIsNotKeptOutByReaders) {

@@ -1,13 +1,14 @@
 /** The variables of a cluster, at its coordinator's end. */
 
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import type { NativeVariable, NativeVariables } from '../../native/binding.ts';
+import type { NativeArray, NativeVariable, NativeVariables } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { nativeOperations } from './native-operations.ts';
 import {
   type Definition,
   definitionOf,
+  emptyArray,
   shapeOf,
   Variable,
   type VariableValue,
@@ -24,6 +25,12 @@ export type Request = [
 
 const OPERATIONS = { read: true, assign: true, assignAdd: true };
 
+/** The ClusterVariables of each ClusterCoordinator. */
+export const variablesOf: WeakMap<object, ClusterVariables> = new WeakMap();
+
+/** A value of each variable; a number's is a Float64Array with one element. */
+export type Values = Map<string, { definition: Definition; value: NativeArray }>;
+
 type Entry = { definition: Definition; native: NativeVariable; variable: Variable };
 
 export class ClusterVariables {
@@ -34,6 +41,7 @@ export class ClusterVariables {
   /** @param owner - the ClusterCoordinator */
   constructor(owner: object) {
     this.#owner = owner;
+    variablesOf.set(owner, this);
   }
 
   /** For `findVariables` in a worker thread. */
@@ -81,6 +89,30 @@ export class ClusterVariables {
     } catch (error) {
       return [undefined, encode(error).bytes];
     }
+  }
+
+  /** The values of all variables at one moment: no update is in one of them and missing in another. */
+  snapshot(): Values {
+    const values: Values = new Map();
+    for (const [name, { definition }] of this.#entries) {
+      values.set(name, { definition, value: emptyArray(definition) });
+    }
+    const natives = [...this.#entries.values()].map(({ native }) => native);
+    this.#native.readAll(
+      natives,
+      [...values.values()].map(({ value }) => value),
+    );
+    return values;
+  }
+
+  /** Sets all variables at one moment. `values` has one that fits for each of them. */
+  restore(values: Values): void {
+    const entries = [...this.#entries];
+    const arrays = entries.map(([name]) => (values.get(name) as { value: NativeArray }).value);
+    this.#native.assignAll(
+      entries.map(([, { native }]) => native),
+      arrays,
+    );
   }
 
   /** The closure has ended for good. */

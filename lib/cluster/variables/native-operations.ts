@@ -1,7 +1,7 @@
 /** The operations of a variable whose value is in this process. */
 
 import type { NativeVariable } from '../../native/binding.ts';
-import { type Definition, emptyValue, type Operations, type VariableValue } from './variable.ts';
+import { type Definition, emptyArray, type Operations, type VariableValue } from './variable.ts';
 
 /** Of an `assignAdd`: which closure makes it, and its number among those of that closure. */
 export type OperationId = { closure: number; ordinal: number };
@@ -15,7 +15,7 @@ export function nativeOperations(
   return {
     read: () => {
       if (definition.type === 0) return native.read() as number;
-      const into = emptyValue(definition);
+      const into = emptyArray(definition);
       native.read(into);
       return into;
     },

@@ -3,7 +3,7 @@
 import { invalidType } from '../../base/arguments.ts';
 import { isObject } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import { VARIABLE_TYPES } from '../../native/binding.ts';
+import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
 
 /** A number, or an array of numbers whose type and length never change. */
 export type VariableValue = number | Float64Array | Float32Array | Int32Array;
@@ -157,10 +157,10 @@ function checkFits(
   }
 }
 
-/** An array of zeros, or 0, for a copy of the variable's value. */
-export function emptyValue({ type, length }: Definition): VariableValue {
+/** An array of zeros, for a copy of the variable's value; of one element for a number. */
+export function emptyArray({ type, length }: Definition): NativeArray {
   const known = VARIABLE_TYPES[type] ?? 'number';
-  return known === 'number' ? 0 : new CLASSES[known](length);
+  return new CLASSES[known === 'number' ? 'Float64Array' : known](length);
 }
 
 /**
