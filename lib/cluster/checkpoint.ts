@@ -118,7 +118,7 @@ export class Checkpoint {
   async restoreLatest(): Promise<number | undefined> {
     await this.#saved;
     const files = await this.#orUnavailable('read', () => this.#files());
-    for (const { name } of files.reverse()) {
+    for (const { name } of files.toReversed()) {
       const path = join(this.#directory, name);
       const found = await this.#read(path);
       if (found === undefined) continue;
@@ -179,7 +179,7 @@ export class Checkpoint {
         const found = FILE.exec(name);
         return found === null ? [] : [{ name, number: Number(found[1]) }];
       })
-      .sort((one, other) => one.number - other.number);
+      .toSorted((one, other) => one.number - other.number);
   }
 
   /** Removes what saves of a killed program have left. */
