@@ -5,13 +5,13 @@ import type { TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
 import { execArgvOfFile } from '../../coordinator/threads/exec-argv.ts';
 import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
 import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { decode } from '../../record/encoded-error.ts';
+import type { StrategyHost } from '../closures/strategy.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import { packValue, unpackMessage } from '../worker/value.ts';
@@ -58,7 +58,7 @@ function goneError(what: string, how: string, cause: unknown, fields: object): E
 }
 
 export function startThread(
-  coordinator: Coordinator,
+  { coordinator, variables }: Pick<StrategyHost, 'coordinator' | 'variables'>,
   module: URL,
   { job, index }: WorkerName,
   listener: ChannelListener,
@@ -71,6 +71,7 @@ export function startThread(
     index,
     words,
   };
+  if (variables !== undefined) workerData.variables = variables.id;
   const name = `${job}:${index}`;
   let cause: unknown;
   const worker = startWorker(

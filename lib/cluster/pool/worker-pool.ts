@@ -13,6 +13,7 @@ import { FailedPreconditionError, UnavailableError } from '../../errors/errors.t
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Definition } from '../variables/variable.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName } from './channel.ts';
@@ -108,6 +109,11 @@ export class WorkerPool implements Engine {
     if (isolation === 'process') {
       host.coordinator.signal.addEventListener('abort', () => this.#sendStop());
     }
+  }
+
+  define(definition: Definition): void {
+    if (this.sharesMemory) return; // a thread finds it by its name
+    for (const slot of this.#slots) slot.define(definition);
   }
 
   get functions(): readonly string[] | undefined {

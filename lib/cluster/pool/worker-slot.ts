@@ -27,6 +27,8 @@ import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Request } from '../variables/cluster-variables.ts';
+import type { Definition } from '../variables/variable.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import {
   argumentError,
@@ -142,7 +144,7 @@ export class WorkerSlot {
     this.#name = name;
     this.#start =
       isolation === 'thread'
-        ? (own) => startThread(host.coordinator, module, name, own)
+        ? (own) => startThread(host, module, name, own)
         : (own) => startProcess(module, name, own);
   }
 
@@ -166,6 +168,8 @@ export class WorkerSlot {
     });
     this.#channel = channel;
     this.#pid = channel.pid;
+    const definitions = this.#host.variables?.definitions ?? [];
+    if (!channel.isShared && definitions.length > 0) this.define(...definitions);
     const { job, index } = this.#name;
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
@@ -216,7 +220,7 @@ export class WorkerSlot {
   /** Sends a closure with the next `flush`. */
   add(closure: Closure, call: Call, expectedUs: number): void {
     const channel = this.#channel as WorkerChannel;
-    const { name, perWorker, transfer } = call;
+    const { name, perWorker, transfer, hasVariables } = call;
     let { args } = call;
     try {
       if (!channel.isShared) args = packValue(args);
@@ -231,7 +235,7 @@ export class WorkerSlot {
     this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
     if (closure.isSuspect) this.#hasSuspect = true;
     Atomics.store(channel.words, claim, closure.id);
-    this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker);
+    this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker, hasVariables);
     if (transfer.length === 0 || !channel.isShared) return;
     closure.isMoved = true;
     this.#transfers.push(...transfer);
@@ -316,6 +320,11 @@ export class WorkerSlot {
       this.#graceTimers.set(closure.id, timer);
     }
     return true;
+  }
+
+  /** Tells a process of variables. */
+  define(...definitions: Definition[]): void {
+    this.#post([TO_WORKER.define, ...definitions]);
   }
 
   /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
@@ -442,6 +451,12 @@ export class WorkerSlot {
         return;
       case FROM_WORKER.stop:
         this.#listener.onStop(message[1] as StopMessage);
+        return;
+      case FROM_WORKER.operate: {
+        const [, id, ...request] = message as [number, number, ...Request];
+        const answer = this.#host.variables?.answer(request) ?? [];
+        this.#post([TO_WORKER.answer, id, ...answer]);
+      }
     }
   }
 

@@ -3,12 +3,26 @@
 import { setMaxListeners } from 'node:events';
 import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { checkString } from '../../base/arguments.ts';
 import { isThenable, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { ClosureInputError } from '../../errors/errors.ts';
+import { ClosureInputError, FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import { type CurrentTask, runAsTask } from './current-task.ts';
-import type { Resource } from './protocol.ts';
+import type { OperationId } from '../variables/native-operations.ts';
+import {
+  type Definition,
+  revive,
+  type Variable,
+  type VariableValue,
+} from '../variables/variable.ts';
+import {
+  noVariables,
+  ProcessVariables,
+  threadVariables,
+  type WorkerVariables,
+} from '../variables/worker-variables.ts';
+import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
+import type { Answer, Resource } from './protocol.ts';
 import {
   CANCELLED,
   dataCloneError,
@@ -46,6 +60,8 @@ class Attempt implements CurrentTask {
   /** The coordinator's signal, if this attempt listens to it. */
   #stop: AbortSignal | undefined;
   #hasEnded = false;
+  /** By the variable's name: how many `assignAdd`s this attempt has made. */
+  #additions: Map<string, number> | undefined;
   readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
   constructor(runner: FunctionRunner, id: number, attempt: number, workerIndex: number) {
@@ -78,6 +94,29 @@ class Attempt implements CurrentTask {
     );
   }
 
+  variable<T extends VariableValue>(name: string): Variable<T> {
+    checkString('name', name);
+    return this.#runner.variables.find(name) as Variable as Variable<T>;
+  }
+
+  /**
+   * The id of this closure's next `assignAdd` on a variable.
+   *
+   * @throws FailedPreconditionError: the function has ended, so its ids are forgotten
+   */
+  nextAddition(name: string): OperationId | undefined {
+    if (this.id === NO_CLOSURE) return undefined;
+    if (this.#hasEnded) {
+      throw new FailedPreconditionError(
+        `assignAdd() on the variable '${name}' was called after its function had ended: await it in the function`,
+      );
+    }
+    this.#additions ??= new Map();
+    const ordinal = (this.#additions.get(name) ?? 0) + 1;
+    this.#additions.set(name, ordinal);
+    return { closure: this.id, ordinal };
+  }
+
   abort(reason: unknown): void {
     this.#reason ??= { value: reason };
     this.#controller?.abort(reason);
@@ -95,6 +134,7 @@ export class FunctionRunner {
   readonly #channel: Channel;
   readonly #index: number;
   readonly #words: Int32Array | undefined;
+  readonly variables: WorkerVariables;
   #exports: Record<string, unknown> = {};
   /** The resources by id. A function that uses a rejected one fails with its error. */
   readonly #resources = new Map<number, Promise<unknown>>();
@@ -107,11 +147,26 @@ export class FunctionRunner {
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
-  constructor(channel: Channel, coordinator: Coordinator, { index, words }: WorkerSettings) {
+  constructor(
+    channel: Channel,
+    coordinator: Coordinator,
+    { index, words, variables }: WorkerSettings,
+  ) {
     this.#channel = channel;
     this.coordinator = coordinator;
     this.#index = index;
     this.#words = words;
+    const nextId = (name: string): OperationId | undefined => {
+      const task = taskOfCaller();
+      return task instanceof Attempt ? task.nextAddition(name) : undefined;
+    };
+    if (variables !== undefined) this.variables = threadVariables(variables, nextId);
+    else if (words !== undefined) this.variables = noVariables;
+    else {
+      const post = (id: number, request: unknown[]): void =>
+        channel.post([FROM_WORKER.operate, id, ...request]);
+      this.variables = new ProcessVariables(post, nextId);
+    }
   }
 
   async load(module: string): Promise<void> {
@@ -143,6 +198,17 @@ export class FunctionRunner {
       const [, id, record] = message;
       if (this.#attempt?.id === id) this.#attempt?.abort(decode(record as Uint8Array).value);
       return;
+    }
+    if (this.variables instanceof ProcessVariables) {
+      if (message[0] === TO_WORKER.define) {
+        for (const definition of message.slice(1)) this.variables.define(definition as Definition);
+        return;
+      }
+      if (message[0] === TO_WORKER.answer) {
+        const [, id, value, record] = message as [number, number, ...Answer];
+        this.variables.answered(id, value, record);
+        return;
+      }
     }
     this.#inbox.push(message);
     if (!this.#isWorking) void this.#work();
@@ -179,6 +245,7 @@ export class FunctionRunner {
         const perWorker = message[at + 5] as readonly number[] | undefined;
         const sent = message[at + 4] as readonly unknown[] | Uint8Array;
         const given = unpackArgs(sent);
+        if (message[at + 6] === true) revive(given, (own) => this.variables.find(own));
         const args = perWorker === undefined ? given : await this.#withOwnValues(given, perWorker);
         const run = this.#exports[name];
         if (typeof run !== 'function') throw noFunction(name);

@@ -11,7 +11,12 @@ export type WorkerSettings = {
   index: number;
   /** Threads only: CLAIMS claims, then the word CANCELLED, in shared memory. */
   words?: Int32Array;
+  /** Threads of a cluster with variables only: their id (NativeBinding.attachVariables). */
+  variables?: number;
 };
+
+/** What comes back for a `Request`: the value, or an encoded error. */
+export type Answer = [value: unknown, record?: Uint8Array];
 
 /**
  * The number of claims that a coordinator shares with a worker thread. The claim of a closure
@@ -34,7 +39,8 @@ export type Fate = 'sent' | 'running' | 'ended';
 
 export const TO_WORKER = {
   /**
-   * [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts)
+   * [run, ...[id, index of claim, attempt, name, args, perWorker, hasVariables]]; args may be
+   * bytes (value.ts)
    */
   run: 0,
   /** [prepare, id, resource] */
@@ -43,6 +49,10 @@ export const TO_WORKER = {
   cancel: 2,
   /** [stop, StopMessage]: processes only */
   stop: 3,
+  /** [define, ...Definition[]]: variables; processes only */
+  define: 4,
+  /** [answer, id of the operation, ...Answer]: processes only */
+  answer: 5,
 } as const;
 
 export const FROM_WORKER = {
@@ -60,6 +70,8 @@ export const FROM_WORKER = {
   dying: 5,
   /** [announcing, id, microseconds]: the next message is the result of this closure alone */
   announcing: 6,
+  /** [operate, id of the operation, ...Request]: processes only */
+  operate: 7,
 } as const;
 
 /**
@@ -78,7 +90,7 @@ export type Resource =
   | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
 
 /** The number of elements that a closure has in `run`, and a result in `results`. */
-export const RUN_LENGTH = 6;
+export const RUN_LENGTH = 7;
 export const RESULT_LENGTH = 4;
 
 /** The state of a result. */
