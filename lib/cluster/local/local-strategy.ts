@@ -5,8 +5,10 @@ import { checkOneOf, checkOptions, invalidType, outOfRange } from '../../base/ar
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
+import { checkDefinition, checkHooks } from '../worker/module-options.ts';
+import { checkWorkerOptions, type LocalWorkerOptions, WORKER_OPTIONS } from './worker-options.ts';
 
-export type LocalStrategyOptions = {
+export type LocalStrategyOptions = LocalWorkerOptions & {
   /** The module whose exports can be scheduled. Each worker imports it. */
   module: URL;
   /** The number of workers, 1 to 1024 (default: the number of processors). */
@@ -16,16 +18,48 @@ export type LocalStrategyOptions = {
    * code cannot be ended. 'process': can always be ended, and a crash ends only that worker.
    */
   isolation?: Isolation | undefined;
+  /**
+   * The name of an export that each worker calls with `{ workerIndex }`, and awaits, before it takes
+   * functions. One that throws is a worker that cannot start.
+   */
+  setup?: string | undefined;
+  /**
+   * The name of an export that each worker calls with `{ workerIndex }` after its last function,
+   * when the cluster lets it go (not when it dies or is ended by force), and that has
+   * `cancelGraceMs` to end. What goes wrong there is a warning (`ALLSTOP_TEARDOWN`).
+   */
+  teardown?: string | undefined;
+  /**
+   * The version of the program, such as a git hash: 1 to 128 printable ASCII characters without
+   * spaces. What a store of results has of another definition is not used.
+   */
+  definition?: string | undefined;
 };
 
-const OPTIONS = ['module', 'workers', 'isolation'] satisfies (keyof LocalStrategyOptions)[];
+const OPTIONS = [
+  'module',
+  'workers',
+  'isolation',
+  'setup',
+  'teardown',
+  'definition',
+  ...WORKER_OPTIONS,
+] satisfies (keyof LocalStrategyOptions)[];
 
 export class LocalStrategy implements Strategy {
   readonly module: URL;
   readonly workers: number;
   readonly isolation: Isolation;
+  readonly setup: string | undefined;
+  readonly teardown: string | undefined;
+  readonly definition: string | undefined;
+  /** Private, so that an environment with secrets does not show when the strategy is printed. */
+  readonly #worker: ReturnType<typeof checkWorkerOptions>;
 
-  /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError */
+  /**
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`, `ERR_INVALID_ARG_VALUE`), RangeError;
+   *   InvalidArgumentError: workers of this isolation cannot have an option
+   */
   constructor(options: LocalStrategyOptions) {
     const given = checkOptions('options', options, OPTIONS) as LocalStrategyOptions;
     const { module, workers = availableParallelism(), isolation = 'thread' } = given;
@@ -36,13 +70,20 @@ export class LocalStrategy implements Strategy {
       throw outOfRange('options.workers', 'an integer >= 1 and <= 1024', workers);
     }
     checkOneOf('options.isolation', ['thread', 'process'], isolation);
+    checkHooks(given);
+    checkDefinition(given.definition);
+    this.#worker = checkWorkerOptions(given, isolation);
     this.module = module;
     this.workers = workers;
     this.isolation = isolation;
+    this.setup = given.setup;
+    this.teardown = given.teardown;
+    this.definition = given.definition;
   }
 
   /** @internal */
   connect(host: StrategyHost): Engine {
-    return new WorkerPool(host, this);
+    const { module, workers, isolation, setup, teardown } = this;
+    return new WorkerPool(host, { module, workers, isolation, setup, teardown, ...this.#worker });
   }
 }

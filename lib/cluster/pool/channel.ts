@@ -1,7 +1,7 @@
 /** Starts a worker thread or process, and carries messages to and from it. */
 
 import { type ChildProcess, fork } from 'node:child_process';
-import type { TransferListItem } from 'node:worker_threads';
+import type { ResourceLimits, SHARE_ENV, TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -12,6 +12,7 @@ import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
 import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { decode } from '../../record/encoded-error.ts';
+import type { ModuleHooks } from '../worker/module-options.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import { packValue, unpackMessage } from '../worker/value.ts';
@@ -48,6 +49,17 @@ export interface WorkerChannel {
 
 export type WorkerName = { job: string; index: number };
 
+/** What each worker is started with, besides its name. */
+export type WorkerOptions = ModuleHooks & {
+  readonly module: URL;
+  /** Options of Node's Worker and `fork`; the first two are for threads only. */
+  readonly workerData?: unknown;
+  readonly resourceLimits?: ResourceLimits | undefined;
+  readonly execArgv?: readonly string[] | undefined;
+  readonly argv?: readonly string[] | undefined;
+  readonly env?: NodeJS.ProcessEnv | typeof SHARE_ENV | undefined;
+};
+
 function goneError(what: string, how: string, cause: unknown, fields: object): Error {
   const because = cause === undefined ? '' : `: ${messageOf(cause)}`;
   const error = new UnavailableError(
@@ -57,26 +69,37 @@ function goneError(what: string, how: string, cause: unknown, fields: object): E
   return Object.assign(error, fields);
 }
 
+function settingsOf(options: WorkerOptions, job: string, index: number): WorkerSettings {
+  const { module, setup, teardown } = options;
+  return { kind: 'cluster', module: module.href, job, index, setup, teardown };
+}
+
 export function startThread(
   coordinator: Coordinator,
-  module: URL,
+  options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
 ): WorkerChannel {
+  const { resourceLimits, execArgv, argv, env } = options;
   const words = new Int32Array(new SharedArrayBuffer((CLAIMS + 1) * Int32Array.BYTES_PER_ELEMENT));
   const workerData: WorkerSettings = {
-    kind: 'cluster',
-    module: module.href,
-    job,
-    index,
+    ...settingsOf(options, job, index),
     words,
+    workerData: options.workerData,
   };
   const name = `${job}:${index}`;
   let cause: unknown;
   const worker = startWorker(
     attachmentOf(coordinator),
     workerEntry(),
-    { name: threadNameOf(job, index), workerData },
+    {
+      name: threadNameOf(job, index),
+      workerData,
+      ...(resourceLimits !== undefined && { resourceLimits }),
+      ...(execArgv !== undefined && { execArgv: [...execArgv] }),
+      ...(argv !== undefined && { argv: [...argv] }),
+      ...(env !== undefined && { env }),
+    },
     (made) => {
       const { threadId } = made;
       made.on('message', (message: unknown) => {
@@ -115,9 +138,9 @@ export function startThread(
 const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
 const MAX_DEPTH = 3;
 
-function environmentOfChild(): NodeJS.ProcessEnv {
+function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const depth = Number(process.env[DEPTH_VARIABLE] ?? 0);
-  if (depth < MAX_DEPTH) return { ...process.env, [DEPTH_VARIABLE]: String(depth + 1) };
+  if (depth < MAX_DEPTH) return { ...env, [DEPTH_VARIABLE]: String(depth + 1) };
   throw new UnavailableError(
     `Clusters of processes can be nested ${MAX_DEPTH} deep. Does the strategy's module make a cluster when a worker imports it?`,
   );
@@ -139,16 +162,17 @@ function killChildren(): void {
 }
 
 export function startProcess(
-  module: URL,
+  options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
 ): WorkerChannel {
-  const settings: WorkerSettings = { kind: 'cluster', module: module.href, job, index };
+  const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
+  const settings = JSON.stringify(settingsOf(options, job, index));
   const name = `${job}:${index}`;
-  const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
+  const child: ChildProcess = fork(workerEntry(), [settings, ...argv], {
     serialization: 'advanced',
-    execArgv: execArgvOfFile(),
-    env: environmentOfChild(),
+    execArgv: [...execArgv],
+    env: environmentOfChild(env as NodeJS.ProcessEnv),
   });
   if (child.pid !== undefined) nameProcess(child.pid, name);
   if (children.size === 0) process.on('exit', killChildren);

@@ -93,6 +93,7 @@ class Attempt implements CurrentTask {
 export class FunctionRunner {
   readonly coordinator: Coordinator;
   readonly #channel: Channel;
+  readonly #settings: WorkerSettings;
   readonly #index: number;
   readonly #words: Int32Array | undefined;
   #exports: Record<string, unknown> = {};
@@ -107,14 +108,18 @@ export class FunctionRunner {
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
-  constructor(channel: Channel, coordinator: Coordinator, { index, words }: WorkerSettings) {
+  constructor(channel: Channel, coordinator: Coordinator, settings: WorkerSettings) {
+    const { index, words } = settings;
     this.#channel = channel;
     this.coordinator = coordinator;
+    this.#settings = settings;
     this.#index = index;
     this.#words = words;
   }
 
-  async load(module: string): Promise<void> {
+  /** Imports the module, and calls its setup function if the settings name one. */
+  async load(): Promise<void> {
+    const { module, setup, teardown } = this.#settings;
     try {
       this.#exports = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Record<
         string,
@@ -122,6 +127,16 @@ export class FunctionRunner {
       >;
     } catch (error) {
       this.#channel.post([FROM_WORKER.failed, encode(error).bytes]);
+      return;
+    }
+    try {
+      if (teardown !== undefined) this.#function(teardown); // found at the start, not at the end
+      if (setup !== undefined) {
+        this.#channel.post([FROM_WORKER.settingUp]);
+        await this.#callHook(setup);
+      }
+    } catch (error) {
+      this.#channel.post([FROM_WORKER.setupFailed, encode(error).bytes]);
       return;
     }
     const names = Object.keys(this.#exports).filter(
@@ -153,6 +168,7 @@ export class FunctionRunner {
     for (let message = this.#inbox.shift(); message !== undefined; message = this.#inbox.shift()) {
       if (message[0] === TO_WORKER.prepare)
         this.#prepare(message[1] as number, message[2] as Resource);
+      else if (message[0] === TO_WORKER.tearDown) await this.#tearDown();
       else await this.#runAll(message);
     }
     this.#flush();
@@ -180,9 +196,8 @@ export class FunctionRunner {
         const sent = message[at + 4] as readonly unknown[] | Uint8Array;
         const given = unpackArgs(sent);
         const args = perWorker === undefined ? given : await this.#withOwnValues(given, perWorker);
-        const run = this.#exports[name];
-        if (typeof run !== 'function') throw noFunction(name);
-        value = runAsTask(attempt, () => (run as AnyFunction)(...args));
+        const run = this.#function(name);
+        value = runAsTask(attempt, () => run(...args));
         if (isThenable(value)) {
           // A promise may take long, even if the function's last promise was quick: while this
           // call is awaited, the results of calls that have ended are sent.
@@ -209,6 +224,34 @@ export class FunctionRunner {
       if (attempt.attempt > 1) this.#sendAlone(id, state, value, us);
       else this.#send(id, state, value, us);
     }
+  }
+
+  /** @throws TypeError: the module exports no function of this name */
+  #function(name: string): AnyFunction {
+    const found = this.#exports[name];
+    if (typeof found !== 'function') throw noFunction(name);
+    return found as AnyFunction;
+  }
+
+  /** Calls a setup or teardown function, where `currentTask()` works as in any other. */
+  async #callHook(name: string): Promise<void> {
+    const run = this.#function(name);
+    const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
+    try {
+      await runAsTask(attempt, () => run({ workerIndex: this.#index }));
+    } finally {
+      attempt.release();
+    }
+  }
+
+  async #tearDown(): Promise<void> {
+    let failed: Uint8Array | null = null;
+    try {
+      await this.#callHook(this.#settings.teardown as string);
+    } catch (error) {
+      failed = encode(error).bytes;
+    }
+    this.#channel.post([FROM_WORKER.tornDown, failed]);
   }
 
   /** The arguments, with this worker's own values in place of PerWorkerValues. */
@@ -301,8 +344,7 @@ export class FunctionRunner {
     if (resource.kind === 'broken') throw decode(resource.record).value;
     const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
     if (resource.kind === 'dataset') {
-      const build = this.#exports[resource.name];
-      if (typeof build !== 'function') throw noFunction(resource.name);
+      const build = this.#function(resource.name);
       const args = unpackArgs(resource.args);
       return await runAsTask(attempt, () => build(...args));
     }

@@ -3,14 +3,18 @@
  * element is the kind of message. Several closures, or several results, share one message.
  */
 
+import type { ModuleHooks } from './module-options.ts';
+
 /** The settings that a worker is started with. */
-export type WorkerSettings = {
+export type WorkerSettings = ModuleHooks & {
   kind: 'cluster';
   module: string;
   job: string;
   index: number;
   /** Threads only: CLAIMS claims, then the word CANCELLED, in shared memory. */
   words?: Int32Array;
+  /** Threads only: what the module finds as `workerData` of node:worker_threads. */
+  workerData?: unknown;
 };
 
 /**
@@ -43,6 +47,8 @@ export const TO_WORKER = {
   cancel: 2,
   /** [stop, StopMessage]: processes only */
   stop: 3,
+  /** [tearDown]: no closure follows */
+  tearDown: 4,
 } as const;
 
 export const FROM_WORKER = {
@@ -60,6 +66,12 @@ export const FROM_WORKER = {
   dying: 5,
   /** [announcing, id, microseconds]: the next message is the result of this closure alone */
   announcing: 6,
+  /** [settingUp]: the module is imported, and its setup function runs */
+  settingUp: 7,
+  /** [setupFailed, encoded error]: also if the module has no such function, or no such teardown */
+  setupFailed: 8,
+  /** [tornDown, encoded error of the teardown function or null] */
+  tornDown: 9,
 } as const;
 
 /**
