@@ -1,7 +1,7 @@
 /** LocalStrategy: the workers are threads or child processes of this program. */
 
 import { availableParallelism } from 'node:os';
-import { checkOneOf, checkOptions, invalidType, outOfRange } from '../../base/arguments.ts';
+import { checkInteger, checkOneOf, checkOptions, invalidType } from '../../base/arguments.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
@@ -18,6 +18,11 @@ export type LocalStrategyOptions = LocalWorkerOptions & {
    * code cannot be ended. 'process': can always be ended, and a crash ends only that worker.
    */
   isolation?: Isolation | undefined;
+  /**
+   * How many asynchronous functions run at once on one worker, 1 to 1024 (1). A function that
+   * blocks or computes holds up those that run beside it.
+   */
+  concurrency?: number | undefined;
   /**
    * The name of an export that each worker calls with `{ workerIndex }`, and awaits, before it takes
    * functions. One that throws is a worker that cannot start.
@@ -40,6 +45,7 @@ const OPTIONS = [
   'module',
   'workers',
   'isolation',
+  'concurrency',
   'setup',
   'teardown',
   'definition',
@@ -50,6 +56,7 @@ export class LocalStrategy implements Strategy {
   readonly module: URL;
   readonly workers: number;
   readonly isolation: Isolation;
+  readonly concurrency: number;
   readonly setup: string | undefined;
   readonly teardown: string | undefined;
   readonly definition: string | undefined;
@@ -63,19 +70,18 @@ export class LocalStrategy implements Strategy {
   constructor(options: LocalStrategyOptions) {
     const given = checkOptions('options', options, OPTIONS) as LocalStrategyOptions;
     const { module, workers = availableParallelism(), isolation = 'thread' } = given;
+    const { concurrency = 1 } = given;
     if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
-    if (typeof workers !== 'number')
-      throw invalidType('options.workers', 'of type number', workers);
-    if (!Number.isInteger(workers) || workers < 1 || workers > 1_024) {
-      throw outOfRange('options.workers', 'an integer >= 1 and <= 1024', workers);
-    }
+    checkInteger('options.workers', workers, 1, 1_024);
     checkOneOf('options.isolation', ['thread', 'process'], isolation);
+    checkInteger('options.concurrency', concurrency, 1, 1_024);
     checkHooks(given);
     checkDefinition(given.definition);
     this.#worker = checkWorkerOptions(given, isolation);
     this.module = module;
     this.workers = workers;
     this.isolation = isolation;
+    this.concurrency = concurrency;
     this.setup = given.setup;
     this.teardown = given.teardown;
     this.definition = given.definition;
@@ -83,7 +89,8 @@ export class LocalStrategy implements Strategy {
 
   /** @internal */
   connect(host: StrategyHost): Engine {
-    const { module, workers, isolation, setup, teardown } = this;
-    return new WorkerPool(host, { module, workers, isolation, setup, teardown, ...this.#worker });
+    const { module, workers, isolation, concurrency, setup, teardown } = this;
+    const own = { module, workers, isolation, concurrency, setup, teardown };
+    return new WorkerPool(host, { ...own, ...this.#worker });
   }
 }

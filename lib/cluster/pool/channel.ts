@@ -37,7 +37,7 @@ export interface WorkerChannel {
   readonly pid: number;
   /** For messages: `thread 5` or `process 4711`. */
   readonly place: string;
-  /** The claims and CANCELLED (protocol.ts). */
+  /** The claims (protocol.ts). */
   readonly words: Int32Array;
   /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;
@@ -52,6 +52,8 @@ export type WorkerName = { job: string; index: number };
 /** What each worker is started with, besides its name. */
 export type WorkerOptions = ModuleHooks & {
   readonly module: URL;
+  /** How many asynchronous functions run at once on one worker (1). */
+  readonly concurrency?: number | undefined;
   /** Options of Node's Worker and `fork`; the first two are for threads only. */
   readonly workerData?: unknown;
   readonly resourceLimits?: ResourceLimits | undefined;
@@ -70,9 +72,12 @@ function goneError(what: string, how: string, cause: unknown, fields: object): E
 }
 
 function settingsOf(options: WorkerOptions, job: string, index: number): WorkerSettings {
-  const { module, setup, teardown } = options;
-  return { kind: 'cluster', module: module.href, job, index, setup, teardown };
+  const { module, setup, teardown, concurrency = 1 } = options;
+  return { kind: 'cluster', module: module.href, job, index, setup, teardown, concurrency };
 }
+
+/** The number of claims: each closure that was sent has one. */
+const claimsOf = ({ concurrency = 1 }: WorkerOptions): number => Math.max(CLAIMS, concurrency);
 
 export function startThread(
   coordinator: Coordinator,
@@ -81,7 +86,8 @@ export function startThread(
   listener: ChannelListener,
 ): WorkerChannel {
   const { resourceLimits, execArgv, argv, env } = options;
-  const words = new Int32Array(new SharedArrayBuffer((CLAIMS + 1) * Int32Array.BYTES_PER_ELEMENT));
+  const length = claimsOf(options);
+  const words = new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
   const workerData: WorkerSettings = {
     ...settingsOf(options, job, index),
     words,
@@ -210,7 +216,7 @@ export function startProcess(
   return {
     pid: child.pid ?? Number.NaN,
     place: `process ${child.pid}`,
-    words: new Int32Array(CLAIMS + 1),
+    words: new Int32Array(claimsOf(options)),
     isShared: false,
     // packValue throws here for a value that cannot be cloned. A failed send is ignored: the
     // child is gone, and its 'exit' says so.

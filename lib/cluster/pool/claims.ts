@@ -1,16 +1,17 @@
 /** The coordinator's end of the claims (protocol.ts) that it shares with one worker. */
 
-import { CANCELLED, CLAIMS, ENDED, type Fate } from '../worker/protocol.ts';
+import { CANCELLED, ENDED, type Fate } from '../worker/protocol.ts';
 
 export class Claims {
   readonly #words: Int32Array;
   /** A process sees no claims: each closure that was sent there counts as running. */
   readonly #isShared: boolean;
-  readonly #free: number[] = Array.from({ length: CLAIMS }, (_, claim) => CLAIMS - 1 - claim);
+  readonly #free: number[];
 
   constructor(words: Int32Array, isShared: boolean) {
     this.#words = words;
     this.#isShared = isShared;
+    this.#free = Array.from(words.keys()).toReversed();
   }
 
   get hasFree(): boolean {
@@ -41,8 +42,8 @@ export class Claims {
     return word === ENDED ? 'ended' : 'running';
   }
 
-  /** Lets `shouldStop()` of the closure see that it is cancelled. */
-  cancel(id: number): void {
-    Atomics.store(this.#words, CANCELLED, id);
+  /** Lets `shouldStop()` of the closure, if it has begun, see that it is cancelled. */
+  cancel(claim: number, id: number): void {
+    Atomics.compareExchange(this.#words, claim, -id, CANCELLED);
   }
 }

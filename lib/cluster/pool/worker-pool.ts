@@ -47,6 +47,8 @@ export class WorkerPool implements Engine {
   readonly sharesMemory: boolean;
   readonly #host: StrategyHost;
   readonly #settings: PoolSettings;
+  /** How many asynchronous functions run at once on one worker. */
+  readonly #concurrency: number;
   readonly #slots: WorkerSlot[];
   #functions: string[] | undefined;
   readonly #durations = new FunctionDurations();
@@ -67,6 +69,7 @@ export class WorkerPool implements Engine {
   constructor(host: StrategyHost, settings: PoolSettings) {
     const { workers, isolation, startTogether } = settings;
     this.#settings = settings;
+    this.#concurrency = settings.concurrency ?? 1;
     this.#host = host;
     this.#starts = new StartLine(startTogether ?? Number.POSITIVE_INFINITY, (slot) => {
       if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
@@ -123,7 +126,7 @@ export class WorkerPool implements Engine {
   }
 
   get capacity(): number {
-    return this.#slots.filter(({ isReady }) => isReady).length;
+    return this.#slots.filter(({ isReady }) => isReady).length * this.#concurrency;
   }
 
   report(): ReadinessReport {
@@ -208,11 +211,13 @@ export class WorkerPool implements Engine {
   #feedAll(): void {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
-    for (const slot of this.#slots) {
-      if (!hasWork || !slot.isReady) continue;
-      hasWork = this.#feed(slot);
-      slot.flush();
+    // Each worker gets one function before any gets a second.
+    for (let most = 1; hasWork && most <= this.#concurrency; most++) {
+      for (const slot of this.#slots) {
+        if (hasWork && slot.isReady) hasWork = this.#feed(slot, most);
+      }
     }
+    for (const slot of this.#slots) slot.flush();
     if (hasWork) return;
     for (const slot of this.#slots) {
       if (!slot.isIdle) continue;
@@ -241,13 +246,14 @@ export class WorkerPool implements Engine {
   /**
    * Sends closures to a worker, as many as it should have; a suspect only if it has none.
    *
+   * @param most - how many it may run at once
    * @returns false if no closure is queued any more
    */
-  #feed(slot: WorkerSlot): boolean {
+  #feed(slot: WorkerSlot, most = 1): boolean {
     if (!slot.isReady) return true;
     let batch = 0;
     while (
-      slot.running === 0 ||
+      slot.hasRoom(most) ||
       (slot.canQueue && slot.expectedUs < WORKER_AHEAD_US && batch < CLAIMS)
     ) {
       if (slot.running > 0 && this.#host.isSuspectNext) return true;

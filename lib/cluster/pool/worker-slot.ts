@@ -104,6 +104,8 @@ export class WorkerSlot {
   restarts = 0;
   /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
+  /** The cancelled closure because of which `kill` was called. */
+  #killedBy: Closure | undefined;
   readonly #graceTimers = new Map<number, Timer>();
   #stuckTimer: Timer | undefined;
   #isReferenced = true;
@@ -129,6 +131,7 @@ export class WorkerSlot {
     this.isLoaded = false;
     this.#setupFailure = undefined;
     this.#killedFor = undefined;
+    this.#killedBy = undefined;
     this.#retiredFor = undefined;
     this.#announced = undefined;
     this.#enter('starting');
@@ -190,6 +193,11 @@ export class WorkerSlot {
   /** The number of closures that were sent and have not ended. */
   get running(): number {
     return this.#sent.size;
+  }
+
+  /** Whether the worker may run one more closure beside less than `most` others. */
+  hasRoom(most: number): boolean {
+    return this.isReady && !this.#hasSuspect && this.#sent.size < most;
   }
 
   /** Whether closures can be sent in advance, while the worker runs another. */
@@ -279,18 +287,20 @@ export class WorkerSlot {
    * Asks a closure to end, or recalls it if it was not started. @returns false if it is not here
    */
   cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
-    if (this.#sent.get(closure) === undefined) return false;
+    const sent = this.#sent.get(closure);
+    if (sent === undefined) return false;
     if (this.recall(closure)) {
       this.#host.returned(closure, 'sent');
       return true;
     }
-    this.#claims?.cancel(closure.id);
+    this.#claims?.cancel(sent.claim, closure.id);
     this.#post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
     if (replace && !this.#graceTimers.has(closure.id)) {
       const { cancelGraceMs } = this.#host;
       const timer = new Timer(cancelGraceMs, () => {
         const { name } = closure.work as Call;
         const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
+        this.#killedBy = closure;
         this.kill(new CancelledError(text));
       });
       this.#graceTimers.set(closure.id, timer);
@@ -368,12 +378,23 @@ export class WorkerSlot {
       .map(({ closure, sentAt }) => ({
         name: (closure.work as Call).name,
         attempt: closure.attempts + 1,
-        startedAt: new Date(Math.max(sentAt, this.#endedAt)),
+        startedAt: new Date(this.#runsMany ? sentAt : Math.max(sentAt, this.#endedAt)),
       }));
+  }
+
+  get #runsMany(): boolean {
+    return (this.#options.concurrency ?? 1) > 1;
   }
 
   #fateOf({ closure, claim }: SentToWorker): Fate {
     return this.#claims?.fateOf(claim, closure.id) ?? 'running';
+  }
+
+  /** As what a closure is returned. One whose neighbour was to be ended is not charged. */
+  #fateAfterDeath(sent: SentToWorker): Fate {
+    const fate = this.#fateOf(sent);
+    const isNeighbour = this.#killedBy !== undefined && this.#killedBy !== sent.closure;
+    return fate === 'running' && isNeighbour ? 'ended' : fate;
   }
 
   get readiness(): TaskReadiness {
@@ -540,7 +561,10 @@ export class WorkerSlot {
     const wasKilled = this.#killedFor !== undefined && !hasFailed;
     const wasRetired = this.#retiredFor !== undefined && this.#sent.size === 0;
     const wasReady = this.isLoaded && this.#preparing.size === 0;
-    const lost = this.#sent.newestFirst().map((sent) => ({ ...sent, fate: this.#fateOf(sent) }));
+    const lost = this.#sent.newestFirst().map((sent) => ({
+      ...sent,
+      fate: this.#fateAfterDeath(sent),
+    }));
     this.#channel = undefined;
     attachmentOf(this.#host.coordinator).workers.delete(this);
     this.isLoaded = false;
@@ -557,8 +581,13 @@ export class WorkerSlot {
     // and must not find them here.
     this.#sent.takeAll();
     this.#hasSuspect = false;
-    for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
-    const running = lost.find(({ fate }) => fate === 'running');
+    // Suspects go to the tail of the queue, the others to its head.
+    const suspects = lost.filter(({ fate }) => fate === 'running').toReversed();
+    const others = lost.filter(({ fate }) => fate !== 'running');
+    for (const { closure, fate } of [...others, ...suspects]) {
+      this.#host.returned(closure, fate, cause);
+    }
+    const [running] = suspects;
     const name = (running?.closure.work as Call | undefined)?.name;
     this.#listener.onGone(this, { cause, wasKilled, wasRetired, wasReady, running: name });
   }

@@ -11,28 +11,32 @@ export type WorkerSettings = ModuleHooks & {
   module: string;
   job: string;
   index: number;
-  /** Threads only: CLAIMS claims, then the word CANCELLED, in shared memory. */
+  /** How many asynchronous functions run at once. */
+  concurrency: number;
+  /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
   /** Threads only: what the module finds as `workerData` of node:worker_threads. */
   workerData?: unknown;
 };
 
 /**
- * The number of claims that a coordinator shares with a worker thread. The claim of a closure
- * that was sent holds the closure's id. By one compare-and-exchange either the worker starts the
- * closure (-id) or the coordinator recalls it (0): so both know which closures were started. When
- * the function has ended, the worker writes ENDED.
+ * The number of claims that a coordinator shares with a worker thread, or the worker's concurrency
+ * if that is more. The claim of a closure that was sent holds the closure's id. By one
+ * compare-and-exchange either the worker starts the closure (-id) or the coordinator recalls it
+ * (0): so both know which closures were started. The coordinator writes CANCELLED over -id to
+ * cancel the closure. When the function has ended, the worker writes ENDED.
  */
 export const CLAIMS = 256;
 /** The claim of a closure that has ended. No id is so large. */
 export const ENDED: number = -(2 ** 31);
-/** Index of the word after the claims: the id of the closure that was cancelled last. */
-export const CANCELLED: number = CLAIMS;
+/** The claim of a closure that was started and is cancelled. No id is so large. */
+export const CANCELLED: number = ENDED + 1;
 
 /**
  * What has become of a closure that comes back from a worker without a result: it was only sent
  * there; it was running there when the worker died; or it had ended there, and its result was
- * lost with the worker.
+ * lost with the worker, or it ran beside the function for which the worker was ended by force: so
+ * it is no suspect.
  */
 export type Fate = 'sent' | 'running' | 'ended';
 
