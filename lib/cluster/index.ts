@@ -17,6 +17,7 @@ export type { Fetched } from './fetch-all.ts';
 export type { FunctionStats } from './function-stats.ts';
 export type { Percentiles } from './histogram.ts';
 export { LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
+export type { LocalWorkerOptions } from './local/worker-options.ts';
 export type {
   FunctionNames,
   PerWorkerArgs,

@@ -33,7 +33,7 @@ export type WorkerInfo = {
   /** Over NATS, of a node that has answered a probe. */
   health?: NodeHealth;
   /**
-   * The functions that the worker runs, one a thread. What it was only sent is not among them. Of
+   * The functions that the worker runs, as many as its `concurrency`; of a node, one a thread. What it was only sent is not among them. Of
    * a node it is what was sent first, which its threads take first.
    */
   tasks: RunningTask[];
@@ -44,7 +44,10 @@ export type RunningTask = {
   name: string;
   /** From 1. */
   attempt: number;
-  /** When it was sent; or when the last function before it ended, if that was later. */
+  /**
+   * When it was sent; or when the last function before it ended, if that was later, and the worker
+   * runs one at a time.
+   */
   startedAt: Date;
 };
 

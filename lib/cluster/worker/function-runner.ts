@@ -44,7 +44,7 @@ export interface Channel {
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
-/** The id of a resource's attempt. Not 0, which the word CANCELLED holds at first. */
+/** The id of an attempt that is no closure's: of a resource, of setup and teardown. */
 const NO_CLOSURE = -1;
 /** The result of a function that ran for less than this waits, to share a message with others. */
 const SHORT_US = 50;
@@ -55,6 +55,8 @@ class Attempt implements CurrentTask {
   readonly attempt: number;
   readonly workerIndex: number;
   readonly #runner: FunctionRunner;
+  /** The index of the closure's claim. */
+  readonly #claim: number | undefined;
   #controller: AbortController | undefined;
   #reason: { value: unknown } | undefined;
   /** The coordinator's signal, if this attempt listens to it. */
@@ -64,7 +66,14 @@ class Attempt implements CurrentTask {
   #additions: Map<string, number> | undefined;
   readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
-  constructor(runner: FunctionRunner, id: number, attempt: number, workerIndex: number) {
+  constructor(
+    runner: FunctionRunner,
+    id: number,
+    attempt: number,
+    workerIndex: number,
+    claim?: number,
+  ) {
+    this.#claim = claim;
     this.#runner = runner;
     this.id = id;
     this.attempt = attempt;
@@ -89,7 +98,7 @@ class Attempt implements CurrentTask {
   shouldStop(): boolean {
     return (
       this.#reason !== undefined ||
-      this.#runner.isCancelled(this.id) ||
+      (!this.#hasEnded && this.#runner.isCancelled(this.#claim)) ||
       this.#runner.coordinator.shouldStop()
     );
   }
@@ -129,9 +138,21 @@ class Attempt implements CurrentTask {
   }
 }
 
+/** A closure that runs. */
+type Run = {
+  readonly attempt: Attempt;
+  readonly claim: number;
+  readonly name: string;
+  /** When it began (performance.now()). */
+  readonly began: number;
+  /** The arguments were bytes, and so has to be the result. */
+  readonly isPacked: boolean;
+};
+
 export class FunctionRunner {
   readonly coordinator: Coordinator;
   readonly #channel: Channel;
+  readonly #settings: WorkerSettings;
   readonly #index: number;
   readonly #words: Int32Array | undefined;
   readonly variables: WorkerVariables;
@@ -140,20 +161,25 @@ export class FunctionRunner {
   readonly #resources = new Map<number, Promise<unknown>>();
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
-  #attempt: Attempt | undefined;
+  readonly #concurrency: number;
+  /** Those of asynchronous functions that have begun and not ended, by the closure's id. */
+  readonly #attempts = new Map<number, Attempt>();
+  /** Called when one of them has ended. */
+  #onRoom: (() => void) | undefined;
+  /** When the last function ended (performance.now()). */
+  #endedAt = 0;
   /** Results that were not sent yet. */
   #results: unknown[] = [];
   #transfers: TransferListItem[] = [];
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
-  constructor(
-    channel: Channel,
-    coordinator: Coordinator,
-    { index, words, variables }: WorkerSettings,
-  ) {
+  constructor(channel: Channel, coordinator: Coordinator, settings: WorkerSettings) {
+    const { index, words, concurrency, variables } = settings;
+    this.#concurrency = concurrency;
     this.#channel = channel;
     this.coordinator = coordinator;
+    this.#settings = settings;
     this.#index = index;
     this.#words = words;
     const nextId = (name: string): OperationId | undefined => {
@@ -169,7 +195,9 @@ export class FunctionRunner {
     }
   }
 
-  async load(module: string): Promise<void> {
+  /** Imports the module, and calls its setup function if the settings name one. */
+  async load(): Promise<void> {
+    const { module, setup, teardown } = this.#settings;
     try {
       this.#exports = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Record<
         string,
@@ -179,6 +207,16 @@ export class FunctionRunner {
       this.#channel.post([FROM_WORKER.failed, encode(error).bytes]);
       return;
     }
+    try {
+      if (teardown !== undefined) this.#function(teardown); // found at the start, not at the end
+      if (setup !== undefined) {
+        this.#channel.post([FROM_WORKER.settingUp]);
+        await this.#callHook(setup);
+      }
+    } catch (error) {
+      this.#channel.post([FROM_WORKER.setupFailed, encode(error).bytes]);
+      return;
+    }
     const names = Object.keys(this.#exports).filter(
       (name) => typeof this.#exports[name] === 'function',
     );
@@ -186,17 +224,18 @@ export class FunctionRunner {
   }
 
   /**
-   * In a thread: whether the word CANCELLED names the closure. (The thread sees it before it
-   * receives the cancel message.) In a process: false.
+   * In a thread: whether the claim says that its closure is cancelled. (The thread sees it before
+   * it receives the cancel message.) In a process: false.
    */
-  isCancelled(id: number): boolean {
-    return this.#words !== undefined && Atomics.load(this.#words, CANCELLED) === id;
+  isCancelled(claim: number | undefined): boolean {
+    if (this.#words === undefined || claim === undefined) return false;
+    return Atomics.load(this.#words, claim) === CANCELLED;
   }
 
   receive(message: unknown[]): void {
     if (message[0] === TO_WORKER.cancel) {
       const [, id, record] = message;
-      if (this.#attempt?.id === id) this.#attempt?.abort(decode(record as Uint8Array).value);
+      this.#attempts.get(id as number)?.abort(decode(record as Uint8Array).value);
       return;
     }
     if (this.variables instanceof ProcessVariables) {
@@ -219,15 +258,22 @@ export class FunctionRunner {
     for (let message = this.#inbox.shift(); message !== undefined; message = this.#inbox.shift()) {
       if (message[0] === TO_WORKER.prepare)
         this.#prepare(message[1] as number, message[2] as Resource);
+      else if (message[0] === TO_WORKER.tearDown) await this.#tearDown();
       else await this.#runAll(message);
     }
     this.#flush();
     this.#isWorking = false;
   }
 
+  /** Runs the closures of a message, as many at once as `concurrency` permits. */
   async #runAll(message: unknown[]): Promise<void> {
     let began = performance.now();
     for (let at = 1; at < message.length; at += RUN_LENGTH) {
+      if (this.#attempts.size >= this.#concurrency) {
+        // A closure that waits here can be recalled.
+        await this.#hasRoom();
+        began = performance.now();
+      }
       const id = message[at] as number;
       const claim = message[at + 1] as number;
       const words = this.#words;
@@ -237,45 +283,114 @@ export class FunctionRunner {
       if (this.#results.length > 0 && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
         this.#flush();
       }
-      const attempt = new Attempt(this, id, message[at + 2] as number, this.#index);
-      this.#attempt = attempt;
-      let state: number = STATE.ready;
-      let value: unknown;
-      try {
-        const perWorker = message[at + 5] as readonly number[] | undefined;
-        const sent = message[at + 4] as readonly unknown[] | Uint8Array;
-        const given = unpackArgs(sent);
-        if (message[at + 6] === true) revive(given, (own) => this.variables.find(own));
-        const args = perWorker === undefined ? given : await this.#withOwnValues(given, perWorker);
-        const run = this.#exports[name];
-        if (typeof run !== 'function') throw noFunction(name);
-        value = runAsTask(attempt, () => (run as AnyFunction)(...args));
-        if (isThenable(value)) {
-          // A promise may take long, even if the function's last promise was quick: while this
-          // call is awaited, the results of calls that have ended are sent.
-          const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
-          try {
-            value = await value;
-          } finally {
-            clearImmediate(late);
-          }
-        }
-        if (given !== sent) value = this.#pack(value);
-      } catch (error) {
-        state = STATE.failed;
-        value = encode(error).bytes;
-      }
-      if (words !== undefined) Atomics.store(words, claim, ENDED);
-      attempt.release();
-      this.#attempt = undefined;
-      const now = performance.now();
-      const us = Math.round((now - began) * 1_000);
-      began = now;
-      this.#durations.set(name, us);
-      // The previous attempt may have failed because the coordinator could not read its result.
-      if (attempt.attempt > 1) this.#sendAlone(id, state, value, us);
-      else this.#send(id, state, value, us);
+      const attempt = new Attempt(this, id, message[at + 2] as number, this.#index, claim);
+      const args = message[at + 4] as readonly unknown[] | Uint8Array;
+      const run: Run = { attempt, claim, name, began, isPacked: args instanceof Uint8Array };
+      const perWorker = message[at + 5] as readonly number[] | undefined;
+      const ending = this.#begin(run, args, perWorker, message[at + 6] as boolean);
+      if (ending !== undefined && this.#concurrency === 1) await ending;
+      began = ending === undefined || this.#concurrency === 1 ? this.#endedAt : performance.now();
     }
+  }
+
+  /** @returns undefined if the function has ended: it was synchronous */
+  #begin(
+    run: Run,
+    sent: readonly unknown[] | Uint8Array,
+    perWorker: readonly number[] | undefined,
+    hasVariables: boolean,
+  ): Promise<void> | undefined {
+    const { attempt, name } = run;
+    let value: unknown;
+    try {
+      const given = unpackArgs(sent);
+      if (hasVariables) revive(given, (own) => this.variables.find(own));
+      const call = (args: readonly unknown[]): unknown => {
+        const fn = this.#function(name);
+        return runAsTask(attempt, () => fn(...args));
+      };
+      value =
+        perWorker === undefined ? call(given) : this.#withOwnValues(given, perWorker).then(call);
+      if (isThenable(value)) return this.#endLater(run, value);
+      if (run.isPacked) value = this.#pack(value);
+    } catch (error) {
+      this.#end(run, STATE.failed, encode(error).bytes);
+      return undefined;
+    }
+    this.#end(run, STATE.ready, value);
+    return undefined;
+  }
+
+  async #endLater(run: Run, promise: PromiseLike<unknown>): Promise<void> {
+    const { attempt } = run;
+    this.#attempts.set(attempt.id, attempt);
+    // A promise may take long, even if the function's last promise was quick: while this call is
+    // awaited, the results of calls that have ended are sent.
+    const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
+    let state: number = STATE.ready;
+    let value: unknown;
+    try {
+      value = await promise;
+      if (run.isPacked) value = this.#pack(value);
+    } catch (error) {
+      state = STATE.failed;
+      value = encode(error).bytes;
+    }
+    clearImmediate(late);
+    this.#attempts.delete(attempt.id);
+    this.#end(run, state, value);
+    if (this.#concurrency === 1) return;
+    this.#flush(); // #work may be waiting, or over
+    this.#onRoom?.();
+  }
+
+  #end({ attempt, claim, name, began }: Run, state: number, value: unknown): void {
+    if (this.#words !== undefined) Atomics.store(this.#words, claim, ENDED);
+    attempt.release();
+    this.#endedAt = performance.now();
+    const us = Math.round((this.#endedAt - began) * 1_000);
+    this.#durations.set(name, us);
+    // The previous attempt may have failed because the coordinator could not read its result.
+    if (attempt.attempt > 1) this.#sendAlone(attempt.id, state, value, us);
+    else this.#send(attempt.id, state, value, us);
+  }
+
+  /** Resolves when one more function may begin. Only #work waits for it. */
+  async #hasRoom(): Promise<void> {
+    while (this.#attempts.size >= this.#concurrency) {
+      await new Promise<void>((resolve) => {
+        this.#onRoom = resolve;
+      });
+    }
+    this.#onRoom = undefined;
+  }
+
+  /** @throws TypeError: the module exports no function of this name */
+  #function(name: string): AnyFunction {
+    const found = this.#exports[name];
+    if (typeof found !== 'function') throw noFunction(name);
+    return found as AnyFunction;
+  }
+
+  /** Calls a setup or teardown function, where `currentTask()` works as in any other. */
+  async #callHook(name: string): Promise<void> {
+    const run = this.#function(name);
+    const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
+    try {
+      await runAsTask(attempt, () => run({ workerIndex: this.#index }));
+    } finally {
+      attempt.release();
+    }
+  }
+
+  async #tearDown(): Promise<void> {
+    let failed: Uint8Array | null = null;
+    try {
+      await this.#callHook(this.#settings.teardown as string);
+    } catch (error) {
+      failed = encode(error).bytes;
+    }
+    this.#channel.post([FROM_WORKER.tornDown, failed]);
   }
 
   /** The arguments, with this worker's own values in place of PerWorkerValues. */
@@ -368,8 +483,7 @@ export class FunctionRunner {
     if (resource.kind === 'broken') throw decode(resource.record).value;
     const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
     if (resource.kind === 'dataset') {
-      const build = this.#exports[resource.name];
-      if (typeof build !== 'function') throw noFunction(resource.name);
+      const build = this.#function(resource.name);
       const args = unpackArgs(resource.args);
       return await runAsTask(attempt, () => build(...args));
     }
