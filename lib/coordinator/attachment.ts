@@ -310,6 +310,7 @@ export class Attachment {
       this.#controller = new Controller();
       this.#isAborted = false;
       setMaxListeners(0, this.#controller.signal);
+      this.native.bindSignal(this.#controller.signal);
     }
     if (stop !== null) this.#abort(stop);
     this.#unwatch();
@@ -362,23 +363,22 @@ export class Attachment {
 
   /**
    * @returns true if the signal is no reason to keep this attachment: it has aborted, no other
-   *   owner could abort it, or nothing would notice. If another owner could abort it and the
-   *   program still has the signal, the attachment lives as long as the signal, and is kept again
-   *   when the program uses the signal.
+   *   owner could abort it, or nothing would notice. While the program still has a signal that
+   *   has not aborted, the attachment lives as long as the signal, from which native code can
+   *   take the coordinator, and is kept again when the program uses the signal.
    */
   letGo(): boolean {
     if (!this.#signalling) return true;
     if (this.#waits.size > 0 || this.#joins.size > 0) return false;
     const { signal } = this.#controller as AbortController;
-    const mayStop = this.native.hasOtherOwners();
-    if (mayStop && isHeard(signal)) return false;
+    const heard = isHeard(signal);
+    if (heard && this.native.hasOtherOwners()) return false;
     this.check(); // an owner of the coordinator may have requested a stop before it went
     const { token } = this.native;
-    if (!mayStop) {
-      unlisten(token);
-    } else if (this.#signalling) {
+    if (this.#signalling) {
       bySignal.set(signal, this);
       listenWeakly(token, this);
+      if (heard) return true; // no other owner now: native code may get one, from the signal
       onNextUse(signal, () => {
         listen(token, this);
         abandoned.add(this);
