@@ -13,7 +13,7 @@ export const inputOptions = {
     'cluster/index': lib('cluster/index.ts'),
     'cluster/nats/index': lib('cluster/nats/index.ts'),
     'allstop-worker': lib('allstop-worker.ts'),
-    'cli/main': lib('cli/main.ts'),
+    'cli/main': lib('cli/program.ts'),
     'cli/probe-process': lib('cli/doctor/probe-process.ts'),
     'cli/self-test-worker': lib('cli/doctor/self-test-worker.ts'),
   },

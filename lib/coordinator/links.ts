@@ -45,7 +45,11 @@ function disposable(dispose: () => void): Disposable {
 }
 
 /** A link that `explain()` lists until it is undone. */
-function describedLink(attachment: Attachment, description: string, undo: () => void): Disposable {
+export function describedLink(
+  attachment: Attachment,
+  description: string,
+  undo: () => void,
+): Disposable {
   const id = attachment.native.addLink(description);
   const link = disposable(() => {
     attachment.links.delete(link);
@@ -337,7 +341,7 @@ export function exitAfterStop(
   options: { exitCode?: number } | undefined,
 ): Disposable {
   checkDuration('ms', ms);
-  const { exitCode } = checkOptions('options', options);
+  const { exitCode } = checkOptions('options', options, ['exitCode']);
   if (exitCode !== undefined) checkInteger('options.exitCode', exitCode, 0, 255);
   const exit = attachment.native.exitAfterStop(
     ms,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../core/exit_timer.h"
+#include "../core/fault_point.h"
 #include "../core/registry.h"
 #include "../core/stop_timer.h"
 #include "convert.h"
@@ -48,9 +49,14 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("startThread", StartThread),
                          ALLSTOP_METHOD("readmitThread", ReadmitThread),
                          ALLSTOP_METHOD("endThread", EndThread),
+                         ALLSTOP_METHOD("takeStopOfHook", TakeStopOfHook),
+                         ALLSTOP_METHOD("endHook", EndHook),
+                         ALLSTOP_METHOD("reportOfHook", ReportOfHook),
                          ALLSTOP_METHOD("threads", Threads),
                          ALLSTOP_METHOD("leftBehindThreads", LeftBehindThreads),
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
+                         ALLSTOP_METHOD("noteSeen", NoteSeen),
+                         ALLSTOP_METHOD("timeline", Timeline),
                          ALLSTOP_METHOD("wouldJoinItself", WouldJoinItself),
                          ALLSTOP_METHOD("beginJoin", BeginJoin),
                          ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
@@ -133,10 +139,12 @@ void NativeAttachment::Close() {
 }
 
 void NativeAttachment::Detach() {
+  ALLSTOP_FAULT_POINT(kDetach);
   coordinator_->RemoveObserver(*observer_);
   // After RemoveObserver: until then the core writes the mirror.
   environment_->ReleaseMirror(mirror_word_);
   observer_ = nullptr;
+  ALLSTOP_FAULT_POINT(kDetached);
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
   for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
@@ -165,7 +173,8 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = BooleanArgument(info, 4);
-  if (info[5].IsString()) request.record_id = StringArgument(info, 5);
+  request.is_thrown = BooleanArgument(info, 5);
+  if (info[6].IsString()) request.record_id = StringArgument(info, 6);
   const auto outcome = coordinator_->RequestStop(request);
   return Napi::Number::New(info.Env(), static_cast<double>(outcome));
 }
@@ -287,6 +296,28 @@ Napi::Value NativeAttachment::EndThread(const Info& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value NativeAttachment::TakeStopOfHook(const Info& info) {
+  const auto record = coordinator_->TakeStopOfHook(IdArgument(info, 0));
+  return record ? ToJs(info.Env(), *record) : info.Env().Null();
+}
+
+Napi::Value NativeAttachment::EndHook(const Info& info) {
+  return Napi::Boolean::New(info.Env(), coordinator_->EndHook(IdArgument(info, 0)));
+}
+
+Napi::Value NativeAttachment::ReportOfHook(const Info& info) {
+  core::StopRequest request;
+  request.error = ErrorArgument(info, 0);
+  request.requester = environment_->ThisThread(core::Via::kHook);
+  request.requester.thread_name = StringArgument(info, 1);
+  request.echo_ids = StringsArgument(info, 2);
+  request.abort_echo_ids = StringsArgument(info, 3);
+  request.has_caller = false;
+  request.is_thrown = true;
+  coordinator_->Report(request);
+  return info.Env().Undefined();
+}
+
 Napi::Value NativeAttachment::Threads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->LiveThreads());
 }
@@ -297,6 +328,16 @@ Napi::Value NativeAttachment::LeftBehindThreads(const Info& info) {
 
 Napi::Value NativeAttachment::EndedThreads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->EndedThreads());
+}
+
+Napi::Value NativeAttachment::NoteSeen(const Info& info) {
+  coordinator_->NoteSeen(environment_->id(), environment_->thread_id(), environment_->is_worker(),
+                         environment_->thread_name);
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::Timeline(const Info& info) {
+  return ToJs(info.Env(), coordinator_->TimelineSoFar());
 }
 
 core::JoinCaller NativeAttachment::Caller(const Napi::Value& tasks) const {
@@ -338,6 +379,7 @@ Napi::Value NativeAttachment::JoinHasEnded(const Info& info) {
 Napi::Value NativeAttachment::FinishJoin(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found == joins_.end()) return info.Env().Null();
+  ALLSTOP_FAULT_POINT(kFinishJoin);
   const core::JoinResult result = coordinator_->FinishJoin(*found->second, NumberArgument(info, 1));
   if (!result.is_over) return info.Env().Null();
   joins_.erase(found);

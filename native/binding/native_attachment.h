@@ -61,9 +61,14 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value StartThread(const Info& info);
   Napi::Value ReadmitThread(const Info& info);
   Napi::Value EndThread(const Info& info);
+  Napi::Value TakeStopOfHook(const Info& info);
+  Napi::Value EndHook(const Info& info);
+  Napi::Value ReportOfHook(const Info& info);
   Napi::Value Threads(const Info& info);
   Napi::Value LeftBehindThreads(const Info& info);
   Napi::Value EndedThreads(const Info& info);
+  Napi::Value NoteSeen(const Info& info);
+  Napi::Value Timeline(const Info& info);
 
   Napi::Value WouldJoinItself(const Info& info);
   Napi::Value BeginJoin(const Info& info);

@@ -4,6 +4,7 @@ set(ALLSTOP_CORE_SOURCES
   core/bounded_queue.cc
   core/coordinator.cc
   core/coordinator_threads.cc
+  core/coordinator_timeline.cc
   core/deadline.cc
   core/encoded_error.cc
   core/exit_report.cc
@@ -14,5 +15,7 @@ set(ALLSTOP_CORE_SOURCES
   core/stop_record.cc
   core/stop_timer.cc
   core/thread_registry.cc
+  core/timeline.cc
+  core/unseen_errors.cc
   abi/queue.cc
   abi/table.cc)

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,15 +71,29 @@ std::string Span(double ms) {
   return text;
 }
 
+#if defined(__linux__)
+// The first line of a file of /proc; empty if it cannot be read. By C's streams: those of C++ would
+// make the published binaries, which contain their library, a quarter of a megabyte larger.
+std::string FirstLine(const std::string& path) {
+  char line[512] = "";
+  std::FILE* const file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return {};
+  const bool is_read = std::fgets(line, sizeof(line), file) != nullptr;
+  std::fclose(file);
+  if (!is_read) return {};
+  std::string text = line;
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+#endif
+
 // Where the kernel has the thread with this OS thread id: ", is computing", ", is blocked in
 // futex_wait_queue". Empty except on Linux.
 std::string WaitState(std::uint64_t os_thread_id) {
 #if defined(__linux__)
   const std::string task = "/proc/self/task/" + std::to_string(os_thread_id);
-  std::string stat;
-  std::string channel;
-  std::getline(std::ifstream(task + "/stat"), stat);
-  std::getline(std::ifstream(task + "/wchan"), channel);
+  const std::string stat = FirstLine(task + "/stat");
+  const std::string channel = FirstLine(task + "/wchan");
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= stat.size()) return {};
   const char state = stat[name_end + 2];
@@ -100,6 +113,7 @@ const char* KindName(ThreadKind kind) {
     case ThreadKind::kTask: return "task";
     case ThreadKind::kLooper: return "looper";
     case ThreadKind::kNative: return "native";
+    case ThreadKind::kHook: return "hook";
     case ThreadKind::kCustom: return "custom";
   }
   return "thread";

@@ -12,6 +12,7 @@ import type { Resource } from './protocol.ts';
 import {
   CANCELLED,
   dataCloneError,
+  ENDED,
   FROM_WORKER,
   PASS_A_NAME,
   RESULT_LENGTH,
@@ -197,6 +198,7 @@ export class FunctionRunner {
         state = STATE.failed;
         value = encode(error).bytes;
       }
+      if (words !== undefined) Atomics.store(words, claim, ENDED);
       attempt.release();
       this.#attempt = undefined;
       const now = performance.now();

@@ -16,11 +16,21 @@ export type WorkerSettings = {
 /**
  * The number of claims that a coordinator shares with a worker thread. The claim of a closure
  * that was sent holds the closure's id. By one compare-and-exchange either the worker starts the
- * closure (-id) or the coordinator recalls it (0): so both know which closures were started.
+ * closure (-id) or the coordinator recalls it (0): so both know which closures were started. When
+ * the function has ended, the worker writes ENDED.
  */
 export const CLAIMS = 256;
+/** The claim of a closure that has ended. No id is so large. */
+export const ENDED: number = -(2 ** 31);
 /** Index of the word after the claims: the id of the closure that was cancelled last. */
 export const CANCELLED: number = CLAIMS;
+
+/**
+ * What has become of a closure that comes back from a worker without a result: it was only sent
+ * there; it was running there when the worker died; or it had ended there, and its result was
+ * lost with the worker.
+ */
+export type Fate = 'sent' | 'running' | 'ended';
 
 export const TO_WORKER = {
   /**

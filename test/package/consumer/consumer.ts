@@ -14,7 +14,7 @@ const coord: Coordinator = new Coordinator({
   name: 'typed',
   cleanStopErrors: [RangeError, 'E_END'],
 });
-const value: number = await Coordinator.run((same) => (same.shouldStop() ? 0 : 1));
+const value: number | undefined = await Coordinator.run((same) => (same.shouldStop() ? 0 : 1));
 const stopped: boolean = await coord.waitForStop(value, { signal: coord.signal });
 const swallowed: number | undefined = coord.stopOnException(() => 1);
 const later: Promise<string | undefined> = coord.stopOnException(async () => 'x');
