@@ -8,11 +8,13 @@ import {
   checkSignal,
   invalidType,
 } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
 import { within } from '../base/timer.ts';
 import { EventLoopYield } from '../base/turn.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import { beginClosureEvents } from '../coordinator/timeline/closure-events.ts';
+import { counted } from '../coordinator/words.ts';
 import {
   DeadlineExceededError,
   FailedPreconditionError,
@@ -166,6 +168,12 @@ export class ClusterCoordinator<M extends object = any>
   #waiting = 0;
   /** The last argument of `Engine.setNeeded`. */
   #isNeeded = true;
+
+  static {
+    showAs(ClusterCoordinator.prototype, (cluster) => ({
+      facts: [...cluster.#rules.shown, counted(cluster.#engine.workers.length, 'worker')],
+    }));
+  }
 
   /**
    * @throws TypeError, RangeError; FailedPreconditionError: the strategy was used before; the

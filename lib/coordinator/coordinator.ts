@@ -14,6 +14,7 @@ import {
   invalidType,
   nameOf,
 } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
 import { isThenable } from '../base/thrown-value.ts';
 import { FailedPreconditionError, type Straggler } from '../errors/errors.ts';
 import { STOP_KINDS } from '../native/binding.ts';
@@ -28,7 +29,7 @@ import {
   RUN_OPTIONS,
   type RunOptions,
 } from './coordinator-options.ts';
-import { explain, type StopExplanation } from './explain.ts';
+import { explain, type StopExplanation, shown } from './explain.ts';
 import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
 import { onStop } from './hooks.ts';
 import { join } from './join.ts';
@@ -91,6 +92,10 @@ let unnamed = 0;
 export class Coordinator implements AsyncDisposable {
   readonly #attachment: Attachment;
   readonly #nearWord: number; // the index of its mirror in nearWords; 0 if it is in another slab
+
+  static {
+    showAs(Coordinator.prototype, (coord) => shown(coord.#attachment));
+  }
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`)

@@ -2,6 +2,9 @@
 
 import { availableParallelism } from 'node:os';
 import { checkOneOf, checkOptions, invalidType, outOfRange } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { counted } from '../../coordinator/words.ts';
+import { fileName } from '../closures/module-exports.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
@@ -24,6 +27,12 @@ export class LocalStrategy implements Strategy {
   readonly module: URL;
   readonly workers: number;
   readonly isolation: Isolation;
+
+  static {
+    showAs(LocalStrategy.prototype, ({ module, workers, isolation }) => ({
+      facts: [fileName(module), counted(workers, 'worker'), `isolation '${isolation}'`],
+    }));
+  }
 
   /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError */
   constructor(options: LocalStrategyOptions) {
