@@ -8,10 +8,12 @@ import {
   checkSignal,
   invalidType,
 } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
 import { within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import { beginClosureEvents } from '../coordinator/timeline/closure-events.ts';
+import { counted } from '../coordinator/words.ts';
 import {
   DeadlineExceededError,
   FailedPreconditionError,
@@ -121,6 +123,12 @@ export class ClusterCoordinator<M extends object = any>
   #waiting = 0;
   /** The last argument of `Engine.setNeeded`. */
   #isNeeded = true;
+
+  static {
+    showAs(ClusterCoordinator.prototype, (cluster) => ({
+      facts: [...cluster.#rules.shown, counted(cluster.#engine.workers.length, 'worker')],
+    }));
+  }
 
   /**
    * @throws TypeError, RangeError; FailedPreconditionError: the strategy was used before; the

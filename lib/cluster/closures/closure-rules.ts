@@ -86,6 +86,12 @@ export class ClosureRules implements ClusterHost {
     return this.#refusal;
   }
 
+  /** The state of the cluster in a few words, for util.inspect. */
+  get shown(): string[] {
+    const { queued, inFlight } = this.#queue;
+    return [this.isOver ? 'ended' : 'running', `${queued} queued`, `${inFlight.size} in flight`];
+  }
+
   /** @returns undefined as long as workers can still become ready */
   whyNeverReady(): { why: string; cause: unknown } | undefined {
     if (this.#failure !== undefined) {
