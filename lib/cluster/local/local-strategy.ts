@@ -18,6 +18,13 @@ export type LocalStrategyOptions = {
   isolation?: Isolation | undefined;
 };
 
+const pools = new WeakMap<object, WorkerPool>();
+
+/** For allstop/testing: the pool of a LocalStrategy that has a ClusterCoordinator. */
+export function poolOf(strategy: object): WorkerPool | undefined {
+  return pools.get(strategy);
+}
+
 export class LocalStrategy implements Strategy {
   readonly module: URL;
   readonly workers: number;
@@ -43,6 +50,8 @@ export class LocalStrategy implements Strategy {
 
   /** @internal */
   connect(host: StrategyHost): Engine {
-    return new WorkerPool(host, this);
+    const pool = new WorkerPool(host, this);
+    pools.set(this, pool);
+    return pool;
   }
 }

@@ -16,6 +16,7 @@ import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName } from './channel.ts';
 import { FunctionDurations } from './function-durations.ts';
+import { type KillOrder, KillOrders } from './kill-orders.ts';
 import { type Death, WorkerSlot } from './worker-slot.ts';
 
 /** A worker is sent closures in advance until they are expected to take this long. */
@@ -48,6 +49,7 @@ export class WorkerPool implements Engine {
   /** Deaths of all workers since a function last ended on any of them. */
   #deathsInARow = 0;
   readonly #restarts = new Set<Timer>();
+  readonly #killOrders = new KillOrders<WorkerSlot>();
   #failure: Error | undefined;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
@@ -79,6 +81,8 @@ export class WorkerPool implements Engine {
               this.#deathsInARow = 0;
               this.#durations.measure(name, us);
             },
+            onBegun: (slot, id) => this.#killOrders.onBegun(slot, id),
+            onSpared: (slot, id) => this.#killOrders.onSpared(slot, id, this.#slots),
           },
           task,
         ),
@@ -135,6 +139,15 @@ export class WorkerPool implements Engine {
   /** @returns whether the closure was recalled: it was here, and no worker had started it */
   recall(closure: Closure): boolean {
     return this.#slots.some((slot) => slot.recall(closure));
+  }
+
+  /** For allstop/testing: kills the worker that runs, or next begins, a certain function. */
+  orderKill(order: KillOrder): void {
+    this.#killOrders.add(order, this.#slots);
+  }
+
+  withdrawKill(order: KillOrder): void {
+    this.#killOrders.delete(order);
   }
 
   async close(): Promise<void> {
@@ -222,6 +235,7 @@ export class WorkerPool implements Engine {
       if (closure.work.kind !== 'call') continue;
       const { work } = closure;
       slot.add(closure, work, this.#durations.of(work.name) ?? UNMEASURED_US);
+      this.#killOrders.onAdded(slot, closure);
       batch += 1;
     }
     return true;
@@ -238,6 +252,7 @@ export class WorkerPool implements Engine {
   }
 
   #onGone(slot: WorkerSlot, { cause, wasKilled, running }: Death): void {
+    this.#killOrders.onGone(slot, cause);
     if (this.#isClosing) {
       this.#checkAllGone();
       return;

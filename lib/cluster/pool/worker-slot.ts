@@ -24,11 +24,13 @@ import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
 import type { Cancellation, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { HowToDie } from '../worker/death.ts';
 import type { Resource } from '../worker/protocol.ts';
 import {
   argumentError,
   CANCELLED,
   CLAIMS,
+  DOOMED,
   dataCloneError,
   FROM_WORKER,
   RESULT_LENGTH,
@@ -64,6 +66,9 @@ export interface SlotListener {
   /** A process has stopped its coordinator. */
   onStop(message: StopMessage): void;
   onResult(slot: WorkerSlot, name: string, us: number): void;
+  /** For kill-orders.ts: the closure `doomed` begins; it has left the slot, and the worker lives. */
+  onBegun(slot: WorkerSlot, id: number): void;
+  onSpared(slot: WorkerSlot, id: number): void;
 }
 
 export type Death = {
@@ -104,6 +109,8 @@ export class WorkerSlot {
   #announced: { id: number; us: number } | undefined;
   completed = 0;
   restarts = 0;
+  /** The id of the closure in whose middle the worker is to die (kill-orders.ts). */
+  doomed: number | undefined;
   /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
   readonly #graceTimers = new Map<number, Timer>();
@@ -299,6 +306,33 @@ export class WorkerSlot {
     this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
   }
 
+  get isShared(): boolean {
+    return this.#channel?.isShared === true;
+  }
+
+  get sent(): Closure[] {
+    return this.#sent
+      .newestFirst()
+      .map(({ closure }) => closure)
+      .toReversed();
+  }
+
+  hasBegun(closure: Closure): boolean {
+    const sent = this.#sent.get(closure);
+    if (sent === undefined || this.#channel === undefined) return false;
+    return Atomics.load(this.#channel.words, sent.claim) !== closure.id;
+  }
+
+  doom(id: number, how: HowToDie | undefined): void {
+    const words = this.#channel?.words;
+    if (words !== undefined) Atomics.store(words, DOOMED, how === 'terminate' ? id : 0);
+    this.#post([TO_WORKER.doom, id, how]);
+  }
+
+  strike(): void {
+    this.#channel?.kill();
+  }
+
   setReferenced(referenced: boolean): void {
     this.#isReferenced = referenced;
     this.#channel?.setReferenced(referenced);
@@ -355,6 +389,10 @@ export class WorkerSlot {
     this.#freeClaims.push(sent.claim);
     this.#graceTimers.get(id)?.clear();
     this.#graceTimers.delete(id);
+    if (this.doomed === id) {
+      this.doomed = undefined;
+      this.#listener.onSpared(this, id);
+    }
     return sent;
   }
 
@@ -386,6 +424,9 @@ export class WorkerSlot {
         this.#preparing.delete(message[1] as number);
         if (this.#preparing.size === 0) this.#enter('ready');
         this.#listener.onFree(this);
+        return;
+      case FROM_WORKER.begun:
+        this.#listener.onBegun(this, message[1] as number);
         return;
       case FROM_WORKER.stop:
         this.#listener.onStop(message[1] as StopMessage);

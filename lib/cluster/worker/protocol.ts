@@ -9,7 +9,7 @@ export type WorkerSettings = {
   module: string;
   job: string;
   index: number;
-  /** Threads only: CLAIMS claims, then the word CANCELLED, in shared memory. */
+  /** Threads only: CLAIMS claims, then the words CANCELLED and DOOMED, in shared memory. */
   words?: Int32Array;
 };
 
@@ -21,6 +21,10 @@ export type WorkerSettings = {
 export const CLAIMS = 256;
 /** Index of the word after the claims: the id of the closure that was cancelled last. */
 export const CANCELLED: number = CLAIMS;
+/** Index of the next word: the id of the closure in whose middle the thread is to be terminated. */
+export const DOOMED: number = CLAIMS + 1;
+/** The number of all words. */
+export const WORDS: number = CLAIMS + 2;
 
 export const TO_WORKER = {
   /**
@@ -33,6 +37,8 @@ export const TO_WORKER = {
   cancel: 2,
   /** [stop, StopMessage]: processes only */
   stop: 3,
+  /** [doom, id, how]: for allstop/testing (death.ts); how may be undefined */
+  doom: 4,
 } as const;
 
 export const FROM_WORKER = {
@@ -50,6 +56,8 @@ export const FROM_WORKER = {
   dying: 5,
   /** [announcing, id, microseconds]: the next message is the result of this closure alone */
   announcing: 6,
+  /** [begun, id]: the closure begins in whose middle the worker is to be ended by force */
+  begun: 7,
 } as const;
 
 /**

@@ -9,6 +9,7 @@ import {
   type StopRecord,
 } from 'allstop';
 import { ClusterCoordinator, LocalStrategy, type RemoteValue } from 'allstop/cluster';
+import { fakeStraggler, Gate, type GateHandle, LinkProxy, tripAfter } from 'allstop/testing';
 
 const coord: Coordinator = new Coordinator({
   name: 'typed',
@@ -69,3 +70,13 @@ void cluster.schedule('add', [1]);
 void cluster.schedule('subtract', [1, 2]);
 
 export { fetched, item, items, later, nativeType, stopped, swallowed };
+
+const trip: Disposable = tripAfter(coord, 3, new RangeError('x'));
+const straggler: Disposable = fakeStraggler(coord);
+const gate: GateHandle = new Gate({ coordinator: coord }).handle;
+Gate.attach(gate).passSync({ timeoutMs: 1 });
+await Gate.attach(gate).arrived(2, { timeoutMs: 1, signal: coord.signal });
+await using proxy = await LinkProxy.open({ to: 'nats://localhost', latencyMs: 5 });
+proxy.setRate(1_000);
+// @ts-expect-error: the number of the poll is missing
+tripAfter(coord);
