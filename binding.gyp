@@ -14,20 +14,27 @@
         "native/binding/environment.cc",
         "native/binding/native_attachment.cc",
         "native/binding/native_queue.cc",
+        "native/binding/fork_frame.cc",
+        "native/binding/fork_line.cc",
         "native/binding/parent_watch.cc",
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",
         "native/core/bounded_queue.cc",
         "native/core/coordinator.cc",
         "native/core/coordinator_threads.cc",
+        "native/core/coordinator_timeline.cc",
         "native/core/deadline.cc",
         "native/core/encoded_error.cc",
+        "native/core/exit_report.cc",
+        "native/core/exit_timer.cc",
         "native/core/identity.cc",
         "native/core/looper_thread.cc",
         "native/core/requester.cc",
         "native/core/stop_record.cc",
         "native/core/stop_timer.cc",
-        "native/core/thread_registry.cc"
+        "native/core/thread_registry.cc",
+        "native/core/timeline.cc",
+        "native/core/unseen_errors.cc"
       ],
       "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],
       "defines": [
@@ -42,7 +49,9 @@
         [
           "OS=='linux'",
           {
+            "cflags_cc": ["-O2", "-ffunction-sections", "-fdata-sections"],
             "ldflags": [
+              "-Wl,--gc-sections",
               "-static-libstdc++",
               "-static-libgcc",
               "-Wl,--version-script=<(module_root_dir)/native/binding/exports.map"

@@ -3,11 +3,20 @@ export type {
   CoordinatorOptions,
   ErrorClass,
   JoinOptions,
+  RunOptions,
 } from './coordinator/coordinator-options.ts';
 export type { StopExplanation } from './coordinator/explain.ts';
 export type { CoordinatorHandle, QueueHandle } from './coordinator/handle.ts';
 export type { StopRecord, StopRequester, SuppressedError } from './coordinator/stop-record.ts';
+export type { CoordinatorForkOptions } from './coordinator/threads/fork.ts';
 export type { JoinableThread, ThreadInfo } from './coordinator/threads/watch.ts';
+export type {
+  ChromeTrace,
+  Timeline,
+  TimelineEvent,
+  TimelineEventType,
+} from './coordinator/timeline/events.ts';
+export type { StopLatency } from './coordinator/timeline/lanes.ts';
 export * from './errors/public-errors.ts';
 export type { MissedTicks } from './looper/looper-loop.ts';
 export { LooperThread, type LooperThreadOptions } from './looper/looper-thread.ts';

@@ -14,7 +14,7 @@ export const inputOptions = {
     'cluster/nats/index': lib('cluster/nats/index.ts'),
     'testing/index': lib('testing/index.ts'),
     'allstop-worker': lib('allstop-worker.ts'),
-    'cli/main': lib('cli/main.ts'),
+    'cli/main': lib('cli/program.ts'),
     'cli/probe-process': lib('cli/doctor/probe-process.ts'),
     'cli/self-test-worker': lib('cli/doctor/self-test-worker.ts'),
   },

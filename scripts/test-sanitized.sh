@@ -6,41 +6,15 @@
 # that one of our addons allocated count.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-root=$PWD
+. scripts/sanitized-package.sh
 failed=0
 
-build() { # SANITIZER FOLDER
-  npx cmake-js compile -O "$2/build-cmake" --CDALLSTOP_ADDON=ON --CDALLSTOP_SANITIZER="$1" &&
-    npx cmake-js compile -d test/addons/test-addon -O "$2/test/addons/test-addon/build" --CDALLSTOP_SANITIZER="$1"
-}
-
 run() { # SANITIZER
-  local sanitizer=$1 folder=$root/build-sanitized/$1 library wrapper=()
-  mkdir -p "$folder/test/lifecycle"
-  if ! build "$sanitizer" "$folder" >"$folder/build.log" 2>&1; then
-    cat "$folder/build.log"
+  local sanitizer=$1 folder library wrapper
+  if ! sanitized_package "$sanitizer"; then
     failed=1
     return
   fi
-  # A copy of the package, in which the scripts import this build as `allstop`.
-  cp package.json "$folder/"
-  rm -rf "$folder/dist" "$folder/test/lifecycle/scripts"
-  cp -r dist "$folder/"
-  cp -r test/lifecycle/scripts "$folder/test/lifecycle/"
-
-  case $sanitizer in
-    address)
-      library=$(gcc -print-file-name=libasan.so)
-      export ASAN_OPTIONS=detect_leaks=1:exitcode=0
-      ;;
-    thread)
-      library=$(gcc -print-file-name=libtsan.so)
-      export TSAN_OPTIONS=exitcode=0:ignore_noninstrumented_modules=1:report_signal_unsafe=0
-      # ThreadSanitizer aborts at start if the kernel randomizes addresses over a wide range.
-      setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R)
-      ;;
-    *) echo "unknown sanitizer: $sanitizer (address, thread)" >&2; exit 2 ;;
-  esac
 
   # story SCRIPT EXIT-CODE ARGUMENT...: the script must end with that exit code, and without a
   # report of the sanitizer.

@@ -81,6 +81,14 @@ export function checkDuration(name: string, value: unknown): asserts value is nu
   if (!(value >= 0)) throw outOfRange(name, '>= 0 and not NaN', value);
 }
 
+/** Checks an integer from `least` to `most`. */
+export function checkInteger(name: string, value: unknown, least: number, most: number): void {
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw outOfRange(name, `an integer >= ${least} and <= ${most}`, value);
+  }
+}
+
 export function checkString(name: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw invalidType(name, 'of type string', value);
 }
@@ -98,11 +106,86 @@ export function isBag(value: unknown): value is object {
   return holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
 }
 
-/** Options: an object, or undefined, which gives an empty one. */
-export function checkOptions<T extends object>(name: string, value: T | undefined): Partial<T> {
+/**
+ * Options: an object, or undefined, which gives an empty one. `known`: the names of all options of
+ * the call; where it is left out, the caller checks the names.
+ */
+export function checkOptions<T extends object>(
+  name: string,
+  value: T | undefined,
+  known?: readonly string[],
+): Partial<T> {
   if (value === undefined) return {};
   if (!isBag(value)) throw invalidType(name, 'of type object', value);
+  if (known !== undefined) knownOptions(value, known, name);
   return value;
+}
+
+/**
+ * Checks the names of options, so that a typo is not ignored. `where`: the argument that holds them,
+ * "options" for example.
+ *
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`), which names the nearest known option
+ */
+export function knownOptions(options: object, known: readonly string[], where: string): void {
+  for (const name of namesOf(options)) {
+    if (known.includes(name)) continue;
+    const listed = known.map((each) => `'${each}'`).join(', ');
+    throw invalidValue(
+      `There is no option "${where}.${name}". Did you mean '${nearest(name, known)}'? ` +
+        `The options are ${listed}`,
+    );
+  }
+}
+
+function namesOf(options: object): string[] {
+  try {
+    return Object.keys(options);
+  } catch {
+    return []; // a proxy's trap threw: reading the options will throw, too
+  }
+}
+
+/**
+ * The one of `known` that begins as `name` does, else the one that takes the fewest edits to become
+ * `name`, whatever the case of letters.
+ */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  const distances = known.map((each) => {
+    const [typed, meant] = [name.toLowerCase(), each.toLowerCase()];
+    return meant.startsWith(typed) ? 0 : editDistance(typed, meant);
+  });
+  return known[distances.indexOf(Math.min(...distances))];
+}
+
+/** Levenshtein's: how many letters have to be inserted, left out or replaced. */
+function editDistance(from: string, to: string): number {
+  let above = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 0; row < from.length; row++) {
+    const line = [row + 1];
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = (above[column - 1] ?? 0) + (from[row] === to[column - 1] ? 0 : 1);
+      line.push(Math.min(replaced, (above[column] ?? 0) + 1, (line[column - 1] ?? 0) + 1));
+    }
+    above = line;
+  }
+  return above[to.length] ?? 0;
+}
+
+/** Checks that `value` is one of a few strings. */
+export function checkOneOf<T extends string>(
+  name: string,
+  values: readonly T[],
+  value: unknown,
+): asserts value is T {
+  const listed = values.map((each) => `'${each}'`).join(', ');
+  if (typeof value !== 'string') throw invalidType(name, `one of ${listed}`, value);
+  if ((values as readonly string[]).includes(value)) return;
+  throw invalidValue(`The "${name}" property must be one of ${listed}. ${received(value)}`);
+}
+
+function invalidValue(message: string): TypeError {
+  return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_VALUE' });
 }
 
 /** Checks an AbortSignal by its shape, as Node does: those of other realms and polyfills pass. */

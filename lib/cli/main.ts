@@ -1,20 +1,20 @@
-#!/usr/bin/env node
 /**
- * `npx allstop`: reads the command line, runs the command and prints its result. This file loads
- * neither the addon nor the rest of the library; a command that needs them imports them itself.
+ * Reads the command line of `npx allstop`. This file loads neither the addon nor the rest of the
+ * library; a command that needs them imports them itself.
  */
 
 import { parseArgs } from 'node:util';
-import { type Command, CommandError, type CommandResult, UsageError } from './base/command.ts';
+import { type Command, type Options, UsageError } from './base/command.ts';
 import { version } from './base/version.ts';
 import { build } from './build.ts';
 import { cmake } from './cmake.ts';
 import { doctor } from './doctor.ts';
 import { include } from './include.ts';
+import { timeline } from './timeline.ts';
 import { worker } from './worker.ts';
 
 const commands = new Map<string, Command>(
-  Object.entries({ include, cmake, doctor, build, worker }),
+  Object.entries({ include, cmake, doctor, build, worker, timeline }),
 );
 
 /** Each option as it is written, with its value, and what it means, in one line or more. */
@@ -42,11 +42,17 @@ const optionTexts = {
     'a ClusterSpec as JSON; the coordinator refuses this worker if its',
     'own ClusterSpec is different',
   ],
+  definition: [
+    '--definition TEXT',
+    'the version of the program, such as a git hash; compared with the',
+    "coordinator's `definition` instead of the module files",
+  ],
   slots: [
     '--slots N',
     'the number of worker threads, and so how many functions run at the',
     'same time (default: the number of processors)',
   ],
+  output: ['-o, --output PAGE', 'the file to write; one that exists is replaced'],
   json: ['--json', 'prints the result as one line of JSON'],
   help: ['--help', 'prints this text; after a command, the help of that command'],
   version: ['--version', 'prints the version of the package'],
@@ -63,7 +69,7 @@ function optionList(flags: readonly (keyof typeof optionTexts)[]): string {
     .join('');
 }
 
-const usage = `Usage: allstop <command> [--json]
+export const usage: string = `Usage: allstop <command> [--json]
 
 Commands:
 ${[...commands].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
@@ -71,13 +77,13 @@ ${[...commands].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`).
 Options:
 ${optionList(['json', 'help', 'version'])}`;
 
-function helpOf(name: string, { help, options, required = [] }: Command): string {
+function helpOf(name: string, { help, argument, options, required = [] }: Command): string {
   const flags = [...options, 'json' as const];
   const usageOf = (flag: (typeof flags)[number]): string => {
     const [option] = optionTexts[flag];
     return required.some((each) => each === flag) ? option : `[${option}]`;
   };
-  return `Usage: allstop ${name} ${flags.map(usageOf).join(' ')}
+  return `Usage: allstop ${name} ${argument === undefined ? '' : `${argument} `}${flags.map(usageOf).join(' ')}
 
 ${help}
 
@@ -110,7 +116,9 @@ function parse(args: string[]) {
         job: { type: 'string' },
         task: { type: 'string' },
         spec: { type: 'string' },
+        definition: { type: 'string' },
         slots: { type: 'string' },
+        output: { type: 'string', short: 'o' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },
       },
@@ -122,54 +130,33 @@ function parse(args: string[]) {
   }
 }
 
-/** @throws UsageError, CommandError */
-async function run(
-  args: string[],
-): Promise<{ text: string; exitCode: number; lingers?: boolean | undefined }> {
+/** What the command line asks for: a text at once (help, the version), or a command. */
+export type Request =
+  | { text: string }
+  | { command: Command; options: Options; argument: string | undefined };
+
+/** Reads the arguments, and does nothing else. @throws UsageError */
+export function readCommandLine(args: string[]): Request {
   const { values, positionals } = parse(args);
   const { json, help, version: wantsVersion, ...options } = values;
-  if (wantsVersion) return { text: `${version}\n`, exitCode: 0 };
+  if (wantsVersion) return { text: `${version}\n` };
   const [name, ...rest] = positionals;
   if (name === undefined) {
-    if (help) return { text: usage, exitCode: 0 };
+    if (help) return { text: usage };
     throw new UsageError('Command missing');
   }
   const command = commands.get(name);
   if (command === undefined) throw new UsageError(`Unknown command '${name}'`);
-  if (help) return { text: helpOf(name, command), exitCode: 0 };
-  if (rest.length > 0) throw new UsageError(`'${name}' takes no arguments, but got '${rest[0]}'`);
+  if (help) return { text: helpOf(name, command) };
+  const surplus = command.argument === undefined ? rest[0] : rest[1];
+  if (surplus !== undefined) {
+    const taken = command.argument === undefined ? 'no arguments' : `one ${command.argument}`;
+    throw new UsageError(`'${name}' takes ${taken}, but got '${surplus}'`);
+  }
   for (const option of Object.keys(options) as (keyof typeof options)[]) {
     if (!command.options.includes(option)) {
       throw new UsageError(`'${name}' does not take the option '--${option}'`);
     }
   }
-  const outcome: CommandResult = await command.run({ ...options, json });
-  const text = json ? `${JSON.stringify(outcome.json)}\n` : outcome.text;
-  return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers };
-}
-
-/**
- * Ignores write errors of stdout and stderr. A program that read our output through a pipe may have
- * ended (EPIPE): that must neither end a worker nor change the exit code.
- */
-function outliveReaders(): void {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-}
-
-outliveReaders();
-try {
-  const { text, exitCode, lingers } = await run(process.argv.slice(2));
-  process.exitCode = exitCode;
-  process.stdout.write(text, () => {
-    if (lingers) process.exit();
-  });
-} catch (error) {
-  const { message } = error as Error;
-  if (error instanceof UsageError) {
-    process.stderr.write(`allstop: ${message}\n\n${usage}`);
-    process.exitCode = 2;
-  } else {
-    process.stderr.write(`allstop: ${message}\n`);
-    process.exitCode = error instanceof CommandError ? error.exitCode : 1;
-  }
+  return { command, options: { ...options, json }, argument: rest[0] };
 }

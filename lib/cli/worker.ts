@@ -10,7 +10,8 @@ export const worker: Command = {
 functions that the coordinator schedules. When that coordinator has ended, the worker waits
 for the next one. The functions run on worker threads, at most --slots at the same time.
 
-Credentials are read from environment variables, never from options:
+Credentials are read from environment variables, never from options; the functions do not
+find them in their environment:
   ALLSTOP_NATS_USER and ALLSTOP_NATS_PASS   user and password
   ALLSTOP_NATS_TOKEN                        a token
   ALLSTOP_NATS_NKEY                         the seed of an nkey (SU…)
@@ -26,7 +27,7 @@ TLS is used if a server is given as tls://… or requires TLS:
 After the first SIGINT or SIGTERM the worker accepts no more functions and ends when those
 that it has are done. After the second it ends at once; its functions then run again elsewhere.
 Exit code: 130 after SIGINT, 143 after SIGTERM, 1 after an error.`,
-  options: ['module', 'servers', 'cluster', 'job', 'task', 'spec', 'slots'],
+  options: ['module', 'servers', 'cluster', 'job', 'task', 'spec', 'definition', 'slots'],
   required: ['module', 'servers', 'cluster'],
   run: async (options) => {
     // Imported here: the other commands must work even if the rest of the library cannot load.

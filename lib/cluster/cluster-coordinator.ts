@@ -1,20 +1,33 @@
 /** The public class ClusterCoordinator: checks arguments and connects the parts in closures/. */
 
+import { EventEmitter } from 'node:events';
 import {
   checkDuration,
   checkFunction,
   checkOptions,
   checkSignal,
   invalidType,
-  outOfRange,
 } from '../base/arguments.ts';
+import { within } from '../base/timer.ts';
 import { EventLoopYield } from '../base/turn.ts';
-import type { Coordinator } from '../coordinator/coordinator.ts';
-import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
+import { attachmentOf } from '../coordinator/attachment.ts';
+import { Coordinator } from '../coordinator/coordinator.ts';
+import { beginClosureEvents } from '../coordinator/timeline/closure-events.ts';
+import {
+  DeadlineExceededError,
+  FailedPreconditionError,
+  InvalidArgumentError,
+} from '../errors/errors.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
+import {
+  checkCallOptions,
+  checkCount,
+  checkWaitOptions,
+  type WaitOptions,
+} from './call-options.ts';
 import { makeCall } from './closures/call.ts';
 import { ChangeListeners } from './closures/change-listeners.ts';
-import { type Call, Closure, type OutcomeCounts } from './closures/closure.ts';
+import { type Call, Closure, type ClosureOptions, type ClosureOwner } from './closures/closure.ts';
 import { ClosureQueue } from './closures/closure-queue.ts';
 import { ClosureRules, cancelledBy } from './closures/closure-rules.ts';
 import { Datasets } from './closures/datasets.ts';
@@ -22,10 +35,13 @@ import { type AnyFunction, checkFunctionOrName, ModuleExports } from './closures
 import { NameResolver } from './closures/name-resolver.ts';
 import type { PerWorkerDataset } from './closures/per-worker.ts';
 import { whenReady } from './closures/readiness.ts';
-import { RemoteValue, type Settle } from './closures/remote-value.ts';
+import { RemoteValue } from './closures/remote-value.ts';
 import type { Engine, Strategy, WorkerInfo } from './closures/strategy.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from './closures/time-limits.ts';
+import { giveFailure } from './closures/unseen-functions.ts';
+import type { ClusterEvents } from './cluster-events.ts';
 import { type Fetched, fetchAll } from './fetch-all.ts';
+import { FunctionStatistics, type FunctionStats } from './function-stats.ts';
 import type {
   DatasetOf,
   FunctionNames,
@@ -39,7 +55,12 @@ import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
 export type ClusterCoordinatorOptions = {
   /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
   maxQueued?: number | undefined;
-  /** How often a function is run again after its worker has died (Infinity). */
+  /**
+   * A coordinator whose stop stops this cluster. A stop of the cluster, or `close`, does not stop
+   * it.
+   */
+  coordinator?: Coordinator | undefined;
+  /** How often a function is run again after the death of a worker that was running it (3). */
   retries?: number | undefined;
   /** Milliseconds that a cancelled function may go on (5,000); then its worker is replaced. */
   cancelGraceMs?: number | undefined;
@@ -57,9 +78,23 @@ export type ClusterStats = {
   cancelled: number;
   /** How often a function was run again because its worker was lost. */
   retried: number;
+  /** Bytes of the queued arguments: 0, since they are kept as values. */
+  queuedBytes: number;
+  /** By the name of the function. */
+  functions: Record<string, FunctionStats>;
+  /** The share of the workers' time in which functions ran (0 to 1). */
+  utilization: number;
   /** Counters of the strategy: `restarts` of workers; on NATS also nodes, connections and more. */
   engine: Record<string, number>;
 };
+
+export type CloseOptions = {
+  /** Milliseconds that what was called before has to end (0). */
+  drainMs?: number | undefined;
+};
+
+/** The options of a call, with their defaults. */
+type CheckedOptions = ClosureOptions & { limits: Limits };
 
 export type ReadyOptions = {
   timeoutMs?: number | undefined;
@@ -71,6 +106,7 @@ export type ReadyOptions = {
 const used = new WeakSet<Strategy>();
 
 const MAX_QUEUED = 262_144; // as in TensorFlow
+const RETRIES = 3;
 const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
 
@@ -78,25 +114,33 @@ const READY_MS = 60_000;
 const shownName = (fn: AnyFunction | string): string =>
   typeof fn === 'string' ? fn : fn.name || '(anonymous)';
 
-function checkCount(name: string, value: unknown, least: number): void {
-  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
-  const isCount = Number.isInteger(value) || value === Number.POSITIVE_INFINITY;
-  if (!isCount || value < least)
-    throw outOfRange(name, `an integer >= ${least}, or Infinity`, value);
-}
+const OPTIONS = [
+  'maxQueued',
+  'retries',
+  'cancelGraceMs',
+  'coordinator',
+] satisfies (keyof ClusterCoordinatorOptions)[];
 
 /**
  * Runs exported functions on a cluster of workers. TensorFlow's ClusterCoordinator.
  *
- * `schedule` queues a function and returns a RemoteValue, which settles once. The function is
- * run at least once: when its worker dies, it is run again elsewhere, before all others. The
- * first error of any function cancels the queued functions and is thrown once, by the next
- * `schedule`, `join` or `done`, after all running functions have ended. Then the cluster goes
- * on.
+ * `run` calls a function and returns a promise of its result; its error is its caller's alone.
+ *
+ * `schedule` queues a function and returns a RemoteValue, which settles once. The first error of
+ * any scheduled function cancels the queued ones and is thrown once, by the next `schedule`, `join`
+ * or `done`, after all running scheduled functions have ended. Then the cluster goes on.
+ *
+ * A function is run at least once: when its worker dies while it runs, it is run again, after what
+ * is queued, and alone on its worker, at most `retries` times.
+ *
+ * Its events are ClusterEvents.
  *
  * @typeParam M - the module of the functions: `typeof import('./tasks.js')`
  */
-export class ClusterCoordinator<M extends object = any> implements AsyncDisposable {
+export class ClusterCoordinator<M extends object = any>
+  extends EventEmitter<ClusterEvents>
+  implements AsyncDisposable
+{
   readonly strategy: Strategy;
   /**
    * The stop flag of the whole cluster: `requestStop` in any worker stops everything. It cannot
@@ -109,10 +153,15 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   readonly #resolver: NameResolver;
   readonly #functions: ModuleExports;
   readonly #datasets: Datasets;
-  readonly #counts: OutcomeCounts = { ready: 0, failed: 0, cancelled: 0 };
+  readonly #retries: number;
+  readonly #statistics = new FunctionStatistics();
+  readonly #owner: ClosureOwner;
+  /** Something was queued since the last event 'idle'. */
+  #wasBusy = false;
   readonly #changes = new ChangeListeners();
   readonly #yielding = new EventLoopYield();
   #closing: Promise<void> | undefined;
+  #drained: Promise<void> | undefined;
   /** The number of pending promises that users have. */
   #waiting = 0;
   /** The last argument of `Engine.setNeeded`. */
@@ -126,15 +175,20 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     if (typeof (strategy as Partial<Strategy> | null)?.connect !== 'function') {
       throw invalidType('strategy', 'a LocalStrategy or a NatsStrategy', strategy);
     }
-    const given = checkOptions('options', options) as ClusterCoordinatorOptions;
+    super();
+    const given = checkOptions('options', options, OPTIONS) as ClusterCoordinatorOptions;
     const {
       maxQueued = MAX_QUEUED,
-      retries = Number.POSITIVE_INFINITY,
+      retries = RETRIES,
       cancelGraceMs = CANCEL_GRACE_MS,
+      coordinator: parent,
     } = given;
     checkCount('options.maxQueued', maxQueued, 1);
     checkCount('options.retries', retries, 0);
     checkDuration('options.cancelGraceMs', cancelGraceMs);
+    if (parent !== undefined && !(parent instanceof Coordinator)) {
+      throw invalidType('options.coordinator', 'an instance of Coordinator', parent);
+    }
     if (used.has(strategy)) {
       throw new FailedPreconditionError(
         'This strategy already has a ClusterCoordinator: make a new strategy for each',
@@ -142,21 +196,41 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     }
     this.strategy = strategy;
     this.#functions = new ModuleExports(strategy.module);
-    this.coordinator = clusterCoordinator();
+    this.coordinator = clusterCoordinator(undefined, parent);
+    this.#retries = retries;
     this.#queue = new ClosureQueue<Closure>(maxQueued, {
       onWork: () => this.#engine.wake(),
       onFailure: cancelledBy,
     });
     const { coordinator } = this;
     this.#rules = new ClosureRules(
-      { queue: this.#queue, coordinator, retries, cancelGraceMs },
+      { queue: this.#queue, coordinator, cancelGraceMs },
       {
         cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
         prepare: (worker) => this.#datasets.prepareAll(worker),
-        onLeft: () => this.#updateNeeded(),
-        onChange: () => this.#changes.notify(),
+        onLeft: () => {
+          this.#updateNeeded();
+          this.#checkIdle();
+        },
+        onChange: () => {
+          this.#changes.notify();
+          queueMicrotask(() => this.#statistics.setCapacity(this.#engine.capacity));
+        },
+        onRun: (closure, microseconds) => this.#statistics.onRun(closure, microseconds),
+        onRetry: (closure, attempt, cause) => {
+          this.#statistics.onRetry(closure);
+          this.#tell('retry', { name: (closure.work as Call).name, attempt, cause });
+        },
+        onWorkerStarted: (worker) => this.#tell('workerStarted', worker),
+        onWorkerLost: (worker, error) => this.#tell('workerLost', worker, error),
+        onWorkerStuck: (worker) => this.#tell('workerStuck', worker),
       },
     );
+    this.#owner = {
+      events: beginClosureEvents(attachmentOf(this.coordinator)),
+      onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
+      cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
+    };
     this.#resolver = new NameResolver(this.#functions, this.#changes, {
       functionNames: () => this.#engine.functions,
       isOver: () => this.#rules.isOver,
@@ -180,7 +254,7 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
 
   /** Counts of functions, and the strategy's counters, as plain data for dashboards and logs. */
   stats(): ClusterStats {
-    const { ready: completed, failed, cancelled } = this.#counts;
+    const { ready: completed, failed, cancelled } = this.#statistics.counts;
     return {
       queued: this.#queue.queued,
       inFlight: this.#queue.inFlight.size,
@@ -188,6 +262,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       failed,
       cancelled,
       retried: this.#rules.retried,
+      queuedBytes: 0,
+      functions: this.#statistics.functions,
+      utilization: this.#statistics.utilization(this.workers),
       engine: this.#engine.stats(),
     };
   }
@@ -218,32 +295,64 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     fn: AnyFunction | string,
     ...[args, options]: [args?: unknown, options?: ScheduleOptions]
   ): Promise<RemoteValue<any>> {
-    try {
-      checkFunctionOrName(fn);
-      const { signal, timeoutMs = Number.POSITIVE_INFINITY } = checkOptions('options', options);
-      checkDuration('options.timeoutMs', timeoutMs);
-      if (signal !== undefined) checkSignal('options.signal', signal);
-      if (signal?.aborted) return Promise.reject(signal.reason);
-      const limits = { signal, timeoutMs, leftMs: timeoutMs };
-      const name = this.#resolver.known(fn);
-      const call = makeCall(name ?? shownName(fn), args, this, this.#sharesMemory);
-      if (name === undefined || call.perWorker !== undefined || this.#resolver.isBusy) {
-        return this.#scheduleLater(fn, call, limits);
-      }
-      return this.#put(call, limits);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    return this.#call(fn, args, options, false);
   }
 
   /**
-   * Resolves when everything that was scheduled has ended.
+   * Runs a function and resolves with its result: one call, one promise. Its error, deadline or
+   * cancellation is told to the caller and to nobody else: nothing else is cancelled, and no
+   * `schedule`, `join` or `done` throws it; nor is it cancelled by the error of a scheduled
+   * function. Takes the arguments and options of `schedule`. `join` waits for it.
    *
-   * @throws (rejects) the first error of a function, once; CancelledError,
-   *   FailedPreconditionError, UnavailableError: as for `schedule`
+   * @throws (rejects) what the function throws; the errors of the arguments and options that
+   *   `schedule` throws; DeadlineExceededError, or the reason of `signal`, at any stage;
+   *   CancelledError: the cluster was stopped or closed before the function has ended;
+   *   FailedPreconditionError: it was closed before the call; UnavailableError: its workers have
+   *   died too often, or no worker will start any more
    */
-  join(): Promise<void> {
-    return this.#wait(this.#resolver.after(() => this.#queue.join()));
+  run<F extends AnyFunction>(fn: F, ...rest: ScheduleArgs<Parameters<F>>): Promise<Result<F>>;
+  run<K extends FunctionNames<M>>(
+    name: K,
+    ...rest: ScheduleArgs<Parameters<Named<M, K>>>
+  ): Promise<Result<Named<M, K>>>;
+  async run(
+    fn: AnyFunction | string,
+    ...[args, options]: [args?: unknown, options?: ScheduleOptions]
+  ): Promise<any> {
+    const remote = await this.#call(fn, args, options, true);
+    return await remote.fetch();
+  }
+
+  /**
+   * Resolves when everything that was scheduled or run before has ended.
+   *
+   * @throws (rejects) the first error of a scheduled function, once; CancelledError,
+   *   FailedPreconditionError, UnavailableError: as for `schedule`; DeadlineExceededError after
+   *   `timeoutMs` (milliseconds, Infinity), or the reason of `signal`: then the functions go on
+   */
+  async join(options?: WaitOptions): Promise<void> {
+    const limits = checkWaitOptions(options);
+    const { signal, timeoutMs } = limits;
+    signal?.throwIfAborted();
+    const call = { hasLeft: false, leave: (_error: unknown): void => {} };
+    const joined = this.#resolver.after(async () => {
+      if (call.hasLeft) return;
+      await this.#queue.join((leave) => {
+        call.leave = leave;
+      });
+    });
+    const tooLate = (): Error =>
+      new DeadlineExceededError(
+        `join() timed out after ${timeoutMs} ms (options.timeoutMs): ${this.#queue.queued} functions are queued, ${this.#queue.inFlight.size} have not ended`,
+      );
+    try {
+      await this.#wait(inTime(joined, limits, tooLate));
+    } catch (error) {
+      // A join that nobody awaits must not receive a function's error, nor hold up later calls.
+      call.hasLeft = true;
+      call.leave(error);
+      throw error;
+    }
   }
 
   /**
@@ -297,7 +406,8 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
    *   cause; the reason of `signal`; the error that `onProgress` throws
    */
   async ready(options?: ReadyOptions): Promise<void> {
-    const { timeoutMs = READY_MS, signal, onProgress } = checkOptions('options', options);
+    const known = ['timeoutMs', 'signal', 'onProgress'];
+    const { timeoutMs = READY_MS, signal, onProgress } = checkOptions('options', options, known);
     checkDuration('options.timeoutMs', timeoutMs);
     if (signal !== undefined) checkSignal('options.signal', signal);
     if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
@@ -319,12 +429,20 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   }
 
   /**
-   * Ends the workers. Queued functions are cancelled; running functions are asked to end and
-   * have `cancelGraceMs` for that. Every RemoteValue is settled. A second call is harmless.
+   * Ends the workers. For `drainMs` milliseconds (0) what was called before may still end, and later
+   * calls are refused; then queued functions are cancelled, and running functions are asked to end
+   * and have `cancelGraceMs` for that. Every RemoteValue is settled. A second call does not drain
+   * any longer: it waits for the first, or ends what that still drains if its own `drainMs` is over
+   * before.
+   *
+   * @throws (rejects) TypeError, RangeError: the options
    */
-  close(): Promise<void> {
+  async close(options?: CloseOptions): Promise<void> {
+    const { drainMs = 0 } = checkOptions('options', options, ['drainMs']);
+    checkDuration('options.drainMs', drainMs);
+    if (drainMs > 0) await this.#wait(this.#drain(drainMs));
     this.#closing ??= this.#close();
-    return this.#wait(this.#closing);
+    await this.#wait(this.#closing);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -348,9 +466,34 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
     this.#updateNeeded();
     try {
       return await promise;
+    } catch (error) {
+      giveFailure(error);
+      throw error;
     } finally {
       this.#waiting -= 1;
       this.#updateNeeded();
+    }
+  }
+
+  #call(
+    fn: AnyFunction | string,
+    args: unknown,
+    given: ScheduleOptions | undefined,
+    isOwn: boolean,
+  ): Promise<RemoteValue<unknown>> {
+    try {
+      checkFunctionOrName(fn);
+      const options = { ...checkCallOptions(given, { retries: this.#retries }), isOwn };
+      const { signal } = options.limits;
+      if (signal?.aborted) return Promise.reject(signal.reason);
+      const name = this.#resolver.known(fn);
+      const call = makeCall(name ?? shownName(fn), args, this, this.#sharesMemory);
+      if (name === undefined || call.perWorker !== undefined || this.#resolver.isBusy) {
+        return this.#scheduleLater(fn, call, options);
+      }
+      return this.#put(call, options);
+    } catch (error) {
+      return Promise.reject(error);
     }
   }
 
@@ -360,8 +503,9 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
   async #scheduleLater(
     fn: AnyFunction | string,
     call: Call,
-    limits: Limits,
+    options: CheckedOptions,
   ): Promise<RemoteValue<unknown>> {
+    const { limits } = options;
     const { signal, timeoutMs } = limits;
     const began = performance.now();
     const tooLate = (): Error => deadlineExceeded(shownName(fn), timeoutMs);
@@ -373,22 +517,28 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
       if (leftMs <= 0) throw tooLate();
       // `remote` is a promise that resolves when there is room. It is put in an object, so that
       // `entered`, for which later calls wait, does not wait for it.
-      return { remote: this.#put({ ...call, name }, { ...limits, leftMs }) };
+      return {
+        remote: this.#put({ ...call, name }, { ...options, limits: { ...limits, leftMs } }),
+      };
     });
     const { remote } = await inOwnTime(entered);
     return remote;
   }
 
-  #put(call: Call, limits: Limits): Promise<RemoteValue<unknown>> {
-    let settle: Settle | undefined;
-    const remote = new RemoteValue<unknown>((own) => {
-      settle = own;
+  #put(call: Call, { limits, ...options }: CheckedOptions): Promise<RemoteValue<unknown>> {
+    let made: Closure | undefined;
+    const remote = new RemoteValue<unknown>((settle) => {
+      made = new Closure(call, settle, this.#owner, options);
+      return made;
     });
-    const closure = new Closure(call, settle, this.#counts);
+    const closure = made as unknown as Closure;
+    this.#wasBusy = true;
     limit(closure, limits, (own, outcome) => this.#rules.decide(own, outcome));
     const room = this.#queue.put(closure);
     this.#updateNeeded();
-    if (room === undefined) return this.#yielding.give(remote);
+    if (room === undefined) {
+      return options.isOwn ? Promise.resolve(remote) : this.#yielding.give(remote);
+    }
     return this.#wait(
       room.then(
         () => remote,
@@ -398,6 +548,31 @@ export class ClusterCoordinator<M extends object = any> implements AsyncDisposab
         },
       ),
     );
+  }
+
+  /** Resolves when nothing is left to run, when the cluster is over, or after `drainMs`. */
+  async #drain(drainMs: number): Promise<void> {
+    this.#drained ??= this.#resolver.after(async () => {
+      this.#rules.drain();
+      await this.#changes.until(() => this.#rules.isEmpty || this.#rules.isOver);
+    });
+    await within(drainMs, this.#drained, () => {});
+  }
+
+  /** Emits an event when the present call has ended: a listener that throws disturbs nothing. */
+  #tell<K extends keyof ClusterEvents>(event: K, ...args: ClusterEvents[K]): void {
+    if (this.listenerCount(event) === 0) return;
+    queueMicrotask(() =>
+      (this.emit as (name: K, ...what: ClusterEvents[K]) => boolean).call(this, event, ...args),
+    );
+  }
+
+  #checkIdle(): void {
+    if (!this.#rules.isEmpty) return;
+    if (this.#drained !== undefined) this.#changes.notify();
+    if (!this.#wasBusy) return;
+    this.#wasBusy = false;
+    this.#tell('idle');
   }
 
   async #close(): Promise<void> {

@@ -140,6 +140,17 @@ export class ClusterSpec {
     });
   }
 
+  /** As TensorFlow's: `ClusterSpec({'ps': ['a:1'], 'worker': ['b:1', 'c:1']})`. */
+  toString(): string {
+    const jobs = [...this.#jobs].map(([job, tasks]) => {
+      const texts = isDense(tasks)
+        ? `[${[...tasks.values()].map(quoted).join(', ')}]`
+        : `{${[...tasks].map(([index, address]) => `${index}: ${quoted(address)}`).join(', ')}}`;
+      return `${quoted(job)}: ${texts}`;
+    });
+    return `ClusterSpec({${jobs.join(', ')}})`;
+  }
+
   toJSON(): Record<string, string[] | Record<number, string>> {
     return this.asDict();
   }
@@ -152,6 +163,16 @@ export class ClusterSpec {
       : `The cluster has: ${this.jobs.join(', ')}`;
     throw new InvalidArgumentError(`Unknown job '${job}'. ${jobs}`);
   }
+}
+
+/** As Python writes a string: in double quotes only if it has single ones, and no double ones. */
+function quoted(text: string): string {
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  const escaped = text.replaceAll(/[\\\n\r\t]/g, (letter) => {
+    if (letter === '\\') return '\\\\';
+    return { '\n': '\\n', '\r': '\\r', '\t': '\\t' }[letter] as string;
+  });
+  return `${quote}${escaped.replaceAll(quote, `\\${quote}`)}${quote}`;
 }
 
 function isDense(tasks: ReadonlyMap<number, string>): boolean {

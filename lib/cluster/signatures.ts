@@ -3,12 +3,20 @@
 import type { AnyFunction } from './closures/module-exports.ts';
 import type { PerWorkerValues } from './closures/per-worker.ts';
 
+/** The options of a call of `run` or `schedule`. */
 export type ScheduleOptions = {
+  /** Cancels the function at any stage: the call, or its RemoteValue, rejects with the reason. */
   signal?: AbortSignal | undefined;
   /**
-   * Milliseconds from the call of `schedule` to the function's end (Infinity), queueing included.
+   * Milliseconds from the call to the function's end (Infinity), queueing included; then the call,
+   * or its RemoteValue, rejects with a DeadlineExceededError.
    */
   timeoutMs?: number | undefined;
+  /**
+   * How often the function is run again after the death of a worker that was running it (the
+   * `retries` of the ClusterCoordinator).
+   */
+  retries?: number | undefined;
 };
 
 /** The arguments of a function, each of which may be PerWorkerValues instead. */

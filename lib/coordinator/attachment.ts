@@ -12,10 +12,9 @@ import { define } from '../base/define.ts';
 import { isObject } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
-import { SelfJoinError } from '../errors/errors.ts';
 import {
   type NativeAttachment,
-  type NativeJoinResult,
+  type NativeRecord,
   type NativeStop,
   type RequesterOptions,
   SLICE_MS,
@@ -35,6 +34,8 @@ import { type StopRecord, type SuppressedError, toRequester } from './stop-recor
 export type RequestOptions = RequesterOptions & {
   /** Whether an error that is refused (after a join) can be thrown to a caller; default true. */
   hasCaller?: boolean;
+  /** Whether a thread threw the error: then it is written at the end if nobody was given it. */
+  isThrown?: boolean;
 };
 
 const NOTHING: string[] = [];
@@ -77,14 +78,20 @@ export class Attachment {
 
   /** The links that this thread has made and not undone. */
   readonly links: Set<Disposable> = new Set();
-  /** Descriptions for `explain()` of the cluster workers that this thread has started. */
-  readonly workers: Map<object, string> = new Map();
+  /** What `explain()` says of the cluster workers that this thread has started. */
+  readonly workers: Map<object, () => string> = new Map();
+  /** Whether the program has read `signal`: then the reason of the signal gives it the error. */
+  signalWasRead = false;
+  /** The hooks of this thread, once it has had one; `serve` is called after each stop. */
+  hooks: { readonly size: number; serve(): void } | undefined;
   /** The message of the error that `clearStop()` throws; undefined if clearing is allowed. */
   refuseClear: string | undefined;
   #facade: WeakRef<object> | undefined; // the public object
   #interested = false; // whether native code rings for this attachment
   #seen = 0; // the generation at the last `check`
+  #noted: number | undefined = 0; // the generation of the stop that the timeline has as seen here
   readonly #waits = new Set<() => void>(); // called after a stop
+  readonly #stopListeners = new Set<() => void>(); // called after each stop, last
   readonly #joins = new Set<() => void>(); // called when the join may have ended
   #controller: AbortController | undefined; // of `signal`
   #isAborted = false; // whether #controller has aborted
@@ -125,7 +132,13 @@ export class Attachment {
   }
 
   shouldStop(): boolean {
-    return this.words[this.wordIndex] !== 0 && Atomics.load(this.words, this.wordIndex) !== 0;
+    const { words, wordIndex } = this;
+    if (words[wordIndex] === 0 || Atomics.load(words, wordIndex) === 0) return false;
+    if (words[wordIndex + 1] !== this.#noted) {
+      this.#noted = words[wordIndex + 1];
+      this.native.noteSeen();
+    }
+    return true;
   }
 
   // ------------------------------------------------------------ requests
@@ -137,6 +150,27 @@ export class Attachment {
 
   /** Requests a stop with an error, which may be any value. */
   report(error: unknown, options: RequestOptions): StopOutcome {
+    const { carried, bytes, ids, abortIds } = this.#encode(error);
+    const outcome = this.#request(bytes, options, ids, abortIds);
+    if (outcome === 'stopped' || outcome === 'suppressed') this.#hold(carried);
+    return outcome;
+  }
+
+  /** Records the error of a hook: beside the stop, which it does not replace. */
+  reportOfHook(error: unknown, name: string): void {
+    const { carried, bytes, ids, abortIds } = this.#encode(error);
+    this.native.reportOfHook(bytes, name, ids, abortIds);
+    this.#hold(carried);
+    this.#catchUp();
+  }
+
+  /** `ids`: of the error, and of those that it echoes. */
+  #encode(error: unknown): {
+    carried: Carried;
+    bytes: Uint8Array;
+    ids: string[];
+    abortIds: string[];
+  } {
     const { carried, bytes } = encode(error);
     const { ids, abortIds, bare } = echoes(error);
     if (bare.length > 0) {
@@ -147,13 +181,11 @@ export class Attachment {
         ids.push(record.id);
       }
     }
-    const outcome = this.#request(bytes, options, [carried.id, ...ids], abortIds);
-    if (outcome === 'stopped' || outcome === 'suppressed') this.#hold(carried);
-    return outcome;
+    return { carried, bytes, ids: [carried.id, ...ids], abortIds };
   }
 
   /** Requests the stop that another process has recorded, under the same record id. */
-  relay(error: Uint8Array | null, options: RequesterOptions, recordId: string): StopOutcome {
+  relay(error: Uint8Array | null, options: RequestOptions, recordId: string): StopOutcome {
     const from = { ...options, hasCaller: false };
     if (error === null) return this.#request(null, from, NOTHING, NOTHING, recordId);
     const { id, value } = this.errorOf(error);
@@ -169,8 +201,16 @@ export class Attachment {
     recordId?: string,
   ): StopOutcome {
     const hasCaller = options.hasCaller !== false;
-    const { native } = this;
-    const code = native.requestStop(bytes, options, echoIds, abortEchoIds, hasCaller, recordId);
+    const isThrown = options.isThrown === true;
+    const code = this.native.requestStop(
+      bytes,
+      options,
+      echoIds,
+      abortEchoIds,
+      hasCaller,
+      isThrown,
+      recordId,
+    );
     const outcome = STOP_OUTCOMES[code] as StopOutcome;
     if (bytes !== null) logReport(this, outcome, options, bytes);
     this.#catchUp();
@@ -212,6 +252,13 @@ export class Attachment {
     return carried;
   }
 
+  /** The value of an encoded error that the program is given now: it was not lost. */
+  give(bytes: Uint8Array): unknown {
+    const { id, value } = this.errorOf(bytes);
+    binding().giveError(id);
+    return value;
+  }
+
   #hold(carried: Carried): void {
     this.#held.delete(carried.id);
     this.#held.set(carried.id, carried);
@@ -223,23 +270,33 @@ export class Attachment {
     }
   }
 
-  record(): StopRecord | undefined {
+  /** `isGiven`: whether the program is given the record, and with it the errors. */
+  record(isGiven = true): StopRecord | undefined {
     const native = this.native.record();
-    if (native === null) return undefined;
+    return native === null ? undefined : this.toRecord(native, isGiven);
+  }
+
+  toRecord(native: NativeRecord, isGiven: boolean): StopRecord {
+    const valueOf = (bytes: Uint8Array): unknown =>
+      isGiven ? this.give(bytes) : this.errorOf(bytes).value;
     return {
       id: native.id,
       kind: STOP_KINDS[native.kind] ?? 'plain',
       requestedAt: new Date(native.requester.at),
       requester: toRequester(native.requester),
-      suppressed: this.suppressed(),
+      suppressed: this.#suppressed(valueOf),
       suppressedCount: this.native.suppressedCount(),
-      ...(native.error !== null && { error: this.errorOf(native.error).value }),
+      ...(native.error !== null && { error: valueOf(native.error) }),
     };
   }
 
   suppressed(): SuppressedError[] {
+    return this.#suppressed((bytes) => this.give(bytes));
+  }
+
+  #suppressed(valueOf: (bytes: Uint8Array) => unknown): SuppressedError[] {
     return this.native.suppressed().map(({ error, requester }) => ({
-      error: this.errorOf(error).value,
+      error: valueOf(error),
       requester: toRequester(requester),
       at: new Date(requester.at),
     }));
@@ -256,10 +313,26 @@ export class Attachment {
 
   #unwatch(): void {
     if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
-    if (!this.#interested) return;
+    if (!this.#interested || this.#hasHooks || this.#stopListeners.size > 0) return;
     this.#interested = false;
     unlisten(this.native.token);
     this.native.setInterested(false);
+  }
+
+  /**
+   * Calls `listener` after each stop, in this thread: of a stop that this thread requests, before
+   * the request returns. It must not throw.
+   *
+   * @returns a function that ends that
+   */
+  listenToStops(listener: () => void): () => void {
+    this.check(); // an earlier stop is none of its business
+    this.#stopListeners.add(listener);
+    this.#watch();
+    return () => {
+      this.#stopListeners.delete(listener);
+      this.#unwatch();
+    };
   }
 
   /** Brings waits, joins and the AbortSignal up to date with the coordinator's state. */
@@ -269,11 +342,14 @@ export class Attachment {
     if (generation !== this.#seen) {
       this.#seen = generation;
       for (const settle of this.#waits) settle();
+      this.shouldStop(); // this thread has seen the stop
       if (this.#signalling) {
         // Only if there is a signal to abort: fetching the stop takes longer than all the rest.
         const stop = this.native.takeUnseen() ?? this.native.stop();
         if (stop !== null) this.#abort(stop);
       }
+      for (const listener of this.#stopListeners) listener();
+      this.hooks?.serve();
       logNativeStop(this);
     }
     for (const progress of this.#joins) progress();
@@ -303,6 +379,7 @@ export class Attachment {
     if (controller === undefined || this.#isAborted) return;
     this.#isAborted = true;
     this.#abortedAt = stop.generation;
+    if (stop.error !== null && this.signalWasRead) this.give(stop.error); // with the reason
     controller.abort(this.#reasonOf(stop));
   }
 
@@ -338,23 +415,28 @@ export class Attachment {
    */
   abandon(): void {
     if (this.facade !== undefined) return; // a new public object was made meanwhile
-    if (this.#signalling) abandoned.add(this);
+    if (this.#signalling || this.#hasHooks) abandoned.add(this);
     sweepSoon(); // the public object may have been the last that could stop another coordinator
   }
 
   /**
-   * @returns true if the signal is no reason to keep this attachment: it has aborted, no other
-   *   owner could abort it, or nothing would notice. If another owner could abort it and the
+   * @returns true if neither hooks nor the signal are a reason to keep this attachment: no other
+   *   owner could stop the coordinator; or there is no hook, and the signal has aborted, or nothing
+   *   would notice. If another owner could abort it and the
    *   program still has the signal, the attachment lives as long as the signal, and is kept again
    *   when the program uses the signal.
    */
   letGo(): boolean {
-    if (!this.#signalling) return true;
     if (this.#waits.size > 0 || this.#joins.size > 0) return false;
-    const { signal } = this.#controller as AbortController;
     const mayStop = this.native.hasOtherOwners();
-    if (mayStop && isHeard(signal)) return false;
+    if (this.#hasHooks && mayStop) return false;
+    const signal = this.#signalling ? this.#controller?.signal : undefined;
+    if (signal !== undefined && mayStop && isHeard(signal)) return false;
     this.check(); // an owner of the coordinator may have requested a stop before it went
+    if (signal === undefined) {
+      if (this.#hasHooks) unlisten(this.native.token);
+      return true;
+    }
     const { token } = this.native;
     if (!mayStop) {
       unlisten(token);
@@ -375,6 +457,7 @@ export class Attachment {
   /** The result of a wait that ends stopped: aborts the signal before the caller goes on. */
   #isStopped(): true {
     this.check();
+    this.shouldStop(); // this thread has seen the stop
     return true;
   }
 
@@ -436,77 +519,41 @@ export class Attachment {
     for (let left = timeoutMs; left > 0; left = deadline - now()) {
       if (native.waitSlice(generation, Math.min(left, SLICE_MS))) {
         drain();
-        return true;
+        return this.#isStopped();
       }
     }
     return native.waitSlice(generation, 0) && this.#isStopped();
   }
 
-  #selfJoin(): SelfJoinError {
-    return new SelfJoinError(
-      `A thread or task of the coordinator '${this.native.name}' called its join(), which would ` +
-        'wait for the caller. Call join() elsewhere, or use waitForStop()',
-    );
+  // ------------------------------------------------------------ hooks
+
+  get #hasHooks(): boolean {
+    return this.hooks !== undefined && this.hooks.size > 0;
   }
 
-  /** @throws SelfJoinError */
-  refuseSelfJoin(tasks: number[]): void {
-    if (!this.native.wouldJoinItself(tasks)) return;
-    throw this.#selfJoin();
-  }
-
-  /** Waits for the end of a join. `tasks`: the async tasks that the caller runs in. */
-  async join(
-    gracePeriodMs: number,
-    tasks: number[],
-    signal: AbortSignal | undefined,
-  ): Promise<NativeJoinResult> {
-    if (signal?.aborted) throw signal.reason;
-    const { native } = this;
-    const join = native.beginJoin(tasks);
-    if (join === null) throw this.#selfJoin();
+  /** Called before a hook is registered: a stop that comes after that rings. */
+  beginHook(): void {
     this.#watch();
+  }
+
+  /** Called when a hook was removed. */
+  endHook(): void {
+    this.#unwatch();
+  }
+
+  // ------------------------------------------------------------ joins
+
+  /** From now on calls `progress` when a join may have ended. Keeps the event loop alive. */
+  beginJoin(progress: () => void): void {
+    this.#watch();
+    this.#joins.add(progress);
     hold();
-    try {
-      return await new Promise<NativeJoinResult>((resolve, reject) => {
-        let timer: Timer | undefined;
-        const end = (): void => {
-          timer?.clear();
-          clearImmediate(turn);
-          if (signal) removeAbortListener(signal, onAbort);
-          this.#joins.delete(progress);
-        };
-        const progress = (): void => {
-          timer?.clear();
-          let result: NativeJoinResult | null = null;
-          while (result === null) {
-            const left = native.joinRemainingMs(join, gracePeriodMs);
-            if (left > 0) {
-              timer = new Timer(left, progress);
-              return;
-            }
-            result = native.finishJoin(join, gracePeriodMs); // null if the join must wait on
-          }
-          end();
-          logNativeStop(this); // the stop may have been there before anything watched
-          resolve(result);
-        };
-        const onAbort = (): void => {
-          end();
-          native.abandonJoin(join);
-          reject(signal?.reason);
-        };
-        if (signal) addAbortListener(signal, onAbort);
-        this.#joins.add(progress);
-        // A registered promise may be settled already, but its Watch learns that only after this
-        // turn: a join with a grace period of 0 must not report the promise as a straggler.
-        const turn = setImmediate(progress);
-        if (native.joinHasEnded(join)) progress();
-      });
-    } finally {
-      release();
-      this.#unwatch();
-    }
+  }
+
+  endJoin(progress: () => void): void {
+    if (!this.#joins.delete(progress)) return;
+    release();
+    this.#unwatch();
   }
 }
 

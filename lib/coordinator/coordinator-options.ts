@@ -26,6 +26,19 @@ export type CoordinatorOptions = {
   stopGracePeriodMs?: number | undefined;
 };
 
+/** The options of `Coordinator.run`. */
+export type RunOptions = CoordinatorOptions & {
+  /** The signals that stop the coordinator, as with `stopOnSignals()`; by default none does. */
+  stopOnSignals?: readonly NodeJS.Signals[] | undefined;
+  /** Whether uncaught errors of this thread stop it, as with `stopOnUncaught()`; default false. */
+  stopOnUncaught?: boolean | undefined;
+  /**
+   * Ends the process if it is alive this many milliseconds after the stop, as with
+   * `exitAfterStop()`, also when `run` has ended by then; by default nothing does.
+   */
+  exitAfterStopMs?: number | undefined;
+};
+
 export type JoinOptions = {
   /** How long threads may go on after the stop, in milliseconds; default: the coordinator's. */
   stopGracePeriodMs?: number | undefined;
@@ -34,6 +47,15 @@ export type JoinOptions = {
   /** When `signal` aborts, the join rejects with the signal's reason; nothing else changes. */
   signal?: AbortSignal | undefined;
 };
+
+const COORDINATOR_OPTIONS = ['name', 'cleanStopErrors', 'stopGracePeriodMs'] as const;
+export const RUN_OPTIONS: readonly string[] = [
+  ...COORDINATOR_OPTIONS,
+  'stopOnSignals',
+  'stopOnUncaught',
+  'exitAfterStopMs',
+] as const;
+export const JOIN_OPTIONS = ['stopGracePeriodMs', 'ignoreLiveThreads', 'signal'] as const;
 
 export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;
@@ -62,7 +84,8 @@ export type CheckedOptions = {
 };
 
 export function checkCoordinatorOptions(options: CoordinatorOptions | undefined): CheckedOptions {
-  const { name, cleanStopErrors, stopGracePeriodMs } = checkOptions('options', options);
+  const known = COORDINATOR_OPTIONS;
+  const { name, cleanStopErrors, stopGracePeriodMs } = checkOptions('options', options, known);
   if (name !== undefined) checkString('options.name', name);
   if (stopGracePeriodMs !== undefined) {
     checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);

@@ -1,25 +1,21 @@
 /** The public class `Coordinator`: checks the arguments of callers, and documents its promises. */
 
+import type { ChildProcess } from 'node:child_process';
 import type { Worker, WorkerOptions } from 'node:worker_threads';
 import {
   checkBoolean,
   checkDuration,
   checkFunction,
+  checkOneOf,
   checkOptions,
   checkSignal,
   checkString,
   holds,
   invalidType,
-  isIterable,
   nameOf,
 } from '../base/arguments.ts';
 import { isThenable } from '../base/thrown-value.ts';
-import {
-  FailedPreconditionError,
-  InvalidHandleError,
-  type Straggler,
-  StragglersError,
-} from '../errors/errors.ts';
+import { FailedPreconditionError, InvalidHandleError, type Straggler } from '../errors/errors.ts';
 import { type NativeAttachment, STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
@@ -29,35 +25,40 @@ import {
   DEFAULT_CLEAN_STOP_ERRORS,
   DEFAULT_GRACE_PERIOD_MS,
   type JoinOptions,
+  RUN_OPTIONS,
+  type RunOptions,
 } from './coordinator-options.ts';
 import { explain, type StopExplanation } from './explain.ts';
 import { type CoordinatorHandle, idOfHandle } from './handle.ts';
+import { onStop } from './hooks.ts';
+import { join } from './join.ts';
 import {
   callSite,
   checkSignals,
   checkSource,
+  exitAfterStop,
+  mirror,
   stopAfter,
   stopOnAbort,
   stopOnClose,
   stopOnSignals,
 } from './links.ts';
+import { runIn } from './nursery.ts';
 import type { StopRecord } from './stop-record.ts';
-import {
-  leftBehind,
-  stragglersMessage,
-  toStraggler,
-  warnOfStragglers,
-} from './threads/stragglers.ts';
-import { enclosingTasks, runTask } from './threads/tasks.ts';
+import { type CoordinatorForkOptions, fork } from './threads/fork.ts';
+import { leftBehind } from './threads/stragglers.ts';
+import { runTask } from './threads/tasks.ts';
 import {
   checkThread,
-  isThread,
   type JoinableThread,
   register,
   type ThreadInfo,
   toThreadInfo,
 } from './threads/watch.ts';
 import { spawn } from './threads/workers.ts';
+import type { Timeline } from './timeline/events.ts';
+import { timeline } from './timeline/timeline.ts';
+import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
 
 // V8 treats an imported binding as mutable. With a constant of this module, it compiles the
 // address of the array into `shouldStop()`.
@@ -147,8 +148,8 @@ export class Coordinator implements AsyncDisposable {
   static #current: Coordinator | undefined | null = null;
 
   /**
-   * The coordinator that spawned this worker. Undefined in every other thread, also in a worker
-   * that a spawned worker has started.
+   * The coordinator that spawned this worker, or forked this process. Undefined in every other
+   * thread, also in a worker that a spawned worker has started.
    */
   static current(): Coordinator | undefined {
     if (Coordinator.#current === null) {
@@ -164,34 +165,43 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * Runs `body` with a new coordinator, then stops and joins all threads, whether `body` has
-   * succeeded or not. If `options` has `stopOnSignals`, calls the method with this argument.
+   * Runs `body` with a new coordinator, as a nursery for the threads that it starts. When `body`
+   * has returned, `run` waits until all registered threads have ended or a stop is requested;
+   * then it requests a stop, joins, and gives the value of `body`. If `body` throws, `run` requests
+   * a stop with that error, joins, and rejects with the first error; a `body` that throws the echo
+   * of a stop without an error (the AbortError of a `fetch`, after Ctrl-C) has just ended.
    *
-   * @throws (rejects) the recorded error, else the error that `body` threw; TypeError, RangeError
+   * If a signal has stopped the coordinator, and `process.exitCode` is unset or 0, it is 128 + the
+   * signal's number when `run` ends (130 for SIGINT).
+   *
+   * A LooperThread ends only after a stop: a body that starts one has to see to a stop, or `run`
+   * waits for it.
+   *
+   * @returns the value of `body`; undefined if `body` threw the echo of a stop without an error
+   * @throws (rejects) the recorded error, else the error that `body` threw, else what `join()`
+   *   throws (StragglersError); TypeError, RangeError
    */
   static async run<T>(
     body: (coord: Coordinator) => T | PromiseLike<T>,
-    options?: CoordinatorOptions & { stopOnSignals?: readonly NodeJS.Signals[] | undefined },
-  ): Promise<T> {
+    options?: RunOptions,
+  ): Promise<T | undefined> {
     checkFunction('body', body);
-    const { stopOnSignals: signals, ...rest } = checkOptions('options', options);
+    const {
+      stopOnSignals: signals,
+      stopOnUncaught: uncaught,
+      exitAfterStopMs: exitMs,
+      ...rest
+    } = checkOptions('options', options, RUN_OPTIONS);
     if (signals !== undefined) checkSignals(signals);
+    if (uncaught !== undefined) checkBoolean('options.stopOnUncaught', uncaught);
+    if (exitMs !== undefined) checkDuration('options.exitAfterStopMs', exitMs);
     const coord = new Coordinator(rest);
-    if (signals !== undefined) coord.stopOnSignals(signals);
     try {
-      let value: T;
-      try {
-        value = await body(coord);
-      } catch (error) {
-        coord.#attachment.report(error, { via: 'exception', hasCaller: false });
-        await coord.join().catch((joined: unknown) => {
-          if (coord.#attachment.native.status() !== null) throw joined; // the recorded error
-        });
-        throw error;
-      }
-      coord.requestStop();
-      await coord.join();
-      return value;
+      if (signals !== undefined) coord.stopOnSignals(signals);
+      if (uncaught === true) coord.stopOnUncaught();
+      // Not a link that the end of `run` undoes: a thread left behind would keep the process alive.
+      if (exitMs !== undefined) coord.#attachment.links.delete(coord.exitAfterStop(exitMs));
+      return await runIn(coord, coord.#attachment, body);
     } finally {
       coord.#end();
     }
@@ -220,6 +230,7 @@ export class Coordinator implements AsyncDisposable {
    * of listeners without a warning.
    */
   get signal(): AbortSignal {
+    this.#attachment.signalWasRead = true;
     return this.#attachment.signal;
   }
 
@@ -281,7 +292,7 @@ export class Coordinator implements AsyncDisposable {
     // Not an async function: its result would arrive three microtasks later.
     try {
       checkDuration('timeoutMs', timeoutMs);
-      const { signal } = checkOptions('options', options);
+      const { signal } = checkOptions('options', options, ['signal']);
       if (signal !== undefined) checkSignal('options.signal', signal);
       return this.#attachment.waitForStop(timeoutMs, signal);
     } catch (error) {
@@ -342,7 +353,7 @@ export class Coordinator implements AsyncDisposable {
   raiseRequestedException(): void {
     const record = this.#attachment.native.stop();
     if (record === null || record.error === null || STOP_KINDS[record.kind] !== 'error') return;
-    throw this.#attachment.errorOf(record.error).value;
+    throw this.#attachment.give(record.error);
   }
 
   /**
@@ -352,7 +363,7 @@ export class Coordinator implements AsyncDisposable {
    */
   registerThread(thread: JoinableThread, options?: { name?: string | undefined }): void {
     checkThread('thread', thread);
-    const { name } = checkOptions('options', options);
+    const { name } = checkOptions('options', options, ['name']);
     if (name !== undefined) checkString('options.name', name);
     register(this.#attachment, thread, name);
   }
@@ -366,7 +377,7 @@ export class Coordinator implements AsyncDisposable {
     options?: { name?: string | undefined },
   ): Promise<void> {
     checkFunction('fn', fn);
-    const { name } = checkOptions('options', options);
+    const { name } = checkOptions('options', options, ['name']);
     if (name !== undefined) checkString('options.name', name);
     return runTask(this.#attachment, () => fn(this), name ?? nameOf(fn));
   }
@@ -377,6 +388,40 @@ export class Coordinator implements AsyncDisposable {
    */
   spawn(url: URL | string, options?: WorkerOptions): Worker {
     return spawn(this.#attachment, url, options);
+  }
+
+  /**
+   * As `spawn`, for a process: Node's `fork`. Stops go both ways; the end of this process stops the
+   * child with an UnavailableError. A stopped child stays stopped. Not on Windows.
+   */
+  fork(
+    module: URL | string,
+    args?: readonly string[],
+    options?: CoordinatorForkOptions,
+  ): ChildProcess {
+    return fork(this.#attachment, module, args, options);
+  }
+
+  /**
+   * Registers a hook: at each stop, this JavaScript thread calls `fn` with the record. Hooks of one
+   * thread run one after the other, the last registered first, each awaited: what was opened last
+   * is closed first. Registered after the stop, `fn` runs in the next turn of the event loop.
+   * `join()` waits for hooks as for threads: from the stop until `fn` has ended a hook is alive, and
+   * its thread's event loop with it; before the stop it holds up nothing. After `clearStop()` it
+   * stands for the next stop. If its JavaScript thread ends before a stop, the hook is gone.
+   *
+   * If `fn` throws or rejects, and nothing else has failed, `join()`, `run` and disposal throw its
+   * error; otherwise the error is in `stopRecord.suppressed`.
+   *
+   * @param options.name for `threads`, `explain()` and messages; by default the name of `fn`
+   * @returns the hook; disposing of it removes it, and a run that has begun goes on
+   * @throws TypeError
+   */
+  onStop(fn: (record: StopRecord) => unknown, options?: { name?: string | undefined }): Disposable {
+    checkFunction('fn', fn);
+    const { name } = checkOptions('options', options, ['name']);
+    if (name !== undefined) checkString('options.name', name);
+    return onStop(this.#attachment, fn, name ?? nameOf(fn) ?? 'hook');
   }
 
   /**
@@ -395,33 +440,7 @@ export class Coordinator implements AsyncDisposable {
   join(options?: JoinOptions): Promise<void>;
   join(threads: Iterable<JoinableThread>, options?: JoinOptions): Promise<void>;
   async join(first?: Iterable<JoinableThread> | JoinOptions, second?: JoinOptions): Promise<void> {
-    const passed = isIterable(first);
-    const meant = second !== undefined || typeof first === 'string' || isThread(first);
-    if (!passed && first !== undefined && (meant || holds(() => Symbol.iterator in first))) {
-      throw invalidType('threads', 'an iterable of threads', first);
-    }
-    const options = checkOptions('options', passed ? second : (second ?? (first as JoinOptions)));
-    const { stopGracePeriodMs = this.#attachment.native.stopGracePeriodMs } = options;
-    const { ignoreLiveThreads = false, signal } = options;
-    checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
-    checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
-    if (signal !== undefined) checkSignal('options.signal', signal);
-    const threads = passed ? [...first] : [];
-    for (const thread of threads) checkThread('threads[]', thread);
-    if (signal?.aborted) throw signal.reason;
-    const tasks = enclosingTasks(this.#attachment);
-    this.#attachment.refuseSelfJoin(tasks); // first: a refused call must register no thread
-    for (const thread of threads) register(this.#attachment, thread);
-
-    const result = await this.#attachment.join(stopGracePeriodMs, tasks, signal);
-    const { stop, error, stragglers } = result;
-    const isQuiet = error !== null || ignoreLiveThreads;
-    if (stragglers.length > 0 && isQuiet) warnOfStragglers(this.#attachment, stragglers);
-    if (error !== null) throw this.#attachment.errorOf(error).value;
-    if (stragglers.length === 0 || ignoreLiveThreads) return;
-    throw new StragglersError(stragglersMessage(stragglers), {
-      stragglers: stragglers.map((thread) => toStraggler(thread, stop?.ageMs ?? 0)),
-    });
+    await join(this.#attachment, first, second);
   }
 
   /**
@@ -469,13 +488,12 @@ export class Coordinator implements AsyncDisposable {
     options?: { events?: readonly string[] | undefined; as?: 'plain' | 'error' | undefined },
   ): Disposable {
     checkSource(resource);
-    const { events = ['close'], as = 'plain' } = checkOptions('options', options);
+    const known = ['events', 'as'] as const;
+    const { events = ['close'], as = 'plain' } = checkOptions('options', options, known);
     if (!holds(() => Array.isArray(events)))
       throw invalidType('options.events', 'an array of strings', events);
     for (const event of events) checkString('options.events[]', event);
-    if (as !== 'plain' && as !== 'error') {
-      throw invalidType('options.as', "one of 'plain', 'error'", as);
-    }
+    checkOneOf('options.as', ['plain', 'error'], as);
     return stopOnClose(this.#attachment, resource, events, as, callSite(this.stopOnClose));
   }
 
@@ -493,6 +511,28 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
+   * Links the uncaught errors of this JavaScript thread: an uncaught exception or an unhandled
+   * rejection stops the coordinator with that error, instead of ending the process (or the worker)
+   * at once. The exit code of the process is then 1, unless the program has set one that is not 0.
+   *
+   * @returns the link; disposing of it gives uncaught errors back to Node
+   */
+  stopOnUncaught(): Disposable {
+    return stopOnUncaught(this.#attachment, callSite(this.stopOnUncaught));
+  }
+
+  /**
+   * Links the Workers that this JavaScript thread creates from now on, in libraries too: one that
+   * dies of an uncaught error stops the coordinator with that error. A Worker that is terminated, or
+   * that exits with a code and no error, does not: pools trim their workers.
+   *
+   * @returns the link; disposing of it undoes it, also for the Workers that it has found
+   */
+  adoptWorkers(): Disposable {
+    return adoptWorkers(this.#attachment);
+  }
+
+  /**
    * Sets a deadline: the coordinator stops with a DeadlineExceededError `ms` milliseconds from
    * now, even if all JavaScript threads are busy then. Does not keep the process alive.
    *
@@ -503,9 +543,40 @@ export class Coordinator implements AsyncDisposable {
     return stopAfter(this.#attachment, ms, callSite(this.stopAfter));
   }
 
+  /**
+   * Ends the process if it is still alive `ms` milliseconds after the stop, whatever its threads
+   * do: a native thread writes to standard error which threads are left and who requested the
+   * stop, then ends the process at once, without exit handlers. Only `clearStop()` calls the
+   * countdown off, a completed `join()` does not. The link outlives the thread that makes it.
+   *
+   * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
+   * @throws TypeError, RangeError
+   */
+  exitAfterStop(ms: number, options?: { exitCode?: number }): Disposable {
+    return exitAfterStop(this.#attachment, ms, options);
+  }
+
+  /**
+   * Mirrors the stop in shared memory (`words`: an Int32Array over a SharedArrayBuffer), for code
+   * that can read nothing else: pyodide, WebAssembly. At each stop the thread that requests it
+   * stores `value` in `words[index]`, even while this thread is busy (now, if it is stopped
+   * already); `Atomics.notify` follows from this thread when its event loop next turns. The link
+   * ends with this thread; `clearStop()` leaves the word as it is. @throws TypeError, RangeError
+   */
+  mirror(words: Int32Array, index: number, value = 1): Disposable {
+    return mirror(this.#attachment, words, index, value);
+  }
+
   /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
   explain(): StopExplanation {
     return explain(this.#attachment);
+  }
+
+  /**
+   * What has happened so far: the newest 4,096 events, by a monotonic clock. See docs/timeline.md.
+   */
+  timeline(): Timeline {
+    return timeline(this.#attachment);
   }
 
   /**

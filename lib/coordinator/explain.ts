@@ -1,10 +1,17 @@
 /** `explain()`: says in plain words why a coordinator is stopped or not. */
 
 import type { Straggler } from '../errors/errors.ts';
+import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
 import { leftBehind } from './threads/stragglers.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
+import { latenciesOf, type StopLatency } from './timeline/lanes.ts';
+import { latencyLines } from './timeline/latency-lines.ts';
+import { timeline } from './timeline/timeline.ts';
+import { clock, counted, duration, fitTerminal, since } from './words.ts';
+
+export type QueueState = { name: string; size: number; capacity: number; waiting: string[] };
 
 /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
 export type StopExplanation = {
@@ -15,9 +22,16 @@ export type StopExplanation = {
   recentlyEnded: ThreadInfo[];
   /** The threads that a `join()` has found alive and forgotten, until they end. */
   leftBehind: Straggler[];
+  /**
+   * The queues of the coordinator, of all threads. `waiting`: "2 producers" (enqueues that wait for
+   * room), "1 consumer" (threads that wait for items).
+   */
+  queues: QueueState[];
+  /** How long each thread took to see the newest stop and to end, the slowest first. */
+  stopLatencies: StopLatency[];
   /** Descriptions of the links that can stop the coordinator, or could have. */
   links: string[];
-  /** The workers of the cluster that this thread has made: JOB:INDEX, and where each runs. */
+  /** The workers of the cluster that this thread has made: JOB:INDEX, where each runs, what. */
   workers?: string[];
   toString(): string;
 };
@@ -32,15 +46,9 @@ const VIA_WORDS: Record<StopRequester['via'], string> = {
   timeout: 'had set a deadline, which has passed',
   parent: 'stopped the parent coordinator',
   'worker-exit': 'died',
+  uncaught: 'had an uncaught error',
+  hook: 'failed as a hook',
 };
-
-function clock(date: Date): string {
-  return date.toISOString().slice(11, 23);
-}
-
-function since(date: Date, now: number): string {
-  return `${Math.max(0, now - date.getTime())} ms ago`;
-}
 
 /** Any thrown value in one line. */
 function oneLine(error: unknown): string {
@@ -91,8 +99,10 @@ function threadLines(title: string, threads: ThreadInfo[], now: number): string[
     const state =
       thread.endedAt === undefined
         ? thread.alive
-          ? `running since ${clock(thread.startedAt)}`
-          : 'not started'
+          ? `running since ${clock(thread.startedAt)} (${duration(now - thread.startedAt.getTime())})`
+          : thread.kind === 'hook'
+            ? 'runs at the stop'
+            : 'not started'
         : `${thread.unobserved ? 'no longer observed' : 'ended'} ${since(thread.endedAt, now)}`;
     lines.push(`  - ${thread.name} (${thread.kind}${id}): ${state}`);
   }
@@ -105,7 +115,32 @@ function leftBehindLines(threads: Straggler[]): string[] {
   for (const { name, kind, threadId, runningForMs, waitState } of threads) {
     const id = threadId === undefined ? '' : ` ${threadId}`;
     const state = waitState === undefined ? '' : `, in the state ${waitState}`;
-    lines.push(`  - ${name} (${kind}${id}): asked to stop ${runningForMs} ms ago${state}`);
+    lines.push(`  - ${name} (${kind}${id}): asked to stop ${duration(runningForMs)} ago${state}`);
+  }
+  return lines;
+}
+
+function queuesOf(attachment: Attachment): QueueState[] {
+  const queues = binding().queuesOf(attachment.native);
+  queues.sort((a, b) => a.id - b.id);
+  return queues.map(({ name, size, capacity, producers, consumers }) => ({
+    name,
+    size,
+    capacity,
+    waiting: [
+      ...(producers > 0 ? [counted(producers, 'producer')] : []),
+      ...(consumers > 0 ? [counted(consumers, 'consumer')] : []),
+    ],
+  }));
+}
+
+function queueLines(queues: QueueState[]): string[] {
+  if (queues.length === 0) return [];
+  const lines = [`Queues (${queues.length}):`];
+  for (const { name, size, capacity, waiting } of queues) {
+    const state = size >= capacity ? ' (full)' : size === 0 ? ' (empty)' : '';
+    const who = waiting.length === 0 ? 'nobody waits' : `waiting: ${waiting.join(', ')}`;
+    lines.push(`  - ${name}: ${size} of ${capacity} items${state}; ${who}`);
   }
   return lines;
 }
@@ -113,7 +148,7 @@ function leftBehindLines(threads: Straggler[]): string[] {
 function recordLines(name: string, record: StopRecord, now: number): string[] {
   const { requester } = record;
   const lines = [
-    `The coordinator '${name}' was stopped at ${clock(record.requestedAt)} UTC (${since(record.requestedAt, now)}): ${requestOf(requester)}.`,
+    `The coordinator '${name}' was stopped at ${clock(record.requestedAt)} (${since(record.requestedAt, now)}): ${requestOf(requester)}.`,
   ];
   if (record.kind === 'plain') lines.push('No error was reported.');
   if (record.kind === 'clean') lines.push(`It counts as a clean stop: ${oneLine(record.error)}.`);
@@ -128,14 +163,16 @@ export function explain(attachment: Attachment): StopExplanation {
   const suppressed = attachment.suppressed();
   const suppressedCount = native.suppressedCount();
   const status = record?.kind === 'error' ? null : native.status();
-  const reported = status === null ? undefined : attachment.errorOf(status);
+  const reported = status === null ? undefined : { value: attachment.give(status) };
   const joined = native.joined();
-  const workers = [...attachment.workers.values()];
+  const workers = Array.from(attachment.workers.values(), (describe) => describe());
   const explanation: StopExplanation = {
     stopped: record !== undefined,
     threads: native.threads().map(toThreadInfo),
     recentlyEnded: native.endedThreads().map(toThreadInfo),
     leftBehind: leftBehind(attachment),
+    queues: queuesOf(attachment),
+    stopLatencies: latenciesOf(timeline(attachment).events),
     links: native.links(),
     toString(): string {
       const now = Date.now();
@@ -155,12 +192,13 @@ export function explain(attachment: Attachment): StopExplanation {
       lines.push(...threadLines('Still running', threads, now));
       lines.push(...leftBehindLines(explanation.leftBehind));
       lines.push(...threadLines('Ended', recentlyEnded, now));
+      lines.push(...queueLines(explanation.queues));
+      if (record !== undefined) lines.push(...latencyLines(explanation.stopLatencies));
       if (workers.length > 0) lines.push(`Workers (${workers.length}):`);
       for (const worker of workers) lines.push(`  - ${worker}`);
-      const could = record === undefined ? 'could stop it' : 'could have stopped it';
-      if (links.length > 0) lines.push(`Links that ${could}: ${links.join('; ')}.`);
+      if (links.length > 0) lines.push(`Links: ${links.join('; ')}.`);
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
-      return lines.join('\n');
+      return fitTerminal(lines);
     },
   };
   if (record !== undefined) explanation.record = record;

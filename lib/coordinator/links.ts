@@ -10,7 +10,15 @@
 import { constants } from 'node:os';
 import { isMainThread } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
-import { checkDuration, checkString, holds, invalidType, outOfRange } from '../base/arguments.ts';
+import {
+  checkDuration,
+  checkInteger,
+  checkOptions,
+  checkString,
+  holds,
+  invalidType,
+  outOfRange,
+} from '../base/arguments.ts';
 import { isError } from '../base/thrown-value.ts';
 import {
   DeadlineExceededError,
@@ -37,7 +45,11 @@ function disposable(dispose: () => void): Disposable {
 }
 
 /** A link that `explain()` lists until it is undone. */
-function describedLink(attachment: Attachment, description: string, undo: () => void): Disposable {
+export function describedLink(
+  attachment: Attachment,
+  description: string,
+  undo: () => void,
+): Disposable {
   const id = attachment.native.addLink(description);
   const link = disposable(() => {
     attachment.links.delete(link);
@@ -319,5 +331,58 @@ export function stopAfter(attachment: Attachment, ms: number, stack: string): Di
     attachment.native.cancelStopAfter(timer);
   });
   attachment.links.add(link);
+  return link;
+}
+
+/** Ends the process if it is alive `ms` after a stop. The link outlives this thread. */
+export function exitAfterStop(
+  attachment: Attachment,
+  ms: number,
+  options: { exitCode?: number } | undefined,
+): Disposable {
+  checkDuration('ms', ms);
+  const { exitCode } = checkOptions('options', options, ['exitCode']);
+  if (exitCode !== undefined) checkInteger('options.exitCode', exitCode, 0, 255);
+  const exit = attachment.native.exitAfterStop(
+    ms,
+    exitCode,
+    `the end of the process ${ms} ms after a stop (exitAfterStop)`,
+  );
+  const link = disposable(() => {
+    attachment.links.delete(link);
+    attachment.native.cancelExitAfterStop(exit);
+  });
+  attachment.links.add(link);
+  return link;
+}
+
+function checkWords(words: unknown): asserts words is Int32Array {
+  const isShared = holds(
+    () => words instanceof Int32Array && words.buffer instanceof SharedArrayBuffer,
+  );
+  if (!isShared) throw invalidType('words', 'an Int32Array over a SharedArrayBuffer', words);
+}
+
+/** At each stop the core stores `value` in `words[index]`, from the thread that requests it. */
+export function mirror(
+  attachment: Attachment,
+  words: Int32Array,
+  index: number,
+  value: number,
+): Disposable {
+  checkWords(words);
+  checkInteger('index', index, 0, words.length - 1);
+  checkInteger('value', value, -(2 ** 31), 2 ** 31 - 1);
+  const native = attachment.native.mirror(words, index, value);
+  // Native code cannot wake the threads that wait for the word by Atomics.wait.
+  const wake = (): void => {
+    Atomics.notify(words, index);
+  };
+  const endWaking = attachment.listenToStops(wake);
+  const link = describedLink(attachment, `a word of shared memory (mirror)`, () => {
+    endWaking();
+    attachment.native.endMirror(native);
+  });
+  if (attachment.shouldStop()) wake();
   return link;
 }

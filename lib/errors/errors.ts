@@ -55,7 +55,7 @@ export class SelfJoinError extends AllstopError {
 /** A thread that was still alive at the end of the grace period. */
 export type Straggler = {
   name: string;
-  kind: 'worker' | 'process' | 'task' | 'looper' | 'native' | 'custom';
+  kind: 'worker' | 'process' | 'task' | 'looper' | 'native' | 'hook' | 'custom';
   /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
   threadId?: number;
   /** Milliseconds since the stop was requested. */

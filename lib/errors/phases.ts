@@ -20,6 +20,7 @@ const TASK_PHASES = [
   'version-mismatch', // the last node was refused: another protocol, or Bun and not Bun
   'definition-mismatch', // the last node was refused: another module file
   'spec-mismatch', // the last node was refused: another ClusterSpec
+  'unprintable', // the last node was refused: its host's name, for example, is not printable ASCII
   'insufficient-resources', // the last node was refused: too little free memory
   // Over NATS, with a node:
   'connecting', // the node has not answered yet
@@ -54,12 +55,13 @@ export type TaskPhase = (typeof TASK_PHASES)[number];
  */
 export type EnginePhase = (typeof ENGINE_PHASES)[number];
 
-/** Why a node gets no task. The last two are about the node, and are never a task's phase. */
+/** Why a node gets no task. The last three are about the node, and are never a task's phase. */
 export type RefusalPhase =
   | 'version-mismatch'
   | 'definition-mismatch'
   | 'spec-mismatch'
   | 'insufficient-resources'
+  | 'unprintable'
   | 'task-taken'
   | 'not-expected';
 
@@ -106,6 +108,8 @@ export const unregistered = {
     cause: 'no worker has registered for this task',
     remedy: START_WORKER,
   }),
+  noCoordinator: (phase: EnginePhase): string =>
+    `no worker can register while the engine is '${phase}'`,
   hostUnknown: (host: string, code: string): Explanation => ({
     cause: `the name ${host} is unknown (DNS: ${code})`,
     remedy: 'correct it in the ClusterSpec, or add it to the DNS',
@@ -126,6 +130,11 @@ export const unregistered = {
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 1024 ** 2)} MB`;
 const short = (hash: string): string => hash.slice(0, 12);
+const GIVEN = 'given:';
+const definitionOf = (value: string): string =>
+  value.startsWith(GIVEN)
+    ? `the definition ${value.slice(GIVEN.length)}`
+    : `a module file with the SHA-256 ${short(value)}`;
 
 type Versions = { protocol: number; version: string };
 
@@ -159,6 +168,17 @@ export const refused = {
     cause: `the worker runs on ${runtime}, the coordinator on ${ownRuntime}: Bun serializes values in a format of its own`,
     remedy: 'run both on Bun, or neither',
   }),
+  unprintable: (names: string[]): Refusal<'unprintable'> => ({
+    phase: 'unprintable',
+    cause: `what the worker says of itself (${names.join(', ')}) has characters that are not printable ASCII`,
+    remedy: 'change that (rename the machine, for example), and start the worker again',
+  }),
+  otherDefinition: (theirs: string, own: string): Refusal<'definition-mismatch'> => ({
+    phase: 'definition-mismatch',
+    cause: `the worker has ${definitionOf(theirs)}, the coordinator ${definitionOf(own)}`,
+    remedy:
+      'deploy the same version to both machines, or give both the same definition (`--definition`)',
+  }),
   otherModule: (hash: string, ownHash: string): Refusal<'definition-mismatch'> => ({
     phase: 'definition-mismatch',
     cause: `the worker's module file differs from the coordinator's (SHA-256 ${short(hash)} there, ${short(ownHash)} here)`,
@@ -185,6 +205,12 @@ export const refused = {
 export const silent = (host: string, pid: number, forMs: number): Explanation => ({
   cause: `${host} (pid ${pid}) has not answered for ${forMs} ms: it hangs, is stopped, or its network is cut`,
   remedy: KILL_AND_RESTART,
+});
+
+/** The phase 'silent', of a node without a connection to the servers. */
+export const absent = (host: string, pid: number): Explanation => ({
+  cause: `${host} (pid ${pid}) has no connection to the servers: the process has ended, or its network is cut`,
+  remedy: 'wait, if the network comes back; else start the worker again',
 });
 
 /** How a session ended, as the end of "Worker worker:1 (HOST, pid PID) …", and what to do. */

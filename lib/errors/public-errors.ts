@@ -17,4 +17,4 @@ export {
   UnavailableError,
 } from './errors.ts';
 export type { EnginePhase, TaskPhase } from './phases.ts';
-export type { ReadinessReport, TaskReadiness } from './readiness-report.ts';
+export type { NodeHealth, ReadinessReport, TaskReadiness } from './readiness-report.ts';

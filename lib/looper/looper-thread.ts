@@ -2,6 +2,7 @@
 
 import {
   checkDuration,
+  checkOneOf,
   checkOptions,
   checkString,
   holds,
@@ -77,11 +78,10 @@ export class LooperThread {
   constructor(coord: Coordinator, intervalMs: number | null, options?: LooperThreadOptions) {
     const attachment = checkCoordinator('coord', coord);
     if (intervalMs !== null) checkDuration('intervalMs', intervalMs);
-    const { target, args, name, missedTicks = 'burst' } = checkOptions('options', options);
+    const known = ['target', 'args', 'name', 'missedTicks'] as const;
+    const { target, args, name, missedTicks = 'burst' } = checkOptions('options', options, known);
     if (name !== undefined) checkString('options.name', name);
-    if (!MISSED_TICKS.includes(missedTicks)) {
-      throw invalidType('options.missedTicks', "one of 'burst', 'skip', 'delay'", missedTicks);
-    }
+    checkOneOf('options.missedTicks', MISSED_TICKS, missedTicks);
     if (args !== undefined && !holds(() => Array.isArray(args))) {
       throw invalidType('options.args', 'an instance of Array', args);
     }
@@ -111,7 +111,7 @@ export class LooperThread {
   ): LooperThread {
     checkTarget('target', target);
     return new LooperThread(coord, intervalMs, {
-      ...checkOptions('options', options),
+      ...checkOptions('options', options, ['args', 'name', 'missedTicks']),
       target,
     }).start();
   }

@@ -9,11 +9,32 @@ export type Via =
   | 'close'
   | 'timeout'
   | 'parent'
-  | 'worker-exit';
+  | 'worker-exit'
+  | 'uncaught'
+  | 'hook';
 
 /** The kinds of threads, in the order of core::ThreadKind. */
-export const THREAD_KINDS = ['worker', 'process', 'task', 'looper', 'native', 'custom'] as const;
+export const THREAD_KINDS = [
+  'worker',
+  'process',
+  'task',
+  'looper',
+  'native',
+  'hook',
+  'custom',
+] as const;
 export type ThreadKind = (typeof THREAD_KINDS)[number];
+
+/** The events that the core notes in a timeline, in the order of core::TimelineType. */
+export const TIMELINE_TYPES = [
+  'thread-started',
+  'stop-requested',
+  'first-seen',
+  'ended',
+  'straggler',
+  'stop-cleared',
+  'queue-full',
+] as const;
 
 /** The kinds of stops, in the order of core::StopKind. */
 export const STOP_KINDS = ['plain', 'clean', 'error'] as const;
@@ -90,6 +111,28 @@ export type NativeLeftBehind = NativeThread & {
   stopAgeMs: number;
 };
 
+/** Times are milliseconds since the first event. */
+export type NativeTimeline = {
+  /** The time of this object, by the monotonic clock. */
+  ageMs: number;
+  /** When the first event was: milliseconds since 1970. */
+  startedAt: number;
+  /** The number of older events, which were forgotten. */
+  dropped: number;
+  events: {
+    at: number;
+    type: number;
+    kind: number;
+    unobserved: boolean;
+    /** The id of the registered thread; 0 if there is none. */
+    thread: number;
+    /** The number of the stop; 0 if the event is not about a stop. */
+    generation: number;
+    /** Of the thread or the queue; '' if there is none. */
+    name: string;
+  }[];
+};
+
 export type NativeJoinResult = {
   /** The first stop that the join saw. */
   stop: NativeStop | null;
@@ -123,6 +166,7 @@ export interface NativeAttachment {
     echoIds: string[],
     abortEchoIds: string[],
     hasCaller: boolean,
+    isThrown: boolean,
     recordId?: string,
   ): number;
   /** From now on stop records are provisional: joins wait for `answerStop` or `answerNone`. */
@@ -168,9 +212,25 @@ export interface NativeAttachment {
   startThread(id: number, threadId: number | undefined): boolean;
   readmitThread(id: number): boolean;
   endThread(id: number): void;
+  /**
+   * The newest stop that this hook has not run for, also if it has been cleared: the hook has to
+   * run now. Null if there is none.
+   */
+  takeStopOfHook(id: number): NativeRecord | null;
+  /**
+   * The run that `takeStopOfHook` began has ended; the hook stays registered.
+   *
+   * @returns false if another stop has come meanwhile: the hook has to run again
+   */
+  endHook(id: number): boolean;
+  /** Records the error of a hook beside the stop: joins throw it if nothing else has failed. */
+  reportOfHook(error: Uint8Array, name: string, echoIds: string[], abortEchoIds: string[]): void;
   threads(): NativeThread[];
   leftBehindThreads(): NativeLeftBehind[];
   endedThreads(): NativeThread[];
+  /** This JavaScript thread has seen the stop: the first-seen event of the timeline. */
+  noteSeen(): void;
+  timeline(): NativeTimeline;
 
   /** Whether a join would wait for this thread, or for one of `tasks`, in which the caller runs. */
   wouldJoinItself(tasks: number[]): boolean;
@@ -197,6 +257,12 @@ export interface NativeAttachment {
   /** `links()` has the `description` until the timer has fired or is cancelled. */
   stopAfter(ms: number, error: Uint8Array, stack: string, description: string): number;
   cancelStopAfter(timer: number): void;
+  /** Ends the process `ms` after a stop. @param code undefined: by the signal, else 1 */
+  exitAfterStop(ms: number, code: number | undefined, description: string): number;
+  cancelExitAfterStop(exit: number): void;
+  /** At each stop the core stores `value` in `words[index]`; at once if the coordinator is stopped. */
+  mirror(words: Int32Array, index: number, value: number): number;
+  endMirror(mirror: number): void;
   /** @returns 0 if native code cannot handle signals here (Windows): then JavaScript listens */
   linkSignals(names: string[], numbers: number[], stack: string): number;
   unlinkSignals(link: number): void;
@@ -290,6 +356,19 @@ export interface NativeQueue {
   bindCapsule(object: object): void;
 }
 
+/** What a fork line carries, in the order of ForkFrame::Kind. */
+export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying'] as const;
+
+/** `frame`: an index into FORK_FRAMES. */
+export type NativeForkFrame = NativeRecord & { frame: number };
+
+export type NativeUnseen = {
+  errors: { error: Uint8Array; source: string; threadName: string }[];
+  /** The number of older errors, which were forgotten. */
+  dropped: number;
+  hasFailed: boolean;
+};
+
 export interface NativeBinding {
   /** Identifies this process and this copy of the package. */
   readonly world: string;
@@ -314,6 +393,15 @@ export interface NativeBinding {
     coordinator: NativeAttachment | null,
   ): NativeQueue;
   attachQueue(id: number): NativeQueue | null;
+  /** The queues of a coordinator, of all threads. `consumers`: how many threads wait to dequeue. */
+  queuesOf(coordinator: NativeAttachment): {
+    id: number;
+    name: string;
+    size: number;
+    capacity: number;
+    producers: number;
+    consumers: number;
+  }[];
   /** Tokens of the attachments and queues whose state has changed. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;
@@ -325,8 +413,39 @@ export interface NativeBinding {
   /** `isFatal`: no handler of the program's takes the error, so this worker dies of it. */
   noteUncaught(error: Uint8Array, isFatal: boolean): void;
   takeUncaught(threadId: number): Uint8Array | null;
+  /** Notes an error that the program was not given yet. `source`: what threw it, for people. */
+  noteUnseen(error: Uint8Array, source: string): void;
+  /** The program was given the error with this id. */
+  giveError(id: string): void;
+  /** From now on `hasFailed` is true in the result of `takeUnseen`, in whichever thread. */
+  failProcess(): void;
+  /**
+   * The errors of this process that the program was not given, which this call forgets. Null if
+   * another thread is to write them: the process does not end with this one.
+   */
+  takeUnseen(): NativeUnseen | null;
   /** From now on this process ends soon after its parent, even if all threads are busy. */
   exitWithParent(parentId: number): void;
+  /**
+   * Opens the line to a child process that is about to be started. Native code writes the stop of
+   * the coordinator to it. Undefined where there are no lines (Windows), as are those below.
+   *
+   * @returns the id of the line, and the descriptor that the child inherits
+   */
+  openForkLine?(attachment: NativeAttachment): { id: number; descriptor: number };
+  /** Closes the descriptor of `openForkLine`. (In a worker, Node warns of `fs.closeSync` of it.) */
+  closeForkDescriptor(descriptor: number): void;
+  /** Whether a stop was sent to the child. */
+  forkLineHasStopped(line: number): boolean;
+  /** The child's stop is no stop here: its record is final, as it is. */
+  refuseForkAnswer(line: number): void;
+  closeForkLine(line: number): void;
+  /** Attaches this process's coordinator to the parent. Blocks until the parent's state is known. */
+  attachToParent(attachment: NativeAttachment, down: number, up: number, parent: number): void;
+  /** Sends what the parent has not been told, and the error that this process dies of. */
+  sendToParent(dyingOf: Uint8Array | null): void;
+  /** @returns null: these bytes are no frame */
+  readForkFrame(bytes: Uint8Array): NativeForkFrame | null;
   /** Installs the handlers of all linked signals again, after the runtime has removed them. */
   reinstallSignals(): void;
   nextIdentity(): string;

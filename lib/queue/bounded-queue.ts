@@ -4,6 +4,7 @@ import { isUint8Array } from 'node:util/types';
 import {
   checkBoolean,
   checkDuration,
+  checkOneOf,
   checkOptions,
   checkSignal,
   checkString,
@@ -66,15 +67,19 @@ let adopted: NativeQueue | undefined;
 let unnamed = 0;
 
 function create(options: unknown): NativeQueue {
-  const given = checkOptions<BoundedQueueOptions>('options', options as BoundedQueueOptions);
+  const given = checkOptions('options', options as BoundedQueueOptions, QUEUE_OPTIONS);
   const { capacity, name, coordinator, codec = 'structured' } = given;
   checkCount('options.capacity', capacity);
   if (name !== undefined) checkString('options.name', name);
-  const index = CODECS.indexOf(codec);
-  if (index === -1) throw invalidType('options.codec', "one of 'structured', 'bytes'", codec);
+  checkOneOf('options.codec', CODECS, codec);
   const shared =
     coordinator === undefined ? null : checkCoordinator('options.coordinator', coordinator).native;
-  return binding().createQueue(name ?? `queue-${++unnamed}`, capacity, index, shared);
+  return binding().createQueue(
+    name ?? `queue-${++unnamed}`,
+    capacity,
+    CODECS.indexOf(codec),
+    shared,
+  );
 }
 
 function checkCount(name: string, value: unknown): asserts value is number {
@@ -82,11 +87,18 @@ function checkCount(name: string, value: unknown): asserts value is number {
   if (!Number.isSafeInteger(value) || value < 1) throw outOfRange(name, 'an integer >= 1', value);
 }
 
-function checkWait(options: QueueWaitOptions | undefined): {
+const QUEUE_OPTIONS = ['capacity', 'name', 'coordinator', 'codec'] as const;
+const WAIT_OPTIONS = ['timeoutMs', 'signal'] as const;
+const MANY_OPTIONS = [...WAIT_OPTIONS, 'min'] as const;
+
+function checkWait(
+  options: QueueWaitOptions | undefined,
+  known: readonly string[] = WAIT_OPTIONS,
+): {
   timeoutMs: number;
   signal: AbortSignal | undefined;
 } {
-  const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions('options', options);
+  const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions('options', options, known);
   checkDuration('options.timeoutMs', timeoutMs);
   if (signal !== undefined) checkSignal('options.signal', signal);
   return { timeoutMs, signal };
@@ -278,7 +290,7 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     let least: number;
     try {
       checkCount('max', max);
-      const { min = 1 } = checkOptions<DequeueManyOptions>('options', options);
+      const { min = 1 } = checkOptions<DequeueManyOptions>('options', options, MANY_OPTIONS);
       checkCount('options.min', min);
       if (min > max) throw outOfRange('options.min', `<= max (${max})`, min);
       const { capacity } = this.#native;
@@ -358,7 +370,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    * `cancelPendingEnqueues` is set. May be called again.
    */
   close(options?: { cancelPendingEnqueues?: boolean | undefined }): void {
-    const { cancelPendingEnqueues = false } = checkOptions('options', options);
+    const known = ['cancelPendingEnqueues'] as const;
+    const { cancelPendingEnqueues = false } = checkOptions('options', options, known);
     checkBoolean('options.cancelPendingEnqueues', cancelPendingEnqueues);
     this.#native.close(cancelPendingEnqueues);
   }
@@ -401,7 +414,8 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     least = 1,
   ): Promise<R> {
     try {
-      const { timeoutMs, signal } = checkWait(options);
+      const isMany = method === 'dequeueMany';
+      const { timeoutMs, signal } = checkWait(options, isMany ? MANY_OPTIONS : WAIT_OPTIONS);
       if (signal?.aborted) throw signal.reason;
       if (timeoutMs === 0 || (this.#dequeues.size === 0 && maySettleAtOnce())) {
         const result = attempt(undefined, undefined, timeoutMs === 0 ? 1 : least);

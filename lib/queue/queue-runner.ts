@@ -136,7 +136,7 @@ export class QueueRunner {
   readonly #closeOp: (queue: BoundedQueue<any>) => unknown;
   readonly #cancelOp: (queue: BoundedQueue<any>) => unknown;
   #running = 0; // op threads that have been made and have not ended
-  #exceptionsRaised: unknown[] = [];
+  #exceptionsRaised: (() => unknown)[] = [];
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`); InvalidArgumentError: no ops
@@ -147,7 +147,8 @@ export class QueueRunner {
       throw invalidType('queue', 'an instance of BoundedQueue', queue);
     }
     checkOps(enqueueOps);
-    const { queueClosedErrors, closeOp, cancelOp, name } = checkOptions('options', options);
+    const known = ['queueClosedErrors', 'closeOp', 'cancelOp', 'name'] as const;
+    const { queueClosedErrors, closeOp, cancelOp, name } = checkOptions('options', options, known);
     if (closeOp !== undefined) checkFunction('options.closeOp', closeOp);
     if (cancelOp !== undefined) checkFunction('options.cancelOp', cancelOp);
     if (name !== undefined) checkString('options.name', name);
@@ -167,7 +168,7 @@ export class QueueRunner {
    * coordinator, which gets the errors.
    */
   get exceptionsRaised(): unknown[] {
-    return [...this.#exceptionsRaised];
+    return this.#exceptionsRaised.map((give) => give());
   }
 
   /**
@@ -184,7 +185,8 @@ export class QueueRunner {
     /** Whether to start the threads, too. Default: false, as in TensorFlow. */
     start?: boolean | undefined;
   }): QueueRunnerThread[] {
-    const { coordinator, start = false } = checkOptions('options', options);
+    const known = ['coordinator', 'start'] as const;
+    const { coordinator, start = false } = checkOptions('options', options, known);
     const shared =
       coordinator === undefined ? undefined : checkCoordinator('options.coordinator', coordinator);
     checkBoolean('options.start', start);
@@ -227,8 +229,9 @@ export class QueueRunner {
     } catch (error) {
       thread.watch.fail(error, { via: 'exception' });
     }
-    const record = coord === undefined ? thread.attachment.record() : undefined;
-    if (record !== undefined) this.#exceptionsRaised.push(record.error);
+    const { attachment } = thread;
+    const error = coord === undefined ? attachment.native.stop()?.error : undefined;
+    if (error) this.#exceptionsRaised.push(() => attachment.give(error));
     if (--this.#running > 0) return;
     await ignoringErrors(() => this.#closeOp(this.#queue));
     allEnded.abort();

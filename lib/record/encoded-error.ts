@@ -83,7 +83,8 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     throw new TypeError('Not an encoded error (bad magic)');
   for (let at = MAGIC.length; at < buffer.length; ) {
     const tag = buffer.readUInt8(at);
-    const end = at + 5 + buffer.readUInt32LE(at + 1);
+    const isCut = at + 5 > buffer.length;
+    const end = isCut ? buffer.length + 1 : at + 5 + buffer.readUInt32LE(at + 1);
     if (end > buffer.length) throw new TypeError('Truncated encoded error');
     const value = buffer.subarray(at + 5, end);
     at = end;
@@ -148,6 +149,15 @@ function nativeError(header: Header): Error {
   return error;
 }
 
+/** @throws TypeError: the bytes are not those of a graph, or one that is nested too deeply */
+function readGraph(graph: Uint8Array): unknown {
+  try {
+    return unpack(graph);
+  } catch (cause) {
+    throw new TypeError('Malformed encoded error: its JavaScript part cannot be read', { cause });
+  }
+}
+
 /**
  * The value of an encoded error: the original object if this thread has it, else a copy.
  *
@@ -158,7 +168,7 @@ export function decode(bytes: Uint8Array): Carried {
   const original = known(header.id);
   if (original !== undefined) return original;
   if (graph === undefined) return remember({ id: header.id, value: nativeError(header) });
-  const value = unpack(graph);
+  const value = readGraph(graph);
   // `unpack` has remembered an error by its id. Any other value has no id yet.
   return known(header.id) ?? remember({ id: header.id, value });
 }

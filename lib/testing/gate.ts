@@ -53,6 +53,8 @@ export type GateHandle = {
 
 type State = { name: string; words: Int32Array; coordinator: Coordinator | undefined };
 
+const WAIT_OPTIONS = ['timeoutMs', 'signal'] satisfies (keyof GateWaitOptions)[];
+
 /** The words of the shared memory. */
 const ARRIVED = 0;
 const OPEN = 1;
@@ -87,7 +89,10 @@ export class Gate implements Disposable {
     if (adopted !== undefined) {
       this.#state = adopted;
     } else {
-      const { coordinator, name = `gate-${++made}` } = checkOptions('options', options);
+      const { coordinator, name = `gate-${++made}` } = checkOptions('options', options, [
+        'coordinator',
+        'name',
+      ]);
       if (coordinator !== undefined) checkCoordinator('options.coordinator', coordinator);
       checkString('options.name', name);
       const words = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
@@ -201,7 +206,9 @@ export class Gate implements Disposable {
    * @throws DeadlineExceededError, CancelledError: as `pass`; TypeError, RangeError
    */
   passSync(options?: { timeoutMs?: number | undefined }): void {
-    const { timeoutMs = Number.POSITIVE_INFINITY } = checkOptions('options', options);
+    const { timeoutMs = Number.POSITIVE_INFINITY } = checkOptions('options', options, [
+      'timeoutMs',
+    ]);
     checkDuration('options.timeoutMs', timeoutMs);
     const { words } = this.#state;
     const since = this.#attachment?.native.generation();
@@ -247,7 +254,11 @@ export class Gate implements Disposable {
     late: () => string,
     begin: () => void = () => {},
   ): Promise<void> {
-    const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions('options', options);
+    const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions(
+      'options',
+      options,
+      WAIT_OPTIONS,
+    );
     checkDuration('options.timeoutMs', timeoutMs);
     if (signal !== undefined) checkSignal('options.signal', signal);
     if (signal?.aborted) throw signal.reason;

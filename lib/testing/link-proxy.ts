@@ -92,7 +92,7 @@ export class LinkProxy implements AsyncDisposable {
       to,
       bytesPerSecond = Number.POSITIVE_INFINITY,
       latencyMs = 0,
-    } = checkOptions('options', options);
+    } = checkOptions('options', options, ['to', 'bytesPerSecond', 'latencyMs']);
     const target = targetOf(to);
     checkRate('options.bytesPerSecond', bytesPerSecond);
     checkDuration('options.latencyMs', latencyMs);

@@ -13,6 +13,7 @@
 
 #include "../core/identity.h"
 #include "../core/looper_thread.h"
+#include "../core/unseen_errors.h"
 
 // The layout is part of the ABI: within a major version none of these may change.
 static_assert(sizeof(allstop_string) == 2 * sizeof(void*));
@@ -181,6 +182,7 @@ allstop_status RecordInfo(const allstop_record* opaque, allstop_record_info* inf
   full.thread_name = View(requester.thread_name);
   if (record->error) {
     const core::ErrorFields& fields = record->error->fields();
+    core::UnseenErrors::Get().Give(fields.id);
     full.name = View(fields.name);
     full.message = View(fields.message);
     full.code = View(fields.code);
@@ -247,6 +249,7 @@ const std::shared_ptr<const core::EncodedError>& OutOfMemory() {
 allstop_status ReportWithoutCaller(Coordinator& coordinator, const allstop_error& error) {
   core::StopRequest request;
   request.has_caller = false;
+  request.is_thrown = true;
   const auto report = [&](auto describe) {
     return ExceptionsToStatus([&] {
       describe();

@@ -8,9 +8,11 @@
 #include "../abi/table.h"
 #include "../core/identity.h"
 #include "../core/registry.h"
+#include "../core/unseen_errors.h"
 #include "../include/allstop/allstop_node.h"
 #include "convert.h"
 #include "environment.h"
+#include "fork_line.h"
 #include "native_attachment.h"
 #include "native_queue.h"
 #include "parent_watch.h"
@@ -66,6 +68,32 @@ Napi::Value CreateQueue(const Info& info) {
 Napi::Value AttachQueue(const Info& info) {
   const auto queue = core::Registry<core::BoundedQueue>::Get().Find(IdArgument(info, 0));
   return queue ? NativeQueue::Make(*Environment::Of(info), queue) : info.Env().Null();
+}
+
+// queuesOf(NativeAttachment of a coordinator)
+Napi::Value QueuesOf(const Info& info) {
+  using Side = core::BoundedQueue::Side;
+  const Napi::Env env = info.Env();
+  const auto* const coordinator =
+      NativeAttachment::Unwrap(ObjectArgument(info, 0))->coordinator().get();
+  Napi::Array array = Napi::Array::New(env);
+  std::uint32_t count = 0;
+  const auto number = [&](std::uint64_t value) {
+    return Napi::Number::New(env, static_cast<double>(value));
+  };
+  for (const auto& queue : core::Registry<core::BoundedQueue>::Get().All()) {
+    const core::BoundedQueue::Options& options = queue->options();
+    if (options.coordinator.get() != coordinator) continue;
+    Napi::Object object = Napi::Object::New(env);
+    Define(object, "id", number(queue->id()));
+    Define(object, "name", Napi::String::New(env, options.name));
+    Define(object, "size", number(queue->size()));
+    Define(object, "capacity", number(options.capacity));
+    Define(object, "producers", number(queue->waiting(Side::kProducers)));
+    Define(object, "consumers", number(queue->waiting(Side::kConsumers)));
+    array.Set(count++, object);
+  }
+  return array;
 }
 
 Napi::Value TakeDirty(const Info& info) {
@@ -136,6 +164,45 @@ Napi::Value TakeUncaught(const Info& info) {
   return Napi::Buffer<char>::Copy(info.Env(), error->data(), error->size());
 }
 
+// noteUnseen(error, source)
+Napi::Value NoteUnseen(const Info& info) {
+  core::UnseenErrors::Get().Note({ErrorArgument(info, 0), StringArgument(info, 1), nullptr});
+  return info.Env().Undefined();
+}
+
+Napi::Value GiveError(const Info& info) {
+  core::UnseenErrors::Get().Give(StringArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+// Whether a thread of this process has asked for an exit code that is not 0.
+std::atomic<bool> process_has_failed{false};
+
+Napi::Value FailProcess(const Info& info) {
+  process_has_failed = true;
+  return info.Env().Undefined();
+}
+
+Napi::Value TakeUnseen(const Info& info) {
+  const Napi::Env env = info.Env();
+  if (!Environment::Of(info)->IsLastToExit()) return env.Null();
+  const auto report = core::UnseenErrors::Get().Take();
+  Napi::Array errors = Napi::Array::New(env, report.errors.size());
+  std::uint32_t index = 0;
+  for (const auto& [error, source, origin] : report.errors) {
+    Napi::Object object = Napi::Object::New(env);
+    Define(object, "error", ErrorBytes(env, error));
+    Define(object, "source", source);
+    Define(object, "threadName", origin ? origin->Get().thread_name : std::string());
+    errors.Set(index++, object);
+  }
+  Napi::Object result = Napi::Object::New(env);
+  Define(result, "errors", errors);
+  Define(result, "dropped", static_cast<double>(report.dropped));
+  Define(result, "hasFailed", process_has_failed.load());
+  return result;
+}
+
 Napi::Value ExitWithParent(const Info& info) {
   binding::ExitWithParent(IdArgument(info, 0));
   return info.Env().Undefined();
@@ -163,6 +230,7 @@ Napi::Value Setup(const Info& info) {
   set("attachCoordinator", Checked<AttachCoordinator>);
   set("createQueue", Checked<CreateQueue>);
   set("attachQueue", Checked<AttachQueue>);
+  set("queuesOf", Checked<QueuesOf>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);
@@ -172,7 +240,21 @@ Napi::Value Setup(const Info& info) {
   set("currentCoordinator", Checked<CurrentCoordinator>);
   set("noteUncaught", Checked<NoteUncaught>);
   set("takeUncaught", Checked<TakeUncaught>);
+  set("noteUnseen", Checked<NoteUnseen>);
+  set("giveError", Checked<GiveError>);
+  set("failProcess", Checked<FailProcess>);
+  set("takeUnseen", Checked<TakeUnseen>);
   set("exitWithParent", Checked<ExitWithParent>);
+#if !defined(_WIN32)
+  set("openForkLine", Checked<OpenForkLine>);
+  set("closeForkDescriptor", Checked<CloseForkDescriptor>);
+  set("forkLineHasStopped", Checked<ForkLineHasStopped>);
+  set("refuseForkAnswer", Checked<RefuseForkAnswer>);
+  set("closeForkLine", Checked<CloseForkLine>);
+  set("attachToParent", Checked<AttachToParent>);
+  set("sendToParent", Checked<SendToParent>);
+  set("readForkFrame", Checked<ReadForkFrame>);
+#endif
   set("reinstallSignals", Checked<ReinstallSignals>);
   set("nextIdentity", Checked<NextIdentity>);
   Define(functions, "world", core::World());

@@ -15,8 +15,8 @@ namespace {
 }
 
 // The strings of the type Via in lib/native/binding.ts; the order is that of core::Via.
-constexpr const char* kVia[] = {"call",  "exception", "signal", "abort",
-                                "close", "timeout",   "parent", "worker-exit"};
+constexpr const char* kVia[] = {"call",    "exception", "signal",      "abort",    "close",
+                                "timeout", "parent",    "worker-exit", "uncaught", "hook"};
 
 Napi::Object ToJsRequester(Napi::Env env, const core::Requester& requester) {
   Napi::Object object = Napi::Object::New(env);
@@ -172,6 +172,29 @@ Napi::Value ToJs(Napi::Env env, const core::LeftBehindThread& thread) {
   const std::chrono::duration<double, std::milli> age =
       core::Clock::now() - thread.stop_requested_at;
   Define(object, "stopAgeMs", age.count());
+  return object;
+}
+
+Napi::Value ToJs(Napi::Env env, const core::TimelineView& timeline) {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  Napi::Array events = Napi::Array::New(env, timeline.events.size());
+  std::uint32_t index = 0;
+  for (const core::TimelineEvent& event : timeline.events) {
+    Napi::Object object = Napi::Object::New(env);
+    Define(object, "at", Milliseconds(event.at - timeline.began).count());
+    Define(object, "type", static_cast<double>(event.type));
+    Define(object, "kind", static_cast<double>(event.kind));
+    Define(object, "unobserved", event.unobserved);
+    Define(object, "thread", static_cast<double>(event.thread));
+    Define(object, "generation", static_cast<double>(event.generation));
+    Define(object, "name", event.name);
+    events.Set(index++, object);
+  }
+  Napi::Object object = Napi::Object::New(env);
+  Define(object, "ageMs", Milliseconds(core::Clock::now() - timeline.began).count());
+  Define(object, "startedAt", static_cast<double>(timeline.began_at_ms));
+  Define(object, "dropped", static_cast<double>(timeline.dropped));
+  Define(object, "events", events);
   return object;
 }
 

@@ -51,6 +51,8 @@ Napi::Value ToJs(Napi::Env env, const core::StopRecord& record);
 Napi::Value ToJs(Napi::Env env, const core::SuppressedError& suppressed);
 Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread);
 Napi::Value ToJs(Napi::Env env, const core::LeftBehindThread& thread);
+// NativeTimeline in lib/native/binding.ts.
+Napi::Value ToJs(Napi::Env env, const core::TimelineView& timeline);
 
 template <typename Items>
 Napi::Array ToJsArray(Napi::Env env, const Items& items) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "../core/fault_point.h"
+
 namespace allstop::binding {
 
 thread_local const Doorbell* Doorbell::Quiet::here_ = nullptr;
@@ -28,6 +30,7 @@ void Doorbell::Ring(const std::shared_ptr<Button>& button) {
     if (rung_ || Quiet::here_ == this) return;
     rung_ = true;
   }
+  ALLSTOP_FAULT_POINT(kBellIsMarked);
   // Not under mutex_: the JavaScript thread may run Serve, which takes mutex_, before Call
   // returns.
   if (function_->Call(nullptr)) return;
@@ -70,6 +73,7 @@ void Doorbell::Serve(napi_env env, napi_value on_ring, void* context, void* /*da
       bell.dirty_ = nullptr;
     }
   }
+  ALLSTOP_FAULT_POINT(kBellIsServed);
   napi_value receiver;
   napi_value argument;
   napi_value exception;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "../core/fault_point.h"
 #include "../core/identity.h"
 #include "native_attachment.h"
 #include "native_queue.h"
@@ -27,6 +28,9 @@ std::shared_ptr<const core::EncodedError> UnobservedError(const std::string& obs
 
 }  // namespace
 
+std::atomic<bool> Environment::main_was_set_up_{false};
+std::atomic<std::uint32_t> Environment::open_{0};
+
 std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object options) {
   static std::atomic<std::uint64_t> next_id{1};
   auto environment = std::make_shared<Environment>();
@@ -45,13 +49,19 @@ std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object opti
   if (env.GetInstanceData<All>() == nullptr) env.SetInstanceData(new All);
   env.GetInstanceData<All>()->push_back(environment);
   napi_add_env_cleanup_hook(env, CloseHook, environment.get());
+  ++open_;
+  if (!environment->is_worker_) main_was_set_up_ = true;
   return environment;
 }
 
 void Environment::CloseHook(void* environment) { static_cast<Environment*>(environment)->Close(); }
 
+bool Environment::IsLastToExit() const { return !is_worker_ || (!main_was_set_up_ && open_ == 1); }
+
 void Environment::Close() {
+  --open_;
   doorbell_->Close();
+  ALLSTOP_FAULT_POINT(kEnvironmentCloses);
   core::Coordinator::Departure departure;
   departure.owner = id_;
   departure.thread_id = thread_id_;
@@ -61,14 +71,17 @@ void Environment::Close() {
     departure.request.error = core::EncodedError::Decode(*encoded);
   }
   departure.is_cause_known = departure.request.error != nullptr;
+  departure.request.is_thrown = departure.is_cause_known;  // else the thread has thrown nothing
   if (!departure.is_cause_known) departure.request.error = UnobservedError(thread_name);
   for (const auto& [id, watched] : watched_) {
     if (const auto coordinator = watched.lock()) coordinator->EndThreadsOwnedBy(departure);
   }
+  ALLSTOP_FAULT_POINT(kWatchedEnded);
   for (const auto& [token, attachment] : attachments_) attachment->Close();
   attachments_.clear();
   published_.clear();
   published_queues_.clear();
+  ALLSTOP_FAULT_POINT(kAttachmentsClosed);
   for (const std::uint64_t ticket : spawn_tickets) SpawnedWorkers::Get().End(ticket);
   for (const std::uint32_t thread_id : spawned) SpawnedWorkers::Get().Remove(thread_id);
 }

@@ -6,11 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "../core/exit_timer.h"
+#include "../core/fault_point.h"
 #include "../core/registry.h"
 #include "../core/stop_timer.h"
 #include "convert.h"
 #include "ringer.h"
 #include "signals.h"
+#include "word_mirror.h"
 
 namespace allstop::binding {
 template <Napi::Value (NativeAttachment::*method)(const Napi::CallbackInfo&)>
@@ -46,9 +49,14 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("startThread", StartThread),
                          ALLSTOP_METHOD("readmitThread", ReadmitThread),
                          ALLSTOP_METHOD("endThread", EndThread),
+                         ALLSTOP_METHOD("takeStopOfHook", TakeStopOfHook),
+                         ALLSTOP_METHOD("endHook", EndHook),
+                         ALLSTOP_METHOD("reportOfHook", ReportOfHook),
                          ALLSTOP_METHOD("threads", Threads),
                          ALLSTOP_METHOD("leftBehindThreads", LeftBehindThreads),
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
+                         ALLSTOP_METHOD("noteSeen", NoteSeen),
+                         ALLSTOP_METHOD("timeline", Timeline),
                          ALLSTOP_METHOD("wouldJoinItself", WouldJoinItself),
                          ALLSTOP_METHOD("beginJoin", BeginJoin),
                          ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
@@ -64,6 +72,10 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("links", Links),
                          ALLSTOP_METHOD("stopAfter", StopAfter),
                          ALLSTOP_METHOD("cancelStopAfter", CancelStopAfter),
+                         ALLSTOP_METHOD("exitAfterStop", ExitAfterStop),
+                         ALLSTOP_METHOD("cancelExitAfterStop", CancelExitAfterStop),
+                         ALLSTOP_METHOD("mirror", Mirror),
+                         ALLSTOP_METHOD("endMirror", EndMirror),
                          ALLSTOP_METHOD("linkSignals", LinkSignals),
                          ALLSTOP_METHOD("unlinkSignals", UnlinkSignals),
                          ALLSTOP_METHOD("bindCapsule", BindCapsule),
@@ -126,13 +138,19 @@ void NativeAttachment::Close() {
 }
 
 void NativeAttachment::Detach() {
+  ALLSTOP_FAULT_POINT(kDetach);
   coordinator_->RemoveObserver(*observer_);
   // After RemoveObserver: until then the core writes the mirror.
   environment_->ReleaseMirror(mirror_word_);
   observer_ = nullptr;
+  ALLSTOP_FAULT_POINT(kDetached);
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
   for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
+  for (const auto& [id, mirror] : mirrors_) {
+    coordinator_->RemoveObserver(*mirror);
+    mirror->End();
+  }
 }
 
 Napi::Value NativeAttachment::RequestStop(const Info& info) {
@@ -154,7 +172,8 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = BooleanArgument(info, 4);
-  if (info[5].IsString()) request.record_id = StringArgument(info, 5);
+  request.is_thrown = BooleanArgument(info, 5);
+  if (info[6].IsString()) request.record_id = StringArgument(info, 6);
   const auto outcome = coordinator_->RequestStop(request);
   return Napi::Number::New(info.Env(), static_cast<double>(outcome));
 }
@@ -276,6 +295,28 @@ Napi::Value NativeAttachment::EndThread(const Info& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value NativeAttachment::TakeStopOfHook(const Info& info) {
+  const auto record = coordinator_->TakeStopOfHook(IdArgument(info, 0));
+  return record ? ToJs(info.Env(), *record) : info.Env().Null();
+}
+
+Napi::Value NativeAttachment::EndHook(const Info& info) {
+  return Napi::Boolean::New(info.Env(), coordinator_->EndHook(IdArgument(info, 0)));
+}
+
+Napi::Value NativeAttachment::ReportOfHook(const Info& info) {
+  core::StopRequest request;
+  request.error = ErrorArgument(info, 0);
+  request.requester = environment_->ThisThread(core::Via::kHook);
+  request.requester.thread_name = StringArgument(info, 1);
+  request.echo_ids = StringsArgument(info, 2);
+  request.abort_echo_ids = StringsArgument(info, 3);
+  request.has_caller = false;
+  request.is_thrown = true;
+  coordinator_->Report(request);
+  return info.Env().Undefined();
+}
+
 Napi::Value NativeAttachment::Threads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->LiveThreads());
 }
@@ -286,6 +327,16 @@ Napi::Value NativeAttachment::LeftBehindThreads(const Info& info) {
 
 Napi::Value NativeAttachment::EndedThreads(const Info& info) {
   return ToJsArray(info.Env(), coordinator_->EndedThreads());
+}
+
+Napi::Value NativeAttachment::NoteSeen(const Info& info) {
+  coordinator_->NoteSeen(environment_->id(), environment_->thread_id(), environment_->is_worker(),
+                         environment_->thread_name);
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::Timeline(const Info& info) {
+  return ToJs(info.Env(), coordinator_->TimelineSoFar());
 }
 
 core::JoinCaller NativeAttachment::Caller(const Napi::Value& tasks) const {
@@ -327,6 +378,7 @@ Napi::Value NativeAttachment::JoinHasEnded(const Info& info) {
 Napi::Value NativeAttachment::FinishJoin(const Info& info) {
   const auto found = joins_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   if (found == joins_.end()) return info.Env().Null();
+  ALLSTOP_FAULT_POINT(kFinishJoin);
   const core::JoinResult result = coordinator_->FinishJoin(*found->second, NumberArgument(info, 1));
   if (!result.is_over) return info.Env().Null();
   joins_.erase(found);
@@ -413,6 +465,41 @@ Napi::Value NativeAttachment::StopAfter(const Info& info) {
 
 Napi::Value NativeAttachment::CancelStopAfter(const Info& info) {
   core::CancelScheduledStop(IdArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::ExitAfterStop(const Info& info) {
+  std::optional<int> exit_code;
+  if (info[1].IsNumber()) exit_code = info[1].As<Napi::Number>().Int32Value();
+  // As with StopAfter, the countdown stays when this object and its thread are gone.
+  const std::uint64_t exit = core::ExitAfterStop(coordinator_, NumberArgument(info, 0), exit_code,
+                                                 StringArgument(info, 2));
+  return Napi::Number::New(info.Env(), static_cast<double>(exit));
+}
+
+Napi::Value NativeAttachment::CancelExitAfterStop(const Info& info) {
+  core::CancelExitAfterStop(IdArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::Mirror(const Info& info) {
+  const auto words = info[0].As<Napi::Int32Array>();
+  auto mirror = std::make_shared<WordMirror>(words, static_cast<std::size_t>(IdArgument(info, 1)),
+                                             info[2].As<Napi::Number>().Int32Value());
+  coordinator_->AddObserver(mirror, nullptr);
+  mirrors_.emplace(next_mirror_, mirror);
+  coordinator_->SetInterested(*mirror, true);
+  // A stop from before SetInterested has not been told to the mirror.
+  if (coordinator_->ShouldStop()) mirror->OnStop();
+  return Napi::Number::New(info.Env(), next_mirror_++);
+}
+
+Napi::Value NativeAttachment::EndMirror(const Info& info) {
+  const auto found = mirrors_.find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  if (found == mirrors_.end()) return info.Env().Undefined();
+  coordinator_->RemoveObserver(*found->second);
+  found->second->End();
+  mirrors_.erase(found);
   return info.Env().Undefined();
 }
 

@@ -19,6 +19,8 @@ namespace allstop::binding {
 //
 // Life: until JavaScript collects the object, or the environment closes, whichever comes first.
 // Then Detach takes the object's observer, joins and links out of the core.
+class WordMirror;
+
 class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public Closable {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
@@ -59,9 +61,14 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value StartThread(const Info& info);
   Napi::Value ReadmitThread(const Info& info);
   Napi::Value EndThread(const Info& info);
+  Napi::Value TakeStopOfHook(const Info& info);
+  Napi::Value EndHook(const Info& info);
+  Napi::Value ReportOfHook(const Info& info);
   Napi::Value Threads(const Info& info);
   Napi::Value LeftBehindThreads(const Info& info);
   Napi::Value EndedThreads(const Info& info);
+  Napi::Value NoteSeen(const Info& info);
+  Napi::Value Timeline(const Info& info);
 
   Napi::Value WouldJoinItself(const Info& info);
   Napi::Value BeginJoin(const Info& info);
@@ -79,6 +86,10 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value Links(const Info& info);
   Napi::Value StopAfter(const Info& info);
   Napi::Value CancelStopAfter(const Info& info);
+  Napi::Value ExitAfterStop(const Info& info);
+  Napi::Value CancelExitAfterStop(const Info& info);
+  Napi::Value Mirror(const Info& info);
+  Napi::Value EndMirror(const Info& info);
   Napi::Value LinkSignals(const Info& info);
   Napi::Value UnlinkSignals(const Info& info);
   Napi::Value BindCapsule(const Info& info);
@@ -94,8 +105,10 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   std::uint64_t token_ = 0;
   std::uint32_t next_join_ = 1;
   std::map<std::uint32_t, std::shared_ptr<core::Join>> joins_;  // in progress
-  std::set<std::uint64_t> links_;                               // from Coordinator::AddLink
-  std::set<std::uint64_t> signals_;                             // from binding::LinkSignals
+  std::uint32_t next_mirror_ = 1;
+  std::map<std::uint32_t, std::shared_ptr<WordMirror>> mirrors_;  // not ended
+  std::set<std::uint64_t> links_;                                 // from Coordinator::AddLink
+  std::set<std::uint64_t> signals_;                               // from binding::LinkSignals
 };
 
 }  // namespace allstop::binding

@@ -30,6 +30,7 @@ void ReinstallSignals() {}
 #include <system_error>
 #include <thread>
 
+#include "../core/fault_point.h"
 #include "../core/identity.h"
 
 namespace allstop::binding {
@@ -223,6 +224,7 @@ class SignalHub {
   }
 
   void Deliver(int signal) {
+    ALLSTOP_FAULT_POINT(kSignalTaken);
     std::vector<std::pair<std::shared_ptr<core::Coordinator>, core::StopRequest>> stops;
     {
       const std::lock_guard<std::mutex> lock(mutex_);

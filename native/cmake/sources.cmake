@@ -4,13 +4,18 @@ set(ALLSTOP_CORE_SOURCES
   core/bounded_queue.cc
   core/coordinator.cc
   core/coordinator_threads.cc
+  core/coordinator_timeline.cc
   core/deadline.cc
   core/encoded_error.cc
+  core/exit_report.cc
+  core/exit_timer.cc
   core/identity.cc
   core/looper_thread.cc
   core/requester.cc
   core/stop_record.cc
   core/stop_timer.cc
   core/thread_registry.cc
+  core/timeline.cc
+  core/unseen_errors.cc
   abi/queue.cc
   abi/table.cc)

@@ -50,6 +50,7 @@
 #include <limits>
 #include <utility>
 
+#include "fault_point.h"
 #include "registry.h"
 
 namespace allstop::core {
@@ -58,6 +59,10 @@ namespace {
 // The most items that are moved under one hold of mutex_. More would let a thread that waits
 // for mutex_ go to sleep, which takes longer than moving 64 items.
 constexpr std::size_t kMostAtOnce = 64;
+
+// A full queue is normal where producers are faster than consumers: its events, ten a second at
+// most, must not push all others out of the coordinator's timeline.
+constexpr double kFullNotedMs = 100;
 
 }  // namespace
 
@@ -75,6 +80,7 @@ class BoundedQueue::StopObserver final : public Observer {
 };
 
 BoundedQueue::Notifications::~Notifications() {
+  ALLSTOP_FAULT_POINT(kQueueNotifies);
   if (all_threads_) {
     notified_->changed.notify_all();
   } else {
@@ -111,6 +117,13 @@ std::size_t BoundedQueue::size() const {
 bool BoundedQueue::closed() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return closed_;
+}
+
+std::size_t BoundedQueue::waiting(Side side) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (side == Side::kProducers) return pending_enqueues_;
+  const auto index = static_cast<std::size_t>(side);
+  return counts_[index].blocked + waiters_[index].patient + waiters_[index].listed.size();
 }
 
 // ---------------------------------------------------------------- checks
@@ -151,6 +164,7 @@ Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline
                              std::size_t& enqueued) {
   Status status = ContinueEnqueue(Wait(), items, count, Deadline::Passed(), enqueued);
   if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
+  ALLSTOP_FAULT_POINT(kWaitBegins);
   Wait wait = BeginWait();
   if (!BeginEnqueue(wait)) return Status::kCancelled;
   struct End {
@@ -172,6 +186,7 @@ Status BoundedQueue::Dequeue(QueueItem* items, std::size_t max, const Deadline& 
   wait.least = least;
   Status status = ContinueDequeue(wait, items, max, Deadline::Passed(), dequeued);
   if (status == Status::kDeadlineExceeded && !deadline.HasPassed()) {
+    ALLSTOP_FAULT_POINT(kWaitBegins);
     wait = BeginWait();
     wait.least = least;
     status = ContinueDequeue(wait, items, max, deadline, dequeued);
@@ -195,10 +210,16 @@ BoundedQueue::Wait BoundedQueue::BeginWait() const {
 }
 
 bool BoundedQueue::BeginEnqueue(Wait& wait) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (closed_ || IsStopped(wait)) return false;
-  ++pending_enqueues_;
-  wait.admitted = true;
+  bool is_news = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_ || IsStopped(wait)) return false;
+    ++pending_enqueues_;
+    wait.admitted = true;
+    is_news = options_.coordinator && Room() == 0 && full_noted_.HasPassed();
+    if (is_news) full_noted_ = Deadline::After(kFullNotedMs);
+  }
+  if (is_news) options_.coordinator->NoteQueueFull(options_.name);
   return true;
 }
 
@@ -283,6 +304,7 @@ void BoundedQueue::Close(bool cancel_pending) {
 void BoundedQueue::OnStop() {
   options_.coordinator->TakeUnseen(*stop_observer_);  // or the coordinator would keep the record
   const std::uint64_t generation = options_.coordinator->generation();
+  ALLSTOP_FAULT_POINT(kQueueHearsStop);
   Notifications producers;
   Notifications consumers;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -304,13 +326,17 @@ bool BoundedQueue::Block(Side side, std::size_t least, std::unique_lock<std::mut
     ++counts.blocked;
   }
   Waiters& waiters = WaitersAt(side);
+  if (is_patient) ++waiters.patient;
   ConditionVariable& changed = is_patient ? waiters.changed_enough : waiters.changed;
   if (const auto at = deadline.at()) {
     changed.wait_until(lock, *at);
   } else {
     changed.wait(lock);
   }
-  if (is_patient) return true;
+  if (is_patient) {
+    --waiters.patient;
+    return true;
+  }
   --counts.blocked;
   // A wake-up by the deadline or a spurious one may take another thread off the count. Then one
   // thread is notified once too often, which does no harm.

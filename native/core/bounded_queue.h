@@ -65,6 +65,9 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
   // Other threads may change the queue at once, so these values may be out of date.
   std::size_t size() const;
   bool closed() const;
+  // How many enqueues wait for room; how many threads wait to dequeue (a JavaScript thread counts
+  // once). For people.
+  std::size_t waiting(Side side) const;
 
   // Enqueues as many of the `count` items as it can until the deadline, in order, and sets
   // `enqueued` to their number; the caller keeps the others. Blocks, unless the deadline has
@@ -134,6 +137,7 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
     ConditionVariable changed;                       // threads that wait for one item or place
     ConditionVariable changed_enough;                // patient threads
     std::list<std::shared_ptr<QueueWaiter>> listed;  // in the order of Await
+    std::uint32_t patient = 0;                       // threads that wait on changed_enough
   };
 
   // The threads and waiters to notify when mutex_ is released. Must be declared before the
@@ -184,8 +188,9 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
   Counts counts_[2];
   bool closed_ = false;
   bool pending_cancelled_ = false;
-  std::uint32_t pending_enqueues_ = 0;  // enqueues that wait (BeginEnqueue)
-  std::uint64_t stops_seen_ = 0;        // the coordinator's generation at the last OnStop
+  std::uint32_t pending_enqueues_ = 0;        // enqueues that wait (BeginEnqueue)
+  Deadline full_noted_ = Deadline::Passed();  // until then the timeline has it that it is full
+  std::uint64_t stops_seen_ = 0;              // the coordinator's generation at the last OnStop
   alignas(64) Waiters waiters_[2];
 };
 

@@ -17,6 +17,8 @@
 #include <limits>
 #include <mutex>
 #include <system_error>
+
+#include "fault_point.h"
 #endif
 
 namespace allstop::core {
@@ -53,11 +55,19 @@ class ConditionVariable {
   ConditionVariable(const ConditionVariable&) = delete;
   ConditionVariable& operator=(const ConditionVariable&) = delete;
 
-  void notify_one() noexcept { pthread_cond_signal(&condition_); }
-  void notify_all() noexcept { pthread_cond_broadcast(&condition_); }
+  void notify_one() noexcept {
+    ALLSTOP_FAULT_POINT(kNotify);
+    pthread_cond_signal(&condition_);
+  }
+  void notify_all() noexcept {
+    ALLSTOP_FAULT_POINT(kNotify);
+    pthread_cond_broadcast(&condition_);
+  }
 
   void wait(std::unique_lock<std::mutex>& lock) {
+    ALLSTOP_FAULT_POINT(kSleep);
     pthread_cond_wait(&condition_, lock.mutex()->native_handle());
+    ALLSTOP_FAULT_POINT(kWoken);
   }
   template <typename Predicate>
   void wait(std::unique_lock<std::mutex>& lock, Predicate done) {
@@ -66,6 +76,7 @@ class ConditionVariable {
 
   // `at` may be any time point. If it has passed, the wait ends at once.
   void wait_until(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point at) {
+    ALLSTOP_FAULT_POINT(kSleep);
 #ifdef __APPLE__
     // Apple's condition variables have no choice of a clock, but can wait for a duration. A
     // duration of 0 would wait without a limit.
@@ -78,6 +89,7 @@ class ConditionVariable {
     const timespec until = Timespec(at.time_since_epoch());
     pthread_cond_timedwait(&condition_, lock.mutex()->native_handle(), &until);
 #endif
+    ALLSTOP_FAULT_POINT(kWoken);
   }
 
  private:

@@ -33,6 +33,13 @@
 //     allocates nothing for that. This matters because a thread that hangs must be visible after
 //     the join that gave it up.
 //
+// 10. A hook that is registered when a stop is latched is alive from that moment, in the same
+//     critical section, until EndHook, and so is one that is registered while stopped, from its
+//     registration; stop_to_run_for is then set until TakeStopOfHook. Between stops a hook that
+//     does not run is not alive, and no join counts it. Latch adds it to alive_ of the joins that
+//     list it (4). This matters because no join may see the stop without the hooks that it has to
+//     wait for.
+//
 // No wake-up is lost. Every wait holds mutex_ while it tests its predicate, and condition
 // variables release mutex_ and go to sleep in one atomic step. Every change that can make a
 // predicate true (Latch, Ended, the end of a callback) is made under mutex_ and notifies after
@@ -69,8 +76,10 @@
 #include <utility>
 
 #include "coordinator_effects.h"
+#include "fault_point.h"
 #include "identity.h"
 #include "registry.h"
+#include "unseen_errors.h"
 
 namespace allstop::core {
 
@@ -121,12 +130,14 @@ void Coordinator::Report(const StopRequest& request) {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (IsEcho(request) || IsReported(request) || IsClean(*request.error)) return;
-  if (FirstError(record_.get(), reported_)) {
+  const bool is_hook = request.requester.via == Via::kHook;
+  if (FirstError(record_.get(), reported_) || (is_hook && (suppressed_count_ > 0 || joined_))) {
     Suppress(request, effects);
     return;
   }
   const auto origin = std::make_shared<Origin>();
   effects.WillComplete(origin, request);
+  NoteIfThrown(request, origin);
   reported_ = {request.error, origin};
 }
 
@@ -146,10 +157,8 @@ StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {
   record->generation = generation_ + 1;
   record->requested_at = Clock::now();
   effects.WillComplete({record, &record->own_origin}, request);
-  if (failed && reported_.error) suppressed_.reserve(suppressed_.size() + 1);
+  if (failed) NoteIfThrown(request, {record, &record->own_origin});
   Latch(record, effects.own, effects);
-  // A join now throws the record's error, so the reported error becomes a suppressed one.
-  if (failed && reported_.error) Keep(std::exchange(reported_, {}));
   return StopOutcome::kStopped;
 }
 
@@ -177,6 +186,7 @@ void Coordinator::AnswerStop(const StopRequest& winner) {
   LockHeirs(heirs);
   const std::string& id = winner.error ? winner.error->fields().id : winner.record_id;
   TellJoins(heirs, effects);
+  ALLSTOP_FAULT_POINT(kJoinsListed);
   if (!record_) {
     // Cleared before Decide: the arbiter has answered, so the new record is not provisional.
     awaits_answer_ = false;
@@ -193,6 +203,7 @@ void Coordinator::AnswerNone() {
   Heirs heirs;
   LockHeirs(heirs);
   TellJoins(heirs, effects);
+  ALLSTOP_FAULT_POINT(kJoinsListed);
   Answered();
 }
 
@@ -236,7 +247,7 @@ void Coordinator::Replace(const StopRequest& winner, const Heirs& heirs, Effects
   suppressed_.reserve(suppressed_.size() + 2);
   for (const auto& heir : heirs) heir.coordinator->Inherit(old, record);
   Swap(record, old);
-  // As in Decide: a join now throws the record's error, and the reported one is suppressed.
+  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
   if (record->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
@@ -272,6 +283,8 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
   // All allocations come before the first change of this coordinator. If memory runs out,
   // some observers are called without a stop, and some children stay stopped, which is a
   // valid state for a child.
+  const bool displaces_reported = record->kind == StopKind::kError && reported_.error;
+  if (displaces_reported) suppressed_.reserve(suppressed_.size() + 1);
   stopped.coordinator = weak_from_this().lock();  // null if this coordinator is dying
   stopped.waiters = waiters_;
   for (const auto& observer : observers_) {
@@ -282,14 +295,24 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
     effects.on_join_progress.emplace_back();
     effects.on_join_progress.back() = join->waiter_.lock();
   }
+  for (const auto& hook : threads_.hooks()) {
+    ReserveEnd(*hook);
+    ThreadRegistry::PrepareRun(*hook);
+  }
   for (Coordinator* child : children_) {
     const std::lock_guard<std::mutex> lock(child->mutex_);
     if (!child->record_) child->LatchFromParent(record, effects);
   }
 
+  ALLSTOP_FAULT_POINT(kChildrenLatched);
   record_ = std::move(record);
+  // A join now throws the record's error, so the reported error becomes a suppressed one.
+  if (displaces_reported) Keep(std::exchange(reported_, {}));
+  for (const auto& hook : threads_.hooks()) BeginRun(*hook, record_);  // invariant 10
   ++generation_;
+  NoteStop(TimelineType::kStopRequested, record_->requested_at);
   stop_word_.store(1, std::memory_order_release);
+  ALLSTOP_FAULT_POINT(kStopWordWritten);
   UpdateMirrors();
   for (const auto& observer : observers_) {
     if (observer->interested_ && !observer->unseen_) observer->unseen_ = record_;
@@ -314,7 +337,10 @@ void Coordinator::Inherit(const std::shared_ptr<const StopRecord>& old,
   if (!record_ || record_->inherited_from != old) return;
   auto inherited = Inherited(record);
   inherited->generation = record_->generation;
+  suppressed_.reserve(suppressed_.size() + 2);
   Swap(std::move(inherited), old);
+  // As in Latch: a join now throws the record's error, and the reported one is suppressed.
+  if (record_->kind == StopKind::kError && reported_.error) Keep(std::exchange(reported_, {}));
 }
 
 std::shared_ptr<StopRecord> Coordinator::Inherited(
@@ -333,7 +359,14 @@ std::shared_ptr<StopRecord> Coordinator::Inherited(
 StopOutcome Coordinator::Suppress(const StopRequest& request, Effects& effects) {
   const auto origin = std::make_shared<Origin>();
   effects.WillComplete(origin, request);
+  if (!IsClean(*request.error)) NoteIfThrown(request, origin);
   return Keep({request.error, origin}) ? StopOutcome::kSuppressed : StopOutcome::kCounted;
+}
+
+void Coordinator::NoteIfThrown(const StopRequest& request,
+                               std::shared_ptr<const Origin> origin) const {
+  if (!request.is_thrown) return;
+  UnseenErrors::Get().Note({request.error, "the coordinator '" + name() + "'", std::move(origin)});
 }
 
 bool Coordinator::Keep(SuppressedError error) {
@@ -377,6 +410,7 @@ bool Coordinator::WaitForStop(std::uint64_t generation, const Deadline& deadline
   const bool stopped = deadline.Wait(
       stop_changed_, lock, [&] { return record_ != nullptr || generation_ != generation; });
   --waiters_;
+  if (stopped) NoteSeenByThisThread();
   return stopped;
 }
 
@@ -394,6 +428,7 @@ Status Coordinator::ClearStop() {
     if (observer->interested_) effects.on_clear.push_back(observer);
   }
   if (record_) {
+    NoteStop(TimelineType::kStopCleared, Clock::now());
     past_ids_.push_back(record_->id);
     if (!replaced_id_.empty()) past_ids_.push_back(replaced_id_);
     while (past_ids_.size() > kMaxPastIds) past_ids_.pop_front();
@@ -404,6 +439,7 @@ Status Coordinator::ClearStop() {
   reported_ = {};
   suppressed_.clear();
   suppressed_count_ = 0;
+  ALLSTOP_FAULT_POINT(kRecordCleared);
   stop_word_.store(0, std::memory_order_release);
   UpdateMirrors();
   return Status::kOk;
@@ -464,7 +500,10 @@ void Coordinator::AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror
 }
 
 void Coordinator::UpdateMirrors() const {
-  for (const Observer* observer : mirrors_) Update(*observer->mirror_);
+  for (const Observer* observer : mirrors_) {
+    Update(*observer->mirror_);
+    ALLSTOP_FAULT_POINT(kMirrorWritten);
+  }
 }
 
 void Coordinator::Update(Mirror& mirror) const {

@@ -20,6 +20,7 @@
 #include "stop_callback.h"
 #include "stop_record.h"
 #include "thread_registry.h"
+#include "timeline.h"
 
 namespace allstop::core {
 
@@ -126,7 +127,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   void AnswerNone();
   // TensorFlow's ReportStatus: keeps the first error that is not of a clean-stop type, beside
   // the record, and requests no stop. A join that ends stopped, by a stop without an error,
-  // throws the reported error. Later reported errors are suppressed.
+  // throws the reported error. Later reported errors are suppressed. The error of a hook
+  // (Via::kHook) is suppressed also if any error was suppressed before, or after a join.
   void Report(const StopRequest& request);
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
   const std::atomic<std::uint32_t>& stop_word() const { return stop_word_; }
@@ -152,6 +154,17 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // entry no longer exists: then it needs a new registration.
   bool ReadmitThread(std::uint64_t id);
   void EndThread(std::uint64_t id);
+
+  // A hook is a registered thread of the kind kHook: a function of a JavaScript thread that runs
+  // at each stop. It counts as alive from the stop, or from its registration while stopped, until
+  // EndHook; EndThread removes it.
+  //
+  // The newest stop that the hook has not run for: it has to run now, also if that stop has been
+  // cleared. Null if there is none, or if the hook was removed.
+  std::shared_ptr<const StopRecord> TakeStopOfHook(std::uint64_t id);
+  // The run that TakeStopOfHook began has ended. False: another stop has come meanwhile, so the
+  // hook is still alive and has to run again.
+  bool EndHook(std::uint64_t id);
   // What is known when the JavaScript thread that watched some threads has ended.
   struct Departure {
     std::uint64_t owner = 0;      // the environment that has ended
@@ -210,6 +223,15 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // interested; null if there was no stop.
   std::shared_ptr<const StopRecord> TakeUnseen(Observer& observer);
 
+  // What has happened so far: the newest Timeline::kCapacity events.
+  TimelineView TimelineSoFar() const;
+  // The JavaScript thread `thread_id`, of the environment `owner`, sees the stop. `name`: its name,
+  // unless it is a worker that is registered here. Does nothing while not stopped.
+  void NoteSeen(std::uint64_t owner, std::uint64_t thread_id, bool is_worker,
+                const std::string& name);
+  // A producer begins to wait, since the queue `queue` is full.
+  void NoteQueueFull(const std::string& queue);
+
   // A link may stop the coordinator (a signal, a timer). `description` is text for explain().
   std::uint64_t AddLink(std::string description);
   void RemoveLink(std::uint64_t id);
@@ -260,10 +282,17 @@ class Coordinator : public ForeignReferences<Coordinator> {
   bool IsAmongThreads(const JoinCaller& caller, std::uint64_t os_thread_id) const;
   static void ReserveEnd(ThreadRegistry::Entry& entry);  // allocates for Ended, which must not
   void Begin(ThreadRegistry::Entry& entry);
+  void BeginRun(ThreadRegistry::Entry& hook, const std::shared_ptr<const StopRecord>& stop);
+  void NoteIfThrown(const StopRequest& request, std::shared_ptr<const Origin> origin) const;
   void Ended(ThreadRegistry::Entry& entry, Effects& effects);
   static double RemainingMs(const Join& join, double grace_period_ms);
   void Detach(Join& join);
   void AwaitJoin(Join& join, double grace_period_ms);  // blocks; takes mutex_ itself
+  void NoteSeenByThisThread() noexcept;
+  void NoteSeenBy(ThreadRegistry::Entry& entry) noexcept;
+  void NoteThread(TimelineType type, const ThreadInfo& thread, bool unobserved = false) noexcept;
+  void NoteStop(TimelineType type, Clock::time_point at) noexcept;
+  void Note(TimelineEvent event, const std::string& name) noexcept;
 
   const std::uint64_t id_;
   const Options options_;
@@ -278,6 +307,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
   bool awaits_answer_ = false;                // a new record is provisional
+  std::uint32_t suppressed_count_ = 0;        // the number of all suppressed errors
   std::uint64_t generation_ = 0;              // the number of stops so far
   std::shared_ptr<const StopRecord> record_;  // not null = stopped
   // The record of the next stop, allocated in advance (PrepareRecord) when a wait begins, so
@@ -292,12 +322,12 @@ class Coordinator : public ForeignReferences<Coordinator> {
   ConditionVariable callback_done_;  // notified for RemoveStopCallback
   SuppressedError reported_;         // the first error of Report; its error may be null
   std::vector<SuppressedError> suppressed_;
-  std::uint32_t suppressed_count_ = 0;
   std::list<std::string> past_ids_;  // ids of cleared stops, the newest last
   std::string replaced_id_;          // id of the record that an arbiter's answer has replaced
   ThreadRegistry threads_;
   std::map<std::uint64_t, std::string> links_;
   std::uint64_t next_link_ = 1;
+  std::unique_ptr<Timeline> timeline_;  // null before the first event
 };
 
 }  // namespace allstop::core

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "coordinator.h"
+#include "fault_point.h"
 
 namespace allstop::core {
 
@@ -34,14 +35,17 @@ class Coordinator::Effects {
   // Wakes native threads first: they run at once, while JavaScript is reached through an event
   // loop.
   ~Effects() {
+    ALLSTOP_FAULT_POINT(kEffects);
     std::uint32_t woken = Wake(own);
     for (const Stopped& each : descendants) woken += Wake(each);
     if (joins_changed) self_.join_changed_.notify_all();
+    ALLSTOP_FAULT_POINT(kWaitersWoken);
     for (const auto& observer : on_stop) observer->OnStop();
     for (const auto& observer : on_clear) observer->OnClear();
     for (const auto& waiter : on_join_progress) {
       if (waiter) waiter->OnJoinProgress();
     }
+    ALLSTOP_FAULT_POINT(kObserversCalled);
     if (origin_) {
       origin_->Begin(Described());
       if (!request_->locate) origin_->Complete({});
@@ -101,7 +105,9 @@ class Coordinator::Effects {
       callback.phase_ = StopCallback::Phase::kRunning;
       callback.runner_ = std::this_thread::get_id();
     }
+    ALLSTOP_FAULT_POINT(kCallbackTaken);
     callback.function_(callback.context_);
+    ALLSTOP_FAULT_POINT(kCallbackReturned);
     {
       const std::lock_guard<std::mutex> lock(coordinator.mutex_);
       callback.phase_ = StopCallback::Phase::kDone;

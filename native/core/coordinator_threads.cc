@@ -6,13 +6,46 @@
 
 #include "coordinator.h"
 #include "coordinator_effects.h"
+#include "fault_point.h"
 #include "identity.h"
+#include "unseen_errors.h"
 
 namespace allstop::core {
 
 std::uint64_t Coordinator::RegisterThread(NewThread thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return threads_.Add(std::move(thread))->info.id;
+  const auto entry = threads_.Add(std::move(thread));
+  if (entry->info.alive) NoteThread(TimelineType::kThreadStarted, entry->info);
+  if (entry->info.kind == ThreadKind::kHook && record_) {
+    ThreadRegistry::PrepareRun(*entry);
+    BeginRun(*entry, record_);  // invariant 10
+  }
+  return entry->info.id;
+}
+
+void Coordinator::BeginRun(ThreadRegistry::Entry& hook,
+                           const std::shared_ptr<const StopRecord>& stop) {
+  hook.stop_to_run_for = stop;
+  threads_.Readmit(hook.info.id);  // a join of an earlier stop may have left it behind
+  Begin(hook);
+}
+
+std::shared_ptr<const StopRecord> Coordinator::TakeStopOfHook(std::uint64_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entry = threads_.Find(id);
+  return entry ? std::exchange(entry->stop_to_run_for, nullptr) : nullptr;
+}
+
+bool Coordinator::EndHook(std::uint64_t id) {
+  Effects effects(*this);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto entry = threads_.Find(id);
+  if (!entry || !entry->info.alive) return true;
+  if (entry->stop_to_run_for) return false;
+  NoteThread(TimelineType::kEnded, entry->info);
+  threads_.EndRun(*entry);
+  Ended(*entry, effects);
+  return true;
 }
 
 void Coordinator::EnterThread(std::uint64_t id) {
@@ -45,6 +78,7 @@ void Coordinator::ReserveEnd(ThreadRegistry::Entry& entry) {
 void Coordinator::Begin(ThreadRegistry::Entry& entry) {
   if (entry.info.alive) return;
   threads_.Start(entry);
+  NoteThread(TimelineType::kThreadStarted, entry.info);
   for (Join* join : entry.joins) ++join->alive_;  // invariant 4
 }
 
@@ -62,7 +96,9 @@ void Coordinator::EndThread(std::uint64_t id) {
   const bool was_alive = entry->info.alive;
   on_end = entry->on_end;
   if (on_end && !record_ && entry->on_end_generation == generation_) Decide(*on_end, effects);
+  if (was_alive) NoteThread(TimelineType::kEnded, entry->info);
   threads_.End(id, /*unobserved=*/false);
+  ALLSTOP_FAULT_POINT(kThreadEnded);
   if (was_alive) Ended(*entry, effects);
 }
 
@@ -81,7 +117,7 @@ void Coordinator::EndThreadsOwnedBy(const Departure& departure) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entries = threads_.OwnedBy(departure.owner);
   const bool any_alive = std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
-    return entry->info.alive && !entry->forgotten;
+    return entry->info.alive && !entry->forgotten && entry->info.kind != ThreadKind::kHook;
   });
   if (any_alive && !record_) {
     const auto observed = threads_.OfWorker(departure.thread_id, departure.owner);
@@ -95,6 +131,7 @@ void Coordinator::EndThreadsOwnedBy(const Departure& departure) {
   }
   for (const auto& entry : entries) {
     const bool was_alive = entry->info.alive;
+    if (was_alive) NoteThread(TimelineType::kEnded, entry->info, /*unobserved=*/true);
     threads_.End(entry->info.id, /*unobserved=*/true);
     if (was_alive) Ended(*entry, effects);
   }
@@ -103,7 +140,10 @@ void Coordinator::EndThreadsOwnedBy(const Departure& departure) {
 std::vector<ThreadInfo> Coordinator::LiveThreads() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<ThreadInfo> infos;
-  for (const auto& entry : threads_.Live()) infos.push_back(entry->info);
+  for (const auto& entry : threads_.Live()) {
+    const bool has_run = record_ && entry->info.kind == ThreadKind::kHook && !entry->info.alive;
+    if (!has_run) infos.push_back(entry->info);
+  }
   return infos;
 }
 
@@ -204,6 +244,10 @@ JoinResult Coordinator::FinishJoin(Join& join, std::optional<double> grace_perio
   for (const auto& entry : join.snapshot_) threads_.Forget(*entry, requested_at);
   result.record = record_;
   if (record_) result.error = FirstError(record_.get(), reported_);
+  if (result.error) UnseenErrors::Get().Give(result.error->fields().id);
+  for (const ThreadInfo& straggler : result.stragglers) {
+    NoteThread(TimelineType::kStraggler, straggler);
+  }
   joined_ = true;
   return result;
 }
@@ -238,6 +282,7 @@ Status Coordinator::BlockingJoin(double grace_period_ms, bool ignore_live_thread
   JoinResult result;
   do {
     AwaitJoin(*join, grace_period_ms);
+    ALLSTOP_FAULT_POINT(kJoinIsOver);
     try {
       result = FinishJoin(*join, grace_period_ms);
     } catch (...) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace allstop::core {
 
@@ -42,6 +43,18 @@ class Registry {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = objects_.find(id);
     return found == objects_.end() ? nullptr : found->second.lock();
+  }
+
+  // All objects that are alive. The result is released by the caller: the destructor of an object
+  // calls Remove.
+  std::vector<std::shared_ptr<Object>> All() const {
+    std::vector<std::shared_ptr<Object>> all;  // outlives the lock
+    const std::lock_guard<std::mutex> lock(mutex_);
+    all.reserve(objects_.size());
+    for (const auto& [id, object] : objects_) {
+      if (auto alive = object.lock()) all.push_back(std::move(alive));
+    }
+    return all;
   }
 
  private:

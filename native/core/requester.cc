@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "deadline.h"
+#include "fault_point.h"
 #include "identity.h"
 
 #if !defined(_WIN32)
@@ -41,6 +42,7 @@ void Origin::Complete(const Describe& locate) noexcept {
   } catch (...) {  // the fields that `locate` has set so far are kept
   }
   if (located.at_ms == 0) located.at_ms = requester_.at_ms;
+  ALLSTOP_FAULT_POINT(kOriginLocated);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_begun) requester_ = std::move(located);
@@ -49,14 +51,18 @@ void Origin::Complete(const Describe& locate) noexcept {
   completed_.notify_all();
 }
 
-Requester Origin::Get() const {
-  constexpr double kPatienceMs = 1000;
+Requester Origin::GetWithin(double patience_ms) const {
   const auto is_complete = [this] { return is_complete_.load(std::memory_order_acquire); };
   if (is_complete()) return requester_;
   std::unique_lock<std::mutex> lock(mutex_);
   if (completing_thread_ != std::this_thread::get_id()) {
-    Deadline::After(kPatienceMs).Wait(completed_, lock, is_complete);
+    Deadline::After(patience_ms).Wait(completed_, lock, is_complete);
   }
+  return requester_;
+}
+
+Requester Origin::GetSoFar() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
   return requester_;
 }
 

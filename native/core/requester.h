@@ -25,6 +25,8 @@ enum class Via : std::uint8_t {
   kTimeout,
   kParent,
   kWorkerExit,
+  kUncaught,
+  kHook,
 };
 
 struct Requester {
@@ -57,7 +59,11 @@ class Origin {
   // Any thread. Waits until Complete has been called, for at most a second: `locate` may run a
   // program's own code, which may wait for the calling thread in turn. Does not wait if
   // the caller is the thread that is to call Complete. Returns the fields that are known by then.
-  Requester Get() const;
+  Requester Get() const { return GetWithin(1000); }
+  // As Get, but waits for at most `patience_ms` milliseconds.
+  Requester GetWithin(double patience_ms) const;
+  // Any thread. The fields that are known now. Does not wait.
+  Requester GetSoFar() const;
 
  private:
   std::atomic<bool> is_complete_{false};  // written under mutex_, read without it

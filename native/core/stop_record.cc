@@ -2,11 +2,15 @@
 
 namespace allstop::core {
 
-Requester StopRecord::requester() const {
-  if (!inherited_from) return own_origin.Get();
-  Requester requester = inherited_from->own_origin.Get();
+Requester StopRecord::RequesterWithin(double patience_ms) const {
+  if (!inherited_from) return own_origin.GetWithin(patience_ms);
+  Requester requester = inherited_from->own_origin.GetWithin(patience_ms);
   requester.via = Via::kParent;
   return requester;
+}
+
+Requester StopRecord::RequesterSoFar() const {
+  return inherited_from ? inherited_from->own_origin.GetSoFar() : own_origin.GetSoFar();
 }
 
 }  // namespace allstop::core

@@ -34,7 +34,11 @@ struct StopRecord {
     return (inherited_from ? *inherited_from : *this).awaits_answer.load();
   }
   // The requester, with Via::kParent if the record is inherited. Waits as Origin::Get does.
-  Requester requester() const;
+  Requester requester() const { return RequesterWithin(1000); }
+  // As requester(), but waits for at most `patience_ms` milliseconds.
+  Requester RequesterWithin(double patience_ms) const;
+  // What is known of the requester now, also if it stopped a parent. Does not wait.
+  Requester RequesterSoFar() const;
 };
 
 // An error beside the record: it came after the stop, or after a join, or without a stop (from
@@ -64,6 +68,8 @@ struct StopRequest {
   std::string record_id;
   // Whether the request's caller can throw the error. False for links and registered threads.
   bool has_caller = true;
+  // Whether a thread or hook threw the error: then it is noted in UnseenErrors when it is recorded.
+  bool is_thrown = false;
 };
 
 enum class StopOutcome : std::uint8_t {

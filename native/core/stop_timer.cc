@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "condition_variable.h"
+#include "fault_point.h"
 
 namespace allstop::core {
 namespace {
@@ -90,6 +91,7 @@ class StopTimer {
       positions_.erase(due.id);
       queue_.erase(queue_.begin());
       lock.unlock();
+      ALLSTOP_FAULT_POINT(kTimerIsDue);
       due.coordinator->RemoveLink(due.link);
       Deliver(due);
       due.coordinator.reset();

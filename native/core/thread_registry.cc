@@ -17,7 +17,16 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
   entry->info.thread_id = thread.thread_id;
   entry->info.started_at_ms = WallClockMs();
   entry->owner = thread.owner;
-  live_.emplace(entry->info.id, entry);
+  if (thread.kind == ThreadKind::kHook) {
+    if (!hooks_) hooks_ = std::make_unique<std::vector<std::shared_ptr<Entry>>>();
+    hooks_->push_back(entry);
+  }
+  try {
+    live_.emplace(entry->info.id, entry);
+  } catch (...) {
+    if (thread.kind == ThreadKind::kHook) hooks_->pop_back();
+    throw;
+  }
   return entry;
 }
 
@@ -45,6 +54,7 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::End(std::uint64_t id, boo
 
 void ThreadRegistry::Forget(Entry& entry, std::chrono::steady_clock::time_point stop_requested_at) {
   if (entry.forgotten) return;  // another join has left it behind before
+  if (entry.info.kind == ThreadKind::kHook && !entry.info.alive) return;
   entry.forgotten = true;
   if (!entry.info.alive) {
     if (entry.joins.empty()) Erase(entry.info.id);
@@ -71,6 +81,25 @@ void ThreadRegistry::Unlist(Entry& entry, Join* join) {
   if (entry.forgotten && !entry.info.alive && entry.joins.empty()) Erase(entry.info.id);
 }
 
+const std::vector<std::shared_ptr<ThreadRegistry::Entry>>& ThreadRegistry::hooks() const {
+  static const auto* const none = new std::vector<std::shared_ptr<Entry>>;
+  return hooks_ ? *hooks_ : *none;
+}
+
+void ThreadRegistry::PrepareRun(Entry& hook) { hook.place_among_ended.assign(1, hook.info); }
+
+void ThreadRegistry::EndRun(Entry& hook) {
+  hook.info.alive = false;
+  if (auto node = left_behind_.extract(hook.info.id)) live_.insert(std::move(node));
+  hook.forgotten = false;
+  ThreadInfo& ended = hook.place_among_ended.front();
+  ended.alive = false;
+  ended.started_at_ms = hook.info.started_at_ms;
+  ended.ended_at_ms = WallClockMs();
+  if (ended_.size() == kMaxEnded) ended_.pop_front();
+  ended_.splice(ended_.end(), hook.place_among_ended);
+}
+
 bool ThreadRegistry::Readmit(std::uint64_t id) {
   const auto entry = Find(id);
   if (!entry) return false;
@@ -84,6 +113,9 @@ void ThreadRegistry::Erase(std::uint64_t id) {
     const auto found = entries->find(id);
     if (found == entries->end()) continue;
     Unindex(*found->second);
+    if (found->second->info.kind == ThreadKind::kHook) {
+      hooks_->erase(std::remove(hooks_->begin(), hooks_->end(), found->second), hooks_->end());
+    }
     entries->erase(found);
   }
 }

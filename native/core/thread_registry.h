@@ -15,10 +15,11 @@
 namespace allstop::core {
 
 class Join;
+struct StopRecord;
 struct StopRequest;
 
 // The order is that of THREAD_KINDS in lib/native/binding.ts.
-enum class ThreadKind : std::uint8_t { kWorker, kProcess, kTask, kLooper, kNative, kCustom };
+enum class ThreadKind : std::uint8_t { kWorker, kProcess, kTask, kLooper, kNative, kHook, kCustom };
 
 struct ThreadInfo {
   std::uint64_t id = 0;  // never used twice in a coordinator
@@ -57,10 +58,13 @@ class ThreadRegistry {
     bool forgotten = false;  // no longer registered; kept while a join waits for it or it is alive
     std::chrono::steady_clock::time_point stop_requested_at;  // set by Forget
     std::vector<Join*> joins;  // the joins in progress that wait for it
+    // Of a hook: the newest stop that it has not begun to run for; null if there is none.
+    std::shared_ptr<const StopRecord> stop_to_run_for;
     // Set when this entry is a worker that has ended before the threads it watched: the request
     // that End makes unless the coordinator has been stopped since (EndThreadsOwnedBy).
     std::shared_ptr<const StopRequest> on_end;
     std::uint64_t on_end_generation = 0;  // Coordinator::generation_ when on_end was set
+    std::uint64_t seen_generation = 0;    // the last stop that the thread was noted to have seen
     // Its node in ended_, allocated in advance. The end of a thread must not need memory: if an
     // end was not recorded, joins would wait for that thread without a limit.
     std::list<ThreadInfo> place_among_ended = std::list<ThreadInfo>(1);
@@ -78,10 +82,16 @@ class ThreadRegistry {
   std::shared_ptr<Entry> End(std::uint64_t id, bool unobserved);
   // Called when a join has ended that waited for the thread: it is no longer registered. If it is
   // alive, the join leaves it behind. Find still finds it then, and while another join waits for
-  // it. Allocates nothing.
+  // it. Allocates nothing. A hook that does not run stays registered.
   void Forget(Entry& entry, std::chrono::steady_clock::time_point stop_requested_at);
   // Called when `join` stops waiting for the thread.
   void Unlist(Entry& entry, Join* join);
+  // The hooks, in the order of their registration.
+  const std::vector<std::shared_ptr<Entry>>& hooks() const;
+  // Allocates what EndRun needs. Call it before Start.
+  static void PrepareRun(Entry& hook);
+  // The hook has ended, is listed in ended(), and stays registered for the next stop.
+  void EndRun(Entry& hook);
   // Undoes Forget, if the entry is still there. False if it is not.
   bool Readmit(std::uint64_t id);
   // The thread is alive from now on, and registered, even if a join has forgotten it before.
@@ -110,6 +120,7 @@ class ThreadRegistry {
   std::uint64_t next_id_ = 1;
   Entries live_;         // all but those in left_behind_
   Entries left_behind_;  // those that are forgotten and alive
+  std::unique_ptr<std::vector<std::shared_ptr<Entry>>> hooks_;     // null before the first hook
   std::unordered_map<std::uint64_t, std::uint64_t> by_os_thread_;  // OS thread id to id
   std::list<ThreadInfo> ended_;  // newest last (a list, as an empty deque takes 576 bytes)
 };

@@ -20,6 +20,7 @@ describe('bad input', () => {
   });
 
   const type = 'ERR_INVALID_ARG_TYPE';
+  const value = 'ERR_INVALID_ARG_VALUE';
   const range = 'ERR_OUT_OF_RANGE';
 
   it.each<[string, () => unknown, string]>([
@@ -31,7 +32,7 @@ describe('bad input', () => {
     ['a part of a worker', () => new LocalStrategy({ module, workers: 1.5 }), range],
     ['too many workers', () => new LocalStrategy({ module, workers: 1e6 }), range],
     ['NaN workers', () => new LocalStrategy({ module, workers: Number.NaN }), range],
-    ['an unknown isolation', () => new LocalStrategy({ module, isolation: 'vm' as any }), type],
+    ['an unknown isolation', () => new LocalStrategy({ module, isolation: 'vm' as any }), value],
     ['no strategy', () => new (ClusterCoordinator as any)(), type],
     ['another strategy', () => new ClusterCoordinator({} as any), type],
     ['options', () => new ClusterCoordinator(strategy(), 1 as any), type],
@@ -58,7 +59,7 @@ describe('bad input', () => {
     } catch (thrown) {
       error = thrown;
     }
-    expect(error).toBeInstanceOf(code === type ? TypeError : RangeError);
+    expect(error).toBeInstanceOf(code === range ? RangeError : TypeError);
     expect(error.code).toBe(code);
   });
 
@@ -84,7 +85,7 @@ describe('bad input', () => {
     ],
   ])('%s is a rejection', async (_what, call, code) => {
     const error = await errorOf(call());
-    expect(error).toBeInstanceOf(code === type ? TypeError : RangeError);
+    expect(error).toBeInstanceOf(code === range ? RangeError : TypeError);
     expect(error.code).toBe(code);
     await cluster.join();
   });

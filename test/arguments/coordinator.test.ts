@@ -37,6 +37,7 @@ const parameters: Parameter[] = [
       ['waitForStop(0, options)', (coord, v) => coord.waitForStop(0, wrong(v)), true],
       ['registerThread(thread, options)', (coord, v) => coord.registerThread(never, wrong(v))],
       ['start(fn, options)', (coord, v) => coord.start(body, wrong(v))],
+      ['onStop(fn, options)', (coord, v) => coord.onStop(body, wrong(v))],
       ['join([thread], options)', (coord, v) => coord.join([never], wrong(v)), true],
       ['stopOnClose(process, options)', (coord, v) => coord.stopOnClose(process, wrong(v))],
     ] as [string, Parameter['pass'], boolean?][]
@@ -60,6 +61,7 @@ const parameters: Parameter[] = [
         (coord, name) => coord.registerThread(never, { name: wrong(name) }),
       ],
       ['start(fn, { name })', (coord, name) => coord.start(body, { name: wrong(name) })],
+      ['onStop(fn, { name })', (coord, name) => coord.onStop(body, { name: wrong(name) })],
     ] as [string, Parameter['pass'], boolean?][]
   ).map(([call, pass, rejects = false]) => ({
     call,

@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
-import { Coordinator, UnavailableError } from 'allstop';
+import { Coordinator, type CoordinatorHandle, UnavailableError } from 'allstop';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';
 
@@ -85,7 +85,7 @@ describe('a handle', () => {
     const worker = start('spawns-and-stays');
     const [handle] = await once(worker, 'message');
     await worker.terminate();
-    expect(() => Coordinator.attach(handle)).toThrow(stale);
+    expect(() => Coordinator.attach(handle as CoordinatorHandle)).toThrow(stale);
   });
 
   it('is stale once the coordinator is disposed of, in any thread', async () => {
@@ -100,7 +100,7 @@ describe('a handle', () => {
 
   it('is stale after Coordinator.run()', async () => {
     const handle = await Coordinator.run((coord) => coord.handle);
-    expect(() => Coordinator.attach(handle)).toThrow(stale);
+    expect(() => Coordinator.attach(handle as CoordinatorHandle)).toThrow(stale);
   });
 });
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "abi/table.h"
+#include "core/bounded_queue.h"
 #include "core/coordinator.h"
 #include "core/stop_timer.h"
 #include "gate.h"
@@ -24,22 +26,38 @@ thread_local int allocations_left = -1;
 thread_local bool one_failure_only = false;
 thread_local std::size_t bytes_allocated = 0;
 
-void* Allocate(std::size_t size) {
+void* Allocate(std::size_t size, std::size_t alignment) {
   if (allocations_left == 0) {
     if (one_failure_only) allocations_left = -1;
     throw std::bad_alloc();
   }
   if (allocations_left > 0) --allocations_left;
   bytes_allocated += size;
-  if (void* const memory = std::malloc(size)) return memory;
+  const std::size_t whole_lines = (size + alignment - 1) / alignment * alignment;
+  if (void* const memory = std::aligned_alloc(alignment, whole_lines)) return memory;
   throw std::bad_alloc();
 }
 
 }  // namespace
 
-void* operator new(std::size_t size) { return Allocate(size); }
+void* operator new(std::size_t size) { return Allocate(size, alignof(std::max_align_t)); }
+// Items of a queue are aligned to a cache line.
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return Allocate(size, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+// The arrays, too: those of a sanitizer's runtime do not call the functions above.
+void* operator new[](std::size_t size) { return Allocate(size, alignof(std::max_align_t)); }
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return Allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace allstop::core {
 namespace {
@@ -306,6 +324,64 @@ TEST(OutOfMemoryTest, AWaitNeedsNone) {
   FailEachAllocation([&] { coordinator = MakeCoordinator(); },
                      [&] { EXPECT_FALSE(coordinator->WaitForStop(Deadline::After(0))); },
                      [&](bool threw) { EXPECT_FALSE(threw); });
+}
+
+std::shared_ptr<BoundedQueue> MakeQueue(std::uint64_t capacity) {
+  return BoundedQueue::Create({"letters", capacity, BoundedQueue::Codec::kBytes, nullptr});
+}
+
+Status EnqueueLetter(BoundedQueue& queue, char letter) {
+  QueueItem item(&letter, 1);
+  std::size_t enqueued = 0;
+  return queue.Enqueue(&item, 1, Deadline::Passed(), enqueued);
+}
+
+char DequeueLetter(BoundedQueue& queue) {
+  QueueItem item;
+  std::size_t dequeued = 0;
+  if (queue.Dequeue(&item, 1, Deadline::Passed(), dequeued) != Status::kOk) return '\0';
+  return static_cast<char>(*item.data());
+}
+
+TEST(OutOfMemoryTest, AnItemIsEnqueuedOrNot) {
+  std::shared_ptr<BoundedQueue> queue;
+  FailEachAllocation([&] { queue = MakeQueue(4); },
+                     [&] { EXPECT_EQ(EnqueueLetter(*queue, 'a'), Status::kOk); },
+                     [&](bool threw) {
+                       EXPECT_EQ(queue->size(), threw ? 0u : 1u);
+                       EXPECT_EQ(EnqueueLetter(*queue, 'b'), Status::kOk);
+                       EXPECT_EQ(DequeueLetter(*queue), threw ? 'b' : 'a');
+                     });
+}
+
+TEST(OutOfMemoryTest, AQueueThatCannotShrinkDeliversItsItemsAllTheSame) {
+  constexpr int kItems = 10'000;  // more than the ring of an idle queue keeps
+  const auto queue = MakeQueue(kItems);
+  for (int i = 0; i < kItems; ++i) {
+    ASSERT_EQ(EnqueueLetter(*queue, static_cast<char>('a' + i % 26)), Status::kOk);
+  }
+  std::string letters(kItems, '\0');
+  allocations_left = 0;
+  for (char& letter : letters) letter = DequeueLetter(*queue);
+  allocations_left = -1;
+  for (int i = 0; i < kItems; ++i) ASSERT_EQ(letters[i], static_cast<char>('a' + i % 26)) << i;
+}
+
+TEST(OutOfMemoryTest, AnItemGoesBackOrStaysWithItsOwner) {
+  const auto queue = MakeQueue(16);
+  for (char letter = 'a'; letter < 'a' + 16; ++letter) EnqueueLetter(*queue, letter);
+  QueueItem held;
+  std::size_t dequeued = 0;
+  ASSERT_EQ(queue->Dequeue(&held, 1, Deadline::Passed(), dequeued), Status::kOk);
+  ASSERT_EQ(EnqueueLetter(*queue, 'q'), Status::kOk);  // takes the place that `held` had
+  allocations_left = 0;
+  const bool is_back_without_memory = queue->Return(&held, 1);
+  allocations_left = -1;
+  EXPECT_FALSE(is_back_without_memory);
+  EXPECT_EQ(queue->size(), 16u);
+  EXPECT_TRUE(queue->Return(&held, 1));
+  EXPECT_EQ(queue->size(), 17u);
+  EXPECT_EQ(DequeueLetter(*queue), 'a');
 }
 
 TEST(OutOfMemoryTest, ATimerIsSetOrNot) {

@@ -13,6 +13,9 @@ import { TcpProxy } from './tcp-proxy.ts';
 
 const module = new URL('../fixtures/cluster-nats-faults.mjs', import.meta.url);
 
+/** So that tests of nodes that die need not wait for the default of 10 s. */
+const LOST_AFTER_MS = 3_000;
+
 export class NatsScene {
   readonly servers: NatsServer[] = [];
   readonly workers: NatsWorker[] = [];
@@ -68,7 +71,13 @@ export class NatsScene {
     options: ClusterCoordinatorOptions = {},
   ): ClusterCoordinator {
     const cluster = new ClusterCoordinator(
-      new NatsStrategy({ module, servers: this.addresses, cluster: 'test', ...strategy }),
+      new NatsStrategy({
+        module,
+        servers: this.addresses,
+        cluster: 'test',
+        lostAfterMs: LOST_AFTER_MS,
+        ...strategy,
+      }),
       options,
     );
     this.clusters.push(cluster);

@@ -16,6 +16,7 @@ export type WorkerOptions = {
   job?: string;
   /** The path of a ClusterSpec file. */
   spec?: string;
+  definition?: string;
   /** The CLI of another copy of the package. */
   cli?: string;
   env?: NodeJS.ProcessEnv;
@@ -36,6 +37,7 @@ export class NatsWorker {
     if (task !== undefined) args.push('--task', String(task));
     if (job !== undefined) args.push('--job', job);
     if (spec !== undefined) args.push('--spec', spec);
+    if (options.definition !== undefined) args.push('--definition', options.definition);
     this.child = spawn(process.execPath, [cli, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, ...env },

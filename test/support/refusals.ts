@@ -13,6 +13,8 @@ export type Parameter = {
   rejects?: boolean;
   /** Kinds of values that are accepted, or that other tests check. */
   except?: Kind[];
+  /** Whether the parameter is one of a few strings, so that another string is a wrong value. */
+  oneOf?: boolean;
   /** Whether to pass values of the kind 'object', too: true if the parameter must be of a class. */
   objects?: boolean;
 };
@@ -62,6 +64,7 @@ function expected(parameter: Parameter, { kind }: OddValue): string | undefined 
   const { except = [], objects = false } = parameter;
   if (except.includes(kind)) return undefined;
   if (kind === 'object' && !objects) return undefined;
+  if (kind === 'string' && parameter.oneOf) return 'TypeError ERR_INVALID_ARG_VALUE';
   if (kind === 'negative' && except.includes('number')) return 'RangeError ERR_OUT_OF_RANGE';
   return 'TypeError ERR_INVALID_ARG_TYPE';
 }

@@ -173,11 +173,13 @@ describe('wrong arguments of a gate', () => {
   const wrong = (value: unknown): never => value as never;
   const type = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
   const range = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
+  const option = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
   const handle = { name: 'InvalidHandleError', code: 'ERR_ALLSTOP_INVALID_HANDLE' };
 
   it.each([
     [1, type],
     [{ name: 5 }, type],
+    [{ nam: 'x' }, option],
     [{ coordinator: {} }, type],
   ])('new Gate(%o)', (options, error) => {
     expect(() => new Gate(wrong(options))).toThrow(expect.objectContaining(error));

@@ -21,7 +21,9 @@ export type Options = {
   job?: string | undefined;
   task?: string | undefined;
   spec?: string | undefined;
+  definition?: string | undefined;
   slots?: string | undefined;
+  output?: string | undefined;
 };
 
 export type Command = {
@@ -29,11 +31,15 @@ export type Command = {
   summary: string;
   /** The text of `allstop <command> --help`. */
   help: string;
+  /** What the command takes besides options, as the usage names it: FILE. Undefined: nothing. */
+  argument?: string;
   /** The options that the command takes, without `--json`, which every command takes. */
   options: readonly Exclude<keyof Options, 'json'>[];
   /** The options that must be given. */
   required?: readonly Exclude<keyof Options, 'json'>[];
-  run: (options: Options) => CommandResult | Promise<CommandResult>;
+  run: (
+    options: Options & { argument?: string | undefined },
+  ) => CommandResult | Promise<CommandResult>;
 };
 
 /** The command line is wrong: an unknown command, option or value. Exit code 2, with the usage. */

@@ -6,7 +6,9 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection/connection.ts';
+import { CREDENTIAL_VARIABLES } from '../../cluster/nats/connection/connection-options.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
+import { DEFINITION } from '../../cluster/nats/wire/fingerprints.ts';
 import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
 import { clusterOf, connectionOf } from '../base/servers.ts';
 import { version } from '../base/version.ts';
@@ -49,6 +51,11 @@ function specOf({ spec: path }: Options, job: string, task: number | undefined) 
   throw new UsageError(`--spec: ${path} has no task ${job}:${task}`);
 }
 
+function definitionOf({ definition }: Options): string | undefined {
+  if (definition === undefined || DEFINITION.test(definition)) return definition;
+  throw new UsageError('--definition must be 1 to 128 printable ASCII characters without spaces');
+}
+
 function describe(event: NodeEvent): string {
   if (event.event === 'connected') {
     return `connected; waiting for the coordinator of the cluster '${event.cluster}'`;
@@ -66,16 +73,36 @@ function describe(event: NodeEvent): string {
   return `no longer serving: ${event.why}`;
 }
 
-/** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
-export async function serve(options: Options): Promise<CommandResult> {
-  const { job = 'worker', json = false } = options;
+type ServeOptions = {
+  job: 'worker' | 'ps';
+  connection: ReturnType<typeof connectionOf>;
+  cluster: string;
+  slots: number;
+  task: number | undefined;
+  definition: string | undefined;
+};
+
+/** Checks the options, and reads no file. @throws UsageError */
+export function checkOptions(options: Options): ServeOptions {
+  const { job = 'worker' } = options;
   if (job !== 'worker' && job !== 'ps') {
     throw new UsageError(`--job must be worker or ps, not '${job}'`);
   }
   const connection = connectionOf(required(options, 'servers'));
+  const definition = definitionOf(options);
   const cluster = clusterOf(required(options, 'cluster'));
   const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
   const task = integer(options.task, 'task', 0, 1_000_000);
+  required(options, 'module');
+  return { job, connection, cluster, slots, task, definition };
+}
+
+/** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
+export async function serve(options: Options): Promise<CommandResult> {
+  const { json = false } = options;
+  const { job, connection, cluster, slots, task, definition } = checkOptions(options);
+  // Threads and processes of the functions inherit the environment.
+  for (const name of CREDENTIAL_VARIABLES) delete process.env[name];
   const spec = specOf(options, job, task);
   const module = moduleOf(options);
   const say = (text: string, data: object): void => {
@@ -89,6 +116,7 @@ export async function serve(options: Options): Promise<CommandResult> {
     job,
     task,
     spec,
+    definition,
     slots: job === 'worker' ? slots : 0,
     version,
     onEvent: (event) => say(describe(event), event),

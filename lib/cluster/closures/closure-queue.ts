@@ -1,81 +1,72 @@
 /**
- * The queue of closures for workers: TensorFlow's closure queue, as a pure state machine. It
- * knows neither workers nor results, and waits for no timer or event.
+ * The queue of closures for workers: TensorFlow's closure queue, as a pure state machine, and
+ * beside its rules the closures that are their caller's own (`cluster.run`). It knows neither
+ * workers nor results, and waits for no timer or event.
  *
  * 1. Every closure that was put in has one place (`Queued.place`): waiting for room, queued,
  *    in flight, or out. A closure that goes from queued to out without `take` was dropped
  *    with an error, or removed by its owner.
- * 2. After the first failure nothing is queued and `take` returns nothing, until a caller has
- *    received that failure. (TensorFlow's workers go on until a caller asks.)
- * 3. Exactly one caller receives a failure, when nothing is in flight any more: the caller that
- *    has waited longest (for room, in `join` or `done`), or else the next one.
- * 4. Waiting calls are served in order, whatever they wait for. So a `join` is a barrier, as
- *    in TensorFlow: a closure that is put in later waits until the `join` has ended.
- * 5. `putBack` needs no room and goes to the head, so that workers which fail together cannot
- *    wait for each other. (In TensorFlow they can.)
+ * 2. A failure is that of a scheduled closure. After the first failure no scheduled closure is
+ *    queued until a caller has received that failure. (TensorFlow's workers go on until a caller
+ *    asks.) An own closure (`Queued.isOwn`) fails nothing, is not dropped by a failure, and its
+ *    `put` receives none.
+ * 3. Exactly one caller receives a failure, when no scheduled closure is in flight any more: the
+ *    caller that has waited longest (for room for a scheduled closure, in `join` or `done`), or
+ *    else the next one.
+ * 4. Calls about scheduled closures are served in order, whatever they wait for. So a `join` is a
+ *    barrier, as in TensorFlow: a scheduled closure that is put in later waits until the `join`
+ *    has ended. An own closure waits for room only, behind all that waited for room before it.
+ * 5. `putBack` needs no room, so that workers which fail together cannot wait for each other. (In
+ *    TensorFlow they can.) It goes to the head; a suspect, which may have killed its worker, to
+ *    the tail.
  * 6. Closures that are tagged for a worker have a queue of their own, which is served first.
  *    They are neither counted nor dropped with the others: the worker needs them before it
  *    can take anything else.
  * 7. `#inFlight` holds exactly the closures whose place is 'in-flight'. No other object counts
  *    them: the rules (closure-rules.ts) and `stats()` read this set.
+ * 8. A `join` waits for the closures that were put in before it, also for those that wait for
+ *    room, and for no later ones: own closures that keep coming do not hold it up. Each closure
+ *    counts in one `Era`, the time between two joins, from `put` until its place is 'out'.
  */
 
+import { Line } from './line.ts';
+
 export type Place = 'new' | 'waiting' | 'queued' | 'in-flight' | 'out';
+
+/** The time between two joins. */
+export type Era = {
+  /** The number of closures that were put in during it and are not out. */
+  count: number;
+  /** All closures of this era, and of all before it, are out. */
+  isOver: boolean;
+};
 
 /** The part of a closure that the queue uses. */
 export interface Queued {
   /** Where the closure is (invariant 1 above). Only the queue writes it. */
   place: Place;
+  /** When it was put in. Only the queue writes it. */
+  era: Era | undefined;
+  /** Its error is its caller's alone (invariant 2). */
+  readonly isOwn: boolean;
+  /** It may have killed its worker: it has to run alone (invariant 5). */
+  readonly isSuspect: boolean;
   /** Called just before the closure is queued. If it throws, the closure is not put in. */
   enter(): void;
   /** The queue has dropped the closure with this error; its place is 'out' already. */
   drop(error: unknown): void;
 }
 
-type Waiter<C> =
-  | { kind: 'put'; closure: C; resolve: () => void; reject: (error: unknown) => void }
-  | { kind: 'join'; resolve: () => void; reject: (error: unknown) => void }
-  | { kind: 'done'; resolve: (done: boolean) => void; reject: (error: unknown) => void };
-
-/** First in, first out, with `unshift` to return an item to the head. */
-class Deque<C> {
-  #head: C[] = []; // reversed: the next item is at the end
-  #tail: (C | undefined)[] = [];
-  #next = 0; // in #tail
-
-  push(item: C): void {
-    this.#tail.push(item);
-  }
-
-  unshift(item: C): void {
-    this.#head.push(item);
-  }
-
-  shift(): C | undefined {
-    if (this.#head.length > 0) return this.#head.pop();
-    if (this.#next === this.#tail.length) return undefined;
-    const item = this.#tail[this.#next];
-    this.#tail[this.#next] = undefined; // so that the array does not keep the item alive
-    this.#next += 1;
-    if (this.#next > 1_024 && this.#next * 2 > this.#tail.length) {
-      this.#tail = this.#tail.slice(this.#next);
-      this.#next = 0;
-    }
-    return item;
-  }
-
-  takeAll(): C[] {
-    const all = [...this.#head.toReversed(), ...(this.#tail.slice(this.#next) as C[])];
-    this.#head = [];
-    this.#tail = [];
-    this.#next = 0;
-    return all;
-  }
-
-  keep(isWanted: (item: C) => boolean): void {
-    this.#tail = this.takeAll().filter(isWanted);
-  }
-}
+type Waiter<C> = {
+  /** The number of the call: what waits for room gets it in this order. */
+  readonly number: number;
+  readonly reject: (error: unknown) => void;
+  isGone: boolean;
+} & (
+  | { readonly kind: 'put'; readonly closure: C; readonly resolve: () => void }
+  | { readonly kind: 'join'; readonly until: Era; readonly resolve: () => void }
+  | { readonly kind: 'done'; readonly resolve: (done: boolean) => void }
+);
 
 export interface ClosureQueueListener<C> {
   /** `take` or `takeTagged` may return a closure now. */
@@ -87,21 +78,35 @@ export interface ClosureQueueListener<C> {
   onFailure(failed: C, error: unknown): (dropped: C) => unknown;
 }
 
+const newEra = (): Era => ({ count: 0, isOver: false });
+const isWaiting = ({ isGone }: { isGone: boolean }): boolean => !isGone;
+
 export class ClosureQueue<C extends Queued> {
   readonly #maxQueued: number;
   readonly #listener: ClosureQueueListener<C>;
-  /** The queued closures that are not tagged, and some removed closures, which `take` skips. */
-  readonly #items = new Deque<C>();
-  readonly #tagged = new Map<number, Deque<C>>();
+  /** The queued closures that are not tagged. */
+  readonly #items = new Line<C>(({ place }) => place === 'queued');
+  readonly #tagged = new Map<number, Line<C>>();
   #taggedCount = 0;
-  #queued = 0;
-  /** The number of closures in #items that were removed. */
-  #removed = 0;
   /** Exactly the closures whose place is 'in-flight'. */
   readonly #inFlight = new Set<C>();
-  #waiters: Waiter<C>[] = [];
+  /** The number of those that were scheduled. */
+  #scheduledInFlight = 0;
+  /** Calls about scheduled closures, and puts of own ones. */
+  readonly #waiters = new Line<Waiter<C>>(isWaiting);
+  readonly #ownWaiters = new Line<Waiter<C>>(isWaiting);
+  /** The waiter of each closure whose place is 'waiting'. */
+  readonly #waiterOf = new Map<C, Waiter<C>>();
+  #lastNumber = 0;
+  /** The eras that are not over, the oldest first, without the present one. */
+  readonly #eras = new Line<Era>(() => true);
+  #era: Era = newEra();
+  /** The era before the present one. */
+  #lastEra: Era = { count: 0, isOver: true };
   /** The first failure, until a caller has received it. */
   #error: { value: unknown; errorOfDropped: (dropped: C) => unknown } | undefined;
+  /** Why nothing can be put in any more, though what is here goes on. */
+  #refusal: { value: unknown } | undefined;
   #closed: { value: unknown; dropped: unknown } | undefined;
 
   /** @param maxQueued - `put` waits while this number of closures is queued */
@@ -112,11 +117,16 @@ export class ClosureQueue<C extends Queued> {
 
   /** The number of queued closures, without the tagged ones. */
   get queued(): number {
-    return this.#queued;
+    return this.#items.size;
   }
 
   get inFlight(): ReadonlySet<C> {
     return this.#inFlight;
+  }
+
+  /** Whether nothing waits for room, is queued or in flight. */
+  get isEmpty(): boolean {
+    return this.#isIdle() && this.#waiterOf.size === 0;
   }
 
   /** Whether a failure has not been reported to a caller yet. */
@@ -126,11 +136,20 @@ export class ClosureQueue<C extends Queued> {
 
   /**
    * @returns undefined if the closure is queued; else a promise that resolves when it is
-   *   queued, and rejects with a failure, the error of `enter`, or the error of `close`
+   *   queued, and rejects with a failure, the error of `enter`, of `refuse` or of `close`
    */
   put(closure: C): Promise<void> | undefined {
-    const isFree = this.#error === undefined && this.#closed === undefined;
-    if (isFree && this.#waiters.length === 0 && this.#queued < this.#maxQueued) {
+    if (this.#refusal !== undefined && this.#closed === undefined) {
+      closure.place = 'out';
+      return Promise.reject(this.#refusal.value);
+    }
+    closure.era = this.#era;
+    this.#era.count += 1;
+    const hasRoom = this.#closed === undefined && this.#items.size < this.#maxQueued;
+    const isNext = closure.isOwn
+      ? this.#ownWaiters.size === 0
+      : this.#error === undefined && this.#waiters.size === 0;
+    if (hasRoom && isNext) {
       try {
         this.#enter(closure);
         return undefined;
@@ -140,7 +159,9 @@ export class ClosureQueue<C extends Queued> {
     }
     closure.place = 'waiting';
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ kind: 'put', closure, resolve, reject });
+      const waiter: Waiter<C> = { kind: 'put', closure, resolve, reject, ...this.#number() };
+      this.#waiterOf.set(closure, waiter);
+      (closure.isOwn ? this.#ownWaiters : this.#waiters).push(waiter);
       this.#advance();
     });
   }
@@ -148,7 +169,7 @@ export class ClosureQueue<C extends Queued> {
   /** Queues a closure for the worker `tag` only, ahead of all untagged ones. */
   putTagged(closure: C, tag: number): void {
     let items = this.#tagged.get(tag);
-    if (items === undefined) this.#tagged.set(tag, (items = new Deque()));
+    if (items === undefined) this.#tagged.set(tag, (items = new Line(() => true)));
     closure.place = 'queued';
     items.push(closure);
     this.#taggedCount += 1;
@@ -168,69 +189,79 @@ export class ClosureQueue<C extends Queued> {
     return closure;
   }
 
+  /** Whether the next closure is a suspect: only a worker that has nothing else may take it. */
+  get isSuspectNext(): boolean {
+    return this.#items.first()?.isSuspect === true;
+  }
+
   /** The next closure; it is in flight from here on. */
   take(): C | undefined {
-    if (this.#error !== undefined || this.#closed !== undefined) return undefined;
-    for (;;) {
-      const closure = this.#items.shift();
-      if (closure === undefined) return undefined;
-      if (closure.place !== 'queued') {
-        this.#removed -= 1;
-        continue;
-      }
-      closure.place = 'in-flight';
-      this.#queued -= 1;
-      this.#inFlight.add(closure);
-      if (this.#waiters.length > 0) this.#advance();
-      return closure;
-    }
+    const closure = this.#items.shift();
+    if (closure === undefined) return undefined;
+    closure.place = 'in-flight';
+    this.#inFlight.add(closure);
+    if (!closure.isOwn) this.#scheduledInFlight += 1;
+    this.#advance();
+    return closure;
   }
 
   /**
-   * Queues a closure that was in flight ahead of all others; drops it after a failure or `close`.
+   * Queues a closure that was in flight: ahead of all others, or, if it is a suspect, behind them.
+   * Drops it after `close`, and a scheduled one after a failure.
+   *
+   * @returns whether it was queued
    */
-  putBack(closure: C): void {
-    this.#inFlight.delete(closure);
-    if (this.#closed === undefined && this.#error === undefined) {
+  putBack(closure: C): boolean {
+    this.#land(closure);
+    const over = this.#closed ?? (closure.isOwn ? undefined : this.#error);
+    const isQueued = over === undefined;
+    if (isQueued) {
       closure.place = 'queued';
-      this.#queued += 1;
-      this.#items.unshift(closure);
+      if (closure.isSuspect) this.#items.push(closure);
+      else this.#items.unshift(closure);
       this.#listener.onWork();
     } else {
-      closure.place = 'out';
+      this.#out(closure);
       closure.drop(this.#closed?.dropped ?? this.#error?.errorOfDropped(closure));
     }
     this.#advance();
+    return isQueued;
+  }
+
+  /**
+   * Puts queued closures in flight again, because a worker that was given up still has them.
+   *
+   * @returns those that were queued; the others stay where they are
+   */
+  reclaim(closures: readonly C[]): C[] {
+    const asked = new Set(closures);
+    // Taken out of the line, not left there as gone: a closure that is put back later must not be
+    // in the line twice.
+    const back = this.#items.takeAll((item) => asked.has(item));
+    for (const closure of back) {
+      closure.place = 'in-flight';
+      this.#inFlight.add(closure);
+      if (!closure.isOwn) this.#scheduledInFlight += 1;
+    }
+    if (back.length > 0) this.#advance();
+    return back;
   }
 
   /** A closure that was in flight has ended without a failure, or was cancelled. */
   end(closure: C): void {
-    closure.place = 'out';
-    this.#inFlight.delete(closure);
-    if (this.#waiters.length > 0) this.#advance();
+    this.#land(closure);
+    this.#out(closure);
+    this.#advance();
   }
 
   /**
-   * A closure that was in flight has ended with a failure.
+   * A scheduled closure that was in flight has ended with a failure.
    *
    * @returns whether this failure counts: it is the first one
    */
   fail(closure: C, error: unknown): boolean {
-    closure.place = 'out';
-    this.#inFlight.delete(closure);
-    const isFirst = this.#note(closure, error);
-    this.#advance();
-    return isFirst;
-  }
-
-  /** As `fail`, for a closure that stays in flight until its attempt has ended. */
-  report(closure: C, error: unknown): boolean {
-    return this.#note(closure, error);
-  }
-
-  /** As `fail`, for a closure that is queued. */
-  failQueued(closure: C, error: unknown): boolean {
-    this.#remove(closure);
+    this.#land(closure);
+    this.#out(closure);
     const isFirst = this.#note(closure, error);
     this.#advance();
     return isFirst;
@@ -244,23 +275,35 @@ export class ClosureQueue<C extends Queued> {
    */
   remove(closure: C, error?: unknown): boolean {
     if (closure.place === 'queued') {
-      this.#remove(closure);
-      this.#advance();
-      return true;
-    }
-    if (closure.place !== 'waiting') return false;
-    closure.place = 'out';
-    const at = this.#waiters.findIndex((each) => each.kind === 'put' && each.closure === closure);
-    const [waiter] = this.#waiters.splice(at, 1);
-    waiter?.reject(error);
+      this.#out(closure);
+      this.#items.hasLeft();
+    } else if (closure.place === 'waiting') {
+      const waiter = this.#waiterOf.get(closure) as Waiter<C>;
+      this.#gone(waiter);
+      this.#out(closure);
+      waiter.reject(error);
+    } else return false;
     this.#advance();
     return true;
   }
 
-  /** Resolves when nothing is queued or in flight. Rejects with a failure. */
-  join(): Promise<void> {
+  /**
+   * Resolves when all closures that were put in before it are out. Rejects with a failure.
+   *
+   * @param giveLeave - receives a function that takes the call out of the line and rejects it with
+   *   an error; it does nothing once the call has settled
+   */
+  join(giveLeave?: (leave: (error: unknown) => void) => void): Promise<void> {
+    const until = this.#endEra();
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ kind: 'join', resolve, reject });
+      const waiter: Waiter<C> = { kind: 'join', until, resolve, reject, ...this.#number() };
+      this.#waiters.push(waiter);
+      giveLeave?.((error) => {
+        if (waiter.isGone) return;
+        this.#gone(waiter);
+        reject(error);
+        this.#advance();
+      });
       this.#advance();
     });
   }
@@ -273,9 +316,14 @@ export class ClosureQueue<C extends Queued> {
       return Promise.resolve(this.#isIdle());
     }
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ kind: 'done', resolve, reject });
+      this.#waiters.push({ kind: 'done', resolve, reject, ...this.#number() });
       this.#advance();
     });
+  }
+
+  /** Later `put`s reject with `error`; everything that was put in goes on. */
+  refuse(error: unknown): void {
+    this.#refusal ??= { value: error };
   }
 
   /**
@@ -284,82 +332,139 @@ export class ClosureQueue<C extends Queued> {
   close(error: unknown, dropped: unknown): void {
     if (this.#closed !== undefined) return;
     this.#closed = { value: error, dropped };
-    this.#dropAll(() => dropped);
+    this.#dropAll(
+      () => true,
+      () => dropped,
+    );
     this.#advance();
   }
 
   #isIdle(): boolean {
-    return this.#queued === 0 && this.#inFlight.size === 0;
+    return this.#items.size === 0 && this.#inFlight.size === 0;
+  }
+
+  #number(): { number: number; isGone: boolean } {
+    this.#lastNumber += 1;
+    return { number: this.#lastNumber, isGone: false };
   }
 
   #enter(closure: C): void {
     closure.place = 'out'; // where it stays if `enter` throws
-    closure.enter();
+    try {
+      closure.enter();
+    } catch (error) {
+      this.#out(closure);
+      throw error;
+    }
     closure.place = 'queued';
-    this.#queued += 1;
     this.#items.push(closure);
     this.#listener.onWork();
   }
 
-  /** Leaves the closure in #items, where `take` skips it, until most closures there are removed. */
-  #remove(closure: C): void {
+  /** The closure is not in flight any more. */
+  #land(closure: C): void {
+    if (!this.#inFlight.delete(closure)) return;
+    if (!closure.isOwn) this.#scheduledInFlight -= 1;
+  }
+
+  #out(closure: C): void {
     closure.place = 'out';
-    this.#queued -= 1;
-    this.#removed += 1;
-    if (this.#removed <= this.#queued) return;
-    this.#items.keep(({ place }) => place === 'queued');
-    this.#removed = 0;
+    if (closure.era !== undefined) closure.era.count -= 1;
+    closure.era = undefined;
+  }
+
+  /** A waiter has left the line other than by being its first. */
+  #gone(waiter: Waiter<C>): void {
+    waiter.isGone = true;
+    if (waiter.kind !== 'put') {
+      this.#waiters.hasLeft();
+      return;
+    }
+    this.#waiterOf.delete(waiter.closure);
+    (waiter.closure.isOwn ? this.#ownWaiters : this.#waiters).hasLeft();
+  }
+
+  /** Ends the present era. @returns the era that is over when all closures so far are out */
+  #endEra(): Era {
+    if (this.#era.count === 0) return this.#lastEra; // nothing was put in since the last join
+    this.#lastEra = this.#era;
+    this.#eras.push(this.#era);
+    this.#era = newEra();
+    return this.#lastEra;
+  }
+
+  #isOver(era: Era): boolean {
+    for (let oldest = this.#eras.first(); oldest?.count === 0; oldest = this.#eras.first()) {
+      oldest.isOver = true;
+      this.#eras.shift();
+    }
+    return era.isOver;
   }
 
   #note(closure: C, error: unknown): boolean {
     if (this.#error !== undefined || this.#closed !== undefined) return false;
     const errorOfDropped = this.#listener.onFailure(closure, error);
     this.#error = { value: error, errorOfDropped };
-    this.#dropAll(errorOfDropped);
+    this.#dropAll(({ isOwn }) => !isOwn, errorOfDropped);
     return true;
   }
 
-  #dropAll(errorOf: (dropped: C) => unknown): void {
-    const dropped = this.#items.takeAll().filter(({ place }) => place === 'queued');
-    this.#queued = 0;
-    this.#removed = 0;
-    for (const closure of dropped) closure.place = 'out';
+  #dropAll(isWanted: (item: C) => boolean, errorOf: (dropped: C) => unknown): void {
+    const dropped = this.#items.takeAll(isWanted);
+    for (const closure of dropped) this.#out(closure);
     for (const closure of dropped) closure.drop(errorOf(closure));
   }
 
-  /** Serves the waiting calls in order, as far as the state allows. */
+  /** Serves the waiting calls, as far as the state allows. */
   #advance(): void {
-    for (;;) {
-      const first = this.#waiters[0];
-      if (first === undefined) return;
-      const over = this.#error ?? this.#closed;
-      if (over !== undefined) {
-        // A closed queue never has room: a `put` need not wait for the closures in flight.
-        const isHopeless = over === this.#closed && first.kind === 'put';
-        if (this.#inFlight.size > 0 && !isHopeless) return;
-        this.#waiters.shift();
-        if (over === this.#error) this.#error = undefined;
-        if (first.kind === 'put') first.closure.place = 'out';
-        first.reject(over.value);
-        continue;
-      }
-      if (first.kind === 'put') {
-        if (this.#queued >= this.#maxQueued) return;
-        this.#waiters.shift();
-        try {
-          this.#enter(first.closure);
-          first.resolve();
-        } catch (error) {
-          first.reject(error);
-        }
-      } else if (first.kind === 'done') {
-        this.#waiters.shift();
-        first.resolve(this.#isIdle());
-      } else {
-        if (!this.#isIdle()) return;
-        this.#waiters.shift();
-        first.resolve();
-      }
+    while (this.#waiters.size > 0 || this.#ownWaiters.size > 0) {
+      const one = this.#waiters.first();
+      const own = this.#ownWaiters.first();
+      const isOwnOlder = (own?.number ?? Infinity) < (one?.number ?? Infinity);
+      const [older, newer] = isOwnOlder ? [own, one] : [one, own];
+      if (!this.#serve(older) && !this.#serve(newer)) return;
     }
+  }
+
+  /** @returns false if the call has to wait */
+  #serve(waiter: Waiter<C> | undefined): boolean {
+    if (waiter === undefined) return false;
+    const { kind } = waiter;
+    const isOwn = kind === 'put' && waiter.closure.isOwn;
+    const over = (isOwn ? undefined : this.#error) ?? this.#closed;
+    if (over !== undefined) {
+      // A closed queue never has room: a `put` need not wait for the closures in flight.
+      const isHopeless = over === this.#closed && kind === 'put';
+      const inFlight = over === this.#error ? this.#scheduledInFlight : this.#inFlight.size;
+      if (inFlight > 0 && !isHopeless) return false;
+      this.#shift(waiter, isOwn);
+      if (over === this.#error) this.#error = undefined;
+      if (kind === 'put') this.#out(waiter.closure);
+      waiter.reject(over.value);
+    } else if (kind === 'put') {
+      if (this.#items.size >= this.#maxQueued) return false;
+      this.#shift(waiter, isOwn);
+      try {
+        this.#enter(waiter.closure);
+        waiter.resolve();
+      } catch (error) {
+        waiter.reject(error);
+      }
+    } else if (kind === 'done') {
+      this.#shift(waiter, false);
+      waiter.resolve(this.#isIdle());
+    } else {
+      if (!this.#isOver(waiter.until)) return false;
+      this.#shift(waiter, false);
+      waiter.resolve();
+    }
+    return true;
+  }
+
+  /** Takes the waiter, which is the first of its line, out of it. */
+  #shift(waiter: Waiter<C>, isOwn: boolean): void {
+    (isOwn ? this.#ownWaiters : this.#waiters).shift();
+    waiter.isGone = true;
+    if (waiter.kind === 'put') this.#waiterOf.delete(waiter.closure);
   }
 }

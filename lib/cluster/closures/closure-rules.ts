@@ -4,17 +4,18 @@
  */
 
 import { describe, messageOf } from '../../base/thrown-value.ts';
+import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
-import type { Cancellation, StrategyHost } from './strategy.ts';
+import type { Cancellation, ClusterHost, WorkerInfo } from './strategy.ts';
 
 export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
   coordinator: Coordinator;
-  /** How often a function is run again after its worker was lost. */
-  retries: number;
   cancelGraceMs: number;
 };
 
@@ -27,13 +28,19 @@ export interface ClosureRulesListener {
   onLeft(): void;
   /** The workers have changed, nothing is in flight any more, or the queue is closed. */
   onChange(): void;
+  /** The function of a closure has run for so long, with a result or an error. */
+  onRun(closure: Closure, microseconds: number): void;
+  /** A closure that was started is queued again; `attempt` is the number of its next attempt. */
+  onRetry(closure: Closure, attempt: number, cause: unknown): void;
+  onWorkerStarted(worker: WorkerInfo): void;
+  onWorkerLost(worker: WorkerInfo, error: Error): void;
+  onWorkerStuck(worker: WorkerInfo): void;
 }
 
-export class ClosureRules implements StrategyHost {
+export class ClosureRules implements ClusterHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
   readonly #queue: ClosureQueue<Closure>;
-  readonly #retries: number;
   readonly #listener: ClosureRulesListener;
   /** Why no worker will ever start any more; undefined while one may. */
   #failure: Error | undefined;
@@ -41,12 +48,11 @@ export class ClosureRules implements StrategyHost {
   #isClosed = false;
 
   constructor(
-    { queue, coordinator, retries, cancelGraceMs }: ClosureRulesOptions,
+    { queue, coordinator, cancelGraceMs }: ClosureRulesOptions,
     listener: ClosureRulesListener,
   ) {
     this.#queue = queue;
     this.coordinator = coordinator;
-    this.#retries = retries;
     this.cancelGraceMs = cancelGraceMs;
     this.#listener = listener;
   }
@@ -58,6 +64,11 @@ export class ClosureRules implements StrategyHost {
 
   get isIdle(): boolean {
     return this.#queue.inFlight.size === 0;
+  }
+
+  /** Whether nothing waits for room, is queued or in flight. */
+  get isEmpty(): boolean {
+    return this.#queue.isEmpty;
   }
 
   /** Whether the cluster has failed, was closed or stopped: it runs nothing more. */
@@ -77,8 +88,16 @@ export class ClosureRules implements StrategyHost {
 
   // ---------------------------------------------------------------- called by an engine
 
+  get isSuspectNext(): boolean {
+    return this.#queue.isSuspectNext;
+  }
+
   take(): Closure | undefined {
-    return this.#queue.take();
+    const closure = this.#queue.take();
+    if (closure === undefined) return undefined;
+    closure.takenAt ??= performance.now();
+    closure.note(CLOSURE.started);
+    return closure;
   }
 
   takeTagged(worker: number): Closure | undefined {
@@ -94,42 +113,87 @@ export class ClosureRules implements StrategyHost {
     this.#listener.prepare(worker);
   }
 
-  ended(closure: Closure, { state, value }: ClosureOutcome): void {
+  ended(closure: Closure, { state, value }: ClosureOutcome, microseconds?: number): void {
     if (closure.place !== 'in-flight') return; // `failed` has settled it
+    if (microseconds !== undefined) this.#listener.onRun(closure, microseconds);
     if (closure.decided !== undefined || state !== 'failed') {
       closure.settle(state, value);
       this.#queue.end(closure);
     } else if (this.#isEcho(value)) {
       closure.settle('cancelled', this.#stopError());
       this.#queue.end(closure);
-    } else if (isAbort(value) && (this.#queue.hasFailed || this.#isClosed)) {
+    } else if (isAbort(value) && this.#wasCancelled(closure)) {
       closure.settle('cancelled', value); // the function obeyed our cancellation
       this.#queue.end(closure);
-    } else {
-      closure.settle('failed', value);
-      if (this.#queue.fail(closure, value)) this.#cancelOthers(closure, value);
-    }
+    } else this.#fail(closure, value);
     this.#afterFlight();
   }
 
-  returned(closure: Closure, wasStarted: boolean, cause?: unknown): void {
+  returned(closure: Closure, fate: Fate, cause?: unknown): void {
     if (closure.place !== 'in-flight') return; // `failed` has settled it
     if (closure.decided !== undefined) {
       this.#queue.end(closure);
       this.#afterFlight();
       return;
     }
-    if (wasStarted) closure.attempts += 1;
+    if (fate !== 'sent') {
+      closure.attempts += 1;
+      closure.note(CLOSURE.lost);
+    }
+    if (fate === 'running') closure.deaths += 1;
     const why = this.#whyNotAgain(closure, cause);
     if (why === undefined) {
-      if (wasStarted) this.#retried += 1;
-      this.#queue.putBack(closure);
-    } else {
-      const error = new UnavailableError(why, { cause });
-      closure.settle('failed', error);
-      if (this.#queue.fail(closure, error)) this.#cancelOthers(closure, error);
-    }
+      if (fate !== 'sent') {
+        this.#retried += 1;
+        this.#listener.onRetry(closure, closure.attempts + 1, cause);
+      }
+      const isQueued = this.#queue.putBack(closure);
+      if (fate !== 'sent' && isQueued) closure.note(CLOSURE.runAgain);
+    } else this.#fail(closure, new UnavailableError(why, { cause }));
     this.#afterFlight();
+  }
+
+  reclaim(given: ReadonlyMap<Closure, Fate>): Closure[] {
+    const back = this.#queue.reclaim([...given.keys()]);
+    for (const closure of back) {
+      if (given.get(closure) !== 'running') continue;
+      closure.attempts -= 1;
+      closure.deaths -= 1;
+      this.#retried -= 1;
+    }
+    return back;
+  }
+
+  offered(closure: Closure, outcome: ClosureOutcome, microseconds: number): boolean {
+    const { place, decided } = closure;
+    if ((place !== 'queued' && place !== 'in-flight') || decided !== undefined) return false;
+    // An obeyed cancellation is no result: the other attempt goes on.
+    if (outcome.state === 'failed' && (isAbort(outcome.value) || this.#isEcho(outcome.value))) {
+      return false;
+    }
+    this.#listener.onRun(closure, microseconds);
+    if (outcome.state !== 'failed' || closure.isOwn) {
+      this.decide(closure, outcome);
+      return true;
+    }
+    // A failure that fails the others has to come out of flight: the queue knows no other.
+    if (place === 'queued') this.#queue.reclaim([closure]);
+    else this.#listener.cancel(closure, { reason: anotherWasFirst(), replace: true });
+    this.#fail(closure, outcome.value);
+    this.#afterFlight();
+    return true;
+  }
+
+  workerStarted(worker: WorkerInfo): void {
+    this.#listener.onWorkerStarted(worker);
+  }
+
+  workerLost(worker: WorkerInfo, error: Error): void {
+    this.#listener.onWorkerLost(worker, error);
+  }
+
+  workerStuck(worker: WorkerInfo): void {
+    this.#listener.onWorkerStuck(worker);
   }
 
   changed(): void {
@@ -152,23 +216,28 @@ export class ClosureRules implements StrategyHost {
 
   // ---------------------------------------------------------------- called by ClusterCoordinator
 
-  /** Settles a closure, wherever it is, with `outcome`. Cancels its attempt if it is in flight. */
+  /**
+   * Settles a closure, wherever it is, with `outcome`, by its caller's deadline, signal or `cancel`:
+   * that is a failure of nobody else's. Cancels its attempt if it is in flight.
+   */
   decide(closure: Closure, outcome: ClosureOutcome): void {
     const { state, value } = outcome;
     if (closure.place === 'in-flight') {
       closure.decided = outcome;
       closure.settle(state, value);
-      if (state === 'failed' && this.#queue.report(closure, value)) {
-        this.#cancelOthers(closure, value);
-      }
-      this.#listener.cancel(closure, { reason: value, replace: true });
+      // Ready while in flight: another worker had it, too, and was first.
+      const reason = state === 'ready' ? anotherWasFirst() : value;
+      this.#listener.cancel(closure, { reason, replace: true });
     } else if (closure.place === 'queued') {
       closure.settle(state, value);
-      if (state === 'failed') {
-        if (this.#queue.failQueued(closure, value)) this.#cancelOthers(closure, value);
-      } else this.#queue.remove(closure);
+      this.#queue.remove(closure);
     } else this.#queue.remove(closure, value); // it waits for room: `schedule` rejects
     this.#listener.onLeft();
+  }
+
+  /** Lets what was called end; refuses later calls. */
+  drain(): void {
+    this.#queue.refuse(new FailedPreconditionError('The cluster is closing'));
   }
 
   /** Drops the queued closures and cancels those in flight. */
@@ -192,11 +261,23 @@ export class ClosureRules implements StrategyHost {
     if (closure.isMoved && cause !== undefined) {
       return `The arguments of '${name}' were moved to a worker that is lost`;
     }
-    const { attempts } = closure;
-    if (attempts <= this.#retries) return undefined;
-    const times = attempts === 1 ? 'once' : `${attempts} times`;
+    const { attempts, deaths, retries } = closure;
+    if (deaths <= retries) return undefined;
+    const times = deaths === 1 ? 'once' : `${deaths} times`;
+    const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
     const last = cause === undefined ? '' : `. Last: ${messageOf(cause)}`;
-    return `'${name}' lost its worker ${times} (retries: ${this.#retries})${last}`;
+    return `'${name}' lost its worker ${times} in ${tries} (retries: ${retries})${last}`;
+  }
+
+  #fail(closure: Closure, error: unknown): void {
+    closure.settle('failed', error);
+    if (closure.isOwn) this.#queue.end(closure);
+    else if (this.#queue.fail(closure, error)) this.#cancelOthers(closure, error);
+  }
+
+  /** Whether the cluster has asked the closure's attempt to end. */
+  #wasCancelled({ isOwn }: Closure): boolean {
+    return this.#isClosed || (!isOwn && this.#queue.hasFailed);
   }
 
   #afterFlight(): void {
@@ -204,11 +285,15 @@ export class ClosureRules implements StrategyHost {
     if (this.isIdle) this.#listener.onChange();
   }
 
-  /** Aborts the signals of the functions that run, which may go on; recalls the others. */
+  /**
+   * Aborts the signals of the scheduled functions that run, which may go on; recalls the scheduled
+   * ones that do not.
+   */
   #cancelOthers(failed: Closure, error: unknown): void {
     const text = `Cancelled because ${failureOf(failed, error)}`;
     const reason = new CancelledError(text, { cause: error });
     for (const closure of this.#queue.inFlight) {
+      if (closure.isOwn) continue;
       if (closure.decided === undefined) this.#listener.cancel(closure, { reason, replace: false });
     }
   }
@@ -231,7 +316,7 @@ export class ClosureRules implements StrategyHost {
 
   /** Whether a function threw `error` because the cluster was stopped: no failure of its own. */
   #isEcho(error: unknown): boolean {
-    const record = this.coordinator.stopRecord;
+    const record = attachmentOf(this.coordinator).record(false);
     if (record === undefined) return false;
     const isIt = (reported: unknown): boolean => Object.is(error, reported);
     return (
@@ -239,6 +324,8 @@ export class ClosureRules implements StrategyHost {
     );
   }
 }
+
+const anotherWasFirst = (): CancelledError => new CancelledError('Another worker was first');
 
 /** The `onFailure` of the cluster's queue. Closures of the same name share one error. */
 export function cancelledBy(failed: Closure, error: unknown): (dropped: Closure) => unknown {

@@ -1,8 +1,9 @@
 /** A closure: a call on its way to a worker and back, with its state. */
 
 import type { TransferListItem } from 'node:worker_threads';
+import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import type { Resource } from '../worker/protocol.ts';
-import type { Place, Queued } from './closure-queue.ts';
+import type { Era, Place, Queued } from './closure-queue.ts';
 import type { RemoteState, Settle } from './remote-value.ts';
 
 /** A function of the module with its arguments, as it was scheduled. */
@@ -21,9 +22,6 @@ export type Call = {
 
 export type TakenArguments = Pick<Call, 'args' | 'transfer'>;
 
-/** How many closures settled with each state. */
-export type OutcomeCounts = Record<Exclude<RemoteState, 'pending'>, number>;
-
 export type ClosureOutcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
 /** Ids are stored in Int32 claims (protocol.ts), where numbers up to 0 mean something else. */
@@ -35,28 +33,70 @@ function nextId(): number {
   return last;
 }
 
+/** What settles the value of a closure, and hears of it. One for all closures of a cluster. */
+export interface ClosureOwner {
+  /** What the timeline of the cluster's coordinator has of its closures. */
+  readonly events: ClosureEvents;
+  /** The closure has settled. */
+  onSettled(closure: Closure, state: ClosureOutcome['state']): void;
+  /** The caller cancels the closure, which has not settled. */
+  cancel(closure: Closure, reason: unknown): void;
+}
+
+export type ClosureOptions = {
+  /** The call is its caller's own: its error is told to nobody else (`cluster.run`). */
+  isOwn: boolean;
+  /** How often it is run again after the death of a worker that was running it. */
+  retries: number;
+};
+
+const SCHEDULED: ClosureOptions = { isOwn: false, retries: Number.POSITIVE_INFINITY };
+
 export class Closure implements Queued {
   place: Place = 'new';
+  era: Era | undefined;
   /** Unique in this thread, until 2^31 - 2 other closures have been made. */
   readonly id: number = nextId();
   /** A call; or a resource, which one worker has to make before that worker takes calls. */
   work: Call | Resource;
+  readonly isOwn: boolean;
+  readonly retries: number;
+  /** When it was made, and when a worker first took it (performance.now()). */
+  readonly madeAt: number = performance.now();
+  takenAt: number | undefined;
   /** The arguments were moved to a worker: the closure cannot be sent to another worker. */
   isMoved = false;
   /** How often it was started and then lost its worker. */
   attempts = 0;
+  /** How many workers have died while they ran it. */
+  deaths = 0;
   /** The outcome by a deadline or signal, set while the attempt of the settled closure goes on. */
   decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
-  readonly #counts: OutcomeCounts | undefined;
+  readonly #owner: ClosureOwner | undefined;
   /** Removes the timer and the listener of its limits (time-limits.ts). */
   onSettled: (() => void) | undefined;
 
   /** @param settle - left out for a resource, which has no RemoteValue */
-  constructor(work: Call | Resource, settle?: Settle, counts?: OutcomeCounts) {
+  constructor(
+    work: Call | Resource,
+    settle?: Settle,
+    owner?: ClosureOwner,
+    { isOwn, retries }: ClosureOptions = SCHEDULED,
+  ) {
     this.work = work;
+    this.isOwn = isOwn;
+    this.retries = retries;
     this.#settle = settle;
-    this.#counts = counts;
+    this.#owner = owner;
+  }
+
+  /**
+   * It may have killed its worker: no other closure is sent to the
+   * worker that runs it, until it has ended.
+   */
+  get isSuspect(): boolean {
+    return this.deaths > 0;
   }
 
   /**
@@ -64,16 +104,30 @@ export class Closure implements Queued {
    * every check: a refused call must leave the caller its objects.
    */
   enter(): void {
-    if (this.work.kind !== 'call' || this.work.take === undefined) return;
-    this.work = { ...this.work, ...this.work.take(), take: undefined };
+    if (this.work.kind === 'call' && this.work.take !== undefined) {
+      this.work = { ...this.work, ...this.work.take(), take: undefined };
+    }
+    this.note(CLOSURE.queued);
   }
 
   /** Only the first call has an effect. */
   settle(state: ClosureOutcome['state'], value: unknown): void {
-    const isFirst = this.#settle?.(state, value);
-    if (isFirst && this.#counts !== undefined) this.#counts[state] += 1;
+    if (this.#settle?.(state, value) === true) {
+      this.note(CLOSURE.ended);
+      this.#owner?.onSettled(this, state);
+    }
     this.onSettled?.();
     this.onSettled = undefined;
+  }
+
+  /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */
+  note(event: number): void {
+    this.#owner?.events.note(event, this.id, (this.work as Call).name);
+  }
+
+  /** `RemoteValue.cancel`. */
+  cancel(reason: unknown): void {
+    this.#owner?.cancel(this, reason);
   }
 
   /** The queue calls it for closures that a failure, a stop or `close` has cancelled. */

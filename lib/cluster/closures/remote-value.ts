@@ -3,7 +3,8 @@
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.ts';
 import { Timer } from '../../base/timer.ts';
-import { DeadlineExceededError } from '../../errors/errors.ts';
+import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
+import { giveFailure, noteFailure } from './unseen-functions.ts';
 
 export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
 
@@ -19,24 +20,32 @@ export type FetchOptions = {
  */
 export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => boolean;
 
+type Cancellable = { cancel(reason: unknown): void };
+
 /**
  * The result of a scheduled function. It settles once, whatever happens to the workers, and
  * then keeps its value or error, also when the worker is gone. An error that is never fetched
- * is not an unhandled rejection: `schedule`, `join` or `done` throw it.
+ * is not an unhandled rejection: `schedule`, `join` or `done` throw it, or it is written to
+ * standard error when the process ends.
  */
 export class RemoteValue<T> {
   #state: RemoteState = 'pending';
   #value: unknown;
+  /** What `cancel` cancels, while the value is pending. */
+  #source: Cancellable | undefined;
   #waiting: { resolve: (value: T) => void; reject: (error: unknown) => void }[] | undefined;
 
   /** @internal Made by `schedule`. */
-  constructor(giveSettle: (settle: Settle) => void) {
-    giveSettle((state, value) => {
+  constructor(start: (settle: Settle) => Cancellable) {
+    this.#source = start((state, value) => {
       if (this.#state !== 'pending') return false;
+      this.#source = undefined;
       this.#state = state;
       this.#value = value;
       const waiting = this.#waiting;
       this.#waiting = undefined;
+      if (waiting !== undefined && waiting.length > 0) giveFailure(value);
+      else if (state === 'failed') noteFailure(value);
       for (const { resolve, reject } of waiting ?? []) {
         if (state === 'ready') resolve(value as T);
         else reject(value);
@@ -45,7 +54,21 @@ export class RemoteValue<T> {
     });
   }
 
-  /** 'cancelled': a stop, `close`, the call's `signal` or another function's error has ended it. */
+  /**
+   * Cancels the function, wherever it is: `fetch` rejects with `reason`, or with a CancelledError
+   * if that is undefined. It is no failure: nothing else is cancelled, and no `schedule`, `join` or
+   * `done` throws it. If the function runs, its `currentTask().signal` aborts; if it has not ended
+   * `cancelGraceMs` later, its worker is replaced. Does nothing when the value has settled.
+   */
+  cancel(reason?: unknown): void {
+    this.#source?.cancel(
+      reason === undefined
+        ? new CancelledError('The function was cancelled by its caller')
+        : reason,
+    );
+  }
+
+  /** 'cancelled': `cancel`, a stop, `close`, the call's `signal` or another function's error has ended it. */
   get state(): RemoteState {
     return this.#state;
   }
@@ -61,12 +84,17 @@ export class RemoteValue<T> {
    */
   fetch(options?: FetchOptions): Promise<T> {
     try {
-      const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions('options', options);
+      const known = ['timeoutMs', 'signal'];
+      const given = checkOptions('options', options, known);
+      const { timeoutMs = Number.POSITIVE_INFINITY, signal } = given;
       checkDuration('options.timeoutMs', timeoutMs);
       if (signal !== undefined) checkSignal('options.signal', signal);
       if (signal?.aborted) return Promise.reject(signal.reason);
       if (this.#state === 'ready') return Promise.resolve(this.#value as T);
-      if (this.#state !== 'pending') return Promise.reject(this.#value);
+      if (this.#state !== 'pending') {
+        giveFailure(this.#value);
+        return Promise.reject(this.#value);
+      }
       return this.#wait(timeoutMs, signal);
     } catch (error) {
       return Promise.reject(error);

@@ -5,7 +5,8 @@
  */
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import type { ReadinessReport } from '../../errors/readiness-report.ts';
+import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
+import type { Fate } from '../worker/protocol.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
 
 export type WorkerInfo = {
@@ -23,9 +24,26 @@ export type WorkerInfo = {
    * started.
    */
   pid: number;
+  /** How many functions were sent to the worker and have not ended. */
   running: number;
   completed: number;
   restarts: number;
+  /** Over NATS, of a node that has answered a probe. */
+  health?: NodeHealth;
+  /**
+   * The functions that the worker runs, one a thread. What it was only sent is not among them. Of
+   * a node it is what was sent first, which its threads take first.
+   */
+  tasks: RunningTask[];
+};
+
+export type RunningTask = {
+  /** The name of the export. */
+  name: string;
+  /** From 1. */
+  attempt: number;
+  /** When it was sent; or when the last function before it ended, if that was later. */
+  startedAt: Date;
 };
 
 /** The methods that an engine calls. */
@@ -34,6 +52,11 @@ export interface StrategyHost {
   readonly cancelGraceMs: number;
   /** The next queued closure; it is in flight from here on. Undefined: none is queued. */
   take(): Closure | undefined;
+  /**
+   * Whether the next queued closure is a suspect (`Closure.isSuspect`). Only a worker that has no
+   * other closure may take it then, and gets no other until it has ended.
+   */
+  readonly isSuspectNext: boolean;
   /** The next resource that this worker has to make before it takes calls. */
   takeTagged(worker: number): Closure | undefined;
   /** Whether `takeTagged` has something for any worker. */
@@ -46,14 +69,40 @@ export interface StrategyHost {
    */
   ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
   /**
-   * The closure's worker is lost (`cause` says why), or the closure was recalled (no
-   * cause). It is queued again ahead of all others, or fails.
+   * The closure's worker is lost (`cause` says why), or the closure was recalled (no cause). A
+   * closure that was running there is a suspect: it is queued again behind all others, or fails.
+   * Any other is queued again ahead of all others.
    */
-  returned(closure: Closure, wasStarted: boolean, cause?: unknown): void;
+  returned(closure: Closure, fate: Fate, cause?: unknown): void;
+  /** A worker has become ready, for the first time or again. */
+  workerStarted(worker: WorkerInfo): void;
+  /** A worker has died, and will be replaced. */
+  workerLost(worker: WorkerInfo, error: Error): void;
+  /** A thread is blocked in native code and cannot be ended. Another takes its place. */
+  workerStuck(worker: WorkerInfo): void;
   /** `Engine.report()`, `workers` or `functions` have changed. */
   changed(): void;
   /** No worker will ever start any more: all closures fail with this error. */
   failed(error: Error): void;
+}
+
+/** The host of an engine whose workers may be away and come back. */
+export interface ClusterHost extends StrategyHost {
+  /**
+   * A worker whose closures were `returned` is back and still has these. `given`: by closure,
+   * as what it was returned. Those that are queued are in flight on that worker again, and their
+   * attempt goes on.
+   *
+   * @returns the closures that are in flight on that worker again
+   */
+  reclaim(given: ReadonlyMap<Closure, Fate>): Closure[];
+  /**
+   * A worker that was given up has ended a closure that is another's meanwhile. The first result
+   * counts.
+   *
+   * @returns whether this is the first
+   */
+  offered(closure: Closure, outcome: ClosureOutcome, microseconds: number): boolean;
 }
 
 export type Cancellation = {
@@ -81,6 +130,8 @@ export interface Engine {
    */
   readonly indexes: number[];
   readonly workers: WorkerInfo[];
+  /** How many functions can run at once, now. */
+  readonly capacity: number;
   report(): ReadinessReport;
   /** The engine's counters, by name. */
   stats(): Record<string, number>;
@@ -95,5 +146,5 @@ export interface Strategy {
   /** The module whose exports can be scheduled. */
   readonly module: URL;
   /** @internal */
-  connect(host: StrategyHost): Engine;
+  connect(host: ClusterHost): Engine;
 }

@@ -1,7 +1,7 @@
 /** LocalStrategy: the workers are threads or child processes of this program. */
 
 import { availableParallelism } from 'node:os';
-import { checkOptions, invalidType, outOfRange } from '../../base/arguments.ts';
+import { checkOneOf, checkOptions, invalidType, outOfRange } from '../../base/arguments.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
@@ -18,12 +18,7 @@ export type LocalStrategyOptions = {
   isolation?: Isolation | undefined;
 };
 
-const pools = new WeakMap<object, WorkerPool>();
-
-/** For allstop/testing: the pool of a LocalStrategy that has a ClusterCoordinator. */
-export function poolOf(strategy: object): WorkerPool | undefined {
-  return pools.get(strategy);
-}
+const OPTIONS = ['module', 'workers', 'isolation'] satisfies (keyof LocalStrategyOptions)[];
 
 export class LocalStrategy implements Strategy {
   readonly module: URL;
@@ -32,7 +27,7 @@ export class LocalStrategy implements Strategy {
 
   /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError */
   constructor(options: LocalStrategyOptions) {
-    const given = checkOptions('options', options) as LocalStrategyOptions;
+    const given = checkOptions('options', options, OPTIONS) as LocalStrategyOptions;
     const { module, workers = availableParallelism(), isolation = 'thread' } = given;
     if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
     if (typeof workers !== 'number')
@@ -40,9 +35,7 @@ export class LocalStrategy implements Strategy {
     if (!Number.isInteger(workers) || workers < 1 || workers > 1_024) {
       throw outOfRange('options.workers', 'an integer >= 1 and <= 1024', workers);
     }
-    if (isolation !== 'thread' && isolation !== 'process') {
-      throw invalidType('options.isolation', "one of 'thread', 'process'", isolation);
-    }
+    checkOneOf('options.isolation', ['thread', 'process'], isolation);
     this.module = module;
     this.workers = workers;
     this.isolation = isolation;
@@ -50,8 +43,6 @@ export class LocalStrategy implements Strategy {
 
   /** @internal */
   connect(host: StrategyHost): Engine {
-    const pool = new WorkerPool(host, this);
-    pools.set(this, pool);
-    return pool;
+    return new WorkerPool(host, this);
   }
 }

@@ -2,13 +2,13 @@
 
 import {
   checkDuration,
+  checkInteger,
   checkOptions,
   checkString,
   invalidType,
-  outOfRange,
 } from '../../base/arguments.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
+import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
 import { ClusterSpec } from '../cluster-spec.ts';
 import {
   checkConnectionOptions,
@@ -17,6 +17,7 @@ import {
   type NatsTlsOptions,
 } from './connection/connection-options.ts';
 import { NatsEngine } from './coordinator/nats-engine.ts';
+import { DEFINITION } from './wire/fingerprints.ts';
 import { CLUSTER_NAME } from './wire/subjects.ts';
 
 export type NatsStrategyOptions = NatsCredentials & {
@@ -44,19 +45,44 @@ export type NatsStrategyOptions = NatsCredentials & {
   minWorkers?: number | undefined;
   /** Milliseconds without a connection to a server after which the cluster fails (60,000). */
   unavailableAfterMs?: number | undefined;
+  /**
+   * Milliseconds for which a worker may be away (its connection cut, its process paused) before
+   * what it runs is run elsewhere (10,000). A worker that comes back later goes on, and the first
+   * result counts.
+   */
+  lostAfterMs?: number | undefined;
+  /**
+   * The version of the program, such as a git hash: 1 to 128 printable ASCII characters without
+   * spaces. Only workers with the same `--definition` are let in; their module files are not
+   * compared.
+   */
+  definition?: string | undefined;
   /** Copies of the cluster's key in JetStream, 1 to 5, at most one a server (1). */
   replicas?: number | undefined;
   tls?: NatsTlsOptions | boolean | undefined;
 };
 
+const OPTIONS = [
+  'module',
+  'servers',
+  'cluster',
+  'expect',
+  'minWorkers',
+  'unavailableAfterMs',
+  'lostAfterMs',
+  'definition',
+  'replicas',
+  'tls',
+  'user',
+  'pass',
+  'token',
+  'nkey',
+  'creds',
+] satisfies (keyof NatsStrategyOptions)[];
+
 const MAX_WORKERS = 1_000_000;
 const UNAVAILABLE_AFTER_MS = 60_000;
-
-function checkInteger(name: string, value: unknown, least: number, most: number): void {
-  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
-  if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw outOfRange(name, `an integer >= ${least} and <= ${most}`, value);
-}
+const LOST_AFTER_MS = 10_000;
 
 export class NatsStrategy implements Strategy {
   readonly module: URL;
@@ -64,6 +90,8 @@ export class NatsStrategy implements Strategy {
   readonly expect: ClusterSpec | undefined;
   readonly minWorkers: number | undefined;
   readonly unavailableAfterMs: number;
+  readonly lostAfterMs: number;
+  readonly definition: string | undefined;
   readonly replicas: number;
   /** Private, so that credentials do not show when the strategy is printed. */
   readonly #connection: NatsConnectionOptions;
@@ -75,9 +103,9 @@ export class NatsStrategy implements Strategy {
    *   cluster name or server address, or two ways to log in
    */
   constructor(options: NatsStrategyOptions) {
-    const given = checkOptions('options', options) as NatsStrategyOptions;
+    const given = checkOptions('options', options, OPTIONS) as NatsStrategyOptions;
     const { module, cluster, expect, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
-    const { minWorkers, replicas = 1 } = given;
+    const { minWorkers, replicas = 1, lostAfterMs = LOST_AFTER_MS, definition } = given;
     if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
     checkString('options.cluster', cluster);
     if (!CLUSTER_NAME.test(cluster)) {
@@ -93,19 +121,30 @@ export class NatsStrategy implements Strategy {
       const most = hasWorkers ? expect.numTasks('worker') : MAX_WORKERS;
       checkInteger('options.minWorkers', minWorkers, 0, most);
     }
+    if (definition !== undefined) {
+      checkString('options.definition', definition);
+      if (!DEFINITION.test(definition)) {
+        throw new InvalidArgumentError(
+          'options.definition must be 1 to 128 printable ASCII characters without spaces',
+        );
+      }
+    }
     checkInteger('options.replicas', replicas, 1, 5);
     checkDuration('options.unavailableAfterMs', unavailableAfterMs);
+    checkDuration('options.lostAfterMs', lostAfterMs);
     this.module = module;
     this.cluster = cluster;
     this.expect = expect;
     this.minWorkers = minWorkers;
     this.unavailableAfterMs = unavailableAfterMs;
+    this.lostAfterMs = lostAfterMs;
+    this.definition = definition;
     this.replicas = replicas;
     this.#connection = checkConnectionOptions(given);
   }
 
   /** @internal */
-  connect(host: StrategyHost): Engine {
+  connect(host: ClusterHost): Engine {
     return new NatsEngine(host, this, this.#connection);
   }
 }

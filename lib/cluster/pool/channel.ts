@@ -12,7 +12,7 @@ import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
 import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { decode } from '../../record/encoded-error.ts';
-import { FROM_WORKER, WORDS, type WorkerSettings } from '../worker/protocol.ts';
+import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import { packValue, unpackMessage } from '../worker/value.ts';
 
@@ -36,7 +36,7 @@ export interface WorkerChannel {
   readonly pid: number;
   /** For messages: `thread 5` or `process 4711`. */
   readonly place: string;
-  /** The claims, CANCELLED and DOOMED (protocol.ts). */
+  /** The claims and CANCELLED (protocol.ts). */
   readonly words: Int32Array;
   /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;
@@ -63,7 +63,7 @@ export function startThread(
   { job, index }: WorkerName,
   listener: ChannelListener,
 ): WorkerChannel {
-  const words = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
+  const words = new Int32Array(new SharedArrayBuffer((CLAIMS + 1) * Int32Array.BYTES_PER_ELEMENT));
   const workerData: WorkerSettings = {
     kind: 'cluster',
     module: module.href,
@@ -186,7 +186,7 @@ export function startProcess(
   return {
     pid: child.pid ?? Number.NaN,
     place: `process ${child.pid}`,
-    words: new Int32Array(WORDS),
+    words: new Int32Array(CLAIMS + 1),
     isShared: false,
     // packValue throws here for a value that cannot be cloned. A failed send is ignored: the
     // child is gone, and its 'exit' says so.

@@ -8,6 +8,8 @@ export type Sent = {
   readonly closure: Closure;
   /** How long its function is expected to run, in microseconds. */
   readonly expectedUs: number;
+  /** Date.now() when it was sent. */
+  readonly sentAt: number;
 };
 
 export class SentClosures<S extends Sent = Sent> {

@@ -6,6 +6,7 @@
  * WORKER_AHEAD_US. Closures that it has not started are recalled when another worker is idle.
  */
 
+import { debuglog } from 'node:util';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
@@ -16,7 +17,7 @@ import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName } from './channel.ts';
 import { FunctionDurations } from './function-durations.ts';
-import { type KillOrder, KillOrders } from './kill-orders.ts';
+import { StartLine } from './start-line.ts';
 import { type Death, WorkerSlot } from './worker-slot.ts';
 
 /** A worker is sent closures in advance until they are expected to take this long. */
@@ -25,10 +26,12 @@ const WORKER_AHEAD_US = 1_000;
  * The expected time of a function that was never measured: so long that nothing is sent after it.
  */
 const UNMEASURED_US: number = WORKER_AHEAD_US;
-/** The pool fails after this number of deaths per worker, if no function has ended in between. */
-const MAX_DEATHS = 10;
+/** The pool fails after this number of deaths per worker, if no worker has been ready in between. */
+const MAX_STARTS = 10;
 const FIRST_RESTART_DELAY_MS = 50;
 const LONGEST_RESTART_DELAY_MS = 2_000;
+
+const log = debuglog('allstop');
 
 export type PoolSettings = {
   module: URL;
@@ -36,6 +39,8 @@ export type PoolSettings = {
   isolation: Isolation;
   /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
   task?: WorkerName;
+  /** How many workers may start at the same time (no limit). */
+  startTogether?: number;
 };
 
 export class WorkerPool implements Engine {
@@ -44,20 +49,24 @@ export class WorkerPool implements Engine {
   readonly #slots: WorkerSlot[];
   #functions: string[] | undefined;
   readonly #durations = new FunctionDurations();
-  /** By worker: its deaths since a function last ended on it. */
+  /** By worker: its deaths while it ran no function, since a function last ended on it. */
   readonly #deaths: number[];
-  /** Deaths of all workers since a function last ended on any of them. */
-  #deathsInARow = 0;
+  /** Deaths of workers that were never ready, since a worker was last ready. */
+  #failedStarts = 0;
   readonly #restarts = new Set<Timer>();
-  readonly #killOrders = new KillOrders<WorkerSlot>();
+  readonly #starts: StartLine<WorkerSlot>;
   #failure: Error | undefined;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
   #isFeedIdleDue = false;
   #isFeedAllDue = false;
 
-  constructor(host: StrategyHost, { module, workers, isolation, task }: PoolSettings) {
+  constructor(host: StrategyHost, settings: PoolSettings) {
+    const { module, workers, isolation, task, startTogether } = settings;
     this.#host = host;
+    this.#starts = new StartLine(startTogether ?? Number.POSITIVE_INFINITY, (slot) => {
+      if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
+    });
     this.sharesMemory = isolation === 'thread';
     this.#deaths = Array.from({ length: workers }, () => 0);
     this.#slots = Array.from(
@@ -69,25 +78,33 @@ export class WorkerPool implements Engine {
           isolation,
           host,
           {
-            onFree: () => this.#feedAll(),
+            onFree: (slot) => {
+              if (slot.isLoaded) this.#starts.left(slot);
+              this.#feedAll();
+            },
+            onReady: (slot) => {
+              this.#failedStarts = 0;
+              host.workerStarted(slot.info);
+            },
+            onStuck: (info) => host.workerStuck(info),
             onFunctions: (names) => {
               this.#functions = names;
             },
             onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
-            onGone: (slot, death) => this.#onGone(slot, death),
+            onGone: (slot, death) => {
+              this.#starts.left(slot);
+              this.#onGone(slot, death);
+            },
             onStop: (message) => applyStop(this.#host.coordinator, message),
             onResult: (slot, name, us) => {
               this.#deaths[slot.index] = 0;
-              this.#deathsInARow = 0;
               this.#durations.measure(name, us);
             },
-            onBegun: (slot, id) => this.#killOrders.onBegun(slot, id),
-            onSpared: (slot, id) => this.#killOrders.onSpared(slot, id, this.#slots),
           },
           task,
         ),
     );
-    for (const slot of this.#slots) this.#startSlot(slot);
+    for (const slot of this.#slots) this.#starts.enter(slot);
     if (isolation === 'process') {
       host.coordinator.signal.addEventListener('abort', () => this.#sendStop());
     }
@@ -103,6 +120,10 @@ export class WorkerPool implements Engine {
 
   get workers(): WorkerInfo[] {
     return this.#slots.flatMap((slot) => [slot.info, ...slot.stuck.map(({ info }) => info)]);
+  }
+
+  get capacity(): number {
+    return this.#slots.filter(({ isReady }) => isReady).length;
   }
 
   report(): ReadinessReport {
@@ -139,15 +160,6 @@ export class WorkerPool implements Engine {
   /** @returns whether the closure was recalled: it was here, and no worker had started it */
   recall(closure: Closure): boolean {
     return this.#slots.some((slot) => slot.recall(closure));
-  }
-
-  /** For allstop/testing: kills the worker that runs, or next begins, a certain function. */
-  orderKill(order: KillOrder): void {
-    this.#killOrders.add(order, this.#slots);
-  }
-
-  withdrawKill(order: KillOrder): void {
-    this.#killOrders.delete(order);
   }
 
   async close(): Promise<void> {
@@ -207,7 +219,7 @@ export class WorkerPool implements Engine {
       const half = Math.ceil((fullest.running - 1) / 2);
       const back = fullest.recallSome(half);
       if (back.length === 0) return;
-      for (const closure of back) this.#host.returned(closure, false);
+      for (const closure of back) this.#host.returned(closure, 'sent');
       this.#feed(slot);
       slot.flush();
     }
@@ -222,7 +234,11 @@ export class WorkerPool implements Engine {
     }
   }
 
-  /** @returns false if no closure is queued any more */
+  /**
+   * Sends closures to a worker, as many as it should have; a suspect only if it has none.
+   *
+   * @returns false if no closure is queued any more
+   */
   #feed(slot: WorkerSlot): boolean {
     if (!slot.isReady) return true;
     let batch = 0;
@@ -230,12 +246,12 @@ export class WorkerPool implements Engine {
       slot.running === 0 ||
       (slot.canQueue && slot.expectedUs < WORKER_AHEAD_US && batch < CLAIMS)
     ) {
+      if (slot.running > 0 && this.#host.isSuspectNext) return true;
       const closure = this.#host.take();
       if (closure === undefined) return false;
       if (closure.work.kind !== 'call') continue;
       const { work } = closure;
       slot.add(closure, work, this.#durations.of(work.name) ?? UNMEASURED_US);
-      this.#killOrders.onAdded(slot, closure);
       batch += 1;
     }
     return true;
@@ -251,8 +267,8 @@ export class WorkerPool implements Engine {
     }
   }
 
-  #onGone(slot: WorkerSlot, { cause, wasKilled, running }: Death): void {
-    this.#killOrders.onGone(slot, cause);
+  /** A death is charged to the function that ran; only workers that cannot start fail the pool. */
+  #onGone(slot: WorkerSlot, { cause, wasKilled, wasReady, running }: Death): void {
     if (this.#isClosing) {
       this.#checkAllGone();
       return;
@@ -260,23 +276,25 @@ export class WorkerPool implements Engine {
     // A cluster that has failed or was stopped runs nothing more: the worker is not replaced.
     if (this.#failure !== undefined || this.#host.coordinator.shouldStop()) return;
     slot.restarts += 1;
+    log('%s, running %s', cause.message, running === undefined ? 'no function' : `'${running}'`);
+    this.#host.workerLost(slot.info, cause);
     const { index } = slot;
-    const deaths = wasKilled ? 0 : (this.#deaths[index] as number) + 1;
-    this.#deaths[index] = deaths;
-    if (!wasKilled) this.#deathsInARow += 1;
-    if (this.#deathsInARow > MAX_DEATHS * this.#slots.length) {
-      const what = running === undefined ? '' : `, running '${running}'`;
-      const text = `Giving up: workers died ${this.#deathsInARow} times without a result. Last: ${cause.message}${what}`;
+    const isCharged = wasKilled || running !== undefined;
+    if (!isCharged) this.#deaths[index] = (this.#deaths[index] as number) + 1;
+    if (!isCharged && !wasReady) this.#failedStarts += 1;
+    if (this.#failedStarts > MAX_STARTS * this.#slots.length) {
+      const text = `Giving up: workers died ${this.#failedStarts} times before they were ready. Last: ${cause.message}`;
       this.#fail(new UnavailableError(text, { cause }));
       return;
     }
+    const deaths = isCharged ? 0 : (this.#deaths[index] as number);
     const delay =
       deaths < 2
         ? 0
         : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (deaths - 2), LONGEST_RESTART_DELAY_MS);
     const timer = new Timer(delay, () => {
       this.#restarts.delete(timer);
-      if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
+      this.#starts.enter(slot);
     });
     this.#restarts.add(timer);
   }
@@ -291,6 +309,7 @@ export class WorkerPool implements Engine {
   #clearRestarts(): void {
     for (const timer of this.#restarts) timer.clear();
     this.#restarts.clear();
+    this.#starts.close();
   }
 
   /**

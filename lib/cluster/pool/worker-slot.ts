@@ -3,14 +3,16 @@
  *
  * 1. `#sent` holds the closures that were sent to the worker and have not ended, in the order
  *    in which the worker takes them. Each has a claim (protocol.ts) of its own.
- * 2. The claim says whether the closure was started: a closure is never recalled and run, too.
- *    A process shares no claims with us: it is sent one closure at a time, which counts as started.
+ * 2. The claim says whether the closure was started, and whether it has ended: a closure is never
+ *    recalled and run, too. A process shares no claims with us: it is sent one closure at a time,
+ *    which counts as running.
  * 3. A process receives arguments and sends results as bytes, each packed by itself: a value
  *    that cannot be read fails only its own function. A thread's message that cannot be read
  *    may contain the result of any started closure: the slot ends that worker, and the worker's
  *    closures run again. A second attempt announces its result, so that it is known which
  *    function has failed if that result cannot be read.
- * 4. Messages of a worker that is gone or was given up as stuck are ignored.
+ * 4. A suspect (`Closure.isSuspect`) is alone in `#sent`.
+ * 5. Messages of a worker that is gone or was given up as stuck are ignored.
  */
 
 import { hostname } from 'node:os';
@@ -18,20 +20,20 @@ import type { TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import { duration } from '../../coordinator/words.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
-import type { Cancellation, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
-import type { HowToDie } from '../worker/death.ts';
-import type { Resource } from '../worker/protocol.ts';
+import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Fate, Resource } from '../worker/protocol.ts';
 import {
   argumentError,
   CANCELLED,
   CLAIMS,
-  DOOMED,
   dataCloneError,
+  ENDED,
   FROM_WORKER,
   RESULT_LENGTH,
   RUN_LENGTH,
@@ -53,11 +55,18 @@ import { type Sent, SentClosures } from './sent-closures.ts';
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
 
-type SentToWorker = Sent & { /** The index of its claim. */ readonly claim: number };
+type SentToWorker = Sent & {
+  /** The index of its claim. */
+  readonly claim: number;
+};
 
 export interface SlotListener {
   /** The worker can take more closures than before. */
   onFree(slot: WorkerSlot): void;
+  /** The worker has imported the module and made its data sets. */
+  onReady(slot: WorkerSlot): void;
+  /** The worker, a thread, is blocked in native code and cannot be ended. `onGone` follows. */
+  onStuck(stuck: WorkerInfo): void;
   onFunctions(names: string[]): void;
   /** The module cannot be imported. */
   onImportFailed(slot: WorkerSlot, error: unknown): void;
@@ -66,15 +75,14 @@ export interface SlotListener {
   /** A process has stopped its coordinator. */
   onStop(message: StopMessage): void;
   onResult(slot: WorkerSlot, name: string, us: number): void;
-  /** For kill-orders.ts: the closure `doomed` begins; it has left the slot, and the worker lives. */
-  onBegun(slot: WorkerSlot, id: number): void;
-  onSpared(slot: WorkerSlot, id: number): void;
 }
 
 export type Death = {
   cause: Error;
   /** Whether `kill` has ended the worker. */
   wasKilled: boolean;
+  /** Whether the worker had imported the module and made its data sets. */
+  wasReady: boolean;
   /** The function that the worker was running. */
   running: string | undefined;
 };
@@ -107,10 +115,11 @@ export class WorkerSlot {
   #pid = Number.NaN;
   /** The closure whose result is the next message, and how long it ran. */
   #announced: { id: number; us: number } | undefined;
+  /** Date.now() when the last function ended here. */
+  #endedAt = 0;
+  #hasSuspect = false;
   completed = 0;
   restarts = 0;
-  /** The id of the closure in whose middle the worker is to die (kill-orders.ts). */
-  doomed: number | undefined;
   /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
   readonly #graceTimers = new Map<number, Timer>();
@@ -161,8 +170,19 @@ export class WorkerSlot {
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
     const { workers } = attachmentOf(this.#host.coordinator);
-    workers.set(this, `${job}:${index} (${channel.place})`);
+    workers.set(this, () => `${job}:${index} (${channel.place})${this.#activity}`);
     channel.setReferenced(this.#isReferenced);
+  }
+
+  /** What the worker runs, and for how long, for `explain()`; '' if it is idle. */
+  get #activity(): string {
+    const { tasks } = this;
+    const running = tasks.map(
+      ({ name, startedAt }) => `'${name}' for ${duration(Date.now() - startedAt.getTime())}`,
+    );
+    const more = this.#sent.size - tasks.length;
+    if (running.length === 0) return '';
+    return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
   }
 
   get isAlive(): boolean {
@@ -189,6 +209,7 @@ export class WorkerSlot {
 
   /** Whether closures can be sent in advance, while the worker runs another. */
   get canQueue(): boolean {
+    if (this.#hasSuspect) return false;
     return this.#channel?.isShared === true && this.#freeClaims.length > 0;
   }
 
@@ -207,7 +228,8 @@ export class WorkerSlot {
       return;
     }
     const claim = this.#freeClaims.pop() as number;
-    this.#sent.add({ closure, claim, expectedUs });
+    this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
+    if (closure.isSuspect) this.#hasSuspect = true;
     Atomics.store(channel.words, claim, closure.id);
     this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker);
     if (transfer.length === 0 || !channel.isShared) return;
@@ -278,7 +300,7 @@ export class WorkerSlot {
   cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
     if (this.#sent.get(closure) === undefined) return false;
     if (this.recall(closure)) {
-      this.#host.returned(closure, false);
+      this.#host.returned(closure, 'sent');
       return true;
     }
     const channel = this.#channel as WorkerChannel;
@@ -306,33 +328,6 @@ export class WorkerSlot {
     this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
   }
 
-  get isShared(): boolean {
-    return this.#channel?.isShared === true;
-  }
-
-  get sent(): Closure[] {
-    return this.#sent
-      .newestFirst()
-      .map(({ closure }) => closure)
-      .toReversed();
-  }
-
-  hasBegun(closure: Closure): boolean {
-    const sent = this.#sent.get(closure);
-    if (sent === undefined || this.#channel === undefined) return false;
-    return Atomics.load(this.#channel.words, sent.claim) !== closure.id;
-  }
-
-  doom(id: number, how: HowToDie | undefined): void {
-    const words = this.#channel?.words;
-    if (words !== undefined) Atomics.store(words, DOOMED, how === 'terminate' ? id : 0);
-    this.#post([TO_WORKER.doom, id, how]);
-  }
-
-  strike(): void {
-    this.#channel?.kill();
-  }
-
   setReferenced(referenced: boolean): void {
     this.#isReferenced = referenced;
     this.#channel?.setReferenced(referenced);
@@ -352,7 +347,30 @@ export class WorkerSlot {
     const pid = this.#pid;
     const running = this.#sent.size;
     const { job, index: task } = this.#name;
-    return { job, task, state, host: hostname(), pid, running, completed, restarts };
+    const { tasks } = this;
+    return { job, task, state, host: hostname(), pid, running, completed, restarts, tasks };
+  }
+
+  /** The functions that the worker runs. */
+  get tasks(): RunningTask[] {
+    const isRunning = (sent: SentToWorker): boolean => this.#fateOf(sent) === 'running';
+    return this.#sent
+      .newestFirst()
+      .filter(isRunning)
+      .map(({ closure, sentAt }) => ({
+        name: (closure.work as Call).name,
+        attempt: closure.attempts + 1,
+        startedAt: new Date(Math.max(sentAt, this.#endedAt)),
+      }));
+  }
+
+  /** Whether the worker has begun the closure, and has ended it. */
+  #fateOf({ closure, claim }: SentToWorker): Fate {
+    const channel = this.#channel;
+    if (channel?.isShared !== true) return 'running';
+    const word = Atomics.load(channel.words, claim);
+    if (word === closure.id) return 'sent';
+    return word === ENDED ? 'ended' : 'running';
   }
 
   get readiness(): TaskReadiness {
@@ -387,12 +405,9 @@ export class WorkerSlot {
     const sent = this.#sent.remove(id);
     if (sent === undefined) return undefined;
     this.#freeClaims.push(sent.claim);
+    if (this.#sent.size === 0) this.#hasSuspect = false;
     this.#graceTimers.get(id)?.clear();
     this.#graceTimers.delete(id);
-    if (this.doomed === id) {
-      this.doomed = undefined;
-      this.#listener.onSpared(this, id);
-    }
     return sent;
   }
 
@@ -412,7 +427,7 @@ export class WorkerSlot {
         this.#listener.onFunctions(message[1] as string[]);
         this.#host.prepare(this.index);
         this.#listener.onFree(this); // sends the resources to make before it is ready
-        if (this.#preparing.size === 0) this.#enter('ready');
+        this.#checkReady();
         return;
       case FROM_WORKER.failed: {
         const { value } = decode(message[1] as Uint8Array);
@@ -422,15 +437,18 @@ export class WorkerSlot {
       }
       case FROM_WORKER.prepared:
         this.#preparing.delete(message[1] as number);
-        if (this.#preparing.size === 0) this.#enter('ready');
+        this.#checkReady();
         this.#listener.onFree(this);
-        return;
-      case FROM_WORKER.begun:
-        this.#listener.onBegun(this, message[1] as number);
         return;
       case FROM_WORKER.stop:
         this.#listener.onStop(message[1] as StopMessage);
     }
+  }
+
+  #checkReady(): void {
+    if (this.#preparing.size > 0) return;
+    this.#enter('ready');
+    this.#listener.onReady(this);
   }
 
   #takeResult(message: unknown[], at: number): void {
@@ -438,6 +456,7 @@ export class WorkerSlot {
     if (sent === undefined) return;
     const { closure } = sent;
     this.completed += 1;
+    this.#endedAt = Date.now();
     if (closure.work.kind === 'call') {
       this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
     }
@@ -478,15 +497,18 @@ export class WorkerSlot {
 
   #abandon(channel: WorkerChannel, cause: Error): void {
     if (this.#channel !== channel) return;
-    this.stuck.push({ info: { ...this.info, state: 'stuck', running: 0 }, channel });
+    const info: WorkerInfo = { ...this.info, state: 'stuck', running: 0 };
+    this.stuck.push({ info, channel });
     channel.setReferenced(false);
+    this.#listener.onStuck(info);
     this.#lose(cause);
   }
 
   /** Returns all closures of the lost worker, the newest first: so they get their old order. */
   #lose(cause: Error): void {
-    const channel = this.#channel as WorkerChannel;
     const wasKilled = this.#killedFor !== undefined;
+    const wasReady = this.isLoaded && this.#preparing.size === 0;
+    const lost = this.#sent.newestFirst().map((sent) => ({ ...sent, fate: this.#fateOf(sent) }));
     this.#channel = undefined;
     attachmentOf(this.#host.coordinator).workers.delete(this);
     this.isLoaded = false;
@@ -497,16 +519,13 @@ export class WorkerSlot {
     this.#enter('lost', cause);
     for (const timer of this.#graceTimers.values()) timer.clear();
     this.#graceTimers.clear();
-    let running: string | undefined; // a worker starts closures in order: the newest one started
     // All closures are removed before any is returned: if one fails, the rules cancel the others,
     // and must not find them here.
-    for (const { closure, claim } of this.#sent.takeAll()) {
-      const wasStarted = channel.isShared
-        ? Atomics.load(channel.words, claim) !== closure.id
-        : true;
-      if (wasStarted) running ??= (closure.work as Call).name;
-      this.#host.returned(closure, wasStarted, cause);
-    }
-    this.#listener.onGone(this, { cause, wasKilled, running });
+    this.#sent.takeAll();
+    this.#hasSuspect = false;
+    for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
+    const running = lost.find(({ fate }) => fate === 'running');
+    const name = (running?.closure.work as Call | undefined)?.name;
+    this.#listener.onGone(this, { cause, wasKilled, wasReady, running: name });
   }
 }

@@ -18,10 +18,14 @@ export function refuseClear(coordinator: Coordinator): void {
  * Makes the coordinator for this process's part in a cluster. It cannot be cleared. Without
  * `worker` it is the program's: the arbiter of stops. With `worker` it is that of a worker process
  * or node: `Coordinator.current()` finds it there, and its stop records are provisional until the
- * arbiter has answered.
+ * arbiter has answered. The stop of `parent` is its stop, but not the other way round.
  */
-export function clusterCoordinator(worker?: { job: string; index: number }): Coordinator {
-  const coordinator = new Coordinator({ name: 'cluster' });
+export function clusterCoordinator(
+  worker?: { job: string; index: number },
+  parent?: Coordinator,
+): Coordinator {
+  const options = { name: 'cluster' };
+  const coordinator = parent === undefined ? new Coordinator(options) : parent.child(options);
   refuseClear(coordinator);
   if (worker !== undefined) {
     const attachment = attachmentOf(coordinator);

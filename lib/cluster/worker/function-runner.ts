@@ -8,12 +8,11 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { type CurrentTask, runAsTask } from './current-task.ts';
-import { Dooms, type HowToDie } from './death.ts';
 import type { Resource } from './protocol.ts';
 import {
   CANCELLED,
-  DOOMED,
   dataCloneError,
+  ENDED,
   FROM_WORKER,
   PASS_A_NAME,
   RESULT_LENGTH,
@@ -108,9 +107,6 @@ export class FunctionRunner {
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
-  /** The orders of allstop/testing; undefined if there was none. */
-  #dooms: Dooms | undefined;
-
   constructor(channel: Channel, coordinator: Coordinator, { index, words }: WorkerSettings) {
     this.#channel = channel;
     this.coordinator = coordinator;
@@ -146,12 +142,6 @@ export class FunctionRunner {
     if (message[0] === TO_WORKER.cancel) {
       const [, id, record] = message;
       if (this.#attempt?.id === id) this.#attempt?.abort(decode(record as Uint8Array).value);
-      return;
-    }
-    if (message[0] === TO_WORKER.doom) {
-      this.#dooms ??= new Dooms((id) => this.#channel.post([FROM_WORKER.begun, id]));
-      const id = message[1] as number;
-      this.#dooms.order(id, message[2] as HowToDie | undefined, this.#attempt?.id === id);
       return;
     }
     this.#inbox.push(message);
@@ -192,12 +182,7 @@ export class FunctionRunner {
         const args = perWorker === undefined ? given : await this.#withOwnValues(given, perWorker);
         const run = this.#exports[name];
         if (typeof run !== 'function') throw noFunction(name);
-        this.#dooms?.begin(id);
-        if (words !== undefined && Atomics.load(words, DOOMED) === id) {
-          this.#channel.post([FROM_WORKER.begun, id]);
-        }
         value = runAsTask(attempt, () => (run as AnyFunction)(...args));
-        if (this.#dooms !== undefined) await this.#dooms.meet(id);
         if (isThenable(value)) {
           // A promise may take long, even if the function's last promise was quick: while this
           // call is awaited, the results of calls that have ended are sent.
@@ -213,7 +198,7 @@ export class FunctionRunner {
         state = STATE.failed;
         value = encode(error).bytes;
       }
-      if (this.#dooms !== undefined) await this.#dooms.meet(id);
+      if (words !== undefined) Atomics.store(words, claim, ENDED);
       attempt.release();
       this.#attempt = undefined;
       const now = performance.now();

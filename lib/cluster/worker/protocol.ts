@@ -9,22 +9,28 @@ export type WorkerSettings = {
   module: string;
   job: string;
   index: number;
-  /** Threads only: CLAIMS claims, then the words CANCELLED and DOOMED, in shared memory. */
+  /** Threads only: CLAIMS claims, then the word CANCELLED, in shared memory. */
   words?: Int32Array;
 };
 
 /**
  * The number of claims that a coordinator shares with a worker thread. The claim of a closure
  * that was sent holds the closure's id. By one compare-and-exchange either the worker starts the
- * closure (-id) or the coordinator recalls it (0): so both know which closures were started.
+ * closure (-id) or the coordinator recalls it (0): so both know which closures were started. When
+ * the function has ended, the worker writes ENDED.
  */
 export const CLAIMS = 256;
+/** The claim of a closure that has ended. No id is so large. */
+export const ENDED: number = -(2 ** 31);
 /** Index of the word after the claims: the id of the closure that was cancelled last. */
 export const CANCELLED: number = CLAIMS;
-/** Index of the next word: the id of the closure in whose middle the thread is to be terminated. */
-export const DOOMED: number = CLAIMS + 1;
-/** The number of all words. */
-export const WORDS: number = CLAIMS + 2;
+
+/**
+ * What has become of a closure that comes back from a worker without a result: it was only sent
+ * there; it was running there when the worker died; or it had ended there, and its result was
+ * lost with the worker.
+ */
+export type Fate = 'sent' | 'running' | 'ended';
 
 export const TO_WORKER = {
   /**
@@ -37,8 +43,6 @@ export const TO_WORKER = {
   cancel: 2,
   /** [stop, StopMessage]: processes only */
   stop: 3,
-  /** [doom, id, how]: for allstop/testing (death.ts); how may be undefined */
-  doom: 4,
 } as const;
 
 export const FROM_WORKER = {
@@ -56,8 +60,6 @@ export const FROM_WORKER = {
   dying: 5,
   /** [announcing, id, microseconds]: the next message is the result of this closure alone */
   announcing: 6,
-  /** [begun, id]: the closure begins in whose middle the worker is to be ended by force */
-  begun: 7,
 } as const;
 
 /**

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Attachment } from '../attachment.ts';
 import { Watch } from './watch.ts';
 
-type Task = { attachment: Attachment; watch: Watch; outer: Task | undefined };
+type Task = { attachment: Attachment; thread: { readonly id: number }; outer: Task | undefined };
 
 const currentTask = new AsyncLocalStorage<Task>();
 
@@ -12,7 +12,7 @@ const currentTask = new AsyncLocalStorage<Task>();
 export function enclosingTasks(attachment: Attachment): number[] {
   const ids: number[] = [];
   for (let task = currentTask.getStore(); task !== undefined; task = task.outer) {
-    if (task.attachment === attachment) ids.push(task.watch.id);
+    if (task.attachment === attachment) ids.push(task.thread.id);
   }
   return ids;
 }
@@ -35,13 +35,25 @@ export async function runAs(
   watch: Watch,
   body: () => unknown,
 ): Promise<void> {
-  const task: Task = { attachment, watch, outer: currentTask.getStore() };
   try {
-    await currentTask.run(task, body);
+    await runWithin(attachment, watch, body);
   } catch (error) {
     watch.fail(error, { via: 'exception' });
   } finally {
     watch.end();
+  }
+}
+
+/** Runs `body` as the registered `thread`: a join that `body` calls would wait for itself. */
+export async function runWithin(
+  attachment: Attachment,
+  thread: { readonly id: number },
+  body: () => unknown,
+): Promise<void> {
+  const task: Task = { attachment, thread, outer: currentTask.getStore() };
+  try {
+    await currentTask.run(task, body);
+  } finally {
     task.outer = undefined; // else a task that starts a task, and so on, would leak
   }
 }

@@ -13,6 +13,7 @@ import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../../native/b
 import { drain } from '../../native/doorbell.ts';
 import type { Attachment, RequestOptions } from '../attachment.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
+import { afterLastWords } from './last-words.ts';
 
 /** A Worker, a child process, a promise, or an object with a `join()`, such as a LooperThread. */
 export type JoinableThread =
@@ -127,7 +128,8 @@ export class Watch {
   /** Reports an error of the thread. Call it before `end`. */
   fail(error: unknown, options: Omit<RequestOptions, 'hasCaller' | 'threadName'>): void {
     if (this.#ended) return;
-    this.#attachment.report(error, { ...options, threadName: this.name, hasCaller: false });
+    const from = { threadName: this.name, hasCaller: false, isThrown: true };
+    this.#attachment.report(error, { ...options, ...from });
   }
 
   /** Call it after `fail`, so that a join that waited for this thread finds the error. */
@@ -282,9 +284,15 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
     threadId: pid,
   });
   const from = pid === undefined ? {} : { pid };
-  const onExit = (code: number | null, signal: NodeJS.Signals | null): void => {
+  const onExit = (
+    code: number | null,
+    signal: NodeJS.Signals | null,
+    cause?: { value: unknown },
+  ): void => {
     const expected = code === 0 || (code === null && watch.stopWasRequested);
-    if (!expected) {
+    if (!expected && cause !== undefined) {
+      watch.fail(cause.value, { via: 'worker-exit', ...from });
+    } else if (!expected) {
       const how =
         code === null ? `was killed by ${signal}` : `exited with code ${code}: see its output`;
       const error = new UnavailableError(`Process '${watch.name}' ${how}`);
@@ -302,6 +310,8 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
     watch.fail(error, { via: 'worker-exit', ...from });
     if (child.pid === undefined) watch.end(); // the child never started, so it emits no 'exit'
   });
-  child.on('exit', onExit);
+  child.on('exit', (code, signal) => {
+    afterLastWords(child, (cause) => onExit(code, signal, cause));
+  });
   return watch;
 }

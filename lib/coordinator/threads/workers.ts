@@ -1,11 +1,30 @@
 /** Starts Workers that find their coordinator with `Coordinator.current()`. */
 
 import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker_threads';
-import { nameOf } from '../../base/arguments.ts';
+import { isBag, knownOptions, nameOf } from '../../base/arguments.ts';
 import { binding } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
+import { leaveErrorsToParent } from '../unseen-errors.ts';
 import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
 import { followWorker, register, type Watch } from './watch.ts';
+
+/** Of Node's Worker, and `type` and `credentials` of the browsers' one, which Node ignores. */
+const WORKER_OPTIONS = [
+  'argv',
+  'env',
+  'eval',
+  'execArgv',
+  'stdin',
+  'stdout',
+  'stderr',
+  'workerData',
+  'trackUnmanagedFds',
+  'transferList',
+  'resourceLimits',
+  'name',
+  'type',
+  'credentials',
+] as const;
 
 /** Starts a Worker and registers it. */
 export function spawn(
@@ -13,6 +32,7 @@ export function spawn(
   url: URL | string,
   options: WorkerOptions | undefined,
 ): Worker {
+  if (isBag(options)) knownOptions(options, WORKER_OPTIONS, 'options');
   return startWorker(attachment, url, options, (worker, name) => {
     register(attachment, worker, name);
   });
@@ -73,5 +93,6 @@ export function setCurrent(attachment: Attachment, name: string): void {
 
 /** From now on this process ends when its parent has ended, even if all threads are busy. */
 export function endWithParent(): void {
+  leaveErrorsToParent();
   binding().exitWithParent(process.ppid);
 }

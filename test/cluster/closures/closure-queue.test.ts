@@ -6,6 +6,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   ClosureQueue,
+  type Era,
   type Place,
   type Queued,
 } from '../../../lib/cluster/closures/closure-queue.ts';
@@ -13,12 +14,16 @@ import { isPending, turn } from '../../support/gate.ts';
 
 class Item implements Queued {
   place: Place = 'new';
+  era: Era | undefined;
   readonly name: string;
+  readonly isOwn: boolean;
+  isSuspect = false;
   readonly dropped: unknown[] = [];
   refusal: unknown;
 
-  constructor(name: string) {
+  constructor(name: string, isOwn = false) {
     this.name = name;
+    this.isOwn = isOwn;
   }
 
   enter(): void {
@@ -42,8 +47,8 @@ function makeQueue(maxQueued = Number.POSITIVE_INFINITY) {
   return {
     queue,
     woken: () => woken,
-    put: (name: string) => {
-      const item = new Item(name);
+    put: (name: string, isOwn = false) => {
+      const item = new Item(name, isOwn);
       return { item, room: queue.put(item) };
     },
     take: () => queue.take()?.name,
@@ -172,25 +177,6 @@ describe('2: from the first failure until somebody knows, nothing is taken', () 
     made.queue.putBack(second);
     expect(second.dropped).toEqual(['cancelled because of one']);
     expect([made.queue.queued, made.queue.inFlight.size]).toEqual([0, 0]);
-  });
-
-  it('takes what fails in line, or reports while it runs, for a failure, too', async () => {
-    const made = makeQueue();
-    const running = flying(made, 'first');
-    const { item: failing } = made.put('second');
-    const { item: other } = made.put('third');
-    expect(made.queue.failQueued(failing, 'late')).toBe(true);
-    expect([failing.dropped, other.dropped]).toEqual([[], ['cancelled because of late']]);
-    expect(made.queue.report(running, 'later')).toBe(false);
-    made.queue.end(running);
-    await expect(made.queue.done()).rejects.toBe('late');
-
-    const again = flying(made, 'fourth');
-    expect(made.queue.report(again, 'in flight')).toBe(true);
-    const told = made.queue.done();
-    expect(await isPending(told)).toBe(true);
-    made.queue.end(again);
-    await expect(told).rejects.toBe('in flight');
   });
 
   it('is an error whatever its value is', async () => {
@@ -348,6 +334,128 @@ describe('6: what is tagged is a line of its own', () => {
   });
 });
 
+describe('2: a closure that is its caller’s own', () => {
+  it('is neither dropped nor kept from being taken by a failure', () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    const { item: own } = made.put('own', true);
+    const { item: scheduled } = made.put('second');
+    made.queue.fail(running, 'broken');
+    expect([own.dropped, scheduled.dropped]).toEqual([[], ['cancelled because of broken']]);
+    expect(made.put('own too', true).room).toBe(undefined);
+    expect([made.take(), made.take(), made.take()]).toEqual(['own', 'own too', undefined]);
+    made.queue.putBack(own);
+    expect([own.place, own.dropped]).toEqual(['queued', []]);
+  });
+
+  it('does not hold up the caller who receives the failure', async () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    const { item: own } = made.put('own', true);
+    expect(made.queue.take()).toBe(own);
+    made.queue.fail(running, 'broken');
+    await expect(made.queue.join()).rejects.toBe('broken');
+    const joined = made.queue.join();
+    expect(await isPending(joined)).toBe(true);
+    made.queue.end(own);
+    await joined;
+  });
+
+  it('waits for room only, and receives no failure', async () => {
+    const made = makeQueue(1);
+    const running = flying(made, 'first');
+    const joined = made.queue.join();
+    expect(made.put('own', true).room).toBe(undefined);
+    const { item, room } = made.put('own too', true);
+    made.queue.fail(running, 'broken');
+    await expect(joined).rejects.toBe('broken');
+    expect(made.take()).toBe('own');
+    await room;
+    expect(item.place).toBe('queued');
+  });
+
+  it('gets room in its turn', async () => {
+    const made = makeQueue(1);
+    made.put('first');
+    const order: string[] = [];
+    for (const name of ['second', 'own', 'third']) {
+      void made.put(name, name === 'own').room?.then(() => order.push(name));
+    }
+    for (let count = 0; count < 3; count += 1) {
+      made.queue.end(made.queue.take() as Item);
+      await turn();
+    }
+    expect(order).toEqual(['second', 'own', 'third']);
+  });
+});
+
+describe('5: a suspect', () => {
+  it('goes behind what is in line', () => {
+    const made = makeQueue();
+    const [suspect, innocent] = [flying(made, 'suspect'), flying(made, 'innocent')];
+    made.put('first');
+    suspect.isSuspect = true;
+    made.queue.putBack(suspect);
+    made.queue.putBack(innocent);
+    made.put('last');
+    const isNext: boolean[] = [];
+    const order = Array.from({ length: 4 }, () => {
+      isNext.push(made.queue.isSuspectNext);
+      return made.take();
+    });
+    expect(order).toEqual(['innocent', 'first', 'suspect', 'last']);
+    expect(isNext).toEqual([false, false, true, false]);
+  });
+});
+
+describe('8: a join', () => {
+  it('waits for what was put in before it, and not for own closures that keep coming', async () => {
+    const made = makeQueue(1);
+    const { item: first } = made.put('first', true);
+    const { item: second } = made.put('second', true);
+    const joined = made.queue.join();
+    made.put('later', true);
+    expect(made.queue.take()).toBe(first);
+    made.queue.end(first);
+    expect(await isPending(joined)).toBe(true);
+    expect(made.queue.take()).toBe(second);
+    made.queue.end(second);
+    await joined;
+    expect(made.take()).toBe('later');
+  });
+
+  it('that is given up receives nothing, and holds up nobody', async () => {
+    const made = makeQueue();
+    const running = flying(made, 'first');
+    let leave = (_error: unknown): void => {};
+    const joined = made.queue.join((own) => {
+      leave = own;
+    });
+    const { room } = made.put('second');
+    leave('given up');
+    leave('given up twice');
+    await expect(joined).rejects.toBe('given up');
+    await room;
+    made.queue.fail(running, 'broken');
+    await expect(made.queue.join()).rejects.toBe('broken');
+  });
+});
+
+describe('refusing', () => {
+  it('lets what was put in go on', async () => {
+    const made = makeQueue(1);
+    made.put('first');
+    const { room } = made.put('second');
+    made.queue.refuse('closing');
+    await expect(made.put('third').room).rejects.toBe('closing');
+    expect(made.queue.isEmpty).toBe(false);
+    made.queue.end(made.queue.take() as Item);
+    await room;
+    made.queue.end(made.queue.take() as Item);
+    expect(made.queue.isEmpty).toBe(true);
+  });
+});
+
 describe('closing', () => {
   it('drops what is in line, and refuses what comes', async () => {
     const made = makeQueue();
@@ -367,11 +475,12 @@ describe('closing', () => {
   it('tells an error that nobody knows yet first', async () => {
     const made = makeQueue();
     const running = flying(made, 'first');
+    const other = flying(made, 'second');
     const joins = [made.queue.join(), made.queue.join()];
-    made.queue.report(running, 'broken');
+    made.queue.fail(running, 'broken');
     made.queue.close('closed', 'dropped');
     made.queue.close('closed twice', 'dropped twice');
-    made.queue.end(running);
+    made.queue.end(other);
     const told = await Promise.allSettled(joins);
     expect(told.map((each) => each.status === 'rejected' && each.reason)).toEqual([
       'broken',
@@ -385,6 +494,9 @@ describe('closing', () => {
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
 type Call = { number: number; kind: 'put' | 'join' | 'done'; name: string };
+
+/** Closures that are their callers' own have names like o1, scheduled ones like c2. */
+const isOwn = (name: string): boolean => name.startsWith('o');
 
 /** The queue's rules, again, with lists of names. */
 class Model {
@@ -408,7 +520,9 @@ class Model {
   note(error: string): boolean {
     if (this.failure !== undefined || this.isClosed) return false;
     this.failure = error;
-    for (const name of this.line.splice(0)) this.drop(name, `cancelled because of ${error}`);
+    const dropped = this.line.filter((name) => !isOwn(name));
+    this.line = this.line.filter(isOwn);
+    for (const name of dropped) this.drop(name, `cancelled because of ${error}`);
     return true;
   }
 
@@ -420,10 +534,17 @@ class Model {
     return this.line.length === 0 && this.flight.length === 0;
   }
 
-  /** The result of the first waiting call; undefined if it has to wait. */
-  answer({ kind, name }: Call): string | undefined {
-    if (this.failure !== undefined) {
-      if (this.flight.length > 0) return undefined;
+  /** Whether all closures that were made before the call of this number are out. */
+  isOver(number: number): boolean {
+    const waiting = this.calls.filter(({ kind }) => kind === 'put').map(({ name }) => name);
+    const here = [...this.line, ...this.flight, ...waiting];
+    return here.every((name) => Number(name.slice(1)) > number);
+  }
+
+  /** The result of a call that is the first of its kind; undefined if it has to wait. */
+  answer({ kind, name, number }: Call): string | undefined {
+    if (this.failure !== undefined && !isOwn(name)) {
+      if (this.flight.some((each) => !isOwn(each))) return undefined;
       const { failure } = this;
       this.failure = undefined;
       return `rejects: ${failure}`;
@@ -432,7 +553,7 @@ class Model {
       return kind === 'put' || this.flight.length === 0 ? 'rejects: closed' : undefined;
     }
     if (kind === 'done') return `resolves: ${this.isIdle()}`;
-    if (kind === 'join') return this.isIdle() ? 'resolves' : undefined;
+    if (kind === 'join') return this.isOver(number) ? 'resolves' : undefined;
     if (this.line.length >= this.max) return undefined;
     this.line.push(name);
     return 'resolves';
@@ -440,11 +561,15 @@ class Model {
 
   serve(): void {
     for (;;) {
-      const [first] = this.calls;
-      const answer = first && this.answer(first);
-      if (first === undefined || answer === undefined) return;
-      this.calls.shift();
-      this.told.push(`call ${first.number} ${answer}`);
+      const firsts = [false, true].map((own) => this.calls.find(({ name }) => isOwn(name) === own));
+      const served = this.calls.some((call) => {
+        const answer = firsts.includes(call) ? this.answer(call) : undefined;
+        if (answer === undefined) return false;
+        this.calls = this.calls.filter((each) => each !== call);
+        this.told.push(`call ${call.number} ${answer}`);
+        return true;
+      });
+      if (!served) return;
     }
   }
 }
@@ -468,7 +593,7 @@ class Real {
         super.drop(error);
         told.push(`${name} dropped: ${String(error)}`);
       }
-    })(name);
+    })(name, isOwn(name));
     this.items.set(name, item);
     return item;
   }
@@ -499,9 +624,9 @@ const inFlight = (model: Model): boolean => model.flight.length > 0;
 
 const steps: Record<string, Step> = {
   put: {
-    run(model, real) {
+    run(model, real, at) {
       const number = ++model.made;
-      const name = `c${number}`;
+      const name = `${at % 3 === 0 ? 'o' : 'c'}${number}`;
       model.names.push(name);
       model.calls.push({ number, kind: 'put', name });
       model.serve();
@@ -513,8 +638,7 @@ const steps: Record<string, Step> = {
   },
   take: {
     run(model, real) {
-      const isOver = model.failure !== undefined || model.isClosed;
-      const name = isOver ? undefined : model.line.shift();
+      const name = model.isClosed ? undefined : model.line.shift();
       if (name !== undefined) model.flight.push(name);
       model.serve();
       expect(real.queue.take()?.name).toBe(name);
@@ -534,18 +658,14 @@ const steps: Record<string, Step> = {
     run(model, real, at) {
       const name = picked(model.flight, at);
       model.flight = without(model.flight, name);
+      if (isOwn(name)) {
+        model.serve();
+        real.queue.end(real.item(name));
+        return;
+      }
       const isFirst = model.note(`${name} failed`);
       model.serve();
       expect(real.queue.fail(real.item(name), `${name} failed`)).toBe(isFirst);
-    },
-  },
-  report: {
-    can: inFlight,
-    run(model, real, at) {
-      const name = picked(model.flight, at);
-      expect(real.queue.report(real.item(name), `${name} failed`)).toBe(
-        model.note(`${name} failed`),
-      );
     },
   },
   putBack: {
@@ -554,7 +674,7 @@ const steps: Record<string, Step> = {
       const name = picked(model.flight, at);
       model.flight = without(model.flight, name);
       if (model.isClosed) model.drop(name, 'dropped');
-      else if (model.failure !== undefined) {
+      else if (model.failure !== undefined && !isOwn(name)) {
         model.drop(name, `cancelled because of ${model.failure}`);
       } else model.line.unshift(name);
       model.serve();
@@ -578,16 +698,6 @@ const steps: Record<string, Step> = {
       if (call !== undefined) model.told.push(`call ${call.number} rejects: given up`);
       if (isThere) model.serve();
       expect(real.queue.remove(real.item(name), 'given up')).toBe(isThere);
-    },
-  },
-  failQueued: {
-    can: ({ line }) => line.length > 0,
-    run(model, real, at) {
-      const name = picked(model.line, at);
-      model.line = without(model.line, name);
-      const isFirst = model.note(`${name} failed`);
-      model.serve();
-      expect(real.queue.failQueued(real.item(name), `${name} failed`)).toBe(isFirst);
     },
   },
   join: {

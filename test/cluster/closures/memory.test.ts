@@ -122,7 +122,7 @@ describeKinds(kinds, (kind) => {
       expect(error.message).toContain(
         kind.isThread
           ? 'were moved to a worker that is lost'
-          : 'lost its worker 3 times (retries: 2)',
+          : 'lost its worker 3 times in 3 attempts (retries: 2)',
       );
       await expect(cluster.join()).rejects.toBe(error);
     });

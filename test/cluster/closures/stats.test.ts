@@ -1,5 +1,6 @@
 /** `stats()` of a cluster. */
 
+import type { FunctionStats } from 'allstop/cluster';
 import { expect, it } from 'vitest';
 import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
 
@@ -23,6 +24,11 @@ describeKinds(kinds, (kind) => {
       failed: 0,
       cancelled: 1,
       retried: 1,
+      queuedBytes: 0,
+      functions: {
+        add: { completed: 1, failed: 0, cancelled: 1, retried: 0 },
+        dieUntil: { completed: 1, failed: 0, cancelled: 0, retried: 1 },
+      },
       engine: { restarts: 1 },
     });
     visit.pass();
@@ -30,6 +36,15 @@ describeKinds(kinds, (kind) => {
     await failed(cluster, 'broken');
     await expect(cluster.join()).rejects.toThrow('broken');
     expect(cluster.stats()).toMatchObject({ queued: 0, inFlight: 0, completed: 4, failed: 1 });
-    expect(JSON.parse(JSON.stringify(cluster.stats()))).toEqual(cluster.stats());
+    const { waitMs, runMs } = cluster.stats().functions['hold'] as FunctionStats;
+    for (const { p50, p90, p99, max } of [waitMs, runMs]) {
+      expect([p50, p90, p99, max]).toEqual([p50, p90, p99, max].toSorted((a, b) => a - b));
+      expect(max).toBeGreaterThan(0);
+    }
+    const { utilization } = cluster.stats();
+    expect(utilization).toBeGreaterThan(0);
+    expect(utilization).toBeLessThanOrEqual(1);
+    const stats = { ...cluster.stats(), utilization };
+    expect(JSON.parse(JSON.stringify(stats))).toEqual(stats);
   });
 });

@@ -123,3 +123,10 @@ describe('bad input', () => {
     expect(ask).toThrow(expect.objectContaining({ code: 'ERR_ALLSTOP_INVALID_ARGUMENT' }));
   });
 });
+
+it("reads as TensorFlow's", () => {
+  expect(String(new ClusterSpec({ worker: ['b:1', 'c:1'], ps: { 2: "it's" } }))).toBe(
+    `ClusterSpec({'ps': {2: "it's"}, 'worker': ['b:1', 'c:1']})`,
+  );
+  expect(String(new ClusterSpec({}))).toBe('ClusterSpec({})');
+});

@@ -137,7 +137,7 @@ describe('a thread that is blocked in native code', () => {
     const remote = await cluster.schedule('blockInNativeCode', [pipe], { timeoutMs: 100 });
     const deadline = { code: 'ERR_ALLSTOP_DEADLINE_EXCEEDED' };
     await expect(remote.fetch()).rejects.toMatchObject(deadline);
-    await expect(cluster.join()).rejects.toMatchObject(deadline);
+    await cluster.join(); // the deadline of one call is nobody else's failure
     expect(cluster.workers).toContainEqual(expect.objectContaining({ state: 'stuck', running: 0 }));
     expect(await (await cluster.schedule('square', [3, 0])).fetch()).toBe(9);
     await cluster.close();

@@ -343,52 +343,6 @@ describe('handles', () => {
   });
 });
 
-describe('run', () => {
-  it("resolves to the body's value, after stopping and joining what it started", async () => {
-    let seen = false;
-    const value = await Coordinator.run((coord) => {
-      void coord.start(async (same) => {
-        seen = await same.waitForStop();
-      });
-      return 7;
-    });
-    expect([value, seen]).toEqual([7, true]);
-  });
-
-  it("rejects with the body's error, after stopping and joining", async () => {
-    const error = new RangeError('in the body');
-    let seen = false;
-    const run = Coordinator.run((coord) => {
-      void coord.start(async (same) => {
-        seen = await same.waitForStop();
-      });
-      throw error;
-    });
-    await expect(run).rejects.toBe(error);
-    expect(seen).toBe(true);
-  });
-
-  it("rejects with a thread's error, though the body ends well", async () => {
-    const run = Coordinator.run(async (coord) => {
-      await coord.start(() => Promise.reject(new TypeError('in a task')));
-    });
-    await expect(run).rejects.toThrow('in a task');
-  });
-
-  it('rejects with the first error, if both fail', async () => {
-    const run = Coordinator.run(async (coord) => {
-      await coord.start(() => Promise.reject(new TypeError('first')));
-      throw new RangeError('second');
-    });
-    await expect(run).rejects.toThrow('first');
-  });
-
-  it('passes the constructor options on', async () => {
-    const name = await Coordinator.run((coord) => coord.name, { name: 'runner' });
-    expect(name).toBe('runner');
-  });
-});
-
 describe('disposal', () => {
   it('stops and joins', async () => {
     const coord = new Coordinator();

@@ -1,4 +1,4 @@
-import { Coordinator, OutOfRangeError } from 'allstop';
+import { BoundedQueue, Coordinator, OutOfRangeError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { gate } from '../../support/gate.ts';
 import { addon } from '../../support/test-addon.ts';
@@ -18,7 +18,7 @@ describe('explain', () => {
     coord.stopOnAbort(new AbortController().signal);
     coord.stopAfter(60_000);
     expect(words(coord)).toContain(
-      'Links that could stop it: an AbortSignal (stopOnAbort); a deadline of 60000 ms (stopAfter).',
+      'Links: an AbortSignal (stopOnAbort); a deadline of 60000 ms (stopAfter).',
     );
   });
 
@@ -26,7 +26,7 @@ describe('explain', () => {
     const coord = new Coordinator({ name: 'pipeline' });
     coord.requestStop();
     expect(words(coord)).toMatch(
-      /^The coordinator 'pipeline' was stopped at \d\d:\d\d:\d\d\.\d{3} UTC \(\d+ ms ago\): the JavaScript thread 'main' \(0\) called requestStop\(\)\.\nNo error was reported\.\nRequested from:\n {4}at .*explain\.test\.ts/,
+      /^The coordinator 'pipeline' was stopped at \d\d:\d\d:\d\d\.\d{3} [+-]\d\d:\d\d \(\d+ ms ago\): the JavaScript thread 'main' \(0\) called requestStop\(\)\.\nNo error was reported\.\nRequested from:\n {4}at .*explain\.test\.ts/,
     );
   });
 
@@ -73,6 +73,26 @@ describe('explain', () => {
     held.open();
   });
 
+  it('says how full the queues are, and who waits', async () => {
+    const coord = new Coordinator();
+    const full = new BoundedQueue<number>({ name: 'frames', capacity: 1, coordinator: coord });
+    const empty = new BoundedQueue({ name: 'results', capacity: 8, coordinator: coord });
+    await full.enqueue(1);
+    const waits = [full.enqueue(2), full.enqueue(3), empty.dequeue()];
+    await new Promise(setImmediate);
+    expect(coord.explain().queues).toEqual([
+      { name: 'frames', size: 1, capacity: 1, waiting: ['2 producers'] },
+      { name: 'results', size: 0, capacity: 8, waiting: ['1 consumer'] },
+    ]);
+    expect(words(coord)).toContain(
+      'Queues (2):\n  - frames: 1 of 1 items (full); waiting: 2 producers\n' +
+        '  - results: 0 of 8 items (empty); waiting: 1 consumer',
+    );
+    coord.requestStop();
+    await Promise.allSettled(waits);
+    expect(coord.explain().queues).toMatchObject([{ waiting: [] }, { waiting: [] }]);
+  });
+
   it('says that the coordinator is joined', async () => {
     const coord = new Coordinator();
     await coord.join();
@@ -92,5 +112,29 @@ describe('explain', () => {
       coord.requestStop(value);
       expect(words(coord)).toContain('The error: ');
     }
+  });
+});
+
+describe('stopLatencies', () => {
+  it('says how long each thread took, the slowest first', async () => {
+    const coord = new Coordinator({ stopGracePeriodMs: 0 });
+    expect(coord.explain().stopLatencies).toEqual([]);
+    const stuck = gate();
+    void coord.start(() => stuck.opened, { name: 'stuck' });
+    const quick = coord.start((own) => own.waitForStop(), { name: 'quick' });
+    await coord.start(() => {}, { name: 'ended before' });
+    coord.requestStop();
+    await quick;
+    await coord.join({ ignoreLiveThreads: true });
+    const { stopLatencies } = coord.explain();
+    expect(stopLatencies).toEqual([
+      { thread: 'stuck', kind: 'task', isStraggler: true },
+      { thread: 'quick', kind: 'task', endedMs: expect.any(Number) },
+      { thread: 'main', kind: 'thread', seenMs: expect.any(Number) },
+    ]);
+    expect(words(coord)).toMatch(
+      /Time since the stop, of its threads:\n {2}- saw the stop: .*main \d+\.\d ms\)\n {2}- ended: .*: 1 \(slowest: quick \d/,
+    );
+    stuck.open();
   });
 });

@@ -630,8 +630,8 @@ describe('refused, and nothing registered', () => {
         ['target', { except: ['undefined', 'function'], objects: true }],
         ['args', { except: ['undefined', 'array'], objects: true }],
         ['name', { except: ['undefined', 'string'], objects: true }],
-        ['missedTicks', { except: ['undefined'], objects: true }],
-      ] as [string, Pick<Parameter, 'except' | 'objects'>][]
+        ['missedTicks', { except: ['undefined'], objects: true, oneOf: true }],
+      ] as [string, Pick<Parameter, 'except' | 'objects' | 'oneOf'>][]
     ).map(([key, about]) => ({
       call: `new LooperThread(coord, 1, { ${key} })`,
       argument: `options.${key}`,

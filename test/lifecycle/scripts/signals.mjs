@@ -111,8 +111,21 @@ const stories = {
       },
       { stopOnSignals: ['SIGINT'] },
     );
-    say('ran', { value, listeners: process.listenerCount('SIGINT') });
-    process.exitCode = 6;
+    const { exitCode } = process;
+    say('ran', { value, exitCode, listeners: process.listenerCount('SIGINT') });
+  },
+
+  /** The program has chosen its exit code before the signal came. */
+  async 'run-with-code'(exitCode) {
+    process.exitCode = Number(exitCode);
+    const stopOnSignals = ['SIGTERM'];
+    await Coordinator.run(
+      (coord) => {
+        say('ready');
+        return coord.waitForStop();
+      },
+      { stopOnSignals },
+    );
   },
 
   async worker() {

@@ -15,7 +15,7 @@ const coord: Coordinator = new Coordinator({
   name: 'typed',
   cleanStopErrors: [RangeError, 'E_END'],
 });
-const value: number = await Coordinator.run((same) => (same.shouldStop() ? 0 : 1));
+const value: number | undefined = await Coordinator.run((same) => (same.shouldStop() ? 0 : 1));
 const stopped: boolean = await coord.waitForStop(value, { signal: coord.signal });
 const swallowed: number | undefined = coord.stopOnException(() => 1);
 const later: Promise<string | undefined> = coord.stopOnException(async () => 'x');
@@ -69,8 +69,6 @@ void cluster.schedule('add', [1]);
 // @ts-expect-error: there is no such function
 void cluster.schedule('subtract', [1, 2]);
 
-export { fetched, item, items, later, nativeType, stopped, swallowed };
-
 const trip: Disposable = tripAfter(coord, 3, new RangeError('x'));
 const straggler: Disposable = fakeStraggler(coord);
 const gate: GateHandle = new Gate({ coordinator: coord }).handle;
@@ -80,3 +78,5 @@ await using proxy = await LinkProxy.open({ to: 'nats://localhost', latencyMs: 5 
 proxy.setRate(1_000);
 // @ts-expect-error: the number of the poll is missing
 tripAfter(coord);
+
+export { fetched, item, items, later, nativeType, stopped, straggler, swallowed, trip };

@@ -6,12 +6,14 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
 import { holderOf, type Run } from '../../../cluster/nats/coordinator/fence.ts';
+import { figuresOf } from '../../../cluster/nats/coordinator/slowness.ts';
 import {
   type CoordinatorReport,
   json,
   type NodeInfo,
   parseControl,
   parseReport,
+  parseUnprintable,
   type RefusedNode,
 } from '../../../cluster/nats/wire/control-messages.ts';
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
@@ -41,7 +43,12 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
     [reports, nodes] = await refusals.rule(
       Promise.all([
         ask(nats, subjects.report, json({}), parseReport),
-        ask(nats, subjects.who, who, (data) => parseControl(data, 'hello')?.info),
+        ask(
+          nats,
+          subjects.who,
+          who,
+          (data) => (parseControl(data, 'hello') ?? parseUnprintable(data))?.info,
+        ),
       ]),
     );
   } catch (error) {
@@ -167,7 +174,7 @@ const malformed = (dropped = 0): string =>
 const GONE: readonly TaskPhase[] = ['lost', 'failed', 'import-failed', 'closed'];
 
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
-  const { job, task: index, address, host, pid, phase, since, ready, cause, remedy } = task;
+  const { job, task: index, address, host, pid, phase, since, ready, cause, remedy, health } = task;
   const where = host === undefined ? address : `${host} (pid ${pid})`;
   const state = `${phase} for ${ago(since)}`;
   const check = {
@@ -178,6 +185,8 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const there = nodes.find((node) => isSame(task, node));
   const isThere = there !== undefined;
   if (there !== undefined) check.detail += `; ${machineOf(there)}`;
+  if (health !== undefined) check.detail += `; ${figuresOf(health)}`;
+  if (ready && cause !== undefined) check.detail += `; ${cause}. What to do: ${remedy}`;
   check.detail += malformed(there?.dropped);
   if (ready && isThere) return { ...check, ok: true };
   if (ready || (!isThere && host !== undefined && !GONE.includes(phase))) {

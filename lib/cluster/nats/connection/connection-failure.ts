@@ -176,10 +176,14 @@ export function failureOfJetStream(error: unknown): unknown {
   return isTimeout ? new Error('JetStream is silent', { cause: error }) : error;
 }
 
-/** The cause and remedy of the first rule that fits the error or one of its causes. */
-export function explainFailure(error: unknown): Explanation {
+/**
+ * The cause and remedy of the first rule that fits the error or one of its causes. `servers`: the
+ * addresses that were tried, which the cause names.
+ */
+export function explainFailure(error: unknown, servers = ''): Explanation {
   const { cause, remedy } = failureOf(error);
-  return { cause, remedy };
+  const isNamed = servers.split(', ').every((server) => cause.includes(server));
+  return { cause: isNamed ? cause : `${cause}; server ${servers}`, remedy };
 }
 
 /** `rung`: the step that failed; undefined if the error alone does not tell the step. */

@@ -1,7 +1,7 @@
 /** The options of a connection: addresses of servers, credentials, TLS. */
 
 import { readFileSync } from 'node:fs';
-import { checkString, invalidSecret, invalidType } from '../../../base/arguments.ts';
+import { checkString, invalidSecret, invalidType, knownOptions } from '../../../base/arguments.ts';
 import { InvalidArgumentError } from '../../../errors/errors.ts';
 
 /** The TLS options of the NATS client: paths of PEM files (`…File`), or their content. */
@@ -141,6 +141,7 @@ function checkTls(
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw invalidType('options.tls', 'of type object or boolean', given);
   }
+  knownOptions(given, [...TLS_TEXTS, 'handshakeFirst'], 'options.tls');
   for (const name of TLS_TEXTS) {
     if (given[name] !== undefined) checkString(`options.tls.${name}`, given[name]);
   }
@@ -151,6 +152,24 @@ function checkTls(
   return { ...given };
 }
 
+const PREFIX = 'ALLSTOP_NATS_';
+/** The environment variables that `credentialsOf` reads. */
+export const CREDENTIAL_VARIABLES: readonly string[] = [
+  'USER',
+  'PASS',
+  'PASS_FILE',
+  'TOKEN',
+  'TOKEN_FILE',
+  'NKEY',
+  'NKEY_FILE',
+  'CREDS',
+  'CREDS_FILE',
+  'CA_FILE',
+  'CERT_FILE',
+  'KEY_FILE',
+  'HANDSHAKE_FIRST',
+].map((name) => `${PREFIX}${name}`);
+
 /**
  * Reads the credentials of `allstop worker` and `allstop doctor` from ALLSTOP_NATS_* variables.
  * There are no command line options for credentials, because all users of a machine can read
@@ -160,7 +179,7 @@ function checkTls(
  */
 export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?: NatsTlsOptions } {
   const of = (name: string): string | undefined => {
-    const text = env[`ALLSTOP_NATS_${name}`];
+    const text = env[`${PREFIX}${name}`];
     return text === undefined || text === '' ? undefined : text;
   };
   const read = (variable: string, path: string): string => {

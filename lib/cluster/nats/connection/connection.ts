@@ -31,8 +31,11 @@ const SETTINGS = {
 export interface ConnectionListener {
   /** There is a new connection, without subscriptions yet. */
   onUp(nats: NatsConnection): void;
-  /** The connection is lost, or another attempt to connect has failed. */
-  onDown(cause: unknown): void;
+  /**
+   * The connection is lost, or another attempt to connect has failed. `servers`: the addresses,
+   * for messages.
+   */
+  onDown(cause: unknown, servers: string): void;
   /** The server has reported an error, such as a missing permission (PermissionViolationError). */
   onRefused(error: Error): void;
 }
@@ -152,12 +155,12 @@ export class Connection {
     try {
       client = await loadClient();
     } catch (error) {
-      this.#listener.onDown(error);
+      this.#listener.onDown(error, this.#options.servers.join(', '));
       return;
     }
     while (!this.#isClosed) {
+      const servers = [...new Set([...this.#options.servers, ...this.#learned])];
       try {
-        const servers = [...new Set([...this.#options.servers, ...this.#learned])];
         const options = { ...this.#options, servers };
         this.#nats = await client.connect({
           ...clientOptions(client, options, this.#inboxPrefix),
@@ -165,7 +168,7 @@ export class Connection {
         });
       } catch (error) {
         const cause = await clarifyFailure(error, this.#options, this.#closing.signal);
-        if (!this.#isClosed) this.#listener.onDown(cause);
+        if (!this.#isClosed) this.#listener.onDown(cause, servers.join(', '));
         await this.#delay();
         continue;
       }
@@ -207,7 +210,8 @@ export class Connection {
     this.#isUp = false;
     await watching;
     if (this.#isClosed) return;
-    this.#listener.onDown(error ?? lastError ?? new Error('The connection was lost'));
+    const why = error ?? lastError ?? new Error('The connection was lost');
+    this.#listener.onDown(why, nats.getServer());
   }
 
   #delay(): Promise<void> {

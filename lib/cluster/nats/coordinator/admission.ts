@@ -8,12 +8,13 @@ import {
   unregistered,
 } from '../../../errors/phases.ts';
 import { type NodeInfo, PROTOCOL, type RefusedNode, RUNTIME } from '../wire/control-messages.ts';
+import type { Session } from './session.ts';
 import type { ClusterTask, ClusterTasks } from './tasks.ts';
 
 /** Memory that each thread of a node needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
 
-/** SHA-256 of the coordinator's module file, and of the ClusterSpec that it expects. */
+/** The definition or SHA-256 of the coordinator's module file, and the SHA-256 of the ClusterSpec that it expects. */
 export type Fingerprints = { module: string; spec?: string | undefined };
 
 /** A refusal that is also the phase of the task which the node would have got. */
@@ -25,17 +26,37 @@ export type Admission =
   | { task: ClusterTask; refusal: Mismatch }
   | { task?: undefined; refusal: Refusal };
 
+export type Refused = Exclude<Admission, { refusal?: undefined }>;
+
 export function admit(info: NodeInfo, tasks: ClusterTasks, own: Fingerprints): Admission {
   const task = tasks.find(info);
   if ('remedy' in task) return { refusal: task };
   const { job, index, session } = task;
-  if (session !== undefined) {
+  if (session !== undefined && !session.isReplaceableBy(info)) {
     const { host, pid } = session.info;
     return { refusal: refused.taskTaken(`${job}:${index}`, host, pid) };
   }
   const refusal = mismatchOf(info, own);
   if (refusal === undefined) return { task };
   return tasks.has(task) ? { task, refusal } : { refusal };
+}
+
+/** Refuses a node that says something unprintable, `names`: it may be any node's. */
+export function refuseUnprintable(info: NodeInfo, names: string[], tasks: ClusterTasks): Refused {
+  const task = tasks.find(info);
+  const refusal = refused.unprintable(names);
+  const isFree = !('remedy' in task) && task.session === undefined && tasks.has(task);
+  return isFree ? { task, refusal } : { refusal };
+}
+
+/** The most nodes that were welcomed and have not answered. */
+const MOST_UNCONFIRMED = 256;
+
+/** Whether many nodes have been welcomed and have not answered: their hellos may be forged. */
+export function isCrowded(sessions: ReadonlyMap<string, Session>): boolean {
+  let unconfirmed = 0;
+  for (const { isConfirmed } of sessions.values()) if (!isConfirmed) unconfirmed += 1;
+  return unconfirmed >= MOST_UNCONFIRMED;
 }
 
 const isBun = (runtime: string): boolean => runtime.startsWith('bun ');
@@ -45,7 +66,11 @@ function mismatchOf(info: NodeInfo, own: Fingerprints): Mismatch | undefined {
   const { protocol, runtime, definition, spec, slots, freeMemory, host } = info;
   if (protocol !== PROTOCOL) return refused.otherProtocol(info, PROTOCOL);
   if (isBun(runtime) !== isBun(RUNTIME)) return refused.otherRuntime(runtime, RUNTIME);
-  if (definition !== own.module) return refused.otherModule(definition, own.module);
+  if (definition !== own.module) {
+    const isGiven = [definition, own.module].some((each) => each.startsWith('given:'));
+    const refuse = isGiven ? refused.otherDefinition : refused.otherModule;
+    return refuse(definition, own.module);
+  }
   // Both specs are optional: a worker without --spec, and a coordinator without `expect`, fit any.
   if (spec !== undefined && own.spec !== undefined && spec !== own.spec) {
     return refused.otherSpec(spec, own.spec);

@@ -48,7 +48,7 @@ export class CancelWatch {
       let hasMore = false;
       for (const session of this.#sessions.values()) {
         const { cancelledAt } = session;
-        if (cancelledAt === undefined) continue;
+        if (cancelledAt === undefined || session.isAway) continue;
         const isLate = cancelledAt <= since && !this.#listener.isConnected();
         if (isLate) this.#listener.onUnreachable(session);
         else hasMore = true;

@@ -71,7 +71,7 @@ export class Leadership {
     this.#watchUnavailable();
     this.connection = new Connection(connect.name, connect.inboxPrefix, connect.options, {
       onUp: (nats) => this.#onUp(nats),
-      onDown: (cause) => this.#onDown(cause),
+      onDown: (cause, servers) => this.#onDown(cause, servers),
       onRefused: (error) => this.#onRefused(error),
     });
   }
@@ -141,13 +141,13 @@ export class Leadership {
     void this.#hold(nats);
   }
 
-  #onDown(cause: unknown): void {
+  #onDown(cause: unknown, servers: string): void {
     if (this.#isOver) return;
     this.#retry?.clear();
     this.#watchUnavailable();
     this.#listener.onDown();
     if (cause instanceof UnavailableError) this.#listener.onLost(cause);
-    else this.#enter({ phase: 'connecting', ...explainFailure(cause) });
+    else this.#enter({ phase: 'connecting', ...explainFailure(cause, servers) });
   }
 
   #onRefused(error: Error): void {

@@ -6,7 +6,10 @@
  *    sent again from here; so nothing that the server stores has to be trusted.
  * 2. A node has a closure through one session, and a session has one node. When a session is
  *    over, nothing is accepted from it any more, and its closures are returned to the queue.
- * 3. A session is over when its node says so, or when probes find it gone or silent (probes.ts).
+ * 3. A session whose node probes find gone or silent (probes.ts) is *away*: its task is free and
+ *    its closures are returned to the queue, but it is not over. With the node's next sign of
+ *    life it goes on (session.ts): what has ended there is accepted, the first result counts.
+ *    It is over when its node says so, or is in another session.
  * 4. Nothing is sent before this run holds the cluster (leadership.ts), and nothing after another
  *    run is known to hold it.
  */
@@ -18,13 +21,25 @@ import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../../base/thrown-value.ts';
 import { within } from '../../../base/timer.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
-import { failedRemedy, type Loss, lost, nodeRemedy, silent } from '../../../errors/phases.ts';
+import {
+  type Explanation,
+  failedRemedy,
+  type Loss,
+  lost,
+  nodeRemedy,
+} from '../../../errors/phases.ts';
 import type { ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
-import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
+import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
-import { json, type NodeInfo, type ProbeReply, parseControl } from '../wire/control-messages.ts';
+import {
+  json,
+  type NodeInfo,
+  type ProbeReply,
+  parseControl,
+  parseUnprintable,
+} from '../wire/control-messages.ts';
 import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
 import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes, sharedWindowBytes } from '../wire/reliable-channel.ts';
@@ -32,16 +47,25 @@ import { type NodeStatus, packStop, unpackStop } from '../wire/session-messages.
 import { Subjects } from '../wire/subjects.ts';
 import { subscriptionCallback } from '../wire/subscription.ts';
 import { AddressChecks } from './address-checks.ts';
-import { type Admission, admit, type Fingerprints, RefusedNodes } from './admission.ts';
+import {
+  admit,
+  type Fingerprints,
+  isCrowded,
+  type Refused,
+  RefusedNodes,
+  refuseUnprintable,
+} from './admission.ts';
 import { CancelWatch } from './cancel-watch.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { doctorReport } from './doctor-report.ts';
 import { Fence } from './fence.ts';
+import { GivenUp } from './given-up.ts';
 import { Leadership } from './leadership.ts';
 import { Probes } from './probes.ts';
 import { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
 import { type ClusterTask, ClusterTasks } from './tasks.ts';
+import { WhoMessages } from './who-messages.ts';
 
 const log = debuglog('allstop');
 
@@ -55,13 +79,13 @@ export type NatsSettings = {
   readonly expect: ClusterSpec | undefined;
   readonly minWorkers: number | undefined;
   readonly unavailableAfterMs: number;
+  readonly lostAfterMs: number;
+  readonly definition: string | undefined;
   readonly replicas: number;
 };
 
-type Refused = Exclude<Admission, { refusal?: undefined }>;
-
 export class NatsEngine implements Engine {
-  readonly #host: StrategyHost;
+  readonly #host: ClusterHost;
   readonly #settings: NatsSettings;
   readonly #subjects: Subjects;
   readonly #run = randomUUID();
@@ -69,7 +93,9 @@ export class NatsEngine implements Engine {
   readonly #sessions = new Map<string, Session>();
   readonly #dispatcher: Dispatcher;
   readonly #byNode = new Map<string, Session>();
+  readonly #givenUp = new GivenUp();
   readonly #leadership: Leadership;
+  readonly #who: WhoMessages;
   readonly #addressChecks: AddressChecks;
   readonly #refused = new RefusedNodes();
   readonly #probes: Probes;
@@ -84,7 +110,7 @@ export class NatsEngine implements Engine {
   /** How many nodes have reported that none of their worker threads lives. */
   #nodesFailed = 0;
 
-  constructor(host: StrategyHost, settings: NatsSettings, options: NatsConnectionOptions) {
+  constructor(host: ClusterHost, settings: NatsSettings, options: NatsConnectionOptions) {
     this.#host = host;
     this.#settings = settings;
     this.#dispatcher = new Dispatcher(host);
@@ -98,22 +124,28 @@ export class NatsEngine implements Engine {
       unregisteredTasks: () => this.#tasks.all.filter(({ phase }) => phase === 'unregistered'),
       onChange: () => host.changed(),
     });
-    this.#probes = new Probes(this.#sessions, {
+    this.#probes = new Probes(this.#sessions, settings.lostAfterMs, {
       probeFor: ({ id, info }) => ({
         subject: this.#subjects.node(info.node),
         probe: { kind: 'probe', run: this.#run, token: this.#leadership.token ?? 0, session: id },
       }),
       onReply: (session, reply) => this.#onProbeReply(session, reply),
       onMalformed: () => this.#malformed.drop('a reply to a probe'),
-      onSilent: (session, forMs) => this.#onSilent(session, forMs),
-      onLost: (session, loss) => this.#lose(session, loss),
+      onSilent: (session, why) => this.#onSilent(session, why),
+      onAbsent: (session) => {
+        session.giveUpUnstarted();
+        this.#givenUp.add(session);
+        this.wake();
+      },
+      onLost: (session, loss) => this.#onLost(session, loss),
       onRound: () => {
         if (this.#refused.expire()) this.#host.changed();
+        for (const session of this.#givenUp.expired(this.#tasks)) this.#lose(session, lost.gone);
       },
     });
     this.#cancelWatch = new CancelWatch(this.#sessions, host.cancelGraceMs, {
       isConnected: () => this.#leadership.connection.nats !== undefined,
-      onUnreachable: (session) => this.#lose(session, lost.unreachable),
+      onUnreachable: (session) => this.#setAway(session, lost.unreachable),
     });
     const name = `allstop ${settings.cluster}`;
     const inboxPrefix = this.#subjects.inbox('coordinator');
@@ -121,7 +153,7 @@ export class NatsEngine implements Engine {
     this.#leadership = new Leadership(fence, settings.unavailableAfterMs, connect, {
       onConnection: (nats) => this.#subscribe(nats),
       onHeld: (nats) => this.#onHeld(nats),
-      onDoubt: () => this.#sayWho(),
+      onDoubt: () => this.#who.say(),
       onDown: () => {
         this.#probes.stop();
         this.#addressChecks.stop();
@@ -132,6 +164,9 @@ export class NatsEngine implements Engine {
         this.#dispatcher.isOpen = this.#leadership.state.phase === 'ready';
         host.changed();
       },
+    });
+    this.#who = new WhoMessages(this.#run, this.#leadership, (message) => {
+      this.#publish(this.#subjects.who, message);
     });
     this.#stops = new StopArbiter(host.coordinator, {
       broadcast: (stop) => {
@@ -161,9 +196,13 @@ export class NatsEngine implements Engine {
     return this.#tasks.workers;
   }
 
+  get capacity(): number {
+    return [...this.#sessions.values()].reduce((sum, { status }) => sum + status.capacity, 0);
+  }
+
   report(): ReadinessReport {
-    const tasks = this.#tasks.all.map(({ readiness }) => readiness);
     const { state } = this.#leadership;
+    const tasks = this.#tasks.report(state.phase);
     return { ready: state.phase === 'ready' && this.#tasks.areReady, engine: state, tasks };
   }
 
@@ -194,7 +233,6 @@ export class NatsEngine implements Engine {
       if (!session.has(closure)) continue;
       session.cancel(closure, cancellation);
       if (cancellation.replace) this.#cancelWatch.start();
-      return;
     }
   }
 
@@ -207,7 +245,8 @@ export class NatsEngine implements Engine {
     const sessions = [...this.#sessions.values()];
     for (const session of sessions) session.post(['end']);
     if (this.#leadership.connection.nats !== undefined) {
-      const drained = Promise.all(sessions.map(({ channel }) => channel.drained()));
+      const there = sessions.filter(({ isAway }) => !isAway);
+      const drained = Promise.all(there.map(({ channel }) => channel.drained()));
       await within(END_MS, drained, () => {});
     }
     this.#sessions.clear(); // first, so that no session counts as lost
@@ -254,7 +293,9 @@ export class NatsEngine implements Engine {
       if (stop === undefined) this.#malformed.drop('a stop');
       else this.#stops.heard(stop);
     });
-    listen(subjects.who, (message) => this.#onWho(message));
+    listen(subjects.who, ({ data, reply }) => {
+      if (!this.#who.receive(data, reply)) this.#malformed.drop('a who');
+    });
     listen(subjects.report, (message) => {
       const report = doctorReport({
         run: this.#run,
@@ -267,29 +308,8 @@ export class NatsEngine implements Engine {
     });
   }
 
-  /**
-   * Receives a `who`, from another coordinator or a doctor (token 0, to which only nodes reply).
-   */
-  #onWho({ data, reply }: Msg): void {
-    const who = parseControl(data, 'who');
-    if (who === undefined) this.#malformed.drop('a who');
-    else if (who.run !== this.#run) {
-      this.#leadership.doubt(who.token, true);
-      // An older run that does not know of this run yet learns of it by our `who`.
-      const isOlder = who.token < (this.#leadership.token ?? 0);
-      if (isOlder && (reply ?? '') === '') this.#sayWho();
-    }
-  }
-
-  /** Tells all nodes and coordinators that this run holds the cluster, if we believe so. */
-  #sayWho(): void {
-    const { token, state } = this.#leadership;
-    if (state.phase !== 'ready') return;
-    this.#publish(this.#subjects.who, json({ kind: 'who', run: this.#run, token }));
-  }
-
   #onHeld(nats: NatsConnection): void {
-    this.#sayWho();
+    this.#who.say();
     for (const session of this.#sessions.values()) {
       // Frames were cut to the length that the last connection permitted.
       if (session.channel.fits(nats.info?.max_payload)) session.channel.resume();
@@ -307,9 +327,9 @@ export class NatsEngine implements Engine {
   // ---------------------------------------------------------------- the nodes
 
   async #readFingerprints(): Promise<void> {
-    const { module, expect } = this.#settings;
+    const { module, definition, expect } = this.#settings;
     this.#fingerprints = {
-      module: await moduleFingerprint(module),
+      module: await moduleFingerprint(module, definition),
       spec: expect && specFingerprint(expect),
     };
   }
@@ -317,15 +337,23 @@ export class NatsEngine implements Engine {
   #onHello(data: Uint8Array): void {
     const { token } = this.#leadership;
     if (this.#isOver || token === undefined || this.#fingerprints === undefined) return;
-    const hello = parseControl(data, 'hello');
+    const hello = parseControl(data, 'hello', 'bye');
     if (hello === undefined) {
-      this.#malformed.drop('a hello');
+      const odd = parseUnprintable(data);
+      if (odd === undefined) this.#malformed.drop('a hello');
+      else this.#refuse(odd.info, token, refuseUnprintable(odd.info, odd.names, this.#tasks));
+      return;
+    }
+    if (hello.kind === 'bye') {
+      const leaver = this.#byNode.get(hello.node);
+      if (leaver?.id === hello.session) this.#lose(leaver, lost.hasLeft);
       return;
     }
     const { info } = hello;
     const known = this.#byNode.get(info.node);
     if (known !== undefined) {
       if (info.session === known.id) {
+        this.#onHeard(known);
         known.channel.resume();
         return;
       }
@@ -335,9 +363,14 @@ export class NatsEngine implements Engine {
       }
       this.#lose(known, lost.leftSession);
     }
+    if (isCrowded(this.#sessions)) return; // the node repeats its hello
     const admission = admit(info, this.#tasks, this.#fingerprints);
     if (admission.refusal !== undefined) this.#refuse(info, token, admission);
-    else this.#begin(admission.task, info, token);
+    else {
+      const { task } = admission;
+      if (task.session !== undefined) this.#setAway(task.session, lost.gone);
+      this.#begin(task, info, token);
+    }
   }
 
   #begin(task: ClusterTask, info: NodeInfo, token: number): void {
@@ -360,8 +393,12 @@ export class NatsEngine implements Engine {
           this.#letGo(from);
           this.#dispatcher.freed(from);
         },
-        onResult: (name, us) => this.#dispatcher.measure(name, us),
+        onResult: (closure, name, us) => {
+          this.#dispatcher.measure(name, us);
+          this.#givenUp.cancelDuplicates(closure);
+        },
         onStop: (_, stop) => this.#stops.heard(stop),
+        onThread: (from, error) => this.#onThread(task, from, error),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         onMalformed: (from) => {
           this.#malformed.drop('a message of a session');
@@ -389,17 +426,8 @@ export class NatsEngine implements Engine {
 
   /** Sends the welcome; again for each hello, until the node has answered in the session. */
   #welcome(session: Session, token: number): void {
-    const { cancelGraceMs } = this.#host;
     const { unavailableAfterMs } = this.#settings;
-    const welcome = {
-      kind: 'welcome',
-      run: this.#run,
-      token,
-      session: session.id,
-      task: session.task,
-      cancelGraceMs,
-      unavailableAfterMs,
-    };
+    const welcome = session.welcome({ run: this.#run, token, unavailableAfterMs });
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
@@ -424,21 +452,56 @@ export class NatsEngine implements Engine {
 
   /** Called for each sign that the node is alive. */
   #onHeard(session: Session): void {
+    const wasThere = session.missed === 0 && session.absent === undefined && !session.isAway;
     session.heard();
-    if (!session.isSilent) return;
+    if (wasThere && !session.isSilent) return;
     session.isSilent = false;
-    this.#onStatus(this.#tasks.of(session), session, session.status);
+    const task = this.#tasks.named(session);
+    if (session.isAway) this.#onBack(session, task);
+    else session.takeBack();
+    this.#onStatus(task, session, session.status);
+  }
+
+  /**
+   * The node of a session that was away is there again. If another node has its task now, it
+   * finishes what it has, and leaves the session.
+   */
+  #onBack(session: Session, task: ClusterTask): void {
+    session.isAway = false;
+    if (task.session === undefined) {
+      task.resumeSession(session);
+      if (this.#stops.stop === undefined && task.job === 'worker') {
+        this.#host.prepare(task.index);
+        this.#dispatcher.add(session);
+      }
+    } else session.isLeaving = true;
+    session.takeBack();
+    this.#letGo(session);
   }
 
   #onStatus(task: ClusterTask, session: Session, { phase, cause, functions }: NodeStatus): void {
-    if (task.session !== session) return;
+    if (task.session !== session) {
+      if (!session.isAway) this.#letGo(session);
+      return;
+    }
     if (functions !== undefined) this.#functions ??= functions;
+    if (phase === 'ready') session.wasReady = true;
     const remedy = cause === undefined ? undefined : nodeRemedy;
     if (!session.isConfirmed) task.enter('connecting');
     else task.enter(session.isLeaving ? 'leaving' : phase, cause, remedy);
     this.#host.changed();
+    if (task.isReady && !session.hasStarted) {
+      session.hasStarted = true;
+      this.#host.workerStarted(task.info);
+    }
     this.#letGo(session);
     this.#dispatcher.changed(session);
+  }
+
+  #onThread(task: ClusterTask, session: Session, error: unknown): void {
+    if (task.session !== session) return;
+    if (error instanceof Error) this.#host.workerLost(task.info, error);
+    else this.#host.workerStuck(task.info);
   }
 
   /** Ends the session of a node that wants to leave, once it has no functions any more. */
@@ -460,17 +523,35 @@ export class NatsEngine implements Engine {
     if (isHopeless && error instanceof Error) this.#fail(error);
   }
 
-  /**
-   * Gives up a session: its node counts as lost. `cause`: the node's error, which its task already
-   * shows.
-   */
-  #lose(session: Session, { how, remedy }: Loss, cause?: unknown): void {
-    if (!this.#sessions.delete(session.id)) return;
+  /** Ends a session. `cause`: the node's error, which its task already shows. */
+  #lose(session: Session, loss: Loss, cause?: unknown): void {
+    if (!this.#sessions.has(session.id)) return;
+    this.#setAway(session, loss, cause);
+    this.#sessions.delete(session.id);
+    this.#givenUp.delete(session);
+    const { node } = session.info;
+    if (this.#byNode.get(node) === session) this.#byNode.delete(node);
+    // An empty message ends the session at a node that is still alive.
+    this.#publish(this.#subjects.down(session.id), Buffer.alloc(0));
+    session.close();
+    if (!session.isConfirmed) this.#tasks.forget(session);
+  }
+
+  /** The node counts as lost: its task is free, and its closures are queued again. */
+  #setAway(session: Session, { how, remedy }: Loss, cause?: unknown): void {
+    if (session.isAway) return;
+    session.isAway = true;
+    session.awaySince = performance.now();
+    this.#givenUp.add(session);
     const { info, task: index } = session;
-    this.#byNode.delete(info.node);
-    this.#nodesLost += 1;
     this.#dispatcher.remove(session);
-    const task = this.#tasks.of(session);
+    const task = this.#tasks.named(session);
+    if (task.session !== session) {
+      session.giveUp(new UnavailableError(`Worker ${info.job}:${index} ${how}`));
+      this.wake();
+      return;
+    }
+    this.#nodesLost += 1;
     const name = `${info.job}:${index}`;
     const error = new UnavailableError(
       `Worker ${name} (${info.host}, pid ${info.pid}) ${how}`,
@@ -480,11 +561,10 @@ export class NatsEngine implements Engine {
     task.endSession();
     task.restarts += 1;
     if (cause === undefined) task.enter('lost', error.message, remedy);
-    // An empty message ends the session at a node that is still alive.
-    this.#publish(this.#subjects.down(session.id), Buffer.alloc(0));
     log('%s: %s', this.#settings.cluster, error.message);
-    session.lose(error);
+    session.giveUp(error);
     this.#host.changed();
+    if (how !== lost.hasLeft.how) this.#host.workerLost(task.info, error);
     if (info.job === 'ps' && wasReady) {
       this.#fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }
@@ -499,9 +579,15 @@ export class NatsEngine implements Engine {
     }
   }
 
-  #onSilent(session: Session, forMs: number): void {
+  #onLost(session: Session, loss: Loss): void {
+    if (session.isConfirmed) this.#setAway(session, loss);
+    else this.#lose(session, loss);
+  }
+
+  #onSilent(session: Session, { cause, remedy }: Explanation): void {
     session.isSilent = true;
-    const { cause, remedy } = silent(session.info.host, session.info.pid, forMs);
-    if (this.#tasks.of(session).enter('silent', cause, remedy)) this.#host.changed();
+    const task = this.#tasks.named(session);
+    if (task.session !== session) return;
+    if (task.enter('silent', cause, remedy)) this.#host.changed();
   }
 }

@@ -1,12 +1,14 @@
 /**
- * Asks every node again and again whether it is alive (a probe). While we have a connection:
- * a node whose subject has had no listener for ABSENT_MS is gone; a node that has not replied
- * to MAX_MISSED probes in a row hangs, is stopped, or is cut off.
+ * Asks every node again and again whether it is alive (a probe). While we have a connection, a
+ * node is lost when for `lostAfterMs` its subject has had no listener (it is gone, or has no
+ * connection), or when it has not replied to probes for as long (it hangs, is stopped, or is cut
+ * off). Both times are counted in probes, not by the clock: a coordinator that was stopped itself
+ * has not asked meanwhile.
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Timer, within } from '../../../base/timer.ts';
-import { type Loss, lost } from '../../../errors/phases.ts';
+import { absent, type Explanation, type Loss, lost, silent } from '../../../errors/phases.ts';
 import { json, type Probe, type ProbeReply, parseProbeReply } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
 
@@ -16,9 +18,14 @@ const IDLE_MS = 1_000;
 /** The most probes a second for all nodes together: with very many, each is probed less often. */
 const MOST_A_SECOND = 2_000;
 const TIMEOUT_MS = 1_000;
-const MAX_MISSED = 3;
+/** How much more patience a node gets that has never been ready: its threads start. */
+const STARTING_FACTOR = 6;
 /** A server that answers later than this leaves a node too little of TIMEOUT_MS. */
 const SOON_MS = 500;
+/**
+ * After this time without a listener, functions that the node has not started go to others, and
+ * a node in its place gets its task if it runs nothing.
+ */
 const ABSENT_MS = 500;
 /** How long after our own reconnect nodes may take to reconnect before they count as gone. */
 const REJOIN_MS = 3_000;
@@ -28,8 +35,10 @@ export interface ProbesListener {
   probeFor(session: Session): { subject: string; probe: Probe };
   onReply(session: Session, reply: ProbeReply): void;
   onMalformed(): void;
-  /** The node has missed a probe, but may still reply to the next. */
-  onSilent(session: Session, forMs: number): void;
+  /** The node has missed a probe, or is absent, but may still reply to the next. */
+  onSilent(session: Session, why: Explanation): void;
+  /** Nobody has listened at the node's subject for ABSENT_MS. */
+  onAbsent(session: Session): void;
   onLost(session: Session, loss: Loss): void;
   /** Once a round. */
   onRound(): void;
@@ -37,13 +46,19 @@ export interface ProbesListener {
 
 export class Probes {
   readonly #sessions: ReadonlyMap<string, Session>;
+  readonly #lostAfterMs: number;
   readonly #listener: ProbesListener;
   #nats: NatsConnection | undefined;
   #upSince = 0;
   #round: Timer | undefined;
 
-  constructor(sessions: ReadonlyMap<string, Session>, listener: ProbesListener) {
+  constructor(
+    sessions: ReadonlyMap<string, Session>,
+    lostAfterMs: number,
+    listener: ProbesListener,
+  ) {
     this.#sessions = sessions;
+    this.#lostAfterMs = lostAfterMs;
     this.#listener = listener;
   }
 
@@ -52,10 +67,7 @@ export class Probes {
     this.stop();
     this.#nats = nats;
     this.#upSince = performance.now();
-    for (const session of this.#sessions.values()) {
-      session.missed = 0;
-      session.absentSince = undefined;
-    }
+    for (const session of this.#sessions.values()) session.forgetMissed();
     this.#next(nats);
   }
 
@@ -70,7 +82,7 @@ export class Probes {
       const now = performance.now();
       const least = Math.max(ROUND_MS, (this.#sessions.size / MOST_A_SECOND) * 1_000);
       for (const session of this.#sessions.values()) {
-        const isUrgent = session.running > 0 || session.absentSince !== undefined;
+        const isUrgent = !session.isAway && (session.running > 0 || session.absent !== undefined);
         const every = isUrgent ? least : Math.max(IDLE_MS, least);
         if (session.isProbed || now - session.probedAt < every) continue;
         session.probedAt = now;
@@ -83,15 +95,19 @@ export class Probes {
   async #probe(nats: NatsConnection, session: Session): Promise<void> {
     const { subject, probe } = this.#listener.probeFor(session);
     session.isProbed = true;
+    const sentAt = performance.now();
     // Sent ahead of the probe. A late answer: the probe, too, had to wait for a slow link.
-    const isLast = session.missed + 1 >= MAX_MISSED;
+    const isLast = session.missed + 1 >= this.#mostMissed(session);
     const isServerQuick = isLast ? answersSoon(nats) : undefined;
     try {
       const { data } = await nats.request(subject, json(probe), { timeout: TIMEOUT_MS });
       if (!this.#isCurrent(nats, session)) return;
       const reply = parseProbeReply(data);
       if (reply === undefined) this.#listener.onMalformed();
-      else this.#listener.onReply(session, reply);
+      else {
+        session.health = { roundTripMs: performance.now() - sentAt, ...reply.vitals };
+        this.#listener.onReply(session, reply);
+      }
     } catch (error) {
       // If the server's answer is late or missing, the node is not to blame.
       if (!isNoResponders(error) && (await isServerQuick) === false) return;
@@ -106,19 +122,40 @@ export class Probes {
     return this.#nats === nats && this.#sessions.get(session.id) === session;
   }
 
+  /** How many probes in a row a node may miss. */
+  #mostMissed({ wasReady }: Session): number {
+    const patienceMs = this.#lostAfterMs * (wasReady ? 1 : STARTING_FACTOR);
+    return Math.max(1, Math.ceil(patienceMs / TIMEOUT_MS));
+  }
+
   #onNoReply(session: Session, error: unknown): void {
-    const now = performance.now();
+    if (session.isAway) return;
     if (isNoResponders(error)) {
-      session.absentSince ??= now;
-      const mayRejoin = session.heardAt < this.#upSince && now - this.#upSince < REJOIN_MS;
-      if (mayRejoin || now - session.absentSince < ABSENT_MS) return;
-      this.#listener.onLost(session, lost.gone);
+      this.#onAbsent(session);
       return;
     }
     session.missed += 1;
-    if (session.missed < MAX_MISSED) {
-      this.#listener.onSilent(session, session.missed * TIMEOUT_MS);
-    } else this.#listener.onLost(session, lost.silent);
+    const { host, pid } = session.info;
+    if (session.missed >= this.#mostMissed(session)) this.#listener.onLost(session, lost.silent);
+    else this.#listener.onSilent(session, silent(host, pid, session.missed * TIMEOUT_MS));
+  }
+
+  #onAbsent(session: Session): void {
+    const now = performance.now();
+    const before = session.absent ?? { ms: 0, at: now };
+    const ms = before.ms + Math.min(now - before.at, TIMEOUT_MS);
+    session.absent = { ms, at: now };
+    const mayRejoin = session.heardAt < this.#upSince && now - this.#upSince < REJOIN_MS;
+    if (mayRejoin) return;
+    // A node whose welcome got lost says hello again; a forged hello has no node.
+    if (ms >= (session.isConfirmed ? this.#lostAfterMs : ABSENT_MS))
+      this.#listener.onLost(session, lost.gone);
+    else if (ms >= ABSENT_MS && !session.isAbsent) {
+      session.isAbsent = true;
+      const { host, pid } = session.info;
+      this.#listener.onSilent(session, absent(host, pid));
+      this.#listener.onAbsent(session);
+    }
   }
 }
 

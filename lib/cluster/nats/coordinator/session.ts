@@ -1,14 +1,22 @@
 /**
  * The coordinator's end of a session, the time in which one node serves one run: sends closures
  * to the node, and takes their results. The node's end is node-session.ts.
+ *
+ * 1. A closure in `#sent` is the node's until the node has sent its result, or gives it back.
+ * 2. A closure in `#givenUp`, all of which are in `#sent`, was returned to the queue while the
+ *    node was away: the node may run it, and so may another worker. The first result counts.
+ * 3. While the session is away (`isAway`), all of `#sent` is given up. The channel stays as it
+ *    is, so the session goes on with the node's next sign of life, without a new welcome.
  */
 
 import { attachmentOf } from '../../../coordinator/attachment.ts';
+import { CancelledError } from '../../../errors/errors.ts';
+import type { NodeHealth } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
-import type { Cancellation, StrategyHost } from '../../closures/strategy.ts';
+import type { Cancellation, ClusterHost, RunningTask } from '../../closures/strategy.ts';
 import { type Sent, SentClosures } from '../../pool/sent-closures.ts';
-import type { Resource } from '../../worker/protocol.ts';
+import type { Fate, Resource } from '../../worker/protocol.ts';
 import { argumentError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../../worker/value.ts';
@@ -34,8 +42,10 @@ export interface SessionListener {
   onStatus(session: Session, status: NodeStatus): void;
   /** The node has fewer closures than before. */
   onFree(session: Session): void;
-  onResult(name: string, us: number): void;
+  onResult(closure: Closure, name: string, us: number): void;
   onStop(session: Session, stop: StopMessage): void;
+  /** A thread of the node has died of `error`; undefined: it is blocked and cannot be ended. */
+  onThread(session: Session, error: unknown): void;
   /** The node has reported that none of its worker threads lives. */
   onFailed(session: Session, error: unknown): void;
   onMalformed(session: Session): void;
@@ -46,9 +56,13 @@ export class Session {
   readonly info: NodeInfo;
   readonly task: number;
   readonly channel: ReliableChannel;
-  readonly #host: StrategyHost;
+  readonly #host: ClusterHost;
   readonly #listener: SessionListener;
   readonly #sent = new SentClosures();
+  /** By closure: as what it was returned to the queue. */
+  readonly #givenUp = new Map<Closure, Fate>();
+  /** The ids of the resources that were sent to the node. */
+  readonly #prepared = new Set<number>();
   #batch: unknown[] = [];
   #batchBytes = 0;
   status: NodeStatus = { phase: 'starting', capacity: 0, restarts: 0, stuck: 0 };
@@ -60,16 +74,25 @@ export class Session {
   /** The session's end was sent to the node, which is leaving. */
   isLetGo = false;
   completed = 0;
+  /** The host was told that the worker has started. */
+  hasStarted = false;
+  /** The node counts as lost, but may come back: its task is free, and its closures are queued. */
+  isAway = false;
+  /** Since when (performance.now()) the session is away. */
+  awaySince = 0;
+  /** The node has been ready for functions. */
+  wasReady = false;
   /** Probes without a reply, in a row. */
   missed = 0;
   /** The task's phase is 'silent'. */
   isSilent = false;
-  /**
-   * Since when (performance.now()) nobody has listened at the node's subject. Undefined: somebody
-   * does.
-   */
-  absentSince: number | undefined;
+  /** Nobody has listened at the node's subject for ABSENT_MS (probes.ts). */
+  isAbsent = false;
+  /** For how long nobody has listened at the node's subject, by probes; undefined: somebody does. */
+  absent: { ms: number; at: number } | undefined;
   heardAt: number = performance.now();
+  /** What the last answer to a probe has told. */
+  health: NodeHealth | undefined;
   /** A probe is on its way. */
   isProbed = false;
   probedAt = 0;
@@ -85,7 +108,7 @@ export class Session {
     id: string,
     info: NodeInfo,
     task: number,
-    host: StrategyHost,
+    host: ClusterHost,
     channel: ReliableChannelOptions & Pick<ReliableChannelListener, 'send'>,
     listener: SessionListener,
   ) {
@@ -99,20 +122,59 @@ export class Session {
       onMessage: (bytes) => this.#receive(bytes),
       onImpostor: () => listener.onMalformed(this),
     });
-    const { job, pid, host: machine } = info;
-    const { workers } = attachmentOf(host.coordinator);
-    workers.set(this, `${job}:${task} (process ${pid} on ${machine})`);
+    this.#show();
+  }
+
+  /** The message that begins the session at the node. */
+  welcome(from: { run: string; token: number; unavailableAfterMs: number }): object {
+    const { cancelGraceMs } = this.#host;
+    return { kind: 'welcome', ...from, session: this.id, task: this.task, cancelGraceMs };
+  }
+
+  /** Shows the node in `explain()`. */
+  #show(): void {
+    const { job, pid, host } = this.info;
+    const { workers } = attachmentOf(this.#host.coordinator);
+    workers.set(this, () => `${job}:${this.task} (process ${pid} on ${host})`);
+  }
+
+  #hide(): void {
+    attachmentOf(this.#host.coordinator).workers.delete(this);
   }
 
   /** Called for each sign that the node is alive. */
   heard(): void {
-    this.missed = 0;
-    this.absentSince = undefined;
+    this.forgetMissed();
     this.heardAt = performance.now();
+  }
+
+  /**
+   * Whether another node may have the task at once: nobody listens for this one any more, and it
+   * has nothing to lose, or its own host has a node that could connect.
+   */
+  isReplaceableBy({ host }: NodeInfo): boolean {
+    return this.isAbsent && (this.running === 0 || host === this.info.host);
+  }
+
+  /** Forgets the probes that were missed: the node, or our own connection, is back. */
+  forgetMissed(): void {
+    this.missed = 0;
+    this.absent = undefined;
+    this.isAbsent = false;
   }
 
   get running(): number {
     return this.#sent.size;
+  }
+
+  /** The closures that the node's threads take first. */
+  get tasks(): RunningTask[] {
+    const first = this.#sent.newestFirst().toReversed().slice(0, this.status.capacity);
+    return first.map(({ closure, sentAt }) => ({
+      name: (closure.work as Call).name,
+      attempt: closure.attempts + 1,
+      startedAt: new Date(sentAt),
+    }));
   }
 
   /** How long each thread of the node is expected to be busy with the closures that were sent. */
@@ -121,7 +183,8 @@ export class Session {
   }
 
   get canTake(): boolean {
-    return !this.isLeaving && this.status.capacity > 0;
+    const isThere = !this.isAway && this.missed === 0 && this.absent === undefined;
+    return isThere && !this.isLeaving && this.status.capacity > 0;
   }
 
   has(closure: Closure): boolean {
@@ -140,7 +203,10 @@ export class Session {
       });
       return;
     }
-    this.#sent.add({ closure, expectedUs });
+    // The node may have it still, from before it was given up: the node then goes on with that.
+    this.#sent.remove(closure.id);
+    this.#givenUp.delete(closure);
+    this.#sent.add({ closure, expectedUs, sentAt: Date.now() });
     this.#batch.push(closure.id, closure.attempts + 1, call.name, bytes, call.perWorker);
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
@@ -159,6 +225,8 @@ export class Session {
   }
 
   prepare(resource: Resource): void {
+    if (this.#prepared.has(resource.id)) return; // the node was away, and has it
+    this.#prepared.add(resource.id);
     this.#resources += 1;
     try {
       const packed =
@@ -197,21 +265,70 @@ export class Session {
   }
 
   /**
-   * Gives up the session, as the node counts as lost: returns the closures to the queue, in their
-   * old order. The first closures, one for each thread of the node, count as started.
+   * Returns all closures to the queue, in their old order, as the node counts as lost. The first
+   * closures, one for each thread of the node, count as running.
    */
-  lose(cause: Error): void {
-    this.close();
-    const all = this.#sent.takeAll();
+  giveUp(cause: Error): void {
+    this.#hide();
     this.#cancelled.clear();
+    this.#returnTo(0, cause);
+  }
+
+  /**
+   * Returns the closures that the node cannot have started before its connection went, as it has
+   * fewer threads: they may run elsewhere at once.
+   */
+  giveUpUnstarted(): void {
+    this.#returnTo(this.info.slots, undefined);
+  }
+
+  /** Gives up all closures but the oldest `kept`. */
+  #returnTo(kept: number, cause: Error | undefined): void {
+    const all = this.#sent.newestFirst();
     for (const [at, { closure }] of all.entries()) {
-      this.#host.returned(closure, all.length - at <= this.info.slots, cause);
+      const position = all.length - at;
+      if (position <= kept || this.#givenUp.has(closure)) continue;
+      const fate = position <= this.info.slots ? 'running' : 'sent';
+      this.#givenUp.set(closure, fate);
+      this.#host.returned(closure, fate, cause);
     }
+  }
+
+  /**
+   * The node is back. What is still queued goes on there; what another worker has meanwhile is
+   * recalled if the node has not started it; what has settled is cancelled.
+   */
+  takeBack(): void {
+    this.#show();
+    if (this.#givenUp.size === 0) return;
+    for (const closure of this.#host.reclaim(this.#givenUp)) this.#givenUp.delete(closure);
+    const elsewhere: number[] = [];
+    for (const closure of this.#givenUp.keys()) {
+      if (closure.place === 'out') this.cancelDuplicate(closure);
+      else elsewhere.push(closure.id);
+    }
+    if (elsewhere.length > 0) this.post(['recall', ...elsewhere]);
+  }
+
+  /** Ends the node's copy of a closure that another worker has ended. */
+  cancelDuplicate(closure: Closure): void {
+    if (!this.#givenUp.has(closure)) return;
+    const reason = new CancelledError('Another worker was first');
+    this.post(['cancel', closure.id, encode(reason).bytes, true]);
+  }
+
+  get hasGivenUp(): boolean {
+    return this.#givenUp.size > 0;
+  }
+
+  /** Whether the node has nothing any more that anybody waits for. */
+  get isForgotten(): boolean {
+    return [...this.#givenUp.keys()].every(({ place }) => place === 'out');
   }
 
   close(): void {
     this.channel.close();
-    attachmentOf(this.#host.coordinator).workers.delete(this);
+    this.#hide();
   }
 
   #receive(bytes: Uint8Array): void {
@@ -231,15 +348,14 @@ export class Session {
         this.#listener.onFree(this);
         return;
       case 'returned': {
-        const [, id, wasStarted, cause] = message;
+        const [, id, fate, cause] = message;
         const sent = this.#forget(id);
         if (sent === undefined) return;
         this.isRecalling = false;
-        this.#host.returned(
-          sent.closure,
-          wasStarted,
-          cause === null ? undefined : decode(cause).value,
-        );
+        if (!this.#givenUp.delete(sent.closure)) {
+          const why = cause === null ? undefined : decode(cause).value;
+          this.#host.returned(sent.closure, fate, why);
+        }
         this.#listener.onFree(this);
         return;
       }
@@ -249,6 +365,9 @@ export class Session {
         return;
       case 'stop':
         this.#listener.onStop(this, message[1]);
+        return;
+      case 'thread':
+        this.#listener.onThread(this, message[2] === null ? undefined : decode(message[2]).value);
         return;
       case 'leaving':
         this.isLeaving = true;
@@ -270,11 +389,16 @@ export class Session {
     ];
     const sent = this.#forget(id);
     if (sent === undefined) return;
-    this.completed += 1;
     this.isRecalling = false;
     const { closure } = sent;
-    if (closure.work.kind === 'call') this.#listener.onResult(closure.work.name, us);
-    this.#host.ended(closure, outcomeOf(state, bytes));
+    if (closure.work.kind === 'call') this.#listener.onResult(closure, closure.work.name, us);
+    const outcome = outcomeOf(state, bytes);
+    if (this.#givenUp.delete(closure)) {
+      if (this.#host.offered(closure, outcome, us)) this.completed += 1;
+      return;
+    }
+    this.completed += 1;
+    this.#host.ended(closure, outcome, us);
   }
 
   #forget(id: number): Sent | undefined {

@@ -1,12 +1,19 @@
 /** The tasks of a cluster (places for nodes, such as worker:1), and which node has which task. */
 
-import { type Refusal, refused, type TaskPhase, unregistered } from '../../../errors/phases.ts';
+import {
+  type EnginePhase,
+  type Refusal,
+  refused,
+  type TaskPhase,
+  unregistered,
+} from '../../../errors/phases.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 import { splitAddress } from '../connection/dns-tcp.ts';
 import { type NodeInfo } from '../wire/control-messages.ts';
 import type { Session } from './session.ts';
+import { slownessOf } from './slowness.ts';
 
 export type Job = 'worker' | 'ps';
 /** The jobs of a spec whose tasks nodes take. An evaluator takes no part, as in TensorFlow. */
@@ -55,6 +62,14 @@ export class ClusterTask {
     this.enter('connecting');
   }
 
+  /** The session whose node was away goes on; `endSession` has added its counts before. */
+  resumeSession(session: Session): void {
+    this.completed -= session.completed;
+    this.restarts -= session.status.restarts;
+    this.#session = session;
+    this.setNode(session.info);
+  }
+
   /** Removes the session from the task, and adds the session's counts to the task's own. */
   endSession(): void {
     this.completed += this.#session?.completed ?? 0;
@@ -82,6 +97,23 @@ export class ClusterTask {
     return this.session !== undefined && this.phase === 'ready';
   }
 
+  /** For a task that a node has, or has had. */
+  get info(): WorkerInfo {
+    const { job, index, session } = this;
+    return {
+      job,
+      task: index,
+      state: stateOf(this),
+      host: this.host ?? '',
+      pid: this.pid ?? Number.NaN,
+      running: session?.running ?? 0,
+      completed: this.completed + (session?.completed ?? 0),
+      restarts: this.restarts + (session?.status.restarts ?? 0),
+      tasks: session?.tasks ?? [],
+      ...(session?.health !== undefined && { health: session.health }),
+    };
+  }
+
   get readiness(): TaskReadiness {
     const { job, index: task, address, host, pid, isReady: ready } = this;
     const report: TaskReadiness = { job, task, ready, phase: this.phase, since: this.#since };
@@ -90,7 +122,11 @@ export class ClusterTask {
     if (pid !== undefined) report.pid = pid;
     if (this.#cause !== undefined) report.cause = this.#cause;
     if (this.#remedy !== undefined) report.remedy = this.#remedy;
-    return report;
+    const { health, info } = this.#session ?? {};
+    if (health === undefined || info === undefined) return report;
+    report.health = health;
+    const slowness = ready ? slownessOf(health, info.cores) : undefined;
+    return { ...report, ...slowness };
   }
 }
 
@@ -106,6 +142,9 @@ export class ClusterTasks {
   readonly #closed: ReadonlySet<Job>;
   readonly #minWorkers: number;
 
+  /** The tasks that the cluster waits for. */
+  readonly #expected: ReadonlySet<string>;
+
   /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
   constructor(expect: ClusterSpec | undefined, minWorkers: number | undefined) {
     this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
@@ -117,34 +156,31 @@ export class ClusterTasks {
     }
     if (this.#closed.has('worker')) {
       this.#minWorkers = minWorkers ?? (expect as ClusterSpec).numTasks('worker');
-      return;
+    } else {
+      this.#minWorkers = minWorkers ?? 1;
+      for (let index = 0; index < this.#minWorkers; index += 1) {
+        this.add(new ClusterTask('worker', index));
+      }
     }
-    this.#minWorkers = minWorkers ?? 1;
-    for (let index = 0; index < this.#minWorkers; index += 1) {
-      this.add(new ClusterTask('worker', index));
-    }
+    this.#expected = new Set(this.#tasks.keys());
   }
 
   get all(): ClusterTask[] {
     return [...this.#tasks.values()];
   }
 
+  /** Without the remedy to start a worker while the engine lets none register. */
+  report(engine: EnginePhase): TaskReadiness[] {
+    return this.all.map(({ readiness }) => {
+      if (engine === 'ready' || readiness.phase !== 'unregistered') return readiness;
+      const { remedy: _, ...task } = readiness;
+      return { ...task, cause: unregistered.noCoordinator(engine) };
+    });
+  }
+
   /** The tasks that a node has, or has had. */
   get workers(): WorkerInfo[] {
-    return this.all.flatMap((task) => {
-      const { job, index, host, pid, session } = task;
-      if (host === undefined || pid === undefined) return [];
-      return {
-        job,
-        task: index,
-        state: stateOf(task),
-        host,
-        pid,
-        running: session?.running ?? 0,
-        completed: task.completed + (session?.completed ?? 0),
-        restarts: task.restarts + (session?.status.restarts ?? 0),
-      };
-    });
+    return this.all.filter(({ host }) => host !== undefined).map(({ info }) => info);
   }
 
   get areReady(): boolean {
@@ -154,9 +190,9 @@ export class ClusterTasks {
     return servers.every(({ isReady }) => isReady) && workers.length >= this.#minWorkers;
   }
 
-  /** The task of `session`, which must not be over. */
-  of(session: Session): ClusterTask {
-    return this.all.find((task) => task.session === session) as ClusterTask;
+  /** The task that `session` was begun for, which another session may have now. */
+  named({ info, task }: Session): ClusterTask {
+    return this.#tasks.get(`${info.job}:${task}`) as ClusterTask;
   }
 
   /**
@@ -184,7 +220,9 @@ export class ClusterTasks {
       if (!this.#closed.has(job)) return new ClusterTask(job, wanted);
       return refused.taskNotInSpec(`${job}:${wanted}`);
     }
-    const free = this.all.filter((each) => each.job === job && each.session === undefined);
+    const free = this.all
+      .filter((each) => each.job === job && (each.session?.isReplaceableBy(info) ?? true))
+      .toSorted((one, other) => rankOf(one) - rankOf(other));
     const known = free.find(({ address }) => address !== undefined && isOf(address, info));
     const [first] = free;
     if (known !== undefined) return known;
@@ -200,10 +238,24 @@ export class ClusterTasks {
     this.#tasks.set(`${task.job}:${task.index}`, task);
   }
 
+  /** Removes the task of a node that never answered, unless the cluster waits for the task. */
+  forget({ info, task }: Session): void {
+    const name = `${info.job}:${task}`;
+    const { completed, session } = this.#tasks.get(name) ?? {};
+    if (session !== undefined || (completed ?? 0) > 0 || this.#expected.has(name)) return;
+    this.#tasks.delete(name);
+  }
+
   has({ job, index }: ClusterTask): boolean {
     return this.#tasks.has(`${job}:${index}`);
   }
 }
+
+/** The order in which free tasks are given: last those whose last node may come back. */
+const rankOf = ({ session, phase }: ClusterTask): number => {
+  if (session !== undefined) return 2;
+  return phase === 'lost' ? 1 : 0;
+};
 
 /** Whether the address of a ClusterSpec is one of the node's host. */
 function isOf(address: string, { host, addresses }: NodeInfo): boolean {

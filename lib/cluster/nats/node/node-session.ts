@@ -6,16 +6,16 @@
  * The threads begin and end with the session, so that a run finds no state of an earlier run.
  */
 
-import { hostname } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { Timer } from '../../../base/timer.ts';
 import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.ts';
-import type { StrategyHost } from '../../closures/strategy.ts';
+import type { StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
 import { clusterCoordinator } from '../../worker/coordinator-of-cluster.ts';
-import type { Resource } from '../../worker/protocol.ts';
+import type { Fate, Resource } from '../../worker/protocol.ts';
 import { STATE } from '../../worker/protocol.ts';
 import {
   answerNone,
@@ -122,6 +122,7 @@ export class NodeSession implements StrategyHost {
         workers: slots,
         isolation: 'thread',
         task: name,
+        startTogether: availableParallelism(),
       });
     }
     this.changed();
@@ -135,6 +136,11 @@ export class NodeSession implements StrategyHost {
   /** A stop that began here, and that the coordinator has not answered. */
   get unansweredStop(): StopMessage | undefined {
     return this.#unansweredStop;
+  }
+
+  /** How long a coordinator may be away that comes back to its closures here. */
+  get unavailableAfterMs(): number {
+    return this.#options.unavailableAfterMs;
   }
 
   /** Asks the coordinator to send no more closures, and to end the session when all are done. */
@@ -174,6 +180,10 @@ export class NodeSession implements StrategyHost {
     return this.#inbox.shift();
   }
 
+  get isSuspectNext(): boolean {
+    return this.#inbox[0]?.isSuspect === true;
+  }
+
   takeTagged(worker: number): Closure | undefined {
     return this.#tagged.get(worker)?.shift();
   }
@@ -210,7 +220,7 @@ export class NodeSession implements StrategyHost {
     }
   }
 
-  returned(closure: Closure, wasStarted: boolean, cause?: unknown): void {
+  returned(closure: Closure, fate: Fate, cause?: unknown): void {
     const id = this.#ids.get(closure);
     if (id === undefined) return;
     // Without a cause the pool has recalled the closure from a busy thread because another thread
@@ -223,7 +233,18 @@ export class NodeSession implements StrategyHost {
     this.#forget(closure);
     this.#flush();
     this.#sendStatus(); // before 'returned', or the coordinator would send the closure here again
-    this.#post(['returned', id, wasStarted, cause === undefined ? null : encode(cause).bytes]);
+    this.#post(['returned', id, fate, cause === undefined ? null : encode(cause).bytes]);
+  }
+
+  /** The coordinator has an event for the node, which is one worker, when it is ready. */
+  workerStarted(): void {}
+
+  workerLost(_worker: WorkerInfo, error: Error): void {
+    this.#post(['thread', 'lost', encode(error).bytes]);
+  }
+
+  workerStuck(): void {
+    this.#post(['thread', 'stuck', null]);
   }
 
   changed(): void {
@@ -298,6 +319,7 @@ export class NodeSession implements StrategyHost {
       const call: Call = { kind: 'call', name, args, perWorker, transfer: transferListOf([args]) };
       const closure = new Closure(call);
       closure.attempts = attempt - 1;
+      closure.deaths = attempt - 1; // it runs alone on its thread if it may have killed another
       this.#closures.set(id, closure);
       this.#ids.set(closure, id);
       this.#inbox.push(closure);
@@ -310,7 +332,7 @@ export class NodeSession implements StrategyHost {
     if (closure === undefined) return; // the closure has ended; its result is on its way
     closure.decided = { state: 'cancelled', value: reason };
     if (!this.#takeFromInbox(closure)) this.#pool?.cancel(closure, { reason, replace });
-    else this.returned(closure, false);
+    else this.returned(closure, 'sent');
   }
 
   #giveBack(id: number): void {
@@ -319,7 +341,7 @@ export class NodeSession implements StrategyHost {
     // A closure that can be neither taken from #inbox nor recalled has begun, and goes on.
     if (!this.#takeFromInbox(closure) && this.#pool?.recall(closure) !== true) return;
     this.#forget(closure);
-    this.#post(['returned', id, false, null]);
+    this.#post(['returned', id, 'sent', null]);
   }
 
   #takeFromInbox(closure: Closure): boolean {

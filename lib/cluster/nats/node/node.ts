@@ -28,19 +28,26 @@ import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { subscriptionCallback } from '../wire/subscription.ts';
 import { NodeSession } from './node-session.ts';
+import { NodeVitals } from './vitals.ts';
 
 const HELLO_MS = 1_000;
 /** Delay of the hello after a session without a living thread: the next import may succeed. */
 const FAILED_HELLO_MS = 5_000;
-/** A coordinator is gone if we are connected and it has sent no probe for this time. */
-const COORDINATOR_SILENT_MS = 30_000;
+/**
+ * A coordinator is gone if we are connected and it has sent no probe for this time, and for no
+ * less than its `unavailableAfterMs`.
+ */
+const LEAST_SILENT_MS = 30_000;
+/** How often a node looks whether its coordinator is gone. */
+const LOOK_MS = 1_000;
 /**
  * A node that leaves waits for the coordinator to end its session. If the node has had nothing to
- * do for this time, the coordinator must be gone, and the node leaves by itself.
+ * do, and nothing to send, for this time, the coordinator must be gone, and the node leaves by
+ * itself.
  */
 const LEAVE_IDLE_MS = 2_000;
-/** As LEAVE_IDLE_MS, for a node that had functions when it was told to leave: results may wait. */
-const LEAVE_WITH_RESULTS_MS = 10_000;
+/** As LEAVE_IDLE_MS, for a node that had functions when it was told to leave. */
+const LEAVE_BUSY_MS = 10_000;
 
 export type ClusterNodeOptions = {
   module: URL;
@@ -51,6 +58,8 @@ export type ClusterNodeOptions = {
   task: number | undefined;
   /** If given, the node serves only coordinators that expect an equal ClusterSpec. */
   spec: ClusterSpec | undefined;
+  /** Compared with the coordinator's instead of the module file's hash: a git hash, for example. */
+  definition: string | undefined;
   /** How many threads run functions. */
   slots: number;
   version: string;
@@ -81,7 +90,8 @@ export class ClusterNode {
   #leaving: Timer | undefined;
   #hello: Timer | undefined;
   #silence: Timer | undefined;
-  #heardAt = 0;
+  /** For how long the node has looked and heard of no probe of its session. */
+  #silentMs = 0;
   #lastEvent = '';
   #isLeaving = false;
   #onLeft: (() => void) | undefined;
@@ -91,9 +101,10 @@ export class ClusterNode {
     this.#onFailed = resolve;
   });
   readonly #malformed: MalformedMessages;
+  readonly #vitals = new NodeVitals();
 
   static async start(options: ClusterNodeOptions): Promise<ClusterNode> {
-    return new ClusterNode(options, await moduleFingerprint(options.module));
+    return new ClusterNode(options, await moduleFingerprint(options.module, options.definition));
   }
 
   private constructor(options: ClusterNodeOptions, fingerprint: string) {
@@ -104,9 +115,9 @@ export class ClusterNode {
     const name = `allstop ${options.cluster} worker`;
     this.#connection = new Connection(name, this.#subjects.inbox('worker'), options.connection, {
       onUp: (nats) => this.#onUp(nats),
-      onDown: (cause) => {
+      onDown: (cause, servers) => {
         this.#hello?.clear();
-        this.#tell({ event: 'disconnected', ...explainFailure(cause) });
+        this.#tell({ event: 'disconnected', ...explainFailure(cause, servers) });
       },
       onRefused: (error) => {
         // After any other error the connection ends, and onDown tells why.
@@ -128,23 +139,32 @@ export class ClusterNode {
     this.#hello?.clear();
     const { session } = this.#current ?? {};
     if (session === undefined) return Promise.resolve();
+    const hadWork = session.running > 0 || !session.channel.isDrained;
     session.leave(); // the coordinator ends the session: functions may be on their way here
     return new Promise((resolve) => {
       this.#onLeft = resolve;
-      this.#watchLeaving(
-        session,
-        session.running > 0 ? LEAVE_WITH_RESULTS_MS : LEAVE_IDLE_MS,
-        resolve,
-      );
+      this.#watchLeaving(session, hadWork, resolve);
     });
   }
 
-  /** Calls `go` when the session has had no closure for `patienceMs`. */
-  #watchLeaving(session: NodeSession, patienceMs: number, go: () => void): void {
-    let doneMs = 0;
+  /**
+   * Calls `go` when the coordinator must be gone. A result that is not acknowledged waits for as
+   * long as the coordinator may be away; each frame that is acknowledged begins the wait anew.
+   */
+  #watchLeaving(session: NodeSession, hadWork: boolean, go: () => void): void {
+    const { channel } = session;
+    let acknowledged = channel.acknowledged;
+    let idleMs = 0;
+    const patienceMs = (): number => {
+      if (!hadWork) return LEAVE_IDLE_MS;
+      if (channel.isDrained) return LEAVE_BUSY_MS;
+      return Math.max(LEAVE_BUSY_MS, session.unavailableAfterMs);
+    };
     const look = (): void => {
-      doneMs = session.running === 0 ? doneMs + LEAVE_IDLE_MS : 0;
-      if (doneMs >= patienceMs) go();
+      const isIdle = session.running === 0 && channel.acknowledged === acknowledged;
+      acknowledged = channel.acknowledged;
+      idleMs = isIdle ? idleMs + LEAVE_IDLE_MS : 0;
+      if (idleMs >= patienceMs()) go();
       else this.#leaving = new Timer(LEAVE_IDLE_MS, look);
     };
     this.#leaving = new Timer(LEAVE_IDLE_MS, look);
@@ -154,7 +174,12 @@ export class ClusterNode {
     this.#isLeaving = true;
     this.#hello?.clear();
     this.#silence?.clear();
+    this.#vitals.close();
     this.#leaving?.clear();
+    if (this.#current !== undefined) {
+      const bye = { kind: 'bye', node: this.#id, session: this.#current.id };
+      this.#connection.publish(this.#subjects.hello, json(bye));
+    }
     await this.#end('this worker ends');
     await this.#connection.close();
   }
@@ -243,8 +268,8 @@ export class ClusterNode {
     if (control.kind === 'probe') {
       this.#token = Math.max(this.#token, control.token);
       const session = this.#current?.id ?? null;
-      if (session === control.session) this.#heardAt = performance.now();
-      message.respond(json({ session, token: this.#token }));
+      if (session === control.session) this.#silentMs = 0;
+      message.respond(json({ session, token: this.#token, vitals: this.#vitals.read() }));
       return;
     }
     if (control.token < this.#token) return; // from an older run
@@ -285,7 +310,7 @@ export class ClusterNode {
     this.#listen(nats);
     if (this.#unansweredStop?.run === run)
       applyStop(session.coordinator, this.#unansweredStop.stop);
-    this.#heardAt = performance.now();
+    this.#silentMs = 0;
     this.#tell({ event: 'session', job, task, run });
   }
 
@@ -334,17 +359,20 @@ export class ClusterNode {
     this.#hello = new Timer(ms, () => this.#sayHello());
   }
 
+  /** Counts looks, not the time: a node that was stopped itself has heard nothing meanwhile. */
   #watchSilence(): void {
     this.#silence?.clear();
-    this.#heardAt = performance.now();
+    this.#silentMs = 0;
     const look = (): void => {
       if (this.#connection.nats === undefined) return;
-      const silentMs = performance.now() - this.#heardAt;
-      if (this.#current !== undefined && silentMs >= COORDINATOR_SILENT_MS) {
-        void this.#end('the coordinator has sent no probe for 30 s');
+      this.#silentMs += LOOK_MS;
+      const { session } = this.#current ?? {};
+      const patienceMs = Math.max(LEAST_SILENT_MS, session?.unavailableAfterMs ?? 0);
+      if (session !== undefined && this.#silentMs >= patienceMs) {
+        void this.#end(`the coordinator has sent no probe for ${patienceMs / 1_000} s`);
       }
-      this.#silence = new Timer(COORDINATOR_SILENT_MS / 4, look);
+      this.#silence = new Timer(LOOK_MS, look);
     };
-    this.#silence = new Timer(COORDINATOR_SILENT_MS / 4, look);
+    this.#silence = new Timer(LOOK_MS, look);
   }
 }

@@ -6,10 +6,20 @@
 
 import { checkEnginePhase, checkTaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
-import { isCount, isListOf, isMaybe, isName, isObject, isText, isWord } from './shapes.ts';
+import {
+  cleaned,
+  isCount,
+  isListOf,
+  isMaybe,
+  isName,
+  isObject,
+  isText,
+  isUnprintable,
+  isWord,
+} from './shapes.ts';
 
 /** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
-export const PROTOCOL = 3;
+export const PROTOCOL = 4;
 
 const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
 const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;
@@ -26,7 +36,7 @@ export type NodeInfo = {
   task?: number;
   /** How many threads the node has. */
   slots: number;
-  /** The fingerprint of the node's module file. */
+  /** The fingerprint of the node's module file, or `given:` and its `--definition`. */
   definition: string;
   /** The fingerprint of the ClusterSpec that the node was started with (`--spec`). */
   spec?: string;
@@ -47,6 +57,8 @@ export type NodeInfo = {
 
 export type Who = { kind: 'who'; run: string; token: number };
 export type Hello = { kind: 'hello'; info: NodeInfo };
+/** The node ends. Without it the node might come back, and its session would be kept. */
+export type Bye = { kind: 'bye'; node: string; session: string };
 export type Welcome = {
   kind: 'welcome';
   run: string;
@@ -61,7 +73,9 @@ export type Welcome = {
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
 /** `session`: the node's present session. If the probe named another session, that one is over. */
-export type ProbeReply = { session: string | null; token: number };
+export type ProbeReply = { session: string | null; token: number; vitals?: Vitals };
+/** How the node's process and machine do: milliseconds, the load of a minute, bytes. */
+export type Vitals = { loopDelayMs?: number; load?: number; freeMemory?: number };
 
 /** A node that got no task. `phase`: a RefusalPhase of the coordinator's version. */
 export type RefusedNode = {
@@ -113,11 +127,20 @@ function isInfo(value: unknown): value is NodeInfo {
 const isDuration = (value: unknown): boolean =>
   value === null || (typeof value === 'number' && value >= 0);
 
-type Control = Who | Hello | Welcome | Refused | Probe;
+function areVitals(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { loopDelayMs, load, freeMemory } = value;
+  const isAmount = (amount: unknown): boolean =>
+    typeof amount === 'number' && Number.isFinite(amount) && amount >= 0;
+  return [loopDelayMs, load, freeMemory].every((each) => isMaybe(isAmount, each));
+}
+
+type Control = Who | Hello | Bye | Welcome | Refused | Probe;
 
 const controls: Record<Control['kind'], (value: Record<string, unknown>) => boolean> = {
   who: ({ run, token }) => isName(run) && isCount(token),
   hello: ({ info }) => isInfo(info),
+  bye: ({ node, session }) => isName(node) && isName(session),
   welcome: ({ run, token, session, task, cancelGraceMs, unavailableAfterMs }) =>
     isName(run) &&
     isCount(token) &&
@@ -157,12 +180,40 @@ export function parseControl<K extends Control['kind']>(
   return value as Extract<Control, { kind: K }>;
 }
 
+/**
+ * Reads a hello that `parseControl` refuses because a word in it is not printable ASCII.
+ *
+ * @returns the node with each such word cleaned, and their names; undefined if the hello is
+ *   malformed in another way
+ */
+export function parseUnprintable(
+  bytes: Uint8Array,
+): { info: NodeInfo; names: string[] } | undefined {
+  const given = parse(bytes)?.['info'];
+  if (!isObject(given)) return undefined;
+  const info = { ...given };
+  const names: string[] = [];
+  for (const name of ['host', 'version', 'runtime', 'definition', 'spec']) {
+    const value = info[name];
+    if (!isUnprintable(value)) continue;
+    names.push(name);
+    info[name] = cleaned(value);
+  }
+  const { addresses } = info;
+  if (isListOf(isText, addresses) && addresses.some(isUnprintable)) {
+    names.push('addresses');
+    info['addresses'] = addresses.map((each) => (isUnprintable(each) ? cleaned(each) : each));
+  }
+  return names.length > 0 && isInfo(info) ? { info, names } : undefined;
+}
+
 /** @returns undefined if it is malformed */
 export function parseProbeReply(bytes: Uint8Array): ProbeReply | undefined {
   const value = parse(bytes);
   if (value === undefined || !isCount(value['token'])) return undefined;
-  const { session } = value;
-  return session === null || isName(session) ? (value as ProbeReply) : undefined;
+  const { session, vitals } = value;
+  const isReply = (session === null || isName(session)) && isMaybe(areVitals, vitals);
+  return isReply ? (value as ProbeReply) : undefined;
 }
 
 /**
@@ -194,13 +245,17 @@ export function parseReport(bytes: Uint8Array): CoordinatorReport | undefined {
   return found;
 }
 
+const isHealth = (value: unknown): boolean =>
+  areVitals(value) && typeof (value as Record<string, unknown>)['roundTripMs'] === 'number';
+
 const isReason = ({ cause, remedy }: Record<string, unknown>): boolean =>
   isMaybe(isText, cause) && isMaybe(isText, remedy);
 
 function isTask(value: unknown): boolean {
   if (!isObject(value)) return false;
-  const { job, task, address, host, pid, phase, since } = value;
+  const { job, task, address, host, pid, phase, since, health } = value;
   return (
+    isMaybe(isHealth, health) &&
     isText(job) &&
     isMaybe(isCount, task) &&
     isMaybe(isText, address) &&

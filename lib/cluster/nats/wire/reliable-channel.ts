@@ -147,6 +147,11 @@ export class ReliableChannel {
     return this.#backlog.length > 0;
   }
 
+  /** How many frames the other end has acknowledged. */
+  get acknowledged(): number {
+    return this.#lastSeq - this.#unacked.length;
+  }
+
   /** Whether all messages are acknowledged. */
   get isDrained(): boolean {
     return this.#unacked.length === 0 && this.#backlog.length === 0;

@@ -8,9 +8,9 @@ import { deserialize, serialize } from 'node:v8';
 import { attempt } from '../../../base/thrown-value.ts';
 import { checkTaskPhase, type TaskPhase } from '../../../errors/phases.ts';
 import { decode } from '../../../record/encoded-error.ts';
-import type { Resource } from '../../worker/protocol.ts';
+import type { Fate, Resource } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
-import { isBytes, isCount, isListOf, isMaybe, isObject, isText } from './shapes.ts';
+import { isBytes, isCount, isListOf, isMaybe, isObject, isText, isWord } from './shapes.ts';
 
 export type ToNode =
   /** RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker. */
@@ -33,7 +33,9 @@ export const LONG_BYTES: number = 64 * 1024;
 export type FromNode =
   /** RESULT_LENGTH elements for each closure: id, state, packed value, microseconds. */
   | ['results', ...unknown[]]
-  | ['returned', id: number, wasStarted: boolean, cause: Uint8Array | null]
+  | ['returned', id: number, fate: Fate, cause: Uint8Array | null]
+  /** A thread of the node has died (`cause` says why), or is blocked and cannot be ended. */
+  | ['thread', what: 'lost' | 'stuck', cause: Uint8Array | null]
   | ['status', NodeStatus]
   | ['stop', stop: StopMessage]
   /** The node takes no more closures, and leaves when the closures that it has are done. */
@@ -56,6 +58,9 @@ export type NodeStatus = {
   /** How many resources the node has received; `phase` tells whether they are made. */
   resources?: number;
 };
+
+/** Control characters, without line feeds: a cause is printed to terminals. */
+const CONTROLS = /(?!\n)\p{Cc}/gu;
 
 export function pack(message: ToNode | FromNode): Uint8Array {
   return serialize(message);
@@ -87,7 +92,8 @@ function isStop(value: unknown): value is StopMessage {
     isText(threadName) &&
     isCount(threadId) &&
     isCount(pid) &&
-    [host, worker, stack, signal].every((each) => isMaybe(isText, each))
+    [host, worker].every((each) => isMaybe(isWord, each)) &&
+    [stack, signal].every((each) => isMaybe(isText, each))
   );
 }
 
@@ -130,6 +136,8 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
   end: () => true,
 };
 
+const FATES: readonly unknown[] = ['sent', 'running', 'ended'] satisfies Fate[];
+
 const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
   results: (rest) =>
     inGroups(
@@ -138,8 +146,10 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
       ([id, state, value, us]) =>
         isCount(id) && (state === 0 || state === 1) && isBytes(value) && isCount(us),
     ),
-  returned: ([id, wasStarted, cause]) =>
-    isCount(id) && typeof wasStarted === 'boolean' && (cause === null || isEncodedError(cause)),
+  returned: ([id, fate, cause]) =>
+    isCount(id) && FATES.includes(fate) && (cause === null || isEncodedError(cause)),
+  thread: ([what, cause]) =>
+    what === 'lost' ? isEncodedError(cause) : what === 'stuck' && cause === null,
   status: ([status]) => isStatus(status),
   stop: ([stop]) => isStop(stop),
   leaving: () => true,
@@ -171,7 +181,11 @@ export const unpackToNode = (bytes: Uint8Array): ToNode | undefined =>
 /** @returns undefined if it is malformed */
 export function unpackFromNode(bytes: Uint8Array): FromNode | undefined {
   const message = unpack(bytes, fromNode) as FromNode | undefined;
-  if (message?.[0] === 'status') checkTaskPhase(message[1]);
+  if (message?.[0] === 'status') {
+    const status = message[1];
+    checkTaskPhase(status);
+    if (status.cause !== undefined) status.cause = status.cause.replaceAll(CONTROLS, ' ');
+  }
   return message;
 }
 

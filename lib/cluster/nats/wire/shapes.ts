@@ -3,8 +3,17 @@
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 export const isText = (value: unknown): value is string => typeof value === 'string';
-/** The name of a machine, a version: text of bounded length. */
-export const isWord = (value: unknown): value is string => isText(value) && value.length <= 256;
+/**
+ * The name of a machine, a version: printable ASCII of bounded length, since programs log it and
+ * print it to terminals.
+ */
+export const isWord = (value: unknown): value is string =>
+  isText(value) && /^[\x20-\x7e]{0,256}$/.test(value);
+/** Text of a word's length that is no word: it has characters that are not printable ASCII. */
+export const isUnprintable = (value: unknown): value is string =>
+  isText(value) && value.length <= 256 && !isWord(value);
+/** The text as a word, with spaces in place of what is not printable ASCII. */
+export const cleaned = (value: string): string => value.replaceAll(/[^\x20-\x7e]+/g, ' ');
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 export const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array;

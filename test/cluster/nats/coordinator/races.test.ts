@@ -13,7 +13,10 @@ import type { NatsWorker, WorkerOptions } from '../../../support/nats-worker.ts'
 import { untilReport } from '../../../support/not-ready.ts';
 import { type Visit, Visits } from '../../../support/visits.ts';
 
-/** Longer than a worker may be silent (3 s); in `npm run test:soak` longer than any time limit. */
+/**
+ * Longer than a worker may be silent (3 s); in `npm run soak -- --nats-faults` longer than any time
+ * limit.
+ */
 const COMPUTE_MS = process.env['ALLSTOP_SOAK'] === undefined ? 4_000 : 10_000;
 const MB = 1024 * 1024;
 
@@ -255,7 +258,8 @@ describe('SIGTERM', () => {
     tags: 'long',
   }, async () => {
     scene = await NatsScene.open();
-    const cluster = await scene.start(1, { cancelGraceMs: 0 });
+    // The node waits for so long that its results are acknowledged, and for 10 s at least.
+    const cluster = await scene.start(1, { cancelGraceMs: 0 }, { unavailableAfterMs: 5_000 });
     // Longer than the node would wait if it had no functions.
     await cluster.schedule('holdTwice', [visits.path, 'a', 3_000, 'b']);
     const visit = await visits.next('a');

@@ -130,7 +130,11 @@ it('all is well', async () => {
   expect(found.checks.find(({ name }) => name === 'task')).toMatchObject({
     target: 'worker:0',
     detail: expect.stringMatching(
-      new RegExp(`\\(pid ${worker.pid}\\), ready for \\d+ s; ${machine(1)}$`),
+      // The figures come with the first answer to a probe, the delay of its loop with a later one.
+      new RegExp(
+        `\\(pid ${worker.pid}\\), ready for \\d+ s; ${machine(1)}` +
+          '(; round trip [\\d.]+ ms(, event loop [\\d.]+ ms late)?, load [\\d.]+, [\\d.]+ GB free)?$',
+      ),
     ),
   });
 });
@@ -206,8 +210,8 @@ it('a worker of another version', async () => {
   const wire = readdirSync(dist).filter((name) => {
     if (!name.endsWith('.js')) return false;
     const text = readFileSync(join(dist, name), 'utf8');
-    if (!text.includes('protocol: 3,')) return false;
-    writeFileSync(join(dist, name), text.replace('protocol: 3,', 'protocol: 4,'));
+    if (!text.includes('protocol: 4,')) return false;
+    writeFileSync(join(dist, name), text.replace('protocol: 4,', 'protocol: 5,'));
     return true;
   });
   expect(wire).toHaveLength(1);
@@ -215,10 +219,10 @@ it('a worker of another version', async () => {
   const worker = work({ cli: other.cli });
   const error = await whyNotReady(coordinator, hasPhase('version-mismatch'));
   expect(error.message).toMatch(
-    /version-mismatch for .*: the worker speaks protocol 4 \(allstop [\d.]+\), the coordinator protocol 3\. What to do: install the same version/,
+    /version-mismatch for .*: the worker speaks protocol 5 \(allstop [\d.]+\), the coordinator protocol 4\. What to do: install the same version/,
   );
   const { cause, found } = await diagnosed('worker:0', 1);
-  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 4/);
+  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 5/);
   expect(problemsOf(found).find(({ name }) => name === 'node')).toMatchObject({
     target: expect.stringContaining(`(pid ${worker.pid})`),
     cause: expect.stringMatching(/^refused for \d+ s: version-mismatch: /),

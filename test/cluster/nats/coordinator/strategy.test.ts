@@ -16,6 +16,8 @@ describe('a NatsStrategy', () => {
     { expect: { worker: ['h'] } },
     { minWorkers: '1' },
     { unavailableAfterMs: '1' },
+    { lostAfterMs: '1' },
+    { definition: 1 },
     { replicas: null },
     { tls: 'yes' },
     { tls: [] },
@@ -34,6 +36,8 @@ describe('a NatsStrategy', () => {
     { minWorkers: Number.NaN },
     { unavailableAfterMs: -1 },
     { unavailableAfterMs: Number.NaN },
+    { lostAfterMs: -1 },
+    { lostAfterMs: Number.NaN },
     { replicas: 0 },
     { expect: new ClusterSpec({ worker: ['h'] }), minWorkers: 2 },
   ])('out of range: %j', (options) => {
@@ -50,6 +54,9 @@ describe('a NatsStrategy', () => {
 
   it.each([
     { servers: '' },
+    { definition: '' },
+    { definition: 'a b' },
+    { definition: 'a\u001b' },
     { servers: [] },
     { servers: 'h,' },
     { servers: 'http://h' },

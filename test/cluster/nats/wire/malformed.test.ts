@@ -2,11 +2,14 @@
 // Malformed and forged messages from another client of the same server: they are dropped and
 // counted, the first causes a warning, and the cluster goes on.
 
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { serialize } from 'node:v8';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { ClusterCoordinator } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../support/eventually.ts';
 import { diagnose, doctor } from '../../../support/nats-doctor.ts';
 import { NatsServer } from '../../../support/nats-server.ts';
 import { NatsWorker } from '../../../support/nats-worker.ts';
@@ -74,7 +77,7 @@ const text = (value: unknown): Uint8Array =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 const info = {
-  protocol: 3,
+  protocol: 4,
   node: 'n',
   job: 'worker',
   slots: 1,
@@ -216,6 +219,37 @@ it('to a doctor: what is none is left out, and what a terminal would obey is tak
   expect(status).toBe(0);
   expect(stdout.match(/^node .*/gm)).toEqual([expect.stringMatching(/^node +h \[2J ok \(pid 1\)/)]);
   expect(stdout).not.toContain('\u001B');
+});
+
+it('a node whose words are not printable is refused, and shown without what is not', async () => {
+  const hello = text({ kind: 'hello', info: { ...info, host: 'h\u001B[2J\nallstop: fine' } });
+  stranger.subscribe('allstop.c.who', {
+    callback: (_, message) => {
+      if (message.reply !== undefined && message.reply !== '') message.respond(hello);
+    },
+  });
+  stranger.publish('allstop.c.hello', hello);
+  await stranger.flush();
+  await works();
+  expect(cluster.workers).toHaveLength(1);
+  const { stdout } = await doctor(['--servers', server.address, '--cluster', 'c']);
+  expect(stdout).toMatch(/^node +h \[2J allstop: fine \(pid 1\).*refused for .*: unprintable/m);
+  expect(stdout).not.toContain('\u001B');
+});
+
+it('nodes that say hello and never answer leave nothing', async () => {
+  const definition = createHash('sha256').update(readFileSync(module)).digest('hex');
+  const right = { ...info, definition, freeMemory: 2 ** 40, runtime: 'node 20.0.0' };
+  for (let n = 0; n < 400; n += 1) {
+    const forged = { ...right, node: `forged-${n}`, task: n + 10 };
+    stranger.publish('allstop.c.hello', text({ kind: 'hello', info: forged }));
+  }
+  await stranger.flush();
+  await works();
+  const nodes = (): number => cluster.stats().engine['nodes'] as number;
+  expect(nodes()).toBeLessThanOrEqual(257);
+  await eventually(() => nodes() === 1);
+  expect(cluster.workers).toHaveLength(1);
 });
 
 describe('to a worker', () => {

@@ -1,0 +1,41 @@
+#!/usr/bin/env node
+/** `npx allstop`: runs the command that the command line asks for, and prints its result. */
+
+import { CommandError, UsageError } from './base/command.ts';
+import { readCommandLine, usage } from './main.ts';
+
+/**
+ * Ignores write errors of stdout and stderr. A program that read our output through a pipe may have
+ * ended (EPIPE): that must neither end a worker nor change the exit code.
+ */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+}
+
+/** @throws UsageError, CommandError */
+async function run(args: string[]): Promise<{ text: string; exitCode: number; lingers: boolean }> {
+  const request = readCommandLine(args);
+  if ('text' in request) return { text: request.text, exitCode: 0, lingers: false };
+  const { command, options, argument } = request;
+  const outcome = await command.run({ ...options, argument });
+  const text = options.json ? `${JSON.stringify(outcome.json)}\n` : outcome.text;
+  return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers ?? false };
+}
+
+outliveReaders();
+try {
+  const { text, exitCode, lingers } = await run(process.argv.slice(2));
+  process.exitCode = exitCode;
+  process.stdout.write(text, () => {
+    if (lingers) process.exit();
+  });
+} catch (error) {
+  const { message } = error as Error;
+  if (error instanceof UsageError) {
+    process.stderr.write(`allstop: ${message}\n\n${usage}`);
+    process.exitCode = 2;
+  } else {
+    process.stderr.write(`allstop: ${message}\n`);
+    process.exitCode = error instanceof CommandError ? error.exitCode : 1;
+  }
+}

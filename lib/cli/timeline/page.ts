@@ -1,0 +1,183 @@
+/**
+ * The page of a timeline. It is drawn here, as HTML with positions in percent, so that the page
+ * needs no script, and its text stays readable at any width.
+ */
+
+import { scaleLinear } from 'd3-scale';
+import type { TimelineEvent } from '../../coordinator/timeline/events.ts';
+import {
+  type Lane,
+  lanesOf,
+  latenciesOf,
+  type StopLatency,
+} from '../../coordinator/timeline/lanes.ts';
+import type { TimelineData } from './read-timeline.ts';
+import { STYLE } from './style.ts';
+
+const ESCAPES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+const escape = (text: string): string => text.replace(/[&<>"']/g, (each) => ESCAPES[each] ?? each);
+
+/** Milliseconds, for people. */
+function duration(ms: number): string {
+  const digits = Math.abs(ms) < 10 ? 2 : Math.abs(ms) < 100 ? 1 : 0;
+  return ms < 10_000 ? `${ms.toFixed(digits)} ms` : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+type Chart = {
+  /** A time, as a position in the chart: a percentage. */
+  position: (at: number) => number;
+  end: number;
+  /** When the newest stop was requested; undefined: never. */
+  stopAt: number | undefined;
+};
+
+function box(kind: string, from: number, to: number, title: string, { position }: Chart): string {
+  const [left, right] = [position(from), position(to)];
+  const style = `left:${left.toFixed(3)}%;width:${(right - left).toFixed(3)}%`;
+  return `<div class="${kind}" style="${style}" title="${escape(title)}"></div>`;
+}
+
+function line(kind: string, at: number, title: string, { position }: Chart): string {
+  const style = `left:${position(at).toFixed(3)}%`;
+  return `<div class="${kind}" style="${style}" title="${escape(title)}"></div>`;
+}
+
+function row(name: string, note: string, content: string, kind = ''): string {
+  const label = `<div class="name" title="${escape(name)}">${escape(name)} <small>${escape(note)}</small></div>`;
+  return `<div class="row ${kind}">${label}<div class="track">${content}</div></div>`;
+}
+
+function laneRow(lane: Lane, chart: Chart): string {
+  const { thread, kind, startedAt, endedAt, seen, stragglerAt } = lane;
+  const parts: string[] = [];
+  const isRegistered = startedAt !== undefined || endedAt !== undefined;
+  const [from, to] = [startedAt ?? 0, endedAt ?? chart.end];
+  const title = `${thread}: from ${duration(from)} to ${endedAt === undefined ? 'after the end' : duration(to)}`;
+  const { stopAt } = chart;
+  const isCut = stopAt !== undefined && stopAt > from && stopAt < to;
+  if (isRegistered) {
+    parts.push(box('bar', from, isCut ? stopAt : to, title, chart));
+    if (isCut) parts.push(box('bar after', stopAt, to, title, chart));
+  }
+  for (const { stop, at } of seen) {
+    parts.push(line('mark', at, `saw stop ${stop} at ${duration(at)}`, chart));
+  }
+  return row(thread, kind, parts.join(''), stragglerAt === undefined ? '' : 'late');
+}
+
+/** The closures in flight, in as few rows as they fit in without overlapping. */
+function closureRows(events: readonly TimelineEvent[], chart: Chart): string[] {
+  const rows: { freeFrom: number; parts: string[] }[] = [];
+  const started = new Map<number, TimelineEvent>();
+  const draw = (event: TimelineEvent, to: number, how: string): void => {
+    let found = rows.find(({ freeFrom }) => freeFrom <= event.at);
+    if (found === undefined) rows.push((found = { freeFrom: 0, parts: [] }));
+    found.freeFrom = to;
+    const title = `${event.function}: ${duration(to - event.at)}${how}`;
+    found.parts.push(box('bar closure', event.at, to, title, chart));
+  };
+  const slices: [event: TimelineEvent, to: number, how: string][] = [];
+  for (const event of events) {
+    const { type, closure } = event;
+    if (closure === undefined) continue;
+    if (type === 'closure-started') started.set(closure, event);
+    const begun = started.get(closure);
+    if (begun === undefined || (type !== 'closure-ended' && type !== 'closure-lost')) continue;
+    slices.push([begun, event.at, type === 'closure-lost' ? ', lost with its worker' : '']);
+    started.delete(closure);
+  }
+  for (const begun of started.values()) slices.push([begun, chart.end, ', not ended']);
+  for (const slice of slices.toSorted(([a], [b]) => a.at - b.at)) draw(...slice);
+  return rows.map(({ parts }, index) => row('closures in flight', `${index + 1}`, parts.join('')));
+}
+
+function queueRows(events: readonly TimelineEvent[], chart: Chart): string[] {
+  const byQueue = new Map<string, string[]>();
+  for (const { type, at, queue = '' } of events) {
+    if (type !== 'queue-full') continue;
+    const marks = byQueue.get(queue) ?? [];
+    marks.push(line('mark full', at, `full at ${duration(at)}`, chart));
+    byQueue.set(queue, marks);
+  }
+  return [...byQueue].map(([queue, marks]) => row(queue, 'queue, when full', marks.join('')));
+}
+
+function latencyTable(latencies: readonly StopLatency[]): string {
+  const longest = Math.max(...latencies.map(({ endedMs, seenMs }) => endedMs ?? seenMs ?? 0), 1e-6);
+  const rows = latencies.map(({ thread, kind, seenMs, endedMs, isStraggler }) => {
+    const late = isStraggler ? ' late' : '';
+    const seen = seenMs === undefined ? '–' : duration(seenMs);
+    const isJsThread = kind === 'thread';
+    const ended = endedMs !== undefined ? duration(endedMs) : isJsThread ? '–' : 'still running';
+    const width =
+      endedMs === undefined && !isJsThread ? 100 : (100 * (endedMs ?? seenMs ?? 0)) / longest;
+    return `<tr><td class="${late}">${escape(thread)} <small>${escape(kind)}</small></td>
+<td class="number">${seen}</td><td class="number${late}">${ended}${isStraggler ? ', left behind' : ''}</td>
+<td class="graph${late}"><div style="width:${Math.min(100, width).toFixed(1)}%"></div></td></tr>`;
+  });
+  return `<h2>From the stop until each thread saw it and ended</h2>
+<div class="chart"><table><thead><tr><th>thread</th><th class="number">saw it after</th>
+<th class="number">ended after</th><th></th></tr></thead><tbody>${rows.join('\n')}</tbody></table></div>`;
+}
+
+export function pageOf({ coordinator, startedAt, dropped, events }: TimelineData): string {
+  const last = Math.max(0, ...events.slice(-1).map(({ at }) => at));
+  const scale = scaleLinear([0, last === 0 ? 1 : last * 1.02], [0, 100]);
+  const stops = events.filter(({ type }) => type === 'stop-requested' || type === 'stop-cleared');
+  const stop = stops.findLast(({ type }) => type === 'stop-requested');
+  const chart: Chart = { position: (at) => scale(at), end: last, stopAt: stop?.at };
+  const rows = [
+    ...lanesOf(events).map((lane) => laneRow(lane, chart)),
+    ...closureRows(events, chart),
+    ...queueRows(events, chart),
+  ];
+  const ticks = scale.ticks(6).map((at) => {
+    const label = last < 10_000 ? `${at} ms` : `${at / 1_000} s`;
+    return `<div class="tick" style="left:${scale(at).toFixed(3)}%"><span>${label}</span></div>`;
+  });
+  const lines = stops.map(({ type, at, thread }) =>
+    type === 'stop-requested'
+      ? line('stop', at, `stop requested${thread === undefined ? '' : ` by ${thread}`}`, chart)
+      : line('stop cleared', at, 'stop cleared', chart),
+  );
+  const by = stop?.thread === undefined ? '' : ` by the thread '${stop.thread}'`;
+  const how = stop?.via === undefined ? '' : ` (${stop.via})`;
+  const stopped =
+    stop === undefined
+      ? 'No stop was requested.'
+      : `A stop was requested after ${duration(stop.at)}${by}${how}.`;
+  const latencies = latenciesOf(events);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Timeline of ${escape(coordinator)}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<h1>Timeline of the coordinator '${escape(coordinator)}'</h1>
+<p>${escape(new Date(startedAt).toISOString())}, ${events.length} events over ${duration(last)}${dropped > 0 ? `; ${dropped} older events were forgotten` : ''}.</p>
+<p>${escape(stopped)}</p>
+<div class="chart"><div class="rows">
+<div class="over"><div></div><div>${ticks.join('')}</div></div>
+${rows.join('\n')}
+<div class="over"><div></div><div>${lines.join('')}</div></div>
+</div></div>
+<div class="legend"><span><i style="background:var(--life)"></i>running</span>
+<span><i style="background:color-mix(in srgb, var(--stop) 55%, var(--life))"></i>running after the stop</span>
+<span><i style="background:var(--late)"></i>left behind by a join</span>
+<span><i class="thin" style="background:var(--stop)"></i>stop requested</span>
+<span><i class="thin" style="background:var(--seen)"></i>saw the stop</span></div>
+${latencies.length > 0 ? latencyTable(latencies) : ''}
+</body>
+</html>
+`;
+}

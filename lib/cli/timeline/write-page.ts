@@ -1,0 +1,23 @@
+/** Writes the page of a timeline, and says what is on it. */
+
+import { writeFileSync } from 'node:fs';
+import { lanesOf } from '../../coordinator/timeline/lanes.ts';
+import { CommandError, type CommandResult } from '../base/command.ts';
+import { pageOf } from './page.ts';
+import { readTimeline } from './read-timeline.ts';
+
+export function writePage(file: string, output: string): CommandResult {
+  const timeline = readTimeline(file);
+  const page = pageOf(timeline);
+  try {
+    writeFileSync(output, page);
+  } catch (error) {
+    throw new CommandError(`Cannot write '${output}': ${(error as Error).message}`);
+  }
+  const threads = lanesOf(timeline.events).length;
+  const events = timeline.events.length;
+  return {
+    text: `${output}: ${events} events of ${threads} threads\n`,
+    json: { output, coordinator: timeline.coordinator, events, threads },
+  };
+}

@@ -1,0 +1,28 @@
+/** The events of a ClusterCoordinator. */
+
+import type { WorkerInfo } from './closures/strategy.ts';
+
+/** A function is run again because its worker was lost. */
+export type Retry = {
+  /** The name of the function. */
+  name: string;
+  /** The number of the attempt that follows; at least 2. */
+  attempt: number;
+  /** Why the worker was lost. */
+  cause: unknown;
+};
+
+export type ClusterEvents = {
+  /** A worker can take functions: a thread, a process or a node; also one that replaces another. */
+  workerStarted: [worker: WorkerInfo];
+  /**
+   * A thread, a process, a thread of a node, or a node has died or is gone, of `error`. Emitted
+   * also if it ran nothing; not if the cluster has ended it because of a stop or `close`.
+   */
+  workerLost: [worker: WorkerInfo, error: Error];
+  /** A thread is blocked in native code and cannot be ended; another takes its place. */
+  workerStuck: [worker: WorkerInfo];
+  retry: [retry: Retry];
+  /** Nothing is queued or running any more. */
+  idle: [];
+};

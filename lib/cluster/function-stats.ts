@@ -1,0 +1,91 @@
+/** Counts and durations of the functions of a cluster, by name, and how busy its workers are. */
+
+import type { Call, Closure, ClosureOutcome } from './closures/closure.ts';
+import type { WorkerInfo } from './closures/strategy.ts';
+import { Histogram, type Percentiles } from './histogram.ts';
+
+/** Counts since the cluster was made. */
+export type FunctionStats = {
+  /** Ended with a result; with an error; cancelled before their end. */
+  completed: number;
+  failed: number;
+  cancelled: number;
+  /** How often it was run again because its worker was lost. */
+  retried: number;
+  /** Milliseconds from the call until a worker took it. */
+  waitMs: Percentiles;
+  /** Milliseconds that it ran, of all that ended with a result or an error. */
+  runMs: Percentiles;
+};
+
+class FunctionRecord {
+  readonly counts: Record<ClosureOutcome['state'], number> = { ready: 0, failed: 0, cancelled: 0 };
+  retried = 0;
+  readonly wait = new Histogram();
+  readonly run = new Histogram();
+
+  get stats(): FunctionStats {
+    const { ready: completed, failed, cancelled } = this.counts;
+    const waitMs = this.wait.percentiles();
+    const runMs = this.run.percentiles();
+    return { completed, failed, cancelled, retried: this.retried, waitMs, runMs };
+  }
+}
+
+export class FunctionStatistics {
+  /** Of all functions together. */
+  readonly counts: Record<ClosureOutcome['state'], number> = { ready: 0, failed: 0, cancelled: 0 };
+  readonly #records = new Map<string, FunctionRecord>();
+  /** How long functions have run, together, and how long workers were there for them. */
+  #runMs = 0;
+  #capacityMs = 0;
+  #capacity = 0;
+  #countedAt: number = performance.now();
+
+  onSettled(closure: Closure, state: ClosureOutcome['state']): void {
+    this.counts[state] += 1;
+    const record = this.#record(closure);
+    record.counts[state] += 1;
+    const { takenAt, madeAt } = closure;
+    if (takenAt !== undefined) record.wait.add((takenAt - madeAt) * 1_000);
+  }
+
+  onRun(closure: Closure, microseconds: number): void {
+    this.#record(closure).run.add(microseconds);
+    this.#runMs += microseconds / 1_000;
+  }
+
+  onRetry(closure: Closure): void {
+    this.#record(closure).retried += 1;
+  }
+
+  /** The number of functions that can run at once has changed, or may have. */
+  setCapacity(capacity: number): void {
+    const now = performance.now();
+    this.#capacityMs += this.#capacity * (now - this.#countedAt);
+    this.#capacity = capacity;
+    this.#countedAt = now;
+  }
+
+  get functions(): Record<string, FunctionStats> {
+    const entries = [...this.#records].map(([name, { stats }]) => [name, stats] as const);
+    return Object.fromEntries(entries);
+  }
+
+  /** The share of the workers' time that functions have run, or run now. */
+  utilization(workers: readonly WorkerInfo[]): number {
+    this.setCapacity(this.#capacity);
+    if (this.#capacityMs === 0) return 0;
+    const now = Date.now();
+    const running = workers.flatMap(({ tasks }) => tasks);
+    const runningMs = running.reduce((sum, { startedAt }) => sum + now - startedAt.getTime(), 0);
+    return Math.max(0, Math.min(1, (this.#runMs + runningMs) / this.#capacityMs));
+  }
+
+  #record({ work }: Closure): FunctionRecord {
+    const { name } = work as Call;
+    let record = this.#records.get(name);
+    if (record === undefined) this.#records.set(name, (record = new FunctionRecord()));
+    return record;
+  }
+}

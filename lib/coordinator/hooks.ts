@@ -1,0 +1,117 @@
+/**
+ * Hooks: functions that this JavaScript thread runs at each stop, the last registered first, one
+ * after the other.
+ *
+ * The core knows each hook as a thread that is alive from the stop on, and which stop it has to
+ * run for (`takeStopOfHook`): a stop that is cleared at once is not lost, and joins in any thread
+ * wait for a hook that this thread has not begun yet.
+ */
+
+import { THREAD_KINDS } from '../native/binding.ts';
+import { drain, hold, release } from '../native/doorbell.ts';
+import type { Attachment } from './attachment.ts';
+import type { StopRecord } from './stop-record.ts';
+import { runWithin } from './threads/tasks.ts';
+
+type Hook = {
+  readonly id: number;
+  readonly name: string;
+  readonly run: (record: StopRecord) => unknown;
+  isRunning: boolean;
+  isRemoved: boolean;
+};
+
+class Hooks {
+  readonly #attachment: Attachment;
+  readonly #hooks: Hook[] = []; // in the order of registration
+  #isServing = false;
+
+  constructor(attachment: Attachment) {
+    this.#attachment = attachment;
+  }
+
+  get size(): number {
+    return this.#hooks.length;
+  }
+
+  add(run: (record: StopRecord) => unknown, name: string): Disposable {
+    const { native, links } = this.#attachment;
+    this.#attachment.beginHook();
+    const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
+    const hook: Hook = { id, name, run, isRunning: false, isRemoved: false };
+    this.#hooks.push(hook);
+    if (this.#attachment.shouldStop()) this.serve();
+    const link: Disposable = {
+      [Symbol.dispose]: () => {
+        if (!links.delete(link)) return;
+        this.#remove(hook);
+      },
+    };
+    links.add(link);
+    return link;
+  }
+
+  #remove(hook: Hook): void {
+    hook.isRemoved = true;
+    this.#hooks.splice(this.#hooks.indexOf(hook), 1);
+    if (!hook.isRunning) this.#attachment.native.endThread(hook.id); // else when it has ended
+    drain();
+    this.#attachment.endHook();
+  }
+
+  /** Called after a stop. In the next turn the hooks run that have to. */
+  serve(): void {
+    if (this.#isServing || this.#hooks.length === 0) return;
+    this.#isServing = true;
+    hold();
+    setImmediate(() => void this.#runAll());
+  }
+
+  async #runAll(): Promise<void> {
+    for (let ran = true; ran; ) ran = await this.#runNext();
+    this.#isServing = false;
+    release();
+  }
+
+  /** Runs the last hook that has to run. @returns false if there is none */
+  async #runNext(): Promise<boolean> {
+    const { native } = this.#attachment;
+    // Looked for again each time: hooks may be added, removed, or called for another stop meanwhile.
+    for (const hook of this.#hooks.toReversed()) {
+      const stop = native.takeStopOfHook(hook.id);
+      if (stop === null) continue;
+      hook.isRunning = true;
+      try {
+        // A function without a parameter is not given the record, nor the error in it.
+        const record = this.#attachment.toRecord(stop, hook.run.length > 0);
+        await runWithin(this.#attachment, hook, () => hook.run(record));
+      } catch (error) {
+        this.#attachment.reportOfHook(error, hook.name);
+      }
+      hook.isRunning = false;
+      // If another stop has come, `endHook` leaves the hook alive, and it is found again.
+      if (hook.isRemoved) native.endThread(hook.id);
+      else native.endHook(hook.id);
+      drain();
+      return true;
+    }
+    return false;
+  }
+}
+
+const hooksOf = new WeakMap<Attachment, Hooks>();
+
+/** `Coordinator.onStop`, which documents it. */
+export function onStop(
+  attachment: Attachment,
+  run: (record: StopRecord) => unknown,
+  name: string,
+): Disposable {
+  let hooks = hooksOf.get(attachment);
+  if (hooks === undefined) {
+    hooks = new Hooks(attachment);
+    hooksOf.set(attachment, hooks);
+    attachment.hooks = hooks;
+  }
+  return hooks.add(run, name);
+}

@@ -1,0 +1,145 @@
+/** Waits for the end of registered threads: the joins of this JavaScript thread. */
+
+import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import {
+  checkBoolean,
+  checkDuration,
+  checkOptions,
+  checkSignal,
+  holds,
+  invalidType,
+  isIterable,
+} from '../base/arguments.ts';
+import { Timer } from '../base/timer.ts';
+import { turn } from '../base/turn.ts';
+import { SelfJoinError, StragglersError } from '../errors/errors.ts';
+import type { NativeJoinResult } from '../native/binding.ts';
+import type { Attachment } from './attachment.ts';
+import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
+import { logNativeStop } from './debug-log.ts';
+import { stragglersMessage, toStraggler, warnOfStragglers } from './threads/stragglers.ts';
+import { enclosingTasks } from './threads/tasks.ts';
+import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
+
+function selfJoin(attachment: Attachment): SelfJoinError {
+  return new SelfJoinError(
+    `A thread or task of the coordinator '${attachment.native.name}' called its join(), which would ` +
+      'wait for the caller. Call join() elsewhere, or use waitForStop()',
+  );
+}
+
+/** `Coordinator.join`, which documents it. */
+export async function join(
+  attachment: Attachment,
+  first?: Iterable<JoinableThread> | JoinOptions,
+  second?: JoinOptions,
+): Promise<void> {
+  const passed = isIterable(first);
+  const meant = second !== undefined || typeof first === 'string' || isThread(first);
+  if (!passed && first !== undefined && (meant || holds(() => Symbol.iterator in first))) {
+    throw invalidType('threads', 'an iterable of threads', first);
+  }
+  const given = passed ? second : (second ?? (first as JoinOptions));
+  const options = checkOptions('options', given, JOIN_OPTIONS);
+  const { stopGracePeriodMs = attachment.native.stopGracePeriodMs } = options;
+  const { ignoreLiveThreads = false, signal } = options;
+  checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
+  checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
+  if (signal !== undefined) checkSignal('options.signal', signal);
+  const threads = passed ? [...first] : [];
+  for (const thread of threads) checkThread('threads[]', thread);
+  if (signal?.aborted) throw signal.reason;
+  const tasks = enclosingTasks(attachment);
+  // First: a refused call must register no thread.
+  if (attachment.native.wouldJoinItself(tasks)) throw selfJoin(attachment);
+  for (const thread of threads) register(attachment, thread);
+
+  const result = await threadsEnd(attachment, stopGracePeriodMs, tasks, signal);
+  const { stop, error, stragglers } = result;
+  const isQuiet = error !== null || ignoreLiveThreads;
+  if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
+  if (error !== null) throw attachment.errorOf(error).value;
+  if (stragglers.length === 0 || ignoreLiveThreads) return;
+  throw new StragglersError(stragglersMessage(stragglers), {
+    stragglers: stragglers.map((thread) => toStraggler(thread, stop?.ageMs ?? 0)),
+  });
+}
+
+/**
+ * Waits for the end of the threads that are registered now. `tasks`: the async tasks that the
+ * caller runs in.
+ *
+ * @throws (rejects) SelfJoinError; the reason of `signal`
+ */
+async function threadsEnd(
+  attachment: Attachment,
+  gracePeriodMs: number,
+  tasks: number[],
+  signal: AbortSignal | undefined,
+): Promise<NativeJoinResult> {
+  if (signal?.aborted) throw signal.reason;
+  const { native } = attachment;
+  const id = native.beginJoin(tasks);
+  if (id === null) throw selfJoin(attachment);
+  return new Promise((resolve, reject) => {
+    let timer: Timer | undefined;
+    const end = (): void => {
+      timer?.clear();
+      clearImmediate(nextTurn);
+      if (signal) removeAbortListener(signal, onAbort);
+      attachment.endJoin(progress);
+    };
+    const progress = (): void => {
+      timer?.clear();
+      let result: NativeJoinResult | null = null;
+      while (result === null) {
+        const left = native.joinRemainingMs(id, gracePeriodMs);
+        if (left > 0) {
+          timer = new Timer(left, progress);
+          return;
+        }
+        result = native.finishJoin(id, gracePeriodMs); // null if the join must wait on
+      }
+      end();
+      logNativeStop(attachment); // the stop may have been there before anything watched
+      resolve(result);
+    };
+    const onAbort = (): void => {
+      end();
+      native.abandonJoin(id);
+      reject(signal?.reason);
+    };
+    if (signal) addAbortListener(signal, onAbort);
+    attachment.beginJoin(progress);
+    // A registered promise may be settled already, but its Watch learns that only after this
+    // turn: a join with a grace period of 0 must not report the promise as a straggler.
+    const nextTurn = setImmediate(progress);
+    if (native.joinHasEnded(id)) progress();
+  });
+}
+
+/**
+ * Resolves when no registered thread is alive, also none that was registered meanwhile, or when a
+ * stop is requested, even if it is cleared at once. Marks nothing as joined.
+ */
+export async function untilIdle(attachment: Attachment): Promise<void> {
+  const { native } = attachment;
+  const generation = native.generation();
+  const isStopped = (): boolean => attachment.shouldStop() || native.generation() !== generation;
+  // A thread that ends may have code waiting for it that starts the next: it runs in this turn.
+  for (await turn(); !isStopped(); await turn()) {
+    if (!native.threads().some(({ alive }) => alive)) return;
+    const id = native.beginJoin([]);
+    if (id === null) return; // this worker is registered itself: join() says so
+    await new Promise<void>((resolve) => {
+      const progress = (): void => {
+        if (native.joinRemainingMs(id, 0) > 0) return;
+        attachment.endJoin(progress);
+        native.abandonJoin(id);
+        resolve();
+      };
+      attachment.beginJoin(progress);
+      progress();
+    });
+  }
+}

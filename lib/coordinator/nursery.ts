@@ -1,0 +1,62 @@
+/** `Coordinator.run`: a scope that does not end before the threads that were started in it. */
+
+import { constants } from 'node:os';
+import { failWith } from '../base/exit-code.ts';
+import type { Attachment } from './attachment.ts';
+import { untilIdle } from './join.ts';
+
+/** What `runIn` needs of the public Coordinator. */
+type Scope = { join(options: { ignoreLiveThreads: boolean }): Promise<void> };
+
+/**
+ * Calls `body`, then ends the threads of its coordinator.
+ *
+ * A body that returns: waits until no registered thread is alive, or until a stop is requested;
+ * then requests a stop, and joins. A body that throws: requests a stop with that error, and joins.
+ *
+ * @returns what `body` returned; undefined if it threw the echo of a stop without an error
+ * @throws (rejects) the recorded error, else the error that `body` threw, else what `join()` throws
+ */
+export async function runIn<C extends Scope, T>(
+  coord: C,
+  attachment: Attachment,
+  body: (coord: C) => T | PromiseLike<T>,
+): Promise<T | undefined> {
+  try {
+    return await bodyThenJoin(coord, attachment, body);
+  } finally {
+    exitAsSignalled(attachment);
+  }
+}
+
+async function bodyThenJoin<C extends Scope, T>(
+  coord: C,
+  attachment: Attachment,
+  body: (coord: C) => T | PromiseLike<T>,
+): Promise<T | undefined> {
+  let value: T;
+  try {
+    value = await body(coord);
+  } catch (error) {
+    const outcome = attachment.report(error, { via: 'exception', hasCaller: false });
+    const isEcho = outcome === 'echo' && attachment.native.status() === null;
+    // A report after a join, and the echo of a stop that was cleared, have not stopped anything.
+    attachment.requestPlainStop({ via: 'exception' });
+    // Live threads are warned of: the error that is thrown must not hide them.
+    await coord.join({ ignoreLiveThreads: !isEcho });
+    if (isEcho) return undefined;
+    throw error;
+  }
+  await untilIdle(attachment);
+  attachment.requestPlainStop({ via: 'call' });
+  await coord.join({ ignoreLiveThreads: false });
+  return value;
+}
+
+/** A program that a signal ended must not look like one that was done. */
+function exitAsSignalled(attachment: Attachment): void {
+  const requester = attachment.native.record()?.requester;
+  if (requester?.via !== 'signal') return;
+  const number = constants.signals[requester.signal as NodeJS.Signals];
+  if (number !== undefined) failWith(128 + number);
+}

@@ -1,0 +1,181 @@
+/**
+ * Starts child processes that find their coordinator with `Coordinator.current()`. The stop reaches
+ * the child by native threads (native/binding/fork_line.h). What the child says arrives here, as
+ * frames of a stream: this thread relays it to the coordinator, whose record is the answer.
+ */
+
+import { type ChildProcess, type ForkOptions, fork as forkOfNode } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import { checkOneOf, checkOptions, checkString, invalidType } from '../../base/arguments.ts';
+import { Timer } from '../../base/timer.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
+import { binding } from '../../native/native.ts';
+import { decode } from '../../record/encoded-error.ts';
+import type { Attachment } from '../attachment.ts';
+import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
+import { expectLastWords } from './last-words.ts';
+import { register } from './watch.ts';
+
+export type CoordinatorForkOptions = ForkOptions & {
+  /** The name of the thread; by default `process-` and the pid. */
+  name?: string | undefined;
+};
+
+/** Of Node's `fork`, and `name`. */
+const FORK_OPTIONS = [
+  'name',
+  'cwd',
+  'detached',
+  'env',
+  'execArgv',
+  'execPath',
+  'gid',
+  'killSignal',
+  'serialization',
+  'signal',
+  'silent',
+  'stdio',
+  'timeout',
+  'uid',
+  'windowsHide',
+  'windowsVerbatimArguments',
+] as const;
+
+/** How long after the exit of a child its last frames are waited for, if its pipe stays open. */
+const CLOSE_TIMEOUT_MS = 500;
+
+/** Starts a child process and registers it as a thread. */
+export function fork(
+  attachment: Attachment,
+  module: URL | string,
+  args: readonly string[] | undefined,
+  options: CoordinatorForkOptions | undefined,
+): ChildProcess {
+  if (typeof module !== 'string' && !(module instanceof URL))
+    throw invalidType('module', 'of type string or an instance of URL', module);
+  if (args !== undefined && !Array.isArray(args))
+    throw invalidType('args', 'an array of strings', args);
+  for (const arg of args ?? []) checkString('args[]', arg);
+  const { name, ...rest } = checkOptions(
+    'options',
+    options,
+    FORK_OPTIONS,
+  ) as CoordinatorForkOptions;
+  if (name !== undefined) checkString('options.name', name);
+  const stdio = stdioOf(rest);
+  const native = binding();
+  if (native.openForkLine === undefined)
+    throw new UnavailableError('coord.fork() is not available on Windows: use coord.spawn()');
+  const { id, descriptor } = native.openForkLine(attachment.native);
+  const down = stdio.length;
+  const settings: ForkSettings = {
+    parent: process.pid,
+    down,
+    up: down + 1,
+    coordinator: attachment.native.name,
+    types: attachment.native.cleanStopTypes(),
+    graceMs: attachment.native.stopGracePeriodMs,
+    ...(name !== undefined && { thread: name }),
+  };
+  let child: ChildProcess;
+  try {
+    child = forkOfNode(module, args ?? [], {
+      ...rest,
+      stdio: [...stdio, descriptor, 'pipe'],
+      env: { ...(rest.env ?? process.env), [FORK_VARIABLE]: JSON.stringify(settings) },
+    });
+  } catch (error) {
+    native.closeForkLine(id);
+    throw error;
+  } finally {
+    native.closeForkDescriptor(descriptor);
+  }
+  listen(attachment, child, child.stdio[down + 1] as Readable | null | undefined, id);
+  register(attachment, child, name);
+  return child;
+}
+
+type Stdio = Exclude<NonNullable<ForkOptions['stdio']>, string>;
+
+/** The stdio that Node's `fork` would give the child. What is wrong in it, Node refuses. */
+function stdioOf({ stdio, silent }: ForkOptions): Stdio {
+  if (Array.isArray(stdio)) {
+    const hasChannel = stdio.includes('ipc');
+    if (hasChannel) return [...stdio];
+    const error = new TypeError(
+      "Forked processes must have an IPC channel, missing value 'ipc' in options.stdio",
+    );
+    throw Object.assign(error, { code: 'ERR_CHILD_PROCESS_IPC_REQUIRED' });
+  }
+  const each = stdio ?? (silent ? 'pipe' : 'inherit');
+  checkOneOf('options.stdio', ['pipe', 'inherit', 'ignore', 'overlapped'], each);
+  return [each, each, each, 'ipc'];
+}
+
+/** Relays what the child says until it has ended. */
+function listen(
+  attachment: Attachment,
+  child: ChildProcess,
+  stream: Readable | null | undefined,
+  line: number,
+): void {
+  const native = binding();
+  let cause: { value: unknown } | undefined;
+  const serve = (frame: NativeForkFrame): void => {
+    const kind = FORK_FRAMES[frame.frame];
+    if (kind === 'dying') {
+      if (frame.error !== null) cause = { value: decode(frame.error).value };
+      return;
+    }
+    // A plain stop that crossed with this coordinator's: it must not stop one that was cleared.
+    const isPast = frame.error === null && native.forkLineHasStopped(line);
+    if (!isPast) attachment.relay(frame.error, { ...frame.requester, isThrown: true }, frame.id);
+    if (!attachment.shouldStop()) native.refuseForkAnswer(line);
+  };
+  let isRead = stream === null || stream === undefined;
+  const waiting = new Set<() => void>();
+  const read = (): void => {
+    isRead = true;
+    stream?.destroy();
+    for (const then of waiting) then();
+    waiting.clear();
+  };
+  let unread: Buffer = Buffer.alloc(0);
+  stream?.on('data', (bytes: Buffer) => {
+    unread = Buffer.concat([unread, bytes]);
+    while (unread.length >= 4 && unread.length - 4 >= unread.readUInt32LE(0)) {
+      const end = 4 + unread.readUInt32LE(0);
+      const frame = native.readForkFrame(unread.subarray(4, end));
+      unread = unread.subarray(end);
+      if (frame !== null) serve(frame);
+    }
+  });
+  stream?.once('end', read);
+  stream?.once('error', read);
+  const references = stream as { ref?(): void; unref?(): void } | null | undefined;
+  references?.unref?.(); // the child keeps this event loop alive, unless the program unrefs it
+  child.once('exit', () => {
+    references?.ref?.();
+    native.closeForkLine(line);
+  });
+  child.once('error', () => {
+    if (child.pid === undefined) native.closeForkLine(line);
+  });
+  expectLastWords(child, {
+    get cause() {
+      return cause;
+    },
+    whenRead(then) {
+      if (isRead) {
+        then();
+        return;
+      }
+      const timer = new Timer(CLOSE_TIMEOUT_MS, read);
+      waiting.add(() => {
+        timer.clear();
+        then();
+      });
+    },
+  });
+}

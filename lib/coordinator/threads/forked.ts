@@ -1,0 +1,68 @@
+/**
+ * The child's end of `coord.fork()`: on the first use of the package this process makes the
+ * coordinator that `Coordinator.current()` finds, and attaches it to its parent.
+ */
+
+import { isMainThread } from 'node:worker_threads';
+import { onFirstUse } from '../../native/doorbell.ts';
+import { binding } from '../../native/native.ts';
+import { encode } from '../../record/encoded-error.ts';
+import { Attachment } from '../attachment.ts';
+import { setCurrent } from './workers.ts';
+
+/**
+ * The environment variable that has the ForkSettings as JSON. The child deletes it, so that its own
+ * children do not take the line for theirs.
+ */
+export const FORK_VARIABLE = 'ALLSTOP_FORK';
+
+export type ForkSettings = {
+  /** The pid of the parent. */
+  parent: number;
+  /** The child's descriptor of the parent's frames. */
+  down: number;
+  /** The child's descriptor for its own frames. */
+  up: number;
+  coordinator: string;
+  types: string[];
+  graceMs: number;
+  thread?: string;
+};
+
+/** Keeps the attachment: it refuses to clear the stop. */
+let ours: Attachment | undefined;
+
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+function attach({ parent, down, up, coordinator, types, graceMs, thread }: ForkSettings): void {
+  ours = Attachment.create(coordinator, types, graceMs);
+  ours.refuseClear =
+    'The coordinator of a forked process cannot be cleared: the parent has the stop';
+  setCurrent(ours, thread ?? `process-${process.pid}`);
+  const native = binding();
+  native.attachToParent(ours.native, down, up, parent);
+  process.on('uncaughtExceptionMonitor', (error: unknown) => {
+    const isHandled =
+      process.listenerCount('uncaughtException') > 0 ||
+      process.hasUncaughtExceptionCaptureCallback();
+    if (!isHandled) native.sendToParent(encode(error).bytes);
+  });
+  // Before the listener that writes the errors that nobody was given: the parent has them then.
+  process.prependListener('exit', () => native.sendToParent(null));
+}
+
+onFirstUse.push(() => {
+  const text = process.env[FORK_VARIABLE];
+  if (!isMainThread || text === undefined) return;
+  delete process.env[FORK_VARIABLE];
+  const settings = JSON.parse(text) as ForkSettings;
+  // The variable of a grandparent, whose child does not use the package, is not for this process.
+  if (settings.parent === process.ppid || isGone(settings.parent)) attach(settings);
+});

@@ -1,0 +1,76 @@
+/**
+ * What a cluster notes of its closures: a ring of typed arrays for each coordinator, in the
+ * JavaScript thread that has made the cluster. A closure of a trivial function takes microseconds,
+ * so an event must take nanoseconds: `note` allocates nothing once the ring has its size, and reads
+ * the clock once for all events between two turns of the microtask queue.
+ */
+
+import { now } from '../../base/clock.ts';
+import type { Attachment } from '../attachment.ts';
+import { CLOSURE_TYPES, type ClosureEventType, type TimelineEvent } from './events.ts';
+
+const CAPACITY = 4_096;
+
+/** The indexes of CLOSURE_TYPES, for `note`. */
+export const CLOSURE: Readonly<
+  Record<'queued' | 'started' | 'lost' | 'runAgain' | 'ended', number>
+> = { queued: 0, started: 1, lost: 2, runAgain: 3, ended: 4 };
+
+/** `at`: of the clock of lib/base/clock.ts. */
+type Recorded = { events: TimelineEvent[]; dropped: number };
+
+export class ClosureEvents {
+  readonly #at = new Float64Array(CAPACITY);
+  readonly #types = new Uint8Array(CAPACITY);
+  readonly #closures = new Int32Array(CAPACITY);
+  readonly #functions: string[] = [];
+  /** The number of events so far. The event number n is at n % CAPACITY. */
+  #count = 0;
+  /** The time of all events until the microtask that #forget begins; 0 if it was not read. */
+  #now = 0;
+  readonly #forget = (): void => {
+    this.#now = 0;
+  };
+
+  /** `type`: a value of CLOSURE. */
+  note(type: number, closure: number, name: string): void {
+    if (this.#now === 0) {
+      this.#now = now();
+      queueMicrotask(this.#forget);
+    }
+    const place = this.#count++ % CAPACITY;
+    this.#at[place] = this.#now;
+    this.#types[place] = type;
+    this.#closures[place] = closure;
+    this.#functions[place] = name;
+  }
+
+  recorded(): Recorded {
+    const dropped = Math.max(0, this.#count - CAPACITY);
+    const events: TimelineEvent[] = [];
+    for (let each = dropped; each < this.#count; each++) {
+      const place = each % CAPACITY;
+      events.push({
+        at: this.#at[place] as number,
+        type: CLOSURE_TYPES[this.#types[place] as number] as ClosureEventType,
+        closure: this.#closures[place] as number,
+        function: this.#functions[place] as string,
+      });
+    }
+    return { events, dropped };
+  }
+}
+
+const rings = new WeakMap<Attachment, ClosureEvents>();
+
+/** The ring of the cluster whose coordinator this is. */
+export function beginClosureEvents(attachment: Attachment): ClosureEvents {
+  const ring = new ClosureEvents();
+  rings.set(attachment, ring);
+  return ring;
+}
+
+/** Undefined if this JavaScript thread has no cluster with this coordinator. */
+export function closureEventsOf(attachment: Attachment): Recorded | undefined {
+  return rings.get(attachment)?.recorded();
+}

@@ -1,0 +1,58 @@
+/** The public types of a timeline. They are plain data, so that a file can hold them as JSON. */
+
+import type { ThreadKind, TIMELINE_TYPES, Via } from '../../native/binding.ts';
+
+/** What a cluster notes of its closures. */
+export const CLOSURE_TYPES = [
+  'closure-queued',
+  'closure-started',
+  'closure-lost',
+  'closure-run-again',
+  'closure-ended',
+] as const;
+
+export type ClosureEventType = (typeof CLOSURE_TYPES)[number];
+
+export type TimelineEventType = (typeof TIMELINE_TYPES)[number] | ClosureEventType;
+
+/** One event. Fields that do not apply to its type are left out. */
+export type TimelineEvent = {
+  /** Milliseconds since `startedAt`, by a monotonic clock. */
+  at: number;
+  type: TimelineEventType;
+  /** The name of the thread that the event is about; of 'stop-requested': that requested it. */
+  thread?: string;
+  /** Which thread it is, where several have one name. Left out if it is not registered. */
+  id?: number;
+  /** The kind of the registered thread. */
+  kind?: ThreadKind;
+  /** Of 'ended': nobody saw the end, since the JavaScript thread that watched it had ended. */
+  unobserved?: true;
+  /** Of 'stop-requested', 'first-seen' and 'stop-cleared': the number of the stop, from 1. */
+  stop?: number;
+  /** Of 'stop-requested': how the stop came about. Known of the current stop only. */
+  via?: Via;
+  /** Of 'queue-full': the name of the queue. */
+  queue?: string;
+  /** Of closures: which one. */
+  closure?: number;
+  /** Of closures: the name of the function. */
+  function?: string;
+};
+
+/** In the format of Chrome's trace viewer, which https://ui.perfetto.dev opens, too. */
+export type ChromeTrace = { traceEvents: object[] };
+
+/** What `coord.timeline()` returns: plain data but for the method. */
+export type Timeline = {
+  version: 1;
+  /** The name of the coordinator. */
+  coordinator: string;
+  /** The time of the first event: ISO 8601. */
+  startedAt: string;
+  /** The number of older events, which were forgotten. */
+  dropped: number;
+  /** The oldest first. */
+  events: TimelineEvent[];
+  toChromeTrace(): ChromeTrace;
+};

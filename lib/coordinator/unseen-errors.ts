@@ -1,0 +1,53 @@
+/**
+ * Nothing fails silently: an error that a thread has thrown, and that the program was not given
+ * until the process ends, is written to standard error, and the exit code becomes 1. The core
+ * keeps such errors (native/core/unseen_errors.h), since the JavaScript thread of a coordinator
+ * may end before the process does.
+ */
+
+import { writeSync } from 'node:fs';
+import { inspect } from 'node:util';
+import { failWith } from '../base/exit-code.ts';
+import { attempt, describe } from '../base/thrown-value.ts';
+import type { NativeUnseen } from '../native/binding.ts';
+import { onFirstUse } from '../native/doorbell.ts';
+import { binding } from '../native/native.ts';
+import { decode } from '../record/encoded-error.ts';
+
+let isLeftToParent = false;
+
+/** From now on this process writes no error: it has relayed its errors to the process above it. */
+export function leaveErrorsToParent(): void {
+  isLeftToParent = true;
+}
+
+function textOf(bytes: Uint8Array): string {
+  const { value } = decode(bytes);
+  return attempt(() => inspect(value)) ?? describe(value);
+}
+
+function report({ errors, dropped }: NativeUnseen): string {
+  const lines = errors.map(({ error, source, threadName }) => {
+    const thrower = threadName === '' ? '' : `, thrown by '${threadName}'`;
+    return `allstop: an error of ${source}${thrower}, which the program was never given:\n${textOf(error)}\n`;
+  });
+  if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
+  lines.push(
+    'allstop: so the exit code is 1. To be given such errors, await join() or Coordinator.run(), ' +
+      'or fetch() the results of functions\n',
+  );
+  return lines.join('');
+}
+
+onFirstUse.push(() => {
+  process.on('exit', () => {
+    if (isLeftToParent) return;
+    const unseen = binding().takeUnseen();
+    if (unseen === null) return;
+    if (unseen.hasFailed) failWith(1);
+    if (unseen.errors.length === 0) return;
+    failWith(1);
+    // Not process.stderr, which on Windows writes to pipes later. No reader: nothing to be done.
+    attempt(() => writeSync(2, report(unseen)));
+  });
+});

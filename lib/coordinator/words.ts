@@ -1,0 +1,73 @@
+/** Times, durations and lines of text as people read them, for `explain()` and `diagnose()`. */
+
+function two(value: number): string {
+  return String(value).padStart(2, '0');
+}
+
+/** Local time with its offset from UTC; with the date where it is not today's. */
+export function clock(date: Date, now: number = Date.now()): string {
+  const day = (of: Date): string =>
+    `${of.getFullYear()}-${two(of.getMonth() + 1)}-${two(of.getDate())}`;
+  const ms = String(date.getMilliseconds()).padStart(3, '0');
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${ms}`;
+  const east = -date.getTimezoneOffset(); // in minutes
+  const sign = east < 0 ? '-' : '+';
+  const offset = `${sign}${two(Math.floor(Math.abs(east) / 60))}:${two(Math.abs(east) % 60)}`;
+  const prefix = day(date) === day(new Date(now)) ? '' : `${day(date)} `;
+  return `${prefix}${time} ${offset}`;
+}
+
+/** A duration with its two largest units: "340 ms", "2.5 s", "1 min 20 s", "2 h 3 min", "3 d". */
+export function duration(ms: number): string {
+  const whole = Math.max(0, Math.round(ms));
+  if (whole < 1_000) return `${whole} ms`;
+  const tenths = Math.floor(whole / 100);
+  if (tenths < 100) return `${tenths / 10} s`;
+  const seconds = Math.floor(whole / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return units(minutes, 'min', seconds % 60, 's');
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return units(hours, 'h', minutes % 60, 'min');
+  return units(Math.floor(hours / 24), 'd', hours % 24, 'h');
+}
+
+function units(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}
+
+/** "2 h 3 min ago" */
+export function since(date: Date, now: number): string {
+  return `${duration(now - date.getTime())} ago`;
+}
+
+/** "1 producer", "2 producers" */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** The narrowest terminal for which lines are broken. */
+const MIN_WIDTH = 40;
+
+/** Breaks long lines at spaces, if this process writes to a terminal. */
+export function fitTerminal(lines: readonly string[]): string {
+  const { columns } = process.stdout.isTTY ? process.stdout : process.stderr;
+  if (typeof columns !== 'number' || columns < MIN_WIDTH) return lines.join('\n');
+  return lines.map((line) => breakLine(line, columns)).join('\n');
+}
+
+function breakLine(line: string, width: number): string {
+  if (line.length <= width) return line;
+  const indent = ' '.repeat((line.match(/^ */)?.[0].length ?? 0) + 4);
+  const broken: string[] = [];
+  let rest = line;
+  while (rest.length > width) {
+    const margin = rest.match(/^ */)?.[0].length ?? 0;
+    let end = rest.lastIndexOf(' ', width);
+    if (end <= margin) end = rest.indexOf(' ', width); // a word longer than the line stays whole
+    if (end === -1) break;
+    broken.push(rest.slice(0, end));
+    rest = indent + rest.slice(end + 1);
+  }
+  return [...broken, rest].join('\n');
+}

@@ -1,0 +1,39 @@
+// What a fork line carries (fork_line.h): frames of a length (u32le), a kind, and its fields.
+#ifndef ALLSTOP_BINDING_FORK_FRAME_H_
+#define ALLSTOP_BINDING_FORK_FRAME_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "../core/encoded_error.h"
+#include "../core/requester.h"
+
+namespace allstop::binding {
+
+struct ForkFrame {
+  // The order is that of FORK_FRAMES in lib/native/binding.ts.
+  enum class Kind : std::uint8_t {
+    kHello,  // the parent is not stopped
+    kStop,   // a stop; from the parent, it is the answer
+    kNone,   // no answer will come
+    kLate,   // an error beside the child's stop
+    kDying,  // the error that the child is dying of
+  };
+
+  Kind kind = Kind::kHello;
+  std::string id;                                   // of the record
+  std::shared_ptr<const core::EncodedError> error;  // may be null
+  core::Requester requester;
+
+  // Four bytes of length, then the frame.
+  std::string Encode() const;
+  // Of a frame without its length. Empty if the bytes are not a frame.
+  static std::optional<ForkFrame> Decode(std::string_view bytes);
+};
+
+}  // namespace allstop::binding
+
+#endif  // ALLSTOP_BINDING_FORK_FRAME_H_

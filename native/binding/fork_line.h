@@ -1,0 +1,40 @@
+// The line between a process and a child that Coordinator.fork has started: it carries the stop
+// from the native threads of the one to the native threads of the other, so that neither end needs
+// an event loop that turns.
+//
+//  1. Each end is an observer of its process's coordinator, with a thread that writes. OnStop only
+//     wakes that thread, and the thread looks at the coordinator's state.
+//  2. Each end writes at most one stop: the parent's end the first stop of the parent, the child's
+//     end the child's own stop, which is provisional in the child until the parent has answered.
+//  3. The parent's stop is the answer, whoever requested it. A child that has it stays stopped, so
+//     its end of the line needs no further stop.
+//  4. The first frame that the child reads says whether the parent is stopped. The child waits for
+//     it when it attaches; the parent's native thread has begun to write it before the child
+//     starts.
+//  5. The end of the parent's pipe in the child is the end of the parent: the write end is
+//     close-on-exec, so no other process has it.
+//  6. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
+//     other mutex.
+//
+// POSIX only: elsewhere JavaScript does not call these functions.
+#ifndef ALLSTOP_BINDING_FORK_LINE_H_
+#define ALLSTOP_BINDING_FORK_LINE_H_
+
+#include <napi.h>
+
+namespace allstop::binding {
+
+// The addon's functions about lines; interface NativeBinding in lib/native/binding.ts documents
+// them.
+Napi::Value OpenForkLine(const Napi::CallbackInfo& info);
+Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info);
+Napi::Value ForkLineHasStopped(const Napi::CallbackInfo& info);
+Napi::Value RefuseForkAnswer(const Napi::CallbackInfo& info);
+Napi::Value CloseForkLine(const Napi::CallbackInfo& info);
+Napi::Value AttachToParent(const Napi::CallbackInfo& info);
+Napi::Value SendToParent(const Napi::CallbackInfo& info);
+Napi::Value ReadForkFrame(const Napi::CallbackInfo& info);
+
+}  // namespace allstop::binding
+
+#endif  // ALLSTOP_BINDING_FORK_LINE_H_

@@ -1,0 +1,223 @@
+#include "exit_report.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "identity.h"
+
+#if defined(_WIN32)
+#include <windows.h>
+#else
+#include <poll.h>
+#include <unistd.h>
+#endif
+
+namespace allstop::core {
+namespace {
+
+// The number of a signal by its name, as Node has it in os.constants.signals; 0: unknown.
+int SignalNumber(std::string_view name) {
+  static constexpr std::pair<std::string_view, int> kSignals[] = {
+#if defined(_WIN32)
+    {"SIGHUP", 1},
+    {"SIGINT", 2},
+    {"SIGTERM", 15},
+    {"SIGBREAK", 21},
+#else
+    {"SIGHUP", SIGHUP},
+    {"SIGINT", SIGINT},
+    {"SIGQUIT", SIGQUIT},
+    {"SIGTRAP", SIGTRAP},
+    {"SIGUSR1", SIGUSR1},
+    {"SIGUSR2", SIGUSR2},
+    {"SIGPIPE", SIGPIPE},
+    {"SIGALRM", SIGALRM},
+    {"SIGTERM", SIGTERM},
+    {"SIGCHLD", SIGCHLD},
+    {"SIGCONT", SIGCONT},
+    {"SIGTSTP", SIGTSTP},
+    {"SIGTTIN", SIGTTIN},
+    {"SIGTTOU", SIGTTOU},
+    {"SIGURG", SIGURG},
+    {"SIGXCPU", SIGXCPU},
+    {"SIGXFSZ", SIGXFSZ},
+    {"SIGPROF", SIGPROF},
+    {"SIGIO", SIGIO},
+    {"SIGSYS", SIGSYS},
+    {"SIGVTALRM", SIGVTALRM},
+    {"SIGWINCH", SIGWINCH},
+#endif
+  };
+  for (const auto& [known, number] : kSignals) {
+    if (known == name) return number;
+  }
+  return 0;
+}
+
+// "2.5 s", "340 ms"
+std::string Span(double ms) {
+  char text[32];
+  if (ms < 1000) {
+    std::snprintf(text, sizeof(text), "%.0f ms", ms);
+  } else {
+    std::snprintf(text, sizeof(text), "%.1f s", ms / 1000);
+  }
+  return text;
+}
+
+#if defined(__linux__)
+// The first line of a file of /proc; empty if it cannot be read. By C's streams: those of C++ would
+// make the published binaries, which contain their library, a quarter of a megabyte larger.
+std::string FirstLine(const std::string& path) {
+  char line[512] = "";
+  std::FILE* const file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return {};
+  const bool is_read = std::fgets(line, sizeof(line), file) != nullptr;
+  std::fclose(file);
+  if (!is_read) return {};
+  std::string text = line;
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+#endif
+
+// Where the kernel has the thread with this OS thread id: ", is computing", ", is blocked in
+// futex_wait_queue". Empty except on Linux.
+std::string WaitState(std::uint64_t os_thread_id) {
+#if defined(__linux__)
+  const std::string task = "/proc/self/task/" + std::to_string(os_thread_id);
+  const std::string stat = FirstLine(task + "/stat");
+  const std::string channel = FirstLine(task + "/wchan");
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return {};
+  const char state = stat[name_end + 2];
+  if (state == 'R') return ", is computing";
+  if (channel.empty() || channel == "0") return ", is blocked";
+  return ", is blocked in " + channel;
+#else
+  static_cast<void>(os_thread_id);
+  return {};
+#endif
+}
+
+const char* KindName(ThreadKind kind) {
+  switch (kind) {
+    case ThreadKind::kWorker: return "worker";
+    case ThreadKind::kProcess: return "process";
+    case ThreadKind::kTask: return "task";
+    case ThreadKind::kLooper: return "looper";
+    case ThreadKind::kNative: return "native";
+    case ThreadKind::kHook: return "hook";
+    case ThreadKind::kCustom: return "custom";
+  }
+  return "thread";
+}
+
+std::string ThreadLine(const ThreadInfo& thread, std::int64_t now_ms) {
+  std::string line = "  - '" + thread.name + "' (" + KindName(thread.kind);
+  if (thread.has_thread_id) line += ' ' + std::to_string(thread.thread_id);
+  line += "): running for " + Span(static_cast<double>(now_ms - thread.started_at_ms));
+  if (thread.is_os_thread) line += WaitState(thread.thread_id);
+  return line + '\n';
+}
+
+std::string RequesterLine(const StopRecord& record, const Requester& requester) {
+  std::string line;
+  if (requester.via == Via::kSignal) {
+    line = "the process received " + requester.signal;
+  } else if (requester.via == Via::kTimeout) {
+    line = "a deadline had passed (stopAfter)";
+  } else {
+    line = std::string("the ") +
+           (requester.language == Language::kNative ? "native" : "JavaScript") + " thread '" +
+           requester.thread_name + "' (" + std::to_string(requester.thread_id) +
+           ") requested the stop";
+  }
+  if (record.inherited_from) line += ", which stopped a parent coordinator";
+  if (record.error) {
+    const ErrorFields& error = record.error->fields();
+    line += ", with " + error.name + ": " + error.message.substr(0, error.message.find('\n'));
+  }
+  return line + '\n';
+}
+
+std::string Report(const Coordinator& coordinator, const StopRecord& record,
+                   const Requester& requester, double ms, int exit_code) {
+  const std::int64_t now_ms = WallClockMs();
+  std::string text = "allstop: process " + std::to_string(ProcessId()) +
+                     " ends now with exit code " + std::to_string(exit_code) +
+                     ": it was still alive " + Span(ms) + " after the stop of the coordinator '" +
+                     coordinator.name() + "' (exitAfterStop)\nallstop: ";
+  text += RequesterLine(record, requester);
+  std::string lines;
+  int count = 0;
+  for (const ThreadInfo& thread : coordinator.LiveThreads()) {
+    if (!thread.alive) continue;
+    lines += ThreadLine(thread, now_ms);
+    ++count;
+  }
+  for (const LeftBehindThread& thread : coordinator.LeftBehindThreads()) {
+    lines += ThreadLine(thread.info, now_ms);
+    ++count;
+  }
+  text += count == 0 ? "allstop: no registered thread is left\n"
+                     : "allstop: " + std::to_string(count) + " still running:\n" + lines;
+  const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));
+  if (!main_state.empty()) text += "allstop: the main thread" + main_state.substr(1) + '\n';
+  return text;
+}
+
+// Writes as much as standard error takes without making this thread wait: a reader that has
+// stopped reading must not keep the process alive.
+void WriteToStandardError(std::string_view text) {
+#if defined(_WIN32)
+  DWORD written = 0;
+  WriteFile(GetStdHandle(STD_ERROR_HANDLE), text.data(), static_cast<DWORD>(text.size()), &written,
+            nullptr);
+#else
+  constexpr std::size_t kAtOnce = 512;  // POSIX: a pipe that polls writable takes that many bytes
+  constexpr int kPatienceMs = 20;
+  while (!text.empty()) {
+    pollfd descriptor{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&descriptor, 1, kPatienceMs) != 1 || (descriptor.revents & POLLOUT) == 0) return;
+    const ssize_t written =
+        write(STDERR_FILENO, text.data(), text.size() < kAtOnce ? text.size() : kAtOnce);
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+#endif
+}
+
+[[noreturn]] void Exit(int code) {
+#if defined(_WIN32)
+  TerminateProcess(GetCurrentProcess(), static_cast<UINT>(code));
+  std::abort();  // not reached
+#else
+  _exit(code);
+#endif
+}
+
+}  // namespace
+
+void EndProcess(const Coordinator& coordinator, double ms, std::optional<int> exit_code) {
+  int code = exit_code.value_or(1);
+  try {
+    const auto record = coordinator.View().record;
+    if (record) {
+      const Requester requester = record->RequesterSoFar();
+      const int signal = requester.via == Via::kSignal ? SignalNumber(requester.signal) : 0;
+      if (!exit_code && signal != 0) code = 128 + signal;
+      WriteToStandardError(Report(coordinator, *record, requester, ms, code));
+    }
+  } catch (...) {  // no memory for the report
+  }
+  Exit(code);
+}
+
+}  // namespace allstop::core

@@ -1,0 +1,20 @@
+// The end of a process that has outlived the stop of a coordinator, and what is said about it.
+#ifndef ALLSTOP_CORE_EXIT_REPORT_H_
+#define ALLSTOP_CORE_EXIT_REPORT_H_
+
+#include <optional>
+
+#include "coordinator.h"
+
+namespace allstop::core {
+
+// Writes to standard error who requested the stop and which threads of the coordinator are left,
+// then ends the process: with `exit_code`, else with 128 + N if signal N made the stop, else with
+// 1. `ms` is the length of the countdown. Runs no exit handler. Any thread; does not wait for
+// other threads, nor for a reader of standard error.
+[[noreturn]] void EndProcess(const Coordinator& coordinator, double ms,
+                             std::optional<int> exit_code);
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_EXIT_REPORT_H_

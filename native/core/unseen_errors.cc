@@ -1,0 +1,54 @@
+#include "unseen_errors.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace allstop::core {
+
+UnseenErrors& UnseenErrors::Get() {
+  static auto* const ledger = new UnseenErrors;
+  return *ledger;
+}
+
+void UnseenErrors::Note(Unseen thrown) {
+  const std::string& id = thrown.error->fields().id;
+  std::list<Unseen> noted;
+  noted.push_back(std::move(thrown));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (std::find(given_.begin(), given_.end(), id) != given_.end()) return;
+  const bool is_known = std::any_of(unseen_.begin(), unseen_.end(), [&](const Unseen& each) {
+    return each.error->fields().id == id;
+  });
+  if (is_known) return;
+  unseen_.splice(unseen_.end(), noted);
+  if (unseen_.size() <= kMaxUnseen) return;
+  unseen_.pop_front();
+  ++dropped_;
+}
+
+void UnseenErrors::Give(const std::string& id) noexcept {
+  std::list<Unseen> removed;  // destroyed after the lock is released
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = std::find_if(unseen_.begin(), unseen_.end(), [&](const Unseen& each) {
+    return each.error->fields().id == id;
+  });
+  if (found == unseen_.end()) return;
+  removed.splice(removed.end(), unseen_, found);
+  try {
+    given_.push_back(id);
+  } catch (...) {  // no memory: if the same error is thrown again, it counts as unseen
+    return;
+  }
+  if (given_.size() > kMaxGiven) given_.pop_front();
+}
+
+UnseenErrors::Report UnseenErrors::Take() {
+  Report report;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  report.errors.assign(unseen_.begin(), unseen_.end());
+  report.dropped = std::exchange(dropped_, 0);
+  unseen_.clear();
+  return report;
+}
+
+}  // namespace allstop::core

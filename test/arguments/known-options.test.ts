@@ -1,0 +1,139 @@
+import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
+import { describe, expect, it } from 'vitest';
+import { refusal } from '../support/refusals.ts';
+
+const wrong = (options: object): never => options as never;
+const body = (): void => {};
+const queue = new BoundedQueue<number>({ capacity: 4 });
+
+type Row = [call: string, name: string, nearest: string, pass: (coord: Coordinator) => unknown];
+
+const unknown: Row[] = [
+  [
+    'new Coordinator()',
+    'gracePeriodMs',
+    'stopGracePeriodMs',
+    () => new Coordinator(wrong({ gracePeriodMs: 1 })),
+  ],
+  ['child()', 'Name', 'name', (coord) => coord.child(wrong({ Name: 'child' }))],
+  [
+    'run()',
+    'stopOnSignal',
+    'stopOnSignals',
+    () => Coordinator.run(body, wrong({ stopOnSignal: [] })),
+  ],
+  [
+    'run()',
+    'stopOnUncaugth',
+    'stopOnUncaught',
+    () => Coordinator.run(body, wrong({ stopOnUncaugth: true })),
+  ],
+  ['waitForStop()', 'signals', 'signal', (coord) => coord.waitForStop(0, wrong({ signals: [] }))],
+  [
+    'registerThread()',
+    'nmae',
+    'name',
+    (coord) => coord.registerThread(Promise.resolve(), wrong({ nmae: '' })),
+  ],
+  ['start()', 'named', 'name', (coord) => coord.start(body, wrong({ named: '' }))],
+  ['onStop()', 'names', 'name', (coord) => coord.onStop(body, wrong({ names: '' }))],
+  ['spawn()', 'workerdata', 'workerData', (coord) => coord.spawn('', wrong({ workerdata: 1 }))],
+  [
+    'join()',
+    'ignoreLiveThread',
+    'ignoreLiveThreads',
+    (coord) => coord.join(wrong({ ignoreLiveThread: true })),
+  ],
+  [
+    'join([])',
+    'stopGraceMs',
+    'stopGracePeriodMs',
+    (coord) => coord.join([], wrong({ stopGraceMs: 1 })),
+  ],
+  [
+    'stopOnClose()',
+    'event',
+    'events',
+    (coord) => coord.stopOnClose(process, wrong({ event: 'exit' })),
+  ],
+  ['new BoundedQueue()', 'capactiy', 'capacity', () => new BoundedQueue(wrong({ capactiy: 1 }))],
+  ['enqueue()', 'timeout', 'timeoutMs', () => queue.enqueue(1, wrong({ timeout: 1 }))],
+  ['enqueue()', 'Signal', 'signal', () => queue.enqueue(1, wrong({ Signal: 1 }))],
+  ['dequeue()', 'timeout', 'timeoutMs', () => queue.dequeue(wrong({ timeout: 1 }))],
+  ['dequeueMany()', 'mim', 'min', () => queue.dequeueMany(1, wrong({ mim: 1 }))],
+  [
+    'close()',
+    'cancelPendingEnqueue',
+    'cancelPendingEnqueues',
+    () => queue.close(wrong({ cancelPendingEnqueue: true })),
+  ],
+  [
+    'new QueueRunner()',
+    'closeOps',
+    'closeOp',
+    () => new QueueRunner(queue, [body], wrong({ closeOps: body })),
+  ],
+  [
+    'createThreads()',
+    'coord',
+    'coordinator',
+    (coord) => new QueueRunner(queue, [body]).createThreads(wrong({ coord })),
+  ],
+  [
+    'new LooperThread()',
+    'targt',
+    'target',
+    (coord) => new LooperThread(coord, 1, wrong({ targt: body })),
+  ],
+  [
+    'LooperThread.loop()',
+    'missed',
+    'missedTicks',
+    (coord) => LooperThread.loop(coord, 1, body, wrong({ missed: 'skip' })),
+  ],
+];
+
+describe('an option that does not exist', () => {
+  it.each(unknown)('of %s is refused: %s', async (_, name, nearest, pass) => {
+    const { error } = await refusal(new Coordinator(), () => pass(new Coordinator()));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+    expect(error.message).toContain(
+      `There is no option "options.${name}". Did you mean '${nearest}'?`,
+    );
+    expect(error.message).toMatch(/The options are '\w+'/);
+  });
+
+  it('is refused by the coordinator in use as well, which is as it was', async () => {
+    const coord = new Coordinator();
+    await refusal(coord, () => coord.start(body, wrong({ nam: 'x' })));
+    await refusal(coord, () => coord.onStop(body, wrong({ nam: 'x' })));
+    await refusal(coord, () => coord.spawn('', wrong({ nam: 'x' })));
+  });
+
+  it('is told from an option that is undefined', () => {
+    expect(new Coordinator({ name: undefined }).name).toMatch(/^coordinator-/);
+  });
+});
+
+describe('a value that is none of an enumeration', () => {
+  const rows: [string, (coord: Coordinator, value: unknown) => unknown][] = [
+    ['as', (coord, as) => coord.stopOnClose(process, wrong({ as }))],
+    ['codec', (_, codec) => new BoundedQueue(wrong({ capacity: 1, codec }))],
+    [
+      'missedTicks',
+      (coord, missedTicks) => new LooperThread(coord, 1, wrong({ target: body, missedTicks })),
+    ],
+  ];
+  it.each(rows)('is refused: %s', async (name, pass) => {
+    const coord = new Coordinator();
+    const { error } = await refusal(coord, () => pass(coord, 'warning'));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+    expect(error.message).toMatch(
+      new RegExp(`^The "options\\.${name}" property must be one of '.+'\\. Received .*'warning'`),
+    );
+    const { error: ofType } = await refusal(coord, () => pass(coord, 5));
+    expect(ofType).toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+  });
+});

@@ -1,0 +1,49 @@
+/** What the timeline of a cluster's coordinator tells of its closures. */
+import type { TimelineEvent } from 'allstop';
+import type { ClusterCoordinator } from 'allstop/cluster';
+import { expect, it } from 'vitest';
+import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
+
+const closuresOf = (cluster: ClusterCoordinator): TimelineEvent[] =>
+  cluster.coordinator.timeline().events.filter(({ type }) => type.startsWith('closure-'));
+
+describeKinds(kinds, (kind) => {
+  const { start, visits } = useClusters(kind);
+
+  it('a closure is queued, started and ended, in this order', async () => {
+    const cluster = start();
+    const value = await cluster.schedule('add', [1, 2]);
+    expect(await value.fetch()).toBe(3);
+    const events = closuresOf(cluster);
+    expect(events.map(({ type }) => type)).toEqual([
+      'closure-queued',
+      'closure-started',
+      'closure-ended',
+    ]);
+    const closures = new Set(events.map(({ closure }) => closure));
+    expect(closures.size).toBe(1);
+    expect(events.map((event) => event.function)).toEqual(['add', 'add', 'add']);
+    const times = events.map(({ at }) => at);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+  });
+
+  it('a closure whose worker dies is lost, and run again', async () => {
+    const cluster = start();
+    const value = await cluster.schedule('dieUntil', [2, visits.path, 'dying']);
+    (await visits.next('dying')).pass();
+    expect(await value.fetch()).toBe(2);
+    expect(closuresOf(cluster).map(({ type }) => type)).toEqual([
+      'closure-queued',
+      'closure-started',
+      'closure-lost',
+      'closure-run-again',
+      'closure-started',
+      'closure-ended',
+    ]);
+    const { traceEvents } = cluster.coordinator.timeline().toChromeTrace();
+    const ends = (traceEvents as { ph: string }[])
+      .map(({ ph }) => ph)
+      .filter((ph) => 'be'.includes(ph));
+    expect(ends).toEqual(['b', 'e', 'b', 'e']);
+  });
+});

@@ -1,0 +1,157 @@
+/** Workers that are away for a while, and come back to what they run. */
+// @module-tag nats
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../support/eventually.ts';
+import { NatsScene } from '../../../support/nats-scene.ts';
+import { untilReport } from '../../../support/not-ready.ts';
+import type { TcpProxy } from '../../../support/tcp-proxy.ts';
+import { Visits } from '../../../support/visits.ts';
+
+let scene: NatsScene;
+let proxy: TcpProxy;
+const visits = new Visits();
+
+beforeEach(async () => {
+  await visits.open();
+  scene = await NatsScene.open();
+  proxy = await scene.proxy();
+});
+afterEach(async () => {
+  await scene.close();
+  await visits.close();
+});
+
+const nodesLost = (cluster: ReturnType<NatsScene['coordinator']>): unknown =>
+  cluster.stats().engine['nodesLost'];
+
+describe('a worker that is away', () => {
+  it('for less than lostAfterMs goes on with what it runs', async () => {
+    const cluster = scene.coordinator({ lostAfterMs: 30_000 });
+    const worker = scene.spawn({ servers: proxy.address });
+    await cluster.ready();
+    const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    proxy.swallow();
+    await untilReport(cluster, ({ tasks }) => tasks[0]?.phase === 'silent');
+    proxy.restore();
+    await untilReport(cluster, ({ ready }) => ready);
+    visit.pass();
+    expect(await value.fetch()).toMatchObject({ pid: worker.pid, attempt: 1 });
+    expect(nodesLost(cluster)).toBe(0);
+  });
+
+  it('for longer, and alone, goes on, too: nothing is run twice', async () => {
+    const cluster = scene.coordinator({ lostAfterMs: 1_000 });
+    const worker = scene.spawn({ servers: proxy.address });
+    await cluster.ready();
+    const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    proxy.swallow();
+    await eventually(() => cluster.workers[0]?.state === 'lost');
+    expect(value.state).toBe('pending');
+    proxy.restore();
+    await eventually(() => cluster.workers[0]?.state === 'busy');
+    visit.pass();
+    expect(await value.fetch()).toMatchObject({ pid: worker.pid, attempt: 1 });
+    expect(visits.names).toEqual(['a']);
+    expect(cluster.workers).toMatchObject([{ task: 0, pid: worker.pid, completed: 1 }]);
+    expect(cluster.stats()).toMatchObject({ retried: 0 });
+  });
+
+  it('for longer: the first result wins, and the other attempt is cancelled', async () => {
+    const cluster = scene.coordinator({ lostAfterMs: 1_000 }, { cancelGraceMs: 100 });
+    const far = scene.spawn({ servers: proxy.address, task: 0 });
+    await cluster.ready();
+    const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+    const first = await visits.next('a');
+    const near = scene.spawn({ task: 1 });
+    await near.next('session');
+    proxy.swallow();
+    const second = await visits.next('a'); // the other worker runs it again
+    first.pass(); // its result is offered when the connection is back
+    proxy.restore();
+    expect(await value.fetch()).toMatchObject({ pid: far.pid, attempt: 1 });
+    await second.left;
+    await eventually(() => cluster.workers.every(({ state }) => state === 'idle'));
+    expect(cluster.workers.map(({ completed }) => completed)).toEqual([1, 0]);
+    await cluster.join();
+  });
+});
+
+it('a server that hangs for longer than lostAfterMs is no fault of a worker', async () => {
+  const cluster = scene.coordinator({ lostAfterMs: 1_000 });
+  scene.spawn();
+  await cluster.ready();
+  const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+  const visit = await visits.next('a');
+  await scene.server.kill('SIGSTOP');
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // two probes are missed
+  await scene.server.kill('SIGCONT');
+  visit.pass();
+  expect(await value.fetch()).toMatchObject({ attempt: 1 });
+  expect(nodesLost(cluster)).toBe(0);
+});
+
+it('functions do not see the credentials of their worker', async () => {
+  const cluster = scene.coordinator();
+  const names = ['USER', 'PASS', 'CA_FILE'].map((name) => `ALLSTOP_NATS_${name}`);
+  scene.spawn({ env: { ALLSTOP_NATS_USER: 'worker', ALLSTOP_NATS_PASS: 'open sesame' } });
+  const values = await Promise.all(
+    names.map(async (name) => (await cluster.schedule('variable', [name])).fetch()),
+  );
+  expect(values).toEqual([undefined, undefined, undefined]);
+});
+
+it('a definition takes the place of the hash of the module file', async () => {
+  const cluster = scene.coordinator({ definition: 'v1.2' });
+  const old = scene.spawn({ definition: 'v1.1' });
+  expect(await old.next('refused')).toMatchObject({
+    phase: 'definition-mismatch',
+    why: expect.stringContaining('the worker has the definition v1.1, the coordinator'),
+  });
+  scene.spawn({ definition: 'v1.2' });
+  await cluster.ready();
+});
+
+it('the figures of a node are in report and workers', async () => {
+  const cluster = scene.coordinator();
+  scene.spawn();
+  await untilReport(cluster, ({ tasks }) => tasks[0]?.health !== undefined);
+  const figures = { roundTripMs: expect.any(Number), freeMemory: expect.any(Number) };
+  await eventually(() => cluster.workers[0]?.health !== undefined);
+  expect(cluster.workers[0]?.health).toMatchObject(figures);
+});
+
+it('a worker that leaves waits until its result is through, however slow its uplink', {
+  tags: 'long',
+}, async () => {
+  const cluster = scene.coordinator();
+  const worker = scene.spawn({ servers: proxy.address });
+  await cluster.ready();
+  proxy.uplinkBytesPerSecond = 160_000;
+  const value = await cluster.schedule('bytesOf', [2_500_000]);
+  const before = proxy.bytesUp;
+  await eventually(() => proxy.bytesUp > before + 200_000); // the result is on its way
+  const ended = worker.kill('SIGTERM');
+  expect(await value.fetch()).toHaveLength(2_500_000);
+  expect(await ended).toEqual([143, null]);
+  expect(cluster.stats()).toMatchObject({ retried: 0 });
+});
+
+it('a worker keeps a coordinator that is cut off for less than unavailableAfterMs', {
+  tags: 'long',
+  timeout: 90_000,
+}, async () => {
+  const servers = proxy.address;
+  const cluster = scene.coordinator({ servers, unavailableAfterMs: 300_000 });
+  const worker = scene.spawn();
+  await cluster.ready();
+  const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+  const visit = await visits.next('a');
+  proxy.swallow();
+  await new Promise((resolve) => setTimeout(resolve, 33_000)); // longer than 30 s, the least
+  visit.pass();
+  proxy.restore();
+  expect(await value.fetch()).toMatchObject({ pid: worker.pid, attempt: 1 });
+  expect(worker.events.filter(({ event }) => event === 'session-over')).toEqual([]);
+});

@@ -1,0 +1,98 @@
+/** Functions that kill their workers harm nobody else. */
+
+import { UnavailableError } from 'allstop/cluster';
+import { describe, expect, it } from 'vitest';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
+
+describeKinds(kinds, (kind) => {
+  const { start, visits } = useClusters(kind);
+
+  describe('a function that kills its worker', () => {
+    it('fails alone after `retries`, three by default, and says how', async () => {
+      const cluster = start(2);
+      const poison = errorOf(cluster.run('dieUntil', [99]));
+      const harmless = Array.from({ length: 20 }, (_, n) => cluster.run('add', [n, 1]));
+      expect(await Promise.all(harmless)).toEqual(harmless.map((_, n) => n + 1));
+      const error = await poison;
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(error.message).toMatch(
+        /^'dieUntil' lost its worker 4 times in 4 attempts \(retries: 3\)\. Last: .*exited with code 7/,
+      );
+      await cluster.join();
+      expect(cluster.stats()).toMatchObject({ completed: 20, failed: 1, retried: 3 });
+    });
+
+    it('is run as often as its call says', async () => {
+      const cluster = start();
+      const never = await errorOf(cluster.run('dieUntil', [2], { retries: 0 }));
+      expect(never.message).toMatch(/lost its worker once in 1 attempt \(retries: 0\)/);
+      expect(await cluster.run('dieUntil', [6], { retries: 5 })).toBe(6);
+    });
+
+    it('does not make the pool give up, however often workers die', { tags: 'long' }, async () => {
+      const cluster = start();
+      for (let count = 0; count < 4; count += 1) {
+        expect(await errorOf(cluster.run('dieUntil', [99]))).toBeInstanceOf(UnavailableError);
+      }
+      expect(await cluster.run('add', [1, 2])).toBe(3);
+    });
+
+    it('is alone when it runs again: nothing is sent after it', async () => {
+      const cluster = start();
+      const poison = cluster.run('dieUntil', [2, visits.path, 'dying']);
+      const first = await visits.next('dying');
+      const before = cluster.run('hold', [visits.path, 'before']);
+      first.pass();
+      const visit = await visits.next('before');
+      const after = Array.from({ length: 5 }, () => cluster.run('where'));
+      visit.pass();
+      await before;
+      expect(await poison).toBe(2);
+      for (const each of await Promise.all(after)) expect(each).toMatchObject({ attempt: 1 });
+      expect(cluster.stats()).toMatchObject({ retried: 1 });
+    });
+  });
+
+  describe('events', () => {
+    it('tell of workers that start and die, of retries, and of nothing left to do', async () => {
+      const cluster = start();
+      const told: unknown[] = [];
+      cluster.on('workerStarted', ({ task, state }) => told.push(['started', task, state]));
+      cluster.on('workerLost', ({ task }, error) => told.push(['lost', task, error.message]));
+      cluster.on('retry', ({ name, attempt }) => told.push(['retry', name, attempt]));
+      cluster.on('idle', () => told.push(['idle']));
+      await cluster.ready();
+      expect(await cluster.run('dieUntil', [2])).toBe(2);
+      await cluster.join();
+      const again = kind.isRemote ? [] : [['started', 0, expect.any(String)]];
+      const lost = ['lost', 0, expect.stringContaining('exited with code 7')];
+      const retry = ['retry', 'dieUntil', 2];
+      expect(told).toHaveLength(4 + again.length);
+      expect(told[0]).toMatchObject(['started', 0, expect.any(String)]);
+      expect(told).toEqual(expect.arrayContaining([lost, retry, ...again]));
+      expect(told.at(-1)).toEqual(['idle']);
+    });
+
+    it('tell of a worker that dies between functions, with its error', async () => {
+      const cluster = start();
+      const lost = new Promise<Error>((resolve) => {
+        cluster.once('workerLost', (_, error) => resolve(error));
+      });
+      await cluster.run('answerAndDie');
+      expect((await lost).message).toContain('exited with code 7');
+    });
+
+    it('are not needed: `workers` says what runs, and since when', async () => {
+      const cluster = start();
+      const began = Date.now();
+      const value = cluster.run('hold', [visits.path, 'a']);
+      const visit = await visits.next('a');
+      const [task] = cluster.workers[0]?.tasks ?? [];
+      expect(task).toMatchObject({ name: 'hold', attempt: 1 });
+      expect(task?.startedAt.getTime()).toBeGreaterThanOrEqual(began);
+      visit.pass();
+      await value;
+      expect(cluster.workers[0]?.tasks).toEqual([]);
+    });
+  });
+});

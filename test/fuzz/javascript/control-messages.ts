@@ -1,0 +1,42 @@
+/** Messages outside sessions (JSON): taken or refused; what is taken is written and read again. */
+
+import { isDeepStrictEqual } from 'node:util';
+import {
+  json,
+  parseControl,
+  parseProbeReply,
+  parseReport,
+} from '../../../lib/cluster/nats/wire/control-messages.ts';
+import { changeJson, must } from './oracle.ts';
+
+export const mutate = changeJson;
+
+const KINDS = ['who', 'hello', 'welcome', 'refused', 'probe'] as const;
+
+export function fuzz(bytes: Uint8Array): void {
+  const control = parseControl(bytes, ...KINDS);
+  if (control !== undefined) {
+    must(KINDS.includes(control.kind), 'the kind is known');
+    must(isDeepStrictEqual(parseControl(json(control), ...KINDS), control), 'a message is kept');
+    for (const kind of KINDS) {
+      must(
+        (parseControl(bytes, kind) !== undefined) === (kind === control.kind),
+        'a message is of one kind',
+      );
+    }
+    if (control.kind === 'hello') {
+      must(control.info.addresses.length <= 1000, 'a node has a limited number of addresses');
+    }
+  }
+  const reply = parseProbeReply(bytes);
+  if (reply !== undefined) {
+    must(isDeepStrictEqual(parseProbeReply(json(reply)), reply), 'a reply to a probe is kept');
+  }
+  const report = parseReport(bytes);
+  if (report !== undefined) {
+    must(isDeepStrictEqual(parseReport(json(report)), report), 'a report is kept');
+    for (const { since } of [...report.report.tasks, ...report.turnedAway]) {
+      must(!Number.isNaN(since.getTime()), 'a report has valid times');
+    }
+  }
+}

@@ -1,0 +1,141 @@
+/** Processes that `coord.fork()` starts: stops both ways, errors, the death of either side. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Coordinator } from 'allstop';
+import { describe, expect, it } from 'vitest';
+
+const forked = new URL('../../fixtures/forked.mjs', import.meta.url);
+
+async function message(child: ChildProcess): Promise<any> {
+  const [received] = await once(child, 'message');
+  return received;
+}
+
+describe.skipIf(process.platform === 'win32')('coord.fork', () => {
+  it('registers the child, which computes and sees the stop with its error', async () => {
+    const coord = new Coordinator({ name: 'kitchen' });
+    const child = coord.fork(forked, ['compute'], { name: 'cook' });
+    expect(coord.threads).toMatchObject([{ name: 'cook', kind: 'process', threadId: child.pid }]);
+    expect(await message(child)).toBe('computing');
+    coord.requestStop(Object.assign(new TypeError('too hot'), { part: 3 }));
+    expect(await message(child)).toMatchObject({
+      name: 'kitchen',
+      message: 'too hot',
+      part: 3,
+      requester: { pid: process.pid, via: 'call' },
+    });
+    await expect(coord.join()).rejects.toThrow('too hot');
+    expect(child.exitCode).toBe(0);
+    expect(coord.stopRecord?.suppressed).toEqual([]);
+  });
+
+  it('stops the child while the main thread of the parent is busy', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['compute']);
+    await message(child);
+    coord.stopAfter(20);
+    const end = Date.now() + 400;
+    while (Date.now() < end); // a native thread makes the stop, and a native thread sends it
+    const { sawStopAt } = await message(child);
+    expect(sawStopAt).toBeLessThan(end);
+    await expect(coord.join()).rejects.toThrow();
+  });
+
+  it('finds the parent stopped if it was stopped before', async () => {
+    const coord = new Coordinator();
+    coord.requestStop(new Error('closed today'));
+    const child = coord.fork(forked, ['compute']);
+    expect(await message(child)).toBe('computing');
+    expect(await message(child)).toMatchObject({ message: 'closed today' });
+    await expect(coord.join()).rejects.toThrow('closed today');
+  });
+
+  it('stops the parent, with class and fields of the error', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['fail'], { name: 'cook', serialization: 'advanced' });
+    const error = await coord.join().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toMatchObject({ message: 'the fork is bent', part: 7 });
+    expect(coord.stopRecord).toMatchObject({
+      requester: { pid: child.pid, threadName: 'cook', via: 'call' },
+      suppressed: [],
+    });
+  });
+
+  it('stops the parent without an error', async () => {
+    const coord = new Coordinator();
+    coord.fork(forked, ['plain']);
+    await coord.join();
+    expect(coord.stopRecord?.kind).toBe('plain');
+  });
+
+  it('dies of an error that the parent joins with, class and fields included', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['throw'], { silent: true });
+    const error = await coord.join().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toMatchObject({ message: 'the fork broke', part: 8 });
+    expect(child.exitCode).toBe(1);
+    expect(coord.stopRecord).toMatchObject({ requester: { pid: child.pid, via: 'worker-exit' } });
+  });
+
+  it('stays stopped when the parent clears its stop, and cannot clear it itself', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['clear']);
+    coord.requestStop();
+    coord.clearStop();
+    expect(await message(child)).toEqual({
+      code: 'ERR_ALLSTOP_FAILED_PRECONDITION',
+      stopped: true,
+    });
+    child.send('and now?');
+    expect(await message(child)).toEqual({ stopped: true });
+    await once(child, 'exit');
+    expect(coord.shouldStop()).toBe(false);
+  });
+
+  it('is not found by the child’s own children', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['grandchild']);
+    expect(await message(child)).toEqual({ hasCoordinator: false });
+    coord.requestStop();
+    await coord.join();
+  });
+
+  it('stops a computing child when the parent is killed', async () => {
+    const parent = spawn(process.execPath, [forked.pathname, 'parent'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let written = '';
+    parent.stdout?.on('data', (bytes) => {
+      written += bytes;
+    });
+    await once(parent, 'close'); // the orphan has the same output: it has ended, too
+    expect(parent.signalCode).toBe('SIGKILL');
+    expect(JSON.parse(written)).toMatchObject({
+      name: 'UnavailableError',
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      message: expect.stringContaining(`parent process ${parent.pid}`),
+    });
+  });
+
+  it('refuses wrong arguments, and starts and registers nothing', () => {
+    const coord = new Coordinator();
+    const call = coord.fork.bind(coord) as (...args: unknown[]) => ChildProcess;
+    const refusals: [unknown[], string][] = [
+      [[5], 'ERR_INVALID_ARG_TYPE'],
+      [[forked, 'plain'], 'ERR_INVALID_ARG_TYPE'],
+      [[forked, [1]], 'ERR_INVALID_ARG_TYPE'],
+      [[forked, [], 5], 'ERR_INVALID_ARG_TYPE'],
+      [[forked, [], { name: 5 }], 'ERR_INVALID_ARG_TYPE'],
+      [[forked, [], { nmae: 'cook' }], 'ERR_INVALID_ARG_VALUE'],
+      [[forked, [], { stdio: 'pip' }], 'ERR_INVALID_ARG_VALUE'],
+      [[forked, [], { stdio: ['pipe'] }], 'ERR_CHILD_PROCESS_IPC_REQUIRED'],
+      [[forked, [], { cwd: 5 }], 'ERR_INVALID_ARG_TYPE'],
+    ];
+    for (const [args, code] of refusals) {
+      expect(() => call(...args)).toThrow(expect.objectContaining({ code }));
+    }
+    expect(coord.threads).toEqual([]);
+  });
+});

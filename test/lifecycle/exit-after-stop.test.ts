@@ -1,0 +1,121 @@
+// exitAfterStop: real processes that would not end by themselves.
+
+import { Coordinator } from 'allstop';
+import { describe, expect, it } from 'vitest';
+import { runScript, startScript } from '../support/run-script.ts';
+
+const run = async (way: string, stop: string, options: object = {}): ReturnType<typeof runScript> =>
+  runScript('exit-after-stop', [way, stop, JSON.stringify(options)]);
+
+describe('exitAfterStop ends a process', () => {
+  it.each(['is idle', 'computes', 'waits', 'runs a command'])(
+    'whose main thread %s, and says who is left',
+    async (way) => {
+      const { code, stderr } = await run(way, 'error');
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /process \d+ ends now with exit code 1: it was still alive 50 ms after the stop of the coordinator 'app' \(exitAfterStop\)/,
+      );
+      expect(stderr).toContain("the JavaScript thread 'main' (0) requested the stop, with ");
+      expect(stderr).toContain('TypeError: the disk is full\n');
+      expect(stderr).toMatch(/1 still running:\n {2}- 'http' \(task\): running for /);
+    },
+  );
+
+  it.runIf(process.platform === 'linux').each([
+    ['computes', /the main thread is computing/],
+    ['waits', /the main thread is blocked/],
+  ])('and says what the main thread does that %s', async (way, words) => {
+    expect((await run(way, 'call')).stderr).toMatch(words);
+  });
+
+  it.runIf(process.platform === 'linux')('and says where a native thread is blocked', async () => {
+    const { stderr } = await run('is idle', 'native');
+    expect(stderr).toMatch(/- 'reader' \(native \d+\): running for \d+ ms, is blocked/);
+  });
+
+  it('with the exit code that it was given', async () => {
+    expect((await run('computes', 'error', { exitCode: 0 })).code).toBe(0);
+    expect((await run('computes', 'call', { exitCode: 77 })).code).toBe(77);
+  });
+
+  it.runIf(process.platform !== 'win32').each([
+    ['', 'signal'],
+    [' that stopped the parent of its coordinator', 'parent'],
+  ])('with 128 + n after a signal%s', async (_, stop) => {
+    const script = startScript('exit-after-stop', ['is idle', stop, '{}']);
+    await script.says('ready');
+    script.kill('SIGTERM');
+    const { code, stderr } = await script.ended;
+    expect(code).toBe(143);
+    expect(stderr).toContain('allstop: the process received SIGTERM');
+  });
+
+  it('that a completed join has not ended', async () => {
+    const { code, said, stderr } = await run('is idle', 'joined');
+    expect(said).toContainEqual({ event: 'joined' });
+    expect(code).toBe(1);
+    expect(stderr).toContain("'http' (task)");
+  });
+
+  it('when the worker that made the link has ended', async () => {
+    expect((await run('computes', 'worker')).code).toBe(9);
+  });
+
+  it('at the next stop, if the first was cleared in time', async () => {
+    const { code, said } = await run('is idle', 'cleared');
+    expect(said).toContainEqual({ event: 'alive after the cleared stop' });
+    expect(code).toBe(1);
+  });
+
+  it('while a formatter of stacks never returns', async () => {
+    const { code, said, stderr } = await run('is idle', 'slow formatter');
+    expect(said).toContainEqual({ event: 'formatting' });
+    expect(code).toBe(1);
+    expect(stderr).toContain("'http' (task)");
+  });
+
+  it('while nobody reads its standard error', async () => {
+    const script = startScript('exit-after-stop', ['is idle', 'deaf reader', '{}']);
+    script.child.stderr?.pause();
+    const code = await new Promise((resolve) => script.child.once('exit', resolve));
+    expect(code).toBe(1);
+    script.child.stderr?.resume();
+    await script.ended;
+  });
+});
+
+describe('exitAfterStop', () => {
+  it('does nothing when the link has been disposed of', async () => {
+    const { code, said } = await run('is idle', 'disposed');
+    expect(said).toContainEqual({ event: 'alive after the disposal' });
+    expect(code).toBe(5);
+  });
+
+  it('is listed by explain() until it is disposed of', () => {
+    const coord = new Coordinator();
+    const exit = coord.exitAfterStop(60_000);
+    expect(coord.explain().links).toEqual([
+      'the end of the process 60000 ms after a stop (exitAfterStop)',
+    ]);
+    exit[Symbol.dispose]();
+    exit[Symbol.dispose]();
+    expect(coord.explain().links).toEqual([]);
+  });
+
+  it('refuses durations and exit codes that make no sense, and changes nothing then', () => {
+    const coord = new Coordinator();
+    const code = (exitCode: unknown) => () => coord.exitAfterStop(1, { exitCode } as never);
+    for (const ms of [-1, Number.NaN]) expect(() => coord.exitAfterStop(ms)).toThrow(RangeError);
+    expect(() => coord.exitAfterStop('1' as never)).toThrow(TypeError);
+    for (const value of [-1, 256, 1.5, Number.NaN]) expect(code(value)).toThrow(RangeError);
+    for (const value of ['1', null]) expect(code(value)).toThrow(TypeError);
+    expect(() => coord.exitAfterStop(1, 7 as never)).toThrow(TypeError);
+    expect(coord.explain().links).toEqual([]);
+  });
+
+  it('waits for ever if the time is infinite', () => {
+    const coord = new Coordinator();
+    coord.exitAfterStop(Number.POSITIVE_INFINITY)[Symbol.dispose]();
+  });
+});

@@ -1,0 +1,4 @@
+export const processDeaths: Record<
+  string,
+  { code?: number; signal?: NodeJS.Signals; stderr?: RegExp }
+>;

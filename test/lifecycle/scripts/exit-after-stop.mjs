@@ -1,0 +1,87 @@
+// A process that does not end by itself, with exitAfterStop.
+// argv: what it does after the stop, how it is stopped, the options of exitAfterStop.
+import { execSync } from 'node:child_process';
+import { isMainThread, Worker, workerData } from 'node:worker_threads';
+import { Coordinator } from 'allstop';
+import { say } from './say.mjs';
+import { addon } from './test-addon.mjs';
+
+const [way, stop, options] = process.argv.slice(2);
+const words = new Int32Array(new SharedArrayBuffer(4));
+
+const ways = {
+  computes: () => {
+    for (;;);
+  },
+  waits: () => Atomics.wait(words, 0, 0),
+  'runs a command': () => execSync('sleep 60'),
+  'is idle': () => {},
+};
+
+function main() {
+  const coord = new Coordinator({ name: 'app' });
+  const exit = coord.exitAfterStop(50, JSON.parse(options));
+  coord.stopOnSignals();
+  void coord.start(() => new Promise(() => {}), { name: 'http' });
+  setInterval(() => {}, 60_000);
+  const stops = {
+    signal: () => say('ready'), // the test sends it
+    call: () => coord.requestStop(),
+    error: () => coord.requestStop(new TypeError('the disk is full\nand more')),
+    parent: () => {
+      exit[Symbol.dispose]();
+      coord.child({ name: 'child' }).exitAfterStop(50);
+      say('ready');
+    },
+    worker: () => {
+      exit[Symbol.dispose]();
+      const worker = new Worker(new URL(import.meta.url), { workerData: coord.handle });
+      worker.once('exit', () => {
+        coord.requestStop();
+        ways[way]();
+      });
+    },
+    native: () => {
+      addon.start(coord, 'gate', 'reader');
+      coord.requestStop();
+    },
+    joined: () => {
+      coord.requestStop();
+      const join = coord.join({ stopGracePeriodMs: 0, ignoreLiveThreads: true });
+      void join.then(() => say('joined'));
+    },
+    cleared: () => {
+      coord.requestStop();
+      coord.clearStop();
+      setTimeout(() => {
+        say('alive after the cleared stop');
+        coord.requestStop();
+      }, 200);
+    },
+    disposed: () => {
+      coord.requestStop();
+      exit[Symbol.dispose]();
+      setTimeout(() => {
+        say('alive after the disposal');
+        process.exit(5);
+      }, 200);
+    },
+    'slow formatter': () => {
+      Error.prepareStackTrace = () => {
+        say('formatting');
+        for (;;);
+      };
+      coord.requestStop();
+    },
+    'deaf reader': () => {
+      const line = 'x'.repeat(1023);
+      coord.requestStop();
+      for (;;) process.stderr.write(`${line}\n`); // blocks when the pipe is full
+    },
+  };
+  stops[stop]();
+  if (stop !== 'worker') ways[way]();
+}
+
+if (isMainThread) main();
+else Coordinator.attach(workerData).exitAfterStop(50, { exitCode: 9 });

@@ -1,0 +1,162 @@
+// Errors that threads throw, and who is given them before the process ends. argv: a story below.
+import { once } from 'node:events';
+import { isMainThread, Worker, workerData } from 'node:worker_threads';
+import { BoundedQueue, Coordinator, OutOfRangeError, QueueRunner } from 'allstop';
+import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+import { say } from './say.mjs';
+import { addon } from './test-addon.mjs';
+
+const ERROR = 'nobody looked';
+const fail = () => {
+  throw new RangeError(ERROR);
+};
+
+/** A coordinator with a task that has failed. */
+async function failed() {
+  const coord = new Coordinator({ name: 'app' });
+  await coord.start(fail, { name: 'reader' });
+  return coord;
+}
+
+const cluster = () =>
+  new ClusterCoordinator(
+    new LocalStrategy({
+      module: new URL('../../fixtures/cluster-tasks.mjs', import.meta.url),
+      workers: 1,
+    }),
+  );
+
+const ignore = () => {};
+
+/** A QueueRunner without a coordinator, whose op has failed. */
+async function failedRunner() {
+  const runner = new QueueRunner(new BoundedQueue({ capacity: 1 }), [fail]);
+  for (const thread of runner.createThreads({ start: true })) await thread.join();
+  return runner;
+}
+
+const stories = {
+  // Nobody is given the error.
+  task: failed,
+  async exit() {
+    await failed();
+    process.exit(0);
+  },
+  async 'own exit code'() {
+    await failed();
+    process.exitCode = 7;
+  },
+  async collected() {
+    await failed();
+    globalThis.gc();
+  },
+  async suppressed() {
+    const coord = new Coordinator();
+    coord.requestStop();
+    await coord.start(fail);
+    await coord.join();
+  },
+  async hook() {
+    const coord = new Coordinator();
+    coord.onStop(fail);
+    coord.requestStop();
+  },
+  async 'task and hook'() {
+    const coord = new Coordinator();
+    coord.onStop(ignore); // takes no record, so it is not given the error
+    await coord.start(fail);
+  },
+  async spawned() {
+    const coord = new Coordinator();
+    const worker = coord.spawn(`throw new RangeError('${ERROR}')`, { eval: true });
+    await once(worker, 'exit').catch(ignore);
+  },
+  async 'in a worker'() {
+    new Coordinator(); // the main thread uses the package, too
+    await once(new Worker(new URL(import.meta.url), { workerData: 'task' }), 'exit');
+  },
+  async 'in a worker alone'() {
+    const worker = new Worker(new URL(import.meta.url), { workerData: 'task' });
+    [process.exitCode] = await once(worker, 'exit');
+  },
+  async native() {
+    const coord = new Coordinator();
+    addon.start(coord, 'throw', 'native thread', ERROR);
+    addon.openGate('native thread');
+    await coord.waitForStop();
+  },
+  async function() {
+    await cluster().schedule('fail', [ERROR]);
+  },
+  'queue runner': failedRunner,
+  async 'twice the same'() {
+    const error = new RangeError(ERROR);
+    for (let times = 0; times < 2; times++) {
+      await new Coordinator().start(() => Promise.reject(error));
+    }
+  },
+
+  // Somebody is.
+  'given to join': async () => (await failed()).join().catch(ignore),
+  'given to run': () => Coordinator.run((coord) => coord.start(fail)).catch(ignore),
+  'given to raise': async () => {
+    const coord = await failed();
+    coord.stopOnException(() => coord.raiseRequestedException());
+  },
+  'given to record': async () => (await failed()).stopRecord,
+  'given to explain': async () => (await failed()).explain(),
+  'given to signal': async () => (await failed()).signal.reason,
+  async 'given to a hook'() {
+    const coord = new Coordinator();
+    coord.onStop((record) => say('hook', { message: record.error.message }));
+    await coord.start(fail);
+  },
+  async 'given to another thread'() {
+    const coord = await failed();
+    const data = { workerData: coord.handle };
+    await once(new Worker(new URL(import.meta.url), data), 'exit');
+  },
+  'given to exceptionsRaised': async () => (await failedRunner()).exceptionsRaised,
+  async 'given to native code'() {
+    const coord = await failed();
+    addon.call(coord, 'join', '0');
+  },
+  async 'given to fetch'() {
+    await (await cluster().schedule('fail', [ERROR])).fetch().catch(ignore);
+  },
+  async 'given to a later fetch'() {
+    const own = cluster();
+    const remote = await own.schedule('fail', [ERROR]);
+    await own.join().catch(ignore);
+    await remote.fetch().catch(ignore);
+  },
+  async 'given to the join of a cluster'() {
+    const own = cluster();
+    await own.schedule('fail', [ERROR]);
+    await own.join().catch(ignore);
+  },
+
+  // Nothing was lost.
+  passed: () => new Coordinator().requestStop(new RangeError(ERROR)),
+  swallowed: () => new Coordinator().stopOnException(fail),
+  clean: () => new Coordinator().start(() => Promise.reject(new OutOfRangeError(ERROR))),
+  async echo() {
+    const coord = new Coordinator();
+    const waiting = coord.start(() => once(process, 'never', { signal: coord.signal }));
+    coord.requestStop();
+    await waiting;
+  },
+  deadline: async () => {
+    const coord = new Coordinator();
+    coord.stopAfter(0);
+    await coord.waitForStop();
+  },
+};
+
+if (isMainThread) {
+  await stories[process.argv[2]]();
+} else if (typeof workerData === 'string') {
+  await stories[workerData]();
+} else {
+  await Coordinator.attach(workerData).join().catch(ignore);
+}

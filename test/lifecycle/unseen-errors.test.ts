@@ -1,0 +1,74 @@
+// Nothing fails silently: an error that a thread threw, and that the program was not given until
+// it ends, is on standard error, and the exit code is 1.
+import { describe, expect, it } from 'vitest';
+import { runScript } from '../support/run-script.ts';
+
+const run = (story: string) => runScript('unseen-errors', [story], { execArgv: ['--expose-gc'] });
+const times = (text: string): number => text.split('allstop: an error of ').length - 1;
+
+describe('an error that nobody was given', () => {
+  it.each([
+    'task',
+    'exit',
+    'collected',
+    'suppressed',
+    'hook',
+    'task and hook',
+    'spawned',
+    'in a worker',
+    'in a worker alone',
+    'native',
+    'function',
+    'queue runner',
+    'twice the same',
+  ])('is written once, with its stack, and the exit code is 1: %s', async (story) => {
+    const { code, stderr } = await run(story);
+    expect(stderr).toContain('nobody looked');
+    expect(stderr).toMatch(/^ {4}at /m);
+    expect(times(stderr)).toBe(1);
+    expect(code).toBe(1);
+  });
+
+  it('is written with the name of the thread and of the coordinator', async () => {
+    const { stderr } = await run('task');
+    expect(stderr).toMatch(
+      /^allstop: an error of the coordinator 'app', thrown by 'reader', which .*:\nRangeError: nobody looked\n {4}at fail /,
+    );
+  });
+
+  it("leaves the program's own exit code as it is", async () => {
+    const { code, stderr } = await run('own exit code');
+    expect(stderr).toContain('nobody looked');
+    expect(code).toBe(7);
+  });
+});
+
+describe('nothing is written, and the exit code is 0', () => {
+  it.each([
+    'join',
+    'run',
+    'raise',
+    'record',
+    'explain',
+    'signal',
+    'a hook',
+    'another thread',
+    'native code',
+    'exceptionsRaised',
+    'fetch',
+    'a later fetch',
+    'the join of a cluster',
+  ])('when the error was given to %s', async (story) => {
+    expect(await run(`given to ${story}`)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it.each([
+    ['the program itself passed the error to requestStop()', 'passed'],
+    ['stopOnException() swallowed it', 'swallowed'],
+    ['it counts as a clean stop', 'clean'],
+    ['it is an echo of the stop', 'echo'],
+    ['a link made it', 'deadline'],
+  ])('when %s', async (_, story) => {
+    expect(await run(story)).toMatchObject({ code: 0, stderr: '' });
+  });
+});

@@ -1,0 +1,88 @@
+/** `allstop timeline`, run as a child process on files that programs have written. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Coordinator } from 'allstop';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { gate } from '../support/gate.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'allstop-timeline-'));
+const at = (name: string): string => join(folder, name);
+
+function allstop(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const script = join(root, 'dist/cli/main.js');
+  return spawnSync(process.execPath, [script, 'timeline', ...args], {
+    encoding: 'utf8',
+    timeout: 20_000,
+  });
+}
+
+beforeAll(async () => {
+  const coord = new Coordinator({ name: 'a <b> & c', stopGracePeriodMs: 0 });
+  const stuck = gate();
+  void coord.start(() => stuck.opened, { name: 'stuck' });
+  void coord.start((own) => own.waitForStop(), { name: 'obedient' });
+  coord.requestStop();
+  await coord.join({ ignoreLiveThreads: true });
+  const timeline = coord.timeline();
+  stuck.open();
+  writeFileSync(at('timeline.json'), JSON.stringify(timeline));
+  writeFileSync(at('trace.json'), JSON.stringify(timeline.toChromeTrace()));
+  writeFileSync(at('other-trace.json'), '{"traceEvents":[{"ph":"X"}]}');
+  writeFileSync(at('later.json'), '{"version":2,"events":[]}');
+  writeFileSync(at('other.json'), '[1]');
+  writeFileSync(at('broken.json'), '{"version":1,');
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('allstop timeline', () => {
+  it('draws one page, the same from either form', () => {
+    const { status, stdout } = allstop(at('timeline.json'), '-o', at('page.html'));
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: `${at('page.html')}: 6 events of 3 threads\n`,
+    });
+    const page = readFileSync(at('page.html'), 'utf8');
+    expect(allstop(at('trace.json'), '--output', at('again.html')).status).toBe(0);
+    expect(readFileSync(at('again.html'), 'utf8')).toBe(page);
+    expect(page).toContain("Timeline of the coordinator 'a &lt;b&gt; &amp; c'");
+    expect(page).not.toMatch(/<script|<link|src=|https?:/);
+    expect(page).toMatch(/class="row late">.*stuck/);
+    expect(page).toMatch(/class="row ">.*obedient/);
+    expect(page).toContain('title="stop requested by main"');
+    expect(page).toMatch(/still running, left behind/);
+  });
+
+  it('says as JSON what is on the page', () => {
+    const { stdout } = allstop(at('timeline.json'), '-o', at('page.html'), '--json');
+    expect(JSON.parse(stdout)).toEqual({
+      output: at('page.html'),
+      coordinator: 'a <b> & c',
+      events: 6,
+      threads: 3,
+    });
+  });
+
+  it.each([
+    ['missing.json', /Cannot read '.*missing\.json': ENOENT/],
+    ['broken.json', /'.*broken\.json' is not JSON: .*Expected the JSON of coord\.timeline\(\)/],
+    ['other.json', /'.*other\.json' is no timeline\. Expected/],
+    ['later.json', /is a timeline of version 2; this allstop reads 1/],
+    ['other-trace.json', /is a Chrome trace without the events of a coordinator/],
+  ])('refuses %s, says why, and writes nothing', (name, why) => {
+    const { status, stdout, stderr } = allstop(at(name), '-o', at('refused.html'));
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(why);
+    expect(() => readFileSync(at('refused.html'))).toThrow('ENOENT');
+  });
+
+  it('wants a file and a page', () => {
+    for (const args of [[], [at('timeline.json')], [at('timeline.json'), 'b', '-o', at('c')]]) {
+      expect(allstop(...args)).toMatchObject({ status: 2, stdout: '' });
+    }
+  });
+});

@@ -1,0 +1,12 @@
+// The functions that the clusters of the soak run.
+import { currentTask } from 'allstop/cluster';
+
+export function square(n) {
+  return n * n;
+}
+
+/** Ends its worker at the first attempt. */
+export function dieOnce() {
+  if (currentTask().attempt === 1) process.exit(3);
+  return 'survived';
+}
