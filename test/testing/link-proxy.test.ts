@@ -204,7 +204,10 @@ describe('a proxy', () => {
       [{ to: 'nats://a:1,nats://b:1' }, argument],
       [{ to: 'nats://u:pw@:70000' }, argument],
       [{ to: 'host:70000' }, argument],
-      [{ to, rate: 5 }, { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' }],
+      [
+        { to, rate: 5 },
+        { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' },
+      ],
       [{ to, bytesPerSecond: 0 }, range],
       [{ to, bytesPerSecond: '5' }, type],
       [{ to, latencyMs: -1 }, range],

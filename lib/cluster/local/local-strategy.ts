@@ -20,6 +20,13 @@ export type LocalStrategyOptions = {
 
 const OPTIONS = ['module', 'workers', 'isolation'] satisfies (keyof LocalStrategyOptions)[];
 
+const pools = new WeakMap<Strategy, WorkerPool>();
+
+/** The workers of a strategy that has a ClusterCoordinator, for `allstop/testing`. */
+export function poolOf(strategy: Strategy): WorkerPool | undefined {
+  return pools.get(strategy);
+}
+
 export class LocalStrategy implements Strategy {
   readonly module: URL;
   readonly workers: number;
@@ -43,6 +50,8 @@ export class LocalStrategy implements Strategy {
 
   /** @internal */
   connect(host: StrategyHost): Engine {
-    return new WorkerPool(host, this);
+    const pool = new WorkerPool(host, this);
+    pools.set(this, pool);
+    return pool;
   }
 }

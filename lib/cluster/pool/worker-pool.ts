@@ -162,6 +162,11 @@ export class WorkerPool implements Engine {
     return this.#slots.some((slot) => slot.recall(closure));
   }
 
+  /** `WorkerSlot.crash` of one worker. */
+  crash(index: number): Promise<Error> | undefined {
+    return this.#slots[index]?.crash();
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#clearRestarts();

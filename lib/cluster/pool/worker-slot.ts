@@ -122,6 +122,8 @@ export class WorkerSlot {
   restarts = 0;
   /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
+  /** The callers of `crash`, who wait for the end of the present worker. */
+  readonly #onLost: ((cause: Error) => void)[] = [];
   readonly #graceTimers = new Map<number, Timer>();
   #stuckTimer: Timer | undefined;
   #isReferenced = true;
@@ -328,6 +330,21 @@ export class WorkerSlot {
     this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
   }
 
+  /**
+   * Ends the worker by force, as somebody outside would. Unlike a death by `kill` this one is a
+   * failure of the worker.
+   *
+   * @returns how the worker has ended, when it is gone; undefined if there is none
+   */
+  crash(): Promise<Error> | undefined {
+    const channel = this.#channel;
+    if (channel === undefined) return undefined;
+    channel.kill();
+    return new Promise((resolve) => {
+      this.#onLost.push(resolve);
+    });
+  }
+
   setReferenced(referenced: boolean): void {
     this.#isReferenced = referenced;
     this.#channel?.setReferenced(referenced);
@@ -527,5 +544,6 @@ export class WorkerSlot {
     const running = lost.find(({ fate }) => fate === 'running');
     const name = (running?.closure.work as Call | undefined)?.name;
     this.#listener.onGone(this, { cause, wasKilled, wasReady, running: name });
+    for (const tell of this.#onLost.splice(0)) tell(cause);
   }
 }

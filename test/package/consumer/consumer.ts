@@ -9,7 +9,15 @@ import {
   type StopRecord,
 } from 'allstop';
 import { ClusterCoordinator, LocalStrategy, type RemoteValue } from 'allstop/cluster';
-import { fakeStraggler, Gate, type GateHandle, LinkProxy, tripAfter } from 'allstop/testing';
+import {
+  fakeStraggler,
+  Gate,
+  type GateHandle,
+  type KilledWorker,
+  killWorker,
+  LinkProxy,
+  tripAfter,
+} from 'allstop/testing';
 
 const coord: Coordinator = new Coordinator({
   name: 'typed',
@@ -78,5 +86,8 @@ await using proxy = await LinkProxy.open({ to: 'nats://localhost', latencyMs: 5 
 proxy.setRate(1_000);
 // @ts-expect-error: the number of the poll is missing
 tripAfter(coord);
+const killed: KilledWorker = await killWorker(cluster, { function: 'add' });
+// @ts-expect-error: which worker?
+await killWorker(cluster, {});
 
-export { fetched, item, items, later, nativeType, stopped, straggler, swallowed, trip };
+export { fetched, item, items, killed, later, nativeType, stopped, straggler, swallowed, trip };

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { Coordinator } from 'allstop';
-import { fakeStraggler, Gate, LinkProxy, StragglersError, tripAfter } from 'allstop/testing';
+import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+import {
+  fakeStraggler,
+  Gate,
+  killWorker,
+  LinkProxy,
+  StragglersError,
+  tripAfter,
+} from 'allstop/testing';
 
 const coord = new Coordinator();
 const gate = new Gate({ coordinator: coord });
@@ -17,3 +25,9 @@ assert.deepEqual(coord.leftBehind, []);
 const proxy = await LinkProxy.open({ to: 'nats://127.0.0.1:4222' });
 assert.match(proxy.url, /^nats:/);
 await proxy[Symbol.asyncDispose]();
+const module = new URL('./cluster-tasks.mjs', import.meta.url);
+const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
+const { error } = await killWorker(cluster, { worker: 0 });
+assert.match(error.message, /exited with code 1/);
+assert.equal(await cluster.run('add', [1, 2]), 3);
+await cluster.close();
