@@ -28,6 +28,6 @@ await proxy[Symbol.asyncDispose]();
 const module = new URL('./cluster-tasks.mjs', import.meta.url);
 const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
 const { error } = await killWorker(cluster, { worker: 0 });
-assert.match(error.message, /exited with code 1/);
+assert.equal(error.code, 'ERR_ALLSTOP_UNAVAILABLE');
 assert.equal(await cluster.run('add', [1, 2]), 3);
 await cluster.close();
