@@ -55,6 +55,13 @@ const OPTIONS = [
   ...WORKER_OPTIONS,
 ] satisfies (keyof LocalStrategyOptions)[];
 
+const pools = new WeakMap<Strategy, WorkerPool>();
+
+/** The workers of a strategy that has a ClusterCoordinator, for `allstop/testing`. */
+export function poolOf(strategy: Strategy): WorkerPool | undefined {
+  return pools.get(strategy);
+}
+
 export class LocalStrategy implements Strategy {
   readonly module: URL;
   readonly workers: number;
@@ -100,6 +107,8 @@ export class LocalStrategy implements Strategy {
   connect(host: StrategyHost): Engine {
     const { module, workers, isolation, concurrency, setup, teardown } = this;
     const own = { module, workers, isolation, concurrency, setup, teardown };
-    return new WorkerPool(host, { ...own, ...this.#worker });
+    const pool = new WorkerPool(host, { ...own, ...this.#worker });
+    pools.set(this, pool);
+    return pool;
   }
 }

@@ -85,7 +85,6 @@ export class WorkerPool implements Engine {
   }
 
   define(definition: Definition): void {
-    if (this.sharesMemory) return; // a thread finds it by its name
     for (const slot of this.#slots) slot.define(definition);
   }
 
@@ -169,6 +168,11 @@ export class WorkerPool implements Engine {
   /** @returns whether the closure was recalled: it was here, and no worker had started it */
   recall(closure: Closure): boolean {
     return this.#slots.some((slot) => slot.recall(closure));
+  }
+
+  /** `WorkerSlot.crash` of one worker. */
+  crash(index: number): Promise<Error> | undefined {
+    return this.#slots[index]?.crash();
   }
 
   async close(): Promise<void> {
