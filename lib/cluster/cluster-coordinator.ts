@@ -42,6 +42,7 @@ import { giveFailure } from './closures/unseen-functions.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import { type Fetched, fetchAll } from './fetch-all.ts';
 import { FunctionStatistics, type FunctionStats } from './function-stats.ts';
+import { resize } from './resize.ts';
 import type {
   DatasetOf,
   FunctionNames,
@@ -426,6 +427,19 @@ export class ClusterCoordinator<M extends object = any>
         onProgress,
       }),
     );
+  }
+
+  /**
+   * Changes the number of workers of a LocalStrategy (1 to 1024). Resolves when there are so many,
+   * all ready. Those with the highest indexes end first, when what they run has ended. Of calls that
+   * overlap the last one wins, and all settle with it.
+   *
+   * @throws (rejects) TypeError, RangeError; FailedPreconditionError: another strategy, or the
+   *   cluster is over; UnavailableError: a worker could not be started, and is tried again;
+   *   CancelledError: the cluster was closed or stopped meanwhile
+   */
+  resize(workers: number): Promise<void> {
+    return this.#wait(resize(this.#engine, this.#rules, workers));
   }
 
   /**

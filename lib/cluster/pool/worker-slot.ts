@@ -101,7 +101,10 @@ export class WorkerSlot {
   #endedAt = 0;
   #hasSuspect = false;
   completed = 0;
+  /** How often another worker has taken the place of one that had died or was ended by force. */
   restarts = 0;
+  /** Deaths while the worker ran no function, since a function last ended here. */
+  deaths = 0;
   /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
   /** The cancelled closure because of which `kill` was called. */
