@@ -55,6 +55,8 @@ export interface StrategyHost {
   readonly cancelGraceMs: number;
   /** The next queued closure; it is in flight from here on. Undefined: none is queued. */
   take(): Closure | undefined;
+  /** How many closures are queued. */
+  readonly waiting: number;
   /**
    * Whether the next queued closure is a suspect (`Closure.isSuspect`). Only a worker that has no
    * other closure may take it then, and gets no other until it has ended.

@@ -1,18 +1,44 @@
 /** LocalStrategy: the workers are threads or child processes of this program. */
 
 import { availableParallelism } from 'node:os';
-import { checkInteger, checkOneOf, checkOptions, invalidType } from '../../base/arguments.ts';
+import {
+  checkDuration,
+  checkInteger,
+  checkOneOf,
+  checkOptions,
+  invalidType,
+  isBag,
+  knownOptions,
+} from '../../base/arguments.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
 import { checkDefinition, checkHooks } from '../worker/module-options.ts';
 import { checkWorkerOptions, type LocalWorkerOptions, WORKER_OPTIONS } from './worker-options.ts';
 
+/** More workers while functions wait for one, fewer when workers have nothing to do. */
+export type ElasticWorkers = {
+  /** 0 to 1024. The cluster begins with so many, and with 1 at least. */
+  min: number;
+  /** 1 to 1024, and not less than `min`. */
+  max: number;
+  /** Milliseconds without work after which a worker ends, as long as more than `min` stay (10,000). */
+  idleMs?: number | undefined;
+};
+
+type Limits = { readonly min: number; readonly max: number; readonly idleMs: number };
+
+const IDLE_MS = 10_000;
+const MAX_WORKERS = 1_024;
+
 export type LocalStrategyOptions = LocalWorkerOptions & {
   /** The module whose exports can be scheduled. Each worker imports it. */
   module: URL;
-  /** The number of workers, 1 to 1024 (default: the number of processors). */
-  workers?: number | undefined;
+  /**
+   * The number of workers, 1 to 1024 (default: the number of processors); or the limits between
+   * which it follows the work.
+   */
+  workers?: number | ElasticWorkers | undefined;
   /**
    * 'thread' (the default): fast, and memory can be shared; a thread that is blocked in native
    * code cannot be ended. 'process': can always be ended, and a crash ends only that worker.
@@ -54,7 +80,7 @@ const OPTIONS = [
 
 export class LocalStrategy implements Strategy {
   readonly module: URL;
-  readonly workers: number;
+  readonly workers: number | Limits;
   readonly isolation: Isolation;
   readonly concurrency: number;
   readonly setup: string | undefined;
@@ -72,14 +98,13 @@ export class LocalStrategy implements Strategy {
     const { module, workers = availableParallelism(), isolation = 'thread' } = given;
     const { concurrency = 1 } = given;
     if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
-    checkInteger('options.workers', workers, 1, 1_024);
     checkOneOf('options.isolation', ['thread', 'process'], isolation);
     checkInteger('options.concurrency', concurrency, 1, 1_024);
     checkHooks(given);
     checkDefinition(given.definition);
     this.#worker = checkWorkerOptions(given, isolation);
     this.module = module;
-    this.workers = workers;
+    this.workers = checkWorkers(workers);
     this.isolation = isolation;
     this.concurrency = concurrency;
     this.setup = given.setup;
@@ -90,7 +115,25 @@ export class LocalStrategy implements Strategy {
   /** @internal */
   connect(host: StrategyHost): Engine {
     const { module, workers, isolation, concurrency, setup, teardown } = this;
-    const own = { module, workers, isolation, concurrency, setup, teardown };
-    return new WorkerPool(host, { ...own, ...this.#worker });
+    const own = { module, isolation, concurrency, setup, teardown, ...this.#worker };
+    if (typeof workers === 'number') return new WorkerPool(host, { ...own, workers });
+    return new WorkerPool(host, { ...own, workers: Math.max(1, workers.min), elastic: workers });
   }
+}
+
+/** @throws TypeError, RangeError */
+function checkWorkers(given: number | ElasticWorkers): number | Limits {
+  if (!isBag(given)) {
+    if (typeof given !== 'number') {
+      throw invalidType('options.workers', 'of type number, or { min, max, idleMs }', given);
+    }
+    checkInteger('options.workers', given, 1, MAX_WORKERS);
+    return given;
+  }
+  knownOptions(given, ['min', 'max', 'idleMs'], 'options.workers');
+  const { min, max, idleMs = IDLE_MS } = given;
+  checkInteger('options.workers.min', min, 0, MAX_WORKERS);
+  checkInteger('options.workers.max', max, Math.max(1, min), MAX_WORKERS);
+  checkDuration('options.workers.idleMs', idleMs);
+  return Object.freeze({ min, max, idleMs });
 }

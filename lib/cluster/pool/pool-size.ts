@@ -1,13 +1,20 @@
 /**
- * How many workers a pool has: as many as `resize` says.
+ * How many workers a pool has: as many as `resize` says; or between `min` and `max`, more while
+ * closures wait, fewer when workers are idle.
  *
  * 1. A slot in `#leaving` ends its worker when that runs nothing, and is then removed. Until then
  *    it keeps its index. If more workers are wanted meanwhile, the slot stays, and its worker is
  *    replaced.
- * 2. The slots with the highest indexes leave: the indexes of the others stay 0, 1, 2, …
+ * 2. By `resize` the slots with the highest indexes leave: those of the others stay 0, 1, 2, …
+ * 3. At most one timer runs: it is set when a worker is idle, and looks again when that worker may
+ *    have been idle for long enough. It does not keep the program alive.
  */
 
+import { Timer } from '../../base/timer.ts';
 import type { WorkerSlot } from './worker-slot.ts';
+
+/** Limits of a pool whose size follows its work. */
+export type Elastic = { readonly min: number; readonly max: number; readonly idleMs: number };
 
 export interface PoolSizeListener {
   /** The slots of the pool, by index. */
@@ -24,9 +31,63 @@ export class PoolSize {
   readonly #pool: PoolSizeListener;
   readonly #leaving = new Set<WorkerSlot>();
   #resizes: Resize[] = [];
+  /** Undefined: the size is fixed. */
+  #elastic: Elastic | undefined;
+  #idle: Timer | undefined;
 
-  constructor(pool: PoolSizeListener) {
+  constructor(pool: PoolSizeListener, elastic: Elastic | undefined) {
     this.#pool = pool;
+    this.#elastic = elastic;
+  }
+
+  /** Adds workers for closures that wait: `wanted` is how many could be used at once. */
+  grow(wanted: number): void {
+    if (this.#elastic === undefined) return;
+    const { staying } = this;
+    const starting = staying.filter(({ isLoaded }) => !isLoaded).length;
+    const room = this.#elastic.max - staying.length;
+    for (let missing = Math.min(wanted - starting, room); missing > 0; missing -= 1) {
+      this.#addOne();
+    }
+  }
+
+  /** Some workers may be idle: those that are so for `idleMs` end, as long as more than `min` stay. */
+  shrinkLater(): void {
+    if (this.#elastic === undefined || this.#idle !== undefined) return;
+    const { staying } = this;
+    if (staying.length <= this.#elastic.min) return;
+    const idle = staying.filter(({ isIdle }) => isIdle);
+    if (idle.length === 0) return;
+    const since = Math.min(...idle.map(({ idleSince }) => idleSince));
+    const left = Math.max(0, this.#elastic.idleMs - (performance.now() - since));
+    this.#idle = new Timer(left, () => {
+      this.#idle = undefined;
+      this.#shrink();
+      this.shrinkLater();
+    }).unref();
+  }
+
+  #shrink(): void {
+    if (this.#elastic === undefined) return;
+    const { min, idleMs } = this.#elastic;
+    const { staying } = this;
+    const isSurplus = ({ isIdle, idleSince }: WorkerSlot): boolean =>
+      isIdle && performance.now() - idleSince >= idleMs;
+    const most = Math.max(0, staying.length - min);
+    this.#letGo(staying.filter(isSurplus).toReversed().slice(0, most));
+  }
+
+  /** The pool adds nothing any more, and ends no idle worker. */
+  close(): void {
+    this.#elastic = undefined;
+    this.#idle?.clear();
+  }
+
+  /** Keeps a slot that is leaving, or adds one. */
+  #addOne(): void {
+    const [slot] = this.#leaving;
+    if (slot === undefined) this.#pool.add();
+    else this.#leaving.delete(slot);
   }
 
   isLeaving(slot: WorkerSlot): boolean {
@@ -44,6 +105,7 @@ export class PoolSize {
    */
   resize(workers: number): Promise<void> {
     return new Promise((resolve, reject) => {
+      this.close();
       this.#resizes.push({ resolve, reject });
       this.#setTo(workers);
       this.check();
@@ -69,13 +131,7 @@ export class PoolSize {
   }
 
   #setTo(workers: number): void {
-    let missing = workers - this.staying.length;
-    for (const slot of this.#leaving) {
-      if (missing <= 0) break;
-      this.#leaving.delete(slot);
-      missing -= 1;
-    }
-    for (; missing > 0; missing -= 1) this.#pool.add();
+    for (let missing = workers - this.staying.length; missing > 0; missing -= 1) this.#addOne();
     this.#letGo(this.staying.slice(workers));
   }
 

@@ -17,7 +17,7 @@ import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { FunctionDurations } from './function-durations.ts';
-import { PoolSize, type PoolSizeListener } from './pool-size.ts';
+import { type Elastic, PoolSize, type PoolSizeListener } from './pool-size.ts';
 import type { Death } from './slot-listener.ts';
 import { StartLine } from './start-line.ts';
 import { WorkerSlot } from './worker-slot.ts';
@@ -36,7 +36,10 @@ const LONGEST_RESTART_DELAY_MS = 2_000;
 const log = debuglog('allstop');
 
 export type PoolSettings = WorkerOptions & {
+  /** How many there are at first. */
   workers: number;
+  /** Undefined: there are always so many. */
+  elastic?: Elastic | undefined;
   isolation: Isolation;
   /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
   task?: WorkerName;
@@ -83,11 +86,12 @@ export class WorkerPool implements Engine {
       if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
     });
     this.sharesMemory = isolation === 'thread';
-    this.#size = new PoolSize(this.#sizeListener());
+    this.#size = new PoolSize(this.#sizeListener(), settings.elastic);
     for (let index = 0; index < workers; index++) this.#add();
     const { signal } = host.coordinator;
     signal.addEventListener('abort', () => {
       if (isolation === 'process') this.#sendStop();
+      this.#size.close();
       this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
     });
   }
@@ -135,7 +139,7 @@ export class WorkerPool implements Engine {
   }
 
   #makeSlot(index: number): WorkerSlot {
-    const { isolation, task, ...options } = this.#settings;
+    const { isolation, task, elastic: _, ...options } = this.#settings;
     const host = this.#host;
     return new WorkerSlot({ index, name: task, isolation, options }, host, {
       onFree: (slot) => {
@@ -224,6 +228,7 @@ export class WorkerPool implements Engine {
 
   async close(): Promise<void> {
     this.#isClosing = true;
+    this.#size.close();
     this.#size.fail(new CancelledError('The cluster was closed'));
     this.#clearRestarts();
     const gone = new Promise<void>((resolve) => {
@@ -262,10 +267,7 @@ export class WorkerPool implements Engine {
     });
   }
 
-  /**
-   * Feeds all workers. A worker that stays idle gets half of the closures that the fullest
-   * worker has not started.
-   */
+  /** Feeds all workers. */
   #feedAll(): void {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
@@ -276,7 +278,16 @@ export class WorkerPool implements Engine {
       }
     }
     for (const slot of this.#slots) slot.flush();
-    if (hasWork) return;
+    if (hasWork) {
+      this.#size.grow(Math.ceil(this.#host.waiting / this.#concurrency));
+      return;
+    }
+    this.#rebalance();
+    this.#size.shrinkLater();
+  }
+
+  /** A worker that is idle gets half of what the fullest worker has not started. */
+  #rebalance(): void {
     for (const slot of this.#slots) {
       if (!slot.isIdle) continue;
       const fullest = this.#slots.reduce((most, each) =>
@@ -385,6 +396,7 @@ export class WorkerPool implements Engine {
   #fail(error: Error): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
+    this.#size.close();
     this.#size.fail(error);
     this.#clearRestarts();
     this.#host.failed(error);

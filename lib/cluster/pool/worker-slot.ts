@@ -23,11 +23,11 @@ import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { duration } from '../../coordinator/words.ts';
-import { CancelledError, UnavailableError } from '../../errors/errors.ts';
+import { CancelledError } from '../../errors/errors.ts';
 import { localRemedy, settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
+import type { Call, Closure } from '../closures/closure.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import {
@@ -40,7 +40,7 @@ import {
   TO_WORKER,
 } from '../worker/protocol.ts';
 import type { StopMessage } from '../worker/stop-relay.ts';
-import { packValue, unpackValue } from '../worker/value.ts';
+import { packValue } from '../worker/value.ts';
 import {
   type ChannelListener,
   startProcess,
@@ -50,9 +50,10 @@ import {
   type WorkerOptions,
 } from './channel.ts';
 import { Claims } from './claims.ts';
+import { setupError, Teardown } from './hooks.ts';
+import { outcomeOf } from './outcome.ts';
 import { type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
-import { Teardown } from './teardown.ts';
 
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
@@ -99,6 +100,8 @@ export class WorkerSlot {
   #announced: { id: number; us: number } | undefined;
   /** Date.now() when the last function ended here. */
   #endedAt = 0;
+  /** Since when (performance.now()) the worker has nothing to do, if it is idle. */
+  idleSince = 0;
   #hasSuspect = false;
   completed = 0;
   /** How often another worker has taken the place of one that had died or was ended by force. */
@@ -432,7 +435,10 @@ export class WorkerSlot {
     const sent = this.#sent.remove(id);
     if (sent === undefined) return undefined;
     this.#claims?.release(sent.claim);
-    if (this.#sent.size === 0) this.#hasSuspect = false;
+    if (this.#sent.size === 0) {
+      this.#hasSuspect = false;
+      this.idleSince = performance.now();
+    }
     this.#graceTimers.get(id)?.clear();
     this.#graceTimers.delete(id);
     return sent;
@@ -471,7 +477,11 @@ export class WorkerSlot {
         );
         return;
       case FROM_WORKER.setupFailed: {
-        const error = this.#setupError(decode(message[1] as Uint8Array).value);
+        const error = setupError(
+          `${this.#name.job}:${this.#name.index}`,
+          this.#options.setup,
+          decode(message[1] as Uint8Array).value,
+        );
         this.hasFailedSetup = true;
         this.#setupFailure = error;
         this.#enter('setup-failed', error);
@@ -491,17 +501,10 @@ export class WorkerSlot {
     }
   }
 
-  #setupError(cause: unknown): Error {
-    const { job, index } = this.#name;
-    const { setup } = this.#options;
-    const by = setup === undefined ? '' : ` by '${setup}'`;
-    const text = `Worker ${job}:${index} could not be set up${by}: ${messageOf(cause)}`;
-    return new UnavailableError(text, { cause });
-  }
-
   #checkReady(): void {
     if (this.#preparing.size > 0 || this.isEnding) return;
     this.#enter('ready');
+    this.idleSince = performance.now();
     this.#listener.onReady(this);
   }
 
@@ -514,18 +517,12 @@ export class WorkerSlot {
     if (closure.work.kind === 'call') {
       this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
     }
-    const outcome = this.#outcomeOf(message[at + 1] as number, message[at + 2]);
+    const outcome = outcomeOf(
+      message[at + 1] as number,
+      message[at + 2],
+      this.#channel?.isShared !== false,
+    );
     this.#host.ended(closure, outcome, message[at + 3] as number);
-  }
-
-  #outcomeOf(state: number, value: unknown): ClosureOutcome {
-    if (state !== STATE.ready) return { state: 'failed', value: decode(value as Uint8Array).value };
-    if (this.#channel?.isShared !== false) return { state: 'ready', value };
-    try {
-      return { state: 'ready', value: unpackValue(value as Uint8Array) };
-    } catch (error) {
-      return { state: 'failed', value: error };
-    }
   }
 
   #onUnreadable(error: unknown): boolean {

@@ -183,6 +183,10 @@ export class NodeSession implements StrategyHost {
     return this.#inbox.shift();
   }
 
+  get waiting(): number {
+    return this.#inbox.length;
+  }
+
   get isSuspectNext(): boolean {
     return this.#inbox[0]?.isSuspect === true;
   }
