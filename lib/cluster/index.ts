@@ -21,6 +21,7 @@ export {
   type LocalStrategyOptions,
 } from './local/local-strategy.ts';
 export type { LocalWorkerOptions } from './local/worker-options.ts';
+export type { Recycle } from './pool/channel.ts';
 export type {
   FunctionNames,
   PerWorkerArgs,

@@ -9,9 +9,10 @@ import {
   invalidType,
   isBag,
   knownOptions,
+  outOfRange,
 } from '../../base/arguments.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
-import type { Isolation } from '../pool/channel.ts';
+import type { Isolation, Recycle } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
 import { checkDefinition, checkHooks } from '../worker/module-options.ts';
 import { checkWorkerOptions, type LocalWorkerOptions, WORKER_OPTIONS } from './worker-options.ts';
@@ -50,6 +51,12 @@ export type LocalStrategyOptions = LocalWorkerOptions & {
    */
   concurrency?: number | undefined;
   /**
+   * When a worker is replaced by a new one, between functions: after `tasks` of them, or after one
+   * that leaves the worker's V8 heap larger than `heapMb` (2 ** 20 bytes each; garbage that is not
+   * collected counts, ArrayBuffers do not).
+   */
+  recycle?: Recycle | undefined;
+  /**
    * The name of an export that each worker calls with `{ workerIndex }`, and awaits, before it takes
    * functions. One that throws is a worker that cannot start.
    */
@@ -72,6 +79,7 @@ const OPTIONS = [
   'workers',
   'isolation',
   'concurrency',
+  'recycle',
   'setup',
   'teardown',
   'definition',
@@ -83,6 +91,7 @@ export class LocalStrategy implements Strategy {
   readonly workers: number | Limits;
   readonly isolation: Isolation;
   readonly concurrency: number;
+  readonly recycle: Recycle | undefined;
   readonly setup: string | undefined;
   readonly teardown: string | undefined;
   readonly definition: string | undefined;
@@ -100,6 +109,7 @@ export class LocalStrategy implements Strategy {
     if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
     checkOneOf('options.isolation', ['thread', 'process'], isolation);
     checkInteger('options.concurrency', concurrency, 1, 1_024);
+    const recycle = given.recycle === undefined ? undefined : checkRecycle(given.recycle);
     checkHooks(given);
     checkDefinition(given.definition);
     this.#worker = checkWorkerOptions(given, isolation);
@@ -107,6 +117,7 @@ export class LocalStrategy implements Strategy {
     this.workers = checkWorkers(workers);
     this.isolation = isolation;
     this.concurrency = concurrency;
+    this.recycle = recycle;
     this.setup = given.setup;
     this.teardown = given.teardown;
     this.definition = given.definition;
@@ -114,8 +125,8 @@ export class LocalStrategy implements Strategy {
 
   /** @internal */
   connect(host: StrategyHost): Engine {
-    const { module, workers, isolation, concurrency, setup, teardown } = this;
-    const own = { module, isolation, concurrency, setup, teardown, ...this.#worker };
+    const { module, workers, isolation, concurrency, recycle, setup, teardown } = this;
+    const own = { module, isolation, concurrency, recycle, setup, teardown, ...this.#worker };
     if (typeof workers === 'number') return new WorkerPool(host, { ...own, workers });
     return new WorkerPool(host, { ...own, workers: Math.max(1, workers.min), elastic: workers });
   }
@@ -136,4 +147,18 @@ function checkWorkers(given: number | ElasticWorkers): number | Limits {
   checkInteger('options.workers.max', max, Math.max(1, min), MAX_WORKERS);
   checkDuration('options.workers.idleMs', idleMs);
   return Object.freeze({ min, max, idleMs });
+}
+
+/** @throws TypeError, RangeError */
+function checkRecycle(given: Recycle): Recycle {
+  const { tasks, heapMb } = checkOptions('options.recycle', given, ['tasks', 'heapMb']);
+  if (tasks !== undefined) {
+    checkInteger('options.recycle.tasks', tasks, 1, Number.MAX_SAFE_INTEGER);
+  }
+  if (heapMb !== undefined) {
+    if (typeof heapMb !== 'number')
+      throw invalidType('options.recycle.heapMb', 'of type number', heapMb);
+    if (!(heapMb > 0)) throw outOfRange('options.recycle.heapMb', 'a number > 0', heapMb);
+  }
+  return Object.freeze({ tasks, heapMb });
 }

@@ -60,6 +60,8 @@ export class WorkerPool implements Engine {
   #departed: WorkerSlot[] = [];
   /** The restarts of slots that were removed. */
   #pastRestarts = 0;
+  /** How often a worker was replaced between functions. */
+  #recycled = 0;
   /** The last argument of `setNeeded`. */
   #isNeeded = true;
   #functions: string[] | undefined;
@@ -200,7 +202,7 @@ export class WorkerPool implements Engine {
 
   stats(): Record<string, number> {
     const restarts = this.#slots.reduce((sum, slot) => sum + slot.restarts, this.#pastRestarts);
-    return { restarts };
+    return { restarts, recycled: this.#recycled };
   }
 
   setNeeded(needed: boolean): void {
@@ -357,7 +359,10 @@ export class WorkerPool implements Engine {
     if (this.#failure !== undefined || this.#host.coordinator.shouldStop()) return;
     if (wasRetired) {
       if (this.#size.isLeaving(slot)) this.#remove(slot);
-      else this.#starts.enter(slot);
+      else {
+        this.#recycled += 1;
+        this.#starts.enter(slot);
+      }
       return;
     }
     slot.restarts += 1;

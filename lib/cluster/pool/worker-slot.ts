@@ -22,9 +22,8 @@ import type { TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import { duration } from '../../coordinator/words.ts';
 import { CancelledError } from '../../errors/errors.ts';
-import { localRemedy, settingUp, type TaskPhase } from '../../errors/phases.ts';
+import { settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure } from '../closures/closure.ts';
@@ -54,6 +53,7 @@ import { setupError, Teardown } from './hooks.ts';
 import { outcomeOf } from './outcome.ts';
 import { type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
+import { activityOf, readinessOf } from './slot-report.ts';
 
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
@@ -62,6 +62,8 @@ type SentToWorker = Sent & {
   /** The index of its claim. */
   readonly claim: number;
 };
+
+const recycled = (): Error => new CancelledError('The worker is replaced by a new one');
 
 const isPacked = ({ work }: Closure): boolean =>
   work.kind === 'call' && work.args instanceof Uint8Array;
@@ -104,6 +106,8 @@ export class WorkerSlot {
   idleSince = 0;
   #hasSuspect = false;
   completed = 0;
+  /** How many functions the current worker has ended. */
+  #ended = 0;
   /** How often another worker has taken the place of one that had died or was ended by force. */
   restarts = 0;
   /** Deaths while the worker ran no function, since a function last ended here. */
@@ -138,6 +142,7 @@ export class WorkerSlot {
     this.#setupFailure = undefined;
     this.#killedFor = undefined;
     this.#killedBy = undefined;
+    this.#ended = 0;
     this.#retiredFor = undefined;
     this.#announced = undefined;
     this.#enter('starting');
@@ -159,19 +164,11 @@ export class WorkerSlot {
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
     const { workers } = attachmentOf(this.#host.coordinator);
-    workers.set(this, () => `${job}:${index} (${channel.place})${this.#activity}`);
-    channel.setReferenced(this.#isReferenced);
-  }
-
-  /** What the worker runs, and for how long, for `explain()`; '' if it is idle. */
-  get #activity(): string {
-    const { tasks } = this;
-    const running = tasks.map(
-      ({ name, startedAt }) => `'${name}' for ${duration(Date.now() - startedAt.getTime())}`,
+    workers.set(
+      this,
+      () => `${job}:${index} (${channel.place})${activityOf(this.tasks, this.#sent.size)}`,
     );
-    const more = this.#sent.size - tasks.length;
-    if (running.length === 0) return '';
-    return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
+    channel.setReferenced(this.#isReferenced);
   }
 
   get isAlive(): boolean {
@@ -203,12 +200,21 @@ export class WorkerSlot {
 
   /** Whether the worker may run one more closure beside less than `most` others. */
   hasRoom(most: number): boolean {
-    return this.isReady && !this.#hasSuspect && this.#sent.size < most;
+    return this.isReady && !this.#hasSuspect && this.#sent.size < most && this.#isFresh;
+  }
+
+  /** Whether the worker may take one more closure before it is replaced. */
+  get #isFresh(): boolean {
+    return this.#ended + this.#sent.size < this.#mostTasks;
+  }
+
+  get #mostTasks(): number {
+    return this.#options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
   }
 
   /** Whether closures can be sent in advance, while the worker runs another. */
   get canQueue(): boolean {
-    if (this.#hasSuspect) return false;
+    if (this.#hasSuspect || !this.#isFresh) return false;
     return this.#channel?.isShared === true && this.#claims?.hasFree === true;
   }
 
@@ -246,7 +252,7 @@ export class WorkerSlot {
     } catch (error) {
       // The resource cannot be sent. Functions that use it fail with this error instead.
       const broken: Resource = { kind: 'broken', id: resource.id, record: encode(error).bytes };
-      this.#post([TO_WORKER.prepare, closure.id, broken]);
+      this.post([TO_WORKER.prepare, closure.id, broken]);
     }
   }
 
@@ -300,7 +306,7 @@ export class WorkerSlot {
       return true;
     }
     this.#claims?.cancel(sent.claim, closure.id);
-    this.#post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
+    this.post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
     if (replace && !this.#graceTimers.has(closure.id)) {
       const { cancelGraceMs } = this.#host;
       const timer = new Timer(cancelGraceMs, () => {
@@ -349,16 +355,12 @@ export class WorkerSlot {
     this.#teardown = new Teardown(`${job}:${index}`, teardown, this.#host.cancelGraceMs, () =>
       this.kill(cause),
     );
-    this.#post([TO_WORKER.tearDown]);
+    this.post([TO_WORKER.tearDown]);
   }
 
   setReferenced(referenced: boolean): void {
     this.#isReferenced = referenced;
     this.#channel?.setReferenced(referenced);
-  }
-
-  post(message: unknown[]): void {
-    this.#post(message);
   }
 
   get info(): WorkerInfo {
@@ -404,16 +406,10 @@ export class WorkerSlot {
   }
 
   get readiness(): TaskReadiness {
-    const { job, index: task } = this.#name;
-    const phase = this.isReady ? 'ready' : this.#phase;
-    const ready = this.isReady;
-    const report: TaskReadiness = { job, task, host: hostname(), ready, phase, since: this.#since };
-    if (this.#channel !== undefined) report.pid = this.#pid;
-    if (!ready && this.#cause !== undefined) {
-      report.cause = messageOf(this.#cause);
-      report.remedy = localRemedy(this.#phase);
-    }
-    return report;
+    const pid = this.isAlive ? this.#pid : undefined;
+    const { isReady: ready } = this;
+    const phase = ready ? 'ready' : this.#phase;
+    return readinessOf(this.#name, { ready, phase, since: this.#since, pid, cause: this.#cause });
   }
 
   #enter(phase: TaskPhase, cause?: unknown): void {
@@ -423,7 +419,7 @@ export class WorkerSlot {
     this.#host.changed();
   }
 
-  #post(message: unknown[]): void {
+  post(message: unknown[]): void {
     try {
       this.#channel?.post(message);
     } catch {
@@ -452,6 +448,7 @@ export class WorkerSlot {
       case FROM_WORKER.results:
         this.#announced = undefined;
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
+        if (this.#ended >= this.#mostTasks) this.retire(recycled());
         this.#endIfRetired();
         this.#listener.onFree(this);
         return;
@@ -488,6 +485,9 @@ export class WorkerSlot {
         this.kill(error);
         return;
       }
+      case FROM_WORKER.heapFull:
+        this.retire(recycled());
+        return;
       case FROM_WORKER.tornDown:
         this.#teardown?.ended(message[1] as Uint8Array | null);
         return;
@@ -513,6 +513,7 @@ export class WorkerSlot {
     if (sent === undefined) return;
     const { closure } = sent;
     this.completed += 1;
+    this.#ended += 1;
     this.#endedAt = Date.now();
     if (closure.work.kind === 'call') {
       this.#listener.onResult(this, closure.work.name, message[at + 3] as number);

@@ -13,6 +13,8 @@ export type WorkerSettings = ModuleHooks & {
   index: number;
   /** How many asynchronous functions run at once. */
   concurrency: number;
+  /** The worker reports when its heap is larger, after a function. */
+  heapMb: number | undefined;
   /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
   /** Threads only: what the module finds as `workerData` of node:worker_threads. */
@@ -76,6 +78,8 @@ export const FROM_WORKER = {
   setupFailed: 8,
   /** [tornDown, encoded error of the teardown function or null] */
   tornDown: 9,
+  /** [heapFull]: once */
+  heapFull: 10,
 } as const;
 
 /**
