@@ -18,7 +18,6 @@ import {
   FailedPreconditionError,
   InvalidArgumentError,
 } from '../errors/errors.ts';
-import type { ReadinessReport } from '../errors/readiness-report.ts';
 import {
   checkCallOptions,
   checkCount,
@@ -40,8 +39,14 @@ import type { Engine, Strategy, WorkerInfo } from './closures/strategy.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from './closures/time-limits.ts';
 import { giveFailure } from './closures/unseen-functions.ts';
 import type { ClusterEvents } from './cluster-events.ts';
+import type {
+  CloseOptions,
+  ClusterCoordinatorOptions,
+  ClusterStats,
+  ReadyOptions,
+} from './cluster-options.ts';
 import { type Fetched, fetchAll } from './fetch-all.ts';
-import { FunctionStatistics, type FunctionStats } from './function-stats.ts';
+import { FunctionStatistics } from './function-stats.ts';
 import type {
   DatasetOf,
   FunctionNames,
@@ -50,57 +55,13 @@ import type {
   ScheduleArgs,
   ScheduleOptions,
 } from './signatures.ts';
+import { ClusterVariables } from './variables/cluster-variables.ts';
+import type { Variable, VariableValue, Widened } from './variables/variable.ts';
+import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
-
-export type ClusterCoordinatorOptions = {
-  /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
-  maxQueued?: number | undefined;
-  /**
-   * A coordinator whose stop stops this cluster. A stop of the cluster, or `close`, does not stop
-   * it.
-   */
-  coordinator?: Coordinator | undefined;
-  /** How often a function is run again after the death of a worker that was running it (3). */
-  retries?: number | undefined;
-  /** Milliseconds that a cancelled function may go on (5,000); then its worker is replaced. */
-  cancelGraceMs?: number | undefined;
-};
-
-/** Counts of functions since the cluster was made. */
-export type ClusterStats = {
-  /** Waiting for a worker. */
-  queued: number;
-  /** Taken by a worker and not ended. */
-  inFlight: number;
-  /** Ended with a result; with an error; cancelled before their end. */
-  completed: number;
-  failed: number;
-  cancelled: number;
-  /** How often a function was run again because its worker was lost. */
-  retried: number;
-  /** Bytes of the queued arguments: 0, since they are kept as values. */
-  queuedBytes: number;
-  /** By the name of the function. */
-  functions: Record<string, FunctionStats>;
-  /** The share of the workers' time in which functions ran (0 to 1). */
-  utilization: number;
-  /** Counters of the strategy: `restarts` of workers; on NATS also nodes, connections and more. */
-  engine: Record<string, number>;
-};
-
-export type CloseOptions = {
-  /** Milliseconds that what was called before has to end (0). */
-  drainMs?: number | undefined;
-};
 
 /** The options of a call, with their defaults. */
 type CheckedOptions = ClosureOptions & { limits: Limits };
-
-export type ReadyOptions = {
-  timeoutMs?: number | undefined;
-  signal?: AbortSignal | undefined;
-  onProgress?: ((report: ReadinessReport) => void) | undefined;
-};
 
 /** The strategies that have a ClusterCoordinator. */
 const used = new WeakSet<Strategy>();
@@ -153,6 +114,7 @@ export class ClusterCoordinator<M extends object = any>
   readonly #resolver: NameResolver;
   readonly #functions: ModuleExports;
   readonly #datasets: Datasets;
+  readonly #variables: ClusterVariables;
   readonly #retries: number;
   readonly #statistics = new FunctionStatistics();
   readonly #owner: ClosureOwner;
@@ -203,8 +165,10 @@ export class ClusterCoordinator<M extends object = any>
       onFailure: cancelledBy,
     });
     const { coordinator } = this;
+    const variables = new ClusterVariables(this);
+    this.#variables = variables;
     this.#rules = new ClosureRules(
-      { queue: this.#queue, coordinator, cancelGraceMs },
+      { queue: this.#queue, coordinator, cancelGraceMs, variables },
       {
         cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
         prepare: (worker) => this.#datasets.prepareAll(worker),
@@ -229,6 +193,7 @@ export class ClusterCoordinator<M extends object = any>
     this.#owner = {
       events: beginClosureEvents(attachmentOf(this.coordinator)),
       onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
+      onOver: ({ id }) => variables.forget(id),
       cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
     };
     this.#resolver = new NameResolver(this.#functions, this.#changes, {
@@ -396,6 +361,28 @@ export class ClusterCoordinator<M extends object = any>
     const name = async (): Promise<string> =>
       typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
     return this.#datasets.create<T>(name, given);
+  }
+
+  /**
+   * Makes a variable, a number or an array of numbers that functions read and update, with a copy
+   * of `initial`; or finds the one that was made with this name: that one keeps its value.
+   *
+   * @param initial - a number, Float64Array, Float32Array or Int32Array
+   * @throws (rejects) TypeError, RangeError: an argument; InvalidArgumentError: the name is that of
+   *   a variable of another type or length; FailedPreconditionError: the strategy has no variables
+   */
+  async variable<T extends VariableValue>(
+    name: string,
+    initial: T,
+    options?: VariableOptions,
+  ): Promise<Variable<Widened<T>>> {
+    checkVariableOptions(name, options);
+    if (this.#engine.define === undefined) {
+      throw new FailedPreconditionError('A NatsStrategy has no variables: use a LocalStrategy');
+    }
+    const { variable, definition, isNew } = this.#variables.define(name, initial);
+    if (isNew) this.#engine.define(definition);
+    return variable as unknown as Variable<Widened<T>>;
   }
 
   /**

@@ -8,6 +8,7 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import type { ClusterVariables } from '../variables/cluster-variables.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
@@ -17,6 +18,7 @@ export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
   coordinator: Coordinator;
   cancelGraceMs: number;
+  variables: ClusterVariables;
 };
 
 export interface ClosureRulesListener {
@@ -40,6 +42,7 @@ export interface ClosureRulesListener {
 export class ClosureRules implements ClusterHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  readonly variables: ClusterVariables;
   readonly #queue: ClosureQueue<Closure>;
   readonly #listener: ClosureRulesListener;
   /** Why no worker will ever start any more; undefined while one may. */
@@ -48,12 +51,13 @@ export class ClosureRules implements ClusterHost {
   #isClosed = false;
 
   constructor(
-    { queue, coordinator, cancelGraceMs }: ClosureRulesOptions,
+    { queue, coordinator, cancelGraceMs, variables }: ClosureRulesOptions,
     listener: ClosureRulesListener,
   ) {
     this.#queue = queue;
     this.coordinator = coordinator;
     this.cancelGraceMs = cancelGraceMs;
+    this.variables = variables;
     this.#listener = listener;
   }
 
@@ -126,14 +130,14 @@ export class ClosureRules implements ClusterHost {
       closure.settle('cancelled', value); // the function obeyed our cancellation
       this.#queue.end(closure);
     } else this.#fail(closure, value);
-    this.#afterFlight();
+    this.#afterFlight(closure);
   }
 
   returned(closure: Closure, fate: Fate, cause?: unknown): void {
     if (closure.place !== 'in-flight') return; // `failed` has settled it
     if (closure.decided !== undefined) {
       this.#queue.end(closure);
-      this.#afterFlight();
+      this.#afterFlight(closure);
       return;
     }
     if (fate !== 'sent') {
@@ -150,7 +154,7 @@ export class ClosureRules implements ClusterHost {
       const isQueued = this.#queue.putBack(closure);
       if (fate !== 'sent' && isQueued) closure.note(CLOSURE.runAgain);
     } else this.#fail(closure, new UnavailableError(why, { cause }));
-    this.#afterFlight();
+    this.#afterFlight(closure);
   }
 
   reclaim(given: ReadonlyMap<Closure, Fate>): Closure[] {
@@ -180,7 +184,7 @@ export class ClosureRules implements ClusterHost {
     if (place === 'queued') this.#queue.reclaim([closure]);
     else this.#listener.cancel(closure, { reason: anotherWasFirst(), replace: true });
     this.#fail(closure, outcome.value);
-    this.#afterFlight();
+    this.#afterFlight(closure);
     return true;
   }
 
@@ -280,7 +284,8 @@ export class ClosureRules implements ClusterHost {
     return this.#isClosed || (!isOwn && this.#queue.hasFailed);
   }
 
-  #afterFlight(): void {
+  #afterFlight(closure: Closure): void {
+    if (closure.place === 'out') closure.leave();
     this.#listener.onLeft();
     if (this.isIdle) this.#listener.onChange();
   }
