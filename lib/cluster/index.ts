@@ -1,5 +1,18 @@
 export * from '../errors/public-errors.ts';
-export type { WaitOptions } from './call-options.ts';
+export type { WaitOptions } from './calls/call-options.ts';
+export type {
+  FunctionNames,
+  ItemOf,
+  Items,
+  MapOptions,
+  Mapped,
+  MapResults,
+  OnError,
+  PerWorkerArgs,
+  ScheduleArgs,
+  ScheduleOptions,
+  SettledItem,
+} from './calls/signatures.ts';
 export { Checkpoint, type CheckpointOptions } from './checkpoint.ts';
 export { PerWorkerDataset, PerWorkerValues } from './closures/per-worker.ts';
 export { type FetchOptions, type RemoteState, RemoteValue } from './closures/remote-value.ts';
@@ -18,12 +31,6 @@ export type { FunctionStats } from './function-stats.ts';
 export type { Percentiles } from './histogram.ts';
 export { LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
 export type { LocalWorkerOptions } from './local/worker-options.ts';
-export type {
-  FunctionNames,
-  PerWorkerArgs,
-  ScheduleArgs,
-  ScheduleOptions,
-} from './signatures.ts';
 export { Variable, type VariableValue } from './variables/variable.ts';
 export type { VariableOptions } from './variables/variable-options.ts';
 export { type CurrentTask, currentTask } from './worker/current-task.ts';

@@ -268,6 +268,8 @@ export interface NativeAttachment {
   unlinkSignals(link: number): void;
   /** Attaches a capsule to `object`, by which other addons get a native handle (allstop_node.h). */
   bindCapsule(object: object): void;
+  /** The same for an AbortSignal. Its reference does not count as one of another owner. */
+  bindSignal(signal: object): void;
 }
 
 /** How the items of a queue are encoded, in the order of core::BoundedQueue::Codec. */

@@ -49,6 +49,7 @@ export class ClosureRules implements ClusterHost {
   #failure: Error | undefined;
   #retried = 0;
   #isClosed = false;
+  #refusal: { value: unknown } | undefined;
 
   constructor(
     { queue, coordinator, cancelGraceMs, variables }: ClosureRulesOptions,
@@ -78,6 +79,17 @@ export class ClosureRules implements ClusterHost {
   /** Whether the cluster has failed, was closed or stopped: it runs nothing more. */
   get isOver(): boolean {
     return this.#failure !== undefined || this.#isClosed || this.coordinator.shouldStop();
+  }
+
+  /** The error with which calls are refused; undefined while they are taken. */
+  get refusal(): { value: unknown } | undefined {
+    return this.#refusal;
+  }
+
+  /** The state of the cluster in a few words, for util.inspect. */
+  get shown(): string[] {
+    const { queued, inFlight } = this.#queue;
+    return [this.isOver ? 'ended' : 'running', `${queued} queued`, `${inFlight.size} in flight`];
   }
 
   /** @returns undefined as long as workers can still become ready */
@@ -206,6 +218,7 @@ export class ClosureRules implements ClusterHost {
 
   failed(error: Error): void {
     this.#failure = error;
+    this.#refusal = { value: error };
     // In a microtask, since `connect` may call this before it has returned the engine.
     queueMicrotask(() => {
       this.#queue.close(error, error);
@@ -241,7 +254,10 @@ export class ClosureRules implements ClusterHost {
 
   /** Lets what was called end; refuses later calls. */
   drain(): void {
-    this.#queue.refuse(new FailedPreconditionError('The cluster is closing'));
+    const error = new FailedPreconditionError('The cluster is closing');
+    this.#refusal ??= { value: error };
+    this.#queue.refuse(error);
+    this.#listener.onChange();
   }
 
   /** Drops the queued closures and cancels those in flight. */
@@ -305,6 +321,7 @@ export class ClosureRules implements ClusterHost {
 
   /** Closes the queue, cancels the closures in flight, and replaces workers that do not obey. */
   #stopAll(error: unknown, dropped: CancelledError, reason: unknown): void {
+    this.#refusal = { value: error };
     this.#queue.close(error, dropped);
     for (const closure of this.#queue.inFlight) {
       this.#listener.cancel(closure, { reason, replace: true });

@@ -2,6 +2,9 @@
 
 import { availableParallelism } from 'node:os';
 import { checkInteger, checkOneOf, checkOptions, invalidType } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { counted } from '../../coordinator/words.ts';
+import { fileName } from '../closures/module-exports.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
@@ -69,6 +72,12 @@ export class LocalStrategy implements Strategy {
   readonly definition: string | undefined;
   /** Private, so that an environment with secrets does not show when the strategy is printed. */
   readonly #worker: ReturnType<typeof checkWorkerOptions>;
+
+  static {
+    showAs(LocalStrategy.prototype, ({ module, workers, isolation }) => ({
+      facts: [fileName(module), counted(workers, 'worker'), `isolation '${isolation}'`],
+    }));
+  }
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`, `ERR_INVALID_ARG_VALUE`), RangeError;

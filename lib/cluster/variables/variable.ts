@@ -1,6 +1,7 @@
 /** The public class Variable, and how one travels among the arguments of a function. */
 
 import { invalidType } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
 import { isObject } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
@@ -49,6 +50,13 @@ export class Variable<T extends VariableValue = VariableValue> {
   readonly name: string;
   readonly #definition: Definition;
   readonly #operations: Operations;
+
+  static {
+    showAs(Variable.prototype, (variable) => ({
+      name: variable.name,
+      facts: [shapeOf(variable.#definition)],
+    }));
+  }
 
   /** @internal Made by `cluster.variable` and in workers. */
   constructor(definition: Definition, operations: Operations, owner: object) {
