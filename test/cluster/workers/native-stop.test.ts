@@ -1,6 +1,7 @@
 /** Native threads and the functions of a cluster share one stop flag and one record. */
 import { describe, expect, it } from 'vitest';
 import { ClusterCoordinator, LocalStrategy } from '../../../dist/cluster/index.js';
+import { Gate } from '../../../dist/testing/index.js';
 import { addon } from '../../support/test-addon.ts';
 
 const module = new URL('../../fixtures/cluster-native-tasks.mjs', import.meta.url);
@@ -10,14 +11,20 @@ function start(isolation: 'thread' | 'process'): ClusterCoordinator {
   return new ClusterCoordinator(strategy, { cancelGraceMs: 100 });
 }
 
+/** A gate that holds nobody: it tells the test that a function has come to it. */
+function openGate(): Gate {
+  const gate = new Gate();
+  gate.open();
+  return gate;
+}
+
 describe('a native thread', () => {
   it('of the program stops functions that never yield', async () => {
     const cluster = start('thread');
-    await cluster.ready(); // Atomics.wait below blocks this thread, in which workers could not get ready
-    const started = new Int32Array(new SharedArrayBuffer(4));
+    const gate = openGate();
     addon.start(cluster.coordinator, 'request-error', 'of-main', 'RangeError|disk gone|E_DISK');
-    const polling = await cluster.schedule('poll', [started]);
-    Atomics.wait(started, 0, 0);
+    const polling = await cluster.schedule('poll', [gate.handle]);
+    await gate.arrived();
     addon.openGate('of-main');
     expect(await polling.fetch()).toBe('stopped');
     const recorded = { name: 'RangeError', message: 'disk gone', code: 'E_DISK' };
@@ -33,9 +40,9 @@ describe('a native thread', () => {
     'of a worker (%s) stops the program and the others',
     async (isolation) => {
       const cluster = start(isolation);
-      const started = isolation === 'thread' ? new Int32Array(new SharedArrayBuffer(4)) : undefined;
-      const polling = await cluster.schedule('poll', [started]);
-      if (started !== undefined) Atomics.wait(started, 0, 0);
+      const gate = isolation === 'thread' ? openGate() : undefined;
+      const polling = await cluster.schedule('poll', [gate?.handle]);
+      await gate?.arrived();
       const stopping = await cluster.schedule('stopNatively', ['from a worker']);
       expect(await cluster.coordinator.waitForStop()).toBe(true);
       expect(cluster.coordinator.stopRecord).toMatchObject({
@@ -67,9 +74,9 @@ it.each(['thread', 'process'] as const)(
 it('nobody takes the place of a worker that is ended because of a stop', async () => {
   const cluster = start('thread');
   await cluster.ready();
-  const started = new Int32Array(new SharedArrayBuffer(4));
-  const ignoring = await cluster.schedule('ignore', [started]);
-  Atomics.wait(started, 0, 0);
+  const gate = openGate();
+  const ignoring = await cluster.schedule('ignore', [gate.handle]);
+  await gate.arrived();
   cluster.coordinator.requestStop();
   await expect(ignoring.fetch()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
   await new Promise(setImmediate); // a replacement would be started at once
