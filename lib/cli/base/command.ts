@@ -24,6 +24,9 @@ export type Options = {
   definition?: string | undefined;
   slots?: string | undefined;
   output?: string | undefined;
+  exercise?: string | undefined;
+  runtimes?: string | undefined;
+  timeout?: string | undefined;
 };
 
 export type Command = {
