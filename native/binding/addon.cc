@@ -18,6 +18,7 @@
 #include "parent_watch.h"
 #include "signals.h"
 #include "spawned_workers.h"
+#include "sqlite.h"
 
 namespace allstop::binding {
 namespace {
@@ -231,6 +232,8 @@ Napi::Value Setup(const Info& info) {
   set("createQueue", Checked<CreateQueue>);
   set("attachQueue", Checked<AttachQueue>);
   set("queuesOf", Checked<QueuesOf>);
+  set("connectSqlite", Checked<ConnectSqlite>);
+  set("obeySqlite", Checked<ObeySqlite>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);
