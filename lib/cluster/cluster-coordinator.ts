@@ -72,6 +72,8 @@ export type ClusterCoordinatorOptions = {
 export type ClusterStats = {
   /** Waiting for a worker. */
   queued: number;
+  /** Waiting for RemoteValues among their arguments. */
+  held: number;
   /** Taken by a worker and not ended. */
   inFlight: number;
   /** Ended with a result; with an error; cancelled before their end. */
@@ -263,6 +265,7 @@ export class ClusterCoordinator<M extends object = any>
     const { ready: completed, failed, cancelled } = this.#statistics.counts;
     return {
       queued: this.#queue.queued,
+      held: this.#queue.held,
       inFlight: this.#queue.inFlight.size,
       completed,
       failed,
@@ -281,9 +284,11 @@ export class ClusterCoordinator<M extends object = any>
    * is queued.
    *
    * @param fn - an export of the strategy's module, or its name
-   * @param args - its arguments; PerWorkerValues become those of the worker that runs it
+   * @param args - its arguments; PerWorkerValues become those of the worker that runs it, and
+   *   RemoteValues their values: until these are there the function waits outside the line, and if
+   *   one fails it fails with that error
    * @throws (rejects) TypeError: not an export; DataCloneError: an argument that cannot be
-   *   cloned; InvalidArgumentError: a RemoteValue among the arguments; the first error of a
+   *   cloned; InvalidArgumentError: a RemoteValue inside an argument; the first error of a
    *   function, if no call has thrown it yet; CancelledError: the cluster was stopped;
    *   FailedPreconditionError: it is closed; UnavailableError: no worker will start any more;
    *   DeadlineExceededError, or the reason of `signal`: the function was not queued in time,

@@ -332,7 +332,7 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   #call(entry: Entry, item: unknown): void {
     const { calls } = this.#given;
     const call = calls.make(this.#name as string, [item]);
-    if (call.perWorker !== undefined) {
+    if (calls.hasToWait(call)) {
       void this.#callLater(entry, item);
       return;
     }

@@ -2,6 +2,7 @@
 
 import type { AnyFunction } from '../closures/module-exports.ts';
 import type { PerWorkerValues } from '../closures/per-worker.ts';
+import type { RemoteValue } from '../closures/remote-value.ts';
 
 /** The options of a call of `run` or `schedule`. */
 export type ScheduleOptions = {
@@ -47,15 +48,18 @@ export type MapResults<T> = AsyncIterableIterator<T> & AsyncDisposable;
 
 /** The argument of a function that can be called with one. */
 export type ItemOf<F extends AnyFunction> = F extends (item: infer A) => unknown
-  ? A | PerWorkerValues<A>
+  ? A | PerWorkerValues<A> | RemoteValue<A>
   : never;
 
 /** What `map` takes items from. Promises among the items of an iterable are awaited. */
 export type Items<I> = Iterable<I | PromiseLike<I>> | AsyncIterable<I>;
 
-/** The arguments of a function, each of which may be PerWorkerValues instead. */
+/**
+ * The arguments of a function, each of which may be a RemoteValue or PerWorkerValues instead. The
+ * function waits for a RemoteValue outside the line, and gets its value.
+ */
 export type PerWorkerArgs<P extends readonly unknown[]> = {
-  [I in keyof P]: P[I] | PerWorkerValues<P[I]>;
+  [I in keyof P]: P[I] | PerWorkerValues<P[I]> | RemoteValue<P[I]>;
 };
 
 export type ScheduleArgs<P extends readonly unknown[]> = [] extends P

@@ -3,7 +3,7 @@
  * beside its rules the closures that are their caller's own (`cluster.run`). It knows neither
  * workers nor results, and waits for no timer or event.
  *
- * 1. Every closure that was put in has one place (`Queued.place`): waiting for room, queued,
+ * 1. Every closure that was put in has one place (`Queued.place`): waiting for room, held, queued,
  *    in flight, or out. A closure that goes from queued to out without `take` was dropped
  *    with an error, or removed by its owner.
  * 2. A failure is that of a scheduled closure. After the first failure no scheduled closure is
@@ -27,11 +27,15 @@
  * 8. A `join` waits for the closures that were put in before it, also for those that wait for
  *    room, and for no later ones: own closures that keep coming do not hold it up. Each closure
  *    counts in one `Era`, the time between two joins, from `put` until its place is 'out'.
+ * 9. A closure that waits for its arguments (`Queued.isHeld`) is held, outside the line, from when
+ *    it is put in until `release`. It takes no room, and `release` needs none: a `join` before
+ *    which it was put in waits for it, and must not be what it waits for. A failure drops it as a
+ *    queued one.
  */
 
 import { Line } from './line.ts';
 
-export type Place = 'new' | 'waiting' | 'queued' | 'in-flight' | 'out';
+export type Place = 'new' | 'waiting' | 'held' | 'queued' | 'in-flight' | 'out';
 
 /** The time between two joins. */
 export type Era = {
@@ -49,6 +53,8 @@ export interface Queued {
   era: Era | undefined;
   /** Its error is its caller's alone (invariant 2). */
   readonly isOwn: boolean;
+  /** It waits for its arguments (invariant 9). */
+  readonly isHeld?: boolean;
   /** It may have killed its worker: it has to run alone (invariant 5). */
   readonly isSuspect: boolean;
   /** Called just before the closure is queued. If it throws, the closure is not put in. */
@@ -88,6 +94,8 @@ export class ClosureQueue<C extends Queued> {
   readonly #items = new Line<C>(({ place }) => place === 'queued');
   readonly #tagged = new Map<number, Line<C>>();
   #taggedCount = 0;
+  /** Exactly the closures whose place is 'held'. */
+  readonly #held = new Set<C>();
   /** Exactly the closures whose place is 'in-flight'. */
   readonly #inFlight = new Set<C>();
   /** The number of those that were scheduled. */
@@ -124,7 +132,12 @@ export class ClosureQueue<C extends Queued> {
     return this.#inFlight;
   }
 
-  /** Whether nothing waits for room, is queued or in flight. */
+  /** The number of closures that wait for their arguments. */
+  get held(): number {
+    return this.#held.size;
+  }
+
+  /** Whether nothing waits for room or arguments, is queued or in flight. */
   get isEmpty(): boolean {
     return this.#isIdle() && this.#waiterOf.size === 0;
   }
@@ -164,6 +177,15 @@ export class ClosureQueue<C extends Queued> {
       (closure.isOwn ? this.#ownWaiters : this.#waiters).push(waiter);
       this.#advance();
     });
+  }
+
+  /** Queues a closure that was held. @returns false if it is not held any more */
+  release(closure: C): boolean {
+    if (!this.#held.delete(closure)) return false;
+    closure.place = 'queued';
+    this.#items.push(closure);
+    this.#listener.onWork();
+    return true;
   }
 
   /** Queues a closure for the worker `tag` only, ahead of all untagged ones. */
@@ -268,16 +290,17 @@ export class ClosureQueue<C extends Queued> {
   }
 
   /**
-   * Removes a closure that is queued, or that waits for room; the `put` of the latter rejects
-   * with `error`.
+   * Removes a closure that is queued or held, or that waits for room; the `put` of the latter
+   * rejects with `error`.
    *
-   * @returns false if the closure is neither
+   * @returns false if the closure is none of these
    */
   remove(closure: C, error?: unknown): boolean {
     if (closure.place === 'queued') {
       this.#out(closure);
       this.#items.hasLeft();
-    } else if (closure.place === 'waiting') {
+    } else if (this.#held.delete(closure)) this.#out(closure);
+    else if (closure.place === 'waiting') {
       const waiter = this.#waiterOf.get(closure) as Waiter<C>;
       this.#gone(waiter);
       this.#out(closure);
@@ -340,7 +363,7 @@ export class ClosureQueue<C extends Queued> {
   }
 
   #isIdle(): boolean {
-    return this.#items.size === 0 && this.#inFlight.size === 0;
+    return this.#items.size === 0 && this.#inFlight.size === 0 && this.#held.size === 0;
   }
 
   #number(): { number: number; isGone: boolean } {
@@ -355,6 +378,11 @@ export class ClosureQueue<C extends Queued> {
     } catch (error) {
       this.#out(closure);
       throw error;
+    }
+    if (closure.isHeld === true) {
+      closure.place = 'held';
+      this.#held.add(closure);
+      return;
     }
     closure.place = 'queued';
     this.#items.push(closure);
@@ -410,7 +438,9 @@ export class ClosureQueue<C extends Queued> {
   }
 
   #dropAll(isWanted: (item: C) => boolean, errorOf: (dropped: C) => unknown): void {
-    const dropped = this.#items.takeAll(isWanted);
+    const held = [...this.#held].filter(isWanted);
+    for (const closure of held) this.#held.delete(closure);
+    const dropped = [...this.#items.takeAll(isWanted), ...held];
     for (const closure of dropped) this.#out(closure);
     for (const closure of dropped) closure.drop(errorOf(closure));
   }

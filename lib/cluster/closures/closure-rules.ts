@@ -235,7 +235,7 @@ export class ClosureRules implements ClusterHost {
       // Ready while in flight: another worker had it, too, and was first.
       const reason = state === 'ready' ? anotherWasFirst() : value;
       this.#listener.cancel(closure, { reason, replace: true });
-    } else if (closure.place === 'queued') {
+    } else if (closure.place === 'queued' || closure.place === 'held') {
       closure.settle(state, value);
       this.#queue.remove(closure);
     } else this.#queue.remove(closure, value); // it waits for room: `schedule` rejects

@@ -64,6 +64,8 @@ export class Closure implements Queued {
   /** When it was made, and when a worker first took it (performance.now()). */
   readonly madeAt: number = performance.now();
   takenAt: number | undefined;
+  /** It waits for RemoteValues among its arguments. */
+  isHeld = false;
   /** The arguments were moved to a worker: the closure cannot be sent to another worker. */
   isMoved = false;
   /** How often it was started and then lost its worker. */
@@ -108,6 +110,12 @@ export class Closure implements Queued {
       this.work = { ...this.work, ...this.work.take(), take: undefined };
     }
     this.note(CLOSURE.queued);
+  }
+
+  /** The arguments that it has waited for are there: `call` is what is sent. */
+  arrive(call: Call): void {
+    this.isHeld = false;
+    this.work = call.take === undefined ? call : { ...call, ...call.take(), take: undefined };
   }
 
   /** Only the first call has an effect. */

@@ -20,6 +20,8 @@ export type FetchOptions = {
  */
 export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => boolean;
 
+type Settled = (state: Exclude<RemoteState, 'pending'>, value: unknown) => void;
+
 type Cancellable = { cancel(reason: unknown): void };
 
 /**
@@ -66,6 +68,29 @@ export class RemoteValue<T> {
         ? new CancelledError('The function was cancelled by its caller')
         : reason,
     );
+  }
+
+  /**
+   * Calls `listener` in the moment in which the value settles, before `fetch` resolves; now, if it
+   * has settled.
+   *
+   * @internal
+   * @returns a function after which it is not called any more
+   */
+  static onSettled(remote: RemoteValue<unknown>, listener: Settled): () => void {
+    if (remote.#state !== 'pending') {
+      listener(remote.#state, remote.#value);
+      return () => {};
+    }
+    const waiter = {
+      resolve: (value: unknown) => listener('ready', value),
+      reject: (error: unknown) => listener(remote.#state as 'failed', error),
+    };
+    remote.#waiting ??= [];
+    remote.#waiting.push(waiter);
+    return () => {
+      remote.#waiting = remote.#waiting?.filter((each) => each !== waiter);
+    };
   }
 
   /** 'cancelled': `cancel`, a stop, `close`, the call's `signal` or another function's error has ended it. */
