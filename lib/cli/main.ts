@@ -52,6 +52,10 @@ const optionTexts = {
     'the number of worker threads, and so how many functions run at the',
     'same time (default: the number of processors)',
   ],
+  resources: [
+    '--resources LIST',
+    'what this worker has, for functions that need it: gpu=1,licence=2',
+  ],
   output: ['-o, --output PAGE', 'the file to write; one that exists is replaced'],
   json: ['--json', 'prints the result as one line of JSON'],
   help: ['--help', 'prints this text; after a command, the help of that command'],
@@ -118,6 +122,7 @@ function parse(args: string[]) {
         spec: { type: 'string' },
         definition: { type: 'string' },
         slots: { type: 'string' },
+        resources: { type: 'string' },
         output: { type: 'string', short: 'o' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },

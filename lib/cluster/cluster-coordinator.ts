@@ -243,6 +243,7 @@ export class ClusterCoordinator<M extends object = any>
       },
       retries,
       sharesMemory: () => this.#sharesMemory,
+      whyNowhere: (placement) => this.#engine.whyNowhere(placement),
       onPut: () => {
         this.#wasBusy = true;
         this.#updateNeeded();

@@ -23,6 +23,7 @@ export type Options = {
   spec?: string | undefined;
   definition?: string | undefined;
   slots?: string | undefined;
+  resources?: string | undefined;
   output?: string | undefined;
 };
 

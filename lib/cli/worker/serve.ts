@@ -28,6 +28,19 @@ function integer(text: string | undefined, name: string, least: number, most: nu
   throw new UsageError(`--${name} must be an integer from ${least} to ${most}, not '${text}'`);
 }
 
+/** `gpu=1,memoryGb=64` */
+function resourcesOf({ resources: text }: Options): Record<string, number> | undefined {
+  if (text === undefined) return undefined;
+  const entries = text.split(',').map((part): [string, number] => {
+    const [, name, amount] = /^([A-Za-z0-9_-]{1,64})=(\d+(?:\.\d+)?)$/.exec(part) ?? [];
+    if (name !== undefined && Number(amount) > 0) return [name, Number(amount)];
+    throw new UsageError(
+      `--resources must be names and amounts, as in gpu=1,licence=2, not '${text}'`,
+    );
+  });
+  return Object.fromEntries(entries);
+}
+
 function moduleOf(options: Options): URL {
   const path = resolve(required(options, 'module'));
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) {
@@ -78,6 +91,7 @@ type ServeOptions = {
   connection: ReturnType<typeof connectionOf>;
   cluster: string;
   slots: number;
+  resources: Record<string, number> | undefined;
   task: number | undefined;
   definition: string | undefined;
 };
@@ -94,13 +108,14 @@ export function checkOptions(options: Options): ServeOptions {
   const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
   const task = integer(options.task, 'task', 0, 1_000_000);
   required(options, 'module');
-  return { job, connection, cluster, slots, task, definition };
+  const resources = resourcesOf(options);
+  return { job, connection, cluster, slots, resources, task, definition };
 }
 
 /** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
 export async function serve(options: Options): Promise<CommandResult> {
   const { json = false } = options;
-  const { job, connection, cluster, slots, task, definition } = checkOptions(options);
+  const { job, connection, cluster, slots, resources, task, definition } = checkOptions(options);
   // Threads and processes of the functions inherit the environment.
   for (const name of CREDENTIAL_VARIABLES) delete process.env[name];
   const spec = specOf(options, job, task);
@@ -118,6 +133,7 @@ export async function serve(options: Options): Promise<CommandResult> {
     spec,
     definition,
     slots: job === 'worker' ? slots : 0,
+    resources,
     version,
     onEvent: (event) => say(describe(event), event),
   });

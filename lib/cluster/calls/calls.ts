@@ -6,6 +6,7 @@ import { type Call, Closure, type ClosureOptions, type ClosureOwner } from '../c
 import type { ClosureQueue } from '../closures/closure-queue.ts';
 import type { ClosureRules } from '../closures/closure-rules.ts';
 import type { Datasets } from '../closures/datasets.ts';
+import type { Placement } from '../closures/lines/placement.ts';
 import { type AnyFunction, checkFunctionOrName } from '../closures/module-exports.ts';
 import type { NameResolver } from '../closures/name-resolver.ts';
 import { RemoteValue, type Settle } from '../closures/remote-value.ts';
@@ -29,6 +30,8 @@ export interface CallsHost {
   /** The `retries` of a call that names none. */
   readonly retries: number;
   sharesMemory(): boolean;
+  /** `Engine.whyNowhere` */
+  whyNowhere(placement: Placement): string | undefined;
   /** A closure was put in the queue, or waits for room there. */
   onPut(): void;
   /** Keeps the program alive until the promise has settled. */

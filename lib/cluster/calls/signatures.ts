@@ -1,5 +1,6 @@
 /** Types of the calls of a module's functions. */
 
+import type { Priority } from '../closures/lines/closure-lines.ts';
 import type { AnyFunction } from '../closures/module-exports.ts';
 import type { PerWorkerValues } from '../closures/per-worker.ts';
 import type { RemoteValue } from '../closures/remote-value.ts';
@@ -18,6 +19,15 @@ export type ScheduleOptions = {
    * `retries` of the ClusterCoordinator).
    */
   retries?: number | undefined;
+  /** 'high' is run before everything that is 'normal' (the default), and that before 'low'. */
+  priority?: Priority | undefined;
+  /** The index of the worker that runs it. One that is away is waited for. */
+  worker?: number | undefined;
+  /**
+   * What the worker must have free, by name (`allstop worker --resources gpu=1`); the function
+   * uses it up while it runs.
+   */
+  resources?: Readonly<Record<string, number>> | undefined;
 };
 
 /** The options of `map`: those of its calls, but that `signal` ends the whole map. */

@@ -31,9 +31,13 @@
  *    it is put in until `release`. It takes no room, and `release` needs none: a `join` before
  *    which it was put in waits for it, and must not be what it waits for. A failure drops it as a
  *    queued one.
+ * 10. The line has an order by priority, and in each priority by time. A worker takes the first
+ *    closure that it may run (`Queued.placement`). The head is that of the closure's priority; the
+ *    tail, where a suspect goes, is behind everything that is queued, whatever its priority.
  */
 
 import { Line } from './line.ts';
+import { ClosureLines, type InLine, type Runner } from './lines/closure-lines.ts';
 
 export type Place = 'new' | 'waiting' | 'held' | 'queued' | 'in-flight' | 'out';
 
@@ -46,7 +50,7 @@ export type Era = {
 };
 
 /** The part of a closure that the queue uses. */
-export interface Queued {
+export interface Queued extends InLine {
   /** Where the closure is (invariant 1 above). Only the queue writes it. */
   place: Place;
   /** When it was put in. Only the queue writes it. */
@@ -91,7 +95,7 @@ export class ClosureQueue<C extends Queued> {
   readonly #maxQueued: number;
   readonly #listener: ClosureQueueListener<C>;
   /** The queued closures that are not tagged. */
-  readonly #items = new Line<C>(({ place }) => place === 'queued');
+  readonly #items = new ClosureLines<C>(({ place }) => place === 'queued');
   readonly #tagged = new Map<number, Line<C>>();
   #taggedCount = 0;
   /** Exactly the closures whose place is 'held'. */
@@ -211,14 +215,19 @@ export class ClosureQueue<C extends Queued> {
     return closure;
   }
 
-  /** Whether the next closure is a suspect: only a worker that has nothing else may take it. */
-  get isSuspectNext(): boolean {
-    return this.#items.first()?.isSuspect === true;
+  /** Whether closures are queued that only some workers may run. */
+  get hasPlaced(): boolean {
+    return this.#items.hasPlaced;
   }
 
-  /** The next closure; it is in flight from here on. */
-  take(): C | undefined {
-    const closure = this.#items.shift();
+  /** Whether the next closure is a suspect: only a worker that has nothing else may take it. */
+  isSuspectNext(runner?: Runner): boolean {
+    return this.#items.first(runner)?.isSuspect === true;
+  }
+
+  /** The next closure that the runner may run; it is in flight from here on. */
+  take(runner?: Runner): C | undefined {
+    const closure = this.#items.shift(runner);
     if (closure === undefined) return undefined;
     closure.place = 'in-flight';
     this.#inFlight.add(closure);
@@ -239,7 +248,7 @@ export class ClosureQueue<C extends Queued> {
     const isQueued = over === undefined;
     if (isQueued) {
       closure.place = 'queued';
-      if (closure.isSuspect) this.#items.push(closure);
+      if (closure.isSuspect) this.#items.pushLast(closure);
       else this.#items.unshift(closure);
       this.#listener.onWork();
     } else {
@@ -298,7 +307,7 @@ export class ClosureQueue<C extends Queued> {
   remove(closure: C, error?: unknown): boolean {
     if (closure.place === 'queued') {
       this.#out(closure);
-      this.#items.hasLeft();
+      this.#items.hasLeft(closure);
     } else if (this.#held.delete(closure)) this.#out(closure);
     else if (closure.place === 'waiting') {
       const waiter = this.#waiterOf.get(closure) as Waiter<C>;

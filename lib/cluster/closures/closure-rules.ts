@@ -11,6 +11,7 @@ import { CancelledError, FailedPreconditionError, UnavailableError } from '../..
 import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
+import type { Runner } from './lines/closure-lines.ts';
 import type { Cancellation, ClusterHost, WorkerInfo } from './strategy.ts';
 
 export type ClosureRulesOptions = {
@@ -94,12 +95,16 @@ export class ClosureRules implements ClusterHost {
 
   // ---------------------------------------------------------------- called by an engine
 
-  get isSuspectNext(): boolean {
-    return this.#queue.isSuspectNext;
+  get hasPlaced(): boolean {
+    return this.#queue.hasPlaced;
   }
 
-  take(): Closure | undefined {
-    const closure = this.#queue.take();
+  isSuspectNext(runner: Runner): boolean {
+    return this.#queue.isSuspectNext(runner);
+  }
+
+  take(runner: Runner): Closure | undefined {
+    const closure = this.#queue.take(runner);
     if (closure === undefined) return undefined;
     closure.takenAt ??= performance.now();
     closure.note(CLOSURE.started);

@@ -4,6 +4,8 @@ import type { TransferListItem } from 'node:worker_threads';
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import type { Resource } from '../worker/protocol.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
+import type { Priority } from './lines/closure-lines.ts';
+import type { Placement } from './lines/placement.ts';
 import type { RemoteState, Settle } from './remote-value.ts';
 
 /** A function of the module with its arguments, as it was scheduled. */
@@ -48,6 +50,9 @@ export type ClosureOptions = {
   isOwn: boolean;
   /** How often it is run again after the death of a worker that was running it. */
   retries: number;
+  priority?: Priority;
+  /** Which workers may run it; undefined: any. */
+  placement?: Placement | undefined;
 };
 
 const SCHEDULED: ClosureOptions = { isOwn: false, retries: Number.POSITIVE_INFINITY };
@@ -61,6 +66,10 @@ export class Closure implements Queued {
   work: Call | Resource;
   readonly isOwn: boolean;
   readonly retries: number;
+  readonly priority: Priority;
+  readonly placement: Placement | undefined;
+  rank = 0;
+  order = 0;
   /** When it was made, and when a worker first took it (performance.now()). */
   readonly madeAt: number = performance.now();
   takenAt: number | undefined;
@@ -84,11 +93,13 @@ export class Closure implements Queued {
     work: Call | Resource,
     settle?: Settle,
     owner?: ClosureOwner,
-    { isOwn, retries }: ClosureOptions = SCHEDULED,
+    { isOwn, retries, priority = 'normal', placement }: ClosureOptions = SCHEDULED,
   ) {
     this.work = work;
     this.isOwn = isOwn;
     this.retries = retries;
+    this.priority = priority;
+    this.placement = placement;
     this.#settle = settle;
     this.#owner = owner;
   }

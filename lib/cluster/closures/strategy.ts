@@ -8,6 +8,8 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
+import type { Runner } from './lines/closure-lines.ts';
+import type { Placement, Resources } from './lines/placement.ts';
 
 export type WorkerInfo = {
   job: string;
@@ -30,6 +32,8 @@ export type WorkerInfo = {
   restarts: number;
   /** Over NATS, of a node that has answered a probe. */
   health?: NodeHealth;
+  /** Over NATS: what the worker has (`allstop worker --resources`). Left out: nothing. */
+  resources?: Resources;
   /**
    * The functions that the worker runs, one a thread. What it was only sent is not among them. Of
    * a node it is what was sent first, which its threads take first.
@@ -50,13 +54,18 @@ export type RunningTask = {
 export interface StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
-  /** The next queued closure; it is in flight from here on. Undefined: none is queued. */
-  take(): Closure | undefined;
   /**
-   * Whether the next queued closure is a suspect (`Closure.isSuspect`). Only a worker that has no
+   * The next queued closure that the worker may run; it is in flight from here on. Undefined: none
+   * is queued, or (`hasPlaced`) other workers may run what is queued.
+   */
+  take(runner: Runner): Closure | undefined;
+  /** Whether closures are queued that only some workers may run. */
+  readonly hasPlaced: boolean;
+  /**
+   * Whether the closure that `take` would give is a suspect (`Closure.isSuspect`). Only a worker that has no
    * other closure may take it then, and gets no other until it has ended.
    */
-  readonly isSuspectNext: boolean;
+  isSuspectNext(runner: Runner): boolean;
   /** The next resource that this worker has to make before it takes calls. */
   takeTagged(worker: number): Closure | undefined;
   /** Whether `takeTagged` has something for any worker. */
@@ -132,6 +141,11 @@ export interface Engine {
   readonly workers: WorkerInfo[];
   /** How many functions can run at once, now. */
   readonly capacity: number;
+  /**
+   * @returns why there will never be a worker that may run closures with this placement; undefined
+   *   if there is one, or may be one day
+   */
+  whyNowhere(placement: Placement): string | undefined;
   report(): ReadinessReport;
   /** The engine's counters, by name. */
   stats(): Record<string, number>;

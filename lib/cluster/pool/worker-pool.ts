@@ -12,6 +12,7 @@ import { Timer } from '../../base/timer.ts';
 import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
+import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
@@ -126,6 +127,13 @@ export class WorkerPool implements Engine {
     return this.#slots.filter(({ isReady }) => isReady).length;
   }
 
+  whyNowhere({ worker, resources }: Placement): string | undefined {
+    const { length } = this.#slots;
+    if (worker !== undefined && worker >= length) return `the cluster has ${length} workers`;
+    if (resources === undefined) return undefined;
+    return 'workers of this machine have no resources; `allstop worker --resources` gives them';
+  }
+
   report(): ReadinessReport {
     const tasks = this.#slots.map(({ readiness }) => readiness);
     const ready = this.#failure === undefined && tasks.every((task) => task.ready);
@@ -180,8 +188,8 @@ export class WorkerPool implements Engine {
     let hasWork = true;
     for (const slot of this.#slots) {
       this.#prepare(slot);
-      if (hasWork && slot.isIdle) {
-        hasWork = this.#feed(slot);
+      if ((hasWork || this.#host.hasPlaced) && slot.isIdle) {
+        hasWork = this.#feed(slot) && hasWork;
         slot.flush();
       }
     }
@@ -205,8 +213,8 @@ export class WorkerPool implements Engine {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
     for (const slot of this.#slots) {
-      if (!hasWork || !slot.isReady) continue;
-      hasWork = this.#feed(slot);
+      if (!(hasWork || this.#host.hasPlaced) || !slot.isReady) continue;
+      hasWork = this.#feed(slot) && hasWork;
       slot.flush();
     }
     if (hasWork) return;
@@ -237,7 +245,7 @@ export class WorkerPool implements Engine {
   /**
    * Sends closures to a worker, as many as it should have; a suspect only if it has none.
    *
-   * @returns false if no closure is queued any more
+   * @returns false if no closure is queued any more that the worker may run
    */
   #feed(slot: WorkerSlot): boolean {
     if (!slot.isReady) return true;
@@ -246,8 +254,8 @@ export class WorkerPool implements Engine {
       slot.running === 0 ||
       (slot.canQueue && slot.expectedUs < WORKER_AHEAD_US && batch < CLAIMS)
     ) {
-      if (slot.running > 0 && this.#host.isSuspectNext) return true;
-      const closure = this.#host.take();
+      if (slot.running > 0 && this.#host.isSuspectNext(slot)) return true;
+      const closure = this.#host.take(slot);
       if (closure === undefined) return false;
       if (closure.work.kind !== 'call') continue;
       const { work } = closure;

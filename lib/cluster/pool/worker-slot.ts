@@ -26,6 +26,7 @@ import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
+import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import {
@@ -213,6 +214,11 @@ export class WorkerSlot {
     return this.#channel?.isShared === true && this.#freeClaims.length > 0;
   }
 
+  /** Whether the worker may run closures with this placement. */
+  canRun(placement: Placement): boolean {
+    return placement.fits(this.index, {});
+  }
+
   /** Sends a closure with the next `flush`. */
   add(closure: Closure, call: Call, expectedUs: number): void {
     const channel = this.#channel as WorkerChannel;
@@ -288,6 +294,7 @@ export class WorkerSlot {
     for (const { closure } of this.#sent.newestFirst()) {
       if (back.length === count) break;
       // Packed arguments came from a coordinator on NATS, which has a copy of them.
+      if (closure.placement !== undefined) continue; // an idle worker may not run it
       const isOnlyHere = closure.isMoved && !isPacked(closure);
       if (!isOnlyHere && this.recall(closure)) back.push(closure);
     }

@@ -180,7 +180,10 @@ export class NodeSession implements StrategyHost {
     return this.#inbox.shift();
   }
 
-  get isSuspectNext(): boolean {
+  /** The coordinator has decided which node runs a closure; here any thread may. */
+  readonly hasPlaced = false;
+
+  isSuspectNext(): boolean {
     return this.#inbox[0]?.isSuspect === true;
   }
 

@@ -62,6 +62,8 @@ export type ClusterNodeOptions = {
   definition: string | undefined;
   /** How many threads run functions. */
   slots: number;
+  /** What the node has, for functions that need it. */
+  resources?: Record<string, number> | undefined;
   version: string;
   /** Called with each event, for operators; not again with an event equal to the last. */
   onEvent(event: NodeEvent): void;
@@ -192,7 +194,7 @@ export class ClusterNode {
   }
 
   #info(): NodeInfo {
-    const { job, task, spec, slots, version } = this.#options;
+    const { job, task, spec, slots, resources, version } = this.#options;
     const addresses = Object.values(networkInterfaces()).flatMap((each) =>
       (each ?? []).map(({ address }) => address),
     );
@@ -202,6 +204,7 @@ export class ClusterNode {
       job,
       ...(task !== undefined && { task }),
       slots,
+      ...(resources !== undefined && { resources }),
       definition: this.#fingerprint,
       ...(spec !== undefined && { spec: specFingerprint(spec) }),
       host: hostname(),
