@@ -3,6 +3,7 @@
 import {
   checkBoolean,
   checkDuration,
+  checkFunction,
   checkInteger,
   checkOneOf,
   checkOptions,
@@ -23,6 +24,7 @@ const OF_A_CALL = [
   'priority',
   'worker',
   'resources',
+  'onProgress',
 ] satisfies (keyof ScheduleOptions)[];
 const OF_A_WAIT = ['signal', 'timeoutMs'];
 
@@ -40,6 +42,7 @@ export type CallOptions = {
   retries: number;
   priority: Priority;
   placement: Placement | undefined;
+  onProgress: ScheduleOptions['onProgress'];
 };
 
 export type CallDefaults = {
@@ -54,11 +57,12 @@ export function checkCallOptions(
   defaults: CallDefaults,
 ): CallOptions {
   const given = checkOptions('options', options, OF_A_CALL);
-  const { retries = defaults.retries, priority = 'normal' } = given;
+  const { retries = defaults.retries, priority = 'normal', onProgress } = given;
   checkCount('options.retries', retries, 0);
   checkOneOf('options.priority', PRIORITIES, priority);
+  if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
   const placement = checkPlacement(given, defaults);
-  return { limits: checkLimits(given), retries, priority, placement };
+  return { limits: checkLimits(given), retries, priority, placement, onProgress };
 }
 
 function checkPlacement(

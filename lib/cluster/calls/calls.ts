@@ -11,12 +11,17 @@ import { type AnyFunction, checkFunctionOrName } from '../closures/module-export
 import type { NameResolver } from '../closures/name-resolver.ts';
 import { RemoteValue, type Settle } from '../closures/remote-value.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from '../closures/time-limits.ts';
+import { unpackValue } from '../worker/value.ts';
 import { checkCallOptions } from './call-options.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
 import type { ScheduleOptions } from './signatures.ts';
 
 /** The options of a call, with their defaults. */
-export type CheckedOptions = ClosureOptions & { limits: Limits };
+export type CheckedOptions = ClosureOptions & {
+  limits: Limits;
+  /** Is given each value that the function reports. */
+  onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
+};
 
 /** What the calls of one cluster share. */
 export interface CallsHost {
@@ -41,6 +46,20 @@ export interface CallsHost {
 /** A name of the function for messages, while the name of its export may be unknown. */
 export const shownName = (fn: AnyFunction | string): string =>
   typeof fn === 'string' ? fn : fn.name || '(anonymous)';
+
+/** Calls `onProgress` with each value until the closure is settled. */
+const reporter =
+  (closure: Closure, onProgress: (value: unknown) => void) =>
+  (values: readonly Uint8Array[]): void => {
+    try {
+      for (const value of values) {
+        if (closure.place !== 'in-flight' || closure.decided !== undefined) return;
+        onProgress(unpackValue(value));
+      }
+    } catch (error) {
+      closure.cancel(error);
+    }
+  };
 
 export class Calls {
   readonly host: CallsHost;
@@ -98,12 +117,13 @@ export class Calls {
   /** @returns the closure, and a promise that resolves when it is queued if there is no room yet */
   put(
     call: Call,
-    { limits, ...options }: CheckedOptions,
+    { limits, onProgress, ...options }: CheckedOptions,
     settle: Settle,
   ): { closure: Closure; room: Promise<void> | undefined } {
     const { queue, rules, owner } = this.host;
     const closure = new Closure(call, settle, owner, options);
     closure.isHeld = isHeldBy(call.args);
+    if (onProgress !== undefined) closure.onProgress = reporter(closure, onProgress);
     limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
     const room = queue.put(closure);
     this.host.onPut();
@@ -146,6 +166,7 @@ export class Calls {
       return made.closure;
     });
     const { closure, room } = made as unknown as ReturnType<Calls['put']>;
+    if (!options.isOwn) closure.remote = remote;
     const release = (): void => {
       if (closure.isHeld) this.#releaseWhenThere(closure);
     };

@@ -28,6 +28,11 @@ export type ScheduleOptions = {
    * uses it up while it runs.
    */
   resources?: Readonly<Record<string, number>> | undefined;
+  /**
+   * Called with each value that the function reports (`currentTask().report`); by `map` also with
+   * the item. If it throws, the function is cancelled with that error as the reason.
+   */
+  onProgress?: ((value: unknown, item?: any) => void) | undefined;
 };
 
 /** The options of `map`: those of its calls, but that `signal` ends the whole map. */

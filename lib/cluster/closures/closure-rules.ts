@@ -195,6 +195,10 @@ export class ClosureRules implements ClusterHost {
     return true;
   }
 
+  progressed(closure: Closure, values: readonly Uint8Array[]): void {
+    if (closure.place === 'in-flight' && closure.decided === undefined) closure.progressed(values);
+  }
+
   workerStarted(worker: WorkerInfo): void {
     this.#listener.onWorkerStarted(worker);
   }

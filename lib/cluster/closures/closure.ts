@@ -6,7 +6,7 @@ import type { Resource } from '../worker/protocol.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
 import type { Priority } from './lines/closure-lines.ts';
 import type { Placement } from './lines/placement.ts';
-import type { RemoteState, Settle } from './remote-value.ts';
+import { type RemoteState, RemoteValue, type Settle } from './remote-value.ts';
 
 /** A function of the module with its arguments, as it was scheduled. */
 export type Call = {
@@ -85,6 +85,10 @@ export class Closure implements Queued {
   decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
   readonly #owner: ClosureOwner | undefined;
+  /** The RemoteValue, which the program has, of a scheduled closure. */
+  remote: RemoteValue<unknown> | undefined;
+  /** Is given what its function reports, each value packed. */
+  onProgress: ((values: readonly Uint8Array[]) => void) | undefined;
   /** Removes the timer and the listener of its limits (time-limits.ts). */
   onSettled: (() => void) | undefined;
 
@@ -142,6 +146,12 @@ export class Closure implements Queued {
   /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */
   note(event: number): void {
     this.#owner?.events.note(event, this.id, (this.work as Call).name);
+  }
+
+  /** Its function has reported values, each of which is packed. */
+  progressed(values: readonly Uint8Array[]): void {
+    if (this.remote !== undefined) RemoteValue.report(this.remote, values);
+    this.onProgress?.(values);
   }
 
   /** `RemoteValue.cancel`. */

@@ -77,6 +77,8 @@ export interface StrategyHost {
    * not started.
    */
   ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
+  /** The function of a closure in flight has reported values, each of which is packed. */
+  progressed(closure: Closure, values: readonly Uint8Array[]): void;
   /**
    * The closure's worker is lost (`cause` says why), or the closure was recalled (no cause). A
    * closure that was running there is a suspect: it is queued again behind all others, or fails.

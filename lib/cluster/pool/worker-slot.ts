@@ -428,6 +428,12 @@ export class WorkerSlot {
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
         this.#listener.onFree(this);
         return;
+      case FROM_WORKER.progress: {
+        const [, id, ...values] = message as [number, number, ...Uint8Array[]];
+        const sent = this.#sent.get({ id });
+        if (sent !== undefined) this.#host.progressed(sent.closure, values);
+        return;
+      }
       case FROM_WORKER.ready:
         this.isLoaded = true;
         this.#cause = undefined;

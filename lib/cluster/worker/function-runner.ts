@@ -8,6 +8,7 @@ import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { type CurrentTask, runAsTask } from './current-task.ts';
+import { ProgressOutbox } from './progress-outbox.ts';
 import type { Resource } from './protocol.ts';
 import {
   CANCELLED,
@@ -43,6 +44,7 @@ class Attempt implements CurrentTask {
   readonly #runner: FunctionRunner;
   #controller: AbortController | undefined;
   #reason: { value: unknown } | undefined;
+  #progress: ProgressOutbox | undefined;
   /** The coordinator's signal, if this attempt listens to it. */
   #stop: AbortSignal | undefined;
   #hasEnded = false;
@@ -78,6 +80,18 @@ class Attempt implements CurrentTask {
     );
   }
 
+  report(value: unknown): void {
+    let bytes: Uint8Array;
+    try {
+      bytes = packValue(value);
+    } catch (error) {
+      throw dataCloneError(error);
+    }
+    if (this.#hasEnded || this.id === NO_CLOSURE) return;
+    this.#progress ??= new ProgressOutbox((values) => this.#runner.sendProgress(this.id, values));
+    this.#progress.add(new Uint8Array(bytes)); // `bytes` may be a view of a longer buffer
+  }
+
   abort(reason: unknown): void {
     this.#reason ??= { value: reason };
     this.#controller?.abort(reason);
@@ -86,6 +100,7 @@ class Attempt implements CurrentTask {
   /** Ends the attempt: the coordinator's signal, which lives longer, must not refer to it. */
   release(): void {
     this.#hasEnded = true;
+    this.#progress?.flush(); // before the result
     if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
   }
 }
@@ -136,6 +151,10 @@ export class FunctionRunner {
    */
   isCancelled(id: number): boolean {
     return this.#words !== undefined && Atomics.load(this.#words, CANCELLED) === id;
+  }
+
+  sendProgress(id: number, values: readonly Uint8Array[]): void {
+    this.#channel.post([FROM_WORKER.progress, id, ...values]);
   }
 
   receive(message: unknown[]): void {

@@ -60,6 +60,8 @@ export const FROM_WORKER = {
   dying: 5,
   /** [announcing, id, microseconds]: the next message is the result of this closure alone */
   announcing: 6,
+  /** [progress, id, ...packed values] */
+  progress: 7,
 } as const;
 
 /**

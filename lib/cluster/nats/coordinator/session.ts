@@ -364,6 +364,15 @@ export class Session {
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
         this.#listener.onFree(this);
         return;
+      case 'progress': {
+        const [, id, ...values] = message;
+        const closure = this.#sent.get({ id })?.closure;
+        // Of a closure that was given up another node reports.
+        if (closure !== undefined && !this.#givenUp.has(closure)) {
+          this.#host.progressed(closure, values);
+        }
+        return;
+      }
       case 'returned': {
         const [, id, fate, cause] = message;
         const sent = this.#forget(id);
