@@ -77,6 +77,10 @@ const optionTexts = {
     'an export that each thread calls after its last function, instead',
     "of the coordinator's `teardown`",
   ],
+  resources: [
+    '--resources LIST',
+    'what this worker has, for functions that need it: gpu=1,licence=2',
+  ],
   output: ['-o, --output PAGE', 'the file to write; one that exists is replaced'],
   exercise: ['--exercise SCRIPT', 'the ES module that uses the addon'],
   runtimes: [
@@ -160,6 +164,7 @@ function parse(args: string[]) {
         recycle: { type: 'string' },
         setup: { type: 'string' },
         teardown: { type: 'string' },
+        resources: { type: 'string' },
         output: { type: 'string', short: 'o' },
         exercise: { type: 'string' },
         runtimes: { type: 'string' },

@@ -39,6 +39,7 @@ Exit code: 130 after SIGINT, 143 after SIGTERM, 1 after an error.`,
     'recycle',
     'setup',
     'teardown',
+    'resources',
   ],
   required: ['module', 'servers', 'cluster'],
   run: async (options) => {

@@ -215,6 +215,7 @@ export class ClusterCoordinator<M extends object = any>
       },
       retries,
       sharesMemory: () => this.#sharesMemory,
+      whyNowhere: (placement) => this.#engine.whyNowhere(placement),
       onPut: () => {
         this.#wasBusy = true;
         this.#updateNeeded();
@@ -237,6 +238,7 @@ export class ClusterCoordinator<M extends object = any>
     const { ready: completed, failed, cancelled } = this.#statistics.counts;
     return {
       queued: this.#queue.queued,
+      held: this.#queue.held,
       inFlight: this.#queue.inFlight.size,
       completed,
       failed,
@@ -255,9 +257,11 @@ export class ClusterCoordinator<M extends object = any>
    * is queued.
    *
    * @param fn - an export of the strategy's module, or its name
-   * @param args - its arguments; PerWorkerValues become those of the worker that runs it
+   * @param args - its arguments; PerWorkerValues become those of the worker that runs it, and
+   *   RemoteValues their values: until these are there the function waits outside the line, and if
+   *   one fails it fails with that error
    * @throws (rejects) TypeError: not an export; DataCloneError: an argument that cannot be
-   *   cloned; InvalidArgumentError: a RemoteValue among the arguments; the first error of a
+   *   cloned; InvalidArgumentError: a RemoteValue inside an argument; the first error of a
    *   function, if no call has thrown it yet; CancelledError: the cluster was stopped;
    *   FailedPreconditionError: it is closed; UnavailableError: no worker will start any more;
    *   DeadlineExceededError, or the reason of `signal`: the function was not queued in time,

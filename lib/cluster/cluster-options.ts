@@ -22,6 +22,8 @@ export type ClusterCoordinatorOptions = {
 export type ClusterStats = {
   /** Waiting for a worker. */
   queued: number;
+  /** Waiting for RemoteValues among their arguments. */
+  held: number;
   /** Taken by a worker and not ended. */
   inFlight: number;
   /** Ended with a result; with an error; cancelled before their end. */

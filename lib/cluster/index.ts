@@ -14,6 +14,7 @@ export type {
   SettledItem,
 } from './calls/signatures.ts';
 export { Checkpoint, type CheckpointOptions } from './checkpoint.ts';
+export type { Priority } from './closures/lines/closure-lines.ts';
 export { PerWorkerDataset, PerWorkerValues } from './closures/per-worker.ts';
 export { type FetchOptions, type RemoteState, RemoteValue } from './closures/remote-value.ts';
 export type { RunningTask, Strategy, WorkerInfo } from './closures/strategy.ts';

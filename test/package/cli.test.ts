@@ -65,7 +65,7 @@ describe('allstop', () => {
     ['build', /^Usage: allstop build \[--json\]\n[\s\S]*Exit code: 0/],
     [
       'worker',
-      /^Usage: allstop worker --module FILE --servers URL,URL --cluster NAME \[--job worker\|ps\] \[--task N\] \[--spec FILE\] \[--definition TEXT\] \[--slots N\] \[--json\]\n[\s\S]*Exit code: 130/,
+      /^Usage: allstop worker --module FILE --servers URL,URL --cluster NAME \[--job worker\|ps\] \[--task N\] \[--spec FILE\] \[--definition TEXT\] \[--slots N\] \[--resources LIST\] \[--json\]\n[\s\S]*Exit code: 130/,
     ],
   ])('%s --help prints its own', (command, text) => {
     const { status, stdout, stderr } = allstop(command, '--help');
@@ -119,6 +119,7 @@ describe('allstop worker', () => {
     [[...module, '--servers', 'h', '--cluster', 'a.b'], "not 'a.b'"],
     [[...module, ...others, '--job', 'chief'], "worker or ps, not 'chief'"],
     [[...module, ...others, '--slots', '0'], '--slots must be an integer from 1'],
+    [[...module, ...others, '--resources', 'gpu'], '--resources must be names and amounts'],
     [[...module, ...others, '--task', '-1'], "'--task"],
     [[...module, ...others, '--task', '1.5'], '--task must be an integer from 0'],
     [[...module, ...others, '--spec', spec, '--task', '1'], `--spec: ${spec} has no task worker:1`],

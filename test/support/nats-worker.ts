@@ -12,6 +12,7 @@ export type WorkerOptions = {
   servers: string;
   cluster: string;
   slots?: number;
+  resources?: string;
   task?: number;
   job?: string;
   /** The path of a ClusterSpec file. */
@@ -39,6 +40,7 @@ export class NatsWorker {
     if (task !== undefined) args.push('--task', String(task));
     if (job !== undefined) args.push('--job', job);
     if (spec !== undefined) args.push('--spec', spec);
+    if (options.resources !== undefined) args.push('--resources', options.resources);
     if (options.definition !== undefined) args.push('--definition', options.definition);
     if (options.setup !== undefined) args.push('--setup', options.setup);
     if (options.recycle !== undefined) args.push('--recycle', options.recycle);

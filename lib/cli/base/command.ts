@@ -26,6 +26,7 @@ export type Options = {
   recycle?: string | undefined;
   setup?: string | undefined;
   teardown?: string | undefined;
+  resources?: string | undefined;
   output?: string | undefined;
   exercise?: string | undefined;
   runtimes?: string | undefined;

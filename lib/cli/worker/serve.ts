@@ -29,6 +29,19 @@ function integer(text: string | undefined, name: string, least: number, most: nu
   throw new UsageError(`--${name} must be an integer from ${least} to ${most}, not '${text}'`);
 }
 
+/** `gpu=1,memoryGb=64` */
+function resourcesOf({ resources: text }: Options): Record<string, number> | undefined {
+  if (text === undefined) return undefined;
+  const entries = text.split(',').map((part): [string, number] => {
+    const [, name, amount] = /^([A-Za-z0-9_-]{1,64})=(\d+(?:\.\d+)?)$/.exec(part) ?? [];
+    if (name !== undefined && Number(amount) > 0) return [name, Number(amount)];
+    throw new UsageError(
+      `--resources must be names and amounts, as in gpu=1,licence=2, not '${text}'`,
+    );
+  });
+  return Object.fromEntries(entries);
+}
+
 function moduleOf(options: Options): URL {
   const path = resolve(required(options, 'module'));
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) {
@@ -92,6 +105,7 @@ type ServeOptions = ModuleHooks & {
   connection: ReturnType<typeof connectionOf>;
   cluster: string;
   slots: number;
+  resources: Record<string, number> | undefined;
   task: number | undefined;
   definition: string | undefined;
   recycle: Recycle | undefined;
@@ -114,7 +128,9 @@ export function checkOptions(options: Options): ServeOptions {
     if (hook === '') throw new UsageError(`--${name} needs the name of an export of the module`);
   }
   const recycle = recycleOf(options);
-  return { job, connection, cluster, slots, task, definition, setup, teardown, recycle };
+  const resources = resourcesOf(options);
+  const own = { setup, teardown, recycle, resources };
+  return { job, connection, cluster, slots, task, definition, ...own };
 }
 
 /** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */

@@ -3,16 +3,29 @@
 import {
   checkBoolean,
   checkDuration,
+  checkFunction,
+  checkInteger,
   checkOneOf,
   checkOptions,
   checkSignal,
   invalidType,
+  isBag,
   outOfRange,
 } from '../../base/arguments.ts';
+import { PRIORITIES, type Priority } from '../closures/lines/closure-lines.ts';
+import { Placement } from '../closures/lines/placement.ts';
 import type { Limits } from '../closures/time-limits.ts';
 import type { MapOptions, ScheduleOptions } from './signatures.ts';
 
-const OF_A_CALL = ['signal', 'timeoutMs', 'retries'] satisfies (keyof ScheduleOptions)[];
+const OF_A_CALL = [
+  'signal',
+  'timeoutMs',
+  'retries',
+  'priority',
+  'worker',
+  'resources',
+  'onProgress',
+] satisfies (keyof ScheduleOptions)[];
 const OF_A_WAIT = ['signal', 'timeoutMs'];
 
 /** A number of things: an integer from `least` on, or Infinity. */
@@ -24,17 +37,54 @@ export function checkCount(name: string, value: unknown, least: number): asserts
 }
 
 /** The options of a call, checked, with their defaults. */
-export type CallOptions = { limits: Limits; retries: number };
+export type CallOptions = {
+  limits: Limits;
+  retries: number;
+  priority: Priority;
+  placement: Placement | undefined;
+  onProgress: ScheduleOptions['onProgress'];
+};
+
+export type CallDefaults = {
+  retries: number;
+  /** Why there will never be a worker for this placement; undefined if there may be one. */
+  whyNowhere(placement: Placement): string | undefined;
+};
 
 /** @throws TypeError, RangeError */
 export function checkCallOptions(
   options: ScheduleOptions | undefined,
-  defaults: { retries: number },
+  defaults: CallDefaults,
 ): CallOptions {
   const given = checkOptions('options', options, OF_A_CALL);
-  const { retries = defaults.retries } = given;
+  const { retries = defaults.retries, priority = 'normal', onProgress } = given;
   checkCount('options.retries', retries, 0);
-  return { limits: checkLimits(given), retries };
+  checkOneOf('options.priority', PRIORITIES, priority);
+  if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
+  const placement = checkPlacement(given, defaults);
+  return { limits: checkLimits(given), retries, priority, placement, onProgress };
+}
+
+function checkPlacement(
+  { worker, resources }: Partial<ScheduleOptions>,
+  { whyNowhere }: CallDefaults,
+): Placement | undefined {
+  if (worker !== undefined) checkInteger('options.worker', worker, 0, Number.MAX_SAFE_INTEGER);
+  if (resources !== undefined) {
+    if (!isBag(resources)) throw invalidType('options.resources', 'of type object', resources);
+    for (const [name, amount] of Object.entries(resources)) {
+      const what = `options.resources.${name}`;
+      checkDuration(what, amount);
+      if (amount === Number.POSITIVE_INFINITY) throw outOfRange(what, 'finite', amount);
+    }
+  }
+  const placement = Placement.of(worker, resources);
+  const why = placement === undefined ? undefined : whyNowhere(placement);
+  if (why === undefined) return placement;
+  const isOfWorker = worker !== undefined;
+  const name = isOfWorker ? 'options.worker' : 'options.resources';
+  const what = isOfWorker ? 'that of a worker that can be' : 'what a worker can have';
+  throw outOfRange(name, `${what}: ${why}`, isOfWorker ? worker : resources);
 }
 
 const OF_A_MAP = [...OF_A_CALL, 'concurrency', 'ordered', 'onError'] satisfies (keyof MapOptions)[];
@@ -42,7 +92,7 @@ const OF_A_MAP = [...OF_A_CALL, 'concurrency', 'ordered', 'onError'] satisfies (
 /** @throws TypeError, RangeError */
 export function checkMapOptions(
   options: MapOptions | undefined,
-  defaults: { retries: number },
+  defaults: CallDefaults,
 ): { concurrency: number | undefined; ordered: boolean; settles: boolean; ofCalls: CallOptions } {
   const {
     concurrency,

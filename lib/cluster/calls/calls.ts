@@ -1,20 +1,27 @@
 /** Makes a closure of each call: checks it, finds its function's name, and puts it in the queue. */
 
 import { EventLoopYield } from '../../base/turn.ts';
-import { makeCall } from '../closures/call.ts';
+import { makeCall, makeHeldCall } from '../closures/call.ts';
 import { type Call, Closure, type ClosureOptions, type ClosureOwner } from '../closures/closure.ts';
 import type { ClosureQueue } from '../closures/closure-queue.ts';
 import type { ClosureRules } from '../closures/closure-rules.ts';
 import type { Datasets } from '../closures/datasets.ts';
+import type { Placement } from '../closures/lines/placement.ts';
 import { type AnyFunction, checkFunctionOrName } from '../closures/module-exports.ts';
 import type { NameResolver } from '../closures/name-resolver.ts';
 import { RemoteValue, type Settle } from '../closures/remote-value.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from '../closures/time-limits.ts';
+import { unpackValue } from '../worker/value.ts';
 import { checkCallOptions } from './call-options.ts';
+import { isHeldBy, whenThere } from './remote-arguments.ts';
 import type { ScheduleOptions } from './signatures.ts';
 
 /** The options of a call, with their defaults. */
-export type CheckedOptions = ClosureOptions & { limits: Limits };
+export type CheckedOptions = ClosureOptions & {
+  limits: Limits;
+  /** Is given each value that the function reports. */
+  onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
+};
 
 /** What the calls of one cluster share. */
 export interface CallsHost {
@@ -28,6 +35,8 @@ export interface CallsHost {
   /** The `retries` of a call that names none. */
   readonly retries: number;
   sharesMemory(): boolean;
+  /** `Engine.whyNowhere` */
+  whyNowhere(placement: Placement): string | undefined;
   /** A closure was put in the queue, or waits for room there. */
   onPut(): void;
   /** Keeps the program alive until the promise has settled. */
@@ -37,6 +46,20 @@ export interface CallsHost {
 /** A name of the function for messages, while the name of its export may be unknown. */
 export const shownName = (fn: AnyFunction | string): string =>
   typeof fn === 'string' ? fn : fn.name || '(anonymous)';
+
+/** Calls `onProgress` with each value until the closure is settled. */
+const reporter =
+  (closure: Closure, onProgress: (value: unknown) => void) =>
+  (values: readonly Uint8Array[]): void => {
+    try {
+      for (const value of values) {
+        if (closure.place !== 'in-flight' || closure.decided !== undefined) return;
+        onProgress(unpackValue(value));
+      }
+    } catch (error) {
+      closure.cancel(error);
+    }
+  };
 
 export class Calls {
   readonly host: CallsHost;
@@ -73,7 +96,7 @@ export class Calls {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const name = resolver.known(fn);
     const call = this.make(name ?? shownName(fn), args);
-    if (name === undefined || call.perWorker !== undefined || resolver.isBusy) {
+    if (name === undefined || this.hasToWait(call) || resolver.isBusy) {
       return this.#enterLater(fn, call, options);
     }
     return this.#put(call, options);
@@ -82,17 +105,25 @@ export class Calls {
   /** @throws the errors of wrong arguments */
   make(name: string, args: unknown): Call {
     const { cluster } = this.host;
-    return makeCall(name, args, cluster, this.host.sharesMemory());
+    const make = isHeldBy(args) ? makeHeldCall : makeCall;
+    return make(name, args as unknown[], cluster, this.host.sharesMemory());
+  }
+
+  /** Whether the call uses what the workers may not have been sent yet, or waits for values. */
+  hasToWait({ perWorker, args }: Call): boolean {
+    return perWorker !== undefined || isHeldBy(args);
   }
 
   /** @returns the closure, and a promise that resolves when it is queued if there is no room yet */
   put(
     call: Call,
-    { limits, ...options }: CheckedOptions,
+    { limits, onProgress, ...options }: CheckedOptions,
     settle: Settle,
   ): { closure: Closure; room: Promise<void> | undefined } {
     const { queue, rules, owner } = this.host;
     const closure = new Closure(call, settle, owner, options);
+    closure.isHeld = isHeldBy(call.args);
+    if (onProgress !== undefined) closure.onProgress = reporter(closure, onProgress);
     limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
     const room = queue.put(closure);
     this.host.onPut();
@@ -112,7 +143,7 @@ export class Calls {
     const { signal, timeoutMs } = limits;
     const began = performance.now();
     const tooLate = (): Error => deadlineExceeded(shownName(fn), timeoutMs);
-    const defined = call.perWorker === undefined ? undefined : datasets.defined;
+    const defined = this.hasToWait(call) ? datasets.defined : undefined;
     const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
     const entered = resolver.inOrder(fn, defined, inOwnTime, (name) => {
       signal?.throwIfAborted();
@@ -135,17 +166,45 @@ export class Calls {
       return made.closure;
     });
     const { closure, room } = made as unknown as ReturnType<Calls['put']>;
+    if (!options.isOwn) closure.remote = remote;
+    const release = (): void => {
+      if (closure.isHeld) this.#releaseWhenThere(closure);
+    };
+    if (room === undefined) release();
     if (room === undefined) {
       return options.isOwn ? Promise.resolve(remote) : this.#yielding.give(remote);
     }
     return this.host.keepAlive(
       room.then(
-        () => remote,
+        () => {
+          release();
+          return remote;
+        },
         (error: unknown) => {
           closure.onSettled?.();
           throw error;
         },
       ),
     );
+  }
+
+  /** Queues a closure that is held when its values are there. */
+  #releaseWhenThere(closure: Closure): void {
+    const { queue, rules } = this.host;
+    const { name, args } = closure.work as Call;
+    whenThere(args as unknown[], closure, {
+      onThere: (values) => {
+        try {
+          // Copies of Variables were made when the call was held: `make` takes them for plain objects.
+          const { hasVariables } = closure.work as Call;
+          const made = this.make(name, values);
+          closure.arrive({ ...made, hasVariables: hasVariables || made.hasVariables });
+          queue.release(closure);
+        } catch (error) {
+          rules.decide(closure, { state: 'failed', value: error });
+        }
+      },
+      onFailed: (outcome) => rules.decide(closure, outcome),
+    });
   }
 }

@@ -332,11 +332,11 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   #call(entry: Entry, item: unknown): void {
     const { calls } = this.#given;
     const call = calls.make(this.#name as string, [item]);
-    if (call.perWorker !== undefined) {
+    if (calls.hasToWait(call)) {
       void this.#callLater(entry, item);
       return;
     }
-    const { closure, room } = calls.put(call, this.#options, (state, value) => {
+    const { closure, room } = calls.put(call, this.#optionsOf(item), (state, value) => {
       if (entry.state !== 'pending') return false;
       this.#settle(entry, state, value);
       return true;
@@ -369,11 +369,17 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     this.#serve();
   }
 
+  #optionsOf(item: unknown): CheckedOptions {
+    const { onProgress } = this.#given.options;
+    if (onProgress === undefined) return this.#options;
+    return { ...this.#options, onProgress: (value) => onProgress(value, item) };
+  }
+
   /** A call that has to wait before it can be queued. */
   async #callLater(entry: Entry, item: unknown): Promise<void> {
     const { calls, fn } = this.#given;
     try {
-      const remote = await calls.enter(fn, [item], this.#options);
+      const remote = await calls.enter(fn, [item], this.#optionsOf(item));
       if (!this.#pending.has(entry)) {
         remote.cancel();
         return;

@@ -1,7 +1,9 @@
 /** Types of the calls of a module's functions. */
 
+import type { Priority } from '../closures/lines/closure-lines.ts';
 import type { AnyFunction } from '../closures/module-exports.ts';
 import type { PerWorkerValues } from '../closures/per-worker.ts';
+import type { RemoteValue } from '../closures/remote-value.ts';
 
 /** The options of a call of `run` or `schedule`. */
 export type ScheduleOptions = {
@@ -17,6 +19,20 @@ export type ScheduleOptions = {
    * `retries` of the ClusterCoordinator).
    */
   retries?: number | undefined;
+  /** 'high' is run before everything that is 'normal' (the default), and that before 'low'. */
+  priority?: Priority | undefined;
+  /** The index of the worker that runs it. One that is away is waited for. */
+  worker?: number | undefined;
+  /**
+   * What the worker must have free, by name (`allstop worker --resources gpu=1`); the function
+   * uses it up while it runs.
+   */
+  resources?: Readonly<Record<string, number>> | undefined;
+  /**
+   * Called with each value that the function reports (`currentTask().report`); by `map` also with
+   * the item. If it throws, the function is cancelled with that error as the reason.
+   */
+  onProgress?: ((value: unknown, item?: any) => void) | undefined;
 };
 
 /** The options of `map`: those of its calls, but that `signal` ends the whole map. */
@@ -47,15 +63,18 @@ export type MapResults<T> = AsyncIterableIterator<T> & AsyncDisposable;
 
 /** The argument of a function that can be called with one. */
 export type ItemOf<F extends AnyFunction> = F extends (item: infer A) => unknown
-  ? A | PerWorkerValues<A>
+  ? A | PerWorkerValues<A> | RemoteValue<A>
   : never;
 
 /** What `map` takes items from. Promises among the items of an iterable are awaited. */
 export type Items<I> = Iterable<I | PromiseLike<I>> | AsyncIterable<I>;
 
-/** The arguments of a function, each of which may be PerWorkerValues instead. */
+/**
+ * The arguments of a function, each of which may be a RemoteValue or PerWorkerValues instead. The
+ * function waits for a RemoteValue outside the line, and gets its value.
+ */
 export type PerWorkerArgs<P extends readonly unknown[]> = {
-  [I in keyof P]: P[I] | PerWorkerValues<P[I]>;
+  [I in keyof P]: P[I] | PerWorkerValues<P[I]> | RemoteValue<P[I]>;
 };
 
 export type ScheduleArgs<P extends readonly unknown[]> = [] extends P

@@ -6,7 +6,7 @@ import { isObject } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { copyWithVariables, Variable } from '../variables/variable.ts';
 import { argumentError, dataCloneError } from '../worker/protocol.ts';
-import { transferListOf } from '../worker/transfer.ts';
+import { transfer, transferListOf } from '../worker/transfer.ts';
 import type { Call, TakenArguments } from './closure.ts';
 import { PerWorkerValues } from './per-worker.ts';
 import { RemoteValue } from './remote-value.ts';
@@ -29,7 +29,7 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
   if (value instanceof Variable) return;
   if (value instanceof RemoteValue) {
     throw new InvalidArgumentError(
-      'A RemoteValue cannot be an argument: fetch() it first, and pass its value',
+      'A RemoteValue can only be an argument itself, of a function, not inside another value: fetch() it first, and pass its value',
     );
   }
   if (value instanceof PerWorkerValues) {
@@ -51,6 +51,46 @@ function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void 
     }
   } else if (value instanceof Set) for (const each of value) refuse(each, sharesMemory, seen);
   else for (const each of Object.values(value)) refuse(each, sharesMemory, seen);
+}
+
+/**
+ * A call that waits for RemoteValues among its arguments. The others are copied, or taken, as by
+ * `makeCall`, which makes the call that is sent, when all values are there.
+ *
+ * @throws TypeError, InvalidArgumentError, DataCloneError: the arguments that are no RemoteValues
+ */
+export function makeHeldCall(
+  name: string,
+  given: readonly unknown[],
+  cluster: object,
+  sharesMemory: boolean,
+): Call {
+  const others = given.map((value) => (value instanceof RemoteValue ? undefined : value));
+  makeCall(name, others, cluster, sharesMemory);
+  const stays = (value: unknown): boolean =>
+    value instanceof RemoteValue || PerWorkerValues.idOf(value, cluster) !== undefined;
+  const values = given.map((value) => (stays(value) ? undefined : value));
+  const lists = given.map((value) => transferListOf([value]));
+  const moved = lists.flat();
+  const copied = (): TakenArguments => {
+    try {
+      const [copy, hasVariables] = copyWithVariables(cluster, () =>
+        structuredClone({ values, lists }, { transfer: moved as never }),
+      );
+      const args = given.map((value, index) => {
+        if (stays(value)) return value;
+        const own = copy.values[index];
+        const list = copy.lists[index] as TransferListItem[];
+        return list.length === 0 ? own : transfer(own as object, list);
+      });
+      return { args, transfer: NOTHING, hasVariables };
+    } catch (error) {
+      throw dataCloneError(error);
+    }
+  };
+  if (moved.length > 0) return newCall(name, given, undefined, false, NOTHING, copied);
+  const { args, hasVariables } = copied();
+  return newCall(name, args as unknown[], undefined, hasVariables);
 }
 
 /**

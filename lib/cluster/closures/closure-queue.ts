@@ -3,7 +3,7 @@
  * beside its rules the closures that are their caller's own (`cluster.run`). It knows neither
  * workers nor results, and waits for no timer or event.
  *
- * 1. Every closure that was put in has one place (`Queued.place`): waiting for room, queued,
+ * 1. Every closure that was put in has one place (`Queued.place`): waiting for room, held, queued,
  *    in flight, or out. A closure that goes from queued to out without `take` was dropped
  *    with an error, or removed by its owner.
  * 2. A failure is that of a scheduled closure. After the first failure no scheduled closure is
@@ -27,11 +27,19 @@
  * 8. A `join` waits for the closures that were put in before it, also for those that wait for
  *    room, and for no later ones: own closures that keep coming do not hold it up. Each closure
  *    counts in one `Era`, the time between two joins, from `put` until its place is 'out'.
+ * 9. A closure that waits for its arguments (`Queued.isHeld`) is held, outside the line, from when
+ *    it is put in until `release`. It takes no room, and `release` needs none: a `join` before
+ *    which it was put in waits for it, and must not be what it waits for. A failure drops it as a
+ *    queued one.
+ * 10. The line has an order by priority, and in each priority by time. A worker takes the first
+ *    closure that it may run (`Queued.placement`). The head is that of the closure's priority; the
+ *    tail, where a suspect goes, is behind everything that is queued, whatever its priority.
  */
 
 import { Line } from './line.ts';
+import { ClosureLines, type InLine, type Runner } from './lines/closure-lines.ts';
 
-export type Place = 'new' | 'waiting' | 'queued' | 'in-flight' | 'out';
+export type Place = 'new' | 'waiting' | 'held' | 'queued' | 'in-flight' | 'out';
 
 /** The time between two joins. */
 export type Era = {
@@ -42,13 +50,15 @@ export type Era = {
 };
 
 /** The part of a closure that the queue uses. */
-export interface Queued {
+export interface Queued extends InLine {
   /** Where the closure is (invariant 1 above). Only the queue writes it. */
   place: Place;
   /** When it was put in. Only the queue writes it. */
   era: Era | undefined;
   /** Its error is its caller's alone (invariant 2). */
   readonly isOwn: boolean;
+  /** It waits for its arguments (invariant 9). */
+  readonly isHeld?: boolean;
   /** It may have killed its worker: it has to run alone (invariant 5). */
   readonly isSuspect: boolean;
   /** Called just before the closure is queued. If it throws, the closure is not put in. */
@@ -85,9 +95,11 @@ export class ClosureQueue<C extends Queued> {
   readonly #maxQueued: number;
   readonly #listener: ClosureQueueListener<C>;
   /** The queued closures that are not tagged. */
-  readonly #items = new Line<C>(({ place }) => place === 'queued');
+  readonly #items = new ClosureLines<C>(({ place }) => place === 'queued');
   readonly #tagged = new Map<number, Line<C>>();
   #taggedCount = 0;
+  /** Exactly the closures whose place is 'held'. */
+  readonly #held = new Set<C>();
   /** Exactly the closures whose place is 'in-flight'. */
   readonly #inFlight = new Set<C>();
   /** The number of those that were scheduled. */
@@ -124,7 +136,12 @@ export class ClosureQueue<C extends Queued> {
     return this.#inFlight;
   }
 
-  /** Whether nothing waits for room, is queued or in flight. */
+  /** The number of closures that wait for their arguments. */
+  get held(): number {
+    return this.#held.size;
+  }
+
+  /** Whether nothing waits for room or arguments, is queued or in flight. */
   get isEmpty(): boolean {
     return this.#isIdle() && this.#waiterOf.size === 0;
   }
@@ -166,6 +183,15 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
+  /** Queues a closure that was held. @returns false if it is not held any more */
+  release(closure: C): boolean {
+    if (!this.#held.delete(closure)) return false;
+    closure.place = 'queued';
+    this.#items.push(closure);
+    this.#listener.onWork();
+    return true;
+  }
+
   /** Queues a closure for the worker `tag` only, ahead of all untagged ones. */
   putTagged(closure: C, tag: number): void {
     let items = this.#tagged.get(tag);
@@ -189,14 +215,19 @@ export class ClosureQueue<C extends Queued> {
     return closure;
   }
 
-  /** Whether the next closure is a suspect: only a worker that has nothing else may take it. */
-  get isSuspectNext(): boolean {
-    return this.#items.first()?.isSuspect === true;
+  /** Whether closures are queued that only some workers may run. */
+  get hasPlaced(): boolean {
+    return this.#items.hasPlaced;
   }
 
-  /** The next closure; it is in flight from here on. */
-  take(): C | undefined {
-    const closure = this.#items.shift();
+  /** Whether the next closure is a suspect: only a worker that has nothing else may take it. */
+  isSuspectNext(runner?: Runner): boolean {
+    return this.#items.first(runner)?.isSuspect === true;
+  }
+
+  /** The next closure that the runner may run; it is in flight from here on. */
+  take(runner?: Runner): C | undefined {
+    const closure = this.#items.shift(runner);
     if (closure === undefined) return undefined;
     closure.place = 'in-flight';
     this.#inFlight.add(closure);
@@ -217,7 +248,7 @@ export class ClosureQueue<C extends Queued> {
     const isQueued = over === undefined;
     if (isQueued) {
       closure.place = 'queued';
-      if (closure.isSuspect) this.#items.push(closure);
+      if (closure.isSuspect) this.#items.pushLast(closure);
       else this.#items.unshift(closure);
       this.#listener.onWork();
     } else {
@@ -268,16 +299,17 @@ export class ClosureQueue<C extends Queued> {
   }
 
   /**
-   * Removes a closure that is queued, or that waits for room; the `put` of the latter rejects
-   * with `error`.
+   * Removes a closure that is queued or held, or that waits for room; the `put` of the latter
+   * rejects with `error`.
    *
-   * @returns false if the closure is neither
+   * @returns false if the closure is none of these
    */
   remove(closure: C, error?: unknown): boolean {
     if (closure.place === 'queued') {
       this.#out(closure);
-      this.#items.hasLeft();
-    } else if (closure.place === 'waiting') {
+      this.#items.hasLeft(closure);
+    } else if (this.#held.delete(closure)) this.#out(closure);
+    else if (closure.place === 'waiting') {
       const waiter = this.#waiterOf.get(closure) as Waiter<C>;
       this.#gone(waiter);
       this.#out(closure);
@@ -340,7 +372,7 @@ export class ClosureQueue<C extends Queued> {
   }
 
   #isIdle(): boolean {
-    return this.#items.size === 0 && this.#inFlight.size === 0;
+    return this.#items.size === 0 && this.#inFlight.size === 0 && this.#held.size === 0;
   }
 
   #number(): { number: number; isGone: boolean } {
@@ -355,6 +387,11 @@ export class ClosureQueue<C extends Queued> {
     } catch (error) {
       this.#out(closure);
       throw error;
+    }
+    if (closure.isHeld === true) {
+      closure.place = 'held';
+      this.#held.add(closure);
+      return;
     }
     closure.place = 'queued';
     this.#items.push(closure);
@@ -410,7 +447,9 @@ export class ClosureQueue<C extends Queued> {
   }
 
   #dropAll(isWanted: (item: C) => boolean, errorOf: (dropped: C) => unknown): void {
-    const dropped = this.#items.takeAll(isWanted);
+    const held = [...this.#held].filter(isWanted);
+    for (const closure of held) this.#held.delete(closure);
+    const dropped = [...this.#items.takeAll(isWanted), ...held];
     for (const closure of dropped) this.#out(closure);
     for (const closure of dropped) closure.drop(errorOf(closure));
   }

@@ -12,6 +12,7 @@ import type { ClusterVariables } from '../variables/cluster-variables.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
+import type { Runner } from './lines/closure-lines.ts';
 import type { Cancellation, ClusterHost, WorkerInfo } from './strategy.ts';
 
 export type ClosureRulesOptions = {
@@ -104,16 +105,20 @@ export class ClosureRules implements ClusterHost {
 
   // ---------------------------------------------------------------- called by an engine
 
-  get isSuspectNext(): boolean {
-    return this.#queue.isSuspectNext;
+  get hasPlaced(): boolean {
+    return this.#queue.hasPlaced;
   }
 
   get waiting(): number {
     return this.#queue.queued;
   }
 
-  take(): Closure | undefined {
-    const closure = this.#queue.take();
+  isSuspectNext(runner: Runner): boolean {
+    return this.#queue.isSuspectNext(runner);
+  }
+
+  take(runner: Runner): Closure | undefined {
+    const closure = this.#queue.take(runner);
     if (closure === undefined) return undefined;
     closure.takenAt ??= performance.now();
     closure.note(CLOSURE.started);
@@ -204,6 +209,10 @@ export class ClosureRules implements ClusterHost {
     return true;
   }
 
+  progressed(closure: Closure, values: readonly Uint8Array[]): void {
+    if (closure.place === 'in-flight' && closure.decided === undefined) closure.progressed(values);
+  }
+
   workerStarted(worker: WorkerInfo): void {
     this.#listener.onWorkerStarted(worker);
   }
@@ -249,7 +258,7 @@ export class ClosureRules implements ClusterHost {
       // Ready while in flight: another worker had it, too, and was first.
       const reason = state === 'ready' ? anotherWasFirst() : value;
       this.#listener.cancel(closure, { reason, replace: true });
-    } else if (closure.place === 'queued') {
+    } else if (closure.place === 'queued' || closure.place === 'held') {
       closure.settle(state, value);
       this.#queue.remove(closure);
     } else this.#queue.remove(closure, value); // it waits for room: `schedule` rejects

@@ -4,7 +4,9 @@ import type { TransferListItem } from 'node:worker_threads';
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import type { Resource } from '../worker/protocol.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
-import type { RemoteState, Settle } from './remote-value.ts';
+import type { Priority } from './lines/closure-lines.ts';
+import type { Placement } from './lines/placement.ts';
+import { type RemoteState, RemoteValue, type Settle } from './remote-value.ts';
 
 /** A function of the module with its arguments, as it was scheduled. */
 export type Call = {
@@ -52,6 +54,9 @@ export type ClosureOptions = {
   isOwn: boolean;
   /** How often it is run again after the death of a worker that was running it. */
   retries: number;
+  priority?: Priority;
+  /** Which workers may run it; undefined: any. */
+  placement?: Placement | undefined;
 };
 
 const SCHEDULED: ClosureOptions = { isOwn: false, retries: Number.POSITIVE_INFINITY };
@@ -65,9 +70,15 @@ export class Closure implements Queued {
   work: Call | Resource;
   readonly isOwn: boolean;
   readonly retries: number;
+  readonly priority: Priority;
+  readonly placement: Placement | undefined;
+  rank = 0;
+  order = 0;
   /** When it was made, and when a worker first took it (performance.now()). */
   readonly madeAt: number = performance.now();
   takenAt: number | undefined;
+  /** It waits for RemoteValues among its arguments. */
+  isHeld = false;
   /** The arguments were moved to a worker: the closure cannot be sent to another worker. */
   isMoved = false;
   /** How often it was started and then lost its worker. */
@@ -78,6 +89,10 @@ export class Closure implements Queued {
   decided: ClosureOutcome | undefined;
   readonly #settle: Settle | undefined;
   readonly #owner: ClosureOwner | undefined;
+  /** The RemoteValue, which the program has, of a scheduled closure. */
+  remote: RemoteValue<unknown> | undefined;
+  /** Is given what its function reports, each value packed. */
+  onProgress: ((values: readonly Uint8Array[]) => void) | undefined;
   /** Removes the timer and the listener of its limits (time-limits.ts). */
   onSettled: (() => void) | undefined;
 
@@ -86,11 +101,13 @@ export class Closure implements Queued {
     work: Call | Resource,
     settle?: Settle,
     owner?: ClosureOwner,
-    { isOwn, retries }: ClosureOptions = SCHEDULED,
+    { isOwn, retries, priority = 'normal', placement }: ClosureOptions = SCHEDULED,
   ) {
     this.work = work;
     this.isOwn = isOwn;
     this.retries = retries;
+    this.priority = priority;
+    this.placement = placement;
     this.#settle = settle;
     this.#owner = owner;
   }
@@ -114,6 +131,12 @@ export class Closure implements Queued {
     this.note(CLOSURE.queued);
   }
 
+  /** The arguments that it has waited for are there: `call` is what is sent. */
+  arrive(call: Call): void {
+    this.isHeld = false;
+    this.work = call.take === undefined ? call : { ...call, ...call.take(), take: undefined };
+  }
+
   /** Only the first call has an effect. */
   settle(state: ClosureOutcome['state'], value: unknown): void {
     if (this.#settle?.(state, value) === true) {
@@ -133,6 +156,12 @@ export class Closure implements Queued {
   /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */
   note(event: number): void {
     this.#owner?.events.note(event, this.id, (this.work as Call).name);
+  }
+
+  /** Its function has reported values, each of which is packed. */
+  progressed(values: readonly Uint8Array[]): void {
+    if (this.remote !== undefined) RemoteValue.report(this.remote, values);
+    this.onProgress?.(values);
   }
 
   /** `RemoteValue.cancel`. */

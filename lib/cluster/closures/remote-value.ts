@@ -5,6 +5,7 @@ import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.t
 import { showAs } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
+import { ProgressValues } from './progress/progress-values.ts';
 import { giveFailure, noteFailure } from './unseen-functions.ts';
 
 export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
@@ -21,6 +22,8 @@ export type FetchOptions = {
  */
 export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => boolean;
 
+type Settled = (state: Exclude<RemoteState, 'pending'>, value: unknown) => void;
+
 type Cancellable = { cancel(reason: unknown): void };
 
 /**
@@ -32,6 +35,7 @@ type Cancellable = { cancel(reason: unknown): void };
 export class RemoteValue<T> {
   #state: RemoteState = 'pending';
   #value: unknown;
+  #progress: ProgressValues | undefined;
   /** What `cancel` cancels, while the value is pending. */
   #source: Cancellable | undefined;
   #waiting: { resolve: (value: T) => void; reject: (error: unknown) => void }[] | undefined;
@@ -47,6 +51,7 @@ export class RemoteValue<T> {
       this.#source = undefined;
       this.#state = state;
       this.#value = value;
+      this.#progress?.end();
       const waiting = this.#waiting;
       this.#waiting = undefined;
       if (waiting !== undefined && waiting.length > 0) giveFailure(value);
@@ -71,6 +76,52 @@ export class RemoteValue<T> {
         ? new CancelledError('The function was cancelled by its caller')
         : reason,
     );
+  }
+
+  /**
+   * Calls `listener` in the moment in which the value settles, before `fetch` resolves; now, if it
+   * has settled.
+   *
+   * @internal
+   * @returns a function after which it is not called any more
+   */
+  static onSettled(remote: RemoteValue<unknown>, listener: Settled): () => void {
+    if (remote.#state !== 'pending') {
+      listener(remote.#state, remote.#value);
+      return () => {};
+    }
+    const waiter = {
+      resolve: (value: unknown) => listener('ready', value),
+      reject: (error: unknown) => listener(remote.#state as 'failed', error),
+    };
+    remote.#waiting ??= [];
+    remote.#waiting.push(waiter);
+    return () => {
+      remote.#waiting = remote.#waiting?.filter((each) => each !== waiter);
+    };
+  }
+
+  /**
+   * The values that the function reports (`currentTask().report`), until it has ended. They are
+   * kept for readers that begin late or are slow: the newest 4,096, at most 1 MiB; a reader skips
+   * what is older. When the function is run again, because its worker has died, the values of the
+   * next attempt follow. The end of the values is no error, whatever has become of the function.
+   */
+  get progress(): AsyncIterable<unknown> {
+    return this.#reported();
+  }
+
+  #reported(): ProgressValues {
+    if (this.#progress === undefined) {
+      this.#progress = new ProgressValues();
+      if (this.#state !== 'pending') this.#progress.end();
+    }
+    return this.#progress;
+  }
+
+  /** @internal The function has reported these values, which are packed. */
+  static report(remote: RemoteValue<unknown>, values: readonly Uint8Array[]): void {
+    remote.#reported().add(values);
   }
 
   /** 'cancelled': `cancel`, a stop, `close`, the call's `signal` or another function's error has ended it. */

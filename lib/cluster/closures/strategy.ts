@@ -10,6 +10,8 @@ import type { ClusterVariables } from '../variables/cluster-variables.ts';
 import type { Definition } from '../variables/variable.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
+import type { Runner } from './lines/closure-lines.ts';
+import type { Placement, Resources } from './lines/placement.ts';
 
 export type WorkerInfo = {
   job: string;
@@ -32,6 +34,8 @@ export type WorkerInfo = {
   restarts: number;
   /** Over NATS, of a node that has answered a probe. */
   health?: NodeHealth;
+  /** Over NATS: what the worker has (`allstop worker --resources`). Left out: nothing. */
+  resources?: Resources;
   /**
    * The functions that the worker runs, as many as its `concurrency`; of a node, one a thread. What it was only sent is not among them. Of
    * a node it is what was sent first, which its threads take first.
@@ -57,15 +61,20 @@ export interface StrategyHost {
   readonly cancelGraceMs: number;
   /** Undefined on a node: its coordinator is on another machine. */
   readonly variables?: ClusterVariables;
-  /** The next queued closure; it is in flight from here on. Undefined: none is queued. */
-  take(): Closure | undefined;
   /** How many closures are queued. */
   readonly waiting: number;
   /**
-   * Whether the next queued closure is a suspect (`Closure.isSuspect`). Only a worker that has no
+   * The next queued closure that the worker may run; it is in flight from here on. Undefined: none
+   * is queued, or (`hasPlaced`) other workers may run what is queued.
+   */
+  take(runner: Runner): Closure | undefined;
+  /** Whether closures are queued that only some workers may run. */
+  readonly hasPlaced: boolean;
+  /**
+   * Whether the closure that `take` would give is a suspect (`Closure.isSuspect`). Only a worker that has no
    * other closure may take it then, and gets no other until it has ended.
    */
-  readonly isSuspectNext: boolean;
+  isSuspectNext(runner: Runner): boolean;
   /** The next resource that this worker has to make before it takes calls. */
   takeTagged(worker: number): Closure | undefined;
   /** Whether `takeTagged` has something for any worker. */
@@ -77,6 +86,8 @@ export interface StrategyHost {
    * not started.
    */
   ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
+  /** The function of a closure in flight has reported values, each of which is packed. */
+  progressed(closure: Closure, values: readonly Uint8Array[]): void;
   /**
    * The closure's worker is lost (`cause` says why), or the closure was recalled (no cause). A
    * closure that was running there is a suspect: it is queued again behind all others, or fails.
@@ -143,6 +154,11 @@ export interface Engine {
   readonly workers: WorkerInfo[];
   /** How many functions can run at once, now. */
   readonly capacity: number;
+  /**
+   * @returns why there will never be a worker that may run closures with this placement; undefined
+   *   if there is one, or may be one day
+   */
+  whyNowhere(placement: Placement): string | undefined;
   report(): ReadinessReport;
   /** The engine's counters, by name. */
   stats(): Record<string, number>;

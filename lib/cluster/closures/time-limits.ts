@@ -61,7 +61,12 @@ export function limit(
   closure.onSettled = watch(
     limits,
     () => {
-      decide(closure, { state: 'failed', value: deadlineExceeded(name, limits.timeoutMs) });
+      const error = deadlineExceeded(name, limits.timeoutMs);
+      const { place, placement } = closure;
+      if (place === 'queued' && placement !== undefined) {
+        error.message += `: it has waited for ${placement.text}`;
+      }
+      decide(closure, { state: 'failed', value: error });
     },
     (reason) => decide(closure, { state: 'cancelled', value: reason }),
   );

@@ -5,11 +5,16 @@ import { Timer } from '../../base/timer.ts';
 import { duration } from '../../coordinator/words.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { decode } from '../../record/encoded-error.ts';
+import type { WorkerName } from './channel.ts';
 
 /** The setup function of `worker` (JOB:INDEX) has failed, or an export does not exist. */
-export function setupError(worker: string, setup: string | undefined, cause: unknown): Error {
+export function setupError(
+  { job, index }: WorkerName,
+  setup: string | undefined,
+  cause: unknown,
+): Error {
   const by = setup === undefined ? '' : ` by '${setup}'`;
-  const text = `Worker ${worker} could not be set up${by}: ${messageOf(cause)}`;
+  const text = `Worker ${job}:${index} could not be set up${by}: ${messageOf(cause)}`;
   return new UnavailableError(text, { cause });
 }
 

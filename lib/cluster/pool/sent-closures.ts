@@ -34,7 +34,7 @@ export class SentClosures<S extends Sent = Sent> {
     return this.#expectedUs;
   }
 
-  get({ id }: Closure): S | undefined {
+  get({ id }: Pick<Closure, 'id'>): S | undefined {
     return this.#sent.get(id);
   }
 

@@ -12,6 +12,7 @@ import { Timer } from '../../base/timer.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
+import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Definition } from '../variables/variable.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
@@ -198,6 +199,13 @@ export class WorkerPool implements Engine {
     return this.#slots.filter(({ isReady }) => isReady).length * this.#concurrency;
   }
 
+  whyNowhere({ worker, resources }: Placement): string | undefined {
+    const { length } = this.#slots;
+    if (worker !== undefined && worker >= length) return `the cluster has ${length} workers`;
+    if (resources === undefined) return undefined;
+    return 'workers of this machine have no resources; `allstop worker --resources` gives them';
+  }
+
   report(): ReadinessReport {
     const tasks = this.#size.staying.map(({ readiness }) => readiness);
     const ready = this.#failure === undefined && tasks.every((task) => task.ready);
@@ -280,8 +288,8 @@ export class WorkerPool implements Engine {
     let hasWork = true;
     for (const slot of this.#slots) {
       this.#prepare(slot);
-      if (hasWork && slot.isIdle) {
-        hasWork = this.#feed(slot);
+      if ((hasWork || this.#host.hasPlaced) && slot.isIdle) {
+        hasWork = this.#feed(slot) && hasWork;
         slot.flush();
       }
     }
@@ -302,9 +310,10 @@ export class WorkerPool implements Engine {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
     // Each worker gets one function before any gets a second.
-    for (let most = 1; hasWork && most <= this.#concurrency; most++) {
+    for (let most = 1; most <= this.#concurrency; most++) {
       for (const slot of this.#slots) {
-        if (hasWork && slot.isReady) hasWork = this.#feed(slot, most);
+        if (!(hasWork || this.#host.hasPlaced)) break;
+        if (slot.isReady) hasWork = this.#feed(slot, most) && hasWork;
       }
     }
     for (const slot of this.#slots) slot.flush();
@@ -346,7 +355,7 @@ export class WorkerPool implements Engine {
    * Sends closures to a worker, as many as it should have; a suspect only if it has none.
    *
    * @param most - how many it may run at once
-   * @returns false if no closure is queued any more
+   * @returns false if no closure is queued any more that the worker may run
    */
   #feed(slot: WorkerSlot, most = 1): boolean {
     if (!slot.isReady) return true;
@@ -355,8 +364,8 @@ export class WorkerPool implements Engine {
       slot.hasRoom(most) ||
       (slot.canQueue && slot.expectedUs < WORKER_AHEAD_US && batch < CLAIMS)
     ) {
-      if (slot.running > 0 && this.#host.isSuspectNext) return true;
-      const closure = this.#host.take();
+      if (slot.running > 0 && this.#host.isSuspectNext(slot)) return true;
+      const closure = this.#host.take(slot);
       if (closure === undefined) return false;
       if (closure.work.kind !== 'call') continue;
       const { work } = closure;

@@ -27,6 +27,7 @@ import { settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure } from '../closures/closure.ts';
+import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Request } from '../variables/cluster-variables.ts';
 import type { Definition } from '../variables/variable.ts';
@@ -219,6 +220,11 @@ export class WorkerSlot {
     return this.#channel?.isShared === true && this.#claims?.hasFree === true;
   }
 
+  /** Whether the worker may run closures with this placement. */
+  canRun(placement: Placement): boolean {
+    return placement.fits(this.index, {});
+  }
+
   /** Sends a closure with the next `flush`. */
   add(closure: Closure, call: Call, expectedUs: number): void {
     const channel = this.#channel as WorkerChannel;
@@ -289,6 +295,7 @@ export class WorkerSlot {
     const back: Closure[] = [];
     for (const { closure } of this.#sent.newestFirst()) {
       if (back.length === count) break;
+      if (closure.placement !== undefined) continue; // an idle worker may not run it
       if (!isOnlyHere(closure) && this.recall(closure)) back.push(closure);
     }
     return back;
@@ -377,11 +384,9 @@ export class WorkerSlot {
       if (!this.isLoaded || this.#preparing.size > 0) state = 'starting';
       else state = this.#sent.size > 0 || this.isEnding ? 'busy' : 'idle';
     }
-    const { completed, restarts } = this;
-    const pid = this.#pid;
-    const running = this.#sent.size;
+    const { completed, restarts, tasks } = this;
     const { job, index: task } = this.#name;
-    const { tasks } = this;
+    const [pid, running] = [this.#pid, this.#sent.size];
     return { job, task, state, host: hostname(), pid, running, completed, restarts, tasks };
   }
 
@@ -459,6 +464,12 @@ export class WorkerSlot {
         this.#endIfRetired();
         this.#listener.onFree(this);
         return;
+      case FROM_WORKER.progress: {
+        const [, id, ...values] = message as [number, number, ...Uint8Array[]];
+        const sent = this.#sent.get({ id });
+        if (sent !== undefined) this.#host.progressed(sent.closure, values);
+        return;
+      }
       case FROM_WORKER.ready:
         this.isLoaded = true;
         this.hasFailedSetup = false;
@@ -481,11 +492,8 @@ export class WorkerSlot {
         );
         return;
       case FROM_WORKER.setupFailed: {
-        const error = setupError(
-          `${this.#name.job}:${this.#name.index}`,
-          this.#options.setup,
-          decode(message[1] as Uint8Array).value,
-        );
+        const { value } = decode(message[1] as Uint8Array);
+        const error = setupError(this.#name, this.#options.setup, value);
         this.hasFailedSetup = true;
         this.#setupFailure = error;
         this.#enter('setup-failed', error);
@@ -528,24 +536,17 @@ export class WorkerSlot {
     this.completed += 1;
     this.#ended += 1;
     this.#endedAt = Date.now();
-    if (closure.work.kind === 'call') {
-      this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
-    }
-    const outcome = outcomeOf(
-      message[at + 1] as number,
-      message[at + 2],
-      this.#channel?.isShared !== false,
-    );
-    this.#host.ended(closure, outcome, message[at + 3] as number);
+    const us = message[at + 3] as number;
+    if (closure.work.kind === 'call') this.#listener.onResult(this, closure.work.name, us);
+    const isValue = this.#channel?.isShared !== false;
+    this.#host.ended(closure, outcomeOf(message[at + 1] as number, message[at + 2], isValue), us);
   }
 
   #onUnreadable(error: unknown): boolean {
     if (this.#announced === undefined) return false;
     const { id, us } = this.#announced;
-    const why = new DOMException(
-      `A result cannot be read here: ${messageOf(error)}`,
-      'DataCloneError',
-    );
+    const text = `A result cannot be read here: ${messageOf(error)}`;
+    const why = new DOMException(text, 'DataCloneError');
     this.#receive([FROM_WORKER.results, id, STATE.failed, encode(why).bytes, us]);
     return true;
   }

@@ -23,6 +23,15 @@ export type CurrentTask = {
    *   FailedPreconditionError: the strategy has no variables
    */
   variable<T extends VariableValue>(name: string): Variable<T>;
+  /**
+   * Tells the caller how far the function is: `value`, which is copied, comes out of
+   * `RemoteValue.progress` and goes to `onProgress`. Of values that come faster than messages go
+   * (one in 10 ms) the oldest are dropped when there are more than 4,096, or 256 KiB. Does nothing
+   * after the function has ended, nor in a data set function.
+   *
+   * @throws DataCloneError: the value cannot be cloned, or shares memory
+   */
+  report(value: unknown): void;
 };
 
 const tasks = new AsyncLocalStorage<CurrentTask>();

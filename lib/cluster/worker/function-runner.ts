@@ -23,6 +23,7 @@ import {
   type WorkerVariables,
 } from '../variables/worker-variables.ts';
 import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
+import { ProgressOutbox } from './progress-outbox.ts';
 import type { Answer, Resource } from './protocol.ts';
 import {
   CANCELLED,
@@ -60,6 +61,7 @@ class Attempt implements CurrentTask {
   readonly #claim: number | undefined;
   #controller: AbortController | undefined;
   #reason: { value: unknown } | undefined;
+  #progress: ProgressOutbox | undefined;
   /** The coordinator's signal, if this attempt listens to it. */
   #stop: AbortSignal | undefined;
   #hasEnded = false;
@@ -127,6 +129,18 @@ class Attempt implements CurrentTask {
     return { closure: this.id, ordinal };
   }
 
+  report(value: unknown): void {
+    let bytes: Uint8Array;
+    try {
+      bytes = packValue(value);
+    } catch (error) {
+      throw dataCloneError(error);
+    }
+    if (this.#hasEnded || this.id === NO_CLOSURE) return;
+    this.#progress ??= new ProgressOutbox((values) => this.#runner.sendProgress(this.id, values));
+    this.#progress.add(new Uint8Array(bytes)); // `bytes` may be a view of a longer buffer
+  }
+
   abort(reason: unknown): void {
     this.#reason ??= { value: reason };
     this.#controller?.abort(reason);
@@ -135,6 +149,7 @@ class Attempt implements CurrentTask {
   /** Ends the attempt: the coordinator's signal, which lives longer, must not refer to it. */
   release(): void {
     this.#hasEnded = true;
+    this.#progress?.flush(); // before the result
     if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
   }
 }
@@ -234,6 +249,10 @@ export class FunctionRunner {
   isCancelled(claim: number | undefined): boolean {
     if (this.#words === undefined || claim === undefined) return false;
     return Atomics.load(this.#words, claim) === CANCELLED;
+  }
+
+  sendProgress(id: number, values: readonly Uint8Array[]): void {
+    this.#channel.post([FROM_WORKER.progress, id, ...values]);
   }
 
   receive(message: unknown[]): void {

@@ -92,6 +92,8 @@ export const FROM_WORKER = {
   heapFull: 10,
   /** [operate, id of the operation, ...Request]: processes only */
   operate: 11,
+  /** [progress, id, ...packed values] */
+  progress: 12,
 } as const;
 
 /**

@@ -71,7 +71,6 @@ describeKinds(kinds, (kind) => {
     });
 
     it.each([
-      ['itself', (value: unknown) => value],
       ['in an array', (value: unknown) => [[value]]],
       ['in an object', (value: unknown) => ({ a: { b: value } })],
       ['in one without a prototype', (value: unknown) => ({ __proto__: null, value })],

@@ -25,6 +25,7 @@ describeKinds(kinds, (kind) => {
       cancelled: 1,
       retried: 1,
       queuedBytes: 0,
+      held: 0,
       functions: {
         add: { completed: 1, failed: 0, cancelled: 1, retried: 0 },
         dieUntil: { completed: 1, failed: 0, cancelled: 0, retried: 1 },

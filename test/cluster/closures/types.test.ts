@@ -81,7 +81,6 @@ async function byFunction(cluster: ClusterCoordinator<Tasks>): Promise<void> {
   await cluster.schedule(greet, 'a');
   // @ts-expect-error -- there is no such option
   await cluster.schedule(now, [], { timeout: 5 });
-  // @ts-expect-error -- a RemoteValue is not its value
   await cluster.schedule(greet, [await cluster.schedule(greet, ['a'])]);
 }
 
@@ -218,6 +217,15 @@ async function mapped(cluster: ClusterCoordinator<Tasks>): Promise<void> {
     expectTypeOf(each.item).toEqualTypeOf<string>();
     if (each.status === 'fulfilled') expectTypeOf(each.value).toEqualTypeOf<string[]>();
   }
+  const first = await cluster.schedule(add, [1, 2]);
+  expectTypeOf(await cluster.run(add, [first, 3])).toEqualTypeOf<number>();
+  expectTypeOf(await cluster.schedule('add', [3, first])).toEqualTypeOf<RemoteValue<number>>();
+  // @ts-expect-error -- a value of another type
+  await cluster.run(later, [first]);
+  const text = await cluster.schedule(greet, ['a']);
+  for await (const value of cluster.map(later, [text, 'b'])) {
+    expectTypeOf(value).toEqualTypeOf<string[]>();
+  }
   // @ts-expect-error -- the items are of another type
   cluster.map(later, [1, 2]);
   // @ts-expect-error -- the function needs two arguments
@@ -252,10 +260,13 @@ describe('the types of the cluster', () => {
   it('the arguments of a function that takes none may be left out', () => {
     expectTypeOf<ScheduleArgs<[]>>().toEqualTypeOf<[args?: [], options?: ScheduleOptions]>();
     expectTypeOf<ScheduleArgs<[number]>>().toEqualTypeOf<
-      [args: [number | PerWorkerValues<number>], options?: ScheduleOptions]
+      [args: [number | PerWorkerValues<number> | RemoteValue<number>], options?: ScheduleOptions]
     >();
     expectTypeOf<ScheduleArgs<[a?: number]>>().toEqualTypeOf<
-      [args?: [a?: number | PerWorkerValues<number | undefined>], options?: ScheduleOptions]
+      [
+        args?: [a?: number | PerWorkerValues<number | undefined> | RemoteValue<number | undefined>],
+        options?: ScheduleOptions,
+      ]
     >();
   });
 

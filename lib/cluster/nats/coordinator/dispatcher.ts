@@ -94,12 +94,12 @@ export class Dispatcher {
     for (const session of this.#idle) {
       const hasWork = !session.canTake || this.#feed(session, false);
       session.flush();
-      if (!hasWork) return;
-      this.#idle.delete(session);
+      if (hasWork) this.#idle.delete(session);
+      else if (!this.#host.hasPlaced) return;
     }
   }
 
-  /** @returns false if the queue is empty */
+  /** @returns false if nothing is queued that the node may run */
   #feed(session: Session, inAdvance: boolean): boolean {
     const { capacity } = session.status;
     for (;;) {
@@ -107,7 +107,7 @@ export class Dispatcher {
       const isFull = session.expectedUs >= NODE_AHEAD_US || session.running >= capacity * MAX_AHEAD;
       // A full channel sends nothing now: a closure takes less memory in the queue than in it.
       if (isBusy && (!inAdvance || isFull || session.channel.isFull)) return true;
-      const closure = this.#host.take();
+      const closure = this.#host.take(session);
       if (closure === undefined) return false;
       const { work } = closure;
       if (work.kind === 'call') {
@@ -137,7 +137,7 @@ export class Dispatcher {
     }
     if (fullest === undefined || fullest.isRecalling) return;
     const more = fullest.running - fullest.status.capacity;
-    fullest.recall(Math.ceil(more / 2));
+    fullest.recallSome(Math.ceil(more / 2));
   }
 
   #prepare(session: Session): void {

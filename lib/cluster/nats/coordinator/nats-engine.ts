@@ -30,6 +30,7 @@ import {
 } from '../../../errors/phases.ts';
 import type { ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
+import type { Placement } from '../../closures/lines/placement.ts';
 import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 import type { ModuleHooks } from '../../worker/module-options.ts';
@@ -195,6 +196,10 @@ export class NatsEngine implements Engine {
 
   get workers(): WorkerInfo[] {
     return this.#tasks.workers;
+  }
+
+  whyNowhere({ worker }: Placement): string | undefined {
+    return worker === undefined ? undefined : this.#tasks.whyNever(worker);
   }
 
   get capacity(): number {

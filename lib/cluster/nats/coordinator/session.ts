@@ -14,6 +14,7 @@ import { CancelledError } from '../../../errors/errors.ts';
 import type { NodeHealth } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
+import { freeOf, type Placement } from '../../closures/lines/placement.ts';
 import type { Cancellation, ClusterHost, RunningTask } from '../../closures/strategy.ts';
 import { type Sent, SentClosures } from '../../pool/sent-closures.ts';
 import type { Fate, Resource } from '../../worker/protocol.ts';
@@ -254,12 +255,28 @@ export class Session {
     return this.#cancelled.values().next().value;
   }
 
-  /** Asks back the last `count` closures; the node returns those that it has not started. */
-  recall(count: number): void {
-    this.isRecalling = true;
+  /** Asks back all closures; the node returns those that it has not started. */
+  recallAll(): void {
+    this.#recall(this.#sent.newestFirst());
+  }
+
+  /** Asks back those of the last `count` closures that other nodes may run. */
+  recallSome(count: number): void {
     const newest = this.#sent.newestFirst().slice(0, count);
-    const ids = newest.map(({ closure }) => closure.id);
-    this.post(['recall', ...ids]);
+    this.#recall(newest.filter(({ closure }) => closure.placement === undefined));
+  }
+
+  #recall(sent: readonly Sent[]): void {
+    if (sent.length === 0) return;
+    this.isRecalling = true;
+    this.post(['recall', ...sent.map(({ closure }) => closure.id)]);
+  }
+
+  /** Whether the node may run closures with this placement now. */
+  canRun(placement: Placement): boolean {
+    const sent = this.#sent.newestFirst();
+    const used = sent.map(({ closure }) => closure.placement);
+    return placement.fits(this.task, freeOf(this.info.resources ?? {}, used));
   }
 
   post(message: ToNode): void {
@@ -349,6 +366,15 @@ export class Session {
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
         this.#listener.onFree(this);
         return;
+      case 'progress': {
+        const [, id, ...values] = message;
+        const closure = this.#sent.get({ id })?.closure;
+        // Of a closure that was given up another node reports.
+        if (closure !== undefined && !this.#givenUp.has(closure)) {
+          this.#host.progressed(closure, values);
+        }
+        return;
+      }
       case 'returned': {
         const [, id, fate, cause] = message;
         const sent = this.#forget(id);
@@ -374,7 +400,7 @@ export class Session {
       case 'leaving':
         this.isLeaving = true;
         // Closures that the node has not begun can begin on another node.
-        if (this.running > 0) this.recall(this.running);
+        this.recallAll();
         this.#listener.onStatus(this, this.status);
         return;
       case 'failed':

@@ -111,6 +111,7 @@ export class ClusterTask {
       restarts: this.restarts + (session?.status.restarts ?? 0),
       tasks: session?.tasks ?? [],
       ...(session?.health !== undefined && { health: session.health }),
+      ...(session?.info.resources !== undefined && { resources: session.info.resources }),
     };
   }
 
@@ -231,6 +232,12 @@ export class ClusterTasks {
     let index = 0;
     while (this.#tasks.has(`${job}:${index}`)) index += 1;
     return new ClusterTask(job, index);
+  }
+
+  /** @returns why the worker can never be there; undefined if it can */
+  whyNever(worker: number): string | undefined {
+    if (!this.#closed.has('worker') || this.#tasks.has(`worker:${worker}`)) return undefined;
+    return `the ClusterSpec has no task worker:${worker}`;
   }
 
   /** Adds a task that `find` has made. Does nothing if the task was added before. */

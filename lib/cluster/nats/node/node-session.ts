@@ -19,6 +19,7 @@ import { clusterCoordinator } from '../../worker/coordinator-of-cluster.ts';
 import type { ModuleHooks } from '../../worker/module-options.ts';
 import type { Fate, Resource } from '../../worker/protocol.ts';
 import { STATE } from '../../worker/protocol.ts';
+import { RecentValues } from '../../worker/recent-values.ts';
 import {
   answerNone,
   answerStop,
@@ -41,6 +42,9 @@ import {
 
 /** How long after the broadcast of a stop the coordinator may take to announce the record. */
 const ANNOUNCE_MS = 1_000;
+
+/** How many reported values of a function wait while the channel is full; and LONG_BYTES. */
+const MOST_PROGRESS = 4_096;
 
 export type NodeSessionOptions = ModuleHooks & {
   module: URL;
@@ -83,6 +87,8 @@ export class NodeSession implements StrategyHost {
   readonly #resources: Resource[] = [];
   /** Data sets that each thread has to make before it runs functions, by worker. */
   readonly #tagged = new Map<number, Closure[]>();
+  /** What functions have reported and was not sent. */
+  readonly #progress = new Map<Closure, RecentValues>();
   #results: unknown[] = [];
   #resultsBytes = 0;
   #lastStatus = '';
@@ -191,7 +197,10 @@ export class NodeSession implements StrategyHost {
     return this.#inbox.length;
   }
 
-  get isSuspectNext(): boolean {
+  /** The coordinator has decided which node runs a closure; here any thread may. */
+  readonly hasPlaced = false;
+
+  isSuspectNext(): boolean {
     return this.#inbox[0]?.isSuspect === true;
   }
 
@@ -219,6 +228,7 @@ export class NodeSession implements StrategyHost {
     } catch (error) {
       result = [STATE.failed, encode(error).bytes];
     }
+    this.#sendProgress(closure);
     const id = this.#forget(closure);
     if (id === undefined) return;
     this.#sendStops();
@@ -229,6 +239,17 @@ export class NodeSession implements StrategyHost {
       this.#isFlushDue = true;
       queueMicrotask(() => this.#flush());
     }
+  }
+
+  /** While the channel is full, values wait here, where the newest are kept. */
+  progressed(closure: Closure, values: readonly Uint8Array[]): void {
+    let waiting = this.#progress.get(closure);
+    if (waiting === undefined) {
+      waiting = new RecentValues(MOST_PROGRESS, LONG_BYTES);
+      this.#progress.set(closure, waiting);
+    }
+    for (const value of values) waiting.add(value);
+    if (!this.channel.isFull) this.#sendProgress(closure);
   }
 
   returned(closure: Closure, fate: Fate, cause?: unknown): void {
@@ -363,7 +384,14 @@ export class NodeSession implements StrategyHost {
     return true;
   }
 
+  #sendProgress(closure: Closure): void {
+    const id = this.#ids.get(closure);
+    const values = this.#progress.get(closure)?.takeAll() ?? [];
+    if (id !== undefined && values.length > 0) this.#post(['progress', id, ...values]);
+  }
+
   #forget(closure: Closure): number | undefined {
+    this.#progress.delete(closure);
     const id = this.#ids.get(closure);
     this.#ids.delete(closure);
     if (id !== undefined) this.#closures.delete(id);

@@ -67,6 +67,8 @@ export type ClusterNodeOptions = ModuleHooks & {
   slots: number;
   /** When a thread is replaced. */
   recycle?: Recycle | undefined;
+  /** What the node has, for functions that need it. */
+  resources?: Record<string, number> | undefined;
   version: string;
   /** Called with each event, for operators; not again with an event equal to the last. */
   onEvent(event: NodeEvent): void;
@@ -197,7 +199,7 @@ export class ClusterNode {
   }
 
   #info(): NodeInfo {
-    const { job, task, spec, slots, version } = this.#options;
+    const { job, task, spec, slots, resources, version } = this.#options;
     const addresses = Object.values(networkInterfaces()).flatMap((each) =>
       (each ?? []).map(({ address }) => address),
     );
@@ -207,6 +209,7 @@ export class ClusterNode {
       job,
       ...(task !== undefined && { task }),
       slots,
+      ...(resources !== undefined && { resources }),
       definition: this.#fingerprint,
       ...(spec !== undefined && { spec: specFingerprint(spec) }),
       host: hostname(),

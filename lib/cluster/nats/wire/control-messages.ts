@@ -37,6 +37,8 @@ export type NodeInfo = {
   task?: number;
   /** How many threads the node has. */
   slots: number;
+  /** What the node has, for functions that need it (`--resources`). */
+  resources?: Record<string, number>;
   /** The fingerprint of the node's module file, or `given:` and its `--definition`. */
   definition: string;
   /** The fingerprint of the ClusterSpec that the node was started with (`--spec`). */
@@ -105,10 +107,19 @@ export type CoordinatorReport = {
 const isIndex = (value: unknown): boolean => isCount(value) && value <= 1_000_000;
 const MOST_ADDRESSES = 1_000;
 
+const MOST_RESOURCES = 100;
+
+const areResources = (value: unknown): boolean =>
+  isObject(value) &&
+  Object.keys(value).length <= MOST_RESOURCES &&
+  Object.entries(value).every(
+    ([name, amount]) => isName(name) && typeof amount === 'number' && amount > 0,
+  );
+
 function isInfo(value: unknown): value is NodeInfo {
   if (!isObject(value)) return false;
   const { protocol, node, job, task, slots, definition, host, addresses, pid, session } = value;
-  const { version, runtime, freeMemory, cores, dropped, spec } = value;
+  const { version, runtime, freeMemory, cores, dropped, spec, resources } = value;
   return (
     isCount(protocol) &&
     isName(node) &&
@@ -120,6 +131,7 @@ function isInfo(value: unknown): value is NodeInfo {
     addresses.length <= MOST_ADDRESSES &&
     isMaybe(isName, session) &&
     isMaybe(isWord, spec) &&
+    isMaybe(areResources, resources) &&
     isMaybe(isCount, dropped)
   );
 }

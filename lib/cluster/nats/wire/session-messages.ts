@@ -33,6 +33,8 @@ export const LONG_BYTES: number = 64 * 1024;
 export type FromNode =
   /** RESULT_LENGTH elements for each closure: id, state, packed value, microseconds. */
   | ['results', ...unknown[]]
+  /** What the function of a closure has reported, each value packed. */
+  | ['progress', id: number, ...values: Uint8Array[]]
   | ['returned', id: number, fate: Fate, cause: Uint8Array | null]
   /** A thread of the node has died (`cause` says why), or is blocked and cannot be ended. */
   | ['thread', what: 'lost' | 'stuck', cause: Uint8Array | null]
@@ -146,6 +148,7 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
       ([id, state, value, us]) =>
         isCount(id) && (state === 0 || state === 1) && isBytes(value) && isCount(us),
     ),
+  progress: ([id, ...values]) => isCount(id) && isListOf(isBytes, values),
   returned: ([id, fate, cause]) =>
     isCount(id) && FATES.includes(fate) && (cause === null || isEncodedError(cause)),
   thread: ([what, cause]) =>

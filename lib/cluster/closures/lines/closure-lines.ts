@@ -1,0 +1,148 @@
+/**
+ * The queued closures: first those of high priority, then normal, then low; in each priority first
+ * in, first out. Closures that only some workers may run have a line of their own for each
+ * placement, so that a worker passes those that it may not run at once, however many they are.
+ */
+
+import { Line } from '../line.ts';
+import type { Placement } from './placement.ts';
+
+export const PRIORITIES = ['high', 'normal', 'low'] as const;
+export type Priority = (typeof PRIORITIES)[number];
+
+/** The part of a closure that the lines use. */
+export interface InLine {
+  /** 'normal' if it is left out. */
+  readonly priority?: Priority;
+  /** Which workers may run it; undefined: any. */
+  readonly placement?: Placement | undefined;
+  /** Among which of PRIORITIES it waits, and its position there. Only the lines write them. */
+  rank?: number;
+  order?: number;
+}
+
+/** Which placements a worker can serve now. */
+export interface Runner {
+  canRun(placement: Placement): boolean;
+}
+
+const ANYWHERE = '';
+
+export class ClosureLines<C extends InLine> {
+  readonly #isHere: (item: C) => boolean;
+  /** By priority, the first served first: by placement. */
+  readonly #lines: Map<string, Line<C>>[];
+  #size = 0;
+  /** The number of items with a placement. */
+  #placed = 0;
+  #first = 0;
+  #last = 0;
+
+  /** @param isHere - as of a Line */
+  constructor(isHere: (item: C) => boolean) {
+    this.#isHere = isHere;
+    this.#lines = PRIORITIES.map(() => new Map([[ANYWHERE, new Line<C>(isHere)]]));
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether items are here that only some workers may run. */
+  get hasPlaced(): boolean {
+    return this.#placed > 0;
+  }
+
+  push(item: C): void {
+    this.#pushAt(item, rankOf(item));
+  }
+
+  /** Behind everything that is here now, whatever its priority. */
+  pushLast(item: C): void {
+    const isFilled = (lines: Map<string, Line<C>>): boolean =>
+      [...lines.values()].some(({ size }) => size > 0);
+    this.#pushAt(item, Math.max(rankOf(item), this.#lines.findLastIndex(isFilled)));
+  }
+
+  /** Ahead of all of its priority. */
+  unshift(item: C): void {
+    this.#first -= 1;
+    item.order = this.#first;
+    this.#enter(item, rankOf(item)).unshift(item);
+  }
+
+  /** The next item that the runner may run; without a runner, one that any worker may run. */
+  first(runner?: Runner): C | undefined {
+    return this.#next(runner)?.first();
+  }
+
+  shift(runner?: Runner): C | undefined {
+    const item = this.#next(runner)?.shift();
+    if (item !== undefined) this.#left(item);
+    return item;
+  }
+
+  /** Has to be called when `isHere` has become false for an item of the lines. */
+  hasLeft(item: C): void {
+    this.#lines[item.rank as number]?.get(keyOf(item))?.hasLeft();
+    this.#left(item);
+  }
+
+  /** Removes the items for which `isWanted` is true, and returns them in order. */
+  takeAll(isWanted: (item: C) => boolean): C[] {
+    const taken = this.#lines.flatMap((lines) =>
+      [...lines.values()]
+        .flatMap((line) => line.takeAll(isWanted))
+        .toSorted((one, other) => (one.order as number) - (other.order as number)),
+    );
+    for (const item of taken) this.#left(item);
+    return taken;
+  }
+
+  #pushAt(item: C, rank: number): void {
+    this.#last += 1;
+    item.order = this.#last;
+    this.#enter(item, rank).push(item);
+  }
+
+  /** @returns the line of the item, which it enters next */
+  #enter(item: C, rank: number): Line<C> {
+    this.#size += 1;
+    if (item.placement !== undefined) this.#placed += 1;
+    item.rank = rank;
+    const lines = this.#lines[rank] as Map<string, Line<C>>;
+    const key = keyOf(item);
+    let line = lines.get(key);
+    if (line === undefined) lines.set(key, (line = new Line<C>(this.#isHere)));
+    return line;
+  }
+
+  #left(item: C): void {
+    this.#size -= 1;
+    if (item.placement === undefined) return;
+    this.#placed -= 1;
+    const lines = this.#lines[item.rank as number];
+    const key = keyOf(item);
+    if (lines?.get(key)?.size === 0) lines.delete(key);
+  }
+
+  #next(runner: Runner | undefined): Line<C> | undefined {
+    for (const lines of this.#lines) {
+      let next: Line<C> | undefined;
+      let least = Number.POSITIVE_INFINITY;
+      for (const line of lines.values()) {
+        const item = line.first();
+        if (item === undefined || (item.order as number) > least) continue;
+        const { placement } = item;
+        if (placement !== undefined && runner?.canRun(placement) !== true) continue;
+        next = line;
+        least = item.order as number;
+      }
+      if (next !== undefined) return next;
+    }
+    return undefined;
+  }
+}
+
+const rankOf = ({ priority = 'normal' }: InLine): number => PRIORITIES.indexOf(priority);
+const keyOf = ({ placement }: InLine): string => placement?.key ?? ANYWHERE;
