@@ -6,6 +6,8 @@
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
+import type { ClusterVariables } from '../variables/cluster-variables.ts';
+import type { Definition } from '../variables/variable.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
 
@@ -53,6 +55,8 @@ export type RunningTask = {
 export interface StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  /** Undefined on a node: its coordinator is on another machine. */
+  readonly variables?: ClusterVariables;
   /** The next queued closure; it is in flight from here on. Undefined: none is queued. */
   take(): Closure | undefined;
   /** How many closures are queued. */
@@ -127,6 +131,8 @@ export interface Engine {
    * program waits for a promise of the cluster, and while a closure is queued or in flight.
    */
   setNeeded(needed: boolean): void;
+  /** A variable was made. Left out by an engine whose workers have no variables. */
+  define?(definition: Definition): void;
   /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */
   readonly sharesMemory?: boolean;
   /**

@@ -11,6 +11,9 @@ import {
   knownOptions,
   outOfRange,
 } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { counted } from '../../coordinator/words.ts';
+import { fileName } from '../closures/module-exports.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation, Recycle } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
@@ -86,6 +89,13 @@ const OPTIONS = [
   ...WORKER_OPTIONS,
 ] satisfies (keyof LocalStrategyOptions)[];
 
+const pools = new WeakMap<Strategy, WorkerPool>();
+
+/** The workers of a strategy that has a ClusterCoordinator, for `allstop/testing`. */
+export function poolOf(strategy: Strategy): WorkerPool | undefined {
+  return pools.get(strategy);
+}
+
 export class LocalStrategy implements Strategy {
   readonly module: URL;
   readonly workers: number | Limits;
@@ -97,6 +107,12 @@ export class LocalStrategy implements Strategy {
   readonly definition: string | undefined;
   /** Private, so that an environment with secrets does not show when the strategy is printed. */
   readonly #worker: ReturnType<typeof checkWorkerOptions>;
+
+  static {
+    showAs(LocalStrategy.prototype, ({ module, workers, isolation }) => ({
+      facts: [fileName(module), shown(workers), `isolation '${isolation}'`],
+    }));
+  }
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`, `ERR_INVALID_ARG_VALUE`), RangeError;
@@ -127,10 +143,21 @@ export class LocalStrategy implements Strategy {
   connect(host: StrategyHost): Engine {
     const { module, workers, isolation, concurrency, recycle, setup, teardown } = this;
     const own = { module, isolation, concurrency, recycle, setup, teardown, ...this.#worker };
-    if (typeof workers === 'number') return new WorkerPool(host, { ...own, workers });
-    return new WorkerPool(host, { ...own, workers: Math.max(1, workers.min), elastic: workers });
+    const number =
+      typeof workers === 'number'
+        ? { workers }
+        : { workers: Math.max(1, workers.min), elastic: workers };
+    const pool = new WorkerPool(host, { ...own, ...number });
+    pools.set(this, pool);
+    return pool;
   }
 }
+
+/** The number of workers in words, for util.inspect. */
+const shown = (workers: number | Limits): string =>
+  typeof workers === 'number'
+    ? counted(workers, 'worker')
+    : `${workers.min} to ${counted(workers.max, 'worker')}`;
 
 /** @throws TypeError, RangeError */
 function checkWorkers(given: number | ElasticWorkers): number | Limits {

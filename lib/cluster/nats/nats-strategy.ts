@@ -7,7 +7,10 @@ import {
   checkString,
   invalidType,
 } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import { fileName } from '../closures/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
 import { ClusterSpec } from '../cluster-spec.ts';
 import { checkDefinition, checkHooks } from '../worker/module-options.ts';
@@ -109,6 +112,17 @@ export class NatsStrategy implements Strategy {
   readonly replicas: number;
   /** Private, so that credentials do not show when the strategy is printed. */
   readonly #connection: NatsConnectionOptions;
+
+  static {
+    showAs(NatsStrategy.prototype, ({ cluster, module, minWorkers, expect }) => ({
+      name: cluster,
+      facts: [
+        fileName(module),
+        ...(minWorkers === undefined ? [] : [`waits for ${counted(minWorkers, 'worker')}`]),
+        ...(expect === undefined ? [] : [`expects ${String(expect)}`]),
+      ],
+    }));
+  }
 
   /**
    * Connects nothing: a ClusterCoordinator does.

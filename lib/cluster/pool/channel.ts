@@ -5,13 +5,13 @@ import type { ResourceLimits, SHARE_ENV, TransferListItem } from 'node:worker_th
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
 import { execArgvOfFile } from '../../coordinator/threads/exec-argv.ts';
 import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
 import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { decode } from '../../record/encoded-error.ts';
+import type { StrategyHost } from '../closures/strategy.ts';
 import type { ModuleHooks } from '../worker/module-options.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
@@ -90,7 +90,7 @@ function settingsOf(options: WorkerOptions, job: string, index: number): WorkerS
 const claimsOf = ({ concurrency = 1 }: WorkerOptions): number => Math.max(CLAIMS, concurrency);
 
 export function startThread(
-  coordinator: Coordinator,
+  { coordinator, variables }: Pick<StrategyHost, 'coordinator' | 'variables'>,
   options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
@@ -103,6 +103,7 @@ export function startThread(
     words,
     workerData: options.workerData,
   };
+  if (variables !== undefined) workerData.variables = variables.id;
   const name = `${job}:${index}`;
   let cause: unknown;
   const worker = startWorker(

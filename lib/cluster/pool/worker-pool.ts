@@ -13,6 +13,7 @@ import { CancelledError, FailedPreconditionError, UnavailableError } from '../..
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Definition } from '../variables/variable.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
@@ -140,6 +141,10 @@ export class WorkerPool implements Engine {
     this.#host.changed();
   }
 
+  define(definition: Definition): void {
+    for (const slot of this.#slots) slot.define(definition);
+  }
+
   #makeSlot(index: number): WorkerSlot {
     const { isolation, task, elastic: _, ...options } = this.#settings;
     const host = this.#host;
@@ -226,6 +231,11 @@ export class WorkerPool implements Engine {
   /** @returns whether the closure was recalled: it was here, and no worker had started it */
   recall(closure: Closure): boolean {
     return this.#slots.some((slot) => slot.recall(closure));
+  }
+
+  /** `WorkerSlot.crash` of one worker. */
+  crash(index: number): Promise<Error> | undefined {
+    return this.#slots[index]?.crash();
   }
 
   async close(): Promise<void> {

@@ -28,6 +28,8 @@ import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure } from '../closures/closure.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Request } from '../variables/cluster-variables.ts';
+import type { Definition } from '../variables/variable.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import {
   argumentError,
@@ -49,9 +51,10 @@ import {
   type WorkerOptions,
 } from './channel.ts';
 import { Claims } from './claims.ts';
+import { GraceTimers } from './grace-timers.ts';
 import { setupError, Teardown } from './hooks.ts';
 import { outcomeOf } from './outcome.ts';
-import { type Sent, SentClosures } from './sent-closures.ts';
+import { isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
 import { activityOf, readinessOf } from './slot-report.ts';
 
@@ -64,9 +67,6 @@ type SentToWorker = Sent & {
 };
 
 const recycled = (): Error => new CancelledError('The worker is replaced by a new one');
-
-const isPacked = ({ work }: Closure): boolean =>
-  work.kind === 'call' && work.args instanceof Uint8Array;
 
 export class WorkerSlot {
   readonly index: number;
@@ -116,7 +116,9 @@ export class WorkerSlot {
   #killedFor: Error | undefined;
   /** The cancelled closure because of which `kill` was called. */
   #killedBy: Closure | undefined;
-  readonly #graceTimers = new Map<number, Timer>();
+  /** The callers of `crash`, who wait for the end of the present worker. */
+  readonly #onLost: ((cause: Error) => void)[] = [];
+  readonly #graceTimers = new GraceTimers();
   #stuckTimer: Timer | undefined;
   #isReferenced = true;
   /** Threads of this slot that are blocked in native code and could not be ended. */
@@ -132,7 +134,7 @@ export class WorkerSlot {
     this.#options = options;
     this.#start =
       isolation === 'thread'
-        ? (own) => startThread(host.coordinator, options, name, own)
+        ? (own) => startThread(host, options, name, own)
         : (own) => startProcess(options, name, own);
   }
 
@@ -160,6 +162,7 @@ export class WorkerSlot {
     this.#channel = channel;
     this.#claims = new Claims(channel.words, channel.isShared);
     this.#pid = channel.pid;
+    this.define(...(this.#host.variables?.definitions ?? []));
     const { job, index } = this.#name;
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
@@ -221,7 +224,7 @@ export class WorkerSlot {
   /** Sends a closure with the next `flush`. */
   add(closure: Closure, call: Call, expectedUs: number): void {
     const channel = this.#channel as WorkerChannel;
-    const { name, perWorker, transfer } = call;
+    const { name, perWorker, transfer, hasVariables } = call;
     let { args } = call;
     try {
       if (!channel.isShared) args = packValue(args);
@@ -235,7 +238,7 @@ export class WorkerSlot {
     const claim = (this.#claims as Claims).take(closure.id);
     this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
     if (closure.isSuspect) this.#hasSuspect = true;
-    this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker);
+    this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker, hasVariables);
     if (transfer.length === 0 || !channel.isShared) return;
     closure.isMoved = true;
     this.#transfers.push(...transfer);
@@ -288,9 +291,7 @@ export class WorkerSlot {
     const back: Closure[] = [];
     for (const { closure } of this.#sent.newestFirst()) {
       if (back.length === count) break;
-      // Packed arguments came from a coordinator on NATS, which has a copy of them.
-      const isOnlyHere = closure.isMoved && !isPacked(closure);
-      if (!isOnlyHere && this.recall(closure)) back.push(closure);
+      if (!isOnlyHere(closure) && this.recall(closure)) back.push(closure);
     }
     return back;
   }
@@ -307,17 +308,21 @@ export class WorkerSlot {
     }
     this.#claims?.cancel(sent.claim, closure.id);
     this.post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
-    if (replace && !this.#graceTimers.has(closure.id)) {
-      const { cancelGraceMs } = this.#host;
-      const timer = new Timer(cancelGraceMs, () => {
-        const { name } = closure.work as Call;
-        const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
-        this.#killedBy = closure;
-        this.kill(new CancelledError(text));
-      });
-      this.#graceTimers.set(closure.id, timer);
-    }
+    if (!replace) return true;
+    const { cancelGraceMs } = this.#host;
+    this.#graceTimers.start(closure.id, cancelGraceMs, () => {
+      const { name } = closure.work as Call;
+      const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
+      this.#killedBy = closure;
+      this.kill(new CancelledError(text));
+    });
     return true;
+  }
+
+  /** Tells a process of variables. (A thread finds them by their names.) */
+  define(...definitions: Definition[]): void {
+    if (this.#channel?.isShared !== false || definitions.length === 0) return;
+    this.post([TO_WORKER.define, ...definitions]);
   }
 
   /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
@@ -356,6 +361,21 @@ export class WorkerSlot {
       this.kill(cause),
     );
     this.post([TO_WORKER.tearDown]);
+  }
+
+  /**
+   * Ends the worker by force, as somebody outside would. Unlike a death by `kill` this one is a
+   * failure of the worker.
+   *
+   * @returns how the worker has ended, when it is gone; undefined if there is none
+   */
+  crash(): Promise<Error> | undefined {
+    const channel = this.#channel;
+    if (channel === undefined) return undefined;
+    channel.kill();
+    return new Promise((resolve) => {
+      this.#onLost.push(resolve);
+    });
   }
 
   setReferenced(referenced: boolean): void {
@@ -435,8 +455,7 @@ export class WorkerSlot {
       this.#hasSuspect = false;
       this.idleSince = performance.now();
     }
-    this.#graceTimers.get(id)?.clear();
-    this.#graceTimers.delete(id);
+    this.#graceTimers.clear(id);
     return sent;
   }
 
@@ -498,6 +517,12 @@ export class WorkerSlot {
         return;
       case FROM_WORKER.stop:
         this.#listener.onStop(message[1] as StopMessage);
+        return;
+      case FROM_WORKER.operate: {
+        const [, id, ...request] = message as [number, number, ...Request];
+        const answer = this.#host.variables?.answer(request) ?? [];
+        this.post([TO_WORKER.answer, id, ...answer]);
+      }
     }
   }
 
@@ -576,8 +601,7 @@ export class WorkerSlot {
     this.#batch = [];
     this.#transfers = [];
     this.#enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
-    for (const timer of this.#graceTimers.values()) timer.clear();
-    this.#graceTimers.clear();
+    this.#graceTimers.clearAll();
     // All closures are removed before any is returned: if one fails, the rules cancel the others,
     // and must not find them here.
     this.#sent.takeAll();
@@ -591,5 +615,6 @@ export class WorkerSlot {
     const [running] = suspects;
     const name = (running?.closure.work as Call | undefined)?.name;
     this.#listener.onGone(this, { cause, wasKilled, wasRetired, wasReady, running: name });
+    for (const tell of this.#onLost.splice(0)) tell(cause);
   }
 }

@@ -4,12 +4,26 @@ import { setMaxListeners } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
 import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { checkString } from '../../base/arguments.ts';
 import { isThenable, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { ClosureInputError } from '../../errors/errors.ts';
+import { ClosureInputError, FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import { type CurrentTask, runAsTask } from './current-task.ts';
-import type { Resource } from './protocol.ts';
+import type { OperationId } from '../variables/native-operations.ts';
+import {
+  type Definition,
+  revive,
+  type Variable,
+  type VariableValue,
+} from '../variables/variable.ts';
+import {
+  noVariables,
+  ProcessVariables,
+  threadVariables,
+  type WorkerVariables,
+} from '../variables/worker-variables.ts';
+import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
+import type { Answer, Resource } from './protocol.ts';
 import {
   CANCELLED,
   dataCloneError,
@@ -49,6 +63,8 @@ class Attempt implements CurrentTask {
   /** The coordinator's signal, if this attempt listens to it. */
   #stop: AbortSignal | undefined;
   #hasEnded = false;
+  /** By the variable's name: how many `assignAdd`s this attempt has made. */
+  #additions: Map<string, number> | undefined;
   readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
   constructor(
@@ -88,6 +104,29 @@ class Attempt implements CurrentTask {
     );
   }
 
+  variable<T extends VariableValue>(name: string): Variable<T> {
+    checkString('name', name);
+    return this.#runner.variables.find(name) as Variable as Variable<T>;
+  }
+
+  /**
+   * The id of this closure's next `assignAdd` on a variable.
+   *
+   * @throws FailedPreconditionError: the function has ended, so its ids are forgotten
+   */
+  nextAddition(name: string): OperationId | undefined {
+    if (this.id === NO_CLOSURE) return undefined;
+    if (this.#hasEnded) {
+      throw new FailedPreconditionError(
+        `assignAdd() on the variable '${name}' was called after its function had ended: await it in the function`,
+      );
+    }
+    this.#additions ??= new Map();
+    const ordinal = (this.#additions.get(name) ?? 0) + 1;
+    this.#additions.set(name, ordinal);
+    return { closure: this.id, ordinal };
+  }
+
   abort(reason: unknown): void {
     this.#reason ??= { value: reason };
     this.#controller?.abort(reason);
@@ -117,6 +156,7 @@ export class FunctionRunner {
   readonly #settings: WorkerSettings;
   readonly #index: number;
   readonly #words: Int32Array | undefined;
+  readonly variables: WorkerVariables;
   #exports: Record<string, unknown> = {};
   /** The resources by id. A function that uses a rejected one fails with its error. */
   readonly #resources = new Map<number, Promise<unknown>>();
@@ -138,7 +178,7 @@ export class FunctionRunner {
   readonly #durations = new Map<string, number>();
 
   constructor(channel: Channel, coordinator: Coordinator, settings: WorkerSettings) {
-    const { index, words, concurrency, heapMb } = settings;
+    const { index, words, concurrency, heapMb, variables } = settings;
     this.#heapBytes = heapMb === undefined ? undefined : heapMb * 1024 ** 2;
     this.#concurrency = concurrency;
     this.#channel = channel;
@@ -146,6 +186,17 @@ export class FunctionRunner {
     this.#settings = settings;
     this.#index = index;
     this.#words = words;
+    const nextId = (name: string): OperationId | undefined => {
+      const task = taskOfCaller();
+      return task instanceof Attempt ? task.nextAddition(name) : undefined;
+    };
+    if (variables !== undefined) this.variables = threadVariables(variables, nextId);
+    else if (words !== undefined) this.variables = noVariables;
+    else {
+      const post = (id: number, request: unknown[]): void =>
+        channel.post([FROM_WORKER.operate, id, ...request]);
+      this.variables = new ProcessVariables(post, nextId);
+    }
   }
 
   /** Imports the module, and calls its setup function if the settings name one. */
@@ -191,6 +242,17 @@ export class FunctionRunner {
       this.#attempts.get(id as number)?.abort(decode(record as Uint8Array).value);
       return;
     }
+    if (this.variables instanceof ProcessVariables) {
+      if (message[0] === TO_WORKER.define) {
+        for (const definition of message.slice(1)) this.variables.define(definition as Definition);
+        return;
+      }
+      if (message[0] === TO_WORKER.answer) {
+        const [, id, value, record] = message as [number, number, ...Answer];
+        this.variables.answered(id, value, record);
+        return;
+      }
+    }
     this.#inbox.push(message);
     if (!this.#isWorking) void this.#work();
   }
@@ -228,7 +290,8 @@ export class FunctionRunner {
       const attempt = new Attempt(this, id, message[at + 2] as number, this.#index, claim);
       const args = message[at + 4] as readonly unknown[] | Uint8Array;
       const run: Run = { attempt, claim, name, began, isPacked: args instanceof Uint8Array };
-      const ending = this.#begin(run, args, message[at + 5] as readonly number[] | undefined);
+      const perWorker = message[at + 5] as readonly number[] | undefined;
+      const ending = this.#begin(run, args, perWorker, message[at + 6] as boolean);
       if (ending !== undefined && this.#concurrency === 1) await ending;
       began = ending === undefined || this.#concurrency === 1 ? this.#endedAt : performance.now();
     }
@@ -239,11 +302,13 @@ export class FunctionRunner {
     run: Run,
     sent: readonly unknown[] | Uint8Array,
     perWorker: readonly number[] | undefined,
+    hasVariables: boolean,
   ): Promise<void> | undefined {
     const { attempt, name } = run;
     let value: unknown;
     try {
       const given = unpackArgs(sent);
+      if (hasVariables) revive(given, (own) => this.variables.find(own));
       const call = (args: readonly unknown[]): unknown => {
         const fn = this.#function(name);
         return runAsTask(attempt, () => fn(...args));

@@ -17,9 +17,14 @@ export type WorkerSettings = ModuleHooks & {
   heapMb: number | undefined;
   /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
+  /** Threads of a cluster with variables only: their id (NativeBinding.attachVariables). */
+  variables?: number;
   /** Threads only: what the module finds as `workerData` of node:worker_threads. */
   workerData?: unknown;
 };
+
+/** What comes back for a `Request`: the value, or an encoded error. */
+export type Answer = [value: unknown, record?: Uint8Array];
 
 /**
  * The number of claims that a coordinator shares with a worker thread, or the worker's concurrency
@@ -44,7 +49,8 @@ export type Fate = 'sent' | 'running' | 'ended';
 
 export const TO_WORKER = {
   /**
-   * [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts)
+   * [run, ...[id, index of claim, attempt, name, args, perWorker, hasVariables]]; args may be
+   * bytes (value.ts)
    */
   run: 0,
   /** [prepare, id, resource] */
@@ -55,6 +61,10 @@ export const TO_WORKER = {
   stop: 3,
   /** [tearDown]: no closure follows */
   tearDown: 4,
+  /** [define, ...Definition[]]: variables; processes only */
+  define: 5,
+  /** [answer, id of the operation, ...Answer]: processes only */
+  answer: 6,
 } as const;
 
 export const FROM_WORKER = {
@@ -80,6 +90,8 @@ export const FROM_WORKER = {
   tornDown: 9,
   /** [heapFull]: once */
   heapFull: 10,
+  /** [operate, id of the operation, ...Request]: processes only */
+  operate: 11,
 } as const;
 
 /**
@@ -98,7 +110,7 @@ export type Resource =
   | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
 
 /** The number of elements that a closure has in `run`, and a result in `results`. */
-export const RUN_LENGTH = 6;
+export const RUN_LENGTH = 7;
 export const RESULT_LENGTH = 4;
 
 /** The state of a result. */
