@@ -373,16 +373,16 @@ export class FunctionRunner {
     this.#endedAt = performance.now();
     const us = Math.round((this.#endedAt - began) * 1_000);
     this.#durations.set(name, us);
+    if (this.#heapBytes !== undefined) this.#checkHeap(this.#heapBytes);
     // The previous attempt may have failed because the coordinator could not read its result.
     if (attempt.attempt > 1) this.#sendAlone(attempt.id, state, value, us);
     else this.#send(attempt.id, state, value, us);
-    if (this.#heapBytes !== undefined) this.#checkHeap(this.#heapBytes);
   }
 
+  /** Reports before the result is sent: with the result, the next function would come here. */
   #checkHeap(most: number): void {
     if (getHeapStatistics().used_heap_size <= most) return;
     this.#heapBytes = undefined; // reported once
-    this.#flush();
     this.#channel.post([FROM_WORKER.heapFull]);
   }
 
