@@ -64,8 +64,6 @@ export class WorkerPool implements Engine {
   #failure: Error | undefined;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
-  /** The callers of `crash`, who wait until the worker of that slot is gone. */
-  #crashed: { slot: WorkerSlot; tell: (cause: Error) => void }[] = [];
   #isFeedIdleDue = false;
   #isFeedAllDue = false;
 
@@ -87,7 +85,6 @@ export class WorkerPool implements Engine {
   }
 
   define(definition: Definition): void {
-    if (this.sharesMemory) return; // a thread finds it by its name
     for (const slot of this.#slots) slot.define(definition);
   }
 
@@ -112,7 +109,6 @@ export class WorkerPool implements Engine {
       onGone: (slot, death) => {
         this.#starts.left(slot);
         this.#onGone(slot, death);
-        this.#tellCrashed(slot, death.cause);
       },
       onStop: (message) => applyStop(host.coordinator, message),
       onResult: (slot, name, us) => {
@@ -174,24 +170,9 @@ export class WorkerPool implements Engine {
     return this.#slots.some((slot) => slot.recall(closure));
   }
 
-  /**
-   * Ends a worker as somebody outside would, for `allstop/testing`.
-   *
-   * @returns how the worker has ended, when it is gone; undefined if there is none
-   */
+  /** `WorkerSlot.crash` of one worker. */
   crash(index: number): Promise<Error> | undefined {
-    const slot = this.#slots[index];
-    if (slot?.isAlive !== true) return undefined;
-    slot.crash();
-    return new Promise((tell) => {
-      this.#crashed.push({ slot, tell });
-    });
-  }
-
-  #tellCrashed(slot: WorkerSlot, cause: Error): void {
-    const told = this.#crashed.filter((each) => each.slot === slot);
-    this.#crashed = this.#crashed.filter((each) => each.slot !== slot);
-    for (const { tell } of told) tell(cause);
+    return this.#slots[index]?.crash();
   }
 
   async close(): Promise<void> {

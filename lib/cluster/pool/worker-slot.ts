@@ -26,7 +26,7 @@ import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import { localRemedy, settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
+import type { Call, Closure } from '../closures/closure.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Request } from '../variables/cluster-variables.ts';
 import type { Definition } from '../variables/variable.ts';
@@ -41,7 +41,7 @@ import {
   TO_WORKER,
 } from '../worker/protocol.ts';
 import type { StopMessage } from '../worker/stop-relay.ts';
-import { packValue, unpackValue } from '../worker/value.ts';
+import { packValue } from '../worker/value.ts';
 import { activityOf } from './activity.ts';
 import {
   type ChannelListener,
@@ -52,7 +52,9 @@ import {
   type WorkerOptions,
 } from './channel.ts';
 import { Claims } from './claims.ts';
-import { type Sent, SentClosures } from './sent-closures.ts';
+import { GraceTimers } from './grace-timers.ts';
+import { outcomeOf } from './outcome.ts';
+import { isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
 import { Teardown } from './teardown.ts';
 
@@ -63,9 +65,6 @@ type SentToWorker = Sent & {
   /** The index of its claim. */
   readonly claim: number;
 };
-
-const isPacked = ({ work }: Closure): boolean =>
-  work.kind === 'call' && work.args instanceof Uint8Array;
 
 export class WorkerSlot {
   readonly index: number;
@@ -108,7 +107,9 @@ export class WorkerSlot {
   #killedFor: Error | undefined;
   /** The cancelled closure because of which `kill` was called. */
   #killedBy: Closure | undefined;
-  readonly #graceTimers = new Map<number, Timer>();
+  /** The callers of `crash`, who wait for the end of the present worker. */
+  readonly #onLost: ((cause: Error) => void)[] = [];
+  readonly #graceTimers = new GraceTimers();
   #stuckTimer: Timer | undefined;
   #isReferenced = true;
   /** Threads of this slot that are blocked in native code and could not be ended. */
@@ -151,8 +152,7 @@ export class WorkerSlot {
     this.#channel = channel;
     this.#claims = new Claims(channel.words, channel.isShared);
     this.#pid = channel.pid;
-    const definitions = this.#host.variables?.definitions ?? [];
-    if (!channel.isShared && definitions.length > 0) this.define(...definitions);
+    this.define(...(this.#host.variables?.definitions ?? []));
     const { job, index } = this.#name;
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
@@ -233,7 +233,7 @@ export class WorkerSlot {
     } catch (error) {
       // The resource cannot be sent. Functions that use it fail with this error instead.
       const broken: Resource = { kind: 'broken', id: resource.id, record: encode(error).bytes };
-      this.post([TO_WORKER.prepare, closure.id, broken]);
+      this.#post([TO_WORKER.prepare, closure.id, broken]);
     }
   }
 
@@ -269,9 +269,7 @@ export class WorkerSlot {
     const back: Closure[] = [];
     for (const { closure } of this.#sent.newestFirst()) {
       if (back.length === count) break;
-      // Packed arguments came from a coordinator on NATS, which has a copy of them.
-      const isOnlyHere = closure.isMoved && !isPacked(closure);
-      if (!isOnlyHere && this.recall(closure)) back.push(closure);
+      if (!isOnlyHere(closure) && this.recall(closure)) back.push(closure);
     }
     return back;
   }
@@ -287,23 +285,22 @@ export class WorkerSlot {
       return true;
     }
     this.#claims?.cancel(sent.claim, closure.id);
-    this.post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
-    if (replace && !this.#graceTimers.has(closure.id)) {
-      const { cancelGraceMs } = this.#host;
-      const timer = new Timer(cancelGraceMs, () => {
-        const { name } = closure.work as Call;
-        const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
-        this.#killedBy = closure;
-        this.kill(new CancelledError(text));
-      });
-      this.#graceTimers.set(closure.id, timer);
-    }
+    this.#post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
+    if (!replace) return true;
+    const { cancelGraceMs } = this.#host;
+    this.#graceTimers.start(closure.id, cancelGraceMs, () => {
+      const { name } = closure.work as Call;
+      const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
+      this.#killedBy = closure;
+      this.kill(new CancelledError(text));
+    });
     return true;
   }
 
-  /** Tells a process of variables. */
+  /** Tells a process of variables. (A thread finds them by their names.) */
   define(...definitions: Definition[]): void {
-    this.post([TO_WORKER.define, ...definitions]);
+    if (this.#channel?.isShared !== false || definitions.length === 0) return;
+    this.#post([TO_WORKER.define, ...definitions]);
   }
 
   /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
@@ -314,11 +311,6 @@ export class WorkerSlot {
     this.#enter('stopping');
     channel.kill();
     this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
-  }
-
-  /** Ends the worker as somebody outside would: unlike `kill`, this is a failure of the worker. */
-  crash(): void {
-    this.#channel?.kill();
   }
 
   /**
@@ -346,12 +338,31 @@ export class WorkerSlot {
     this.#teardown = new Teardown(`${job}:${index}`, teardown, this.#host.cancelGraceMs, () =>
       this.kill(cause),
     );
-    this.post([TO_WORKER.tearDown]);
+    this.#post([TO_WORKER.tearDown]);
+  }
+
+  /**
+   * Ends the worker by force, as somebody outside would. Unlike a death by `kill` this one is a
+   * failure of the worker.
+   *
+   * @returns how the worker has ended, when it is gone; undefined if there is none
+   */
+  crash(): Promise<Error> | undefined {
+    const channel = this.#channel;
+    if (channel === undefined) return undefined;
+    channel.kill();
+    return new Promise((resolve) => {
+      this.#onLost.push(resolve);
+    });
   }
 
   setReferenced(referenced: boolean): void {
     this.#isReferenced = referenced;
     this.#channel?.setReferenced(referenced);
+  }
+
+  post(message: unknown[]): void {
+    this.#post(message);
   }
 
   get info(): WorkerInfo {
@@ -416,7 +427,7 @@ export class WorkerSlot {
     this.#host.changed();
   }
 
-  post(message: unknown[]): void {
+  #post(message: unknown[]): void {
     try {
       this.#channel?.post(message);
     } catch {
@@ -429,8 +440,7 @@ export class WorkerSlot {
     if (sent === undefined) return undefined;
     this.#claims?.release(sent.claim);
     if (this.#sent.size === 0) this.#hasSuspect = false;
-    this.#graceTimers.get(id)?.clear();
-    this.#graceTimers.delete(id);
+    this.#graceTimers.clear(id);
     return sent;
   }
 
@@ -488,7 +498,7 @@ export class WorkerSlot {
       case FROM_WORKER.operate: {
         const [, id, ...request] = message as [number, number, ...Request];
         const answer = this.#host.variables?.answer(request) ?? [];
-        this.post([TO_WORKER.answer, id, ...answer]);
+        this.#post([TO_WORKER.answer, id, ...answer]);
       }
     }
   }
@@ -516,18 +526,9 @@ export class WorkerSlot {
     if (closure.work.kind === 'call') {
       this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
     }
-    const outcome = this.#outcomeOf(message[at + 1] as number, message[at + 2]);
+    const isPacked = this.#channel?.isShared === false;
+    const outcome = outcomeOf(message[at + 1] as number, message[at + 2], isPacked);
     this.#host.ended(closure, outcome, message[at + 3] as number);
-  }
-
-  #outcomeOf(state: number, value: unknown): ClosureOutcome {
-    if (state !== STATE.ready) return { state: 'failed', value: decode(value as Uint8Array).value };
-    if (this.#channel?.isShared !== false) return { state: 'ready', value };
-    try {
-      return { state: 'ready', value: unpackValue(value as Uint8Array) };
-    } catch (error) {
-      return { state: 'failed', value: error };
-    }
   }
 
   #onUnreadable(error: unknown): boolean {
@@ -580,8 +581,7 @@ export class WorkerSlot {
     this.#batch = [];
     this.#transfers = [];
     this.#enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
-    for (const timer of this.#graceTimers.values()) timer.clear();
-    this.#graceTimers.clear();
+    this.#graceTimers.clearAll();
     // All closures are removed before any is returned: if one fails, the rules cancel the others,
     // and must not find them here.
     this.#sent.takeAll();
@@ -595,5 +595,6 @@ export class WorkerSlot {
     const [running] = suspects;
     const name = (running?.closure.work as Call | undefined)?.name;
     this.#listener.onGone(this, { cause, wasKilled, wasRetired, wasReady, running: name });
+    for (const tell of this.#onLost.splice(0)) tell(cause);
   }
 }
