@@ -10,6 +10,7 @@ const LONGEST_MS = 2 ** 31 - 1;
  */
 export class Timer {
   #timeout: NodeJS.Timeout | undefined;
+  #isReferenced = true;
 
   constructor(ms: number, fire: () => void) {
     if (ms === Number.POSITIVE_INFINITY) return;
@@ -23,12 +24,20 @@ export class Timer {
         },
         Math.min(Math.ceil(left), LONGEST_MS),
       );
+      if (!this.#isReferenced) this.#timeout.unref();
     };
     arm(ms);
   }
 
   clear(): void {
     clearTimeout(this.#timeout);
+  }
+
+  /** From now on it does not keep the event loop alive. */
+  unref(): this {
+    this.#isReferenced = false;
+    this.#timeout?.unref();
+    return this;
   }
 }
 

@@ -52,6 +52,12 @@ const optionTexts = {
     'the number of worker threads, and so how many functions run at the',
     'same time (default: the number of processors)',
   ],
+  recycle: [
+    '--recycle TEXT',
+    'when a thread is replaced, between functions: tasks=N, after N of',
+    'them; heapMb=N, after one that leaves its heap larger; or both,',
+    'joined by a comma',
+  ],
   setup: [
     '--setup NAME',
     'an export that each thread calls before it takes functions, instead',
@@ -128,6 +134,7 @@ function parse(args: string[]) {
         spec: { type: 'string' },
         definition: { type: 'string' },
         slots: { type: 'string' },
+        recycle: { type: 'string' },
         setup: { type: 'string' },
         teardown: { type: 'string' },
         output: { type: 'string', short: 'o' },

@@ -59,6 +59,7 @@ import type {
 } from './cluster-options.ts';
 import { type Fetched, fetchAll } from './fetch-all.ts';
 import { FunctionStatistics } from './function-stats.ts';
+import { resize } from './resize.ts';
 import { ClusterVariables } from './variables/cluster-variables.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
 import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
@@ -455,6 +456,19 @@ export class ClusterCoordinator<M extends object = any>
         onProgress,
       }),
     );
+  }
+
+  /**
+   * Changes the number of workers of a LocalStrategy (1 to 1024). Resolves when there are so many,
+   * all ready. Those with the highest indexes end first, when what they run has ended. Of calls that
+   * overlap the last one wins, and all settle with it.
+   *
+   * @throws (rejects) TypeError, RangeError; FailedPreconditionError: another strategy, or the
+   *   cluster is over; UnavailableError: a worker could not be started, and is tried again;
+   *   CancelledError: the cluster was closed or stopped meanwhile
+   */
+  resize(workers: number): Promise<void> {
+    return this.#wait(resize(this.#engine, this.#rules, workers));
   }
 
   /**

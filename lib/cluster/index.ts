@@ -29,8 +29,13 @@ export { type ClusterJobs, ClusterSpec } from './cluster-spec.ts';
 export type { Fetched } from './fetch-all.ts';
 export type { FunctionStats } from './function-stats.ts';
 export type { Percentiles } from './histogram.ts';
-export { LocalStrategy, type LocalStrategyOptions } from './local/local-strategy.ts';
+export {
+  type ElasticWorkers,
+  LocalStrategy,
+  type LocalStrategyOptions,
+} from './local/local-strategy.ts';
 export type { LocalWorkerOptions } from './local/worker-options.ts';
+export type { Recycle } from './pool/channel.ts';
 export { Variable, type VariableValue } from './variables/variable.ts';
 export type { VariableOptions } from './variables/variable-options.ts';
 export { type CurrentTask, currentTask } from './worker/current-task.ts';

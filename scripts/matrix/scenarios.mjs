@@ -51,6 +51,14 @@ async function nativeThreadsAtExit(start) {
   }
 }
 
+async function stopFlags(start) {
+  for (const how of ['ends', 'terminated']) {
+    const { calls, main } = told(await start('stop-flags', [how]).ended, 'result');
+    assert.deepEqual({ calls, main }, { calls: 1, main: '0|1' });
+  }
+  told(await start('stop-flags', ['exit']).ended, 'exiting', { code: 5 });
+}
+
 async function posts(start) {
   for (const how of ['ends', 'terminated']) {
     told(await start('posts', [how]).ended, 'result');
@@ -146,6 +154,7 @@ export const scenarios = [
   scenario('worker-only load, at exit', workerOnlyAddonAtExit),
   scenario('native threads at exit', nativeThreadsAtExit),
   scenario('posts from threads', posts),
+  scenario('stop flags', stopFlags),
   scenario('hot loop', hotLoop, quick),
   scenario('errors across threads', errors, quick),
   scenario('queues', queues, quick),

@@ -150,7 +150,9 @@ describe('the native layers', () => {
 
   it('keep Node out of the headers that do not say so by their name', () => {
     for (const { from, to } of includesOfNative()) {
-      const isForNode = /_(?:node\.h|napi\.hpp|threadsafe_function\.hp*)$/.test(from);
+      const isForNode = /_(?:node\.h|napi\.hpp|stop_flag\.hp*|threadsafe_function\.hp*)$/.test(
+        from,
+      );
       if (from.startsWith('native/include') && !isForNode) expect(to, from).not.toMatch(/node/);
     }
   });

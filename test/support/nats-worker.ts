@@ -18,6 +18,7 @@ export type WorkerOptions = {
   spec?: string;
   definition?: string;
   setup?: string;
+  recycle?: string;
   /** The CLI of another copy of the package. */
   cli?: string;
   env?: NodeJS.ProcessEnv;
@@ -40,6 +41,7 @@ export class NatsWorker {
     if (spec !== undefined) args.push('--spec', spec);
     if (options.definition !== undefined) args.push('--definition', options.definition);
     if (options.setup !== undefined) args.push('--setup', options.setup);
+    if (options.recycle !== undefined) args.push('--recycle', options.recycle);
     this.child = spawn(process.execPath, [cli, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, ...env },

@@ -44,6 +44,16 @@ export type TestAddon = {
   queueBlock(queue: Bytes, operation: 'enqueue' | 'dequeue', name: string): void;
   /** A native thread that enqueues items without a copy, of bytes i, and closes. */
   queueFill(queue: Bytes, count: number, size: number): void;
+  /** The number of a StopFlag, or undefined if it is not valid. */
+  flag(value?: unknown): number | undefined;
+  /** The status of allstop_stop_flag_from_napi, and whether the flag is stopped: "0|1". */
+  flagStatus(value?: unknown): string;
+  mergeFlags(one: number, other: number): number;
+  flagShouldStop(flag: number): boolean;
+  /** Releases the flag, on a native thread. */
+  releaseFlag(flag: number): void;
+  /** A native thread that polls the flag; result: the time in ms at which it saw the stop. */
+  watchFlag(flag: number, name: string): void;
   decoy(): object;
   external(): unknown;
 };

@@ -23,6 +23,7 @@ export type Options = {
   spec?: string | undefined;
   definition?: string | undefined;
   slots?: string | undefined;
+  recycle?: string | undefined;
   setup?: string | undefined;
   teardown?: string | undefined;
   output?: string | undefined;

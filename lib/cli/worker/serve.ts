@@ -8,6 +8,7 @@ import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection/connection.ts';
 import { CREDENTIAL_VARIABLES } from '../../cluster/nats/connection/connection-options.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
+import type { Recycle } from '../../cluster/pool/channel.ts';
 import { DEFINITION, type ModuleHooks } from '../../cluster/worker/module-options.ts';
 import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
 import { clusterOf, connectionOf } from '../base/servers.ts';
@@ -56,6 +57,19 @@ function definitionOf({ definition }: Options): string | undefined {
   throw new UsageError('--definition must be 1 to 128 printable ASCII characters without spaces');
 }
 
+/** Reads `tasks=1000,heapMb=512`, either or both. */
+function recycleOf({ recycle: text }: Options): Recycle | undefined {
+  if (text === undefined) return undefined;
+  const parts = text.split(',').map((part) => /^(tasks|heapMb)=([1-9]\d{0,8})$/.exec(part));
+  const found = new Map(parts.map((part) => [part?.[1], Number(part?.[2])]));
+  if (found.has(undefined) || found.size < parts.length) {
+    throw new UsageError(
+      `--recycle must be tasks=N or heapMb=N or both, joined by a comma, not '${text}'`,
+    );
+  }
+  return { tasks: found.get('tasks'), heapMb: found.get('heapMb') };
+}
+
 function describe(event: NodeEvent): string {
   if (event.event === 'connected') {
     return `connected; waiting for the coordinator of the cluster '${event.cluster}'`;
@@ -80,6 +94,7 @@ type ServeOptions = ModuleHooks & {
   slots: number;
   task: number | undefined;
   definition: string | undefined;
+  recycle: Recycle | undefined;
 };
 
 /** Checks the options, and reads no file. @throws UsageError */
@@ -98,7 +113,8 @@ export function checkOptions(options: Options): ServeOptions {
   for (const [name, hook] of Object.entries({ setup, teardown })) {
     if (hook === '') throw new UsageError(`--${name} needs the name of an export of the module`);
   }
-  return { job, connection, cluster, slots, task, definition, setup, teardown };
+  const recycle = recycleOf(options);
+  return { job, connection, cluster, slots, task, definition, setup, teardown, recycle };
 }
 
 /** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */

@@ -108,6 +108,10 @@ export class ClosureRules implements ClusterHost {
     return this.#queue.isSuspectNext;
   }
 
+  get waiting(): number {
+    return this.#queue.queued;
+  }
+
   take(): Closure | undefined {
     const closure = this.#queue.take();
     if (closure === undefined) return undefined;

@@ -59,6 +59,8 @@ export interface StrategyHost {
   readonly variables?: ClusterVariables;
   /** The next queued closure; it is in flight from here on. Undefined: none is queued. */
   take(): Closure | undefined;
+  /** How many closures are queued. */
+  readonly waiting: number;
   /**
    * Whether the next queued closure is a suspect (`Closure.isSuspect`). Only a worker that has no
    * other closure may take it then, and gets no other until it has ended.
@@ -146,6 +148,11 @@ export interface Engine {
   stats(): Record<string, number>;
   /** Names of the module's functions; undefined until a worker has reported them. */
   readonly functions: readonly string[] | undefined;
+  /**
+   * Changes the number of workers. Resolves when there are so many, and all are ready; rejects when
+   * a new one cannot be started. Left out if the engine does not start its workers itself.
+   */
+  resize?(workers: number): Promise<void>;
   /** Ends the workers. Resolves when they have ended, or were found to be stuck. */
   close(): Promise<void>;
 }

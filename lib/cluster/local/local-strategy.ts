@@ -1,21 +1,48 @@
 /** LocalStrategy: the workers are threads or child processes of this program. */
 
 import { availableParallelism } from 'node:os';
-import { checkInteger, checkOneOf, checkOptions, invalidType } from '../../base/arguments.ts';
+import {
+  checkDuration,
+  checkInteger,
+  checkOneOf,
+  checkOptions,
+  invalidType,
+  isBag,
+  knownOptions,
+  outOfRange,
+} from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { counted } from '../../coordinator/words.ts';
 import { fileName } from '../closures/module-exports.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
-import type { Isolation } from '../pool/channel.ts';
+import type { Isolation, Recycle } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
 import { checkDefinition, checkHooks } from '../worker/module-options.ts';
 import { checkWorkerOptions, type LocalWorkerOptions, WORKER_OPTIONS } from './worker-options.ts';
 
+/** More workers while functions wait for one, fewer when workers have nothing to do. */
+export type ElasticWorkers = {
+  /** 0 to 1024. The cluster begins with so many, and with 1 at least. */
+  min: number;
+  /** 1 to 1024, and not less than `min`. */
+  max: number;
+  /** Milliseconds without work after which a worker ends, as long as more than `min` stay (10,000). */
+  idleMs?: number | undefined;
+};
+
+type Limits = { readonly min: number; readonly max: number; readonly idleMs: number };
+
+const IDLE_MS = 10_000;
+const MAX_WORKERS = 1_024;
+
 export type LocalStrategyOptions = LocalWorkerOptions & {
   /** The module whose exports can be scheduled. Each worker imports it. */
   module: URL;
-  /** The number of workers, 1 to 1024 (default: the number of processors). */
-  workers?: number | undefined;
+  /**
+   * The number of workers, 1 to 1024 (default: the number of processors); or the limits between
+   * which it follows the work.
+   */
+  workers?: number | ElasticWorkers | undefined;
   /**
    * 'thread' (the default): fast, and memory can be shared; a thread that is blocked in native
    * code cannot be ended. 'process': can always be ended, and a crash ends only that worker.
@@ -26,6 +53,12 @@ export type LocalStrategyOptions = LocalWorkerOptions & {
    * blocks or computes holds up those that run beside it.
    */
   concurrency?: number | undefined;
+  /**
+   * When a worker is replaced by a new one, between functions: after `tasks` of them, or after one
+   * that leaves the worker's V8 heap larger than `heapMb` (2 ** 20 bytes each; garbage that is not
+   * collected counts, ArrayBuffers do not).
+   */
+  recycle?: Recycle | undefined;
   /**
    * The name of an export that each worker calls with `{ workerIndex }`, and awaits, before it takes
    * functions. One that throws is a worker that cannot start.
@@ -49,6 +82,7 @@ const OPTIONS = [
   'workers',
   'isolation',
   'concurrency',
+  'recycle',
   'setup',
   'teardown',
   'definition',
@@ -64,9 +98,10 @@ export function poolOf(strategy: Strategy): WorkerPool | undefined {
 
 export class LocalStrategy implements Strategy {
   readonly module: URL;
-  readonly workers: number;
+  readonly workers: number | Limits;
   readonly isolation: Isolation;
   readonly concurrency: number;
+  readonly recycle: Recycle | undefined;
   readonly setup: string | undefined;
   readonly teardown: string | undefined;
   readonly definition: string | undefined;
@@ -75,7 +110,7 @@ export class LocalStrategy implements Strategy {
 
   static {
     showAs(LocalStrategy.prototype, ({ module, workers, isolation }) => ({
-      facts: [fileName(module), counted(workers, 'worker'), `isolation '${isolation}'`],
+      facts: [fileName(module), shown(workers), `isolation '${isolation}'`],
     }));
   }
 
@@ -88,16 +123,17 @@ export class LocalStrategy implements Strategy {
     const { module, workers = availableParallelism(), isolation = 'thread' } = given;
     const { concurrency = 1 } = given;
     if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
-    checkInteger('options.workers', workers, 1, 1_024);
     checkOneOf('options.isolation', ['thread', 'process'], isolation);
     checkInteger('options.concurrency', concurrency, 1, 1_024);
+    const recycle = given.recycle === undefined ? undefined : checkRecycle(given.recycle);
     checkHooks(given);
     checkDefinition(given.definition);
     this.#worker = checkWorkerOptions(given, isolation);
     this.module = module;
-    this.workers = workers;
+    this.workers = checkWorkers(workers);
     this.isolation = isolation;
     this.concurrency = concurrency;
+    this.recycle = recycle;
     this.setup = given.setup;
     this.teardown = given.teardown;
     this.definition = given.definition;
@@ -105,10 +141,51 @@ export class LocalStrategy implements Strategy {
 
   /** @internal */
   connect(host: StrategyHost): Engine {
-    const { module, workers, isolation, concurrency, setup, teardown } = this;
-    const own = { module, workers, isolation, concurrency, setup, teardown };
-    const pool = new WorkerPool(host, { ...own, ...this.#worker });
+    const { module, workers, isolation, concurrency, recycle, setup, teardown } = this;
+    const own = { module, isolation, concurrency, recycle, setup, teardown, ...this.#worker };
+    const number =
+      typeof workers === 'number'
+        ? { workers }
+        : { workers: Math.max(1, workers.min), elastic: workers };
+    const pool = new WorkerPool(host, { ...own, ...number });
     pools.set(this, pool);
     return pool;
   }
+}
+
+/** The number of workers in words, for util.inspect. */
+const shown = (workers: number | Limits): string =>
+  typeof workers === 'number'
+    ? counted(workers, 'worker')
+    : `${workers.min} to ${counted(workers.max, 'worker')}`;
+
+/** @throws TypeError, RangeError */
+function checkWorkers(given: number | ElasticWorkers): number | Limits {
+  if (!isBag(given)) {
+    if (typeof given !== 'number') {
+      throw invalidType('options.workers', 'of type number, or { min, max, idleMs }', given);
+    }
+    checkInteger('options.workers', given, 1, MAX_WORKERS);
+    return given;
+  }
+  knownOptions(given, ['min', 'max', 'idleMs'], 'options.workers');
+  const { min, max, idleMs = IDLE_MS } = given;
+  checkInteger('options.workers.min', min, 0, MAX_WORKERS);
+  checkInteger('options.workers.max', max, Math.max(1, min), MAX_WORKERS);
+  checkDuration('options.workers.idleMs', idleMs);
+  return Object.freeze({ min, max, idleMs });
+}
+
+/** @throws TypeError, RangeError */
+function checkRecycle(given: Recycle): Recycle {
+  const { tasks, heapMb } = checkOptions('options.recycle', given, ['tasks', 'heapMb']);
+  if (tasks !== undefined) {
+    checkInteger('options.recycle.tasks', tasks, 1, Number.MAX_SAFE_INTEGER);
+  }
+  if (heapMb !== undefined) {
+    if (typeof heapMb !== 'number')
+      throw invalidType('options.recycle.heapMb', 'of type number', heapMb);
+    if (!(heapMb > 0)) throw outOfRange('options.recycle.heapMb', 'a number > 0', heapMb);
+  }
+  return Object.freeze({ tasks, heapMb });
 }

@@ -49,11 +49,20 @@ export interface WorkerChannel {
 
 export type WorkerName = { job: string; index: number };
 
+/** When a worker is replaced, between functions. */
+export type Recycle = {
+  /** After so many functions. */
+  readonly tasks?: number | undefined;
+  /** After a function that leaves its heap larger, in MB (2 ** 20 bytes). */
+  readonly heapMb?: number | undefined;
+};
+
 /** What each worker is started with, besides its name. */
 export type WorkerOptions = ModuleHooks & {
   readonly module: URL;
   /** How many asynchronous functions run at once on one worker (1). */
   readonly concurrency?: number | undefined;
+  readonly recycle?: Recycle | undefined;
   /** Options of Node's Worker and `fork`; the first two are for threads only. */
   readonly workerData?: unknown;
   readonly resourceLimits?: ResourceLimits | undefined;
@@ -72,8 +81,9 @@ function goneError(what: string, how: string, cause: unknown, fields: object): E
 }
 
 function settingsOf(options: WorkerOptions, job: string, index: number): WorkerSettings {
-  const { module, setup, teardown, concurrency = 1 } = options;
-  return { kind: 'cluster', module: module.href, job, index, setup, teardown, concurrency };
+  const { module, setup, teardown, concurrency = 1, recycle } = options;
+  const own = { module: module.href, setup, teardown, concurrency, heapMb: recycle?.heapMb };
+  return { kind: 'cluster', job, index, ...own };
 }
 
 /** The number of claims: each closure that was sent has one. */

@@ -36,6 +36,12 @@ export class StartLine<S> {
     this.#advance();
   }
 
+  /** The slot is not started any more, if it has not been. */
+  leave(slot: S): void {
+    this.#waiting.delete(slot);
+    this.left(slot);
+  }
+
   /** Starts nothing any more. */
   close(): void {
     this.#isClosed = true;

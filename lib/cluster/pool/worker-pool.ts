@@ -9,7 +9,7 @@
 import { debuglog } from 'node:util';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
-import { FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
@@ -18,6 +18,7 @@ import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { FunctionDurations } from './function-durations.ts';
+import { type Elastic, PoolSize, type PoolSizeListener } from './pool-size.ts';
 import type { Death } from './slot-listener.ts';
 import { StartLine } from './start-line.ts';
 import { WorkerSlot } from './worker-slot.ts';
@@ -36,7 +37,10 @@ const LONGEST_RESTART_DELAY_MS = 2_000;
 const log = debuglog('allstop');
 
 export type PoolSettings = WorkerOptions & {
+  /** How many there are at first. */
   workers: number;
+  /** Undefined: there are always so many. */
+  elastic?: Elastic | undefined;
   isolation: Isolation;
   /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
   task?: WorkerName;
@@ -50,16 +54,25 @@ export class WorkerPool implements Engine {
   readonly #settings: PoolSettings;
   /** How many asynchronous functions run at once on one worker. */
   readonly #concurrency: number;
-  readonly #slots: WorkerSlot[];
+  /** By index. */
+  #slots: WorkerSlot[] = [];
+  readonly #size: PoolSize;
+  /** Slots that were removed, with threads that cannot be ended. */
+  #departed: WorkerSlot[] = [];
+  /** The restarts of slots that were removed. */
+  #pastRestarts = 0;
+  /** How often a worker was replaced between functions. */
+  #recycled = 0;
+  /** The last argument of `setNeeded`. */
+  #isNeeded = true;
   #functions: string[] | undefined;
   readonly #durations = new FunctionDurations();
-  /** By worker: its deaths while it ran no function, since a function last ended on it. */
-  readonly #deaths: number[];
   /** Deaths of workers that were never ready, since a worker was last ready. */
   #failedStarts = 0;
   /** A worker has been ready. */
   #wasReady = false;
-  readonly #restarts = new Set<Timer>();
+  /** The slots whose worker is started again in a moment. */
+  readonly #restarts = new Map<WorkerSlot, Timer>();
   readonly #starts: StartLine<WorkerSlot>;
   #failure: Error | undefined;
   #isClosing = false;
@@ -76,12 +89,56 @@ export class WorkerPool implements Engine {
       if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
     });
     this.sharesMemory = isolation === 'thread';
-    this.#deaths = Array.from({ length: workers }, () => 0);
-    this.#slots = Array.from({ length: workers }, (_, index) => this.#makeSlot(index));
-    for (const slot of this.#slots) this.#starts.enter(slot);
-    if (isolation === 'process') {
-      host.coordinator.signal.addEventListener('abort', () => this.#sendStop());
-    }
+    this.#size = new PoolSize(this.#sizeListener(), settings.elastic);
+    for (let index = 0; index < workers; index++) this.#add();
+    const { signal } = host.coordinator;
+    signal.addEventListener('abort', () => {
+      if (isolation === 'process') this.#sendStop();
+      this.#size.close();
+      this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
+    });
+  }
+
+  /** Resolves when there are so many workers, and all are ready. */
+  resize(workers: number): Promise<void> {
+    return this.#size.resize(workers);
+  }
+
+  #sizeListener(): PoolSizeListener {
+    const slots = (): readonly WorkerSlot[] => this.#slots;
+    return {
+      get slots() {
+        return slots();
+      },
+      add: () => this.#add(),
+      letGo: (slot) => {
+        if (slot.isAlive) slot.retire(new CancelledError('The worker is not needed any more'));
+        else this.#remove(slot);
+      },
+    };
+  }
+
+  #add(): void {
+    const used = new Set(this.#slots.map(({ index }) => index));
+    let index = 0;
+    while (used.has(index)) index += 1;
+    const slot = this.#makeSlot(index);
+    slot.setReferenced(this.#isNeeded);
+    this.#slots = [...this.#slots, slot].toSorted((one, other) => one.index - other.index);
+    this.#starts.enter(slot);
+  }
+
+  /** Removes a slot that has no worker any more. */
+  #remove(slot: WorkerSlot): void {
+    this.#restarts.get(slot)?.clear();
+    this.#restarts.delete(slot);
+    this.#starts.leave(slot);
+    this.#slots = this.#slots.filter((each) => each !== slot);
+    this.#pastRestarts += slot.restarts;
+    if (slot.stuck.length > 0) this.#departed.push(slot);
+    while (this.#host.takeTagged(slot.index) !== undefined); // nobody will make these data sets
+    this.#size.removed(slot);
+    this.#host.changed();
   }
 
   define(definition: Definition): void {
@@ -89,7 +146,7 @@ export class WorkerPool implements Engine {
   }
 
   #makeSlot(index: number): WorkerSlot {
-    const { isolation, task, ...options } = this.#settings;
+    const { isolation, task, elastic: _, ...options } = this.#settings;
     const host = this.#host;
     return new WorkerSlot({ index, name: task, isolation, options }, host, {
       onFree: (slot) => {
@@ -100,6 +157,7 @@ export class WorkerPool implements Engine {
         this.#failedStarts = 0;
         this.#wasReady = true;
         host.workerStarted(slot.info);
+        this.#size.check();
       },
       onStuck: (info) => host.workerStuck(info),
       onFunctions: (names) => {
@@ -112,7 +170,7 @@ export class WorkerPool implements Engine {
       },
       onStop: (message) => applyStop(host.coordinator, message),
       onResult: (slot, name, us) => {
-        this.#deaths[slot.index] = 0;
+        slot.deaths = 0;
         this.#durations.measure(name, us);
       },
     });
@@ -123,11 +181,14 @@ export class WorkerPool implements Engine {
   }
 
   get indexes(): number[] {
-    return this.#slots.filter(({ isLoaded }) => isLoaded).map(({ index }) => index);
+    const remain = this.#slots.filter(({ isLoaded, isEnding }) => isLoaded && !isEnding);
+    return remain.map(({ index }) => index);
   }
 
   get workers(): WorkerInfo[] {
-    return this.#slots.flatMap((slot) => [slot.info, ...slot.stuck.map(({ info }) => info)]);
+    const stuckIn = (slot: WorkerSlot): WorkerInfo[] => slot.stuck.map(({ info }) => info);
+    const here = this.#slots.flatMap((slot) => [slot.info, ...stuckIn(slot)]);
+    return [...here, ...this.#departed.flatMap(stuckIn)];
   }
 
   get capacity(): number {
@@ -135,7 +196,7 @@ export class WorkerPool implements Engine {
   }
 
   report(): ReadinessReport {
-    const tasks = this.#slots.map(({ readiness }) => readiness);
+    const tasks = this.#size.staying.map(({ readiness }) => readiness);
     const ready = this.#failure === undefined && tasks.every((task) => task.ready);
     const engine: EngineReadiness =
       this.#failure === undefined
@@ -145,10 +206,12 @@ export class WorkerPool implements Engine {
   }
 
   stats(): Record<string, number> {
-    return { restarts: this.#slots.reduce((sum, { restarts }) => sum + restarts, 0) };
+    const restarts = this.#slots.reduce((sum, slot) => sum + slot.restarts, this.#pastRestarts);
+    return { restarts, recycled: this.#recycled };
   }
 
   setNeeded(needed: boolean): void {
+    this.#isNeeded = needed;
     for (const slot of this.#slots) slot.setReferenced(needed);
   }
 
@@ -177,6 +240,8 @@ export class WorkerPool implements Engine {
 
   async close(): Promise<void> {
     this.#isClosing = true;
+    this.#size.close();
+    this.#size.fail(new CancelledError('The cluster was closed'));
     this.#clearRestarts();
     const gone = new Promise<void>((resolve) => {
       this.#onAllGone = resolve;
@@ -214,10 +279,7 @@ export class WorkerPool implements Engine {
     });
   }
 
-  /**
-   * Feeds all workers. A worker that stays idle gets half of the closures that the fullest
-   * worker has not started.
-   */
+  /** Feeds all workers. */
   #feedAll(): void {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
@@ -228,7 +290,16 @@ export class WorkerPool implements Engine {
       }
     }
     for (const slot of this.#slots) slot.flush();
-    if (hasWork) return;
+    if (hasWork) {
+      this.#size.grow(Math.ceil(this.#host.waiting / this.#concurrency));
+      return;
+    }
+    this.#rebalance();
+    this.#size.shrinkLater();
+  }
+
+  /** A worker that is idle gets half of what the fullest worker has not started. */
+  #rebalance(): void {
     for (const slot of this.#slots) {
       if (!slot.isIdle) continue;
       const fullest = this.#slots.reduce((most, each) =>
@@ -288,19 +359,32 @@ export class WorkerPool implements Engine {
   }
 
   /** A death is charged to the function that ran; only workers that cannot start fail the pool. */
-  #onGone(slot: WorkerSlot, { cause, wasKilled, wasReady, running }: Death): void {
+  #onGone(slot: WorkerSlot, death: Death): void {
+    const { cause, wasKilled, wasRetired, wasReady, running } = death;
     if (this.#isClosing) {
       this.#checkAllGone();
       return;
     }
     // A cluster that has failed or was stopped runs nothing more: the worker is not replaced.
     if (this.#failure !== undefined || this.#host.coordinator.shouldStop()) return;
+    if (wasRetired) {
+      if (this.#size.isLeaving(slot)) this.#remove(slot);
+      else {
+        this.#recycled += 1;
+        this.#starts.enter(slot);
+      }
+      return;
+    }
     slot.restarts += 1;
     log('%s, running %s', cause.message, running === undefined ? 'no function' : `'${running}'`);
     this.#host.workerLost(slot.info, cause);
-    const { index } = slot;
+    if (this.#size.isLeaving(slot)) {
+      this.#remove(slot);
+      return;
+    }
+    if (!wasReady) this.#size.fail(cause);
     const isCharged = wasKilled || running !== undefined;
-    if (!isCharged) this.#deaths[index] = (this.#deaths[index] as number) + 1;
+    if (!isCharged) slot.deaths += 1;
     if (!isCharged && !wasReady) this.#failedStarts += 1;
     // Setup functions that fail everywhere from the start will go on failing: the user wants to know.
     if (!this.#wasReady && this.#slots.every(({ hasFailedSetup }) => hasFailedSetup)) {
@@ -312,27 +396,29 @@ export class WorkerPool implements Engine {
       this.#fail(new UnavailableError(text, { cause }));
       return;
     }
-    const deaths = isCharged ? 0 : (this.#deaths[index] as number);
+    const deaths = isCharged ? 0 : slot.deaths;
     const delay =
       deaths < 2
         ? 0
         : Math.min(FIRST_RESTART_DELAY_MS * 2 ** (deaths - 2), LONGEST_RESTART_DELAY_MS);
     const timer = new Timer(delay, () => {
-      this.#restarts.delete(timer);
+      this.#restarts.delete(slot);
       this.#starts.enter(slot);
     });
-    this.#restarts.add(timer);
+    this.#restarts.set(slot, timer);
   }
 
   #fail(error: Error): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
+    this.#size.close();
+    this.#size.fail(error);
     this.#clearRestarts();
     this.#host.failed(error);
   }
 
   #clearRestarts(): void {
-    for (const timer of this.#restarts) timer.clear();
+    for (const timer of this.#restarts.values()) timer.clear();
     this.#restarts.clear();
     this.#starts.close();
   }

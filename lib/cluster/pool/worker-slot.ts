@@ -22,8 +22,8 @@ import type { TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import { CancelledError, UnavailableError } from '../../errors/errors.ts';
-import { localRemedy, settingUp, type TaskPhase } from '../../errors/phases.ts';
+import { CancelledError } from '../../errors/errors.ts';
+import { settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure } from '../closures/closure.ts';
@@ -42,7 +42,6 @@ import {
 } from '../worker/protocol.ts';
 import type { StopMessage } from '../worker/stop-relay.ts';
 import { packValue } from '../worker/value.ts';
-import { activityOf } from './activity.ts';
 import {
   type ChannelListener,
   startProcess,
@@ -53,10 +52,11 @@ import {
 } from './channel.ts';
 import { Claims } from './claims.ts';
 import { GraceTimers } from './grace-timers.ts';
+import { setupError, Teardown } from './hooks.ts';
 import { outcomeOf } from './outcome.ts';
 import { isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
-import { Teardown } from './teardown.ts';
+import { activityOf, readinessOf } from './slot-report.ts';
 
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
@@ -65,6 +65,8 @@ type SentToWorker = Sent & {
   /** The index of its claim. */
   readonly claim: number;
 };
+
+const recycled = (): Error => new CancelledError('The worker is replaced by a new one');
 
 export class WorkerSlot {
   readonly index: number;
@@ -100,9 +102,16 @@ export class WorkerSlot {
   #announced: { id: number; us: number } | undefined;
   /** Date.now() when the last function ended here. */
   #endedAt = 0;
+  /** Since when (performance.now()) the worker has nothing to do, if it is idle. */
+  idleSince = 0;
   #hasSuspect = false;
   completed = 0;
+  /** How many functions the current worker has ended. */
+  #ended = 0;
+  /** How often another worker has taken the place of one that had died or was ended by force. */
   restarts = 0;
+  /** Deaths while the worker ran no function, since a function last ended here. */
+  deaths = 0;
   /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
   /** The cancelled closure because of which `kill` was called. */
@@ -135,6 +144,7 @@ export class WorkerSlot {
     this.#setupFailure = undefined;
     this.#killedFor = undefined;
     this.#killedBy = undefined;
+    this.#ended = 0;
     this.#retiredFor = undefined;
     this.#announced = undefined;
     this.#enter('starting');
@@ -157,7 +167,10 @@ export class WorkerSlot {
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
     const { workers } = attachmentOf(this.#host.coordinator);
-    workers.set(this, () => `${job}:${index} (${channel.place})${activityOf(this.info)}`);
+    workers.set(
+      this,
+      () => `${job}:${index} (${channel.place})${activityOf(this.tasks, this.#sent.size)}`,
+    );
     channel.setReferenced(this.#isReferenced);
   }
 
@@ -190,12 +203,21 @@ export class WorkerSlot {
 
   /** Whether the worker may run one more closure beside less than `most` others. */
   hasRoom(most: number): boolean {
-    return this.isReady && !this.#hasSuspect && this.#sent.size < most;
+    return this.isReady && !this.#hasSuspect && this.#sent.size < most && this.#isFresh;
+  }
+
+  /** Whether the worker may take one more closure before it is replaced. */
+  get #isFresh(): boolean {
+    return this.#ended + this.#sent.size < this.#mostTasks;
+  }
+
+  get #mostTasks(): number {
+    return this.#options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
   }
 
   /** Whether closures can be sent in advance, while the worker runs another. */
   get canQueue(): boolean {
-    if (this.#hasSuspect) return false;
+    if (this.#hasSuspect || !this.#isFresh) return false;
     return this.#channel?.isShared === true && this.#claims?.hasFree === true;
   }
 
@@ -233,7 +255,7 @@ export class WorkerSlot {
     } catch (error) {
       // The resource cannot be sent. Functions that use it fail with this error instead.
       const broken: Resource = { kind: 'broken', id: resource.id, record: encode(error).bytes };
-      this.#post([TO_WORKER.prepare, closure.id, broken]);
+      this.post([TO_WORKER.prepare, closure.id, broken]);
     }
   }
 
@@ -285,7 +307,7 @@ export class WorkerSlot {
       return true;
     }
     this.#claims?.cancel(sent.claim, closure.id);
-    this.#post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
+    this.post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
     if (!replace) return true;
     const { cancelGraceMs } = this.#host;
     this.#graceTimers.start(closure.id, cancelGraceMs, () => {
@@ -300,7 +322,7 @@ export class WorkerSlot {
   /** Tells a process of variables. (A thread finds them by their names.) */
   define(...definitions: Definition[]): void {
     if (this.#channel?.isShared !== false || definitions.length === 0) return;
-    this.#post([TO_WORKER.define, ...definitions]);
+    this.post([TO_WORKER.define, ...definitions]);
   }
 
   /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
@@ -338,7 +360,7 @@ export class WorkerSlot {
     this.#teardown = new Teardown(`${job}:${index}`, teardown, this.#host.cancelGraceMs, () =>
       this.kill(cause),
     );
-    this.#post([TO_WORKER.tearDown]);
+    this.post([TO_WORKER.tearDown]);
   }
 
   /**
@@ -359,10 +381,6 @@ export class WorkerSlot {
   setReferenced(referenced: boolean): void {
     this.#isReferenced = referenced;
     this.#channel?.setReferenced(referenced);
-  }
-
-  post(message: unknown[]): void {
-    this.#post(message);
   }
 
   get info(): WorkerInfo {
@@ -408,16 +426,10 @@ export class WorkerSlot {
   }
 
   get readiness(): TaskReadiness {
-    const { job, index: task } = this.#name;
-    const phase = this.isReady ? 'ready' : this.#phase;
-    const ready = this.isReady;
-    const report: TaskReadiness = { job, task, host: hostname(), ready, phase, since: this.#since };
-    if (this.#channel !== undefined) report.pid = this.#pid;
-    if (!ready && this.#cause !== undefined) {
-      report.cause = messageOf(this.#cause);
-      report.remedy = localRemedy(this.#phase);
-    }
-    return report;
+    const pid = this.isAlive ? this.#pid : undefined;
+    const { isReady: ready } = this;
+    const phase = ready ? 'ready' : this.#phase;
+    return readinessOf(this.#name, { ready, phase, since: this.#since, pid, cause: this.#cause });
   }
 
   #enter(phase: TaskPhase, cause?: unknown): void {
@@ -427,7 +439,7 @@ export class WorkerSlot {
     this.#host.changed();
   }
 
-  #post(message: unknown[]): void {
+  post(message: unknown[]): void {
     try {
       this.#channel?.post(message);
     } catch {
@@ -439,7 +451,10 @@ export class WorkerSlot {
     const sent = this.#sent.remove(id);
     if (sent === undefined) return undefined;
     this.#claims?.release(sent.claim);
-    if (this.#sent.size === 0) this.#hasSuspect = false;
+    if (this.#sent.size === 0) {
+      this.#hasSuspect = false;
+      this.idleSince = performance.now();
+    }
     this.#graceTimers.clear(id);
     return sent;
   }
@@ -452,6 +467,7 @@ export class WorkerSlot {
       case FROM_WORKER.results:
         this.#announced = undefined;
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
+        if (this.#ended >= this.#mostTasks) this.retire(recycled());
         this.#endIfRetired();
         this.#listener.onFree(this);
         return;
@@ -477,13 +493,20 @@ export class WorkerSlot {
         );
         return;
       case FROM_WORKER.setupFailed: {
-        const error = this.#setupError(decode(message[1] as Uint8Array).value);
+        const error = setupError(
+          `${this.#name.job}:${this.#name.index}`,
+          this.#options.setup,
+          decode(message[1] as Uint8Array).value,
+        );
         this.hasFailedSetup = true;
         this.#setupFailure = error;
         this.#enter('setup-failed', error);
         this.kill(error);
         return;
       }
+      case FROM_WORKER.heapFull:
+        this.retire(recycled());
+        return;
       case FROM_WORKER.tornDown:
         this.#teardown?.ended(message[1] as Uint8Array | null);
         return;
@@ -498,22 +521,15 @@ export class WorkerSlot {
       case FROM_WORKER.operate: {
         const [, id, ...request] = message as [number, number, ...Request];
         const answer = this.#host.variables?.answer(request) ?? [];
-        this.#post([TO_WORKER.answer, id, ...answer]);
+        this.post([TO_WORKER.answer, id, ...answer]);
       }
     }
-  }
-
-  #setupError(cause: unknown): Error {
-    const { job, index } = this.#name;
-    const { setup } = this.#options;
-    const by = setup === undefined ? '' : ` by '${setup}'`;
-    const text = `Worker ${job}:${index} could not be set up${by}: ${messageOf(cause)}`;
-    return new UnavailableError(text, { cause });
   }
 
   #checkReady(): void {
     if (this.#preparing.size > 0 || this.isEnding) return;
     this.#enter('ready');
+    this.idleSince = performance.now();
     this.#listener.onReady(this);
   }
 
@@ -522,12 +538,16 @@ export class WorkerSlot {
     if (sent === undefined) return;
     const { closure } = sent;
     this.completed += 1;
+    this.#ended += 1;
     this.#endedAt = Date.now();
     if (closure.work.kind === 'call') {
       this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
     }
-    const isPacked = this.#channel?.isShared === false;
-    const outcome = outcomeOf(message[at + 1] as number, message[at + 2], isPacked);
+    const outcome = outcomeOf(
+      message[at + 1] as number,
+      message[at + 2],
+      this.#channel?.isShared !== false,
+    );
     this.#host.ended(closure, outcome, message[at + 3] as number);
   }
 

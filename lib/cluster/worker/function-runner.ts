@@ -1,6 +1,7 @@
 /** Runs closures in a worker thread or process, and sends their results. */
 
 import { setMaxListeners } from 'node:events';
+import { getHeapStatistics } from 'node:v8';
 import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
@@ -162,6 +163,8 @@ export class FunctionRunner {
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
   readonly #concurrency: number;
+  /** The worker reports when its heap is larger. */
+  #heapBytes: number | undefined;
   /** Those of asynchronous functions that have begun and not ended, by the closure's id. */
   readonly #attempts = new Map<number, Attempt>();
   /** Called when one of them has ended. */
@@ -175,7 +178,8 @@ export class FunctionRunner {
   readonly #durations = new Map<string, number>();
 
   constructor(channel: Channel, coordinator: Coordinator, settings: WorkerSettings) {
-    const { index, words, concurrency, variables } = settings;
+    const { index, words, concurrency, heapMb, variables } = settings;
+    this.#heapBytes = heapMb === undefined ? undefined : heapMb * 1024 ** 2;
     this.#concurrency = concurrency;
     this.#channel = channel;
     this.coordinator = coordinator;
@@ -353,6 +357,14 @@ export class FunctionRunner {
     // The previous attempt may have failed because the coordinator could not read its result.
     if (attempt.attempt > 1) this.#sendAlone(attempt.id, state, value, us);
     else this.#send(attempt.id, state, value, us);
+    if (this.#heapBytes !== undefined) this.#checkHeap(this.#heapBytes);
+  }
+
+  #checkHeap(most: number): void {
+    if (getHeapStatistics().used_heap_size <= most) return;
+    this.#heapBytes = undefined; // reported once
+    this.#flush();
+    this.#channel.post([FROM_WORKER.heapFull]);
   }
 
   /** Resolves when one more function may begin. Only #work waits for it. */

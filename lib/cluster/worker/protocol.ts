@@ -13,6 +13,8 @@ export type WorkerSettings = ModuleHooks & {
   index: number;
   /** How many asynchronous functions run at once. */
   concurrency: number;
+  /** The worker reports when its heap is larger, after a function. */
+  heapMb: number | undefined;
   /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
   /** Threads of a cluster with variables only: their id (NativeBinding.attachVariables). */
@@ -86,8 +88,10 @@ export const FROM_WORKER = {
   setupFailed: 8,
   /** [tornDown, encoded error of the teardown function or null] */
   tornDown: 9,
+  /** [heapFull]: once */
+  heapFull: 10,
   /** [operate, id of the operation, ...Request]: processes only */
-  operate: 10,
+  operate: 11,
 } as const;
 
 /**

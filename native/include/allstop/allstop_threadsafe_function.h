@@ -38,7 +38,7 @@
 #include <node_api.h>
 #include <stdlib.h>
 
-#include "allstop_node.h"
+#include "allstop_pin_module.h"
 
 #if !defined(_WIN32)
 #include <pthread.h>
@@ -259,5 +259,7 @@ static inline void allstop_threadsafe_function_close(allstop_threadsafe_function
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
+
+#include "allstop_node.h" /* last: it includes allstop_stop_flag.h, which uses the functions above */
 
 #endif /* ALLSTOP_ALLSTOP_THREADSAFE_FUNCTION_H_ */

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "flags.h"
 #include "queue.h"
 #include "results.h"
 
@@ -397,6 +398,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("throwStatus", ThrowStatus);
   set("decoy", Decoy);
   set("external", External);
+  InitFlags(env, exports);
   InitQueue(env, exports);
   return exports;
 }

@@ -13,6 +13,7 @@ import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.ts';
 import type { StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
+import type { Recycle } from '../../pool/channel.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
 import { clusterCoordinator } from '../../worker/coordinator-of-cluster.ts';
 import type { ModuleHooks } from '../../worker/module-options.ts';
@@ -50,6 +51,8 @@ export type NodeSessionOptions = ModuleHooks & {
   /** How long a stop record of this node is provisional if the coordinator does not answer. */
   unavailableAfterMs: number;
   maxFrameBytes: number;
+  /** When a thread is replaced. */
+  recycle?: Recycle | undefined;
 };
 
 export interface NodeSessionListener {
@@ -122,6 +125,7 @@ export class NodeSession implements StrategyHost {
         module,
         setup,
         teardown,
+        recycle: options.recycle,
         workers: slots,
         isolation: 'thread',
         task: name,
@@ -181,6 +185,10 @@ export class NodeSession implements StrategyHost {
     // After a stop the coordinator cancels the closures in #inbox.
     if (this.coordinator.shouldStop()) return undefined;
     return this.#inbox.shift();
+  }
+
+  get waiting(): number {
+    return this.#inbox.length;
   }
 
   get isSuspectNext(): boolean {

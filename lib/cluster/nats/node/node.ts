@@ -9,6 +9,7 @@ import { availableParallelism, freemem, hostname, networkInterfaces } from 'node
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { Timer } from '../../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
+import type { Recycle } from '../../pool/channel.ts';
 import type { ModuleHooks } from '../../worker/module-options.ts';
 import { applyStop, type StopMessage } from '../../worker/stop-relay.ts';
 import { Connection } from '../connection/connection.ts';
@@ -64,6 +65,8 @@ export type ClusterNodeOptions = ModuleHooks & {
   definition: string | undefined;
   /** How many threads run functions. */
   slots: number;
+  /** When a thread is replaced. */
+  recycle?: Recycle | undefined;
   version: string;
   /** Called with each event, for operators; not again with an event equal to the last. */
   onEvent(event: NodeEvent): void;
@@ -287,12 +290,12 @@ export class ClusterNode {
     const { nats } = this.#connection;
     if (nats === undefined) return; // the welcome will be repeated
     void this.#end('another session has begun');
-    const { module, job, slots, setup, teardown } = this.#options;
-    const hooks = { setup: setup ?? welcome.setup, teardown: teardown ?? welcome.teardown };
+    const { module, job, slots, setup, teardown, recycle } = this.#options;
+    const own = { recycle, setup: setup ?? welcome.setup, teardown: teardown ?? welcome.teardown };
     const subject = this.#subjects.up(id);
     const maxFrameBytes = frameBytes(nats.info?.max_payload);
     const session = new NodeSession(
-      { module, job, task, slots, cancelGraceMs, unavailableAfterMs, maxFrameBytes, ...hooks },
+      { module, job, task, slots, cancelGraceMs, unavailableAfterMs, maxFrameBytes, ...own },
       {
         send: (frame) => this.#connection.publish(subject, frame),
         broadcast: (stop) => {

@@ -51,4 +51,13 @@ describe('the threads of a node', { tags: ['nats'] }, () => {
     const run = await errorOf(cluster.run('where'));
     expect(run.message).toContain("could not be set up by 'brokenSetup'");
   });
+
+  it('are replaced between functions, as --recycle says', async () => {
+    scene.spawn({ module, recycle: 'tasks=2' });
+    const cluster = scene.coordinator({ module });
+    const runs = Array.from({ length: 5 }, () => cluster.run('where'));
+    const ran = (await Promise.all(runs)) as { ran: number }[];
+    expect(ran.map(({ ran: count }) => count)).toEqual([1, 2, 1, 2, 1]);
+    expect(cluster.stats()).toMatchObject({ retried: 0, engine: { restarts: 0 } });
+  });
 });

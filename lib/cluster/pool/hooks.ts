@@ -1,11 +1,20 @@
-/** A worker that runs nothing any more calls its teardown function, and has limited time for it. */
+/** The setup and teardown functions of a worker, as its slot sees them. */
 
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { duration } from '../../coordinator/words.ts';
+import { UnavailableError } from '../../errors/errors.ts';
 import { decode } from '../../record/encoded-error.ts';
 
+/** The setup function of `worker` (JOB:INDEX) has failed, or an export does not exist. */
+export function setupError(worker: string, setup: string | undefined, cause: unknown): Error {
+  const by = setup === undefined ? '' : ` by '${setup}'`;
+  const text = `Worker ${worker} could not be set up${by}: ${messageOf(cause)}`;
+  return new UnavailableError(text, { cause });
+}
+
 /**
+ * A worker that runs nothing any more calls its teardown function, and has limited time for it.
  * What goes wrong is a warning (`ALLSTOP_TEARDOWN`): no call waits for a teardown, and the worker
  * ends all the same.
  */

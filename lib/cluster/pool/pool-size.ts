@@ -1,0 +1,149 @@
+/**
+ * How many workers a pool has: as many as `resize` says; or between `min` and `max`, more while
+ * closures wait, fewer when workers are idle.
+ *
+ * 1. A slot in `#leaving` ends its worker when that runs nothing, and is then removed. Until then
+ *    it keeps its index. If more workers are wanted meanwhile, the slot stays, and its worker is
+ *    replaced.
+ * 2. By `resize` the slots with the highest indexes leave: those of the others stay 0, 1, 2, …
+ * 3. At most one timer runs: it is set when a worker is idle, and looks again when that worker may
+ *    have been idle for long enough. It does not keep the program alive.
+ */
+
+import { Timer } from '../../base/timer.ts';
+import type { WorkerSlot } from './worker-slot.ts';
+
+/** Limits of a pool whose size follows its work. */
+export type Elastic = { readonly min: number; readonly max: number; readonly idleMs: number };
+
+export interface PoolSizeListener {
+  /** The slots of the pool, by index. */
+  readonly slots: readonly WorkerSlot[];
+  /** Adds a slot with the lowest free index, and starts its worker. */
+  add(): void;
+  /** Ends the slot's worker when it runs nothing. The slot is removed when the worker is gone. */
+  letGo(slot: WorkerSlot): void;
+}
+
+type Resize = { resolve: () => void; reject: (error: Error) => void };
+
+export class PoolSize {
+  readonly #pool: PoolSizeListener;
+  readonly #leaving = new Set<WorkerSlot>();
+  #resizes: Resize[] = [];
+  /** Undefined: the size is fixed. */
+  #elastic: Elastic | undefined;
+  #idle: Timer | undefined;
+
+  constructor(pool: PoolSizeListener, elastic: Elastic | undefined) {
+    this.#pool = pool;
+    this.#elastic = elastic;
+  }
+
+  /** Adds workers for closures that wait: `wanted` is how many could be used at once. */
+  grow(wanted: number): void {
+    if (this.#elastic === undefined) return;
+    const { staying } = this;
+    const starting = staying.filter(({ isLoaded }) => !isLoaded).length;
+    const room = this.#elastic.max - staying.length;
+    for (let missing = Math.min(wanted - starting, room); missing > 0; missing -= 1) {
+      this.#addOne();
+    }
+  }
+
+  /** Some workers may be idle: those that are so for `idleMs` end, as long as more than `min` stay. */
+  shrinkLater(): void {
+    if (this.#elastic === undefined || this.#idle !== undefined) return;
+    const { staying } = this;
+    if (staying.length <= this.#elastic.min) return;
+    const idle = staying.filter(({ isIdle }) => isIdle);
+    if (idle.length === 0) return;
+    const since = Math.min(...idle.map(({ idleSince }) => idleSince));
+    const left = Math.max(0, this.#elastic.idleMs - (performance.now() - since));
+    this.#idle = new Timer(left, () => {
+      this.#idle = undefined;
+      this.#shrink();
+      this.shrinkLater();
+    }).unref();
+  }
+
+  #shrink(): void {
+    if (this.#elastic === undefined) return;
+    const { min, idleMs } = this.#elastic;
+    const { staying } = this;
+    const isSurplus = ({ isIdle, idleSince }: WorkerSlot): boolean =>
+      isIdle && performance.now() - idleSince >= idleMs;
+    const most = Math.max(0, staying.length - min);
+    this.#letGo(staying.filter(isSurplus).toReversed().slice(0, most));
+  }
+
+  /** The pool adds nothing any more, and ends no idle worker. */
+  close(): void {
+    this.#elastic = undefined;
+    this.#idle?.clear();
+  }
+
+  /** Keeps a slot that is leaving, or adds one. */
+  #addOne(): void {
+    const [slot] = this.#leaving;
+    if (slot === undefined) this.#pool.add();
+    else this.#leaving.delete(slot);
+  }
+
+  isLeaving(slot: WorkerSlot): boolean {
+    return this.#leaving.has(slot);
+  }
+
+  /** The slots that stay. */
+  get staying(): WorkerSlot[] {
+    return this.#pool.slots.filter((slot) => !this.#leaving.has(slot));
+  }
+
+  /**
+   * Resolves when there are so many workers, and all are ready. Of calls that overlap the last one
+   * wins, and all resolve then.
+   */
+  resize(workers: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.close();
+      this.#resizes.push({ resolve, reject });
+      this.#setTo(workers);
+      this.check();
+    });
+  }
+
+  /** A slot was removed, or its worker has become ready: `resize` may have come to its end. */
+  check(): void {
+    if (this.#resizes.length === 0 || this.#leaving.size > 0) return;
+    if (!this.#pool.slots.every(({ isReady }) => isReady)) return;
+    for (const { resolve } of this.#takeResizes()) resolve();
+  }
+
+  /** Rejects every `resize` that has not come to its end. */
+  fail(error: Error): void {
+    for (const { reject } of this.#takeResizes()) reject(error);
+  }
+
+  /** The slot was removed. */
+  removed(slot: WorkerSlot): void {
+    this.#leaving.delete(slot);
+    this.check();
+  }
+
+  #setTo(workers: number): void {
+    for (let missing = workers - this.staying.length; missing > 0; missing -= 1) this.#addOne();
+    this.#letGo(this.staying.slice(workers));
+  }
+
+  /** All are in #leaving before the first is removed: else `check` would be satisfied too early. */
+  #letGo(slots: readonly WorkerSlot[]): void {
+    for (const slot of slots) this.#leaving.add(slot);
+    for (const slot of slots) this.#pool.letGo(slot);
+  }
+
+  #takeResizes(): Resize[] {
+    const all = this.#resizes;
+    this.#resizes = [];
+    return all;
+  }
+}

@@ -1,0 +1,43 @@
+/** What a slot says about its worker, for people. */
+
+import { hostname } from 'node:os';
+import { messageOf } from '../../base/thrown-value.ts';
+import { duration } from '../../coordinator/words.ts';
+import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
+import type { TaskReadiness } from '../../errors/readiness-report.ts';
+import type { RunningTask } from '../closures/strategy.ts';
+import type { WorkerName } from './channel.ts';
+
+/**
+ * What the worker runs, and for how long, for `explain()`; '' if it is idle.
+ *
+ * @param sent - the number of closures that were sent to it and have not ended
+ */
+export function activityOf(tasks: readonly RunningTask[], sent: number): string {
+  const running = tasks.map(
+    ({ name, startedAt }) => `'${name}' for ${duration(Date.now() - startedAt.getTime())}`,
+  );
+  const more = sent - tasks.length;
+  if (running.length === 0) return '';
+  return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
+}
+
+type State = {
+  ready: boolean;
+  phase: TaskPhase;
+  since: Date;
+  /** Undefined: there is no worker now. */
+  pid: number | undefined;
+  cause: unknown;
+};
+
+export function readinessOf({ job, index }: WorkerName, state: State): TaskReadiness {
+  const { ready, phase, since, pid, cause } = state;
+  const report: TaskReadiness = { job, task: index, host: hostname(), ready, phase, since };
+  if (pid !== undefined) report.pid = pid;
+  if (!ready && cause !== undefined) {
+    report.cause = messageOf(cause);
+    report.remedy = localRemedy(phase);
+  }
+  return report;
+}

@@ -1,0 +1,24 @@
+/** `resize()` of a cluster. */
+
+import { checkInteger } from '../base/arguments.ts';
+import { FailedPreconditionError } from '../errors/errors.ts';
+import type { ClosureRules } from './closures/closure-rules.ts';
+import type { Engine } from './closures/strategy.ts';
+
+const MAX_WORKERS = 1_024;
+
+/** The errors are those of `ClusterCoordinator.resize`. */
+export async function resize(engine: Engine, rules: ClosureRules, workers: number): Promise<void> {
+  checkInteger('workers', workers, 1, MAX_WORKERS);
+  if (engine.resize === undefined) {
+    throw new FailedPreconditionError(
+      'Only a cluster with a LocalStrategy can be resized: start or end `allstop worker` processes instead',
+    );
+  }
+  const over = rules.whyNeverReady();
+  if (over !== undefined) {
+    const { why, cause } = over;
+    throw new FailedPreconditionError(`The cluster cannot be resized: ${why}`, { cause });
+  }
+  await engine.resize(workers);
+}
