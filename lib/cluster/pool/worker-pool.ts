@@ -235,7 +235,7 @@ export class WorkerPool implements Engine {
 
   /** `WorkerSlot.crash` of one worker. */
   crash(index: number): Promise<Error> | undefined {
-    return this.#slots[index]?.crash();
+    return this.#slots.find((slot) => slot.index === index)?.crash();
   }
 
   async close(): Promise<void> {
