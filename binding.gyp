@@ -20,6 +20,7 @@
         "native/binding/parent_watch.cc",
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",
+        "native/binding/sqlite.cc",
         "native/core/bounded_queue.cc",
         "native/core/coordinator.cc",
         "native/core/coordinator_threads.cc",

@@ -55,6 +55,7 @@ export default defineConfig({
       'allstop/cluster': path('dist/cluster/index.js'),
       'allstop/nats': path('dist/cluster/nats/index.js'),
       'allstop/testing': path('dist/testing/index.js'),
+      'allstop/sqlite': path('dist/sqlite/index.js'),
       allstop: path('dist/index.js'),
     },
   },

@@ -11,7 +11,11 @@ import { folder as toolchains } from './toolchains/fetch.mjs';
 
 const root = resolve(import.meta.dirname, '..');
 const NEWEST_GLIBC = [2, 17];
-const EXPORTS = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
+const EXPORTS = [
+  'napi_register_module_v1',
+  'node_api_module_get_api_version_v1',
+  'sqlite3_extension_init',
+];
 const { node_api_symbols: node, js_native_api_symbols: engine } = symbols.v8;
 const nodeApi = new Set([...node, ...engine]);
 const isOurs = (library) =>

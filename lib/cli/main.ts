@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { type Command, type Options, UsageError } from './base/command.ts';
 import { version } from './base/version.ts';
 import { build } from './build.ts';
+import { checkAddon } from './check-addon.ts';
 import { cmake } from './cmake.ts';
 import { doctor } from './doctor.ts';
 import { include } from './include.ts';
@@ -14,7 +15,15 @@ import { timeline } from './timeline.ts';
 import { worker } from './worker.ts';
 
 const commands = new Map<string, Command>(
-  Object.entries({ include, cmake, doctor, build, worker, timeline }),
+  Object.entries({
+    include,
+    cmake,
+    doctor,
+    build,
+    worker,
+    timeline,
+    'check-addon': checkAddon,
+  }),
 );
 
 /** Each option as it is written, with its value, and what it means, in one line or more. */
@@ -69,6 +78,13 @@ const optionTexts = {
     "of the coordinator's `teardown`",
   ],
   output: ['-o, --output PAGE', 'the file to write; one that exists is replaced'],
+  exercise: ['--exercise SCRIPT', 'the ES module that uses the addon'],
+  runtimes: [
+    '--runtimes LIST',
+    'the runtimes to try: names on the PATH, or paths, separated by',
+    'commas: node,bun,/opt/node-22/bin/node',
+  ],
+  timeout: ['--timeout SECONDS', 'a case that takes longer has hung (default: 30)'],
   json: ['--json', 'prints the result as one line of JSON'],
   help: ['--help', 'prints this text; after a command, the help of that command'],
   version: ['--version', 'prints the version of the package'],
@@ -88,7 +104,7 @@ function optionList(flags: readonly (keyof typeof optionTexts)[]): string {
 export const usage: string = `Usage: allstop <command> [--json]
 
 Commands:
-${[...commands].map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`).join('\n')}
+${[...commands].map(([name, { summary }]) => `  ${name.padEnd(12)} ${summary}`).join('\n')}
 
 Options:
 ${optionList(['json', 'help', 'version'])}`;
@@ -105,6 +121,13 @@ ${help}
 
 Options:
 ${optionList(flags)}`;
+}
+
+/** The help that goes with the message of a UsageError: of the command that `args` name, if any. */
+export function helpFor(args: readonly string[]): string {
+  const name = args.find((arg) => !arg.startsWith('-'));
+  const command = name === undefined ? undefined : commands.get(name);
+  return command === undefined ? usage : helpOf(name as string, command);
 }
 
 /** parseArgs would use the last of several equal options and silently ignore the others. */
@@ -138,6 +161,9 @@ function parse(args: string[]) {
         setup: { type: 'string' },
         teardown: { type: 'string' },
         output: { type: 'string', short: 'o' },
+        exercise: { type: 'string' },
+        runtimes: { type: 'string' },
+        timeout: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },
       },

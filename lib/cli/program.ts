@@ -2,7 +2,7 @@
 /** `npx allstop`: runs the command that the command line asks for, and prints its result. */
 
 import { CommandError, UsageError } from './base/command.ts';
-import { readCommandLine, usage } from './main.ts';
+import { helpFor, readCommandLine } from './main.ts';
 
 /**
  * Ignores write errors of stdout and stderr. A program that read our output through a pipe may have
@@ -32,7 +32,7 @@ try {
 } catch (error) {
   const { message } = error as Error;
   if (error instanceof UsageError) {
-    process.stderr.write(`allstop: ${message}\n\n${usage}`);
+    process.stderr.write(`allstop: ${message}\n\n${helpFor(process.argv.slice(2))}`);
     process.exitCode = 2;
   } else {
     process.stderr.write(`allstop: ${message}\n`);

@@ -408,6 +408,11 @@ export type NativeUnseen = {
   hasFailed: boolean;
 };
 
+/** What a connection of SQLite obeys; an external value of Node-API. */
+export interface SqliteConnection {
+  readonly isSqliteConnection: true;
+}
+
 export interface NativeBinding {
   /** Identifies this process and this copy of the package. */
   readonly world: string;
@@ -432,6 +437,14 @@ export interface NativeBinding {
     coordinator: NativeAttachment | null,
   ): NativeQueue;
   attachQueue(id: number): NativeQueue | null;
+  /** Makes an object to which the next `loadExtension` of this thread binds its connection. */
+  connectSqlite(): SqliteConnection;
+  /** @returns false if the connection has been closed */
+  obeySqlite(
+    connection: SqliteConnection,
+    coordinator: NativeAttachment | null,
+    everySteps: number,
+  ): boolean;
   /** The queues of a coordinator, of all threads. `consumers`: how many threads wait to dequeue. */
   queuesOf(coordinator: NativeAttachment): {
     id: number;

@@ -64,10 +64,12 @@ function load(): Addon {
   const { addon, from, attempts } = tryLoad();
   if (addon === undefined || from === undefined) throw unavailable(attempts);
   handDown(from);
+  path = from.path;
   return addon;
 }
 
 let loaded: NativeBinding | undefined;
+let path: string | undefined;
 let ring: (token?: number) => void = () => {};
 let ready: () => void = () => {};
 
@@ -93,4 +95,10 @@ export function binding(): NativeBinding {
   });
   ready();
   return loaded;
+}
+
+/** The path of the addon that this thread has loaded: the addon is an extension of SQLite, too. */
+export function binaryPath(): string {
+  binding();
+  return path as string;
 }

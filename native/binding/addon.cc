@@ -19,6 +19,7 @@
 #include "parent_watch.h"
 #include "signals.h"
 #include "spawned_workers.h"
+#include "sqlite.h"
 
 namespace allstop::binding {
 namespace {
@@ -244,6 +245,8 @@ Napi::Value Setup(const Info& info) {
   set("queuesOf", Checked<QueuesOf>);
   set("createVariables", Checked<CreateVariables>);
   set("attachVariables", Checked<AttachVariables>);
+  set("connectSqlite", Checked<ConnectSqlite>);
+  set("obeySqlite", Checked<ObeySqlite>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);

@@ -136,6 +136,15 @@ async function pipeline(start) {
   assert.deepEqual({ threads, suppressed }, { threads: [], suppressed: [] });
 }
 
+async function sqlite(start) {
+  const ended = await start('sqlite').ended;
+  if (ended.said.some(({ event }) => event === 'unavailable')) return 'no node:sqlite';
+  assert.deepEqual(told(ended, 'blocked').said, ['asks', 'interrupted']);
+  const { deadline, again } = told(ended, 'deadline');
+  assert.deepEqual({ deadline, again }, { deadline: 'interrupted', again: 'interrupted' });
+  return undefined;
+}
+
 const cluster = (isolation) => async (start) => {
   const { wrong } = told(await start('cluster', [isolation]).ended, 'told');
   assert.deepEqual(wrong, []);
@@ -161,6 +170,7 @@ export const scenarios = [
   scenario('queue runner, looper', pipeline, quick),
   scenario('cluster of threads', cluster('thread'), quick),
   scenario('cluster of processes', cluster('process'), { ...quick, forks: true }),
+  scenario('node:sqlite', sqlite, quick),
   scenario('GC, 1,000 rounds', collected),
   scenario('cleared at once', cleared),
   scenario('event loop', eventLoop),

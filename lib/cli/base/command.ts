@@ -27,6 +27,9 @@ export type Options = {
   setup?: string | undefined;
   teardown?: string | undefined;
   output?: string | undefined;
+  exercise?: string | undefined;
+  runtimes?: string | undefined;
+  timeout?: string | undefined;
 };
 
 export type Command = {

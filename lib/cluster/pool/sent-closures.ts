@@ -3,6 +3,7 @@
  */
 
 import type { Closure } from '../closures/closure.ts';
+import type { Fate } from '../worker/protocol.ts';
 
 export type Sent = {
   readonly closure: Closure;
@@ -66,4 +67,18 @@ export class SentClosures<S extends Sent = Sent> {
   newestFirst(): S[] {
     return [...this.#sent.values()].toReversed();
   }
+}
+
+/**
+ * The closures of a lost worker in the order in which they are returned. Those that ran go to the
+ * tail of the queue, the oldest first; the others to its head, the newest first: so both get their
+ * old order.
+ */
+export function inOrderOfReturn<S extends Sent>(
+  sent: SentClosures<S>,
+  fateOf: (sent: S) => Fate,
+): (S & { fate: Fate })[] {
+  const lost = sent.newestFirst().map((each) => ({ ...each, fate: fateOf(each) }));
+  const ran = lost.filter(({ fate }) => fate === 'running').toReversed();
+  return [...lost.filter(({ fate }) => fate !== 'running'), ...ran];
 }

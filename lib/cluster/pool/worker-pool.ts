@@ -77,6 +77,8 @@ export class WorkerPool implements Engine {
   #failure: Error | undefined;
   #isClosing = false;
   #onAllGone: (() => void) | undefined;
+  /** The callers of `crash`, who wait until the worker of that slot is gone. */
+  #crashed: { slot: WorkerSlot; tell: (cause: Error) => void }[] = [];
   #isFeedIdleDue = false;
   #isFeedAllDue = false;
 
@@ -167,6 +169,7 @@ export class WorkerPool implements Engine {
       onGone: (slot, death) => {
         this.#starts.left(slot);
         this.#onGone(slot, death);
+        this.#tellCrashed(slot, death.cause);
       },
       onStop: (message) => applyStop(host.coordinator, message),
       onResult: (slot, name, us) => {
@@ -233,9 +236,24 @@ export class WorkerPool implements Engine {
     return this.#slots.some((slot) => slot.recall(closure));
   }
 
-  /** `WorkerSlot.crash` of one worker. */
+  /**
+   * Ends a worker as somebody outside would, for `allstop/testing`.
+   *
+   * @returns how the worker has ended, when it is gone; undefined if there is none
+   */
   crash(index: number): Promise<Error> | undefined {
-    return this.#slots.find((slot) => slot.index === index)?.crash();
+    const slot = this.#slots.find((each) => each.index === index);
+    if (slot?.isAlive !== true) return undefined;
+    slot.crash();
+    return new Promise((tell) => {
+      this.#crashed.push({ slot, tell });
+    });
+  }
+
+  #tellCrashed(slot: WorkerSlot, cause: Error): void {
+    const told = this.#crashed.filter((each) => each.slot === slot);
+    this.#crashed = this.#crashed.filter((each) => each.slot !== slot);
+    for (const { tell } of told) tell(cause);
   }
 
   async close(): Promise<void> {

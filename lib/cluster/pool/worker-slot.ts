@@ -54,7 +54,7 @@ import { Claims } from './claims.ts';
 import { GraceTimers } from './grace-timers.ts';
 import { setupError, Teardown } from './hooks.ts';
 import { outcomeOf } from './outcome.ts';
-import { isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
+import { inOrderOfReturn, isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
 import { activityOf, readinessOf } from './slot-report.ts';
 
@@ -116,8 +116,6 @@ export class WorkerSlot {
   #killedFor: Error | undefined;
   /** The cancelled closure because of which `kill` was called. */
   #killedBy: Closure | undefined;
-  /** The callers of `crash`, who wait for the end of the present worker. */
-  readonly #onLost: ((cause: Error) => void)[] = [];
   readonly #graceTimers = new GraceTimers();
   #stuckTimer: Timer | undefined;
   #isReferenced = true;
@@ -335,6 +333,11 @@ export class WorkerSlot {
     this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
   }
 
+  /** Ends the worker as somebody outside would: unlike `kill`, this is a failure of the worker. */
+  crash(): void {
+    this.#channel?.kill();
+  }
+
   /**
    * Ends the worker when it runs nothing: what it was only sent goes back, and its teardown
    * function is called, with `cancelGraceMs` to end. `onGone` follows.
@@ -361,21 +364,6 @@ export class WorkerSlot {
       this.kill(cause),
     );
     this.post([TO_WORKER.tearDown]);
-  }
-
-  /**
-   * Ends the worker by force, as somebody outside would. Unlike a death by `kill` this one is a
-   * failure of the worker.
-   *
-   * @returns how the worker has ended, when it is gone; undefined if there is none
-   */
-  crash(): Promise<Error> | undefined {
-    const channel = this.#channel;
-    if (channel === undefined) return undefined;
-    channel.kill();
-    return new Promise((resolve) => {
-      this.#onLost.push(resolve);
-    });
   }
 
   setReferenced(referenced: boolean): void {
@@ -581,16 +569,13 @@ export class WorkerSlot {
     this.#lose(cause);
   }
 
-  /** Returns all closures of the lost worker, the newest first: so they get their old order. */
+  /** Returns all closures of the lost worker. */
   #lose(cause: Error): void {
     const hasFailed = this.#setupFailure !== undefined;
     const wasKilled = this.#killedFor !== undefined && !hasFailed;
     const wasRetired = this.#retiredFor !== undefined && this.#sent.size === 0;
     const wasReady = this.isLoaded && this.#preparing.size === 0;
-    const lost = this.#sent.newestFirst().map((sent) => ({
-      ...sent,
-      fate: this.#fateAfterDeath(sent),
-    }));
+    const lost = inOrderOfReturn(this.#sent, (sent) => this.#fateAfterDeath(sent));
     this.#channel = undefined;
     attachmentOf(this.#host.coordinator).workers.delete(this);
     this.isLoaded = false;
@@ -606,15 +591,9 @@ export class WorkerSlot {
     // and must not find them here.
     this.#sent.takeAll();
     this.#hasSuspect = false;
-    // Suspects go to the tail of the queue, the others to its head.
-    const suspects = lost.filter(({ fate }) => fate === 'running').toReversed();
-    const others = lost.filter(({ fate }) => fate !== 'running');
-    for (const { closure, fate } of [...others, ...suspects]) {
-      this.#host.returned(closure, fate, cause);
-    }
-    const [running] = suspects;
+    for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
+    const running = lost.find(({ fate }) => fate === 'running');
     const name = (running?.closure.work as Call | undefined)?.name;
     this.#listener.onGone(this, { cause, wasKilled, wasRetired, wasReady, running: name });
-    for (const tell of this.#onLost.splice(0)) tell(cause);
   }
 }

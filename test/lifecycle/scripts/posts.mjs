@@ -1,14 +1,14 @@
 // Native threads that call a JavaScript function of a worker through a thread-safe function of the
 // lifetime kit, and go on after the worker has ended. Only the workers load the addon.
 // argv: ends | terminated | closed (the worker closes the function, then ends), or exit (the
-// process); the addon: test_addon (C++) | survivor (C).
+// process); the addon: test_addon (C++, default) | survivor (C).
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { say } from './say.mjs';
 
 const THREADS = 4;
-const [how, name, isLater] = isMainThread ? process.argv.slice(2) : workerData;
+const [how, name = 'test_addon', isLater] = isMainThread ? process.argv.slice(2) : workerData;
 const load = () =>
   createRequire(import.meta.url)(`../../addons/test-addon/build/Release/${name}.node`);
 

@@ -2,8 +2,8 @@
  * Prints the checks of `allstop doctor --servers` as tables, with the problems and remedies below.
  */
 
-import Table from 'cli-table3';
 import { RUNGS } from '../../../cluster/nats/connection/connection-failure.ts';
+import { tableOf } from '../../base/table.ts';
 import { type Check, paint } from '../check.ts';
 
 const NONE = '-';
@@ -12,23 +12,6 @@ const HERE = ['binary', 'client'];
 
 const isRung = (name: string): boolean => (RUNGS as readonly string[]).includes(name);
 const mark = ({ ok }: Check): string => paint(ok ? 'green' : 'red', ok ? 'ok' : 'NOT OK');
-
-function tableOf(head: string[], rows: string[][]): string {
-  // Without frames, because people paste this text into mails and tickets.
-  const empty = Object.fromEntries(
-    ['top', 'bottom', 'left', 'right', 'mid', 'middle'].flatMap((place) =>
-      ['', '-left', '-mid', '-right'].map((part) => [`${place}${part}`, '']),
-    ),
-  );
-  const table = new Table({
-    head,
-    chars: { ...empty, middle: '  ' },
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
-  });
-  table.push(...rows);
-  const lines = table.toString().split('\n');
-  return lines.map((line) => line.trimEnd()).join('\n');
-}
 
 function serversOf(checks: Check[]): string | undefined {
   const rungs = checks.filter(({ name }) => isRung(name));

@@ -1,0 +1,74 @@
+/**
+ * The child process of one case: its main thread starts the workers, ends one after the other, and
+ * lets events come after each end. It never loads the addon itself.
+ */
+
+import { writeSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { DELIBERATE, type FromWorker, MARK, type Order, type Told } from './case.ts';
+
+const order = JSON.parse(process.argv[2] as string) as Order;
+
+// Synchronous, so that what was told before a crash arrives. On a line of its own, since the addon
+// may print, too.
+const tell = (told: Told): void => void writeSync(1, `\n${MARK}${JSON.stringify(told)}\n`);
+
+function fail(reason: string): never {
+  tell({ failed: reason });
+  process.exit(1);
+}
+
+/** A worker that uses the addon, or with `afterwards` runs that function of the script. */
+class Exerciser {
+  readonly #worker: Worker;
+  readonly #ended: Promise<void>;
+  /** Resolves when the worker has got as far as the order says: whether there are `afterwards`. */
+  readonly reached: Promise<boolean>;
+
+  constructor(workerData: Order | (Order & { afterwards: true })) {
+    this.#worker = new Worker(order.worker, { workerData });
+    this.#worker.on('error', (error: Error) => {
+      if (error.message !== DELIBERATE) fail(error.message);
+    });
+    this.#ended = new Promise((resolve) => this.#worker.once('exit', () => resolve()));
+    let isReached = false;
+    this.reached = new Promise((resolve) => {
+      this.#worker.on('message', (told: FromWorker) => {
+        if ('failed' in told) fail(told.failed);
+        isReached = true;
+        resolve(told.hasAfterwards);
+      });
+    });
+    this.#worker.once('exit', () => {
+      if (!isReached) fail('the worker ended by itself during the exercise');
+    });
+  }
+
+  async end(): Promise<void> {
+    if (order.ending === 'terminated') await this.#worker.terminate();
+    else this.#worker.postMessage('end');
+    await this.#ended;
+  }
+}
+
+async function letEventsCome(hasAfterwards: boolean): Promise<void> {
+  if (hasAfterwards) {
+    const later = new Exerciser({ ...order, ending: 'exits', afterwards: true });
+    await later.reached;
+  }
+  await sleep(order.afterMs);
+}
+
+tell({ step: 'during the exercise' });
+const exercisers = Array.from({ length: order.workers }, () => new Exerciser(order));
+const [hasAfterwards] = await Promise.all(exercisers.map(({ reached }) => reached));
+for (const [index, exerciser] of exercisers.entries()) {
+  const name = order.workers === 1 ? 'the worker' : `worker ${index + 1}`;
+  tell({ step: `while ${name} was ending` });
+  await exerciser.end();
+  tell({ step: `after ${name} had ended` });
+  await letEventsCome(hasAfterwards as boolean);
+}
+tell({ step: 'at the end of the process' });
+tell({ done: true });

@@ -1,0 +1,44 @@
+/** The worker of a case: loads the addon, runs the exercise, and ends when and how it is told. */
+
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { DELIBERATE, type FromWorker, type Order } from './case.ts';
+
+const order = workerData as Order & { afterwards?: true };
+const port = parentPort as MessagePort;
+const tell = (told: FromWorker): void => port.postMessage(told);
+
+/** The script's exports; `afterwards` brings about events for native threads that are left. */
+type Script = { default?: (addon: unknown) => unknown; afterwards?: () => unknown };
+
+async function exercise(): Promise<void> {
+  const { phase, script } = order;
+  const { default: use, afterwards } = (await import(pathToFileURL(script).href)) as Script;
+  const hasAfterwards = typeof afterwards === 'function';
+  const reached = (): void => tell({ reached: true, hasAfterwards });
+  if (order.afterwards) {
+    await afterwards?.();
+    reached();
+    port.close(); // this worker ends by itself
+    return;
+  }
+  if (typeof use !== 'function') {
+    throw new Error(`${script} must export a function: export default async (addon) => {}`);
+  }
+  const addon: unknown = createRequire(import.meta.url)(order.addon);
+  if (phase === 'loaded') return reached();
+  const used = use(addon);
+  if (phase === 'running') reached();
+  await used;
+  if (phase === 'done') reached();
+}
+
+// Keeps this worker alive, until it is told to end.
+port.on('message', () => {
+  if (order.ending === 'exits') process.exit(0);
+  throw new Error(DELIBERATE);
+});
+exercise().catch((error: unknown) => {
+  tell({ failed: error instanceof Error ? error.message : String(error) });
+});

@@ -1,0 +1,78 @@
+/** Runs a case in a child process, and says how that ended. */
+
+import { spawn } from 'node:child_process';
+import { MARK, type Order, type Told } from './case.ts';
+import type { Runtime } from './runtimes.ts';
+
+export type Outcome = {
+  /** 'ok', 'hang', 'error: …', 'exit code N', or the name of a signal. */
+  result: string;
+  /** What the process was doing. Undefined if `result` is 'ok'. */
+  when?: string;
+  /** The line of the process's own output that tells most about a crash. */
+  said?: string;
+};
+
+/** How much of the end of stderr is kept. */
+const KEPT_CHARACTERS = 64 * 1024;
+
+/** Exit codes of Windows such as 0xC0000005 are known in hexadecimal. */
+const exitCode = (code: number | null): string =>
+  `exit code ${code !== null && code > 0x7fffffff ? `0x${code.toString(16).toUpperCase()}` : code}`;
+
+function tellingLine(stderr: string): string | undefined {
+  const lines = stderr.split('\n').filter((line) => /\w/.test(line));
+  const line = lines.find((each) => /error|fatal|assert|terminate|panic/i.test(each)) ?? lines[0];
+  return line?.trim().replaceAll(/\p{Cc}+/gu, ' ');
+}
+
+/** What `stdout` has told: the last step, and the end. */
+function toldIn(stdout: string): { step: string; failed?: string; done?: true } {
+  const told = stdout
+    .split('\n')
+    .filter((line) => line.startsWith(MARK) && line.endsWith('}'))
+    .map((line) => JSON.parse(line.slice(MARK.length)) as Told);
+  return Object.assign({ step: 'at the start of the process' }, ...told);
+}
+
+/** @param abort ends the child process at once; the outcome means nothing then */
+export async function runCase(
+  { program, args }: Runtime,
+  script: string,
+  order: Order,
+  { timeoutMs, abort }: { timeoutMs: number; abort: AbortSignal },
+): Promise<Outcome> {
+  const child = spawn(program, [...args, script, JSON.stringify(order)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal: abort,
+    killSignal: 'SIGKILL',
+    windowsHide: true,
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-KEPT_CHARACTERS);
+  });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill('SIGKILL');
+  }, timeoutMs);
+  const { code, signal } = await new Promise<{ code: number | null; signal: string | null }>(
+    (resolve) => {
+      child.once('error', () => {}); // the abort, or what spawn says again by its exit code
+      child.once('close', (ownCode, ownSignal) => resolve({ code: ownCode, signal: ownSignal }));
+    },
+  );
+  clearTimeout(timer);
+  const { step, failed, done } = toldIn(stdout);
+  if (isLate) return { result: 'hang', when: step };
+  if (failed !== undefined) return { result: `error: ${failed}`, when: step };
+  if (signal === null && code === 0 && done) return { result: 'ok' };
+  const said = tellingLine(stderr);
+  return {
+    result: signal ?? exitCode(code),
+    when: step,
+    ...(said === undefined ? {} : { said }),
+  };
+}

@@ -1,0 +1,1 @@
+export { type ObeyOptions, obey, type SqliteDatabase } from './obey.ts';

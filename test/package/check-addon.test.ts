@@ -1,0 +1,154 @@
+/** `allstop check-addon` on addons that crash, hang and fail, and on one that does not. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'allstop-check-addon-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+type Row = { runtime: string; phase: string; workers: number; result: string };
+
+const here = `Node.js ${process.versions.node}`;
+const addonFile = (name: string): string =>
+  join(root, `test/addons/test-addon/build/Release/${name}.node`);
+
+/** The path of a script with this text. */
+function script(text: string): string {
+  const path = join(folder, `script-${Math.random()}.mjs`);
+  writeFileSync(path, text);
+  return path;
+}
+
+function checkAddon(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const command = join(root, 'dist/cli/main.js');
+  return spawnSync(process.execPath, [command, 'check-addon', ...args], { encoding: 'utf8' });
+}
+
+/** The rows of the JSON, of the runtime of this test only. */
+function rowsOf(addon: string, text: string, ...args: string[]): Row[] {
+  const named = ['--exercise', script(text), '--runtimes', process.execPath, ...args];
+  const { status, stdout } = checkAddon(addonFile(addon), ...named, '--json');
+  const rows = JSON.parse(stdout) as Row[];
+  expect(rows).toHaveLength(18);
+  expect(status).toBe(rows.every(({ result }) => result === 'ok') ? 0 : 1);
+  return rows;
+}
+
+const resultsOf = (rows: Row[], phase: RegExp): string[] => [
+  ...new Set(rows.filter((row) => phase.test(row.phase)).map(({ result }) => result)),
+];
+
+describe('an addon whose thread calls a function of an ended worker', { timeout: 90_000 }, () => {
+  it('crashes once it has been used, and the table says how and when', () => {
+    const ticks = script('export default (addon) => new Promise((done) => addon.tick(done));');
+    const args = [addonFile('careless'), '--exercise', ticks, '--runtimes', process.execPath];
+    const { status, stdout, stderr } = checkAddon(...args);
+    expect({ status, stderr }).toEqual({ status: 1, stderr: `allstop: 18 cases on ${here}\n` });
+    // Where a thread is when its code goes is a matter of luck: a single case may get through.
+    expect(stdout).toMatch(/^Node\.js [\d.]+: \d+ of 18 cases not ok\nphase /);
+    expect(stdout).toMatch(
+      /^(?:running|done), \w+ +[12] +SIG(?:SEGV|ABRT) {2,}(?:while|after) (?:the )?worker/m,
+    );
+    expect(stdout).not.toMatch(/^loaded/m);
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+  });
+});
+
+describe('an addon that uses the lifetime kit', { timeout: 90_000 }, () => {
+  it('is ok in each phase, however its worker ends, alone and beside another', () => {
+    const rows = rowsOf(
+      'survivor',
+      'export default (addon) => new Promise((done) => addon.post(done, "posts", 2));',
+    );
+    expect(rows.slice(0, 2)).toEqual([
+      { runtime: here, phase: 'loaded, terminated', workers: 1, result: 'ok' },
+      { runtime: here, phase: 'loaded, terminated', workers: 2, result: 'ok' },
+    ]);
+    expect(resultsOf(rows, /./)).toEqual(['ok']);
+    const phases = ['loaded', 'running', 'done'].flatMap((phase) =>
+      ['terminated', 'exits', 'throws'].map((ending) => `${phase}, ${ending}`),
+    );
+    expect(rows.map(({ phase }) => phase)).toEqual(phases.flatMap((phase) => [phase, phase]));
+  });
+});
+
+describe('an exercise', { timeout: 90_000 }, () => {
+  it('that fails is an error of its own, not a crash', { tags: 'long' }, () => {
+    const rows = rowsOf('survivor', 'export default () => { throw new Error("no device"); };');
+    expect(resultsOf(rows, /^loaded/)).toEqual(['ok']);
+    expect(resultsOf(rows, /^running|^done/)).toEqual(['error: no device']);
+  });
+
+  it('that is missing is one in each case', { tags: 'long' }, () => {
+    const rows = rowsOf('survivor', 'export const exercise = () => {};');
+    expect(resultsOf(rows, /./)).toEqual([expect.stringContaining('must export a function')]);
+  });
+
+  it('has its afterwards() called after each end, in another worker', { tags: 'long' }, () => {
+    const log = join(folder, 'afterwards.txt');
+    const rows = rowsOf(
+      'survivor',
+      `import { appendFileSync } from 'node:fs';
+      import { isMainThread } from 'node:worker_threads';
+      let used = false;
+      export default () => { used = true; };
+      export const afterwards = async () =>
+        appendFileSync(${JSON.stringify(log)}, \`\${used} \${isMainThread}\\n\`);`,
+    );
+    expect(resultsOf(rows, /./)).toEqual(['ok']);
+    // 9 cases with one worker, 9 with two.
+    expect(readFileSync(log, 'utf8')).toBe('false false\n'.repeat(27));
+  });
+});
+
+describe('an addon that ends the process', { timeout: 90_000 }, () => {
+  it('is told by the exit code', { tags: 'long' }, () => {
+    const rows = rowsOf('careless', 'export default (addon) => addon.exit();');
+    expect(resultsOf(rows, /^loaded/)).toEqual(['ok']);
+    expect(resultsOf(rows, /^running|^done/)).toEqual(['exit code 7']);
+  });
+
+  it('or keeps it from its end, hangs', { tags: 'long' }, () => {
+    const text = 'export default (addon) => addon.hang();';
+    const rows = rowsOf('careless', text, '--timeout', '5');
+    expect(resultsOf(rows, /^loaded/)).toEqual(['ok']);
+    expect(resultsOf(rows, /^running|^done/)).toEqual(['hang']);
+  });
+});
+
+describe('the command line of check-addon', () => {
+  const file = addonFile('survivor');
+  const exercise = ['--exercise', fileURLToPath(import.meta.url)];
+
+  it.each([
+    [[], "'check-addon' needs a FILE"],
+    [[file], "'check-addon' needs --exercise"],
+    [[file, 'other.node', ...exercise], "'check-addon' takes one FILE, but got 'other.node'"],
+    [
+      [file, ...exercise, '--timeout', 'long'],
+      "--timeout must be a number of seconds up to 3600, not 'long'",
+    ],
+    [
+      [file, ...exercise, '--runtimes', '/no/such/node'],
+      "--runtimes: '/no/such/node' is no Node.js",
+    ],
+    [[file, ...exercise, '--servers', 'a'], "'check-addon' does not take the option '--servers'"],
+  ])('%j is wrong usage, which gets the help of the command', (args, why) => {
+    const { status, stdout, stderr } = checkAddon(...args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(why);
+    expect(stderr).toContain('Usage: allstop check-addon FILE --exercise SCRIPT');
+  });
+
+  it('names a file that is not there', () => {
+    const { status, stderr } = checkAddon('/no/such.node', ...exercise);
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: 'allstop: there is no file /no/such.node\n',
+    });
+  });
+});
