@@ -31,6 +31,9 @@ export type KilledWorker = {
   error: Error;
 };
 
+/** Of a LocalStrategy. */
+const MOST_WORKERS = 1_024;
+
 /** The worker that runs the function. A stuck thread, which cannot be killed, runs nothing. */
 function runnerOf(name: string, workers: readonly WorkerInfo[]): number {
   const busy = workers.filter(({ state }) => state === 'busy');
@@ -51,16 +54,15 @@ function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): numb
       'The options of killWorker() must have either the index of a worker ({ worker: 0 }) or the name of a function that it runs',
     );
   }
-  const { workers } = pool;
   if (name === undefined) {
-    checkInteger('options.worker', worker, 0, Math.max(...workers.map(({ task }) => task)));
+    checkInteger('options.worker', worker, 0, MOST_WORKERS - 1);
     return worker as number;
   }
   checkString('options.function', name);
   if (pool.functions?.includes(name) === false) {
     throw new InvalidArgumentError(`The module ${module.href} has no function '${name}'`);
   }
-  return runnerOf(name, workers);
+  return runnerOf(name, pool.workers);
 }
 
 /**
@@ -75,8 +77,8 @@ function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): numb
  *
  * @returns a promise that resolves when the worker is gone and its functions are in line again. It
  *   keeps the program alive
- * @throws (rejects) FailedPreconditionError: no worker runs the function, the worker has ended
- *   already, or the cluster has no LocalStrategy; InvalidArgumentError: the module has no such
+ * @throws (rejects) FailedPreconditionError: no worker runs the function, there is no such
+ *   worker now, or the cluster has no LocalStrategy; InvalidArgumentError: the module has no such
  *   function, or the options have not exactly one of `worker` and `function`; TypeError, RangeError
  */
 export async function killWorker(
@@ -98,7 +100,7 @@ export async function killWorker(
   const death = pool.crash(worker);
   if (death === undefined) {
     throw new FailedPreconditionError(
-      `Worker ${worker} has ended, and no other has taken its place yet. Await cluster.ready() before you call killWorker(); a cluster that is closed has no workers`,
+      `There is no worker ${worker} now. It may have ended, and no other has taken its place yet: await cluster.ready() before you call killWorker(). A cluster that is closed has no workers`,
     );
   }
   hold();

@@ -1,5 +1,5 @@
 /** killWorker: a worker is killed from outside, and the cluster goes on. */
-import { ClusterCoordinator, UnavailableError } from 'allstop/cluster';
+import { ClusterCoordinator, LocalStrategy, UnavailableError } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import { Gate, type KillWorkerOptions, killWorker } from 'allstop/testing';
 import { describe, expect, it } from 'vitest';
@@ -11,6 +11,7 @@ import {
   module,
   useClusters,
 } from '../support/clusters.ts';
+import { eventually } from '../support/eventually.ts';
 import { runScript, saidOf } from '../support/run-script.ts';
 
 const quick = localKinds.map(({ name }) => name);
@@ -96,10 +97,10 @@ describeKinds(
         await killWorker(cluster, { worker: 0 });
         await expect(killWorker(cluster, { worker: 0 })).rejects.toMatchObject({
           code: 'ERR_ALLSTOP_FAILED_PRECONDITION',
-          message: expect.stringMatching(/^Worker 0 has ended, .* Await cluster\.ready\(\)/),
+          message: expect.stringMatching(/^There is no worker 0 now\. .* await cluster\.ready\(\)/),
         });
         await cluster.close();
-        await expect(killWorker(cluster, { worker: 0 })).rejects.toThrow('Worker 0 has ended');
+        await expect(killWorker(cluster, { worker: 0 })).rejects.toThrow('There is no worker 0');
       });
 
       it('has an end that a closing cluster does not hide', async () => {
@@ -144,7 +145,7 @@ describeKinds(
 );
 
 describe('killWorker()', () => {
-  const { start, running } = useClusters(localKinds[0] as Kind);
+  const { start, running, visits } = useClusters(localKinds[0] as Kind);
   const precondition = { code: 'ERR_ALLSTOP_FAILED_PRECONDITION' };
 
   it('that finds no worker with the function says which functions run, and kills none', async () => {
@@ -158,6 +159,21 @@ describe('killWorker()', () => {
     await expect(busy).rejects.toThrow("No worker runs 'add' now. These run: 'hold'. Wait until");
     visit.pass('the first attempt');
     expect(await value.fetch()).toBe('the first attempt');
+  });
+
+  it('finds a worker by its index, also when those before it have ended', async () => {
+    const workers = { min: 1, max: 2, idleMs: 1 };
+    await using cluster = new ClusterCoordinator(new LocalStrategy({ module, workers }));
+    const first = cluster.run('hold', [visits.path, 'first']);
+    const visit = await visits.next('first');
+    const second = cluster.run('hold', [visits.path, 'second']);
+    await visits.next('second');
+    visit.pass();
+    await first;
+    await eventually(() => cluster.workers.every(({ task }) => task === 1));
+    expect(await killWorker(cluster, { worker: 1 })).toMatchObject({ worker: 1 });
+    (await visits.next('second')).pass('again');
+    expect(await second).toBe('again');
   });
 
   it('refuses a cluster on NATS', async () => {
@@ -183,7 +199,8 @@ describe('killWorker()', () => {
       [{}, argument],
       [{ worker: 0, function: 'hold' }, argument],
       [{ worker: '0' }, type],
-      [{ worker: 2 }, range],
+      [{ worker: 2 }, precondition],
+      [{ worker: 1_024 }, range],
       [{ worker: -1 }, range],
       [{ worker: 0.5 }, range],
       [{ function: 5 }, type],

@@ -250,7 +250,7 @@ export class WorkerPool implements Engine {
    * @returns how the worker has ended, when it is gone; undefined if there is none
    */
   crash(index: number): Promise<Error> | undefined {
-    const slot = this.#slots[index];
+    const slot = this.#slots.find((each) => each.index === index);
     if (slot?.isAlive !== true) return undefined;
     slot.crash();
     return new Promise((tell) => {
