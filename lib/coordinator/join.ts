@@ -19,7 +19,7 @@ import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { logNativeStop } from './debug-log.ts';
 import { Places, STACKS_TIMEOUT_MS } from './diagnosis/places.ts';
 import { stragglersMessage, toStraggler, warnOfStragglers } from './threads/stragglers.ts';
-import { enclosingTasks } from './threads/tasks.ts';
+import { awaiting, enclosingTasks } from './threads/tasks.ts';
 import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
 
 function selfJoin(attachment: Attachment): SelfJoinError {
@@ -56,7 +56,13 @@ export async function join(
   if (attachment.native.wouldJoinItself(tasks)) throw selfJoin(attachment);
   for (const thread of threads) register(attachment, thread);
 
-  const result = await threadsEnd(attachment, stopGracePeriodMs, tasks, signal);
+  const what = (): string => {
+    const alive = attachment.native.threads().filter((thread) => thread.alive);
+    const names = alive.map(({ name }) => name).join(', ');
+    return `a join() of the coordinator '${attachment.native.name}', which waits for: ${names}`;
+  };
+  const end = threadsEnd(attachment, stopGracePeriodMs, tasks, signal);
+  const result = await awaiting(what, end);
   const { stop, error, stragglers } = result;
   const isQuiet = error !== null || ignoreLiveThreads;
   if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
@@ -66,7 +72,7 @@ export async function join(
   throw new StragglersError(stragglersMessage(stragglers), {
     stragglers: stragglers.map((thread) => ({
       ...toStraggler(thread, stop?.ageMs ?? 0),
-      ...places?.of(thread),
+      ...places?.of(attachment, thread),
     })),
   });
 }

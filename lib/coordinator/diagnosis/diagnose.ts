@@ -38,10 +38,12 @@ export async function diagnose(
   const places = await Places.find(timeoutMs, lines.join('\n'));
   const explanation = explain(attachment);
   const { native } = attachment;
-  const threads = native.threads().map((each) => ({ ...toThreadInfo(each), ...places.of(each) }));
+  const threads = native
+    .threads()
+    .map((each) => ({ ...toThreadInfo(each), ...places.of(attachment, each) }));
   const leftBehind: Straggler[] = native
     .leftBehindThreads()
-    .map((each) => ({ ...toStraggler(each, each.stopAgeMs), ...places.of(each) }));
+    .map((each) => ({ ...toStraggler(each, each.stopAgeMs), ...places.of(attachment, each) }));
   const javaScriptThreads = [...places.javaScriptThreads];
   return {
     ...explanation,

@@ -3,6 +3,8 @@
 import { threadId as ownThreadId } from 'node:worker_threads';
 import { type NativeThread, THREAD_KINDS } from '../../native/binding.ts';
 import { binding, threadName } from '../../native/native.ts';
+import type { Attachment } from '../attachment.ts';
+import { awaitedBy } from '../threads/tasks.ts';
 import { type Asked, type AskedThread, askThreads } from './stacks.ts';
 import { waitOfProcess, waitOfThread } from './wait-state.ts';
 
@@ -64,7 +66,7 @@ export class Places {
   }
 
   /** Where a registered thread is. */
-  of(thread: NativeThread): Place {
+  of(attachment: Attachment, thread: NativeThread): Place {
     const { threadId, isOsThread, alive } = thread;
     const kind = THREAD_KINDS[thread.kind];
     if (!alive) return { waitState: kind === 'hook' ? 'runs at the stop' : 'was not started' };
@@ -77,7 +79,8 @@ export class Places {
       return { waitState: `another process${state === undefined ? '' : `; it ${state}`}` };
     }
     if (threadId === undefined) {
-      return { waitState: 'has no thread of its own: it awaits a promise, which has no stack' };
+      const what = awaitedBy(attachment, thread.id) ?? 'a promise, which has no stack';
+      return { waitState: `has no thread of its own: it awaits ${what}` };
     }
     const found = this.javaScriptThreads.find((each) => each.threadId === threadId);
     if (found === undefined) {
