@@ -5,6 +5,8 @@ export type {
   JoinOptions,
   RunOptions,
 } from './coordinator/coordinator-options.ts';
+export type { DiagnoseOptions, Diagnosis } from './coordinator/diagnosis/diagnose.ts';
+export type { JavaScriptThread, Place } from './coordinator/diagnosis/places.ts';
 export type { StopExplanation } from './coordinator/explain.ts';
 export type { CoordinatorHandle, QueueHandle } from './coordinator/handle.ts';
 export type { StopRecord, StopRequester, SuppressedError } from './coordinator/stop-record.ts';

@@ -44,6 +44,11 @@ export type JoinOptions = {
   stopGracePeriodMs?: number | undefined;
   /** Whether `join()` resolves though threads are alive after the grace period. Default false. */
   ignoreLiveThreads?: boolean | undefined;
+  /**
+   * Whether each straggler of a StragglersError says where it is: `stack` or `waitState`, as
+   * `diagnose()` finds them, within a second after the grace period. Default false.
+   */
+  stacks?: boolean | undefined;
   /** When `signal` aborts, the join rejects with the signal's reason; nothing else changes. */
   signal?: AbortSignal | undefined;
 };
@@ -55,7 +60,7 @@ export const RUN_OPTIONS: readonly string[] = [
   'stopOnUncaught',
   'exitAfterStopMs',
 ] as const;
-export const JOIN_OPTIONS = ['stopGracePeriodMs', 'ignoreLiveThreads', 'signal'] as const;
+export const JOIN_OPTIONS = ['stopGracePeriodMs', 'ignoreLiveThreads', 'stacks', 'signal'] as const;
 
 export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;

@@ -29,6 +29,7 @@ import {
   RUN_OPTIONS,
   type RunOptions,
 } from './coordinator-options.ts';
+import { type DiagnoseOptions, type Diagnosis, diagnose } from './diagnosis/diagnose.ts';
 import { explain, type StopExplanation, shown } from './explain.ts';
 import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
 import { onStop } from './hooks.ts';
@@ -563,8 +564,16 @@ export class Coordinator implements AsyncDisposable {
   }
 
   /**
-   * What has happened so far: the newest 4,096 events, by a monotonic clock. See docs/timeline.md.
+   * `explain()`, and where the threads are: the stack of each JavaScript thread, of the main thread,
+   * too, and the wait of each native thread and process; a thread without a stack says why. No
+   * thread is paused; one that has not answered after `options.timeoutMs` milliseconds (default
+   * 1,000) is said to be blocked. @throws (rejects) TypeError, RangeError
    */
+  async diagnose(options?: DiagnoseOptions): Promise<Diagnosis> {
+    return diagnose(this.#attachment, options, callSite(this.diagnose));
+  }
+
+  /** What has happened: the newest 4,096 events, by a monotonic clock. See docs/timeline.md. */
   timeline(): Timeline {
     return timeline(this.#attachment);
   }

@@ -17,8 +17,9 @@ import type { NativeJoinResult } from '../native/binding.ts';
 import type { Attachment } from './attachment.ts';
 import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { logNativeStop } from './debug-log.ts';
+import { Places, STACKS_TIMEOUT_MS } from './diagnosis/places.ts';
 import { stragglersMessage, toStraggler, warnOfStragglers } from './threads/stragglers.ts';
-import { enclosingTasks } from './threads/tasks.ts';
+import { awaiting, enclosingTasks } from './threads/tasks.ts';
 import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
 
 function selfJoin(attachment: Attachment): SelfJoinError {
@@ -42,9 +43,10 @@ export async function join(
   const given = passed ? second : (second ?? (first as JoinOptions));
   const options = checkOptions('options', given, JOIN_OPTIONS);
   const { stopGracePeriodMs = attachment.native.stopGracePeriodMs } = options;
-  const { ignoreLiveThreads = false, signal } = options;
+  const { ignoreLiveThreads = false, stacks = false, signal } = options;
   checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
   checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
+  checkBoolean('options.stacks', stacks);
   if (signal !== undefined) checkSignal('options.signal', signal);
   const threads = passed ? [...first] : [];
   for (const thread of threads) checkThread('threads[]', thread);
@@ -54,14 +56,24 @@ export async function join(
   if (attachment.native.wouldJoinItself(tasks)) throw selfJoin(attachment);
   for (const thread of threads) register(attachment, thread);
 
-  const result = await threadsEnd(attachment, stopGracePeriodMs, tasks, signal);
+  const what = (): string => {
+    const alive = attachment.native.threads().filter((thread) => thread.alive);
+    const names = alive.map(({ name }) => name).join(', ');
+    return `a join() of the coordinator '${attachment.native.name}', which waits for: ${names}`;
+  };
+  const end = threadsEnd(attachment, stopGracePeriodMs, tasks, signal);
+  const result = await awaiting(what, end);
   const { stop, error, stragglers } = result;
   const isQuiet = error !== null || ignoreLiveThreads;
   if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
   if (error !== null) throw attachment.errorOf(error).value;
   if (stragglers.length === 0 || ignoreLiveThreads) return;
+  const places = stacks ? await Places.find(STACKS_TIMEOUT_MS, '') : undefined;
   throw new StragglersError(stragglersMessage(stragglers), {
-    stragglers: stragglers.map((thread) => toStraggler(thread, stop?.ageMs ?? 0)),
+    stragglers: stragglers.map((thread) => ({
+      ...toStraggler(thread, stop?.ageMs ?? 0),
+      ...places?.of(attachment, thread),
+    })),
   });
 }
 

@@ -60,8 +60,13 @@ export type Straggler = {
   threadId?: number;
   /** Milliseconds since the stop was requested. */
   runningForMs: number;
-  /** Native threads on Linux only: state and wait channel of the kernel, `S (futex_wait_queue)`. */
+  /**
+   * Of a native thread on Linux: state and wait channel of the kernel, `S (futex_wait_queue)`. From
+   * `diagnose()` and `join({ stacks: true })`, of each thread without a `stack`: its wait in words.
+   */
   waitState?: string;
+  /** From `diagnose()` and `join({ stacks: true })`: the JavaScript stack, innermost call first. */
+  stack?: string;
 };
 
 /** Threads were still running at the end of the grace period of a `join()`. */

@@ -93,6 +93,8 @@ export type NativeRecord = NativeStop & { requester: NativeRequester };
 export type NativeSuppressed = { error: Uint8Array; requester: NativeRequester };
 
 export type NativeThread = {
+  /** Never used twice in a coordinator: what `registerThread` has returned. */
+  id: number;
   name: string;
   kind: number;
   alive: boolean;
@@ -457,6 +459,8 @@ export interface NativeBinding {
   createVariables(): NativeVariables;
   /** @returns null if the object that `createVariables` made is gone */
   attachVariables(id: number): NativeVariables | null;
+  /** The OS's id of a JavaScript thread of this process; 0 if it has not loaded the addon. */
+  osThreadIdOf(threadId: number): number;
   /** Tokens of the attachments and queues whose state has changed. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;

@@ -13,6 +13,7 @@
 #include "convert.h"
 #include "environment.h"
 #include "fork_line.h"
+#include "js_threads.h"
 #include "native_attachment.h"
 #include "native_queue.h"
 #include "native_variables.h"
@@ -106,6 +107,11 @@ Napi::Value QueuesOf(const Info& info) {
     array.Set(count++, object);
   }
   return array;
+}
+
+Napi::Value OsThreadIdOf(const Info& info) {
+  const std::uint64_t id = JsThreads::Get().Find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  return Napi::Number::New(info.Env(), static_cast<double>(id));
 }
 
 Napi::Value TakeDirty(const Info& info) {
@@ -247,6 +253,7 @@ Napi::Value Setup(const Info& info) {
   set("attachVariables", Checked<AttachVariables>);
   set("connectSqlite", Checked<ConnectSqlite>);
   set("obeySqlite", Checked<ObeySqlite>);
+  set("osThreadIdOf", Checked<OsThreadIdOf>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);

@@ -156,6 +156,7 @@ Napi::Value ToJs(Napi::Env env, const core::SuppressedError& suppressed) {
 
 Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread) {
   Napi::Object object = Napi::Object::New(env);
+  Define(object, "id", static_cast<double>(thread.id));
   Define(object, "name", thread.name);
   Define(object, "kind", static_cast<double>(thread.kind));
   Define(object, "alive", thread.alive);

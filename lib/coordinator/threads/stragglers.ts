@@ -1,23 +1,10 @@
 /** The threads that are still alive after the grace period of a join. */
 
-import { readFileSync } from 'node:fs';
 import type { Straggler } from '../../errors/errors.ts';
 import type { NativeThread } from '../../native/binding.ts';
 import type { Attachment } from '../attachment.ts';
+import { waitState } from '../diagnosis/wait-state.ts';
 import { toThreadInfo } from './watch.ts';
-
-/** State and wait channel of a native thread. @returns undefined except on Linux */
-function waitState(osThreadId: number): string | undefined {
-  try {
-    const task = `/proc/self/task/${osThreadId}`;
-    const stat = readFileSync(`${task}/stat`, 'latin1');
-    const state = stat[stat.lastIndexOf(')') + 2] ?? '?';
-    const channel = readFileSync(`${task}/wchan`, 'latin1');
-    return channel === '' || channel === '0' ? state : `${state} (${channel})`;
-  } catch {
-    return undefined;
-  }
-}
 
 export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler {
   const { name, kind, threadId } = toThreadInfo(native);

@@ -17,6 +17,29 @@ export function enclosingTasks(attachment: Attachment): number[] {
   return ids;
 }
 
+/** What async tasks await, by the task's coordinator and id, as far as this package knows. */
+const awaited = new WeakMap<Attachment, Map<number, () => string>>();
+
+/** Awaits `promise`. Meanwhile `diagnose()` says of the innermost task around that it awaits `what`. */
+export async function awaiting<T>(what: () => string, promise: Promise<T>): Promise<T> {
+  const task = currentTask.getStore();
+  if (task === undefined) return await promise;
+  const { attachment, thread } = task;
+  const known = awaited.get(attachment) ?? new Map<number, () => string>();
+  awaited.set(attachment, known);
+  known.set(thread.id, what);
+  try {
+    return await promise;
+  } finally {
+    if (known.get(thread.id) === what) known.delete(thread.id);
+  }
+}
+
+/** What the task `id` awaits; undefined if that is not known. */
+export function awaitedBy(attachment: Attachment, id: number): string | undefined {
+  return awaited.get(attachment)?.get(id)?.();
+}
+
 /** Runs `body` as an async task. Never rejects: errors go to the coordinator. */
 export function runTask(
   attachment: Attachment,

@@ -1,0 +1,178 @@
+/**
+ * The stacks of the JavaScript threads of this process, asked through node:inspector.
+ *
+ * 1. No thread is ever paused. The inspector of a thread interrupts its JavaScript, as V8 does to
+ *    collect garbage, and evaluates an expression on top of it: the stack of a new Error.
+ *    (`Debugger.pause` would need a second step that resumes the thread, and ends the process of
+ *    Node 20 with a failed check of V8 where a function has just been entered.)
+ * 2. A thread that does not turn to its inspector in time is given up. When it returns from its
+ *    native code it evaluates the expression, which changes nothing, or finds the session closed.
+ * 3. All workers, also those that workers have made, are known to the inspector of the main thread,
+ *    and only to that. A worker asks through it, so it needs a main thread that answers.
+ * 4. This thread is not asked: its stack would be that of the question.
+ */
+
+import type { Session } from 'node:inspector';
+import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
+import { Timer } from '../../base/timer.ts';
+
+/** What one thread has answered. */
+export type Answer = {
+  /** The lines of its stack, the innermost call first; '' if it runs no JavaScript. */
+  stack: string;
+  /** What keeps its event loop alive, as `process.getActiveResourcesInfo()` says. */
+  resources: string[];
+};
+
+/** A thread that the inspector knows. `answer` is undefined if it has not answered in time. */
+export type AskedThread = { name: string; answer: Answer | undefined };
+
+export type Asked = {
+  /** By threadId, without this thread. */
+  threads: Map<number, AskedThread>;
+  /** Why the threads that are missing in `threads` could not be asked. */
+  why: string;
+};
+
+const PROBE = 'allstop:diagnose';
+const MOST_FRAMES = 50;
+/** Gives an Answer as JSON. */
+const EXPRESSION = `(() => {
+  const { stackTraceLimit, prepareStackTrace } = Error;
+  let stack;
+  try {
+    Error.stackTraceLimit = ${MOST_FRAMES};
+    Error.prepareStackTrace = undefined;
+    stack = String(new Error().stack);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+    Error.prepareStackTrace = prepareStackTrace;
+  }
+  let resources = [];
+  try { resources = process.getActiveResourcesInfo(); } catch {}
+  return JSON.stringify({ stack, resources });
+})()
+//# sourceURL=${PROBE}`;
+const QUESTION = { expression: EXPRESSION, returnByValue: true, silent: true, disableBreaks: true };
+
+type Evaluated = { result?: { value?: unknown } };
+
+function toAnswer(evaluated: unknown): Answer | undefined {
+  const value = (evaluated as Evaluated | undefined)?.result?.value;
+  if (typeof value !== 'string') return undefined;
+  const { stack, resources } = JSON.parse(value) as Answer;
+  const lines = stack.split('\n').filter((line) => /^\s+at /.test(line) && !line.includes(PROBE));
+  return {
+    stack: lines.map((line) => line.trim()).join('\n'),
+    resources: [...new Set(resources)],
+  };
+}
+
+/** The result of a request; undefined if it fails. */
+function post(session: Session, method: string, params: object = {}): Promise<unknown> {
+  type Post = (
+    method: string,
+    params: object,
+    callback: (error: Error | null, result: unknown) => void,
+  ) => void;
+  return new Promise((resolve) => {
+    try {
+      (session.post.bind(session) as Post)(method, params, (error, result) =>
+        resolve(error ? undefined : result),
+      );
+    } catch {
+      resolve(undefined); // the session is closed
+    }
+  });
+}
+
+type Attached = { sessionId: string; workerInfo: { title: string } };
+type Received = { sessionId: string; message: string };
+
+/** The worker behind a title of the inspector: "[worker 3] name", in older versions "Worker 3". */
+function idAndName(title: string): { threadId: number; name: string } | undefined {
+  const [, newer, name, older] = /^(?:\[worker (\d+)\] ?(.*)|Worker (\d+))$/s.exec(title) ?? [];
+  const id = newer ?? older;
+  return id === undefined ? undefined : { threadId: Number(id), name: name || `worker-${id}` };
+}
+
+/** Asks the workers, as the inspector announces them. Their answers come later. */
+function askWorkers(
+  session: Session,
+  threads: Map<number, AskedThread>,
+  pending: Set<Promise<unknown>>,
+): Promise<unknown> {
+  const answers = new Map<string, { threadId: number; settle: (result: unknown) => void }>();
+  const listeners: Record<string, (params: unknown) => void> = {
+    'NodeWorker.attachedToWorker': (params) => {
+      const { sessionId, workerInfo } = params as Attached;
+      const worker = idAndName(workerInfo.title);
+      if (worker === undefined || worker.threadId === ownThreadId) return; // invariant 4
+      const thread: AskedThread = { name: worker.name, answer: undefined };
+      threads.set(worker.threadId, thread);
+      const answered = new Promise<unknown>((settle) => {
+        answers.set(sessionId, { threadId: worker.threadId, settle });
+      });
+      pending.add(answered.then((result) => void (thread.answer = toAnswer(result))));
+      const message = JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: QUESTION });
+      void post(session, 'NodeWorker.sendMessageToWorker', { sessionId, message });
+    },
+    'NodeWorker.receivedMessageFromWorker': (params) => {
+      const { sessionId, message } = params as Received;
+      const { id, result } = JSON.parse(message) as { id?: number; result?: unknown };
+      if (id !== undefined) answers.get(sessionId)?.settle(result);
+    },
+    'NodeWorker.detachedFromWorker': (params) => {
+      const gone = answers.get((params as Received).sessionId);
+      if (gone === undefined) return;
+      threads.delete(gone.threadId); // the worker has ended
+      gone.settle(undefined);
+    },
+  };
+  session.on('inspectorNotification', ({ method, params }: { method: string; params: unknown }) =>
+    listeners[method]?.(params),
+  );
+  return post(session, 'NodeWorker.enable', { waitForDebuggerOnStart: false });
+}
+
+const runtime = process.versions['bun'] !== undefined ? 'Bun' : 'Deno';
+const canAsk = process.versions['bun'] === undefined && process.versions['deno'] === undefined;
+
+/** Asks all other JavaScript threads of this process, for `timeoutMs` at most. Never rejects. */
+export async function askThreads(timeoutMs: number): Promise<Asked> {
+  const threads = new Map<number, AskedThread>();
+  if (!canAsk) return { threads, why: `${runtime} has no inspector of other threads` };
+  let session: Session | undefined;
+  let timer: Timer | undefined;
+  try {
+    const { Session: InspectorSession } = await import('node:inspector');
+    session = new InspectorSession();
+    if (isMainThread) session.connect();
+    else session.connectToMainThread();
+    const isOver = new Promise<'over'>((resolve) => {
+      timer = new Timer(timeoutMs, () => resolve('over'));
+    });
+    const pending = new Set<Promise<unknown>>();
+    if (!isMainThread) {
+      const main: AskedThread = { name: 'main', answer: undefined };
+      threads.set(0, main);
+      const evaluated = post(session, 'Runtime.evaluate', QUESTION);
+      pending.add(evaluated.then((result) => void (main.answer = toAnswer(result))));
+    }
+    // The inspector announces the workers before it answers the request.
+    const announced = await Promise.race([askWorkers(session, threads, pending), isOver]);
+    if (announced === 'over') {
+      return { threads, why: 'the main thread, whose inspector knows the workers, is blocked' };
+    }
+    await Promise.race([Promise.all(pending), isOver]);
+    return { threads, why: 'the inspector does not know it: it is starting, or has ended' };
+  } catch (error) {
+    return { threads, why: `node:inspector cannot be used: ${(error as Error).message}` };
+  } finally {
+    timer?.clear();
+    if (session !== undefined) {
+      void post(session, 'NodeWorker.disable'); // before the session ends
+      session.disconnect();
+    }
+  }
+}
