@@ -14,6 +14,7 @@
         "native/binding/environment.cc",
         "native/binding/native_attachment.cc",
         "native/binding/native_queue.cc",
+        "native/binding/native_variables.cc",
         "native/binding/fork_frame.cc",
         "native/binding/fork_line.cc",
         "native/binding/parent_watch.cc",
@@ -34,7 +35,8 @@
         "native/core/stop_timer.cc",
         "native/core/thread_registry.cc",
         "native/core/timeline.cc",
-        "native/core/unseen_errors.cc"
+        "native/core/unseen_errors.cc",
+        "native/core/variables.cc"
       ],
       "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],
       "defines": [

@@ -54,6 +54,7 @@ export default defineConfig({
     alias: {
       'allstop/cluster': path('dist/cluster/index.js'),
       'allstop/nats': path('dist/cluster/nats/index.js'),
+      'allstop/testing': path('dist/testing/index.js'),
       allstop: path('dist/index.js'),
     },
   },

@@ -28,6 +28,7 @@ const FILES = [
   'queue-memory',
   'cluster',
   'cluster-memory',
+  'cluster-map',
   'nats',
   'idle-cost',
   'scale',

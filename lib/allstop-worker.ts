@@ -14,9 +14,10 @@ function run(work: WorkerWork): Promise<void> {
   return work.kind === 'queue-runner' ? runQueueRunner(work) : runClusterThread(work);
 }
 
-// A thread gets its settings as workerData, a process on its command line.
+// A thread gets its settings as workerData, a process on its command line, from where they go: the
+// module finds there what the strategy's `argv` says.
 const running = isMainThread
-  ? runClusterProcess(JSON.parse(process.argv[2] ?? 'null') as WorkerSettings)
+  ? runClusterProcess(JSON.parse(process.argv.splice(2, 1)[0] ?? 'null') as WorkerSettings)
   : run(workerData as WorkerWork);
 running.catch((error: unknown) => {
   // As an uncaught exception the error ends the worker, whatever --unhandled-rejections says.

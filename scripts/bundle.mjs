@@ -12,6 +12,7 @@ export const inputOptions = {
     index: lib('index.ts'),
     'cluster/index': lib('cluster/index.ts'),
     'cluster/nats/index': lib('cluster/nats/index.ts'),
+    'testing/index': lib('testing/index.ts'),
     'allstop-worker': lib('allstop-worker.ts'),
     'cli/main': lib('cli/program.ts'),
     'cli/probe-process': lib('cli/doctor/probe-process.ts'),

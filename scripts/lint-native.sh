@@ -12,7 +12,8 @@ headers=native/include
 node_headers=$(node -p "require('node-api-headers').include_dir")
 strict=(-Wall -Wextra -pedantic -Werror -fsyntax-only -I "$headers" -isystem "$node_headers")
 for compiler in gcc clang; do
-  for header in allstop.h allstop_poll.h allstop_queue.h allstop_node.h; do
+  for header in allstop.h allstop_poll.h allstop_queue.h allstop_node.h \
+    allstop_threadsafe_function.h; do
     "$compiler" -std=c11 "${strict[@]}" -include "allstop/$header" -x c /dev/null
   done
 done
@@ -20,7 +21,8 @@ for compiler in g++ clang++; do
   for header in allstop.h allstop_poll.h allstop_queue.h allstop_node.h allstop.hpp \
     allstop_bounded_queue.hpp allstop_bridges.hpp allstop_coordinator.hpp allstop_exceptions.hpp \
     allstop_looper.hpp allstop_queue_runner.hpp allstop_queue_runner_threads.hpp \
-    allstop_registration.hpp allstop_runner.hpp allstop_tensorflow.hpp allstop_threadsafe_function.hpp; do
+    allstop_registration.hpp allstop_runner.hpp allstop_tensorflow.hpp \
+    allstop_threadsafe_function.h allstop_threadsafe_function.hpp; do
     "$compiler" -std=c++17 "${strict[@]}" -include "allstop/$header" -x c++ /dev/null
   done
   "$compiler" -std=c++17 -fno-exceptions -fno-rtti "${strict[@]}" -x c++ - <<'END'

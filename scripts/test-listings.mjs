@@ -1,10 +1,10 @@
-// Compiles and runs the listings of docs/native-addons.md, as a reader would.
+// Compiles and runs the listings of the pages about native addons, as a reader would.
 //
 //   node scripts/test-listings.mjs [--keep] [FOLDER ...]
 //
 // The info string of each fenced block says how the block is used:
 //   ```cpp file=step1/addon.cc          a file of the project step1
-//   ```json file=package.json           a file of every project
+//   ```json file=package.json           a file of every project of the page
 //   ```text output-of=step1/main.mjs    the output of that program (exit=N: and its exit code)
 // A block without one of these is an error, so that every listing is tested. A project with
 // CMakeLists.txt is built by cmake-js if one of its sources is an addon, else by cmake; a project
@@ -35,34 +35,48 @@ const { values, positionals } = parseArgs({
 
 // --- reading the page
 
-const page = 'docs/native-addons.md';
-const files = new Map(); // by path
+const pages = ['docs/native-addons.md', 'docs/surviving-addons.md'];
+const projectFiles = new Map(); // by project: a Map of texts by the path in the project
 const runs = []; // { program, expected, exitCode }
-for (const [, info, body] of readFileSync(join(root, page), 'utf8').matchAll(
-  /^```(.*)\n([\s\S]*?)^```$/gm,
-)) {
-  const [language, ...rest] = info.split(' ');
-  const attributes = Object.fromEntries(rest.map((each) => each.split('=')));
-  if (attributes.file) {
-    if (files.has(attributes.file))
-      throw new Error(`${page}: two blocks name the file ${attributes.file}`);
-    files.set(attributes.file, body);
-  } else if (attributes['output-of']) {
-    const exitCode = Number(attributes.exit ?? 0);
-    runs.push({ program: attributes['output-of'], expected: body, exitCode });
-  } else if (language !== 'sh') {
-    throw new Error(
-      `${page}: a block of ${language || 'code'} has neither file= nor output-of=:\n${body}`,
-    );
+for (const page of pages) readPage(page);
+const projects = positionals.length > 0 ? positionals : [...projectFiles.keys()];
+
+function readPage(page) {
+  const files = new Map(); // by path
+  for (const [, info, body] of readFileSync(join(root, page), 'utf8').matchAll(
+    /^```(.*)\n([\s\S]*?)^```$/gm,
+  )) {
+    const [language, ...rest] = info.split(' ');
+    const attributes = Object.fromEntries(rest.map((each) => each.split('=')));
+    if (attributes.file) {
+      if (files.has(attributes.file))
+        throw new Error(`${page}: two blocks name the file ${attributes.file}`);
+      files.set(attributes.file, body);
+    } else if (attributes['output-of']) {
+      const exitCode = Number(attributes.exit ?? 0);
+      runs.push({ program: attributes['output-of'], expected: body, exitCode });
+    } else if (language !== 'sh') {
+      throw new Error(
+        `${page}: a block of ${language || 'code'} has neither file= nor output-of=:\n${body}`,
+      );
+    }
+  }
+  const isShared = ([path]) => !path.includes('/');
+  const shared = [...files].filter(isShared);
+  const own = [...files].filter((file) => !isShared(file));
+  for (const project of new Set(own.map(([path]) => folderOf(path)))) {
+    if (projectFiles.has(project))
+      throw new Error(`${page}: another page has the project ${project}`);
+    const inside = own
+      .filter(([path]) => folderOf(path) === project)
+      .map(([path, text]) => [path.slice(project.length + 1), text]);
+    const all = new Map([...shared, ...inside]);
+    projectFiles.set(project, all);
+    const main = `${project}/main.mjs`;
+    if (all.has('main.mjs') && !runs.some(({ program }) => program === main))
+      throw new Error(`${page}: no block has the output of ${main}`);
   }
 }
-for (const path of files.keys()) {
-  if (path.endsWith('/main.mjs') && !runs.some(({ program }) => program === path)) {
-    throw new Error(`${page}: no block has the output of ${path}`);
-  }
-}
-const all = [...new Set([...files.keys()].filter((path) => path.includes('/')).map(folderOf))];
-const projects = positionals.length > 0 ? positionals : all;
 
 function folderOf(path) {
   return path.slice(0, path.indexOf('/'));
@@ -81,9 +95,8 @@ symlinkSync(
 linkCommand();
 
 for (const project of projects) {
-  for (const [path, text] of files) {
-    if (path.includes('/') && folderOf(path) !== project) continue;
-    const target = join(work, path.includes('/') ? path : join(project, path));
+  for (const [path, text] of projectFiles.get(project)) {
+    const target = join(work, project, path);
     mkdirSync(dirname(target), { recursive: true });
     writeFileSync(target, text);
   }
@@ -150,7 +163,7 @@ const builds = {
 };
 
 function buildsOf(project) {
-  const has = (name) => files.has(`${project}/${name}`);
+  const has = (name) => projectFiles.get(project).has(name);
   const kinds = [];
   if (has('CMakeLists.txt')) kinds.push(has('main.mjs') ? 'cmake-js' : 'cmake');
   if (has('binding.gyp')) kinds.push('node-gyp');

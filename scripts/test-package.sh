@@ -16,7 +16,7 @@ if grep -vE '^examples/nats/[a-z]+\.conf$' "$work/contents" | grep -E '^(test|\.
   exit 1
 fi
 for needed in dist/cli/main.js dist/cli/probe-process.js dist/cli/self-test-worker.js \
-  dist/allstop-worker.js CMakeLists.txt docs/operations.md examples/nats/server.conf \
+  dist/allstop-worker.js dist/testing/index.js CMakeLists.txt docs/operations.md examples/nats/server.conf \
   native/cmake/allstopConfig.cmake native/include/allstop/allstop_queue.h; do
   grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }
 done
@@ -29,7 +29,7 @@ echo '{ "private": true, "type": "module" }' >package.json
 PATH="$work/bin" npm install --silent --no-audit --no-fund "$tarball"
 [ ! -e node_modules/allstop/binding.gyp ]
 cp "$root"/test/package/consumer/* .
-for script in import.mjs queues.mjs cluster.mjs require.cjs; do
+for script in import.mjs queues.mjs cluster.mjs testing.mjs require.cjs; do
   echo "node $script"
   "$(command -v timeout)" 60 env PATH="$work/bin" node "$script"
 done

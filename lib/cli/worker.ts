@@ -27,7 +27,18 @@ TLS is used if a server is given as tls://… or requires TLS:
 After the first SIGINT or SIGTERM the worker accepts no more functions and ends when those
 that it has are done. After the second it ends at once; its functions then run again elsewhere.
 Exit code: 130 after SIGINT, 143 after SIGTERM, 1 after an error.`,
-  options: ['module', 'servers', 'cluster', 'job', 'task', 'spec', 'definition', 'slots'],
+  options: [
+    'module',
+    'servers',
+    'cluster',
+    'job',
+    'task',
+    'spec',
+    'definition',
+    'slots',
+    'setup',
+    'teardown',
+  ],
   required: ['module', 'servers', 'cluster'],
   run: async (options) => {
     // Imported here: the other commands must work even if the rest of the library cannot load.

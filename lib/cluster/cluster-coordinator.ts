@@ -8,26 +8,37 @@ import {
   checkSignal,
   invalidType,
 } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
 import { within } from '../base/timer.ts';
-import { EventLoopYield } from '../base/turn.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import { beginClosureEvents } from '../coordinator/timeline/closure-events.ts';
+import { counted } from '../coordinator/words.ts';
 import {
   DeadlineExceededError,
   FailedPreconditionError,
   InvalidArgumentError,
 } from '../errors/errors.ts';
-import type { ReadinessReport } from '../errors/readiness-report.ts';
-import {
-  checkCallOptions,
-  checkCount,
-  checkWaitOptions,
-  type WaitOptions,
-} from './call-options.ts';
+import { checkCount, checkWaitOptions, type WaitOptions } from './calls/call-options.ts';
+import { Calls, shownName } from './calls/calls.ts';
+import { map } from './calls/map.ts';
+import type {
+  DatasetOf,
+  FunctionNames,
+  ItemOf,
+  Items,
+  MapOptions,
+  Mapped,
+  MapResults,
+  Named,
+  OnError,
+  Result,
+  ScheduleArgs,
+  ScheduleOptions,
+} from './calls/signatures.ts';
 import { makeCall } from './closures/call.ts';
 import { ChangeListeners } from './closures/change-listeners.ts';
-import { type Call, Closure, type ClosureOptions, type ClosureOwner } from './closures/closure.ts';
+import type { Call, Closure } from './closures/closure.ts';
 import { ClosureQueue } from './closures/closure-queue.ts';
 import { ClosureRules, cancelledBy } from './closures/closure-rules.ts';
 import { Datasets } from './closures/datasets.ts';
@@ -35,72 +46,23 @@ import { type AnyFunction, checkFunctionOrName, ModuleExports } from './closures
 import { NameResolver } from './closures/name-resolver.ts';
 import type { PerWorkerDataset } from './closures/per-worker.ts';
 import { whenReady } from './closures/readiness.ts';
-import { RemoteValue } from './closures/remote-value.ts';
+import type { RemoteValue } from './closures/remote-value.ts';
 import type { Engine, Strategy, WorkerInfo } from './closures/strategy.ts';
-import { deadlineExceeded, inTime, type Limits, limit } from './closures/time-limits.ts';
+import { inTime } from './closures/time-limits.ts';
 import { giveFailure } from './closures/unseen-functions.ts';
 import type { ClusterEvents } from './cluster-events.ts';
-import { type Fetched, fetchAll } from './fetch-all.ts';
-import { FunctionStatistics, type FunctionStats } from './function-stats.ts';
 import type {
-  DatasetOf,
-  FunctionNames,
-  Named,
-  Result,
-  ScheduleArgs,
-  ScheduleOptions,
-} from './signatures.ts';
+  CloseOptions,
+  ClusterCoordinatorOptions,
+  ClusterStats,
+  ReadyOptions,
+} from './cluster-options.ts';
+import { type Fetched, fetchAll } from './fetch-all.ts';
+import { FunctionStatistics } from './function-stats.ts';
+import { ClusterVariables } from './variables/cluster-variables.ts';
+import type { Variable, VariableValue, Widened } from './variables/variable.ts';
+import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
-
-export type ClusterCoordinatorOptions = {
-  /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
-  maxQueued?: number | undefined;
-  /**
-   * A coordinator whose stop stops this cluster. A stop of the cluster, or `close`, does not stop
-   * it.
-   */
-  coordinator?: Coordinator | undefined;
-  /** How often a function is run again after the death of a worker that was running it (3). */
-  retries?: number | undefined;
-  /** Milliseconds that a cancelled function may go on (5,000); then its worker is replaced. */
-  cancelGraceMs?: number | undefined;
-};
-
-/** Counts of functions since the cluster was made. */
-export type ClusterStats = {
-  /** Waiting for a worker. */
-  queued: number;
-  /** Taken by a worker and not ended. */
-  inFlight: number;
-  /** Ended with a result; with an error; cancelled before their end. */
-  completed: number;
-  failed: number;
-  cancelled: number;
-  /** How often a function was run again because its worker was lost. */
-  retried: number;
-  /** Bytes of the queued arguments: 0, since they are kept as values. */
-  queuedBytes: number;
-  /** By the name of the function. */
-  functions: Record<string, FunctionStats>;
-  /** The share of the workers' time in which functions ran (0 to 1). */
-  utilization: number;
-  /** Counters of the strategy: `restarts` of workers; on NATS also nodes, connections and more. */
-  engine: Record<string, number>;
-};
-
-export type CloseOptions = {
-  /** Milliseconds that what was called before has to end (0). */
-  drainMs?: number | undefined;
-};
-
-/** The options of a call, with their defaults. */
-type CheckedOptions = ClosureOptions & { limits: Limits };
-
-export type ReadyOptions = {
-  timeoutMs?: number | undefined;
-  signal?: AbortSignal | undefined;
-  onProgress?: ((report: ReadinessReport) => void) | undefined;
-};
 
 /** The strategies that have a ClusterCoordinator. */
 const used = new WeakSet<Strategy>();
@@ -109,10 +71,6 @@ const MAX_QUEUED = 262_144; // as in TensorFlow
 const RETRIES = 3;
 const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
-
-/** A name of the function for messages, while the name of its export may be unknown. */
-const shownName = (fn: AnyFunction | string): string =>
-  typeof fn === 'string' ? fn : fn.name || '(anonymous)';
 
 const OPTIONS = [
   'maxQueued',
@@ -153,19 +111,24 @@ export class ClusterCoordinator<M extends object = any>
   readonly #resolver: NameResolver;
   readonly #functions: ModuleExports;
   readonly #datasets: Datasets;
-  readonly #retries: number;
+  readonly #variables: ClusterVariables;
+  readonly #calls: Calls;
   readonly #statistics = new FunctionStatistics();
-  readonly #owner: ClosureOwner;
   /** Something was queued since the last event 'idle'. */
   #wasBusy = false;
   readonly #changes = new ChangeListeners();
-  readonly #yielding = new EventLoopYield();
   #closing: Promise<void> | undefined;
   #drained: Promise<void> | undefined;
   /** The number of pending promises that users have. */
   #waiting = 0;
   /** The last argument of `Engine.setNeeded`. */
   #isNeeded = true;
+
+  static {
+    showAs(ClusterCoordinator.prototype, (cluster) => ({
+      facts: [...cluster.#rules.shown, counted(cluster.#engine.workers.length, 'worker')],
+    }));
+  }
 
   /**
    * @throws TypeError, RangeError; FailedPreconditionError: the strategy was used before; the
@@ -197,14 +160,15 @@ export class ClusterCoordinator<M extends object = any>
     this.strategy = strategy;
     this.#functions = new ModuleExports(strategy.module);
     this.coordinator = clusterCoordinator(undefined, parent);
-    this.#retries = retries;
     this.#queue = new ClosureQueue<Closure>(maxQueued, {
       onWork: () => this.#engine.wake(),
       onFailure: cancelledBy,
     });
     const { coordinator } = this;
+    const variables = new ClusterVariables(this);
+    this.#variables = variables;
     this.#rules = new ClosureRules(
-      { queue: this.#queue, coordinator, cancelGraceMs },
+      { queue: this.#queue, coordinator, cancelGraceMs, variables },
       {
         cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
         prepare: (worker) => this.#datasets.prepareAll(worker),
@@ -226,11 +190,6 @@ export class ClusterCoordinator<M extends object = any>
         onWorkerStuck: (worker) => this.#tell('workerStuck', worker),
       },
     );
-    this.#owner = {
-      events: beginClosureEvents(attachmentOf(this.coordinator)),
-      onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
-      cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
-    };
     this.#resolver = new NameResolver(this.#functions, this.#changes, {
       functionNames: () => this.#engine.functions,
       isOver: () => this.#rules.isOver,
@@ -240,6 +199,26 @@ export class ClusterCoordinator<M extends object = any>
       workers: () => this.#engine.indexes,
       prepare: (closure, worker) => this.#queue.putTagged(closure, worker),
       onDefined: () => this.#changes.notify(),
+    });
+    this.#calls = new Calls({
+      cluster: this,
+      queue: this.#queue,
+      rules: this.#rules,
+      resolver: this.#resolver,
+      datasets: this.#datasets,
+      owner: {
+        events: beginClosureEvents(attachmentOf(this.coordinator)),
+        onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
+        onOver: ({ id }) => variables.forget(id),
+        cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
+      },
+      retries,
+      sharesMemory: () => this.#sharesMemory,
+      onPut: () => {
+        this.#wasBusy = true;
+        this.#updateNeeded();
+      },
+      keepAlive: (promise) => this.#wait(promise),
     });
     this.#engine = strategy.connect(this.#rules);
     used.add(strategy);
@@ -295,7 +274,7 @@ export class ClusterCoordinator<M extends object = any>
     fn: AnyFunction | string,
     ...[args, options]: [args?: unknown, options?: ScheduleOptions]
   ): Promise<RemoteValue<any>> {
-    return this.#call(fn, args, options, false);
+    return this.#calls.call(fn, args, options, false);
   }
 
   /**
@@ -319,8 +298,36 @@ export class ClusterCoordinator<M extends object = any>
     fn: AnyFunction | string,
     ...[args, options]: [args?: unknown, options?: ScheduleOptions]
   ): Promise<any> {
-    const remote = await this.#call(fn, args, options, true);
+    const remote = await this.#calls.call(fn, args, options, true);
     return await remote.fetch();
+  }
+
+  /**
+   * Runs a function with each item and yields the results. Items are pulled from the first `next`
+   * on, as there is room (`concurrency`): never more than that are pulled and not yielded. Each
+   * call is one of `run`, with the options of a call; but `signal` ends the whole map.
+   *
+   * The first error (of a function in its turn, or of the source) is thrown. Then, when the loop
+   * is left, and when the signal is aborted, what is in flight is cancelled and the source is
+   * closed.
+   *
+   * @param fn - an export of the strategy's module that takes one argument, or its name
+   * @param items - an iterable or an async iterable
+   * @throws TypeError, RangeError: the arguments. Its `next` rejects with the errors of `run`
+   */
+  map<F extends AnyFunction, I extends ItemOf<F>, E extends OnError = 'throw'>(
+    fn: F,
+    items: Items<I>,
+    options?: MapOptions<E>,
+  ): MapResults<Mapped<Result<F>, I, E>>;
+  map<K extends FunctionNames<M>, I extends ItemOf<Named<M, K>>, E extends OnError = 'throw'>(
+    name: K,
+    items: Items<I>,
+    options?: MapOptions<E>,
+  ): MapResults<Mapped<Result<Named<M, K>>, I, E>>;
+  map(fn: AnyFunction | string, items: Items<any>, options?: MapOptions): MapResults<any> {
+    const capacity = (): number => this.#engine.capacity;
+    return map({ calls: this.#calls, changes: this.#changes, capacity }, fn, items, options);
   }
 
   /**
@@ -399,6 +406,28 @@ export class ClusterCoordinator<M extends object = any>
   }
 
   /**
+   * Makes a variable, a number or an array of numbers that functions read and update, with a copy
+   * of `initial`; or finds the one that was made with this name: that one keeps its value.
+   *
+   * @param initial - a number, Float64Array, Float32Array or Int32Array
+   * @throws (rejects) TypeError, RangeError: an argument; InvalidArgumentError: the name is that of
+   *   a variable of another type or length; FailedPreconditionError: the strategy has no variables
+   */
+  async variable<T extends VariableValue>(
+    name: string,
+    initial: T,
+    options?: VariableOptions,
+  ): Promise<Variable<Widened<T>>> {
+    checkVariableOptions(name, options);
+    if (this.#engine.define === undefined) {
+      throw new FailedPreconditionError('A NatsStrategy has no variables: use a LocalStrategy');
+    }
+    const { variable, definition, isNew } = this.#variables.define(name, initial);
+    if (isNew) this.#engine.define(definition);
+    return variable as unknown as Variable<Widened<T>>;
+  }
+
+  /**
    * Resolves when every worker can take functions. Never hangs.
    *
    * @throws (rejects) ClusterNotReadyError after `timeoutMs` (60,000), or at once when no
@@ -473,81 +502,6 @@ export class ClusterCoordinator<M extends object = any>
       this.#waiting -= 1;
       this.#updateNeeded();
     }
-  }
-
-  #call(
-    fn: AnyFunction | string,
-    args: unknown,
-    given: ScheduleOptions | undefined,
-    isOwn: boolean,
-  ): Promise<RemoteValue<unknown>> {
-    try {
-      checkFunctionOrName(fn);
-      const options = { ...checkCallOptions(given, { retries: this.#retries }), isOwn };
-      const { signal } = options.limits;
-      if (signal?.aborted) return Promise.reject(signal.reason);
-      const name = this.#resolver.known(fn);
-      const call = makeCall(name ?? shownName(fn), args, this, this.#sharesMemory);
-      if (name === undefined || call.perWorker !== undefined || this.#resolver.isBusy) {
-        return this.#scheduleLater(fn, call, options);
-      }
-      return this.#put(call, options);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  /**
-   * Queues a call when its name is known, its data sets are defined and earlier calls are queued.
-   */
-  async #scheduleLater(
-    fn: AnyFunction | string,
-    call: Call,
-    options: CheckedOptions,
-  ): Promise<RemoteValue<unknown>> {
-    const { limits } = options;
-    const { signal, timeoutMs } = limits;
-    const began = performance.now();
-    const tooLate = (): Error => deadlineExceeded(shownName(fn), timeoutMs);
-    const defined = call.perWorker === undefined ? undefined : this.#datasets.defined;
-    const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
-    const entered = this.#resolver.inOrder(fn, defined, inOwnTime, (name) => {
-      signal?.throwIfAborted();
-      const leftMs = timeoutMs - (performance.now() - began);
-      if (leftMs <= 0) throw tooLate();
-      // `remote` is a promise that resolves when there is room. It is put in an object, so that
-      // `entered`, for which later calls wait, does not wait for it.
-      return {
-        remote: this.#put({ ...call, name }, { ...options, limits: { ...limits, leftMs } }),
-      };
-    });
-    const { remote } = await inOwnTime(entered);
-    return remote;
-  }
-
-  #put(call: Call, { limits, ...options }: CheckedOptions): Promise<RemoteValue<unknown>> {
-    let made: Closure | undefined;
-    const remote = new RemoteValue<unknown>((settle) => {
-      made = new Closure(call, settle, this.#owner, options);
-      return made;
-    });
-    const closure = made as unknown as Closure;
-    this.#wasBusy = true;
-    limit(closure, limits, (own, outcome) => this.#rules.decide(own, outcome));
-    const room = this.#queue.put(closure);
-    this.#updateNeeded();
-    if (room === undefined) {
-      return options.isOwn ? Promise.resolve(remote) : this.#yielding.give(remote);
-    }
-    return this.#wait(
-      room.then(
-        () => remote,
-        (error: unknown) => {
-          closure.onSettled?.();
-          throw error;
-        },
-      ),
-    );
   }
 
   /** Resolves when nothing is left to run, when the cluster is over, or after `drainMs`. */

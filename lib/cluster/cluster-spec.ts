@@ -1,6 +1,8 @@
 /** The jobs and tasks of a cluster, by name. TensorFlow's ClusterSpec. */
 
 import { invalidType, isBag, outOfRange } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
+import { counted } from '../coordinator/words.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 
 /** For each job the addresses of its tasks: a list from index 0, or an object by index. */
@@ -46,6 +48,12 @@ function readTasks(job: string, tasks: unknown): Map<number, string> {
  */
 export class ClusterSpec {
   readonly #jobs: ReadonlyMap<string, ReadonlyMap<number, string>>;
+
+  static {
+    showAs(ClusterSpec.prototype, (spec) => ({
+      facts: Array.from(spec.#jobs, ([job, tasks]) => `${job}: ${counted(tasks.size, 'task')}`),
+    }));
+  }
 
   /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`) */
   constructor(jobs: ClusterJobs | ClusterSpec) {

@@ -392,6 +392,7 @@ export class Attachment {
       this.#controller = new Controller();
       this.#isAborted = false;
       setMaxListeners(0, this.#controller.signal);
+      this.native.bindSignal(this.#controller.signal);
     }
     if (stop !== null) this.#abort(stop);
     this.#unwatch();
@@ -446,33 +447,29 @@ export class Attachment {
   /**
    * @returns true if neither hooks nor the signal are a reason to keep this attachment: no other
    *   owner could stop the coordinator; or there is no hook, and the signal has aborted, or nothing
-   *   would notice. If another owner could abort it and the
-   *   program still has the signal, the attachment lives as long as the signal, and is kept again
+   *   would notice. While the program still has a signal that has not aborted, the attachment lives
+   *   as long as the signal, from which native code can take the coordinator, and is kept again
    *   when the program uses the signal.
    */
   letGo(): boolean {
     if (this.#waits.size > 0 || this.#joins.size > 0) return false;
-    const mayStop = this.native.hasOtherOwners();
-    if (this.#hasHooks && mayStop) return false;
     const signal = this.#signalling ? this.#controller?.signal : undefined;
-    if (signal !== undefined && mayStop && isHeard(signal)) return false;
+    const heard = signal !== undefined && isHeard(signal);
+    if ((heard || this.#hasHooks) && this.native.hasOtherOwners()) return false;
     this.check(); // an owner of the coordinator may have requested a stop before it went
-    if (signal === undefined) {
+    const { token } = this.native;
+    if (signal === undefined || !this.#signalling) {
       if (this.#hasHooks) this.#unlisten();
       return true;
     }
-    const { token } = this.native;
-    if (!mayStop) {
-      this.#unlisten();
-    } else if (this.#signalling) {
-      bySignal.set(signal, this);
-      listenWeakly(token, this);
-      onNextUse(signal, () => {
-        listen(token, this);
-        abandoned.add(this);
-        sweepSoon();
-      });
-    }
+    bySignal.set(signal, this);
+    listenWeakly(token, this);
+    if (heard) return true; // no other owner now: native code may get one, from the signal
+    onNextUse(signal, () => {
+      listen(token, this);
+      abandoned.add(this);
+      sweepSoon();
+    });
     return true;
   }
 

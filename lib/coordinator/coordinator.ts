@@ -14,9 +14,10 @@ import {
   invalidType,
   nameOf,
 } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
 import { isThenable } from '../base/thrown-value.ts';
-import { FailedPreconditionError, InvalidHandleError, type Straggler } from '../errors/errors.ts';
-import { type NativeAttachment, STOP_KINDS } from '../native/binding.ts';
+import { FailedPreconditionError, type Straggler } from '../errors/errors.ts';
+import { STOP_KINDS } from '../native/binding.ts';
 import { binding, firstSlab } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
 import {
@@ -28,8 +29,8 @@ import {
   RUN_OPTIONS,
   type RunOptions,
 } from './coordinator-options.ts';
-import { explain, type StopExplanation } from './explain.ts';
-import { type CoordinatorHandle, idOfHandle } from './handle.ts';
+import { explain, type StopExplanation, shown } from './explain.ts';
+import { attachmentOfHandle, type CoordinatorHandle } from './handle.ts';
 import { onStop } from './hooks.ts';
 import { join } from './join.ts';
 import {
@@ -55,7 +56,7 @@ import {
   type ThreadInfo,
   toThreadInfo,
 } from './threads/watch.ts';
-import { spawn } from './threads/workers.ts';
+import { currentAttachment, spawn } from './threads/workers.ts';
 import type { Timeline } from './timeline/events.ts';
 import { timeline } from './timeline/timeline.ts';
 import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
@@ -91,6 +92,10 @@ let unnamed = 0;
 export class Coordinator implements AsyncDisposable {
   readonly #attachment: Attachment;
   readonly #nearWord: number; // the index of its mirror in nearWords; 0 if it is in another slab
+
+  static {
+    showAs(Coordinator.prototype, (coord) => shown(coord.#attachment));
+  }
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`)
@@ -132,17 +137,7 @@ export class Coordinator implements AsyncDisposable {
    *   from another process or another copy of the package; TypeError: `handle` is not an object
    */
   static attach(handle: CoordinatorHandle): Coordinator {
-    const id = idOfHandle('Coordinator', handle);
-    if (binding().hasCoordinator(Number(id))) {
-      const known = Attachment.find(id);
-      if (known !== undefined) return Coordinator.#adopt(known);
-      const attached = binding().attachCoordinator(Number(id));
-      if (attached !== null) return Coordinator.#adopt(Attachment.of(attached));
-    }
-    throw new InvalidHandleError(
-      'The handle is stale: its Coordinator was disposed of, or has no owner any more. Keep it ' +
-        'in the thread that read the handle until attach() has been called',
-    );
+    return Coordinator.#adopt(attachmentOfHandle(handle));
   }
 
   static #current: Coordinator | undefined | null = null;
@@ -153,13 +148,8 @@ export class Coordinator implements AsyncDisposable {
    */
   static current(): Coordinator | undefined {
     if (Coordinator.#current === null) {
-      let native: NativeAttachment | null | undefined;
-      // Between two calls of 50 ms this worker can be terminated. That must be possible: the thread
-      // whose spawn is waited for here may be waiting for the end of this worker.
-      do native = binding().currentCoordinator();
-      while (native === undefined);
-      Coordinator.#current =
-        native === null ? undefined : Coordinator.#adopt(Attachment.of(native));
+      const attachment = currentAttachment();
+      Coordinator.#current = attachment && Coordinator.#adopt(attachment);
     }
     return Coordinator.#current;
   }

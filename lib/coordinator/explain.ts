@@ -1,5 +1,6 @@
 /** `explain()`: says in plain words why a coordinator is stopped or not. */
 
+import type { Shown } from '../base/inspect.ts';
 import type { Straggler } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
@@ -155,6 +156,17 @@ function recordLines(name: string, record: StopRecord, now: number): string[] {
   if (record.kind === 'error') lines.push(`The error: ${oneLine(record.error)}.`);
   if (requester.stack !== undefined) lines.push('Requested from:', ...indent(requester.stack));
   return lines;
+}
+
+/** A coordinator in a few words, for util.inspect. The program is not given the recorded error. */
+export function shown(attachment: Attachment): Shown {
+  const { native } = attachment;
+  const stop = native.stop();
+  const error = stop?.error ? `: ${oneLine(attachment.errorOf(stop.error).value)}` : '';
+  const alive = native.threads().filter((thread) => thread.alive).length;
+  const facts = [stop === null ? 'running' : `stopped${error}`, counted(alive, 'thread')];
+  if (native.joined()) facts.push('joined');
+  return { name: native.name, facts };
 }
 
 export function explain(attachment: Attachment): StopExplanation {

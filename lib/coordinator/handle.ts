@@ -3,6 +3,7 @@
 import { holds, invalidType } from '../base/arguments.ts';
 import { InvalidHandleError } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
+import { Attachment } from './attachment.ts';
 
 /**
  * What another JavaScript thread of this process passes to `Coordinator.attach`.
@@ -53,4 +54,19 @@ export function idOfHandle(kind: string, handle: unknown): string {
     );
   }
   return id;
+}
+
+/** `Coordinator.attach`, which documents it. In one thread it is the same object each time. */
+export function attachmentOfHandle(handle: CoordinatorHandle): Attachment {
+  const id = idOfHandle('Coordinator', handle);
+  if (binding().hasCoordinator(Number(id))) {
+    const known = Attachment.find(id);
+    if (known !== undefined) return known;
+    const attached = binding().attachCoordinator(Number(id));
+    if (attached !== null) return Attachment.of(attached);
+  }
+  throw new InvalidHandleError(
+    'The handle is stale: its Coordinator was disposed of, or has no owner any more. Keep it ' +
+      'in the thread that read the handle until attach() has been called',
+  );
 }

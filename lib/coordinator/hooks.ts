@@ -10,6 +10,7 @@
 import { THREAD_KINDS } from '../native/binding.ts';
 import { drain, hold, release } from '../native/doorbell.ts';
 import type { Attachment } from './attachment.ts';
+import { Link } from './links.ts';
 import type { StopRecord } from './stop-record.ts';
 import { runWithin } from './threads/tasks.ts';
 
@@ -41,12 +42,10 @@ class Hooks {
     const hook: Hook = { id, name, run, isRunning: false, isRemoved: false };
     this.#hooks.push(hook);
     if (this.#attachment.shouldStop()) this.serve();
-    const link: Disposable = {
-      [Symbol.dispose]: () => {
-        if (!links.delete(link)) return;
-        this.#remove(hook);
-      },
-    };
+    const link = new Link(`the hook '${name}' (onStop)`, () => {
+      links.delete(link);
+      this.#remove(hook);
+    });
     links.add(link);
     return link;
   }

@@ -19,6 +19,7 @@ import {
   invalidType,
   outOfRange,
 } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
 import { isError } from '../base/thrown-value.ts';
 import {
   DeadlineExceededError,
@@ -32,16 +33,28 @@ import type { Attachment } from './attachment.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
 
-/** A Disposable that calls `dispose` only when it is first disposed of. */
-function disposable(dispose: () => void): Disposable {
-  let disposed = false;
-  return {
-    [Symbol.dispose](): void {
-      if (disposed) return;
-      disposed = true;
-      dispose();
-    },
-  };
+/** What the methods that make links return. */
+export class Link implements Disposable {
+  readonly #description: string;
+  #dispose: (() => void) | undefined;
+
+  static {
+    showAs(Link.prototype, (link) => ({
+      facts: link.#dispose === undefined ? [link.#description, 'ended'] : [link.#description],
+    }));
+  }
+
+  /** Calls `dispose` only when it is first disposed of. Without it, the link has ended already. */
+  constructor(description: string, dispose?: () => void) {
+    this.#description = description;
+    this.#dispose = dispose;
+  }
+
+  [Symbol.dispose](): void {
+    const dispose = this.#dispose;
+    this.#dispose = undefined;
+    dispose?.();
+  }
 }
 
 /** A link that `explain()` lists until it is undone. */
@@ -51,7 +64,7 @@ export function describedLink(
   undo: () => void,
 ): Disposable {
   const id = attachment.native.addLink(description);
-  const link = disposable(() => {
+  const link = new Link(description, () => {
     attachment.links.delete(link);
     attachment.native.removeLink(id);
     undo();
@@ -94,6 +107,7 @@ export function stopOnAbort(
   signal: AbortSignal,
   stack: string,
 ): Disposable {
+  const description = 'an AbortSignal (stopOnAbort)';
   const stop = (): void => {
     const { reason } = signal;
     const options = { via: 'abort', stack, hasCaller: false } as const;
@@ -108,9 +122,9 @@ export function stopOnAbort(
   };
   if (signal.aborted) {
     stop();
-    return disposable(() => {});
+    return new Link(description);
   }
-  const link = describedLink(attachment, 'an AbortSignal (stopOnAbort)', () => {
+  const link = describedLink(attachment, description, () => {
     removeAbortListener(signal, onAbort);
   });
   const onAbort = (): void => {
@@ -180,9 +194,10 @@ export function stopOnClose(
     const fallback = `The coordinator '${attachment.native.name}' depends on ${what}, which emitted '${event}'`;
     attachment.report(error ?? new UnavailableError(fallback), options);
   };
+  const description = `${what}, on ${events.join(', ')} (stopOnClose)`;
   if (events.includes('close') && isClosed(resource as Closing)) {
     stop('close');
-    return disposable(() => {});
+    return new Link(description);
   }
   const listeners = events.map((event) => ({
     event,
@@ -195,7 +210,7 @@ export function stopOnClose(
       stop(event);
     },
   }));
-  const link = describedLink(attachment, `${what}, on ${events.join(', ')} (stopOnClose)`, () => {
+  const link = describedLink(attachment, description, () => {
     for (const { event, listen } of listeners) {
       if (isEmitter(resource)) resource.off(event, listen);
       else resource.removeEventListener(event, listen);
@@ -292,7 +307,7 @@ export function stopOnSignals(
     );
   }
   const names = [...new Set(signals)];
-  if (names.length === 0) return disposable(() => {});
+  if (names.length === 0) return new Link('no process signals (stopOnSignals)');
   // The JavaScript listener is added first: because of it the runtime does not exit on the
   // signal, and still calls the program's own listeners. Native code requests the stop, as this
   // thread may be busy; the listener does so only where there is no native link (`native` is 0).
@@ -320,13 +335,9 @@ export function stopAfter(attachment: Attachment, ms: number, stack: string): Di
   const error = new DeadlineExceededError(
     `The deadline of the coordinator '${attachment.native.name}' has passed: stopAfter(${ms})`,
   );
-  const timer = attachment.native.stopAfter(
-    ms,
-    encode(error).bytes,
-    stack,
-    `a deadline of ${ms} ms (stopAfter)`,
-  );
-  const link = disposable(() => {
+  const description = `a deadline of ${ms} ms (stopAfter)`;
+  const timer = attachment.native.stopAfter(ms, encode(error).bytes, stack, description);
+  const link = new Link(description, () => {
     attachment.links.delete(link);
     attachment.native.cancelStopAfter(timer);
   });
@@ -343,12 +354,9 @@ export function exitAfterStop(
   checkDuration('ms', ms);
   const { exitCode } = checkOptions('options', options, ['exitCode']);
   if (exitCode !== undefined) checkInteger('options.exitCode', exitCode, 0, 255);
-  const exit = attachment.native.exitAfterStop(
-    ms,
-    exitCode,
-    `the end of the process ${ms} ms after a stop (exitAfterStop)`,
-  );
-  const link = disposable(() => {
+  const description = `the end of the process ${ms} ms after a stop (exitAfterStop)`;
+  const exit = attachment.native.exitAfterStop(ms, exitCode, description);
+  const link = new Link(description, () => {
     attachment.links.delete(link);
     attachment.native.cancelExitAfterStop(exit);
   });

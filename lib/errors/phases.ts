@@ -10,6 +10,8 @@ export type Explanation = { cause: string; remedy: string };
 const TASK_PHASES = [
   // With every strategy:
   'starting', // the worker imports the module
+  'setting-up', // the worker runs the module's setup function
+  'setup-failed', // the setup function has failed, and the worker is started again
   'building-dataset', // the worker makes its data sets
   'ready',
   'import-failed', // the module cannot be imported
@@ -94,10 +96,15 @@ const RESTART_WORKER = 'start the worker again';
 const KILL_AND_RESTART = 'look at that process; end it, and start the worker again';
 
 /** What to do about a worker thread or process of this machine that is not ready. */
-export const localRemedy = (phase: TaskPhase): string =>
-  phase === 'import-failed'
-    ? 'correct the module: importing it on its own has to succeed'
-    : 'see the cause; a worker that dies again and again is restarted after ever longer delays';
+export const localRemedy = (phase: TaskPhase): string => {
+  if (phase === 'import-failed')
+    return 'correct the module: importing it on its own has to succeed';
+  if (phase === 'setting-up') return 'see why the function does not end, or wait';
+  return 'see the cause; a worker that dies again and again is restarted after ever longer delays';
+};
+
+/** Why a worker that is in the phase 'setting-up' is not ready. */
+export const settingUp = (name: string): string => `the setup function '${name}' has not ended`;
 
 /**
  * The phase 'unregistered': no node has the task. The causes that begin with `host` say what a

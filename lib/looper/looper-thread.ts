@@ -9,11 +9,13 @@ import {
   invalidType,
   nameOf,
 } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/threads/own-thread.ts';
 import { workerEntry } from '../coordinator/threads/worker-entry.ts';
 import { runInWorker } from '../coordinator/threads/workers.ts';
+import { duration } from '../coordinator/words.ts';
 import { type LooperTimes, loop, MISSED_TICKS, type MissedTicks } from './looper-loop.ts';
 import type { LooperWork } from './looper-worker.ts';
 
@@ -33,6 +35,11 @@ export type LooperThreadOptions = {
 
 const TARGET_OR_OVERRIDE =
   'a function or an instance of URL, unless a derived class overrides runLoop()';
+
+function rhythm(intervalMs: number): string {
+  if (intervalMs === 0) return 'back to back';
+  return intervalMs === Number.POSITIVE_INFINITY ? 'once' : `every ${duration(intervalMs)}`;
+}
 
 function checkTarget(
   name: string,
@@ -64,6 +71,14 @@ export class LooperThread {
   readonly #target: ((...args: any[]) => unknown) | URL | undefined;
   readonly #args: readonly unknown[];
   readonly #thread: OwnThread;
+
+  static {
+    showAs(LooperThread.prototype, (looper) => {
+      const { intervalMs } = looper.#times;
+      const { watch, state } = looper.#thread;
+      return { name: watch.name, facts: [rhythm(intervalMs), state] };
+    });
+  }
 
   /**
    * Registers the looper with `coord`: `coord.threads` lists it, and joins do not wait for it until

@@ -279,6 +279,8 @@ export interface NativeAttachment {
   unlinkSignals(link: number): void;
   /** Attaches a capsule to `object`, by which other addons get a native handle (allstop_node.h). */
   bindCapsule(object: object): void;
+  /** The same for an AbortSignal. Its reference does not count as one of another owner. */
+  bindSignal(signal: object): void;
 }
 
 /** How the items of a queue are encoded, in the order of core::BoundedQueue::Codec. */
@@ -367,6 +369,43 @@ export interface NativeQueue {
   bindCapsule(object: object): void;
 }
 
+/** The types of variables, in the order of core::VariableType. */
+export const VARIABLE_TYPES = ['number', 'Float64Array', 'Float32Array', 'Int32Array'] as const;
+
+export type NativeArray = Float64Array | Float32Array | Int32Array;
+/** A number, or the typed array of the variable's type and length. */
+export type NativeValue = number | NativeArray;
+
+/** One variable of a cluster, shared by the threads of this process. */
+export interface NativeVariable {
+  /** An index into VARIABLE_TYPES. */
+  readonly type: number;
+  readonly byteLength: number;
+  /** Copies the value into `into`. @returns the value of a number, which needs no `into` */
+  read(into?: NativeValue): number | undefined;
+  assign(value: NativeValue): void;
+  /**
+   * Adds `delta`, unless the closure's AssignAdd of this ordinal (from 1) has been added before.
+   * A closure of 0 is none: then the delta always counts.
+   */
+  assignAdd(delta: NativeValue, closure: number, ordinal: number): void;
+}
+
+/** The variables of one cluster. */
+export interface NativeVariables {
+  /** For `attachVariables` in another thread. Never used twice in a process. */
+  readonly id: string;
+  /** @returns the variable of this name; null if it has another type or length */
+  define(name: string, type: number, value: NativeValue): NativeVariable | null;
+  find(name: string): NativeVariable | null;
+  /** Reads several variables as they stand at one moment; of a number into a Float64Array. */
+  readAll(variables: readonly NativeVariable[], into: readonly NativeArray[]): void;
+  /** Assigns several variables: no other operation sees some of them assigned. */
+  assignAll(variables: readonly NativeVariable[], values: readonly NativeArray[]): void;
+  /** The closure has ended for good: no `assignAdd` of it follows. */
+  forget(closure: number): void;
+}
+
 /** What a fork line carries, in the order of ForkFrame::Kind. */
 export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying'] as const;
 
@@ -413,6 +452,9 @@ export interface NativeBinding {
     producers: number;
     consumers: number;
   }[];
+  createVariables(): NativeVariables;
+  /** @returns null if the object that `createVariables` made is gone */
+  attachVariables(id: number): NativeVariables | null;
   /** Tokens of the attachments and queues whose state has changed. */
   takeDirty(): number[];
   setDoorbellReferenced(referenced: boolean): void;

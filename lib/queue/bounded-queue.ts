@@ -13,11 +13,13 @@ import {
   outOfRange,
 } from '../base/arguments.ts';
 import { now } from '../base/clock.ts';
+import { showAs } from '../base/inspect.ts';
 import { turn } from '../base/turn.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { idOfHandle, type QueueHandle } from '../coordinator/handle.ts';
+import { counted } from '../coordinator/words.ts';
 import {
   CancelledError,
   DeadlineExceededError,
@@ -135,6 +137,16 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       this.#dequeues.check();
     },
   };
+
+  static {
+    showAs(BoundedQueue.prototype, (queue) => {
+      const native = queue.#native;
+      const facts = [`${native.size()} of ${counted(native.capacity, 'item')}`];
+      if (native.closed()) facts.push('closed');
+      if (queue.#isOfBytes) facts.push('bytes');
+      return { name: native.name, facts };
+    });
+  }
 
   /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`) */
   constructor(options: BoundedQueueOptions) {

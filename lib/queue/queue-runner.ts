@@ -10,12 +10,15 @@ import {
   invalidType,
   nameOf,
 } from '../base/arguments.ts';
+import { define } from '../base/define.ts';
+import { showAs } from '../base/inspect.ts';
 import { Attachment, checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { checkErrorTypes, type ErrorClass } from '../coordinator/coordinator-options.ts';
 import { OwnThread } from '../coordinator/threads/own-thread.ts';
 import { workerEntry } from '../coordinator/threads/worker-entry.ts';
 import { runInWorker } from '../coordinator/threads/workers.ts';
+import { counted } from '../coordinator/words.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { BoundedQueue } from './bounded-queue.ts';
 import { runOp } from './queue-runner-loop.ts';
@@ -61,6 +64,14 @@ class RunnerThread implements QueueRunnerThread {
   readonly name: string;
   readonly #thread: OwnThread;
   readonly #body: (thread: OwnThread) => Promise<void>;
+
+  static {
+    define(RunnerThread, 'name', 'QueueRunnerThread', false);
+    showAs(RunnerThread.prototype, (thread) => ({
+      name: thread.name,
+      facts: [thread.#thread.state],
+    }));
+  }
 
   /** `attachment`: of the program's coordinator, or of a coordinator that only this thread has. */
   constructor(
@@ -137,6 +148,15 @@ export class QueueRunner {
   readonly #cancelOp: (queue: BoundedQueue<any>) => unknown;
   #running = 0; // op threads that have been made and have not ended
   #exceptionsRaised: (() => unknown)[] = [];
+
+  static {
+    showAs(QueueRunner.prototype, (runner) => {
+      const facts = [counted(runner.#ops.length, 'op'), counted(runner.#running, 'thread')];
+      const errors = runner.#exceptionsRaised.length;
+      if (errors > 0) facts.push(counted(errors, 'error'));
+      return { name: runner.name, facts };
+    });
+  }
 
   /**
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`); InvalidArgumentError: no ops

@@ -1,7 +1,9 @@
 #include "table.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -13,6 +15,7 @@
 
 #include "../core/identity.h"
 #include "../core/looper_thread.h"
+#include "../core/stop_timer.h"
 #include "../core/unseen_errors.h"
 
 // The layout is part of the ABI: within a major version none of these may change.
@@ -31,7 +34,8 @@ static_assert(offsetof(allstop_table, looper_create) == 16 + 20 * sizeof(void*))
 static_assert(offsetof(allstop_table, queue_create) == 16 + 23 * sizeof(void*));
 static_assert(offsetof(allstop_table, request_stop2) == 16 + 31 * sizeof(void*));
 static_assert(offsetof(allstop_table, queue_dequeue_least) == 16 + 32 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 35 * sizeof(void*));
+static_assert(offsetof(allstop_table, stop_after) == 16 + 35 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 37 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 static_assert(ALLSTOP_MAX_SUPPRESSED == allstop::core::kMaxSuppressed);
@@ -426,6 +430,45 @@ std::size_t NewId(char* buffer, std::size_t capacity) {
   return size;
 }
 
+// An allstop_deadline.
+struct ScheduledStop {
+  std::uint64_t id;  // of core::ScheduleStop
+};
+
+allstop_status StopAfter(allstop_state* state, double timeout_ms, allstop_deadline** deadline) {
+  *deadline = nullptr;
+  if (!(timeout_ms >= 0)) return ALLSTOP_INVALID_ARGUMENT;
+  return ExceptionsToStatus([&] {
+    const auto at = core::Deadline::After(timeout_ms);
+    const auto coordinator = FromState(state).shared_from_this();
+    std::array<char, 32> ms = {};
+    std::snprintf(ms.data(), ms.size(), "%.15g", timeout_ms);
+    core::ErrorFields fields;
+    fields.name = "DeadlineExceededError";
+    fields.message = "The deadline of the coordinator '" + coordinator->name() +
+                     "' has passed: StopAfter(" + ms.data() + ")";
+    core::EncodedError::Complete(fields);
+    core::StopRequest request;
+    request.error = core::EncodedError::Encode(std::move(fields));
+    request.requester = coordinator->ThisThread(core::Via::kTimeout);
+    request.has_caller = false;
+    auto made = std::make_unique<ScheduledStop>();
+    made->id = core::ScheduleStop(coordinator, at, std::move(request),
+                                  std::string("a deadline of ") + ms.data() + " ms (StopAfter)");
+    *deadline = reinterpret_cast<allstop_deadline*>(made.release());
+    return ALLSTOP_OK;
+  });
+}
+
+void DeadlineRelease(allstop_deadline* opaque) {
+  const std::unique_ptr<ScheduledStop> deadline(reinterpret_cast<ScheduledStop*>(opaque));
+  if (!deadline) return;
+  ExceptionsToStatus([&] {
+    core::CancelScheduledStop(deadline->id);
+    return ALLSTOP_OK;
+  });
+}
+
 core::LooperThread& FromLooper(allstop_looper* looper) {
   return *reinterpret_cast<core::LooperThread*>(looper);
 }
@@ -494,6 +537,8 @@ const allstop_table& Table() {
       QueueDequeueLeast,
       SuppressedErrors,
       RecordCause,
+      StopAfter,
+      DeadlineRelease,
   };
   return table;
 }

@@ -1,4 +1,4 @@
-// The addon's functions, except the methods of NativeAttachment and NativeQueue.
+// The addon's functions, except the methods of its classes.
 // lib/native/binding.ts declares and documents them (interface NativeBinding).
 #include <napi.h>
 
@@ -15,6 +15,7 @@
 #include "fork_line.h"
 #include "native_attachment.h"
 #include "native_queue.h"
+#include "native_variables.h"
 #include "parent_watch.h"
 #include "signals.h"
 #include "spawned_workers.h"
@@ -68,6 +69,16 @@ Napi::Value CreateQueue(const Info& info) {
 Napi::Value AttachQueue(const Info& info) {
   const auto queue = core::Registry<core::BoundedQueue>::Get().Find(IdArgument(info, 0));
   return queue ? NativeQueue::Make(*Environment::Of(info), queue) : info.Env().Null();
+}
+
+Napi::Value CreateVariables(const Info& info) {
+  return NativeVariables::Make(*Environment::Of(info), core::Variables::Create());
+}
+
+Napi::Value AttachVariables(const Info& info) {
+  auto variables = core::Registry<core::Variables>::Get().Find(IdArgument(info, 0));
+  return variables ? NativeVariables::Make(*Environment::Of(info), std::move(variables))
+                   : info.Env().Null();
 }
 
 // queuesOf(NativeAttachment of a coordinator)
@@ -231,6 +242,8 @@ Napi::Value Setup(const Info& info) {
   set("createQueue", Checked<CreateQueue>);
   set("attachQueue", Checked<AttachQueue>);
   set("queuesOf", Checked<QueuesOf>);
+  set("createVariables", Checked<CreateVariables>);
+  set("attachVariables", Checked<AttachVariables>);
   set("takeDirty", Checked<TakeDirty>);
   set("setDoorbellReferenced", Checked<SetDoorbellReferenced>);
   set("beginSpawn", Checked<BeginSpawn>);

@@ -8,6 +8,7 @@
 #include "../core/identity.h"
 #include "native_attachment.h"
 #include "native_queue.h"
+#include "native_variables.h"
 #include "spawned_workers.h"
 
 namespace allstop::binding {
@@ -41,6 +42,8 @@ std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object opti
   environment->allocate_slab_ = Napi::Persistent(options.Get("allocateSlab").As<Napi::Function>());
   environment->attachment_class = Napi::Persistent(NativeAttachment::Class(env, *environment));
   environment->queue_class = Napi::Persistent(NativeQueue::Class(env, *environment));
+  environment->variables_class = Napi::Persistent(NativeVariables::Class(env, *environment));
+  environment->variable_class = Napi::Persistent(NativeVariable::Class(env, *environment));
   environment->doorbell_ = Doorbell::Create(env, options.Get("onRing"));
   if (!environment->doorbell_) {
     throw Napi::Error::New(env, "allstop: the runtime could not create a thread-safe function");

@@ -16,6 +16,7 @@
 
 #include "../core/bounded_queue.h"
 #include "../core/coordinator.h"
+#include "../core/variables.h"
 #include "doorbell.h"
 
 namespace allstop::binding {
@@ -55,10 +56,14 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   Napi::FunctionReference attachment_class;
   Napi::FunctionReference queue_class;
-  // The coordinator or queue of the object whose constructor is being called. (An External as an
-  // argument of the constructor would leak when the environment ends: Node 20.)
+  Napi::FunctionReference variables_class;
+  Napi::FunctionReference variable_class;
+  // What the object gets whose constructor is being called. (An External as an argument of the
+  // constructor would leak when the environment ends: Node 20.)
   std::shared_ptr<core::Coordinator> to_attach;
   std::shared_ptr<core::BoundedQueue> queue_to_attach;
+  std::shared_ptr<core::Variables> variables_to_attach;
+  std::shared_ptr<core::Variable> variable_to_attach;
 
   const std::shared_ptr<Doorbell>& doorbell() const { return doorbell_; }
   std::uint64_t id() const { return id_; }

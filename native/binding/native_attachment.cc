@@ -80,6 +80,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("linkSignals", LinkSignals),
                          ALLSTOP_METHOD("unlinkSignals", UnlinkSignals),
                          ALLSTOP_METHOD("bindCapsule", BindCapsule),
+                         ALLSTOP_METHOD("bindSignal", BindSignal),
                      },
                      &environment);
 #undef ALLSTOP_METHOD
@@ -420,8 +421,9 @@ Napi::Value NativeAttachment::Child(const Info& info) {
 Napi::Value NativeAttachment::HasOtherOwners(const Info& info) {
   // One reference is this object's, or, for a parent, its child's. Any further reference may
   // belong to code that can stop the coordinator. A reference that cannot is counted, too: true
-  // is the safe answer.
-  bool others = coordinator_.use_count() > 1;
+  // is the safe answer. The capsules of this object's own signals share one reference, which
+  // does not count: it would keep each dropped coordinator whose signal has a listener.
+  bool others = coordinator_.use_count() > (signal_share_.expired() ? 1 : 2);
   for (const auto* parent = &coordinator_->parent(); *parent && !others;
        parent = &(*parent)->parent()) {
     others = parent->use_count() > 1;
@@ -533,6 +535,17 @@ Napi::Value NativeAttachment::UnlinkSignals(const Info& info) {
 
 Napi::Value NativeAttachment::BindCapsule(const Info& info) {
   binding::BindCapsule(ObjectArgument(info, 0), ALLSTOP_CAPSULE_COORDINATOR, coordinator_);
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeAttachment::BindSignal(const Info& info) {
+  auto share = signal_share_.lock();
+  if (!share) {
+    share = std::make_shared<std::shared_ptr<core::Coordinator>>(coordinator_);
+    signal_share_ = share;
+  }
+  binding::BindCapsule(ObjectArgument(info, 0), ALLSTOP_CAPSULE_COORDINATOR,
+                       std::shared_ptr<void>(share, coordinator_.get()));
   return info.Env().Undefined();
 }
 

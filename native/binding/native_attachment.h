@@ -94,6 +94,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value LinkSignals(const Info& info);
   Napi::Value UnlinkSignals(const Info& info);
   Napi::Value BindCapsule(const Info& info);
+  Napi::Value BindSignal(const Info& info);
 
   core::JoinCaller Caller(const Napi::Value& tasks) const;
   void Introduce(Napi::Object self);
@@ -101,6 +102,8 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
 
   std::shared_ptr<Environment> environment_;
   std::shared_ptr<core::Coordinator> coordinator_;
+  // The reference that the capsules of the signals share; expired when all of those are gone.
+  std::weak_ptr<std::shared_ptr<core::Coordinator>> signal_share_;
   std::shared_ptr<core::Observer> observer_;  // null once detached
   MirrorWord mirror_word_;
   std::uint64_t token_ = 0;

@@ -17,5 +17,6 @@ set(ALLSTOP_CORE_SOURCES
   core/thread_registry.cc
   core/timeline.cc
   core/unseen_errors.cc
+  core/variables.cc
   abi/queue.cc
   abi/table.cc)

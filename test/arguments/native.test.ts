@@ -23,6 +23,28 @@ describe('allstop_from_napi', () => {
     expect(addon.status(Object.freeze(new Coordinator()))).toBe(OK);
   });
 
+  it('takes the signal of a coordinator for the coordinator, also an old one', async () => {
+    const coord = new Coordinator();
+    const { signal } = coord;
+    expect(addon.status(signal)).toBe(OK);
+    coord.requestStop();
+    await coord.join();
+    expect(addon.status(signal)).toBe(OK);
+    coord.clearStop();
+    expect(coord.signal).not.toBe(signal);
+    addon.start(signal as never, 'request-error', 'by-signal', 'Error|by the old signal|');
+    addon.openGate('by-signal');
+    await coord.waitForStop();
+    expect(coord.stopRecord?.error).toMatchObject({ message: 'by the old signal' });
+  });
+
+  it.each([
+    ['an AbortSignal of the program', new AbortController().signal],
+    ['a signal that follows that of a coordinator', AbortSignal.any([new Coordinator().signal])],
+  ])('refuses %s', (_, value) => {
+    expect(addon.status(value)).toBe(INVALID_HANDLE);
+  });
+
   it('takes one whose prototype was taken away: the object is what counts', () => {
     const coord = new Coordinator();
     Object.setPrototypeOf(coord, null);

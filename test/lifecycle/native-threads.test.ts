@@ -38,16 +38,23 @@ describe('a process ends while native threads poll, wait and hammer', () => {
   ])('%s: with its exit code, %i times', { tags: 'long', timeout: 300_000 }, end);
 });
 
-describe('threads that post to JavaScript', () => {
-  it.each(['ends', 'terminated'])('are refused once their worker %s', async (how) => {
-    const ended = await runScript('posts', [how]);
+describe.each([
+  ['C++', 'test_addon'],
+  ['C', 'survivor'],
+])('threads that post to JavaScript, in %s,', (_, addon) => {
+  it.each([
+    ['ends', 1],
+    ['terminated', 1],
+    ['closed', 0], // the worker closes the function, then ends
+  ])('are refused once their worker %s', async (how, environmentEnds) => {
+    const ended = await runScript('posts', [how, addon]);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(saidOf(ended, 'called')).toMatchObject({ threads: [0, 1, 2, 3] });
-    expect(saidOf(ended, 'result')).toMatchObject({ result: 'refused' });
+    expect(saidOf(ended, 'result')).toMatchObject({ result: 'refused', environmentEnds });
   });
 
   it('keep no process from its end', async () => {
-    const ended = await runScript('posts', ['exit']);
+    const ended = await runScript('posts', ['exit', addon]);
     expect(ended).toMatchObject({ code: 5, signal: null, stderr: '' });
   });
 });

@@ -17,6 +17,7 @@ export type WorkerOptions = {
   /** The path of a ClusterSpec file. */
   spec?: string;
   definition?: string;
+  setup?: string;
   /** The CLI of another copy of the package. */
   cli?: string;
   env?: NodeJS.ProcessEnv;
@@ -38,6 +39,7 @@ export class NatsWorker {
     if (job !== undefined) args.push('--job', job);
     if (spec !== undefined) args.push('--spec', spec);
     if (options.definition !== undefined) args.push('--definition', options.definition);
+    if (options.setup !== undefined) args.push('--setup', options.setup);
     this.child = spawn(process.execPath, [cli, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, ...env },

@@ -23,6 +23,8 @@ export type Options = {
   spec?: string | undefined;
   definition?: string | undefined;
   slots?: string | undefined;
+  setup?: string | undefined;
+  teardown?: string | undefined;
   output?: string | undefined;
 };
 

@@ -8,7 +8,7 @@ import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection/connection.ts';
 import { CREDENTIAL_VARIABLES } from '../../cluster/nats/connection/connection-options.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
-import { DEFINITION } from '../../cluster/nats/wire/fingerprints.ts';
+import { DEFINITION, type ModuleHooks } from '../../cluster/worker/module-options.ts';
 import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
 import { clusterOf, connectionOf } from '../base/servers.ts';
 import { version } from '../base/version.ts';
@@ -73,7 +73,7 @@ function describe(event: NodeEvent): string {
   return `no longer serving: ${event.why}`;
 }
 
-type ServeOptions = {
+type ServeOptions = ModuleHooks & {
   job: 'worker' | 'ps';
   connection: ReturnType<typeof connectionOf>;
   cluster: string;
@@ -94,13 +94,18 @@ export function checkOptions(options: Options): ServeOptions {
   const slots = integer(options.slots, 'slots', 1, MAX_SLOTS) ?? availableParallelism();
   const task = integer(options.task, 'task', 0, 1_000_000);
   required(options, 'module');
-  return { job, connection, cluster, slots, task, definition };
+  const { setup, teardown } = options;
+  for (const [name, hook] of Object.entries({ setup, teardown })) {
+    if (hook === '') throw new UsageError(`--${name} needs the name of an export of the module`);
+  }
+  return { job, connection, cluster, slots, task, definition, setup, teardown };
 }
 
 /** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
 export async function serve(options: Options): Promise<CommandResult> {
   const { json = false } = options;
-  const { job, connection, cluster, slots, task, definition } = checkOptions(options);
+  const { slots, ...checked } = checkOptions(options);
+  const { job, task } = checked;
   // Threads and processes of the functions inherit the environment.
   for (const name of CREDENTIAL_VARIABLES) delete process.env[name];
   const spec = specOf(options, job, task);
@@ -110,13 +115,9 @@ export async function serve(options: Options): Promise<CommandResult> {
   };
   await loadClient();
   const node = await ClusterNode.start({
+    ...checked,
     module,
-    cluster,
-    connection,
-    job,
-    task,
     spec,
-    definition,
     slots: job === 'worker' ? slots : 0,
     version,
     onEvent: (event) => say(describe(event), event),

@@ -4,6 +4,7 @@ import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
 import { isObject } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import { copyWithVariables, Variable } from '../variables/variable.ts';
 import { argumentError, dataCloneError } from '../worker/protocol.ts';
 import { transferListOf } from '../worker/transfer.ts';
 import type { Call, TakenArguments } from './closure.ts';
@@ -25,6 +26,7 @@ const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof val
 function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void {
   if (!isObject(value) || seen.has(value)) return;
   seen.add(value);
+  if (value instanceof Variable) return;
   if (value instanceof RemoteValue) {
     throw new InvalidArgumentError(
       'A RemoteValue cannot be an argument: fetch() it first, and pass its value',
@@ -58,9 +60,10 @@ const newCall = (
   name: string,
   args: readonly unknown[],
   perWorker: readonly number[] | undefined,
+  hasVariables = false,
   moved: readonly TransferListItem[] = NOTHING,
   take?: () => TakenArguments,
-): Call => ({ kind: 'call', name, args, perWorker, transfer: moved, take });
+): Call => ({ kind: 'call', name, args, perWorker, hasVariables, transfer: moved, take });
 
 /**
  * Copies the arguments at once, so that the caller can change them afterwards, and an argument
@@ -95,7 +98,8 @@ export function makeCall(
   const moved = transferListOf(args);
   if (moved.length === 0) {
     try {
-      return newCall(name, structuredClone(args), own);
+      const [copy, hasVariables] = copyWithVariables(cluster, () => structuredClone(args));
+      return newCall(name, copy, own, hasVariables);
     } catch (error) {
       throw argumentError(error, name, args, structuredClone);
     }
@@ -103,10 +107,13 @@ export function makeCall(
   const take = (): TakenArguments => {
     try {
       // The clones of the moved objects, which `transfer` has to name when they go to a worker.
-      return structuredClone({ args, transfer: moved }, { transfer: moved as never });
+      const [taken, hasVariables] = copyWithVariables(cluster, () =>
+        structuredClone({ args, transfer: moved }, { transfer: moved as never }),
+      );
+      return { ...taken, hasVariables };
     } catch (error) {
       throw dataCloneError(error); // the runtime throws another type for a detached buffer
     }
   };
-  return newCall(name, args, own, moved, take);
+  return newCall(name, args, own, false, moved, take);
 }

@@ -8,6 +8,7 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import type { ClusterVariables } from '../variables/cluster-variables.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
@@ -17,6 +18,7 @@ export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
   coordinator: Coordinator;
   cancelGraceMs: number;
+  variables: ClusterVariables;
 };
 
 export interface ClosureRulesListener {
@@ -40,20 +42,23 @@ export interface ClosureRulesListener {
 export class ClosureRules implements ClusterHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  readonly variables: ClusterVariables;
   readonly #queue: ClosureQueue<Closure>;
   readonly #listener: ClosureRulesListener;
   /** Why no worker will ever start any more; undefined while one may. */
   #failure: Error | undefined;
   #retried = 0;
   #isClosed = false;
+  #refusal: { value: unknown } | undefined;
 
   constructor(
-    { queue, coordinator, cancelGraceMs }: ClosureRulesOptions,
+    { queue, coordinator, cancelGraceMs, variables }: ClosureRulesOptions,
     listener: ClosureRulesListener,
   ) {
     this.#queue = queue;
     this.coordinator = coordinator;
     this.cancelGraceMs = cancelGraceMs;
+    this.variables = variables;
     this.#listener = listener;
   }
 
@@ -74,6 +79,17 @@ export class ClosureRules implements ClusterHost {
   /** Whether the cluster has failed, was closed or stopped: it runs nothing more. */
   get isOver(): boolean {
     return this.#failure !== undefined || this.#isClosed || this.coordinator.shouldStop();
+  }
+
+  /** The error with which calls are refused; undefined while they are taken. */
+  get refusal(): { value: unknown } | undefined {
+    return this.#refusal;
+  }
+
+  /** The state of the cluster in a few words, for util.inspect. */
+  get shown(): string[] {
+    const { queued, inFlight } = this.#queue;
+    return [this.isOver ? 'ended' : 'running', `${queued} queued`, `${inFlight.size} in flight`];
   }
 
   /** @returns undefined as long as workers can still become ready */
@@ -126,14 +142,14 @@ export class ClosureRules implements ClusterHost {
       closure.settle('cancelled', value); // the function obeyed our cancellation
       this.#queue.end(closure);
     } else this.#fail(closure, value);
-    this.#afterFlight();
+    this.#afterFlight(closure);
   }
 
   returned(closure: Closure, fate: Fate, cause?: unknown): void {
     if (closure.place !== 'in-flight') return; // `failed` has settled it
     if (closure.decided !== undefined) {
       this.#queue.end(closure);
-      this.#afterFlight();
+      this.#afterFlight(closure);
       return;
     }
     if (fate !== 'sent') {
@@ -150,7 +166,7 @@ export class ClosureRules implements ClusterHost {
       const isQueued = this.#queue.putBack(closure);
       if (fate !== 'sent' && isQueued) closure.note(CLOSURE.runAgain);
     } else this.#fail(closure, new UnavailableError(why, { cause }));
-    this.#afterFlight();
+    this.#afterFlight(closure);
   }
 
   reclaim(given: ReadonlyMap<Closure, Fate>): Closure[] {
@@ -180,7 +196,7 @@ export class ClosureRules implements ClusterHost {
     if (place === 'queued') this.#queue.reclaim([closure]);
     else this.#listener.cancel(closure, { reason: anotherWasFirst(), replace: true });
     this.#fail(closure, outcome.value);
-    this.#afterFlight();
+    this.#afterFlight(closure);
     return true;
   }
 
@@ -202,6 +218,7 @@ export class ClosureRules implements ClusterHost {
 
   failed(error: Error): void {
     this.#failure = error;
+    this.#refusal = { value: error };
     // In a microtask, since `connect` may call this before it has returned the engine.
     queueMicrotask(() => {
       this.#queue.close(error, error);
@@ -237,7 +254,10 @@ export class ClosureRules implements ClusterHost {
 
   /** Lets what was called end; refuses later calls. */
   drain(): void {
-    this.#queue.refuse(new FailedPreconditionError('The cluster is closing'));
+    const error = new FailedPreconditionError('The cluster is closing');
+    this.#refusal ??= { value: error };
+    this.#queue.refuse(error);
+    this.#listener.onChange();
   }
 
   /** Drops the queued closures and cancels those in flight. */
@@ -280,7 +300,8 @@ export class ClosureRules implements ClusterHost {
     return this.#isClosed || (!isOwn && this.#queue.hasFailed);
   }
 
-  #afterFlight(): void {
+  #afterFlight(closure: Closure): void {
+    if (closure.place === 'out') closure.leave();
     this.#listener.onLeft();
     if (this.isIdle) this.#listener.onChange();
   }
@@ -300,6 +321,7 @@ export class ClosureRules implements ClusterHost {
 
   /** Closes the queue, cancels the closures in flight, and replaces workers that do not obey. */
   #stopAll(error: unknown, dropped: CancelledError, reason: unknown): void {
+    this.#refusal = { value: error };
     this.#queue.close(error, dropped);
     for (const closure of this.#queue.inFlight) {
       this.#listener.cancel(closure, { reason, replace: true });

@@ -14,13 +14,15 @@ export type Call = {
   readonly args: readonly unknown[] | Uint8Array;
   /** The arguments that are PerWorkerValues: [index, id, index, id ...]. */
   readonly perWorker: readonly number[] | undefined;
+  /** Whether a Variable is among the arguments: the worker puts its own in its place. */
+  readonly hasVariables: boolean;
   /** The parts of the arguments that are moved to the worker. */
   readonly transfer: readonly TransferListItem[];
   /** Takes the arguments that move from the caller. Undefined if they were taken, or none move. */
   readonly take?: (() => TakenArguments) | undefined;
 };
 
-export type TakenArguments = Pick<Call, 'args' | 'transfer'>;
+export type TakenArguments = Pick<Call, 'args' | 'transfer' | 'hasVariables'>;
 
 export type ClosureOutcome = { state: Exclude<RemoteState, 'pending'>; value: unknown };
 
@@ -39,6 +41,8 @@ export interface ClosureOwner {
   readonly events: ClosureEvents;
   /** The closure has settled. */
   onSettled(closure: Closure, state: ClosureOutcome['state']): void;
+  /** The closure has settled, and no worker runs it any more. May be called twice. */
+  onOver(closure: Closure): void;
   /** The caller cancels the closure, which has not settled. */
   cancel(closure: Closure, reason: unknown): void;
 }
@@ -115,9 +119,15 @@ export class Closure implements Queued {
     if (this.#settle?.(state, value) === true) {
       this.note(CLOSURE.ended);
       this.#owner?.onSettled(this, state);
+      if (this.place !== 'in-flight') this.leave();
     }
     this.onSettled?.();
     this.onSettled = undefined;
+  }
+
+  /** The closure has settled, and no worker runs it any more. */
+  leave(): void {
+    this.#owner?.onOver(this);
   }
 
   /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */

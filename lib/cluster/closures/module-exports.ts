@@ -1,5 +1,6 @@
 /** Finds the name under which the strategy's module exports a function. */
 
+import { basename } from 'node:path';
 import { invalidType } from '../../base/arguments.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { PASS_A_NAME } from '../worker/protocol.ts';
@@ -76,4 +77,9 @@ function wrongFunction(message: string): TypeError {
 export function checkFunctionOrName(fn: unknown): asserts fn is AnyFunction | string {
   if (typeof fn === 'function' || typeof fn === 'string') return;
   throw invalidType('fn', `a function, or of type string: ${PASS_A_NAME}`, fn);
+}
+
+/** The name of a module's file, for people: a query, or the text of a `data:` URL, is left out. */
+export function fileName({ protocol, pathname }: URL): string {
+  return protocol === 'file:' ? basename(pathname) : `${protocol} module`;
 }

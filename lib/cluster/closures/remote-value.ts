@@ -2,6 +2,7 @@
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
 import { giveFailure, noteFailure } from './unseen-functions.ts';
@@ -34,6 +35,10 @@ export class RemoteValue<T> {
   /** What `cancel` cancels, while the value is pending. */
   #source: Cancellable | undefined;
   #waiting: { resolve: (value: T) => void; reject: (error: unknown) => void }[] | undefined;
+
+  static {
+    showAs(RemoteValue.prototype, (remote) => ({ facts: [remote.#state] }));
+  }
 
   /** @internal Made by `schedule`. */
   constructor(start: (settle: Settle) => Cancellable) {

@@ -6,6 +6,8 @@
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
+import type { ClusterVariables } from '../variables/cluster-variables.ts';
+import type { Definition } from '../variables/variable.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
 
@@ -31,7 +33,7 @@ export type WorkerInfo = {
   /** Over NATS, of a node that has answered a probe. */
   health?: NodeHealth;
   /**
-   * The functions that the worker runs, one a thread. What it was only sent is not among them. Of
+   * The functions that the worker runs, as many as its `concurrency`; of a node, one a thread. What it was only sent is not among them. Of
    * a node it is what was sent first, which its threads take first.
    */
   tasks: RunningTask[];
@@ -42,7 +44,10 @@ export type RunningTask = {
   name: string;
   /** From 1. */
   attempt: number;
-  /** When it was sent; or when the last function before it ended, if that was later. */
+  /**
+   * When it was sent; or when the last function before it ended, if that was later, and the worker
+   * runs one at a time.
+   */
   startedAt: Date;
 };
 
@@ -50,6 +55,8 @@ export type RunningTask = {
 export interface StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  /** Undefined on a node: its coordinator is on another machine. */
+  readonly variables?: ClusterVariables;
   /** The next queued closure; it is in flight from here on. Undefined: none is queued. */
   take(): Closure | undefined;
   /**
@@ -122,6 +129,8 @@ export interface Engine {
    * program waits for a promise of the cluster, and while a closure is queued or in flight.
    */
   setNeeded(needed: boolean): void;
+  /** A variable was made. Left out by an engine whose workers have no variables. */
+  define?(definition: Definition): void;
   /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */
   readonly sharesMemory?: boolean;
   /**

@@ -7,9 +7,13 @@ import {
   checkString,
   invalidType,
 } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import { fileName } from '../closures/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
 import { ClusterSpec } from '../cluster-spec.ts';
+import { checkDefinition, checkHooks } from '../worker/module-options.ts';
 import {
   checkConnectionOptions,
   type NatsConnectionOptions,
@@ -17,7 +21,6 @@ import {
   type NatsTlsOptions,
 } from './connection/connection-options.ts';
 import { NatsEngine } from './coordinator/nats-engine.ts';
-import { DEFINITION } from './wire/fingerprints.ts';
 import { CLUSTER_NAME } from './wire/subjects.ts';
 
 export type NatsStrategyOptions = NatsCredentials & {
@@ -57,6 +60,16 @@ export type NatsStrategyOptions = NatsCredentials & {
    * compared.
    */
   definition?: string | undefined;
+  /**
+   * The name of an export that each thread of a worker calls with `{ workerIndex }`, and awaits,
+   * before it takes functions. `allstop worker --setup` names another for its machine.
+   */
+  setup?: string | undefined;
+  /**
+   * The name of an export that each thread of a worker calls with `{ workerIndex }` after its last
+   * function, and that has `cancelGraceMs` to end. `allstop worker --teardown` names another.
+   */
+  teardown?: string | undefined;
   /** Copies of the cluster's key in JetStream, 1 to 5, at most one a server (1). */
   replicas?: number | undefined;
   tls?: NatsTlsOptions | boolean | undefined;
@@ -71,6 +84,8 @@ const OPTIONS = [
   'unavailableAfterMs',
   'lostAfterMs',
   'definition',
+  'setup',
+  'teardown',
   'replicas',
   'tls',
   'user',
@@ -92,9 +107,22 @@ export class NatsStrategy implements Strategy {
   readonly unavailableAfterMs: number;
   readonly lostAfterMs: number;
   readonly definition: string | undefined;
+  readonly setup: string | undefined;
+  readonly teardown: string | undefined;
   readonly replicas: number;
   /** Private, so that credentials do not show when the strategy is printed. */
   readonly #connection: NatsConnectionOptions;
+
+  static {
+    showAs(NatsStrategy.prototype, ({ cluster, module, minWorkers, expect }) => ({
+      name: cluster,
+      facts: [
+        fileName(module),
+        ...(minWorkers === undefined ? [] : [`waits for ${counted(minWorkers, 'worker')}`]),
+        ...(expect === undefined ? [] : [`expects ${String(expect)}`]),
+      ],
+    }));
+  }
 
   /**
    * Connects nothing: a ClusterCoordinator does.
@@ -121,14 +149,8 @@ export class NatsStrategy implements Strategy {
       const most = hasWorkers ? expect.numTasks('worker') : MAX_WORKERS;
       checkInteger('options.minWorkers', minWorkers, 0, most);
     }
-    if (definition !== undefined) {
-      checkString('options.definition', definition);
-      if (!DEFINITION.test(definition)) {
-        throw new InvalidArgumentError(
-          'options.definition must be 1 to 128 printable ASCII characters without spaces',
-        );
-      }
-    }
+    checkDefinition(definition);
+    checkHooks(given);
     checkInteger('options.replicas', replicas, 1, 5);
     checkDuration('options.unavailableAfterMs', unavailableAfterMs);
     checkDuration('options.lostAfterMs', lostAfterMs);
@@ -139,6 +161,8 @@ export class NatsStrategy implements Strategy {
     this.unavailableAfterMs = unavailableAfterMs;
     this.lostAfterMs = lostAfterMs;
     this.definition = definition;
+    this.setup = given.setup;
+    this.teardown = given.teardown;
     this.replicas = replicas;
     this.#connection = checkConnectionOptions(given);
   }

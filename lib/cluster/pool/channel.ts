@@ -1,17 +1,18 @@
 /** Starts a worker thread or process, and carries messages to and from it. */
 
 import { type ChildProcess, fork } from 'node:child_process';
-import type { TransferListItem } from 'node:worker_threads';
+import type { ResourceLimits, SHARE_ENV, TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
 import { execArgvOfFile } from '../../coordinator/threads/exec-argv.ts';
 import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
 import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { decode } from '../../record/encoded-error.ts';
+import type { StrategyHost } from '../closures/strategy.ts';
+import type { ModuleHooks } from '../worker/module-options.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import { packValue, unpackMessage } from '../worker/value.ts';
@@ -36,7 +37,7 @@ export interface WorkerChannel {
   readonly pid: number;
   /** For messages: `thread 5` or `process 4711`. */
   readonly place: string;
-  /** The claims and CANCELLED (protocol.ts). */
+  /** The claims (protocol.ts). */
   readonly words: Int32Array;
   /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;
@@ -48,6 +49,19 @@ export interface WorkerChannel {
 
 export type WorkerName = { job: string; index: number };
 
+/** What each worker is started with, besides its name. */
+export type WorkerOptions = ModuleHooks & {
+  readonly module: URL;
+  /** How many asynchronous functions run at once on one worker (1). */
+  readonly concurrency?: number | undefined;
+  /** Options of Node's Worker and `fork`; the first two are for threads only. */
+  readonly workerData?: unknown;
+  readonly resourceLimits?: ResourceLimits | undefined;
+  readonly execArgv?: readonly string[] | undefined;
+  readonly argv?: readonly string[] | undefined;
+  readonly env?: NodeJS.ProcessEnv | typeof SHARE_ENV | undefined;
+};
+
 function goneError(what: string, how: string, cause: unknown, fields: object): Error {
   const because = cause === undefined ? '' : `: ${messageOf(cause)}`;
   const error = new UnavailableError(
@@ -57,26 +71,42 @@ function goneError(what: string, how: string, cause: unknown, fields: object): E
   return Object.assign(error, fields);
 }
 
+function settingsOf(options: WorkerOptions, job: string, index: number): WorkerSettings {
+  const { module, setup, teardown, concurrency = 1 } = options;
+  return { kind: 'cluster', module: module.href, job, index, setup, teardown, concurrency };
+}
+
+/** The number of claims: each closure that was sent has one. */
+const claimsOf = ({ concurrency = 1 }: WorkerOptions): number => Math.max(CLAIMS, concurrency);
+
 export function startThread(
-  coordinator: Coordinator,
-  module: URL,
+  { coordinator, variables }: Pick<StrategyHost, 'coordinator' | 'variables'>,
+  options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
 ): WorkerChannel {
-  const words = new Int32Array(new SharedArrayBuffer((CLAIMS + 1) * Int32Array.BYTES_PER_ELEMENT));
+  const { resourceLimits, execArgv, argv, env } = options;
+  const length = claimsOf(options);
+  const words = new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
   const workerData: WorkerSettings = {
-    kind: 'cluster',
-    module: module.href,
-    job,
-    index,
+    ...settingsOf(options, job, index),
     words,
+    workerData: options.workerData,
   };
+  if (variables !== undefined) workerData.variables = variables.id;
   const name = `${job}:${index}`;
   let cause: unknown;
   const worker = startWorker(
     attachmentOf(coordinator),
     workerEntry(),
-    { name: threadNameOf(job, index), workerData },
+    {
+      name: threadNameOf(job, index),
+      workerData,
+      ...(resourceLimits !== undefined && { resourceLimits }),
+      ...(execArgv !== undefined && { execArgv: [...execArgv] }),
+      ...(argv !== undefined && { argv: [...argv] }),
+      ...(env !== undefined && { env }),
+    },
     (made) => {
       const { threadId } = made;
       made.on('message', (message: unknown) => {
@@ -115,9 +145,9 @@ export function startThread(
 const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
 const MAX_DEPTH = 3;
 
-function environmentOfChild(): NodeJS.ProcessEnv {
+function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const depth = Number(process.env[DEPTH_VARIABLE] ?? 0);
-  if (depth < MAX_DEPTH) return { ...process.env, [DEPTH_VARIABLE]: String(depth + 1) };
+  if (depth < MAX_DEPTH) return { ...env, [DEPTH_VARIABLE]: String(depth + 1) };
   throw new UnavailableError(
     `Clusters of processes can be nested ${MAX_DEPTH} deep. Does the strategy's module make a cluster when a worker imports it?`,
   );
@@ -139,16 +169,17 @@ function killChildren(): void {
 }
 
 export function startProcess(
-  module: URL,
+  options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
 ): WorkerChannel {
-  const settings: WorkerSettings = { kind: 'cluster', module: module.href, job, index };
+  const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
+  const settings = JSON.stringify(settingsOf(options, job, index));
   const name = `${job}:${index}`;
-  const child: ChildProcess = fork(workerEntry(), [JSON.stringify(settings)], {
+  const child: ChildProcess = fork(workerEntry(), [settings, ...argv], {
     serialization: 'advanced',
-    execArgv: execArgvOfFile(),
-    env: environmentOfChild(),
+    execArgv: [...execArgv],
+    env: environmentOfChild(env as NodeJS.ProcessEnv),
   });
   if (child.pid !== undefined) nameProcess(child.pid, name);
   if (children.size === 0) process.on('exit', killChildren);
@@ -186,7 +217,7 @@ export function startProcess(
   return {
     pid: child.pid ?? Number.NaN,
     place: `process ${child.pid}`,
-    words: new Int32Array(CLAIMS + 1),
+    words: new Int32Array(claimsOf(options)),
     isShared: false,
     // packValue throws here for a value that cannot be cloned. A failed send is ignored: the
     // child is gone, and its 'exit' says so.

@@ -12,6 +12,14 @@ export type Sent = {
   readonly sentAt: number;
 };
 
+/**
+ * Whether the arguments are at the worker alone, since they were moved there. (Packed ones came from
+ * a coordinator on NATS, which has a copy of them.)
+ */
+export function isOnlyHere({ isMoved, work }: Closure): boolean {
+  return isMoved && !(work.kind === 'call' && work.args instanceof Uint8Array);
+}
+
 export class SentClosures<S extends Sent = Sent> {
   readonly #sent = new Map<number, S>();
   #expectedUs = 0;

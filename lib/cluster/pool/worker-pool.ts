@@ -13,12 +13,14 @@ import { FailedPreconditionError, UnavailableError } from '../../errors/errors.t
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Definition } from '../variables/variable.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
-import type { Isolation, WorkerName } from './channel.ts';
+import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
 import { FunctionDurations } from './function-durations.ts';
+import type { Death } from './slot-listener.ts';
 import { StartLine } from './start-line.ts';
-import { type Death, WorkerSlot } from './worker-slot.ts';
+import { WorkerSlot } from './worker-slot.ts';
 
 /** A worker is sent closures in advance until they are expected to take this long. */
 const WORKER_AHEAD_US = 1_000;
@@ -33,8 +35,7 @@ const LONGEST_RESTART_DELAY_MS = 2_000;
 
 const log = debuglog('allstop');
 
-export type PoolSettings = {
-  module: URL;
+export type PoolSettings = WorkerOptions & {
   workers: number;
   isolation: Isolation;
   /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
@@ -46,6 +47,9 @@ export type PoolSettings = {
 export class WorkerPool implements Engine {
   readonly sharesMemory: boolean;
   readonly #host: StrategyHost;
+  readonly #settings: PoolSettings;
+  /** How many asynchronous functions run at once on one worker. */
+  readonly #concurrency: number;
   readonly #slots: WorkerSlot[];
   #functions: string[] | undefined;
   readonly #durations = new FunctionDurations();
@@ -53,6 +57,8 @@ export class WorkerPool implements Engine {
   readonly #deaths: number[];
   /** Deaths of workers that were never ready, since a worker was last ready. */
   #failedStarts = 0;
+  /** A worker has been ready. */
+  #wasReady = false;
   readonly #restarts = new Set<Timer>();
   readonly #starts: StartLine<WorkerSlot>;
   #failure: Error | undefined;
@@ -62,52 +68,54 @@ export class WorkerPool implements Engine {
   #isFeedAllDue = false;
 
   constructor(host: StrategyHost, settings: PoolSettings) {
-    const { module, workers, isolation, task, startTogether } = settings;
+    const { workers, isolation, startTogether } = settings;
+    this.#settings = settings;
+    this.#concurrency = settings.concurrency ?? 1;
     this.#host = host;
     this.#starts = new StartLine(startTogether ?? Number.POSITIVE_INFINITY, (slot) => {
       if (!this.#host.coordinator.shouldStop()) this.#startSlot(slot);
     });
     this.sharesMemory = isolation === 'thread';
     this.#deaths = Array.from({ length: workers }, () => 0);
-    this.#slots = Array.from(
-      { length: workers },
-      (_, index) =>
-        new WorkerSlot(
-          index,
-          module,
-          isolation,
-          host,
-          {
-            onFree: (slot) => {
-              if (slot.isLoaded) this.#starts.left(slot);
-              this.#feedAll();
-            },
-            onReady: (slot) => {
-              this.#failedStarts = 0;
-              host.workerStarted(slot.info);
-            },
-            onStuck: (info) => host.workerStuck(info),
-            onFunctions: (names) => {
-              this.#functions = names;
-            },
-            onImportFailed: (_slot, error) => this.#fail(importError(module, error)),
-            onGone: (slot, death) => {
-              this.#starts.left(slot);
-              this.#onGone(slot, death);
-            },
-            onStop: (message) => applyStop(this.#host.coordinator, message),
-            onResult: (slot, name, us) => {
-              this.#deaths[slot.index] = 0;
-              this.#durations.measure(name, us);
-            },
-          },
-          task,
-        ),
-    );
+    this.#slots = Array.from({ length: workers }, (_, index) => this.#makeSlot(index));
     for (const slot of this.#slots) this.#starts.enter(slot);
     if (isolation === 'process') {
       host.coordinator.signal.addEventListener('abort', () => this.#sendStop());
     }
+  }
+
+  define(definition: Definition): void {
+    for (const slot of this.#slots) slot.define(definition);
+  }
+
+  #makeSlot(index: number): WorkerSlot {
+    const { isolation, task, ...options } = this.#settings;
+    const host = this.#host;
+    return new WorkerSlot({ index, name: task, isolation, options }, host, {
+      onFree: (slot) => {
+        if (slot.isLoaded) this.#starts.left(slot);
+        this.#feedAll();
+      },
+      onReady: (slot) => {
+        this.#failedStarts = 0;
+        this.#wasReady = true;
+        host.workerStarted(slot.info);
+      },
+      onStuck: (info) => host.workerStuck(info),
+      onFunctions: (names) => {
+        this.#functions = names;
+      },
+      onImportFailed: (_slot, error) => this.#fail(importError(options.module, error)),
+      onGone: (slot, death) => {
+        this.#starts.left(slot);
+        this.#onGone(slot, death);
+      },
+      onStop: (message) => applyStop(host.coordinator, message),
+      onResult: (slot, name, us) => {
+        this.#deaths[slot.index] = 0;
+        this.#durations.measure(name, us);
+      },
+    });
   }
 
   get functions(): readonly string[] | undefined {
@@ -123,7 +131,7 @@ export class WorkerPool implements Engine {
   }
 
   get capacity(): number {
-    return this.#slots.filter(({ isReady }) => isReady).length;
+    return this.#slots.filter(({ isReady }) => isReady).length * this.#concurrency;
   }
 
   report(): ReadinessReport {
@@ -162,13 +170,22 @@ export class WorkerPool implements Engine {
     return this.#slots.some((slot) => slot.recall(closure));
   }
 
+  /** `WorkerSlot.crash` of one worker. */
+  crash(index: number): Promise<Error> | undefined {
+    return this.#slots[index]?.crash();
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#clearRestarts();
     const gone = new Promise<void>((resolve) => {
       this.#onAllGone = resolve;
     });
-    for (const slot of this.#slots) slot.kill(new FailedPreconditionError('The cluster is closed'));
+    const closed = new FailedPreconditionError('The cluster is closed');
+    for (const slot of this.#slots) {
+      if (slot.running > 0) slot.kill(closed);
+      else slot.retire(closed);
+    }
     this.#checkAllGone();
     await gone;
   }
@@ -204,11 +221,13 @@ export class WorkerPool implements Engine {
   #feedAll(): void {
     for (const slot of this.#slots) this.#prepare(slot);
     let hasWork = true;
-    for (const slot of this.#slots) {
-      if (!hasWork || !slot.isReady) continue;
-      hasWork = this.#feed(slot);
-      slot.flush();
+    // Each worker gets one function before any gets a second.
+    for (let most = 1; hasWork && most <= this.#concurrency; most++) {
+      for (const slot of this.#slots) {
+        if (hasWork && slot.isReady) hasWork = this.#feed(slot, most);
+      }
     }
+    for (const slot of this.#slots) slot.flush();
     if (hasWork) return;
     for (const slot of this.#slots) {
       if (!slot.isIdle) continue;
@@ -237,13 +256,14 @@ export class WorkerPool implements Engine {
   /**
    * Sends closures to a worker, as many as it should have; a suspect only if it has none.
    *
+   * @param most - how many it may run at once
    * @returns false if no closure is queued any more
    */
-  #feed(slot: WorkerSlot): boolean {
+  #feed(slot: WorkerSlot, most = 1): boolean {
     if (!slot.isReady) return true;
     let batch = 0;
     while (
-      slot.running === 0 ||
+      slot.hasRoom(most) ||
       (slot.canQueue && slot.expectedUs < WORKER_AHEAD_US && batch < CLAIMS)
     ) {
       if (slot.running > 0 && this.#host.isSuspectNext) return true;
@@ -282,7 +302,12 @@ export class WorkerPool implements Engine {
     const isCharged = wasKilled || running !== undefined;
     if (!isCharged) this.#deaths[index] = (this.#deaths[index] as number) + 1;
     if (!isCharged && !wasReady) this.#failedStarts += 1;
-    if (this.#failedStarts > MAX_STARTS * this.#slots.length) {
+    // Setup functions that fail everywhere from the start will go on failing: the user wants to know.
+    if (!this.#wasReady && this.#slots.every(({ hasFailedSetup }) => hasFailedSetup)) {
+      this.#fail(cause);
+      return;
+    }
+    if (this.#failedStarts > MAX_STARTS * this.#slots.length && this.capacity === 0) {
       const text = `Giving up: workers died ${this.#failedStarts} times before they were ready. Last: ${cause.message}`;
       this.#fail(new UnavailableError(text, { cause }));
       return;

@@ -13,6 +13,8 @@
  *    function has failed if that result cannot be read.
  * 4. A suspect (`Closure.isSuspect`) is alone in `#sent`.
  * 5. Messages of a worker that is gone or was given up as stuck are ignored.
+ * 6. A retiring worker takes nothing more, and ends when `#sent` is empty: after its teardown
+ *    function, if there is one. So `retire` ends no function.
  */
 
 import { hostname } from 'node:os';
@@ -20,20 +22,18 @@ import type { TransferListItem } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import { duration } from '../../coordinator/words.ts';
-import { CancelledError } from '../../errors/errors.ts';
-import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
+import { CancelledError, UnavailableError } from '../../errors/errors.ts';
+import { localRemedy, settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import type { Call, Closure, ClosureOutcome } from '../closures/closure.ts';
+import type { Call, Closure } from '../closures/closure.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
+import type { Request } from '../variables/cluster-variables.ts';
+import type { Definition } from '../variables/variable.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import {
   argumentError,
-  CANCELLED,
-  CLAIMS,
   dataCloneError,
-  ENDED,
   FROM_WORKER,
   RESULT_LENGTH,
   RUN_LENGTH,
@@ -41,16 +41,22 @@ import {
   TO_WORKER,
 } from '../worker/protocol.ts';
 import type { StopMessage } from '../worker/stop-relay.ts';
-import { packValue, unpackValue } from '../worker/value.ts';
+import { packValue } from '../worker/value.ts';
+import { activityOf } from './activity.ts';
 import {
   type ChannelListener,
-  type Isolation,
   startProcess,
   startThread,
   type WorkerChannel,
   type WorkerName,
+  type WorkerOptions,
 } from './channel.ts';
-import { type Sent, SentClosures } from './sent-closures.ts';
+import { Claims } from './claims.ts';
+import { GraceTimers } from './grace-timers.ts';
+import { outcomeOf } from './outcome.ts';
+import { isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
+import type { SlotListener, SlotSettings } from './slot-listener.ts';
+import { Teardown } from './teardown.ts';
 
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
@@ -60,51 +66,28 @@ type SentToWorker = Sent & {
   readonly claim: number;
 };
 
-export interface SlotListener {
-  /** The worker can take more closures than before. */
-  onFree(slot: WorkerSlot): void;
-  /** The worker has imported the module and made its data sets. */
-  onReady(slot: WorkerSlot): void;
-  /** The worker, a thread, is blocked in native code and cannot be ended. `onGone` follows. */
-  onStuck(stuck: WorkerInfo): void;
-  onFunctions(names: string[]): void;
-  /** The module cannot be imported. */
-  onImportFailed(slot: WorkerSlot, error: unknown): void;
-  /** The worker is gone. Its closures were given to `StrategyHost.returned` before. */
-  onGone(slot: WorkerSlot, death: Death): void;
-  /** A process has stopped its coordinator. */
-  onStop(message: StopMessage): void;
-  onResult(slot: WorkerSlot, name: string, us: number): void;
-}
-
-export type Death = {
-  cause: Error;
-  /** Whether `kill` has ended the worker. */
-  wasKilled: boolean;
-  /** Whether the worker had imported the module and made its data sets. */
-  wasReady: boolean;
-  /** The function that the worker was running. */
-  running: string | undefined;
-};
-
-const isPacked = ({ work }: Closure): boolean =>
-  work.kind === 'call' && work.args instanceof Uint8Array;
-
 export class WorkerSlot {
   readonly index: number;
   readonly #name: WorkerName;
+  readonly #options: WorkerOptions;
   readonly #host: StrategyHost;
-  readonly #listener: SlotListener;
+  readonly #listener: SlotListener<WorkerSlot>;
   readonly #start: (listener: ChannelListener) => WorkerChannel;
   #channel: WorkerChannel | undefined;
   readonly #sent = new SentClosures<SentToWorker>();
-  #freeClaims: number[] = [];
+  #claims: Claims | undefined;
   /** The ids of the resources that the worker is making. */
   readonly #preparing = new Set<number>();
   #batch: unknown[] = [];
   #transfers: TransferListItem[] = [];
-  /** The worker has imported the module. */
+  /** The worker has imported the module, and its setup function has ended. */
   isLoaded = false;
+  /** A setup function has failed here since a worker was last ready. */
+  hasFailedSetup = false;
+  #setupFailure: Error | undefined;
+  /** Why `retire` was called. */
+  #retiredFor: Error | undefined;
+  #teardown: Teardown | undefined;
   #phase: TaskPhase = 'starting';
   #since = new Date();
   #cause: unknown;
@@ -122,36 +105,38 @@ export class WorkerSlot {
   restarts = 0;
   /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
-  readonly #graceTimers = new Map<number, Timer>();
+  /** The cancelled closure because of which `kill` was called. */
+  #killedBy: Closure | undefined;
+  /** The callers of `crash`, who wait for the end of the present worker. */
+  readonly #onLost: ((cause: Error) => void)[] = [];
+  readonly #graceTimers = new GraceTimers();
   #stuckTimer: Timer | undefined;
   #isReferenced = true;
   /** Threads of this slot that are blocked in native code and could not be ended. */
   readonly stuck: { info: WorkerInfo; channel: WorkerChannel }[] = [];
 
-  constructor(
-    index: number,
-    module: URL,
-    isolation: Isolation,
-    host: StrategyHost,
-    listener: SlotListener,
-    name: WorkerName = { job: 'worker', index },
-  ) {
+  constructor(settings: SlotSettings, host: StrategyHost, listener: SlotListener<WorkerSlot>) {
+    const { index, isolation, options } = settings;
+    const { name = { job: 'worker', index } } = settings;
     this.index = index;
     this.#host = host;
     this.#listener = listener;
     this.#name = name;
+    this.#options = options;
     this.#start =
       isolation === 'thread'
-        ? (own) => startThread(host.coordinator, module, name, own)
-        : (own) => startProcess(module, name, own);
+        ? (own) => startThread(host, options, name, own)
+        : (own) => startProcess(options, name, own);
   }
 
   /** @throws the error of starting a thread or process */
   start(): void {
     this.isLoaded = false;
+    this.#setupFailure = undefined;
     this.#killedFor = undefined;
+    this.#killedBy = undefined;
+    this.#retiredFor = undefined;
     this.#announced = undefined;
-    this.#freeClaims = Array.from({ length: CLAIMS }, (_, claim) => CLAIMS - 1 - claim);
     this.#enter('starting');
     let isOpen = true;
     const channel = this.#start({
@@ -165,24 +150,15 @@ export class WorkerSlot {
       },
     });
     this.#channel = channel;
+    this.#claims = new Claims(channel.words, channel.isShared);
     this.#pid = channel.pid;
+    this.define(...(this.#host.variables?.definitions ?? []));
     const { job, index } = this.#name;
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
     const { workers } = attachmentOf(this.#host.coordinator);
-    workers.set(this, () => `${job}:${index} (${channel.place})${this.#activity}`);
+    workers.set(this, () => `${job}:${index} (${channel.place})${activityOf(this.info)}`);
     channel.setReferenced(this.#isReferenced);
-  }
-
-  /** What the worker runs, and for how long, for `explain()`; '' if it is idle. */
-  get #activity(): string {
-    const { tasks } = this;
-    const running = tasks.map(
-      ({ name, startedAt }) => `'${name}' for ${duration(Date.now() - startedAt.getTime())}`,
-    );
-    const more = this.#sent.size - tasks.length;
-    if (running.length === 0) return '';
-    return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
   }
 
   get isAlive(): boolean {
@@ -194,7 +170,12 @@ export class WorkerSlot {
   }
 
   get isReady(): boolean {
-    return this.isLoaded && this.#preparing.size === 0 && this.#killedFor === undefined;
+    return this.isLoaded && this.#preparing.size === 0 && !this.isEnding;
+  }
+
+  /** Whether `kill` or `retire` was called. */
+  get isEnding(): boolean {
+    return this.#killedFor !== undefined || this.#retiredFor !== undefined;
   }
 
   /** How long the closures that were sent are expected to run, in microseconds. */
@@ -207,16 +188,21 @@ export class WorkerSlot {
     return this.#sent.size;
   }
 
+  /** Whether the worker may run one more closure beside less than `most` others. */
+  hasRoom(most: number): boolean {
+    return this.isReady && !this.#hasSuspect && this.#sent.size < most;
+  }
+
   /** Whether closures can be sent in advance, while the worker runs another. */
   get canQueue(): boolean {
     if (this.#hasSuspect) return false;
-    return this.#channel?.isShared === true && this.#freeClaims.length > 0;
+    return this.#channel?.isShared === true && this.#claims?.hasFree === true;
   }
 
   /** Sends a closure with the next `flush`. */
   add(closure: Closure, call: Call, expectedUs: number): void {
     const channel = this.#channel as WorkerChannel;
-    const { name, perWorker, transfer } = call;
+    const { name, perWorker, transfer, hasVariables } = call;
     let { args } = call;
     try {
       if (!channel.isShared) args = packValue(args);
@@ -227,11 +213,10 @@ export class WorkerSlot {
       this.#host.ended(closure, { state: 'failed', value });
       return;
     }
-    const claim = this.#freeClaims.pop() as number;
+    const claim = (this.#claims as Claims).take(closure.id);
     this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
     if (closure.isSuspect) this.#hasSuspect = true;
-    Atomics.store(channel.words, claim, closure.id);
-    this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker);
+    this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker, hasVariables);
     if (transfer.length === 0 || !channel.isShared) return;
     closure.isMoved = true;
     this.#transfers.push(...transfer);
@@ -274,11 +259,8 @@ export class WorkerSlot {
   /** @returns whether the closure was recalled: it was here, and the worker had not started it */
   recall(closure: Closure): boolean {
     const sent = this.#sent.get(closure);
-    const channel = this.#channel;
-    if (sent === undefined || channel === undefined || !channel.isShared) return false;
-    const { id } = closure;
-    if (Atomics.compareExchange(channel.words, sent.claim, id, 0) !== id) return false;
-    this.#forget(id);
+    if (sent === undefined || this.#claims?.recall(sent.claim, closure.id) !== true) return false;
+    this.#forget(closure.id);
     return true;
   }
 
@@ -287,9 +269,7 @@ export class WorkerSlot {
     const back: Closure[] = [];
     for (const { closure } of this.#sent.newestFirst()) {
       if (back.length === count) break;
-      // Packed arguments came from a coordinator on NATS, which has a copy of them.
-      const isOnlyHere = closure.isMoved && !isPacked(closure);
-      if (!isOnlyHere && this.recall(closure)) back.push(closure);
+      if (!isOnlyHere(closure) && this.recall(closure)) back.push(closure);
     }
     return back;
   }
@@ -298,24 +278,29 @@ export class WorkerSlot {
    * Asks a closure to end, or recalls it if it was not started. @returns false if it is not here
    */
   cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
-    if (this.#sent.get(closure) === undefined) return false;
+    const sent = this.#sent.get(closure);
+    if (sent === undefined) return false;
     if (this.recall(closure)) {
       this.#host.returned(closure, 'sent');
       return true;
     }
-    const channel = this.#channel as WorkerChannel;
-    Atomics.store(channel.words, CANCELLED, closure.id);
+    this.#claims?.cancel(sent.claim, closure.id);
     this.#post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
-    if (replace && !this.#graceTimers.has(closure.id)) {
-      const { cancelGraceMs } = this.#host;
-      const timer = new Timer(cancelGraceMs, () => {
-        const { name } = closure.work as Call;
-        const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
-        this.kill(new CancelledError(text));
-      });
-      this.#graceTimers.set(closure.id, timer);
-    }
+    if (!replace) return true;
+    const { cancelGraceMs } = this.#host;
+    this.#graceTimers.start(closure.id, cancelGraceMs, () => {
+      const { name } = closure.work as Call;
+      const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
+      this.#killedBy = closure;
+      this.kill(new CancelledError(text));
+    });
     return true;
+  }
+
+  /** Tells a process of variables. (A thread finds them by their names.) */
+  define(...definitions: Definition[]): void {
+    if (this.#channel?.isShared !== false || definitions.length === 0) return;
+    this.#post([TO_WORKER.define, ...definitions]);
   }
 
   /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
@@ -326,6 +311,49 @@ export class WorkerSlot {
     this.#enter('stopping');
     channel.kill();
     this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
+  }
+
+  /**
+   * Ends the worker when it runs nothing: what it was only sent goes back, and its teardown
+   * function is called, with `cancelGraceMs` to end. `onGone` follows.
+   */
+  retire(cause: Error): void {
+    if (this.#channel === undefined || this.isEnding) return;
+    this.#retiredFor = cause;
+    this.#enter('stopping');
+    const back = this.recallSome(this.#sent.size);
+    for (const closure of back) this.#host.returned(closure, 'sent');
+    this.#endIfRetired();
+  }
+
+  #endIfRetired(): void {
+    const cause = this.#retiredFor;
+    if (cause === undefined || this.#sent.size > 0 || this.#teardown !== undefined) return;
+    const { teardown } = this.#options;
+    if (teardown === undefined || !this.isLoaded) {
+      this.kill(cause);
+      return;
+    }
+    const { job, index } = this.#name;
+    this.#teardown = new Teardown(`${job}:${index}`, teardown, this.#host.cancelGraceMs, () =>
+      this.kill(cause),
+    );
+    this.#post([TO_WORKER.tearDown]);
+  }
+
+  /**
+   * Ends the worker by force, as somebody outside would. Unlike a death by `kill` this one is a
+   * failure of the worker.
+   *
+   * @returns how the worker has ended, when it is gone; undefined if there is none
+   */
+  crash(): Promise<Error> | undefined {
+    const channel = this.#channel;
+    if (channel === undefined) return undefined;
+    channel.kill();
+    return new Promise((resolve) => {
+      this.#onLost.push(resolve);
+    });
   }
 
   setReferenced(referenced: boolean): void {
@@ -341,7 +369,7 @@ export class WorkerSlot {
     let state: WorkerInfo['state'] = 'lost';
     if (this.#channel !== undefined) {
       if (!this.isLoaded || this.#preparing.size > 0) state = 'starting';
-      else state = this.#sent.size > 0 ? 'busy' : 'idle';
+      else state = this.#sent.size > 0 || this.isEnding ? 'busy' : 'idle';
     }
     const { completed, restarts } = this;
     const pid = this.#pid;
@@ -360,17 +388,23 @@ export class WorkerSlot {
       .map(({ closure, sentAt }) => ({
         name: (closure.work as Call).name,
         attempt: closure.attempts + 1,
-        startedAt: new Date(Math.max(sentAt, this.#endedAt)),
+        startedAt: new Date(this.#runsMany ? sentAt : Math.max(sentAt, this.#endedAt)),
       }));
   }
 
-  /** Whether the worker has begun the closure, and has ended it. */
+  get #runsMany(): boolean {
+    return (this.#options.concurrency ?? 1) > 1;
+  }
+
   #fateOf({ closure, claim }: SentToWorker): Fate {
-    const channel = this.#channel;
-    if (channel?.isShared !== true) return 'running';
-    const word = Atomics.load(channel.words, claim);
-    if (word === closure.id) return 'sent';
-    return word === ENDED ? 'ended' : 'running';
+    return this.#claims?.fateOf(claim, closure.id) ?? 'running';
+  }
+
+  /** As what a closure is returned. One whose neighbour was to be ended is not charged. */
+  #fateAfterDeath(sent: SentToWorker): Fate {
+    const fate = this.#fateOf(sent);
+    const isNeighbour = this.#killedBy !== undefined && this.#killedBy !== sent.closure;
+    return fate === 'running' && isNeighbour ? 'ended' : fate;
   }
 
   get readiness(): TaskReadiness {
@@ -404,10 +438,9 @@ export class WorkerSlot {
   #forget(id: number): SentToWorker | undefined {
     const sent = this.#sent.remove(id);
     if (sent === undefined) return undefined;
-    this.#freeClaims.push(sent.claim);
+    this.#claims?.release(sent.claim);
     if (this.#sent.size === 0) this.#hasSuspect = false;
-    this.#graceTimers.get(id)?.clear();
-    this.#graceTimers.delete(id);
+    this.#graceTimers.clear(id);
     return sent;
   }
 
@@ -419,10 +452,12 @@ export class WorkerSlot {
       case FROM_WORKER.results:
         this.#announced = undefined;
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
+        this.#endIfRetired();
         this.#listener.onFree(this);
         return;
       case FROM_WORKER.ready:
         this.isLoaded = true;
+        this.hasFailedSetup = false;
         this.#cause = undefined;
         this.#listener.onFunctions(message[1] as string[]);
         this.#host.prepare(this.index);
@@ -435,6 +470,23 @@ export class WorkerSlot {
         this.#listener.onImportFailed(this, value);
         return;
       }
+      case FROM_WORKER.settingUp:
+        this.#enter(
+          'setting-up',
+          this.hasFailedSetup ? undefined : settingUp(this.#options.setup as string),
+        );
+        return;
+      case FROM_WORKER.setupFailed: {
+        const error = this.#setupError(decode(message[1] as Uint8Array).value);
+        this.hasFailedSetup = true;
+        this.#setupFailure = error;
+        this.#enter('setup-failed', error);
+        this.kill(error);
+        return;
+      }
+      case FROM_WORKER.tornDown:
+        this.#teardown?.ended(message[1] as Uint8Array | null);
+        return;
       case FROM_WORKER.prepared:
         this.#preparing.delete(message[1] as number);
         this.#checkReady();
@@ -442,11 +494,25 @@ export class WorkerSlot {
         return;
       case FROM_WORKER.stop:
         this.#listener.onStop(message[1] as StopMessage);
+        return;
+      case FROM_WORKER.operate: {
+        const [, id, ...request] = message as [number, number, ...Request];
+        const answer = this.#host.variables?.answer(request) ?? [];
+        this.#post([TO_WORKER.answer, id, ...answer]);
+      }
     }
   }
 
+  #setupError(cause: unknown): Error {
+    const { job, index } = this.#name;
+    const { setup } = this.#options;
+    const by = setup === undefined ? '' : ` by '${setup}'`;
+    const text = `Worker ${job}:${index} could not be set up${by}: ${messageOf(cause)}`;
+    return new UnavailableError(text, { cause });
+  }
+
   #checkReady(): void {
-    if (this.#preparing.size > 0) return;
+    if (this.#preparing.size > 0 || this.isEnding) return;
     this.#enter('ready');
     this.#listener.onReady(this);
   }
@@ -460,18 +526,9 @@ export class WorkerSlot {
     if (closure.work.kind === 'call') {
       this.#listener.onResult(this, closure.work.name, message[at + 3] as number);
     }
-    const outcome = this.#outcomeOf(message[at + 1] as number, message[at + 2]);
+    const isPacked = this.#channel?.isShared === false;
+    const outcome = outcomeOf(message[at + 1] as number, message[at + 2], isPacked);
     this.#host.ended(closure, outcome, message[at + 3] as number);
-  }
-
-  #outcomeOf(state: number, value: unknown): ClosureOutcome {
-    if (state !== STATE.ready) return { state: 'failed', value: decode(value as Uint8Array).value };
-    if (this.#channel?.isShared !== false) return { state: 'ready', value };
-    try {
-      return { state: 'ready', value: unpackValue(value as Uint8Array) };
-    } catch (error) {
-      return { state: 'failed', value: error };
-    }
   }
 
   #onUnreadable(error: unknown): boolean {
@@ -506,26 +563,38 @@ export class WorkerSlot {
 
   /** Returns all closures of the lost worker, the newest first: so they get their old order. */
   #lose(cause: Error): void {
-    const wasKilled = this.#killedFor !== undefined;
+    const hasFailed = this.#setupFailure !== undefined;
+    const wasKilled = this.#killedFor !== undefined && !hasFailed;
+    const wasRetired = this.#retiredFor !== undefined && this.#sent.size === 0;
     const wasReady = this.isLoaded && this.#preparing.size === 0;
-    const lost = this.#sent.newestFirst().map((sent) => ({ ...sent, fate: this.#fateOf(sent) }));
+    const lost = this.#sent.newestFirst().map((sent) => ({
+      ...sent,
+      fate: this.#fateAfterDeath(sent),
+    }));
     this.#channel = undefined;
     attachmentOf(this.#host.coordinator).workers.delete(this);
     this.isLoaded = false;
     this.#stuckTimer?.clear();
+    this.#teardown?.clear();
+    this.#teardown = undefined;
     this.#preparing.clear();
     this.#batch = [];
     this.#transfers = [];
-    this.#enter('lost', cause);
-    for (const timer of this.#graceTimers.values()) timer.clear();
-    this.#graceTimers.clear();
+    this.#enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
+    this.#graceTimers.clearAll();
     // All closures are removed before any is returned: if one fails, the rules cancel the others,
     // and must not find them here.
     this.#sent.takeAll();
     this.#hasSuspect = false;
-    for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
-    const running = lost.find(({ fate }) => fate === 'running');
+    // Suspects go to the tail of the queue, the others to its head.
+    const suspects = lost.filter(({ fate }) => fate === 'running').toReversed();
+    const others = lost.filter(({ fate }) => fate !== 'running');
+    for (const { closure, fate } of [...others, ...suspects]) {
+      this.#host.returned(closure, fate, cause);
+    }
+    const [running] = suspects;
     const name = (running?.closure.work as Call | undefined)?.name;
-    this.#listener.onGone(this, { cause, wasKilled, wasReady, running: name });
+    this.#listener.onGone(this, { cause, wasKilled, wasRetired, wasReady, running: name });
+    for (const tell of this.#onLost.splice(0)) tell(cause);
   }
 }

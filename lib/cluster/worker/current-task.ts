@@ -2,6 +2,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { FailedPreconditionError } from '../../errors/errors.ts';
+import type { Variable, VariableValue } from '../variables/variable.ts';
 
 export type CurrentTask = {
   /**
@@ -15,6 +16,13 @@ export type CurrentTask = {
   readonly workerIndex: number;
   /** 1 on the first attempt, one more after each loss of a worker. */
   readonly attempt: number;
+  /**
+   * The cluster's variable of this name, which `cluster.variable` has made.
+   *
+   * @throws TypeError: no string; InvalidArgumentError: there is none of this name;
+   *   FailedPreconditionError: the strategy has no variables
+   */
+  variable<T extends VariableValue>(name: string): Variable<T>;
 };
 
 const tasks = new AsyncLocalStorage<CurrentTask>();
@@ -22,6 +30,9 @@ const tasks = new AsyncLocalStorage<CurrentTask>();
 export function runAsTask<T>(task: CurrentTask, body: () => T): T {
   return tasks.run(task, body);
 }
+
+/** The attempt in which the caller runs; undefined outside scheduled functions. */
+export const taskOfCaller = (): CurrentTask | undefined => tasks.getStore();
 
 /**
  * The attempt of the scheduled function, or data set function, that calls `currentTask`.

@@ -3,12 +3,26 @@
 import { setMaxListeners } from 'node:events';
 import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { checkString } from '../../base/arguments.ts';
 import { isThenable, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { ClosureInputError } from '../../errors/errors.ts';
+import { ClosureInputError, FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
-import { type CurrentTask, runAsTask } from './current-task.ts';
-import type { Resource } from './protocol.ts';
+import type { OperationId } from '../variables/native-operations.ts';
+import {
+  type Definition,
+  revive,
+  type Variable,
+  type VariableValue,
+} from '../variables/variable.ts';
+import {
+  noVariables,
+  ProcessVariables,
+  threadVariables,
+  type WorkerVariables,
+} from '../variables/worker-variables.ts';
+import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
+import type { Answer, Resource } from './protocol.ts';
 import {
   CANCELLED,
   dataCloneError,
@@ -30,7 +44,7 @@ export interface Channel {
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
-/** The id of a resource's attempt. Not 0, which the word CANCELLED holds at first. */
+/** The id of an attempt that is no closure's: of a resource, of setup and teardown. */
 const NO_CLOSURE = -1;
 /** The result of a function that ran for less than this waits, to share a message with others. */
 const SHORT_US = 50;
@@ -41,14 +55,25 @@ class Attempt implements CurrentTask {
   readonly attempt: number;
   readonly workerIndex: number;
   readonly #runner: FunctionRunner;
+  /** The index of the closure's claim. */
+  readonly #claim: number | undefined;
   #controller: AbortController | undefined;
   #reason: { value: unknown } | undefined;
   /** The coordinator's signal, if this attempt listens to it. */
   #stop: AbortSignal | undefined;
   #hasEnded = false;
+  /** By the variable's name: how many `assignAdd`s this attempt has made. */
+  #additions: Map<string, number> | undefined;
   readonly #onStop = (): void => this.abort(this.#stop?.reason);
 
-  constructor(runner: FunctionRunner, id: number, attempt: number, workerIndex: number) {
+  constructor(
+    runner: FunctionRunner,
+    id: number,
+    attempt: number,
+    workerIndex: number,
+    claim?: number,
+  ) {
+    this.#claim = claim;
     this.#runner = runner;
     this.id = id;
     this.attempt = attempt;
@@ -73,9 +98,32 @@ class Attempt implements CurrentTask {
   shouldStop(): boolean {
     return (
       this.#reason !== undefined ||
-      this.#runner.isCancelled(this.id) ||
+      (!this.#hasEnded && this.#runner.isCancelled(this.#claim)) ||
       this.#runner.coordinator.shouldStop()
     );
+  }
+
+  variable<T extends VariableValue>(name: string): Variable<T> {
+    checkString('name', name);
+    return this.#runner.variables.find(name) as Variable as Variable<T>;
+  }
+
+  /**
+   * The id of this closure's next `assignAdd` on a variable.
+   *
+   * @throws FailedPreconditionError: the function has ended, so its ids are forgotten
+   */
+  nextAddition(name: string): OperationId | undefined {
+    if (this.id === NO_CLOSURE) return undefined;
+    if (this.#hasEnded) {
+      throw new FailedPreconditionError(
+        `assignAdd() on the variable '${name}' was called after its function had ended: await it in the function`,
+      );
+    }
+    this.#additions ??= new Map();
+    const ordinal = (this.#additions.get(name) ?? 0) + 1;
+    this.#additions.set(name, ordinal);
+    return { closure: this.id, ordinal };
   }
 
   abort(reason: unknown): void {
@@ -90,31 +138,66 @@ class Attempt implements CurrentTask {
   }
 }
 
+/** A closure that runs. */
+type Run = {
+  readonly attempt: Attempt;
+  readonly claim: number;
+  readonly name: string;
+  /** When it began (performance.now()). */
+  readonly began: number;
+  /** The arguments were bytes, and so has to be the result. */
+  readonly isPacked: boolean;
+};
+
 export class FunctionRunner {
   readonly coordinator: Coordinator;
   readonly #channel: Channel;
+  readonly #settings: WorkerSettings;
   readonly #index: number;
   readonly #words: Int32Array | undefined;
+  readonly variables: WorkerVariables;
   #exports: Record<string, unknown> = {};
   /** The resources by id. A function that uses a rejected one fails with its error. */
   readonly #resources = new Map<number, Promise<unknown>>();
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
-  #attempt: Attempt | undefined;
+  readonly #concurrency: number;
+  /** Those of asynchronous functions that have begun and not ended, by the closure's id. */
+  readonly #attempts = new Map<number, Attempt>();
+  /** Called when one of them has ended. */
+  #onRoom: (() => void) | undefined;
+  /** When the last function ended (performance.now()). */
+  #endedAt = 0;
   /** Results that were not sent yet. */
   #results: unknown[] = [];
   #transfers: TransferListItem[] = [];
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
-  constructor(channel: Channel, coordinator: Coordinator, { index, words }: WorkerSettings) {
+  constructor(channel: Channel, coordinator: Coordinator, settings: WorkerSettings) {
+    const { index, words, concurrency, variables } = settings;
+    this.#concurrency = concurrency;
     this.#channel = channel;
     this.coordinator = coordinator;
+    this.#settings = settings;
     this.#index = index;
     this.#words = words;
+    const nextId = (name: string): OperationId | undefined => {
+      const task = taskOfCaller();
+      return task instanceof Attempt ? task.nextAddition(name) : undefined;
+    };
+    if (variables !== undefined) this.variables = threadVariables(variables, nextId);
+    else if (words !== undefined) this.variables = noVariables;
+    else {
+      const post = (id: number, request: unknown[]): void =>
+        channel.post([FROM_WORKER.operate, id, ...request]);
+      this.variables = new ProcessVariables(post, nextId);
+    }
   }
 
-  async load(module: string): Promise<void> {
+  /** Imports the module, and calls its setup function if the settings name one. */
+  async load(): Promise<void> {
+    const { module, setup, teardown } = this.#settings;
     try {
       this.#exports = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Record<
         string,
@@ -124,6 +207,16 @@ export class FunctionRunner {
       this.#channel.post([FROM_WORKER.failed, encode(error).bytes]);
       return;
     }
+    try {
+      if (teardown !== undefined) this.#function(teardown); // found at the start, not at the end
+      if (setup !== undefined) {
+        this.#channel.post([FROM_WORKER.settingUp]);
+        await this.#callHook(setup);
+      }
+    } catch (error) {
+      this.#channel.post([FROM_WORKER.setupFailed, encode(error).bytes]);
+      return;
+    }
     const names = Object.keys(this.#exports).filter(
       (name) => typeof this.#exports[name] === 'function',
     );
@@ -131,18 +224,30 @@ export class FunctionRunner {
   }
 
   /**
-   * In a thread: whether the word CANCELLED names the closure. (The thread sees it before it
-   * receives the cancel message.) In a process: false.
+   * In a thread: whether the claim says that its closure is cancelled. (The thread sees it before
+   * it receives the cancel message.) In a process: false.
    */
-  isCancelled(id: number): boolean {
-    return this.#words !== undefined && Atomics.load(this.#words, CANCELLED) === id;
+  isCancelled(claim: number | undefined): boolean {
+    if (this.#words === undefined || claim === undefined) return false;
+    return Atomics.load(this.#words, claim) === CANCELLED;
   }
 
   receive(message: unknown[]): void {
     if (message[0] === TO_WORKER.cancel) {
       const [, id, record] = message;
-      if (this.#attempt?.id === id) this.#attempt?.abort(decode(record as Uint8Array).value);
+      this.#attempts.get(id as number)?.abort(decode(record as Uint8Array).value);
       return;
+    }
+    if (this.variables instanceof ProcessVariables) {
+      if (message[0] === TO_WORKER.define) {
+        for (const definition of message.slice(1)) this.variables.define(definition as Definition);
+        return;
+      }
+      if (message[0] === TO_WORKER.answer) {
+        const [, id, value, record] = message as [number, number, ...Answer];
+        this.variables.answered(id, value, record);
+        return;
+      }
     }
     this.#inbox.push(message);
     if (!this.#isWorking) void this.#work();
@@ -153,15 +258,22 @@ export class FunctionRunner {
     for (let message = this.#inbox.shift(); message !== undefined; message = this.#inbox.shift()) {
       if (message[0] === TO_WORKER.prepare)
         this.#prepare(message[1] as number, message[2] as Resource);
+      else if (message[0] === TO_WORKER.tearDown) await this.#tearDown();
       else await this.#runAll(message);
     }
     this.#flush();
     this.#isWorking = false;
   }
 
+  /** Runs the closures of a message, as many at once as `concurrency` permits. */
   async #runAll(message: unknown[]): Promise<void> {
     let began = performance.now();
     for (let at = 1; at < message.length; at += RUN_LENGTH) {
+      if (this.#attempts.size >= this.#concurrency) {
+        // A closure that waits here can be recalled.
+        await this.#hasRoom();
+        began = performance.now();
+      }
       const id = message[at] as number;
       const claim = message[at + 1] as number;
       const words = this.#words;
@@ -171,44 +283,114 @@ export class FunctionRunner {
       if (this.#results.length > 0 && !((this.#durations.get(name) ?? Infinity) < SHORT_US)) {
         this.#flush();
       }
-      const attempt = new Attempt(this, id, message[at + 2] as number, this.#index);
-      this.#attempt = attempt;
-      let state: number = STATE.ready;
-      let value: unknown;
-      try {
-        const perWorker = message[at + 5] as readonly number[] | undefined;
-        const sent = message[at + 4] as readonly unknown[] | Uint8Array;
-        const given = unpackArgs(sent);
-        const args = perWorker === undefined ? given : await this.#withOwnValues(given, perWorker);
-        const run = this.#exports[name];
-        if (typeof run !== 'function') throw noFunction(name);
-        value = runAsTask(attempt, () => (run as AnyFunction)(...args));
-        if (isThenable(value)) {
-          // A promise may take long, even if the function's last promise was quick: while this
-          // call is awaited, the results of calls that have ended are sent.
-          const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
-          try {
-            value = await value;
-          } finally {
-            clearImmediate(late);
-          }
-        }
-        if (given !== sent) value = this.#pack(value);
-      } catch (error) {
-        state = STATE.failed;
-        value = encode(error).bytes;
-      }
-      if (words !== undefined) Atomics.store(words, claim, ENDED);
-      attempt.release();
-      this.#attempt = undefined;
-      const now = performance.now();
-      const us = Math.round((now - began) * 1_000);
-      began = now;
-      this.#durations.set(name, us);
-      // The previous attempt may have failed because the coordinator could not read its result.
-      if (attempt.attempt > 1) this.#sendAlone(id, state, value, us);
-      else this.#send(id, state, value, us);
+      const attempt = new Attempt(this, id, message[at + 2] as number, this.#index, claim);
+      const args = message[at + 4] as readonly unknown[] | Uint8Array;
+      const run: Run = { attempt, claim, name, began, isPacked: args instanceof Uint8Array };
+      const perWorker = message[at + 5] as readonly number[] | undefined;
+      const ending = this.#begin(run, args, perWorker, message[at + 6] as boolean);
+      if (ending !== undefined && this.#concurrency === 1) await ending;
+      began = ending === undefined || this.#concurrency === 1 ? this.#endedAt : performance.now();
     }
+  }
+
+  /** @returns undefined if the function has ended: it was synchronous */
+  #begin(
+    run: Run,
+    sent: readonly unknown[] | Uint8Array,
+    perWorker: readonly number[] | undefined,
+    hasVariables: boolean,
+  ): Promise<void> | undefined {
+    const { attempt, name } = run;
+    let value: unknown;
+    try {
+      const given = unpackArgs(sent);
+      if (hasVariables) revive(given, (own) => this.variables.find(own));
+      const call = (args: readonly unknown[]): unknown => {
+        const fn = this.#function(name);
+        return runAsTask(attempt, () => fn(...args));
+      };
+      value =
+        perWorker === undefined ? call(given) : this.#withOwnValues(given, perWorker).then(call);
+      if (isThenable(value)) return this.#endLater(run, value);
+      if (run.isPacked) value = this.#pack(value);
+    } catch (error) {
+      this.#end(run, STATE.failed, encode(error).bytes);
+      return undefined;
+    }
+    this.#end(run, STATE.ready, value);
+    return undefined;
+  }
+
+  async #endLater(run: Run, promise: PromiseLike<unknown>): Promise<void> {
+    const { attempt } = run;
+    this.#attempts.set(attempt.id, attempt);
+    // A promise may take long, even if the function's last promise was quick: while this call is
+    // awaited, the results of calls that have ended are sent.
+    const late = this.#results.length > 0 ? setImmediate(() => this.#flush()) : undefined;
+    let state: number = STATE.ready;
+    let value: unknown;
+    try {
+      value = await promise;
+      if (run.isPacked) value = this.#pack(value);
+    } catch (error) {
+      state = STATE.failed;
+      value = encode(error).bytes;
+    }
+    clearImmediate(late);
+    this.#attempts.delete(attempt.id);
+    this.#end(run, state, value);
+    if (this.#concurrency === 1) return;
+    this.#flush(); // #work may be waiting, or over
+    this.#onRoom?.();
+  }
+
+  #end({ attempt, claim, name, began }: Run, state: number, value: unknown): void {
+    if (this.#words !== undefined) Atomics.store(this.#words, claim, ENDED);
+    attempt.release();
+    this.#endedAt = performance.now();
+    const us = Math.round((this.#endedAt - began) * 1_000);
+    this.#durations.set(name, us);
+    // The previous attempt may have failed because the coordinator could not read its result.
+    if (attempt.attempt > 1) this.#sendAlone(attempt.id, state, value, us);
+    else this.#send(attempt.id, state, value, us);
+  }
+
+  /** Resolves when one more function may begin. Only #work waits for it. */
+  async #hasRoom(): Promise<void> {
+    while (this.#attempts.size >= this.#concurrency) {
+      await new Promise<void>((resolve) => {
+        this.#onRoom = resolve;
+      });
+    }
+    this.#onRoom = undefined;
+  }
+
+  /** @throws TypeError: the module exports no function of this name */
+  #function(name: string): AnyFunction {
+    const found = this.#exports[name];
+    if (typeof found !== 'function') throw noFunction(name);
+    return found as AnyFunction;
+  }
+
+  /** Calls a setup or teardown function, where `currentTask()` works as in any other. */
+  async #callHook(name: string): Promise<void> {
+    const run = this.#function(name);
+    const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
+    try {
+      await runAsTask(attempt, () => run({ workerIndex: this.#index }));
+    } finally {
+      attempt.release();
+    }
+  }
+
+  async #tearDown(): Promise<void> {
+    let failed: Uint8Array | null = null;
+    try {
+      await this.#callHook(this.#settings.teardown as string);
+    } catch (error) {
+      failed = encode(error).bytes;
+    }
+    this.#channel.post([FROM_WORKER.tornDown, failed]);
   }
 
   /** The arguments, with this worker's own values in place of PerWorkerValues. */
@@ -301,8 +483,7 @@ export class FunctionRunner {
     if (resource.kind === 'broken') throw decode(resource.record).value;
     const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
     if (resource.kind === 'dataset') {
-      const build = this.#exports[resource.name];
-      if (typeof build !== 'function') throw noFunction(resource.name);
+      const build = this.#function(resource.name);
       const args = unpackArgs(resource.args);
       return await runAsTask(attempt, () => build(...args));
     }

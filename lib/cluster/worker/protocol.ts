@@ -3,38 +3,52 @@
  * element is the kind of message. Several closures, or several results, share one message.
  */
 
+import type { ModuleHooks } from './module-options.ts';
+
 /** The settings that a worker is started with. */
-export type WorkerSettings = {
+export type WorkerSettings = ModuleHooks & {
   kind: 'cluster';
   module: string;
   job: string;
   index: number;
-  /** Threads only: CLAIMS claims, then the word CANCELLED, in shared memory. */
+  /** How many asynchronous functions run at once. */
+  concurrency: number;
+  /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
+  /** Threads of a cluster with variables only: their id (NativeBinding.attachVariables). */
+  variables?: number;
+  /** Threads only: what the module finds as `workerData` of node:worker_threads. */
+  workerData?: unknown;
 };
 
+/** What comes back for a `Request`: the value, or an encoded error. */
+export type Answer = [value: unknown, record?: Uint8Array];
+
 /**
- * The number of claims that a coordinator shares with a worker thread. The claim of a closure
- * that was sent holds the closure's id. By one compare-and-exchange either the worker starts the
- * closure (-id) or the coordinator recalls it (0): so both know which closures were started. When
- * the function has ended, the worker writes ENDED.
+ * The number of claims that a coordinator shares with a worker thread, or the worker's concurrency
+ * if that is more. The claim of a closure that was sent holds the closure's id. By one
+ * compare-and-exchange either the worker starts the closure (-id) or the coordinator recalls it
+ * (0): so both know which closures were started. The coordinator writes CANCELLED over -id to
+ * cancel the closure. When the function has ended, the worker writes ENDED.
  */
 export const CLAIMS = 256;
 /** The claim of a closure that has ended. No id is so large. */
 export const ENDED: number = -(2 ** 31);
-/** Index of the word after the claims: the id of the closure that was cancelled last. */
-export const CANCELLED: number = CLAIMS;
+/** The claim of a closure that was started and is cancelled. No id is so large. */
+export const CANCELLED: number = ENDED + 1;
 
 /**
  * What has become of a closure that comes back from a worker without a result: it was only sent
  * there; it was running there when the worker died; or it had ended there, and its result was
- * lost with the worker.
+ * lost with the worker, or it ran beside the function for which the worker was ended by force: so
+ * it is no suspect.
  */
 export type Fate = 'sent' | 'running' | 'ended';
 
 export const TO_WORKER = {
   /**
-   * [run, ...[id, index of claim, attempt, name, args, perWorker]]; args may be bytes (value.ts)
+   * [run, ...[id, index of claim, attempt, name, args, perWorker, hasVariables]]; args may be
+   * bytes (value.ts)
    */
   run: 0,
   /** [prepare, id, resource] */
@@ -43,6 +57,12 @@ export const TO_WORKER = {
   cancel: 2,
   /** [stop, StopMessage]: processes only */
   stop: 3,
+  /** [tearDown]: no closure follows */
+  tearDown: 4,
+  /** [define, ...Definition[]]: variables; processes only */
+  define: 5,
+  /** [answer, id of the operation, ...Answer]: processes only */
+  answer: 6,
 } as const;
 
 export const FROM_WORKER = {
@@ -60,6 +80,14 @@ export const FROM_WORKER = {
   dying: 5,
   /** [announcing, id, microseconds]: the next message is the result of this closure alone */
   announcing: 6,
+  /** [settingUp]: the module is imported, and its setup function runs */
+  settingUp: 7,
+  /** [setupFailed, encoded error]: also if the module has no such function, or no such teardown */
+  setupFailed: 8,
+  /** [tornDown, encoded error of the teardown function or null] */
+  tornDown: 9,
+  /** [operate, id of the operation, ...Request]: processes only */
+  operate: 10,
 } as const;
 
 /**
@@ -78,7 +106,7 @@ export type Resource =
   | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
 
 /** The number of elements that a closure has in `run`, and a result in `results`. */
-export const RUN_LENGTH = 6;
+export const RUN_LENGTH = 7;
 export const RESULT_LENGTH = 4;
 
 /** The state of a result. */

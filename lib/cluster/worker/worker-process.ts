@@ -51,5 +51,5 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
       answerStop(coordinator, message[1] as StopMessage);
     } else runner.receive(message);
   });
-  await runner.load(settings.module);
+  await runner.load();
 }

@@ -1,6 +1,7 @@
 /** The main function of a cluster's worker thread. */
 
-import { parentPort, type TransferListItem } from 'node:worker_threads';
+import nodeModule from 'node:module';
+import workerThreads, { parentPort, type TransferListItem } from 'node:worker_threads';
 import { Coordinator } from '../../coordinator/coordinator.ts';
 import { refuseClear } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
@@ -23,6 +24,14 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
   port.on('messageerror', (error) => {
     throw error;
   });
-  await runner.load(settings.module);
+  showWorkerData(settings.workerData);
+  await runner.load();
   port.on('message', (message: unknown[]) => runner.receive(message));
+}
+
+/** From now on `workerData` of node:worker_threads is the user's: our own settings were there. */
+function showWorkerData(workerData: unknown): void {
+  // Neither throws where another runtime's module cannot be changed.
+  Reflect.set(workerThreads, 'workerData', workerData);
+  nodeModule.syncBuiltinESMExports?.();
 }

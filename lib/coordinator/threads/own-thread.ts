@@ -24,6 +24,11 @@ export class OwnThread {
     return this.watch.started && !this.watch.ended;
   }
 
+  get state(): 'not started' | 'running' | 'ended' {
+    if (this.watch.ended) return 'ended';
+    return this.watch.started ? 'running' : 'not started';
+  }
+
   /** @throws FailedPreconditionError */
   refuseSecondStart(): void {
     if (!this.watch.started) return;

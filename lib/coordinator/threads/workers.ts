@@ -2,8 +2,9 @@
 
 import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker_threads';
 import { isBag, knownOptions, nameOf } from '../../base/arguments.ts';
+import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
-import type { Attachment } from '../attachment.ts';
+import { Attachment } from '../attachment.ts';
 import { leaveErrorsToParent } from '../unseen-errors.ts';
 import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
 import { followWorker, register, type Watch } from './watch.ts';
@@ -84,6 +85,16 @@ function newWorker(url: URL | string, options: WorkerOptions | undefined): Worke
   } catch (error) {
     return new Worker(url, { ...options, execArgv: withoutRefused(execArgv, error) });
   }
+}
+
+/** The attachment behind `Coordinator.current()`, which documents it. */
+export function currentAttachment(): Attachment | undefined {
+  let native: NativeAttachment | null | undefined;
+  // Between two calls of 50 ms this worker can be terminated. That must be possible: the thread
+  // whose spawn is waited for here may be waiting for the end of this worker.
+  do native = binding().currentCoordinator();
+  while (native === undefined);
+  return native === null ? undefined : Attachment.of(native);
 }
 
 /** From now on `Coordinator.current()` finds the coordinator here; this thread's name is `name`. */

@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 3u
+#define ALLSTOP_ABI_MINOR 4u
 
 /** True if the installed package is new enough for `table` to have the function `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -83,6 +83,7 @@ typedef struct allstop_thread allstop_thread;     /**< one registered thread */
 typedef struct allstop_callback allstop_callback; /**< one stop callback */
 typedef struct allstop_record allstop_record;     /**< one stop record */
 typedef struct allstop_looper allstop_looper;     /**< one looper's schedule; since 1.2 */
+typedef struct allstop_deadline allstop_deadline; /**< one deadline; since 1.4 */
 /* The types of queues: allstop_queue.h defines and explains them. */
 typedef struct allstop_queue_state allstop_queue_state;
 typedef struct allstop_queue_options allstop_queue_options;
@@ -239,6 +240,10 @@ typedef struct allstop_table {
   allstop_status (*suppressed_errors)(allstop_state *state, allstop_record **records,
                                       size_t capacity, size_t *count);
   allstop_status (*record_cause)(const allstop_record *record, allstop_record **cause);
+  /* Since 1.4 */
+  allstop_status (*stop_after)(allstop_state *state, double timeout_ms,
+                               allstop_deadline **deadline);
+  void (*deadline_release)(allstop_deadline *deadline);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
@@ -470,6 +475,38 @@ static inline allstop_status allstop_on_stop(const allstop_coordinator *coord, a
 static inline void allstop_callback_release(const allstop_coordinator *coord,
                                             allstop_callback *callback) {
   coord->table->callback_release(callback);
+}
+
+/**
+ * Sets a deadline: requests a stop with a DeadlineExceededError when `timeout_ms` milliseconds of
+ * a monotonic clock have passed, unless the deadline is called off before. A native thread makes
+ * the request, also while all JavaScript threads are busy. Any thread; does not block. Since 1.4.
+ *
+ * A stop that comes earlier does not call the deadline off: the coordinator is kept alive, and the
+ * deadline is listed by `explain()`, until the time has passed or the deadline is called off.
+ *
+ * @param timeout_ms 0: at once, on that native thread; INFINITY: never
+ * @param[out] deadline the deadline. Free it with allstop_deadline_release; NULL unless
+ *   ALLSTOP_OK.
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_ARGUMENT `timeout_ms` is NaN or negative
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.4
+ */
+static inline allstop_status allstop_stop_after(const allstop_coordinator *coord, double timeout_ms,
+                                                allstop_deadline **deadline) {
+  *deadline = NULL;
+  if (!ALLSTOP_HAS(coord->table, stop_after)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->stop_after(coord->state, timeout_ms, deadline);
+}
+
+/**
+ * Calls a deadline off, if its stop has not been requested yet, and frees it. A stop that the
+ * deadline is about to request on another thread may still come for a moment after this. NULL is
+ * allowed. Any thread; does not block. Since 1.4.
+ */
+static inline void allstop_deadline_release(const allstop_coordinator *coord,
+                                            allstop_deadline *deadline) {
+  if (ALLSTOP_HAS(coord->table, deadline_release)) coord->table->deadline_release(deadline);
 }
 
 /**

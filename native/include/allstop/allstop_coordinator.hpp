@@ -174,6 +174,11 @@ constexpr allstop_table EmptyTable() {
     *cause = nullptr;
     return ALLSTOP_OK;
   };
+  table.stop_after = [](allstop_state*, double, allstop_deadline** deadline) {
+    *deadline = nullptr;
+    return ALLSTOP_OK;
+  };
+  table.deadline_release = [](allstop_deadline*) {};
   return table;
 }
 inline constexpr allstop_table kEmptyTable = EmptyTable();
@@ -183,6 +188,8 @@ inline constexpr allstop_coordinator kEmptyHandle = {&kEmptyTable, nullptr, &kNe
 
 /// Milliseconds, converted from any std::chrono duration. Infinity means "no limit".
 using Milliseconds = std::chrono::duration<double, std::milli>;
+
+class Deadline;
 
 /// One reference to the state that a set of threads shares in order to stop together. A copy
 /// is another reference to the same state; copying is cheap.
@@ -295,6 +302,15 @@ class Coordinator {
     return allstop_wait_for_stop(&handle_, (std::max)(0.0, timeout.count())) == ALLSTOP_OK;
   }
 
+  /// Sets a deadline: requests a stop with a DeadlineExceededError after `timeout` (0 or less: at
+  /// once, on a native thread; infinity: never), unless the returned object was destroyed before.
+  /// See allstop_stop_after, and allstop_deadline.hpp for the class.
+  ///
+  /// @returns an object that is false if no deadline was set: this coordinator is empty, memory or
+  ///   threads have run out, `timeout` is NaN, or the installed package is older than 1.4 of
+  ///   allstop.h
+  [[nodiscard]] Deadline StopAfter(Milliseconds timeout) const noexcept;
+
   /// Creates a child: a coordinator that stops when this one stops. A stop of the child does
   /// not stop this one. See allstop_child.
   ///
@@ -376,5 +392,7 @@ class Coordinator {
 };
 
 }  // namespace allstop
+
+#include "allstop_deadline.hpp"
 
 #endif  // ALLSTOP_ALLSTOP_COORDINATOR_HPP_

@@ -108,15 +108,16 @@ static inline allstop_status allstop_capsule_from_napi(napi_env env, napi_value 
 }
 
 /**
- * Turns a JavaScript `Coordinator` object into a handle. Call it on the JavaScript thread of
- * `env`; does not block. No JavaScript exception is pending afterwards: see
- * allstop_throw_status.
+ * Turns a JavaScript `Coordinator` object, or its `signal`, into a handle. Call it on the
+ * JavaScript thread of `env`; does not block. No JavaScript exception is pending afterwards: see
+ * allstop_throw_status. An aborted signal from before a `clearStop()` gives the coordinator, which
+ * need not be stopped.
  *
  * @param[out] coord a handle that owns one reference, which you give back with
  *   allstop_release on any thread; unchanged unless ALLSTOP_OK
  * @retval ALLSTOP_OK
- * @retval ALLSTOP_INVALID_HANDLE `value` is not a `Coordinator`: it is a plain object, a
- *   proxy, a primitive, or an object of another addon
+ * @retval ALLSTOP_INVALID_HANDLE `value` is neither: it is a plain object, another AbortSignal,
+ *   a proxy, a primitive, or an object of another addon
  * @retval ALLSTOP_FAILED_PRECONDITION `value` is a `Coordinator` of a copy of the package
  *   whose interface has another major version than this header
  */

@@ -29,6 +29,9 @@
 /// reverse order, and this hook is registered after the function was created, so it runs
 /// before Node frees the function. The module that includes this header stays in memory until
 /// the process ends.
+///
+/// What else belongs to the environment, such as a napi_ref or an entry in a list of listeners,
+/// goes in `on_environment_end`. allstop_threadsafe_function.h is the same in C.
 #ifndef ALLSTOP_ALLSTOP_THREADSAFE_FUNCTION_HPP_
 #define ALLSTOP_ALLSTOP_THREADSAFE_FUNCTION_HPP_
 
@@ -56,16 +59,25 @@ class ThreadsafeFunction {
   /// Runs on the JavaScript thread, with the `function` given to Create. An exception that it
   /// leaves pending becomes an uncaught exception of that thread.
   using Posted = std::function<void(napi_env env, napi_value function)>;
+  /// Runs on the JavaScript thread when the environment ends, once, with no lock held: after
+  /// that Call and Post return false, and no posted function runs any more. It may delete
+  /// references (napi_delete_reference) and take native locks, but must not call JavaScript,
+  /// must not throw, and must not wait for the event loop. It is not called after Close.
+  using EnvironmentEnd = std::function<void()>;
 
   /// Creates a thread-safe function for Post. It does not keep the event loop alive; see
   /// SetReferenced. Call it on the JavaScript thread of `env`.
   ///
   /// @param function passed to each posted function; may be null
   /// @param name shown by Node's diagnostics
+  /// @param on_environment_end see EnvironmentEnd; may be empty. It is destroyed on the
+  ///   JavaScript thread after it has run or after Close, so what it captures may include the
+  ///   returned pointer
   /// @returns null if Node-API reports an error
   static std::shared_ptr<ThreadsafeFunction> Create(napi_env env, napi_value function,
-                                                    const char* name) {
-    return Create(env, function, name, RunPosted, nullptr);
+                                                    const char* name,
+                                                    EnvironmentEnd on_environment_end = {}) {
+    return Create(env, function, name, RunPosted, nullptr, std::move(on_environment_end));
   }
   /// Creates a thread-safe function for Call, which needs no std::function for each call.
   /// Otherwise as above.
@@ -73,13 +85,14 @@ class ThreadsafeFunction {
   /// @param context passed to `call_js`; held until the last call with an `env` has returned
   static std::shared_ptr<ThreadsafeFunction> Create(napi_env env, napi_value function,
                                                     const char* name, CallJs call_js,
-                                                    std::shared_ptr<void> context) {
+                                                    std::shared_ptr<void> context,
+                                                    EnvironmentEnd on_environment_end = {}) {
     allstop_pin_module();
     napi_value resource;
     if (napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &resource) != napi_ok) return nullptr;
     const std::shared_ptr<ThreadsafeFunction> made(new ThreadsafeFunction(env));
     void* const bare_context = context.get();
-    auto* const held = new Held{made, std::move(context), false};
+    auto* const held = new Held{made, std::move(context), std::move(on_environment_end), false};
     if (napi_create_threadsafe_function(env, function, nullptr, resource, 0, 1, held, Finalize,
                                         bare_context, call_js, &made->function_) != napi_ok) {
       delete held;
@@ -130,27 +143,37 @@ class ThreadsafeFunction {
     }
   }
 
-  /// Closes the function before the end of the environment: later calls are refused. Call it on
-  /// the JavaScript thread of the environment.
-  void Close() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (function_ == nullptr) return;
-    napi_release_threadsafe_function(std::exchange(function_, nullptr), napi_tsfn_abort);
-  }
+  /// Closes the function before the end of the environment: later calls are refused, and
+  /// `on_environment_end` will not be called. Call it on the JavaScript thread of the
+  /// environment; closing again does nothing.
+  void Close() { TakeAway(); }
 
  private:
+  // Used on the JavaScript thread only. Freed by Finalize.
   struct Held {
     std::shared_ptr<ThreadsafeFunction> self;
     std::shared_ptr<void> context;
+    EnvironmentEnd on_environment_end;
     bool hook_has_run;
   };
 
   explicit ThreadsafeFunction(napi_env env) : env_(env) {}
 
+  // Returns false if the function was closed before.
+  bool TakeAway() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (function_ == nullptr) return false;
+    napi_release_threadsafe_function(std::exchange(function_, nullptr), napi_tsfn_abort);
+    return true;
+  }
+
   static void CloseHook(void* data) {
     auto& held = *static_cast<Held*>(data);
     held.hook_has_run = true;
-    held.self->Close();
+    // Taken out first: a runtime may run Finalize, which frees `held`, inside of TakeAway.
+    const std::shared_ptr<ThreadsafeFunction> self = held.self;
+    const EnvironmentEnd on_environment_end = std::move(held.on_environment_end);
+    if (self->TakeAway() && on_environment_end) on_environment_end();
   }
 
   static void RunPosted(napi_env env, napi_value function, void* /*context*/, void* data) {

@@ -281,6 +281,11 @@ napi_value Hammer(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
+// How often the environment of a `post` has ended, and its function refused calls by then.
+std::atomic<int> environment_ends{0};
+// The function of the last `post` of this JavaScript thread.
+thread_local std::weak_ptr<allstop::ThreadsafeFunction> newest;
+
 // post(function, name, threads): starts threads that call `function` with their number again
 // and again, until its environment has ended. Then the result `name` is "refused".
 napi_value Post(napi_env env, napi_callback_info info) {
@@ -288,8 +293,14 @@ napi_value Post(napi_env env, napi_callback_info info) {
   const std::string name = arguments.text(1);
   std::int32_t threads = 0;
   napi_get_value_int32(env, arguments.values[2], &threads);
-  const auto function = allstop::ThreadsafeFunction::Create(env, arguments.values[0], "post");
+  const auto held = std::make_shared<std::shared_ptr<allstop::ThreadsafeFunction>>();
+  const auto function =
+      allstop::ThreadsafeFunction::Create(env, arguments.values[0], "post", [held] {
+        if (!(*held)->Post([](napi_env, napi_value) {})) ++environment_ends;
+      });
   if (!function) return nullptr;
+  *held = function;
+  newest = function;
   auto running = std::make_shared<std::atomic<int>>(threads);
   for (int i = 0; i < threads; ++i) {
     std::thread([=] {
@@ -305,6 +316,18 @@ napi_value Post(napi_env env, napi_callback_info info) {
     }).detach();
   }
   return Undefined(env);
+}
+
+// closePosts(): closes the function of the last `post` of this thread.
+napi_value ClosePosts(napi_env env, napi_callback_info) {
+  if (const auto function = newest.lock()) function->Close();
+  return Undefined(env);
+}
+
+napi_value EnvironmentEnds(napi_env env, napi_callback_info) {
+  napi_value count;
+  napi_create_int32(env, environment_ends, &count);
+  return count;
 }
 
 // status(value): the status of allstop_from_napi for any value.
@@ -368,6 +391,8 @@ napi_value Init(napi_env env, napi_value exports) {
   set("requestStop", RequestStop);
   set("hammer", Hammer);
   set("post", Post);
+  set("closePosts", ClosePosts);
+  set("environmentEnds", EnvironmentEnds);
   set("status", StatusOf);
   set("throwStatus", ThrowStatus);
   set("decoy", Decoy);

@@ -14,6 +14,7 @@ import {
   RemoteValue,
   type ScheduleArgs,
   type ScheduleOptions,
+  type SettledItem,
   type TaskPhase,
 } from 'allstop/cluster';
 import type * as Nats from 'allstop/nats';
@@ -200,11 +201,47 @@ function notReady(
   void ofCluster.report.nodes;
 }
 
-const notCalled = [byFunction, byName, ofAModule, ofAnyModule, perWorker, fetched, notReady];
+/** Never called: only the compiler reads it. */
+async function mapped(cluster: ClusterCoordinator<Tasks>): Promise<void> {
+  const texts = ['a', 'b'];
+  for await (const value of cluster.map(later, texts)) {
+    expectTypeOf(value).toEqualTypeOf<string[]>();
+  }
+  for await (const value of cluster.map('greet', stream(), { concurrency: 2, timeoutMs: 5 })) {
+    expectTypeOf(value).toEqualTypeOf<string>();
+  }
+  for await (const value of cluster.map(maybe, [Promise.resolve('a')], { onError: 'throw' })) {
+    expectTypeOf(value).toEqualTypeOf<string | undefined>();
+  }
+  for await (const each of cluster.map('later', texts, { onError: 'settle', ordered: false })) {
+    expectTypeOf(each).toEqualTypeOf<SettledItem<string[], string>>();
+    expectTypeOf(each.item).toEqualTypeOf<string>();
+    if (each.status === 'fulfilled') expectTypeOf(each.value).toEqualTypeOf<string[]>();
+  }
+  // @ts-expect-error -- the items are of another type
+  cluster.map(later, [1, 2]);
+  // @ts-expect-error -- the function needs two arguments
+  cluster.map(add, [1]);
+  // @ts-expect-error -- there is no such function
+  cluster.map('nobody', texts);
+  // @ts-expect-error -- there is no such option
+  cluster.map(later, texts, { concurency: 1 });
+}
+
+const notCalled = [
+  byFunction,
+  byName,
+  ofAModule,
+  ofAnyModule,
+  perWorker,
+  fetched,
+  notReady,
+  mapped,
+];
 
 describe('the types of the cluster', () => {
   it('infers arguments and results (checked by the compiler)', () => {
-    expect(notCalled).toHaveLength(7);
+    expect(notCalled).toHaveLength(8);
     expect([ClusterCoordinator, LocalStrategy, RemoteValue].map(({ name }) => name)).toEqual([
       'ClusterCoordinator',
       'LocalStrategy',

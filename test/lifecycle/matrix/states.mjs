@@ -102,6 +102,19 @@ export const states = {
     point: true,
     enter: ({ coord, point }) => coord.stopOnException(() => point()),
   },
+  'in the body of run()': {
+    point: true,
+    enter: ({ point }) => Coordinator.run(() => point()),
+  },
+  'in run(), which waits for a task': {
+    async enter({ coord, here }) {
+      const ended = Coordinator.run((own) => {
+        void own.start(() => coord.waitForStop());
+      });
+      here();
+      await ended;
+    },
+  },
   'in the join() of a registered object': {
     point: true,
     enter({ coord, point }) {
@@ -114,6 +127,43 @@ export const states = {
     enter({ coord, point }) {
       coord.signal.addEventListener('abort', () => point());
       coord.requestStop();
+    },
+  },
+  'with a hook of onStop()': {
+    async enter({ coord, here }) {
+      coord.onStop(() => {});
+      const stopped = coord.waitForStop();
+      here();
+      await stopped;
+    },
+  },
+  'in the middle of a hook of onStop()': {
+    point: true,
+    stopped: true,
+    enter({ coord, point }) {
+      // In a turn of its own, since the hook's promise would catch what point() throws.
+      const toPoint = (resolve) => setImmediate(() => resolve(point()));
+      coord.onStop(() => new Promise(toPoint));
+      coord.requestStop();
+    },
+  },
+  'whose exitAfterStop() counts': {
+    point: true,
+    stopped: true,
+    enter({ coord, point }) {
+      coord.exitAfterStop(1e9);
+      coord.requestStop();
+      point();
+    },
+  },
+  'that waits for a word of mirror()': {
+    blocks: true,
+    enter({ coord, here }) {
+      const words = new Int32Array(new SharedArrayBuffer(4));
+      coord.mirror(words, 0, 1);
+      here();
+      // In slices: this thread's own event loop, which does not turn, would have to wake it.
+      while (Atomics.load(words, 0) === 0) Atomics.wait(words, 0, 0, 50);
     },
   },
   'in dequeue()': {
@@ -235,6 +285,22 @@ export const states = {
       coord.spawn(new URL('worker.mjs', import.meta.url), { workerData: data });
     },
   },
+  'that has adopted a worker that waits': {
+    enter({ coord, role }) {
+      coord.adoptWorkers();
+      const data = { ...role, state: 'in waitForStopSync(), registered nowhere' };
+      new Worker(new URL('worker.mjs', import.meta.url), { workerData: data });
+    },
+  },
+  ...(process.platform !== 'win32' && {
+    'with a forked process': {
+      enter({ coord, here }) {
+        const stdio = ['ignore', 'ignore', 'ignore', 'ipc'];
+        const child = coord.fork(new URL('forked.mjs', import.meta.url), [], { stdio });
+        child.once('message', () => here());
+      },
+    },
+  }),
   'in a native call': {
     addon: true,
     blocks: true,

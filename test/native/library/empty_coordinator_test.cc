@@ -53,6 +53,7 @@ TEST(EmptyCoordinatorTest, HasNoErrorNoThreadsAndNoChildren) {
   EXPECT_NO_THROW(RaiseRequestedException(empty));
   EXPECT_EQ(empty.ClearStop(), ALLSTOP_OK);
   EXPECT_EQ(empty.Join(), ALLSTOP_OK);
+  EXPECT_FALSE(empty.StopAfter(milliseconds(0)));
   EXPECT_FALSE(empty.Child());
   EXPECT_FALSE(empty.Child().ShouldStop());
 }

@@ -56,6 +56,7 @@ TEST_F(OldPackageTest, WhatItLacksIsUnavailable) {
   EXPECT_TRUE(coord_.SuppressedErrors().empty());
   char id[64];
   EXPECT_EQ(allstop_new_id(coord_.handle(), id, sizeof(id)), 0u);
+  EXPECT_FALSE(coord_.StopAfter(std::chrono::hours(1)));
   allstop_coordinator created = {};
   EXPECT_EQ(allstop_create(coord_.handle()->table, nullptr, &created), ALLSTOP_UNAVAILABLE);
 }

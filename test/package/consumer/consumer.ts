@@ -9,6 +9,15 @@ import {
   type StopRecord,
 } from 'allstop';
 import { ClusterCoordinator, LocalStrategy, type RemoteValue } from 'allstop/cluster';
+import {
+  fakeStraggler,
+  Gate,
+  type GateHandle,
+  type KilledWorker,
+  killWorker,
+  LinkProxy,
+  tripAfter,
+} from 'allstop/testing';
 
 const coord: Coordinator = new Coordinator({
   name: 'typed',
@@ -68,4 +77,17 @@ void cluster.schedule('add', [1]);
 // @ts-expect-error: there is no such function
 void cluster.schedule('subtract', [1, 2]);
 
-export { fetched, item, items, later, nativeType, stopped, swallowed };
+const trip: Disposable = tripAfter(coord, 3, new RangeError('x'));
+const straggler: Disposable = fakeStraggler(coord);
+const gate: GateHandle = new Gate({ coordinator: coord }).handle;
+Gate.attach(gate).passSync({ timeoutMs: 1 });
+await Gate.attach(gate).arrived(2, { timeoutMs: 1, signal: coord.signal });
+await using proxy = await LinkProxy.open({ to: 'nats://localhost', latencyMs: 5 });
+proxy.setRate(1_000);
+// @ts-expect-error: the number of the poll is missing
+tripAfter(coord);
+const killed: KilledWorker = await killWorker(cluster, { function: 'add' });
+// @ts-expect-error: which worker?
+await killWorker(cluster, {});
+
+export { fetched, item, items, killed, later, nativeType, stopped, straggler, swallowed, trip };

@@ -32,6 +32,7 @@ import type { ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
 import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
+import type { ModuleHooks } from '../../worker/module-options.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import {
   json,
@@ -73,7 +74,7 @@ const log = debuglog('allstop');
 const END_MS = 1_000;
 
 /** The part of NatsStrategy that the engine reads. */
-export type NatsSettings = {
+export type NatsSettings = ModuleHooks & {
   readonly module: URL;
   readonly cluster: string;
   readonly expect: ClusterSpec | undefined;
@@ -426,8 +427,9 @@ export class NatsEngine implements Engine {
 
   /** Sends the welcome; again for each hello, until the node has answered in the session. */
   #welcome(session: Session, token: number): void {
-    const { unavailableAfterMs } = this.#settings;
-    const welcome = session.welcome({ run: this.#run, token, unavailableAfterMs });
+    const { unavailableAfterMs, setup, teardown } = this.#settings;
+    const run = this.#run;
+    const welcome = session.welcome({ run, token, unavailableAfterMs, setup, teardown });
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 
@@ -515,8 +517,8 @@ export class NatsEngine implements Engine {
   #onNodeFailed(task: ClusterTask, session: Session, error: unknown): void {
     if (task.session !== session) return;
     session.status = { ...session.status, capacity: 0 };
-    const phase = task.phase === 'import-failed' ? task.phase : 'failed';
-    task.enter(phase, messageOf(error), failedRemedy);
+    const isKnown = task.phase === 'import-failed' || task.phase === 'setup-failed';
+    task.enter(isKnown ? task.phase : 'failed', messageOf(error), failedRemedy);
     this.#lose(session, lost.hasFailed, error);
     this.#nodesFailed += 1;
     const isHopeless = this.#tasks.areHopeless(this.#nodesFailed);

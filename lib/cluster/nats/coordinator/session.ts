@@ -20,7 +20,7 @@ import type { Fate, Resource } from '../../worker/protocol.ts';
 import { argumentError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../../worker/value.ts';
-import { type NodeInfo } from '../wire/control-messages.ts';
+import type { NodeInfo, Welcome } from '../wire/control-messages.ts';
 import {
   checkLength,
   ReliableChannel,
@@ -126,7 +126,9 @@ export class Session {
   }
 
   /** The message that begins the session at the node. */
-  welcome(from: { run: string; token: number; unavailableAfterMs: number }): object {
+  welcome(
+    from: Pick<Welcome, 'run' | 'token' | 'unavailableAfterMs' | 'setup' | 'teardown'>,
+  ): object {
     const { cancelGraceMs } = this.#host;
     return { kind: 'welcome', ...from, session: this.id, task: this.task, cancelGraceMs };
   }

@@ -15,6 +15,7 @@ import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.
 import type { StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
 import { clusterCoordinator } from '../../worker/coordinator-of-cluster.ts';
+import type { ModuleHooks } from '../../worker/module-options.ts';
 import type { Fate, Resource } from '../../worker/protocol.ts';
 import { STATE } from '../../worker/protocol.ts';
 import {
@@ -40,7 +41,7 @@ import {
 /** How long after the broadcast of a stop the coordinator may take to announce the record. */
 const ANNOUNCE_MS = 1_000;
 
-export type NodeSessionOptions = {
+export type NodeSessionOptions = ModuleHooks & {
   module: URL;
   job: 'worker' | 'ps';
   task: number;
@@ -101,7 +102,7 @@ export class NodeSession implements StrategyHost {
   constructor(options: NodeSessionOptions, listener: NodeSessionListener) {
     this.#options = options;
     this.#listener = listener;
-    const { module, job, task, slots, maxFrameBytes } = options;
+    const { module, job, task, slots, maxFrameBytes, setup, teardown } = options;
     this.cancelGraceMs = options.cancelGraceMs;
     this.channel = new ReliableChannel(
       { maxFrameBytes },
@@ -119,6 +120,8 @@ export class NodeSession implements StrategyHost {
       const name = { job, index: task };
       this.#pool = new WorkerPool(this, {
         module,
+        setup,
+        teardown,
         workers: slots,
         isolation: 'thread',
         task: name,
@@ -316,7 +319,8 @@ export class NodeSession implements StrategyHost {
       ];
       if (this.#closures.has(id)) continue;
       const args = toPost(bytes);
-      const call: Call = { kind: 'call', name, args, perWorker, transfer: transferListOf([args]) };
+      const transfer = transferListOf([args]);
+      const call: Call = { kind: 'call', name, args, perWorker, hasVariables: false, transfer };
       const closure = new Closure(call);
       closure.attempts = attempt - 1;
       closure.deaths = attempt - 1; // it runs alone on its thread if it may have killed another

@@ -9,6 +9,7 @@ import { availableParallelism, freemem, hostname, networkInterfaces } from 'node
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { Timer } from '../../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
+import type { ModuleHooks } from '../../worker/module-options.ts';
 import { applyStop, type StopMessage } from '../../worker/stop-relay.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
@@ -49,7 +50,8 @@ const LEAVE_IDLE_MS = 2_000;
 /** As LEAVE_IDLE_MS, for a node that had functions when it was told to leave. */
 const LEAVE_BUSY_MS = 10_000;
 
-export type ClusterNodeOptions = {
+/** `setup` and `teardown`: those of this machine, instead of the coordinator's. */
+export type ClusterNodeOptions = ModuleHooks & {
   module: URL;
   cluster: string;
   connection: NatsConnectionOptions;
@@ -285,11 +287,12 @@ export class ClusterNode {
     const { nats } = this.#connection;
     if (nats === undefined) return; // the welcome will be repeated
     void this.#end('another session has begun');
-    const { module, job, slots } = this.#options;
+    const { module, job, slots, setup, teardown } = this.#options;
+    const hooks = { setup: setup ?? welcome.setup, teardown: teardown ?? welcome.teardown };
     const subject = this.#subjects.up(id);
     const maxFrameBytes = frameBytes(nats.info?.max_payload);
     const session = new NodeSession(
-      { module, job, task, slots, cancelGraceMs, unavailableAfterMs, maxFrameBytes },
+      { module, job, task, slots, cancelGraceMs, unavailableAfterMs, maxFrameBytes, ...hooks },
       {
         send: (frame) => this.#connection.publish(subject, frame),
         broadcast: (stop) => {

@@ -6,6 +6,7 @@
 
 import { checkEnginePhase, checkTaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
+import type { ModuleHooks } from '../../worker/module-options.ts';
 import {
   cleaned,
   isCount,
@@ -68,7 +69,7 @@ export type Welcome = {
   cancelGraceMs: number;
   /** The longest time for which a stop record of the node is provisional. */
   unavailableAfterMs: number;
-};
+} & ModuleHooks;
 /** `phase`: a RefusalPhase of the coordinator's version, which the node prints unchecked. */
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
 export type Probe = { kind: 'probe'; run: string; token: number; session: string };
@@ -141,12 +142,13 @@ const controls: Record<Control['kind'], (value: Record<string, unknown>) => bool
   who: ({ run, token }) => isName(run) && isCount(token),
   hello: ({ info }) => isInfo(info),
   bye: ({ node, session }) => isName(node) && isName(session),
-  welcome: ({ run, token, session, task, cancelGraceMs, unavailableAfterMs }) =>
+  welcome: ({ run, token, session, task, cancelGraceMs, unavailableAfterMs, setup, teardown }) =>
     isName(run) &&
     isCount(token) &&
     isName(session) &&
     isCount(task) &&
-    [cancelGraceMs, unavailableAfterMs].every(isDuration),
+    [cancelGraceMs, unavailableAfterMs].every(isDuration) &&
+    [setup, teardown].every((each) => isMaybe(isText, each)),
   refused: ({ run, token, phase, why }) =>
     isName(run) && isCount(token) && isText(phase) && isText(why),
   probe: ({ run, token, session }) => isName(run) && isCount(token) && isName(session),

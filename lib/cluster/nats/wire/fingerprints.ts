@@ -7,9 +7,6 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 
-/** The name of a version of the program, as a coordinator and its workers are given it. */
-export const DEFINITION: RegExp = /^[\x21-\x7e]{1,128}$/;
-
 /**
  * `given:` and the definition, if one is given. Else the hash of the module's file, without the files that it imports. If the URL is not a file's,
  * or the file cannot be read, the hash of the URL.

@@ -1,14 +1,16 @@
 /** The options of calls: checked at the door, so that a refused call changes nothing. */
 
 import {
+  checkBoolean,
   checkDuration,
+  checkOneOf,
   checkOptions,
   checkSignal,
   invalidType,
   outOfRange,
-} from '../base/arguments.ts';
-import type { Limits } from './closures/time-limits.ts';
-import type { ScheduleOptions } from './signatures.ts';
+} from '../../base/arguments.ts';
+import type { Limits } from '../closures/time-limits.ts';
+import type { MapOptions, ScheduleOptions } from './signatures.ts';
 
 const OF_A_CALL = ['signal', 'timeoutMs', 'retries'] satisfies (keyof ScheduleOptions)[];
 const OF_A_WAIT = ['signal', 'timeoutMs'];
@@ -21,15 +23,38 @@ export function checkCount(name: string, value: unknown, least: number): asserts
     throw outOfRange(name, `an integer >= ${least}, or Infinity`, value);
 }
 
+/** The options of a call, checked, with their defaults. */
+export type CallOptions = { limits: Limits; retries: number };
+
 /** @throws TypeError, RangeError */
 export function checkCallOptions(
   options: ScheduleOptions | undefined,
   defaults: { retries: number },
-): { limits: Limits; retries: number } {
+): CallOptions {
   const given = checkOptions('options', options, OF_A_CALL);
   const { retries = defaults.retries } = given;
   checkCount('options.retries', retries, 0);
   return { limits: checkLimits(given), retries };
+}
+
+const OF_A_MAP = [...OF_A_CALL, 'concurrency', 'ordered', 'onError'] satisfies (keyof MapOptions)[];
+
+/** @throws TypeError, RangeError */
+export function checkMapOptions(
+  options: MapOptions | undefined,
+  defaults: { retries: number },
+): { concurrency: number | undefined; ordered: boolean; settles: boolean; ofCalls: CallOptions } {
+  const {
+    concurrency,
+    ordered = true,
+    onError = 'throw',
+    ...ofCalls
+  } = checkOptions('options', options, OF_A_MAP);
+  if (concurrency !== undefined) checkCount('options.concurrency', concurrency, 1);
+  checkBoolean('options.ordered', ordered);
+  checkOneOf('options.onError', ['throw', 'settle'], onError);
+  const settles = onError === 'settle';
+  return { concurrency, ordered, settles, ofCalls: checkCallOptions(ofCalls, defaults) };
 }
 
 export type WaitOptions = {

@@ -1,0 +1,151 @@
+/** Makes a closure of each call: checks it, finds its function's name, and puts it in the queue. */
+
+import { EventLoopYield } from '../../base/turn.ts';
+import { makeCall } from '../closures/call.ts';
+import { type Call, Closure, type ClosureOptions, type ClosureOwner } from '../closures/closure.ts';
+import type { ClosureQueue } from '../closures/closure-queue.ts';
+import type { ClosureRules } from '../closures/closure-rules.ts';
+import type { Datasets } from '../closures/datasets.ts';
+import { type AnyFunction, checkFunctionOrName } from '../closures/module-exports.ts';
+import type { NameResolver } from '../closures/name-resolver.ts';
+import { RemoteValue, type Settle } from '../closures/remote-value.ts';
+import { deadlineExceeded, inTime, type Limits, limit } from '../closures/time-limits.ts';
+import { checkCallOptions } from './call-options.ts';
+import type { ScheduleOptions } from './signatures.ts';
+
+/** The options of a call, with their defaults. */
+export type CheckedOptions = ClosureOptions & { limits: Limits };
+
+/** What the calls of one cluster share. */
+export interface CallsHost {
+  /** The cluster, which alone can use its PerWorkerValues. */
+  readonly cluster: object;
+  readonly queue: ClosureQueue<Closure>;
+  readonly rules: ClosureRules;
+  readonly resolver: NameResolver;
+  readonly datasets: Datasets;
+  readonly owner: ClosureOwner;
+  /** The `retries` of a call that names none. */
+  readonly retries: number;
+  sharesMemory(): boolean;
+  /** A closure was put in the queue, or waits for room there. */
+  onPut(): void;
+  /** Keeps the program alive until the promise has settled. */
+  keepAlive<T>(promise: Promise<T>): Promise<T>;
+}
+
+/** A name of the function for messages, while the name of its export may be unknown. */
+export const shownName = (fn: AnyFunction | string): string =>
+  typeof fn === 'string' ? fn : fn.name || '(anonymous)';
+
+export class Calls {
+  readonly host: CallsHost;
+  readonly #yielding = new EventLoopYield();
+
+  constructor(host: CallsHost) {
+    this.host = host;
+  }
+
+  /** A call of `run` (`isOwn`) or `schedule`. Resolves when it is queued. */
+  call(
+    fn: AnyFunction | string,
+    args: unknown,
+    given: ScheduleOptions | undefined,
+    isOwn: boolean,
+  ): Promise<RemoteValue<unknown>> {
+    try {
+      checkFunctionOrName(fn);
+      const options = { ...checkCallOptions(given, this.host), isOwn };
+      return this.enter(fn, args, options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** @throws the errors of wrong arguments */
+  enter(
+    fn: AnyFunction | string,
+    args: unknown,
+    options: CheckedOptions,
+  ): Promise<RemoteValue<unknown>> {
+    const { resolver } = this.host;
+    const { signal } = options.limits;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const name = resolver.known(fn);
+    const call = this.make(name ?? shownName(fn), args);
+    if (name === undefined || call.perWorker !== undefined || resolver.isBusy) {
+      return this.#enterLater(fn, call, options);
+    }
+    return this.#put(call, options);
+  }
+
+  /** @throws the errors of wrong arguments */
+  make(name: string, args: unknown): Call {
+    const { cluster } = this.host;
+    return makeCall(name, args, cluster, this.host.sharesMemory());
+  }
+
+  /** @returns the closure, and a promise that resolves when it is queued if there is no room yet */
+  put(
+    call: Call,
+    { limits, ...options }: CheckedOptions,
+    settle: Settle,
+  ): { closure: Closure; room: Promise<void> | undefined } {
+    const { queue, rules, owner } = this.host;
+    const closure = new Closure(call, settle, owner, options);
+    limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
+    const room = queue.put(closure);
+    this.host.onPut();
+    return { closure, room };
+  }
+
+  /**
+   * Queues a call when its name is known, its data sets are defined and earlier calls are queued.
+   */
+  async #enterLater(
+    fn: AnyFunction | string,
+    call: Call,
+    options: CheckedOptions,
+  ): Promise<RemoteValue<unknown>> {
+    const { resolver, datasets } = this.host;
+    const { limits } = options;
+    const { signal, timeoutMs } = limits;
+    const began = performance.now();
+    const tooLate = (): Error => deadlineExceeded(shownName(fn), timeoutMs);
+    const defined = call.perWorker === undefined ? undefined : datasets.defined;
+    const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
+    const entered = resolver.inOrder(fn, defined, inOwnTime, (name) => {
+      signal?.throwIfAborted();
+      const leftMs = timeoutMs - (performance.now() - began);
+      if (leftMs <= 0) throw tooLate();
+      // `remote` is a promise that resolves when there is room. It is put in an object, so that
+      // `entered`, for which later calls wait, does not wait for it.
+      return {
+        remote: this.#put({ ...call, name }, { ...options, limits: { ...limits, leftMs } }),
+      };
+    });
+    const { remote } = await inOwnTime(entered);
+    return remote;
+  }
+
+  #put(call: Call, options: CheckedOptions): Promise<RemoteValue<unknown>> {
+    let made: ReturnType<Calls['put']> | undefined;
+    const remote = new RemoteValue<unknown>((settle) => {
+      made = this.put(call, options, settle);
+      return made.closure;
+    });
+    const { closure, room } = made as unknown as ReturnType<Calls['put']>;
+    if (room === undefined) {
+      return options.isOwn ? Promise.resolve(remote) : this.#yielding.give(remote);
+    }
+    return this.host.keepAlive(
+      room.then(
+        () => remote,
+        (error: unknown) => {
+          closure.onSettled?.();
+          throw error;
+        },
+      ),
+    );
+  }
+}

@@ -1,0 +1,52 @@
+/** What a ClusterCoordinator takes and gives: the options of its methods, and its counts. */
+
+import type { Coordinator } from '../coordinator/coordinator.ts';
+import type { ReadinessReport } from '../errors/readiness-report.ts';
+import type { FunctionStats } from './function-stats.ts';
+
+export type ClusterCoordinatorOptions = {
+  /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
+  maxQueued?: number | undefined;
+  /**
+   * A coordinator whose stop stops this cluster. A stop of the cluster, or `close`, does not stop
+   * it.
+   */
+  coordinator?: Coordinator | undefined;
+  /** How often a function is run again after the death of a worker that was running it (3). */
+  retries?: number | undefined;
+  /** Milliseconds that a cancelled function may go on (5,000); then its worker is replaced. */
+  cancelGraceMs?: number | undefined;
+};
+
+/** Counts of functions since the cluster was made. */
+export type ClusterStats = {
+  /** Waiting for a worker. */
+  queued: number;
+  /** Taken by a worker and not ended. */
+  inFlight: number;
+  /** Ended with a result; with an error; cancelled before their end. */
+  completed: number;
+  failed: number;
+  cancelled: number;
+  /** How often a function was run again because its worker was lost. */
+  retried: number;
+  /** Bytes of the queued arguments: 0, since they are kept as values. */
+  queuedBytes: number;
+  /** By the name of the function. */
+  functions: Record<string, FunctionStats>;
+  /** The share of the workers' time in which functions ran (0 to 1). */
+  utilization: number;
+  /** Counters of the strategy: `restarts` of workers; on NATS also nodes, connections and more. */
+  engine: Record<string, number>;
+};
+
+export type CloseOptions = {
+  /** Milliseconds that what was called before has to end (0). */
+  drainMs?: number | undefined;
+};
+
+export type ReadyOptions = {
+  timeoutMs?: number | undefined;
+  signal?: AbortSignal | undefined;
+  onProgress?: ((report: ReadinessReport) => void) | undefined;
+};

@@ -1,0 +1,162 @@
+/**
+ * A checkpoint as a file:
+ *
+ *   MAGIC, 16 bytes; the length of the header, 4 bytes, little-endian; the header, JSON; the
+ *   SHA-256 of all this, 32 bytes; then the parts that the header lists, one after the other.
+ *
+ * Each part has a SHA-256 of its own in the header. A file is whole if all of them match and the
+ * file ends with its last part.
+ */
+
+import { webcrypto } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { messageOf } from '../../base/thrown-value.ts';
+import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
+import type { Values } from './cluster-variables.ts';
+import { type Definition, emptyArray } from './variable.ts';
+
+const MAGIC: Buffer = Buffer.from('allstop-ckpt-1\n\n', 'latin1');
+const HASH_BYTES = 32;
+const PREFIX_BYTES: number = MAGIC.length + 4;
+/** A longer header is none of ours: it lists a hundred bytes or so for each variable. */
+const MAX_HEADER_BYTES = 64 * 1024 * 1024;
+
+export type Snapshot = {
+  step: number;
+  values: Values;
+  /** The program's own state, packed; undefined if it keeps none. */
+  state: Uint8Array | undefined;
+};
+
+type Part = { name: string; type: string; length: number; bytes: number; sha256: string };
+type Header = { step: number; variables: Part[]; state: Part | null };
+
+async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
+  return new Uint8Array(await webcrypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>));
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+
+/** Writes the snapshot to a new file, and has the system write it to the disk. */
+export async function writeCheckpoint(path: string, snapshot: Snapshot): Promise<void> {
+  const { step, values, state } = snapshot;
+  const parts: Uint8Array[] = [];
+  const add = async (part: Omit<Part, 'bytes' | 'sha256'>, bytes: Uint8Array): Promise<Part> => {
+    parts.push(bytes);
+    return { ...part, bytes: bytes.byteLength, sha256: hex(await sha256(bytes)) };
+  };
+  const header: Header = { step, variables: [], state: null };
+  for (const [name, { definition, value }] of values) {
+    const { type, length } = definition;
+    const part = { name, type: VARIABLE_TYPES[type] ?? 'number', length };
+    header.variables.push(await add(part, bytesOf(value)));
+  }
+  if (state !== undefined) {
+    header.state = await add({ name: 'state', type: 'state', length: state.byteLength }, state);
+  }
+  const json = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(json.length);
+  const head = Buffer.concat([MAGIC, length, json]);
+  const file = await open(path, 'wx');
+  try {
+    for (const part of [head, await sha256(head), ...parts]) await file.writeFile(part);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Why a file is no whole checkpoint, or none of this program, for people. */
+export class NotACheckpoint extends Error {}
+
+/**
+ * @param definitions - what the checkpoint has to have; it may have more
+ * @throws NotACheckpoint; the system's error of reading the file
+ */
+export async function readCheckpoint(
+  path: string,
+  definitions: readonly Definition[],
+): Promise<Snapshot> {
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    const { header, end } = await readHeader(file, size);
+    const parts = [...header.variables, ...(header.state === null ? [] : [header.state])];
+    const whole = parts.reduce((sum, { bytes }) => sum + bytes, end);
+    if (whole !== size) throw new NotACheckpoint(`it has ${size} bytes, not ${whole}`);
+    const wanted = new Map(definitions.map((definition) => [definition.name, definition]));
+    const values: Values = new Map();
+    let state: Uint8Array | undefined;
+    let at = end;
+    for (const part of parts) {
+      const definition = part === header.state ? undefined : wanted.get(part.name);
+      const value = definition === undefined ? undefined : arrayFor(definition, part);
+      const bytes = value === undefined ? Buffer.alloc(part.bytes) : bytesOf(value);
+      await readFully(file, bytes, at);
+      if (hex(await sha256(bytes)) !== part.sha256) {
+        throw new NotACheckpoint(`the checksum of '${part.name}' does not match`);
+      }
+      if (definition !== undefined && value !== undefined) {
+        values.set(part.name, { definition, value });
+      }
+      if (part === header.state) state = bytes;
+      at += part.bytes;
+    }
+    for (const name of wanted.keys()) {
+      if (!values.has(name)) throw new NotACheckpoint(`it lacks the variable '${name}'`);
+    }
+    return { step: header.step, values, state };
+  } finally {
+    await file.close();
+  }
+}
+
+function arrayFor(definition: Definition, { name, type, length }: Part): NativeArray {
+  const known = VARIABLE_TYPES[definition.type];
+  if (type !== known || length !== definition.length) {
+    throw new NotACheckpoint(
+      `its variable '${name}' is ${type} (${length}), the program's is ${known} (${definition.length})`,
+    );
+  }
+  return emptyArray(definition);
+}
+
+async function readHeader(
+  file: FileHandle,
+  size: number,
+): Promise<{ header: Header; end: number }> {
+  const prefix = Buffer.alloc(PREFIX_BYTES);
+  if (size < PREFIX_BYTES) throw new NotACheckpoint(`it has only ${size} bytes`);
+  await readFully(file, prefix, 0);
+  if (!prefix.subarray(0, MAGIC.length).equals(MAGIC)) {
+    throw new NotACheckpoint('it does not begin as a checkpoint of this version');
+  }
+  const length = prefix.readUInt32LE(MAGIC.length);
+  const end = PREFIX_BYTES + length + HASH_BYTES;
+  if (length > MAX_HEADER_BYTES || end > size) throw new NotACheckpoint('its header is cut off');
+  const rest = Buffer.alloc(length + HASH_BYTES);
+  await readFully(file, rest, PREFIX_BYTES);
+  const json = rest.subarray(0, length);
+  const hash = await sha256(Buffer.concat([prefix, json]));
+  if (!rest.subarray(length).equals(hash)) {
+    throw new NotACheckpoint('the checksum of its header does not match');
+  }
+  try {
+    return { header: JSON.parse(json.toString()) as Header, end };
+  } catch (error) {
+    throw new NotACheckpoint(`its header cannot be read: ${messageOf(error)}`);
+  }
+}
+
+async function readFully(file: FileHandle, into: Uint8Array, at: number): Promise<void> {
+  let done = 0;
+  while (done < into.byteLength) {
+    const { bytesRead } = await file.read(into, done, into.byteLength - done, at + done);
+    if (bytesRead === 0) throw new NotACheckpoint('it was cut off while it was read');
+    done += bytesRead;
+  }
+}

@@ -1,0 +1,28 @@
+/** The operations of a variable whose value is in this process. */
+
+import type { NativeVariable } from '../../native/binding.ts';
+import { type Definition, emptyArray, type Operations, type VariableValue } from './variable.ts';
+
+/** Of an `assignAdd`: which closure makes it, and its number among those of that closure. */
+export type OperationId = { closure: number; ordinal: number };
+
+/** @param nextId - the id of the next `assignAdd`; undefined: no closure makes it */
+export function nativeOperations(
+  native: NativeVariable,
+  definition: Definition,
+  nextId: () => OperationId | undefined,
+): Operations & { read(): VariableValue } {
+  return {
+    read: () => {
+      if (definition.type === 0) return native.read() as number;
+      const into = emptyArray(definition);
+      native.read(into);
+      return into;
+    },
+    assign: (value) => native.assign(value),
+    assignAdd: (delta) => {
+      const id = nextId();
+      native.assignAdd(delta, id?.closure ?? 0, id?.ordinal ?? 0);
+    },
+  };
+}

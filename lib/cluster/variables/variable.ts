@@ -1,0 +1,220 @@
+/** The public class Variable, and how one travels among the arguments of a function. */
+
+import { invalidType } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { isObject } from '../../base/thrown-value.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
+import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
+
+/** A number, or an array of numbers whose type and length never change. */
+export type VariableValue = number | Float64Array | Float32Array | Int32Array;
+
+/** The type of a variable that was made with a value of type `T`: a 0 makes a number. */
+export type Widened<T> = T extends number ? number : T;
+
+export type Definition = {
+  readonly name: string;
+  /** An index into VARIABLE_TYPES. */
+  readonly type: number;
+  /** The number of elements; 1 for a number. */
+  readonly length: number;
+};
+
+/** Carries the operations of one variable to its value. Given only values that fit. */
+export interface Operations {
+  read(): VariableValue | Promise<VariableValue>;
+  assign(value: VariableValue): void | Promise<void>;
+  assignAdd(delta: VariableValue): void | Promise<void>;
+}
+
+const CLASSES = { Float64Array, Float32Array, Int32Array } as const;
+
+/** A property that clones of a Variable have, with the variable's name. */
+const MARK = 'allstop:variable';
+
+/** While arguments are copied: the cluster that they are for, and whether a Variable was among them. */
+let copying: { owner: object; hasVariables: boolean } | undefined;
+
+const DONE: Promise<void> = Promise.resolve();
+
+/**
+ * State that scheduled functions read and update: a variable on TensorFlow's parameter servers.
+ * Made by `cluster.variable`. In a worker it is found among the function's arguments, or by
+ * `currentTask().variable(name)`.
+ *
+ * Each operation is atomic: a `read` gives a value from between two others. With worker threads the
+ * value is in memory that the threads share; with worker processes it is in the coordinator's
+ * process, and a message carries each operation there.
+ */
+export class Variable<T extends VariableValue = VariableValue> {
+  readonly name: string;
+  readonly #definition: Definition;
+  readonly #operations: Operations;
+
+  static {
+    showAs(Variable.prototype, (variable) => ({
+      name: variable.name,
+      facts: [shapeOf(variable.#definition)],
+    }));
+  }
+
+  /** @internal Made by `cluster.variable` and in workers. */
+  constructor(definition: Definition, operations: Operations, owner: object) {
+    this.#definition = definition;
+    this.#operations = operations;
+    this.name = definition.name;
+    // The copy of a class's object is a plain object. The copy of this one says by MARK what it
+    // is, and `copying` hears, without a walk through the arguments, that there is one.
+    const mark = (): string => {
+      if (copying?.owner !== owner) {
+        throw new InvalidArgumentError(
+          `The variable '${this.name}' can only be sent as an argument, to functions of its own cluster`,
+        );
+      }
+      copying.hasVariables = true;
+      return this.name;
+    };
+    Object.defineProperty(this, MARK, { enumerable: true, get: mark });
+  }
+
+  /**
+   * A copy of the value.
+   *
+   * @throws (rejects) UnavailableError: the variable's memory or process is gone
+   */
+  async read(): Promise<T> {
+    return (await this.#operations.read()) as T;
+  }
+
+  /**
+   * Sets the value. In a function that is run again, it is set again.
+   *
+   * @throws (rejects) TypeError: a value of another type; InvalidArgumentError: of another length;
+   *   UnavailableError: as for `read`
+   */
+  assign(value: T): Promise<void> {
+    return this.#update('value', value, (checked) => this.#operations.assign(checked));
+  }
+
+  /**
+   * Adds `delta`, element by element; elements of an Int32Array wrap around. In a scheduled
+   * function it counts exactly once, also if the function is run again: its n-th `assignAdd` on this
+   * variable is added in the first attempt that makes it.
+   *
+   * @throws (rejects) as `assign`
+   */
+  assignAdd(delta: T): Promise<void> {
+    return this.#update('delta', delta, (checked) => this.#operations.assignAdd(checked));
+  }
+
+  #update(
+    what: string,
+    value: unknown,
+    apply: (value: VariableValue) => void | Promise<void>,
+  ): Promise<void> {
+    try {
+      checkFits(what, this.#definition, value);
+      return apply(value) ?? DONE;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+}
+
+/**
+ * The type and length of a variable that begins with `initial`.
+ *
+ * @throws TypeError
+ */
+export function definitionOf(name: string, initial: unknown): Definition {
+  if (typeof initial === 'number') return { name, type: 0, length: 1 };
+  const type = VARIABLE_TYPES.findIndex(
+    (each) => each !== 'number' && initial instanceof CLASSES[each],
+  );
+  if (type === -1) {
+    throw invalidType(
+      'initial',
+      'of type number or an instance of Float64Array, Float32Array or Int32Array',
+      initial,
+    );
+  }
+  return { name, type, length: (initial as Float64Array).length };
+}
+
+/** For messages: `a number`, `a Float64Array of 3 elements`. */
+export function shapeOf({ type, length }: Definition): string {
+  return type === 0 ? 'a number' : `a ${VARIABLE_TYPES[type]} of ${length} elements`;
+}
+
+function checkFits(
+  what: string,
+  definition: Definition,
+  value: unknown,
+): asserts value is VariableValue {
+  const { name, type, length } = definition;
+  const known = VARIABLE_TYPES[type] ?? 'number';
+  if (known === 'number') {
+    if (typeof value !== 'number') throw invalidType(what, 'of type number', value);
+    return;
+  }
+  if (!(value instanceof CLASSES[known])) throw invalidType(what, `an instance of ${known}`, value);
+  if (value.length !== length) {
+    throw new InvalidArgumentError(
+      `The variable '${name}' is ${shapeOf(definition)}: a ${what} of ${value.length} does not fit`,
+    );
+  }
+}
+
+/** An array of zeros, for a copy of the variable's value; of one element for a number. */
+export function emptyArray({ type, length }: Definition): NativeArray {
+  const known = VARIABLE_TYPES[type] ?? 'number';
+  return new CLASSES[known === 'number' ? 'Float64Array' : known](length);
+}
+
+/**
+ * Calls `copy`, which copies arguments for functions of the cluster `owner`.
+ *
+ * @returns its result, and whether the copy contains a Variable: then the worker calls `revive`
+ */
+export function copyWithVariables<T>(owner: object, copy: () => T): [T, boolean] {
+  const outer = copying;
+  const own = { owner, hasVariables: false };
+  copying = own;
+  try {
+    return [copy(), own.hasVariables];
+  } finally {
+    copying = outer;
+  }
+}
+
+/** Puts Variables in the place of their copies, in arrays, plain objects, Maps and Sets. */
+export function revive(value: unknown, find: (name: string) => Variable): unknown {
+  const done = new Map<object, unknown>();
+  const visit = (each: unknown): unknown => {
+    if (!isObject(each) || ArrayBuffer.isView(each)) return each;
+    if (done.has(each)) return done.get(each);
+    if (Object.hasOwn(each, MARK)) {
+      const variable = find((each as { [MARK]: string })[MARK]);
+      done.set(each, variable);
+      return variable;
+    }
+    done.set(each, each);
+    if (each instanceof Map) {
+      const entries = [...each].map(([key, item]) => [visit(key), visit(item)] as const);
+      each.clear();
+      for (const [key, item] of entries) each.set(key, item);
+    } else if (each instanceof Set) {
+      const items = [...each].map(visit);
+      each.clear();
+      for (const item of items) each.add(item);
+    } else {
+      for (const key of Object.keys(each)) {
+        const item = (each as Record<string, unknown>)[key];
+        const own = visit(item);
+        if (own !== item) (each as Record<string, unknown>)[key] = own;
+      }
+    }
+    return each;
+  };
+  return visit(value);
+}

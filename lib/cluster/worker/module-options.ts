@@ -1,0 +1,40 @@
+/** What a strategy says about its module besides the module's URL. */
+
+import { checkString } from '../../base/arguments.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
+
+/** The names of exports that a worker calls when it begins and when it ends. */
+export type ModuleHooks = {
+  readonly setup?: string | undefined;
+  readonly teardown?: string | undefined;
+};
+
+/** The name of a version of the program, as a coordinator and its workers are given it. */
+export const DEFINITION: RegExp = /^[\x21-\x7e]{1,128}$/;
+
+/** @throws TypeError, InvalidArgumentError */
+export function checkDefinition(definition: unknown): asserts definition is string | undefined {
+  if (definition === undefined) return;
+  checkString('options.definition', definition);
+  if (DEFINITION.test(definition)) return;
+  throw new InvalidArgumentError(
+    'options.definition must be 1 to 128 printable ASCII characters without spaces',
+  );
+}
+
+/**
+ * Checks the names of `setup` and `teardown`. Whether the module exports them, its workers find out.
+ *
+ * @throws TypeError, InvalidArgumentError
+ */
+export function checkHooks(hooks: ModuleHooks): void {
+  for (const option of ['setup', 'teardown'] as const) {
+    const name: unknown = hooks[option];
+    if (name === undefined) continue;
+    checkString(`options.${option}`, name);
+    if (name !== '') continue;
+    throw new InvalidArgumentError(
+      `options.${option} must be the name of an export of the module; it is empty`,
+    );
+  }
+}

@@ -1,0 +1,295 @@
+/**
+ * `Gate`: a place in the code where threads are held until a test lets them go on.
+ *
+ * 1. The state is two words of shared memory: how many have arrived, and whether the gate is open.
+ *    Both only grow, so a waiting thread tests a predicate and misses nothing.
+ * 2. Every change notifies the word that it has changed. The stop of the coordinator notifies no
+ *    word: a blocked thread looks at it after each slice of 50 ms, in which it can be terminated;
+ *    an asynchronous wait also waits for the stop itself.
+ * 3. Slices are timed by V8, not by `setTimeout`: fake timers do not hold them up.
+ */
+
+import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
+import {
+  checkDuration,
+  checkOptions,
+  checkSignal,
+  checkString,
+  holds,
+  invalidType,
+  outOfRange,
+} from '../base/arguments.ts';
+import { now } from '../base/clock.ts';
+import { type Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
+import { Coordinator } from '../coordinator/coordinator.ts';
+import type { CoordinatorHandle } from '../coordinator/handle.ts';
+import { CancelledError, DeadlineExceededError, InvalidHandleError } from '../errors/errors.ts';
+import { SLICE_MS } from '../native/binding.ts';
+import { hold, release } from '../native/doorbell.ts';
+
+export type GateOptions = {
+  /** Its stop ends the waits at the gate, with a CancelledError (default: none). */
+  coordinator?: Coordinator | undefined;
+  /** For messages (default: `gate-N`). */
+  name?: string | undefined;
+};
+
+export type GateWaitOptions = {
+  /** Milliseconds (default Infinity; 0 only looks). Real time, also under fake timers. */
+  timeoutMs?: number | undefined;
+  signal?: AbortSignal | undefined;
+};
+
+/**
+ * What another JavaScript thread of this process passes to `Gate.attach`. It can be posted, or be
+ * an argument of a function on a cluster of threads.
+ */
+export type GateHandle = {
+  readonly type: 'allstop.Gate';
+  readonly name: string;
+  readonly words: Int32Array;
+  readonly coordinator?: CoordinatorHandle;
+};
+
+type State = { name: string; words: Int32Array; coordinator: Coordinator | undefined };
+
+const WAIT_OPTIONS = ['timeoutMs', 'signal'] satisfies (keyof GateWaitOptions)[];
+
+/** The words of the shared memory. */
+const ARRIVED = 0;
+const OPEN = 1;
+
+let made = 0;
+/** Set while a Gate is made for a state that exists already. */
+let adopted: State | undefined;
+
+function isState(words: unknown): words is Int32Array {
+  return holds(
+    () =>
+      words instanceof Int32Array &&
+      words.length === 2 &&
+      words.buffer instanceof SharedArrayBuffer,
+  );
+}
+
+/**
+ * Holds threads at a place in their code, until the test opens it: so a test knows where each
+ * thread is, and no test has to sleep. The threads are JavaScript threads of this process, which
+ * share the gate by its `handle`; the thread that made it may be one of them.
+ *
+ * An open gate stays open. The gate needs no `close`: when the last thread has dropped it, it is
+ * gone. Disposing of it opens it, so that a test which fails holds nobody.
+ */
+export class Gate implements Disposable {
+  readonly #state: State;
+  readonly #attachment: Attachment | undefined;
+
+  /** @throws TypeError (`ERR_INVALID_ARG_TYPE`) */
+  constructor(options?: GateOptions) {
+    if (adopted !== undefined) {
+      this.#state = adopted;
+    } else {
+      const { coordinator, name = `gate-${++made}` } = checkOptions('options', options, [
+        'coordinator',
+        'name',
+      ]);
+      if (coordinator !== undefined) checkCoordinator('options.coordinator', coordinator);
+      checkString('options.name', name);
+      const words = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
+      this.#state = { name, words, coordinator };
+    }
+    const { coordinator } = this.#state;
+    this.#attachment = coordinator === undefined ? undefined : attachmentOf(coordinator);
+  }
+
+  /**
+   * The gate whose `handle` another JavaScript thread of this process has read.
+   *
+   * @throws InvalidHandleError (`ERR_ALLSTOP_INVALID_HANDLE`): this is not the handle of a gate,
+   *   or the handle of its coordinator is stale; TypeError: `handle` is not an object
+   */
+  static attach(handle: GateHandle): Gate {
+    if (typeof handle !== 'object' || handle === null) {
+      throw invalidType('handle', 'the handle of a Gate', handle);
+    }
+    const { type, name, words, coordinator } = handle;
+    if (type !== 'allstop.Gate' || typeof name !== 'string' || !isState(words)) {
+      throw new InvalidHandleError('The handle is not the handle of a Gate');
+    }
+    adopted = {
+      name,
+      words,
+      coordinator: coordinator === undefined ? undefined : Coordinator.attach(coordinator),
+    };
+    try {
+      return new Gate();
+    } finally {
+      adopted = undefined;
+    }
+  }
+
+  get name(): string {
+    return this.#state.name;
+  }
+
+  /** What another JavaScript thread of this process passes to `attach`. */
+  get handle(): GateHandle {
+    const { name, words, coordinator } = this.#state;
+    const of = coordinator === undefined ? {} : { coordinator: coordinator.handle };
+    return { type: 'allstop.Gate', name, words, ...of };
+  }
+
+  /** How often a thread has arrived: the calls of `pass` and `passSync`, in all threads. */
+  get arrivals(): number {
+    return Atomics.load(this.#state.words, ARRIVED);
+  }
+
+  /** Whether the gate is open. */
+  get isOpen(): boolean {
+    return Atomics.load(this.#state.words, OPEN) !== 0;
+  }
+
+  /** Lets all threads pass, those that arrive later, too. A second call does nothing. */
+  open(): void {
+    Atomics.store(this.#state.words, OPEN, 1);
+    Atomics.notify(this.#state.words, OPEN);
+  }
+
+  [Symbol.dispose](): void {
+    this.open();
+  }
+
+  /**
+   * Resolves when threads have arrived `count` times in all (default 1), also if they have passed
+   * since. Keeps the event loop alive meanwhile.
+   *
+   * @param count - an integer from 1
+   * @throws (rejects) DeadlineExceededError: fewer have arrived after `timeoutMs`; CancelledError:
+   *   the coordinator was stopped first (its `cause` is the reason of `coordinator.signal`); the
+   *   reason of `options.signal`; TypeError, RangeError
+   */
+  async arrived(count: number = 1, options?: GateWaitOptions): Promise<void> {
+    if (typeof count !== 'number') throw invalidType('count', 'of type number', count);
+    if (!Number.isSafeInteger(count) || count < 1)
+      throw outOfRange('count', 'an integer >= 1', count);
+    await this.#wait(
+      ARRIVED,
+      () => this.arrivals >= count,
+      options,
+      () =>
+        `${this.arrivals} of ${count} threads had arrived at the gate '${this.name}'. Does each call pass() or passSync()`,
+    );
+  }
+
+  /**
+   * Counts as an arrival, and resolves when the gate is open. Keeps the event loop alive meanwhile.
+   *
+   * @throws (rejects) DeadlineExceededError: the gate is closed after `timeoutMs`; CancelledError:
+   *   the coordinator was stopped first. Its `cause` is the reason of `coordinator.signal`, and
+   *   reported to the coordinator it is no new error; the reason of `options.signal`; TypeError,
+   *   RangeError
+   */
+  async pass(options?: GateWaitOptions): Promise<void> {
+    await this.#wait(
+      OPEN,
+      () => this.isOpen,
+      options,
+      () => this.#nobodyOpened(),
+      () => this.#arrive(),
+    );
+  }
+
+  /**
+   * As `pass`, but blocks this thread. If it is a worker, another thread that calls `terminate()`
+   * or `process.exit()` ends it, and the coordinator's stop ends the wait within 50 ms.
+   *
+   * @throws DeadlineExceededError, CancelledError: as `pass`; TypeError, RangeError
+   */
+  passSync(options?: { timeoutMs?: number | undefined }): void {
+    const { timeoutMs = Number.POSITIVE_INFINITY } = checkOptions('options', options, [
+      'timeoutMs',
+    ]);
+    checkDuration('options.timeoutMs', timeoutMs);
+    const { words } = this.#state;
+    const since = this.#attachment?.native.generation();
+    this.#arrive();
+    const deadline = now() + timeoutMs;
+    while (!this.isOpen) {
+      this.#throwIfStopped(since);
+      const left = deadline - now();
+      if (left <= 0) throw this.#late(timeoutMs, this.#nobodyOpened());
+      Atomics.wait(words, OPEN, 0, Math.min(left, SLICE_MS));
+    }
+  }
+
+  #arrive(): void {
+    Atomics.add(this.#state.words, ARRIVED, 1);
+    Atomics.notify(this.#state.words, ARRIVED);
+  }
+
+  #nobodyOpened(): string {
+    return `the gate '${this.name}' was closed. Does the test call open()`;
+  }
+
+  #late(timeoutMs: number, what: string): DeadlineExceededError {
+    return new DeadlineExceededError(`After ${timeoutMs} ms ${what}?`);
+  }
+
+  /** `since`: the generation when the wait began. A later stop ends it, also a cleared one. */
+  #throwIfStopped(since: number | undefined): void {
+    const attachment = this.#attachment;
+    if (attachment === undefined) return;
+    if (!attachment.shouldStop() && attachment.native.generation() === since) return;
+    throw attachment.interrupted(
+      new CancelledError(
+        `The wait at the gate '${this.name}' has ended: the coordinator '${attachment.native.name}' was stopped`,
+      ),
+    );
+  }
+
+  async #wait(
+    word: number,
+    isOver: () => boolean,
+    options: GateWaitOptions | undefined,
+    late: () => string,
+    begin: () => void = () => {},
+  ): Promise<void> {
+    const { timeoutMs = Number.POSITIVE_INFINITY, signal } = checkOptions(
+      'options',
+      options,
+      WAIT_OPTIONS,
+    );
+    checkDuration('options.timeoutMs', timeoutMs);
+    if (signal !== undefined) checkSignal('options.signal', signal);
+    if (signal?.aborted) throw signal.reason;
+    const { words } = this.#state;
+    const attachment = this.#attachment;
+    const since = attachment?.native.generation();
+    const deadline = now() + timeoutMs;
+    begin();
+    const ended = new AbortController();
+    let wake = (): void => {};
+    const woken = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    attachment?.waitForStop(Number.POSITIVE_INFINITY, ended.signal, since).then(wake, () => {});
+    if (signal !== undefined) addAbortListener(signal, wake);
+    hold();
+    try {
+      for (;;) {
+        const seen = Atomics.load(words, word);
+        if (isOver()) return;
+        this.#throwIfStopped(since);
+        if (signal?.aborted) throw signal.reason;
+        const left = deadline - now();
+        if (left <= 0) throw this.#late(timeoutMs, late());
+        const slice = Atomics.waitAsync(words, word, seen, Math.min(left, SLICE_MS));
+        if (slice.async) await Promise.race([slice.value, woken]);
+      }
+    } finally {
+      release();
+      ended.abort();
+      if (signal !== undefined) removeAbortListener(signal, wake);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+/** `killWorker`: a worker of a cluster is killed from outside. */
+
+import { checkInteger, checkOptions, checkString, invalidType } from '../base/arguments.ts';
+import type { WorkerInfo } from '../cluster/closures/strategy.ts';
+import { ClusterCoordinator } from '../cluster/cluster-coordinator.ts';
+import { poolOf } from '../cluster/local/local-strategy.ts';
+import type { WorkerPool } from '../cluster/pool/worker-pool.ts';
+import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
+import { hold, release } from '../native/doorbell.ts';
+
+/** Which worker is killed: by its index, or by the function that it runs. */
+export type KillWorkerOptions =
+  | {
+      /** The index of the worker, from 0: `currentTask().workerIndex`, `workers[].task`. */
+      worker: number;
+      function?: undefined;
+    }
+  | {
+      /** The name of a function. Of several workers that run it the one with the lowest index. */
+      function: string;
+      worker?: undefined;
+    };
+
+export type KilledWorker = {
+  /** The index of the worker. */
+  worker: number;
+  /**
+   * How the cluster saw the worker end, as in its event `workerLost`: an UnavailableError with
+   * the `exitCode` of a thread or the `exitSignal` of a process.
+   */
+  error: Error;
+};
+
+/** The worker that runs the function. A stuck thread, which cannot be killed, runs nothing. */
+function runnerOf(name: string, workers: readonly WorkerInfo[]): number {
+  const busy = workers.filter(({ state }) => state === 'busy');
+  const runner = busy.find(({ tasks }) => tasks.some((task) => task.name === name));
+  if (runner !== undefined) return runner.task;
+  const running = new Set(busy.flatMap(({ tasks }) => tasks.map((task) => `'${task.name}'`)));
+  const what = running.size === 0 ? 'No function runs' : `These run: ${[...running].join(', ')}`;
+  throw new FailedPreconditionError(
+    `No worker runs '${name}' now. ${what}. Wait until the function runs before you call killWorker(): have it pass a Gate, and await gate.arrived()`,
+  );
+}
+
+/** The index of the worker that the options choose. */
+function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): number {
+  const { worker, function: name } = checkOptions('options', options, ['worker', 'function']);
+  if ((worker === undefined) === (name === undefined)) {
+    throw new InvalidArgumentError(
+      'The options of killWorker() must have either the index of a worker ({ worker: 0 }) or the name of a function that it runs',
+    );
+  }
+  const { workers } = pool;
+  if (name === undefined) {
+    checkInteger('options.worker', worker, 0, Math.max(...workers.map(({ task }) => task)));
+    return worker as number;
+  }
+  checkString('options.function', name);
+  if (pool.functions?.includes(name) === false) {
+    throw new InvalidArgumentError(`The module ${module.href} has no function '${name}'`);
+  }
+  return runnerOf(name, workers);
+}
+
+/**
+ * Kills one worker now, as somebody outside would: a thread is terminated, also while it computes
+ * without end, and a process gets SIGKILL. The cluster then does what it does after any death: it
+ * starts another worker, and what the worker was running is run again until its `retries` are used
+ * up. Works for clusters with a LocalStrategy, in the thread that has made the cluster.
+ *
+ * To kill a worker in the middle of a function, have the function pass a `Gate` and await
+ * `gate.arrived()` before. (What was sent to a process counts as running, even if the function has
+ * not begun.) A thread that is blocked in native code ends when that code returns.
+ *
+ * @returns a promise that resolves when the worker is gone and its functions are in line again. It
+ *   keeps the program alive
+ * @throws (rejects) FailedPreconditionError: no worker runs the function, the worker has ended
+ *   already, or the cluster has no LocalStrategy; InvalidArgumentError: the module has no such
+ *   function, or the options have not exactly one of `worker` and `function`; TypeError, RangeError
+ */
+export async function killWorker(
+  cluster: ClusterCoordinator,
+  options: KillWorkerOptions,
+): Promise<KilledWorker> {
+  if (!(cluster instanceof ClusterCoordinator)) {
+    throw invalidType('cluster', 'an instance of ClusterCoordinator', cluster);
+  }
+  if (options === undefined) throw invalidType('options', 'of type object', options);
+  const { strategy } = cluster;
+  const pool = poolOf(strategy);
+  if (pool === undefined) {
+    throw new FailedPreconditionError(
+      'killWorker() kills the workers of a LocalStrategy. On NATS, end the process of `allstop worker` yourself',
+    );
+  }
+  const worker = chosen(options, pool, strategy.module);
+  const death = pool.crash(worker);
+  if (death === undefined) {
+    throw new FailedPreconditionError(
+      `Worker ${worker} has ended, and no other has taken its place yet. Await cluster.ready() before you call killWorker(); a cluster that is closed has no workers`,
+    );
+  }
+  hold();
+  try {
+    return { worker, error: await death };
+  } finally {
+    release();
+  }
+}

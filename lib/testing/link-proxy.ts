@@ -1,0 +1,219 @@
+/** `LinkProxy`: a TCP proxy before a server, which makes the link slow, or cuts it. */
+
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import {
+  checkDuration,
+  checkOptions,
+  checkString,
+  invalidType,
+  outOfRange,
+} from '../base/arguments.ts';
+import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
+import { type LinkConditions, LinkLane } from './link-lane.ts';
+
+export type LinkProxyOptions = {
+  /**
+   * The one server behind the proxy: `nats://host:4222`, `host:4222` or `host`. The port is 4222
+   * if it is left out; a scheme, user and password are part of the proxy's `url`, too.
+   */
+  to: string;
+  /** Bytes per second of each connection in each direction (default Infinity). */
+  bytesPerSecond?: number | undefined;
+  /** Milliseconds that each byte takes longer, in each direction (default 0). */
+  latencyMs?: number | undefined;
+};
+
+type Connection = { near: Socket; far: Socket; lanes: LinkLane[] };
+type Target = { scheme: string; user: string; host: string; port: number };
+
+const NATS_PORT = 4_222;
+
+function targetOf(to: unknown): Target {
+  checkString('options.to', to);
+  const parts =
+    /^([a-z][a-z0-9+.-]*:\/\/)?([^@/,\s]*@)?(\[[\da-f:.]+\]|[^:/,@\s[\]]+)(?::(\d+))?\/?$/i.exec(
+      to,
+    );
+  const [, scheme = '', user = '', host = '', digits = String(NATS_PORT)] = parts ?? [];
+  const port = Number(digits);
+  if (parts === null || port < 1 || port > 65_535) {
+    // Without the value, which may have a password in it.
+    throw new InvalidArgumentError(
+      'options.to must be the address of one server, such as nats://127.0.0.1:4222',
+    );
+  }
+  return { scheme, user, host: host.replace(/^\[|\]$/g, ''), port };
+}
+
+function checkRate(name: string, value: unknown): asserts value is number {
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+  if (!(value > 0)) throw outOfRange(name, '> 0, or Infinity (stall() carries nothing)', value);
+}
+
+/**
+ * A TCP proxy of this machine before a NATS server, or any other TCP server. A program that is
+ * given its `url` has a link that the test makes slow, stalls, cuts and restores, while the server
+ * and all others go on. Rate and latency hold for each connection and each direction by itself.
+ * Time is real time, also under fake timers.
+ *
+ * A NATS server of a cluster tells its clients the addresses of the other servers, which do not
+ * lead through the proxy: have one server, or a proxy before each and `ignoreClusterUpdates` in the
+ * options of the connection.
+ *
+ * The proxy keeps the process alive until it is disposed of.
+ */
+export class LinkProxy implements AsyncDisposable {
+  readonly #target: Target;
+  readonly #server: Server;
+  readonly #connections = new Set<Connection>();
+  readonly #link: LinkConditions;
+  #isCut = false;
+  #closed: Promise<unknown> | undefined;
+
+  private constructor(target: Target, link: LinkConditions) {
+    this.#target = target;
+    this.#link = link;
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (near) =>
+      this.#accept(near),
+    );
+  }
+
+  /**
+   * Opens the proxy at a free port of 127.0.0.1. The server need not run yet.
+   *
+   * @throws (rejects) TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`);
+   *   InvalidArgumentError: `to` is not the address of one server; the system's error if no port
+   *   can be opened
+   */
+  static async open(options: LinkProxyOptions): Promise<LinkProxy> {
+    if (options === undefined) throw invalidType('options', 'of type object', options);
+    const {
+      to,
+      bytesPerSecond = Number.POSITIVE_INFINITY,
+      latencyMs = 0,
+    } = checkOptions('options', options, ['to', 'bytesPerSecond', 'latencyMs']);
+    const target = targetOf(to);
+    checkRate('options.bytesPerSecond', bytesPerSecond);
+    checkDuration('options.latencyMs', latencyMs);
+    const proxy = new LinkProxy(target, { bytesPerSecond, latencyMs, isStalled: false });
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  /** The address of the proxy, in the form of `to`: for the option `servers` of a NatsStrategy. */
+  get url(): string {
+    const { scheme, user } = this.#target;
+    if (this.#closed !== undefined) throw closedError();
+    return `${scheme}${user}127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** The number of open connections through the proxy. */
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /**
+   * Sets the rate, of open connections, too.
+   *
+   * @param bytesPerSecond - more than 0; Infinity: as fast as it can
+   * @throws TypeError, RangeError; FailedPreconditionError: the proxy is disposed of
+   */
+  setRate(bytesPerSecond: number): void {
+    checkRate('bytesPerSecond', bytesPerSecond);
+    this.#change({ bytesPerSecond });
+  }
+
+  /**
+   * Sets the latency, for bytes that arrive from now on.
+   *
+   * @param latencyMs - milliseconds in each direction, from 0
+   * @throws TypeError, RangeError; FailedPreconditionError: the proxy is disposed of
+   */
+  setLatency(latencyMs: number): void {
+    checkDuration('latencyMs', latencyMs);
+    this.#change({ latencyMs });
+  }
+
+  /**
+   * The link is cut: all connections are reset, and so is each new one, until `restore`. Bytes on
+   * their way are lost.
+   *
+   * @throws FailedPreconditionError: the proxy is disposed of
+   */
+  cut(): void {
+    this.#change({});
+    this.#isCut = true;
+    for (const connection of this.#connections) this.#reset(connection);
+  }
+
+  /**
+   * The link is silent: bytes stand still in both directions, and connections stay open, as when a
+   * cable is pulled. New ones are accepted and stand still, too. `restore` lets the bytes go on.
+   *
+   * @throws FailedPreconditionError: the proxy is disposed of
+   */
+  stall(): void {
+    this.#change({ isStalled: true });
+  }
+
+  /**
+   * Undoes `cut` and `stall`. Rate and latency stay as they are set.
+   *
+   * @throws FailedPreconditionError: the proxy is disposed of
+   */
+  restore(): void {
+    this.#isCut = false;
+    this.#change({ isStalled: false });
+  }
+
+  /** Closes the proxy, and resets its connections. A second call does nothing. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed === undefined) {
+      this.#closed = once(this.#server, 'close');
+      this.#server.close();
+      for (const connection of this.#connections) this.#reset(connection);
+    }
+    await this.#closed;
+  }
+
+  #change(conditions: Partial<LinkConditions>): void {
+    if (this.#closed !== undefined) throw closedError();
+    Object.assign(this.#link, conditions);
+    for (const { lanes } of this.#connections) for (const lane of lanes) lane.resume();
+  }
+
+  #accept(near: Socket): void {
+    near.on('error', () => {}); // 'close' follows
+    if (this.#isCut || this.#closed !== undefined) {
+      near.resetAndDestroy();
+      return;
+    }
+    const { host, port } = this.#target;
+    const far = connect({ host, port, allowHalfOpen: true, noDelay: true });
+    far.on('error', () => {});
+    const lanes = [new LinkLane(near, far, this.#link), new LinkLane(far, near, this.#link)];
+    const connection: Connection = { near, far, lanes };
+    this.#connections.add(connection);
+    const onClose = (): void => this.#reset(connection);
+    near.on('close', onClose);
+    far.on('close', (hadError) => {
+      // If both ends were closed in order, the last bytes are still on their way to the client.
+      if (hadError || !far.readableEnded) onClose();
+    });
+  }
+
+  #reset(connection: Connection): void {
+    if (!this.#connections.delete(connection)) return;
+    for (const lane of connection.lanes) lane.close();
+    connection.near.resetAndDestroy();
+    // A socket that is connecting would be reset only when it is connected, which may be never.
+    if (connection.far.connecting) connection.far.destroy();
+    else connection.far.resetAndDestroy();
+  }
+}
+
+function closedError(): FailedPreconditionError {
+  return new FailedPreconditionError('The LinkProxy is disposed of: open another');
+}

@@ -1,0 +1,104 @@
+// The variables of one cluster: named numbers and arrays of numbers that the threads of a process
+// share and update (TensorFlow keeps them on parameter servers).
+//
+// Invariants, cited by number:
+//
+//  1. The bytes of a variable change only while its mutex is held exclusively, and are read while
+//     it is held. So every operation is atomic: a reader gets the value between two operations.
+//  2. applied_[closure] is how many AssignAdds of that closure have been applied to the variable.
+//     A closure numbers its AssignAdds on a variable from 1, in each of its attempts again. The
+//     n-th is applied if n is greater than that count, and has no effect else: so a closure that
+//     is run again, or a request that is sent again, adds once.
+//  3. Variables of a set are never removed, and never change their type or length. So a Variable
+//     that was found stays the one of that name.
+//  4. Lock order: the set's mutex, then a variable's turn_, then its mutex_. Several variables are
+//     locked together only under the set's mutex; all other operations lock one and wait for
+//     nothing meanwhile. So no two threads wait for each other.
+//  5. Every operation passes turn_ before it takes mutex_, and one that writes keeps turn_ while it
+//     waits: readers that come later wait behind it. (A shared mutex may prefer readers: a stream
+//     of readers would keep writers out for ever.)
+#ifndef ALLSTOP_CORE_VARIABLES_H_
+#define ALLSTOP_CORE_VARIABLES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace allstop::core {
+
+// The order is that of VARIABLE_TYPES in lib/native/binding.ts.
+enum class VariableType : std::uint8_t { kNumber, kFloat64, kFloat32, kInt32 };
+
+// Any thread may call any method. `bytes` arguments point to size() bytes, without alignment.
+class Variable {
+ public:
+  friend class Variables;
+
+  // `bytes`: the first value.
+  Variable(VariableType type, const void* bytes, std::size_t size);
+
+  VariableType type() const { return type_; }
+  std::size_t size() const { return size_; }
+
+  void Read(void* bytes) const;
+  void Assign(const void* bytes);
+  // Adds each element; integers wrap around. `ordinal` is the number of this AssignAdd among those
+  // of the closure on this variable, from 1. A closure of 0 is none: then the delta always counts.
+  // Returns false if it had been applied before.
+  bool AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t ordinal);
+  // The closure has ended for good: no AssignAdd of it follows.
+  void Forget(std::uint64_t closure);
+
+ private:
+  // The lock of a reader. Passes turn_ (invariant 5).
+  std::shared_lock<std::shared_mutex> LockToRead() const;
+
+  const VariableType type_;
+  const std::size_t size_;
+  mutable std::mutex turn_;
+  mutable std::shared_mutex mutex_;
+  // Guarded by mutex_.
+  std::unique_ptr<unsigned char[]> bytes_;  // aligned for every type
+  std::unordered_map<std::uint64_t, std::uint64_t> applied_;
+};
+
+// Owned by the object that made it, and found by its id (Registry).
+class Variables {
+ public:
+  static std::shared_ptr<Variables> Create();
+  ~Variables();
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+  std::uint64_t id() const { return id_; }
+
+  // The variable of this name, made with these bytes if there was none. Null if there is one of
+  // another type or size.
+  std::shared_ptr<Variable> Define(const std::string& name, VariableType type, const void* bytes,
+                                   std::size_t size);
+  // Null if there is none.
+  std::shared_ptr<Variable> Find(const std::string& name) const;
+  // Reads several variables of this set as they stand at one moment: a consistent cut. Element i
+  // of `to` receives the bytes of element i of `variables`, which are distinct.
+  void ReadAll(const std::vector<const Variable*>& variables, const std::vector<void*>& to) const;
+  // Assigns several variables of this set: no other operation sees some of them assigned.
+  void AssignAll(const std::vector<Variable*>& variables, const std::vector<const void*>& from);
+  void Forget(std::uint64_t closure);
+
+ private:
+  explicit Variables(std::uint64_t id) : id_(id) {}
+
+  const std::uint64_t id_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Variable>> by_name_;  // guarded by mutex_
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_VARIABLES_H_

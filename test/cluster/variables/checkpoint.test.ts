@@ -1,0 +1,225 @@
+/** Checkpoint: what a program saved is what it finds when it comes back, whatever happened. */
+
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Checkpoint, ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+const module = new URL('../../fixtures/cluster-variables.mjs', import.meta.url);
+
+/** Numbers below a limit, the same ones in each run. */
+function seeded(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'allstop-checkpoint-'));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+const start = (): ClusterCoordinator =>
+  new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
+
+/** The warnings of this process while `body` runs. */
+async function warningsDuring(body: () => Promise<unknown>): Promise<Error[]> {
+  const warnings: Error[] = [];
+  const listener = (warning: Error): void => void warnings.push(warning);
+  const others = process.listeners('warning'); // Node's own writes each warning
+  process.removeAllListeners('warning').on('warning', listener);
+  await body();
+  await new Promise(setImmediate);
+  process.off('warning', listener);
+  for (const other of others) process.on('warning', other);
+  return warnings;
+}
+
+describe('a checkpoint', () => {
+  test('gives variables and state back to another run of the program', async () => {
+    {
+      await using cluster = start();
+      const sum = await cluster.variable('sum', 1);
+      const weights = await cluster.variable('weights', new Float32Array([1, 2]));
+      let epoch = new Map([['epoch', 3n]]);
+      const checkpoint = new Checkpoint(cluster, { directory, state: () => epoch });
+      const path = await checkpoint.save(7);
+      expect(await readdir(directory)).toEqual([path.slice(directory.length + 1)]);
+      await sum.assign(2);
+      epoch = new Map([['epoch', 4n]]);
+      await weights.assignAdd(new Float32Array([1, 1]));
+      await checkpoint.save(8);
+    }
+    await using cluster = start();
+    const sum = await cluster.variable('sum', 0);
+    const weights = await cluster.variable('weights', new Float32Array(2));
+    const loaded: unknown[] = [];
+    const load = (state: unknown): void => void loaded.push(state);
+    expect(await new Checkpoint(cluster, { directory, load }).restoreLatest()).toBe(8);
+    expect(await sum.read()).toBe(2);
+    expect([...(await weights.read())]).toEqual([2, 3]);
+    expect(loaded).toEqual([new Map([['epoch', 4n]])]);
+  });
+
+  test('the newest is the last one saved, whatever its step', async () => {
+    await using cluster = start();
+    const sum = await cluster.variable('sum', 1);
+    const checkpoint = new Checkpoint(cluster, { directory, keep: 2 });
+    await checkpoint.save(9);
+    await sum.assign(2);
+    await Promise.all([checkpoint.save(1), checkpoint.save(5), checkpoint.save(0)]);
+    expect(await readdir(directory)).toHaveLength(2);
+    await sum.assign(0);
+    expect(await checkpoint.restoreLatest()).toBe(0);
+    expect(await sum.read()).toBe(2);
+  });
+
+  test('there is none in an empty or missing folder', async () => {
+    await using cluster = start();
+    const missing = join(directory, 'missing');
+    expect(await new Checkpoint(cluster, { directory }).restoreLatest()).toBeUndefined();
+    const checkpoint = new Checkpoint(cluster, { directory: missing });
+    expect(await checkpoint.restoreLatest()).toBeUndefined();
+    await checkpoint.save(1);
+    expect(await checkpoint.restoreLatest()).toBe(1);
+  });
+
+  test('of another program is skipped with a warning, and nothing changes', async () => {
+    {
+      await using other = start();
+      await other.variable('other', 1);
+      await other.variable('sum', new Int32Array(2));
+      await new Checkpoint(other, { directory }).save(1);
+    }
+    await using cluster = start();
+    const sum = await cluster.variable('sum', 5);
+    const checkpoint = new Checkpoint(cluster, { directory });
+    const warnings = await warningsDuring(async () => {
+      expect(await checkpoint.restoreLatest()).toBeUndefined();
+    });
+    expect(warnings).toMatchObject([
+      {
+        code: 'ALLSTOP_CHECKPOINT',
+        message: expect.stringMatching(
+          /checkpoint-0000000001-1 is skipped: its variable 'sum' is Int32Array \(2\)/,
+        ),
+      },
+    ]);
+    expect(await sum.read()).toBe(5);
+  });
+
+  test('an error of load changes no variable', async () => {
+    await using cluster = start();
+    const sum = await cluster.variable('sum', 5);
+    const load = (): void => {
+      throw new Error('unknown state');
+    };
+    const checkpoint = new Checkpoint(cluster, { directory, state: () => 1, load });
+    await checkpoint.save(1);
+    await sum.assign(6);
+    await expect(checkpoint.restoreLatest()).rejects.toThrow('unknown state');
+    expect(await sum.read()).toBe(6);
+  });
+
+  test('a save that fails leaves the earlier ones', async () => {
+    await using cluster = start();
+    let state: unknown = 1;
+    const checkpoint = new Checkpoint(cluster, { directory, state: () => state });
+    await checkpoint.save(1);
+    state = (): void => {};
+    await expect(checkpoint.save(2)).rejects.toMatchObject({ name: 'DataCloneError' });
+    await expect(checkpoint.save(-1)).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
+    state = 2;
+    await checkpoint.save(3);
+    expect(await checkpoint.restoreLatest()).toBe(3);
+    const file = join(directory, 'file');
+    await writeFile(file, '');
+    await expect(new Checkpoint(cluster, { directory: file }).save(1)).rejects.toMatchObject({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+    });
+  });
+
+  test('wrong arguments are refused', async () => {
+    await using cluster = start();
+    const make = (...args: unknown[]): unknown => Reflect.construct(Checkpoint, args);
+    const type = expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' });
+    expect(() => make({}, { directory })).toThrow(type);
+    expect(() => make(cluster)).toThrow(type);
+    expect(() => make(cluster, {})).toThrow(type);
+    expect(() => make(cluster, { directory, load: 1 })).toThrow(type);
+    const range = expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' });
+    expect(() => make(cluster, { directory, keep: 0 })).toThrow(range);
+    const value = expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' });
+    expect(() => make(cluster, { directory, kept: 1 })).toThrow(value);
+  });
+});
+
+test('each kind of damage is noticed: the save before it is restored', async () => {
+  await using cluster = start();
+  const sum = await cluster.variable('sum', 1);
+  const weights = await cluster.variable('weights', new Float64Array(100).fill(1));
+  const checkpoint = new Checkpoint(cluster, { directory, state: () => 'one', load: () => {} });
+  await checkpoint.save(1);
+  await sum.assign(2);
+  await weights.assign(new Float64Array(100).fill(2));
+  const path = await checkpoint.save(2);
+  const whole = await readFile(path);
+  const random = seeded(20_261_123);
+  const damages: Record<string, () => Buffer> = {
+    'cut off': () => whole.subarray(0, random(whole.length)),
+    longer: () => Buffer.concat([whole, Buffer.alloc(1 + random(5_000), 7)]),
+    'a bit flipped': () => {
+      const bytes = Buffer.from(whole);
+      const at = random(bytes.length);
+      bytes[at] = (bytes[at] as number) ^ (1 << random(8));
+      return bytes;
+    },
+    'a page of zeros': () => {
+      const bytes = Buffer.from(whole);
+      // Within the values of `weights`, which are nowhere 0.
+      return bytes.fill(0, bytes.length - 1 - random(400) - 1, bytes.length);
+    },
+    foreign: () => Buffer.from(Array.from({ length: random(3_000) }, () => random(256))),
+  };
+  for (let round = 0; round < 40; round++) {
+    for (const [kind, damage] of Object.entries(damages)) {
+      await writeFile(path, damage());
+      const warnings = await warningsDuring(async () => {
+        expect(await checkpoint.restoreLatest(), `${kind}, round ${round}`).toBe(1);
+      });
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]?.message).toContain(path);
+      expect(await sum.read()).toBe(1);
+    }
+  }
+});
+
+test('killed in the middle of a save, a program finds its last finished save', {
+  tags: 'long',
+}, async () => {
+  const program = fileURLToPath(new URL('../../fixtures/checkpoint-program.mjs', import.meta.url));
+  const random = seeded(7);
+  let finished = 0;
+  for (let round = 0; round < 12; round++) {
+    const child = fork(program, [directory], { stdio: 'inherit' });
+    const wanted = 1 + random(8);
+    const [restored] = (await once(child, 'message')) as [number];
+    // The save after `finished` may have ended, too: the program was killed before it said so.
+    expect([finished, finished + 1]).toContain(restored);
+    finished = restored;
+    for (let saves = 0; saves < wanted; saves++) {
+      [finished] = (await once(child, 'message')) as [number];
+    }
+    child.kill('SIGKILL');
+    child.on('message', (step: number) => (finished = step));
+    await once(child, 'close');
+  }
+  expect(finished).toBeGreaterThan(12);
+});
