@@ -10,7 +10,9 @@ import { type AnyFunction, checkFunctionOrName } from '../closures/module-export
 import type { NameResolver } from '../closures/name-resolver.ts';
 import { RemoteValue, type Settle } from '../closures/remote-value.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from '../closures/time-limits.ts';
+import { isTaskTraced } from '../worker/task-channel.ts';
 import { checkCallOptions } from './call-options.ts';
+import { CallTrace } from './call-trace.ts';
 import type { ScheduleOptions } from './signatures.ts';
 
 /** The options of a call, with their defaults. */
@@ -20,6 +22,7 @@ export type CheckedOptions = ClosureOptions & { limits: Limits };
 export interface CallsHost {
   /** The cluster, which alone can use its PerWorkerValues. */
   readonly cluster: object;
+  readonly coordinator: object;
   readonly queue: ClosureQueue<Closure>;
   readonly rules: ClosureRules;
   readonly resolver: NameResolver;
@@ -92,9 +95,11 @@ export class Calls {
     settle: Settle,
   ): { closure: Closure; room: Promise<void> | undefined } {
     const { queue, rules, owner } = this.host;
-    const closure = new Closure(call, settle, owner, options);
+    const trace = isTaskTraced() ? new CallTrace(this.host.coordinator, call.name) : undefined;
+    const closure = new Closure(call, trace?.around(settle) ?? settle, owner, options);
     limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
-    const room = queue.put(closure);
+    const put = (): Promise<void> | undefined => queue.put(closure);
+    const room = trace === undefined ? put() : trace.start(closure, put);
     this.host.onPut();
     return { closure, room };
   }
