@@ -1,3 +1,9 @@
+export type {
+  CoordinatorMessage,
+  StopMessage,
+  StragglerMessage,
+  ThreadMessage,
+} from './coordinator/channels/messages.ts';
 export { Coordinator } from './coordinator/coordinator.ts';
 export type {
   CoordinatorOptions,

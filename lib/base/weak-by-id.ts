@@ -10,6 +10,13 @@ export class WeakById<T extends object> {
     return this.#refs.get(id)?.deref();
   }
 
+  *values(): IterableIterator<T> {
+    for (const ref of this.#refs.values()) {
+      const object = ref.deref();
+      if (object !== undefined) yield object;
+    }
+  }
+
   set(id: string, object: T): void {
     this.#refs.set(id, new WeakRef(object));
     this.#collected.register(object, id);

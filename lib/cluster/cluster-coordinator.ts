@@ -64,6 +64,7 @@ import { ClusterVariables } from './variables/cluster-variables.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
 import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
+import { publishWorker } from './worker-channel.ts';
 
 /** The strategies that have a ClusterCoordinator. */
 const used = new WeakSet<Strategy>();
@@ -186,9 +187,18 @@ export class ClusterCoordinator<M extends object = any>
           this.#statistics.onRetry(closure);
           this.#tell('retry', { name: (closure.work as Call).name, attempt, cause });
         },
-        onWorkerStarted: (worker) => this.#tell('workerStarted', worker),
-        onWorkerLost: (worker, error) => this.#tell('workerLost', worker, error),
-        onWorkerStuck: (worker) => this.#tell('workerStuck', worker),
+        onWorkerStarted: (worker) => {
+          publishWorker(coordinator, 'started', worker);
+          this.#tell('workerStarted', worker);
+        },
+        onWorkerLost: (worker, error) => {
+          publishWorker(coordinator, 'lost', worker, error);
+          this.#tell('workerLost', worker, error);
+        },
+        onWorkerStuck: (worker) => {
+          publishWorker(coordinator, 'stuck', worker);
+          this.#tell('workerStuck', worker);
+        },
       },
     );
     this.#resolver = new NameResolver(this.#functions, this.#changes, {
@@ -203,6 +213,7 @@ export class ClusterCoordinator<M extends object = any>
     });
     this.#calls = new Calls({
       cluster: this,
+      coordinator,
       queue: this.#queue,
       rules: this.#rules,
       resolver: this.#resolver,

@@ -26,6 +26,7 @@ import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/
 import { binding } from '../native/native.ts';
 import { decode, encode } from '../record/encoded-error.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
+import { Publishing } from './channels/publisher.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
@@ -58,6 +59,8 @@ const attachments = new WeakMap<object, Attachment>();
 /** Abandoned attachments whose signal nothing uses, by the signal: they live as long as it does. */
 const bySignal = new WeakMap<AbortSignal, Attachment>();
 const byCoordinator = new WeakById<Attachment>();
+/** Publishes what happens at these coordinators on diagnostics channels of this thread. */
+const publishing = new Publishing(() => byCoordinator.values());
 
 let sweeping = false;
 
@@ -86,6 +89,8 @@ export class Attachment {
   hooks: { readonly size: number; serve(): void } | undefined;
   /** The message of the error that `clearStop()` throws; undefined if clearing is allowed. */
   refuseClear: string | undefined;
+  /** Publishes the events of the timeline on channels; undefined while nothing listens. */
+  #publisher: { publish(): void } | undefined;
   #facade: WeakRef<object> | undefined; // the public object
   #interested = false; // whether native code rings for this attachment
   #seen = 0; // the generation at the last `check`
@@ -103,6 +108,7 @@ export class Attachment {
     this.words = native.words;
     this.wordIndex = native.wordIndex;
     byCoordinator.set(native.id, this);
+    publishing.add(this);
   }
 
   /** Creates a coordinator. */
@@ -315,7 +321,7 @@ export class Attachment {
     if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
     if (!this.#interested || this.#hasHooks || this.#stopListeners.size > 0) return;
     this.#interested = false;
-    unlisten(this.native.token);
+    this.#unlisten();
     this.native.setInterested(false);
   }
 
@@ -335,8 +341,26 @@ export class Attachment {
     };
   }
 
+  #unlisten(): void {
+    if (this.#publisher === undefined) unlisten(this.native.token);
+    else listenWeakly(this.native.token, this);
+  }
+
+  /**
+   * Calls `publisher.publish()` in this thread after further events of the timeline, as long as
+   * this attachment lives; `undefined` ends that.
+   *
+   * @returns the number of events so far
+   */
+  setPublisher(publisher: { publish(): void } | undefined): number {
+    this.#publisher = publisher;
+    if (!this.#interested) this.#unlisten();
+    return this.native.watchEvents(publisher !== undefined);
+  }
+
   /** Brings waits, joins and the AbortSignal up to date with the coordinator's state. */
   check(): void {
+    this.#publisher?.publish();
     if (!this.#interested) return;
     const generation = Atomics.load(this.words, this.wordIndex + 1);
     if (generation !== this.#seen) {
@@ -435,7 +459,7 @@ export class Attachment {
     this.check(); // an owner of the coordinator may have requested a stop before it went
     const { token } = this.native;
     if (signal === undefined || !this.#signalling) {
-      if (this.#hasHooks) unlisten(token);
+      if (this.#hasHooks) this.#unlisten();
       return true;
     }
     bySignal.set(signal, this);

@@ -132,6 +132,10 @@ export type NativeTimeline = {
     generation: number;
     /** Of the thread or the queue; '' if there is none. */
     name: string;
+    /** Of the registered thread, if it was known: as in NativeThread. */
+    threadId?: number;
+    /** When the registered thread was started: milliseconds since 1970. */
+    threadStartedAt: number;
   }[];
 };
 
@@ -232,7 +236,14 @@ export interface NativeAttachment {
   endedThreads(): NativeThread[];
   /** This JavaScript thread has seen the stop: the first-seen event of the timeline. */
   noteSeen(): void;
-  timeline(): NativeTimeline;
+  /** @param since - how many of the first events are left out (0) */
+  timeline(since?: number): NativeTimeline;
+  /**
+   * Sets whether the doorbell rings for further events of the timeline.
+   *
+   * @returns the number of events so far
+   */
+  watchEvents(watches: boolean): number;
 
   /** Whether a join would wait for this thread, or for one of `tasks`, in which the caller runs. */
   wouldJoinItself(tasks: number[]): boolean;

@@ -55,9 +55,14 @@ export function listen(token: number, listener: Listener): void {
   listeners.set(token, listener);
 }
 
+/** The listeners that are registered in `collected`: one that listens again is not once more. */
+const registered = new WeakSet<Listener>();
+
 /** As `listen`, but does not keep `listener` alive. */
 export function listenWeakly(token: number, listener: Listener): void {
   listeners.set(token, new WeakRef(listener));
+  if (registered.has(listener)) return;
+  registered.add(listener);
   collected.register(listener, token);
 }
 

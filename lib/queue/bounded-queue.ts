@@ -1,5 +1,6 @@
 /** A queue between threads, JavaScript threads and native ones. */
 
+import { debuglog } from 'node:util';
 import { isUint8Array } from 'node:util/types';
 import {
   checkBoolean,
@@ -58,6 +59,8 @@ export type DequeueManyOptions = QueueWaitOptions & {
    */
   min?: number | undefined;
 };
+
+const log = debuglog('allstop');
 
 const done = Promise.resolve();
 
@@ -385,7 +388,9 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     const known = ['cancelPendingEnqueues'] as const;
     const { cancelPendingEnqueues = false } = checkOptions('options', options, known);
     checkBoolean('options.cancelPendingEnqueues', cancelPendingEnqueues);
+    const isNews = log.enabled && !this.closed;
     this.#native.close(cancelPendingEnqueues);
+    if (isNews) log("queue '%s': closed, with %d of %d items", this.name, this.size, this.capacity);
   }
 
   #write(item: T): Written {

@@ -189,6 +189,8 @@ Napi::Value ToJs(Napi::Env env, const core::TimelineView& timeline) {
     Define(object, "thread", static_cast<double>(event.thread));
     Define(object, "generation", static_cast<double>(event.generation));
     Define(object, "name", event.name);
+    if (event.has_thread_id) Define(object, "threadId", static_cast<double>(event.thread_id));
+    Define(object, "threadStartedAt", static_cast<double>(event.started_at_ms));
     events.Set(index++, object);
   }
   Napi::Object object = Napi::Object::New(env);

@@ -20,14 +20,14 @@ Doorbell::~Doorbell() {
   while (dirty_) dirty_ = std::exchange(dirty_->next_, nullptr);
 }
 
-void Doorbell::Ring(const std::shared_ptr<Button>& button) {
+void Doorbell::Ring(const std::shared_ptr<Button>& button, bool even_if_quiet) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!button->is_dirty_) {
       button->is_dirty_ = true;
       button->next_ = std::exchange(dirty_, button);
     }
-    if (rung_ || Quiet::here_ == this) return;
+    if (rung_ || (Quiet::here_ == this && !even_if_quiet)) return;
     rung_ = true;
   }
   ALLSTOP_FAULT_POINT(kBellIsMarked);

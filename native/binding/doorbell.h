@@ -39,7 +39,7 @@ class Doorbell {
 
   // Marks the button's token as dirty, and rings. Any thread; does not block. The caller must not
   // hold a lock of the core.
-  void Ring(const std::shared_ptr<Button>& button);
+  void Ring(const std::shared_ptr<Button>& button, bool even_if_quiet = false);
 
   // Returns the dirty tokens in the order of their rings; they are clean then. JavaScript thread.
   std::vector<std::uint64_t> TakeDirty();

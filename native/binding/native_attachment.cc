@@ -57,6 +57,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
                          ALLSTOP_METHOD("noteSeen", NoteSeen),
                          ALLSTOP_METHOD("timeline", Timeline),
+                         ALLSTOP_METHOD("watchEvents", WatchEvents),
                          ALLSTOP_METHOD("wouldJoinItself", WouldJoinItself),
                          ALLSTOP_METHOD("beginJoin", BeginJoin),
                          ALLSTOP_METHOD("joinRemainingMs", JoinRemainingMs),
@@ -337,7 +338,15 @@ Napi::Value NativeAttachment::NoteSeen(const Info& info) {
 }
 
 Napi::Value NativeAttachment::Timeline(const Info& info) {
-  return ToJs(info.Env(), coordinator_->TimelineSoFar());
+  const std::uint64_t since = info[0].IsNumber() ? IdArgument(info, 0) : 0;
+  return ToJs(info.Env(), coordinator_->TimelineSoFar(since));
+}
+
+Napi::Value NativeAttachment::WatchEvents(const Info& info) {
+  const bool watches = BooleanArgument(info, 0);
+  if (!observer_) return Napi::Number::New(info.Env(), 0);
+  const std::uint64_t count = coordinator_->WatchEvents(*observer_, watches);
+  return Napi::Number::New(info.Env(), static_cast<double>(count));
 }
 
 core::JoinCaller NativeAttachment::Caller(const Napi::Value& tasks) const {

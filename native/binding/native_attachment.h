@@ -69,6 +69,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value EndedThreads(const Info& info);
   Napi::Value NoteSeen(const Info& info);
   Napi::Value Timeline(const Info& info);
+  Napi::Value WatchEvents(const Info& info);
 
   Napi::Value WouldJoinItself(const Info& info);
   Napi::Value BeginJoin(const Info& info);

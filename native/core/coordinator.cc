@@ -40,6 +40,14 @@
 //     list it (4). This matters because no join may see the stop without the hooks that it has to
 //     wait for.
 //
+// 11. events_watched_ is true while any observer watches events. An event is noted under mutex_,
+//     and the thread that noted it calls TellEvents after that (in Effects): it reads true if an
+//     observer watched before the event, since that observer set it under mutex_. TellEvents
+//     takes observers whose events_told_ is not the number of events, one by one, until there is
+//     none: an event is told to each watching observer by that thread, or by another one that
+//     has taken the observer after the event. This allocates nothing, so the end of a thread can
+//     do it. This matters because without an observer that watches, an event costs one more read.
+//
 // No wake-up is lost. Every wait holds mutex_ while it tests its predicate, and condition
 // variables release mutex_ and go to sleep in one atomic step. Every change that can make a
 // predicate true (Latch, Ended, the end of a callback) is made under mutex_ and notifies after
@@ -533,6 +541,7 @@ void Coordinator::RemoveObserver(Observer& observer) {
   }
   observer.mirror_ = nullptr;
   observer.interested_ = false;
+  if (std::exchange(observer.watches_events_, false)) UpdateEventsWatched();
 }
 
 std::uint64_t Coordinator::SetInterested(Observer& observer, bool interested) {

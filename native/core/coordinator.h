@@ -41,6 +41,8 @@ class Observer {
   virtual void OnStop() {}
   virtual void OnClear() {}
   virtual void OnJoinProgress() {}
+  // The timeline has further events. Called only between two calls of WatchEvents.
+  virtual void OnEvents() {}
 
  private:
   friend class Coordinator;
@@ -52,6 +54,8 @@ class Observer {
   std::size_t place_ = kNowhere;              // its index in Coordinator::observers_
   std::size_t mirror_place_ = kNowhere;       // its index in Coordinator::mirrors_
   bool interested_ = false;                   // whether OnStop and OnClear are called
+  bool watches_events_ = false;               // whether OnEvents is called
+  std::uint64_t events_told_ = 0;             // Timeline::count at the last call of OnEvents
   std::shared_ptr<const StopRecord> unseen_;  // the first stop that TakeUnseen has not returned
 };
 
@@ -223,8 +227,12 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // interested; null if there was no stop.
   std::shared_ptr<const StopRecord> TakeUnseen(Observer& observer);
 
-  // What has happened so far: the newest Timeline::kCapacity events.
-  TimelineView TimelineSoFar() const;
+  // What has happened so far, but for the first `since` events: the newest Timeline::kCapacity.
+  TimelineView TimelineSoFar(std::uint64_t since = 0) const;
+  // Sets whether OnEvents of `observer` is called when a thread has started, ended or become a
+  // straggler, a stop was requested, or a producer waits at a full queue. Returns the number of
+  // events so far: `since` for TimelineSoFar.
+  std::uint64_t WatchEvents(Observer& observer, bool watches);
   // The JavaScript thread `thread_id`, of the environment `owner`, sees the stop. `name`: its name,
   // unless it is a worker that is registered here. Does nothing while not stopped.
   void NoteSeen(std::uint64_t owner, std::uint64_t thread_id, bool is_worker,
@@ -250,7 +258,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
 
   Coordinator(Options options, std::shared_ptr<Coordinator> parent, int depth);
 
-  // The caller of any method below must hold mutex_, except of AwaitJoin.
+  // The caller of any method below must hold mutex_, except of those that take it themselves.
   StopOutcome Decide(const StopRequest& request, Effects& effects);
   void Latch(std::shared_ptr<const StopRecord> record, Stopped& stopped, Effects& effects);
   static std::shared_ptr<StopRecord> NewRecord();
@@ -293,6 +301,9 @@ class Coordinator : public ForeignReferences<Coordinator> {
   void NoteThread(TimelineType type, const ThreadInfo& thread, bool unobserved = false) noexcept;
   void NoteStop(TimelineType type, Clock::time_point at) noexcept;
   void Note(TimelineEvent event, const std::string& name) noexcept;
+  void UpdateEventsWatched() noexcept;
+  void TellEvents() noexcept;                       // takes mutex_ itself
+  std::shared_ptr<Observer> NextToTell() noexcept;  // takes mutex_ itself
 
   const std::uint64_t id_;
   const Options options_;
@@ -307,6 +318,7 @@ class Coordinator : public ForeignReferences<Coordinator> {
   std::uint32_t waiters_ = 0;                // threads in a wait that a stop ends
   bool joined_ = false;
   bool awaits_answer_ = false;                // a new record is provisional
+  std::atomic<bool> events_watched_{false};   // written under mutex_, read without it
   std::uint32_t suppressed_count_ = 0;        // the number of all suppressed errors
   std::uint64_t generation_ = 0;              // the number of stops so far
   std::shared_ptr<const StopRecord> record_;  // not null = stopped

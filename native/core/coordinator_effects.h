@@ -45,6 +45,10 @@ class Coordinator::Effects {
     for (const auto& waiter : on_join_progress) {
       if (waiter) waiter->OnJoinProgress();
     }
+    self_.TellEvents();
+    for (const Stopped& each : descendants) {
+      if (each.coordinator) each.coordinator->TellEvents();
+    }
     ALLSTOP_FAULT_POINT(kObserversCalled);
     if (origin_) {
       origin_->Begin(Described());

@@ -13,6 +13,7 @@
 namespace allstop::core {
 
 std::uint64_t Coordinator::RegisterThread(NewThread thread) {
+  Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Add(std::move(thread));
   if (entry->info.alive) NoteThread(TimelineType::kThreadStarted, entry->info);
@@ -50,6 +51,7 @@ bool Coordinator::EndHook(std::uint64_t id) {
 
 void Coordinator::EnterThread(std::uint64_t id) {
   const std::uint64_t os_thread_id = OsThreadId();
+  Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Find(id);
   if (!entry) return;
@@ -59,13 +61,14 @@ void Coordinator::EnterThread(std::uint64_t id) {
 }
 
 bool Coordinator::StartThread(std::uint64_t id, std::optional<std::uint64_t> worker_thread_id) {
+  Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Find(id);
   if (!entry) return false;
   ReserveEnd(*entry);
-  Begin(*entry);
   entry->info.has_thread_id = worker_thread_id.has_value();
   entry->info.thread_id = worker_thread_id.value_or(0);
+  Begin(*entry);
   return true;
 }
 
@@ -225,6 +228,7 @@ bool Coordinator::JoinHasEnded(const Join& join) const {
 }
 
 JoinResult Coordinator::FinishJoin(Join& join, std::optional<double> grace_period_ms) {
+  Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   JoinResult result;
   if (!join.in_progress_) return result;

@@ -1,5 +1,6 @@
 #include "timeline.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "identity.h"
@@ -27,10 +28,11 @@ void Timeline::Add(const TimelineEvent& event, const std::string& name) noexcept
   ++dropped_;
 }
 
-TimelineView Timeline::View() const {
-  TimelineView view{began_, began_at_ms_, dropped_, {}};
-  view.events.reserve(events_.size());
-  for (std::size_t i = 0; i < events_.size(); ++i) {
+TimelineView Timeline::View(std::uint64_t since) const {
+  const std::uint64_t first = std::min(std::max(since, dropped_), count());
+  TimelineView view{began_, began_at_ms_, dropped_ > since ? dropped_ - since : 0, {}};
+  view.events.reserve(static_cast<std::size_t>(count() - first));
+  for (auto i = static_cast<std::size_t>(first - dropped_); i < events_.size(); ++i) {
     view.events.push_back(events_[(oldest_ + i) % events_.size()]);
   }
   return view;

@@ -39,6 +39,10 @@ struct TimelineEvent {
   std::uint64_t thread = 0;               // ThreadInfo::id; 0: no registered thread
   std::uint64_t generation = 0;           // of kStopRequested, kFirstSeen and kStopCleared
   std::string name;                       // of the thread or the queue; may be empty
+  // Of a registered thread, as in ThreadInfo.
+  bool has_thread_id = false;
+  std::uint64_t thread_id = 0;
+  std::int64_t started_at_ms = 0;
 };
 
 struct TimelineView {
@@ -58,7 +62,10 @@ class Timeline {
 
   // The event with the name `name`, whose memory is taken from the event that it overwrites.
   void Add(const TimelineEvent& event, const std::string& name) noexcept;
-  TimelineView View() const;
+  // The number of events so far, lost ones included.
+  std::uint64_t count() const { return dropped_ + events_.size(); }
+  // The events but for the first `since`; `dropped` counts the lost ones among them.
+  TimelineView View(std::uint64_t since = 0) const;
 
  private:
   const Clock::time_point began_;

@@ -16,7 +16,8 @@ function linesOf(stderr: string): string[] {
 it('NODE_DEBUG=allstop: a line for each error, with who reported it', async () => {
   const ended = await runScript('logged-errors', [], { env: { NODE_DEBUG: 'allstop' } });
   expect(ended).toMatchObject({ code: 0, signal: null });
-  expect(linesOf(ended.stderr)).toEqual([
+  const errors = linesOf(ended.stderr).filter((line) => line.includes(' an error of '));
+  expect(errors).toEqual([
     "pipeline': recorded an error of the thread 'pump' (0), via 'exception': RangeError: the tank is empty",
     "pipeline': suppressed an error of the thread 'main' (0), via 'call': TypeError: later",
     "pipeline': suppressed an error of the thread 'main' (0), via 'call': RangeError: later still",
@@ -28,6 +29,29 @@ it('NODE_DEBUG=allstop: a line for each error, with who reported it', async () =
     "plain': recorded an error of the thread 'main' (0), via 'call': OutOfRangeError: a clean stop",
   ]);
   expect(ended.stderr).toMatch(/ the tank is empty\n +at .*logged-errors\.mjs/); // its stack
+});
+
+it('NODE_DEBUG=allstop: a line for each thread that starts and ends, and for each stop', async () => {
+  const ended = await runScript('logged-errors', [], { env: { NODE_DEBUG: 'allstop' } });
+  const others = linesOf(ended.stderr).filter((line) => !line.includes(' an error of '));
+  expect(others.filter((line) => line.startsWith('pipeline'))).toEqual([
+    "pipeline': the thread 'pump' (task) has started",
+    "pipeline': stopped (error) by the thread 'pump' (0), via 'exception'",
+    "pipeline': the thread 'pump' (task) has ended",
+  ]);
+  expect(others.filter((line) => line.startsWith('plain'))).toEqual([
+    "plain': stopped (plain) by the thread 'main' (0), via 'call'",
+    "plain': the stop was cleared",
+    "plain': stopped (clean) by the thread 'main' (0), via 'call'",
+  ]);
+});
+
+it('NODE_DEBUG=allstop: a line for each queue that is full, and that is closed', async () => {
+  const ended = await runScript('logged-queues', [], { env: { NODE_DEBUG: 'allstop' } });
+  expect(ended).toMatchObject({ code: 0, signal: null });
+  expect(ended.stderr.replaceAll(/^ALLSTOP \d+: /gm, '')).toBe(
+    "queue 'grain': full, a producer waits\nqueue 'grain': closed, with 1 of 1 items\n",
+  );
 });
 
 it('without it: nothing', async () => {

@@ -11,8 +11,10 @@ import { type AnyFunction, checkFunctionOrName } from '../closures/module-export
 import type { NameResolver } from '../closures/name-resolver.ts';
 import { RemoteValue, type Settle } from '../closures/remote-value.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from '../closures/time-limits.ts';
+import { isTaskTraced } from '../worker/task-channel.ts';
 import { unpackValue } from '../worker/value.ts';
 import { checkCallOptions } from './call-options.ts';
+import { CallTrace } from './call-trace.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
 import type { ScheduleOptions } from './signatures.ts';
 
@@ -27,6 +29,7 @@ export type CheckedOptions = ClosureOptions & {
 export interface CallsHost {
   /** The cluster, which alone can use its PerWorkerValues. */
   readonly cluster: object;
+  readonly coordinator: object;
   readonly queue: ClosureQueue<Closure>;
   readonly rules: ClosureRules;
   readonly resolver: NameResolver;
@@ -121,11 +124,13 @@ export class Calls {
     settle: Settle,
   ): { closure: Closure; room: Promise<void> | undefined } {
     const { queue, rules, owner } = this.host;
-    const closure = new Closure(call, settle, owner, options);
+    const trace = isTaskTraced() ? new CallTrace(this.host.coordinator, call.name) : undefined;
+    const closure = new Closure(call, trace?.around(settle) ?? settle, owner, options);
     closure.isHeld = isHeldBy(call.args);
     if (onProgress !== undefined) closure.onProgress = reporter(closure, onProgress);
     limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
-    const room = queue.put(closure);
+    const put = (): Promise<void> | undefined => queue.put(closure);
+    const room = trace === undefined ? put() : trace.start(closure, put);
     this.host.onPut();
     return { closure, room };
   }

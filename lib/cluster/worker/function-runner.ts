@@ -37,6 +37,7 @@ import {
   TO_WORKER,
   type WorkerSettings,
 } from './protocol.ts';
+import { aboutOf, isTaskTraced, type TaskMessage, traceRun } from './task-channel.ts';
 import { toPost, transferListOf } from './transfer.ts';
 import { packValue, unpackArgs } from './value.ts';
 
@@ -330,7 +331,8 @@ export class FunctionRunner {
       if (hasVariables) revive(given, (own) => this.variables.find(own));
       const call = (args: readonly unknown[]): unknown => {
         const fn = this.#function(name);
-        return runAsTask(attempt, () => fn(...args));
+        const asTask = (): unknown => runAsTask(attempt, () => fn(...args));
+        return isTaskTraced() ? traceRun(this.#messageOf(attempt, name), asTask) : asTask();
       };
       value =
         perWorker === undefined ? call(given) : this.#withOwnValues(given, perWorker).then(call);
@@ -394,6 +396,10 @@ export class FunctionRunner {
       });
     }
     this.#onRoom = undefined;
+  }
+
+  #messageOf({ id, attempt, workerIndex }: Attempt, name: string): TaskMessage {
+    return { ...aboutOf(this.coordinator), side: 'worker', name, call: id, attempt, workerIndex };
   }
 
   /** @throws TypeError: the module exports no function of this name */

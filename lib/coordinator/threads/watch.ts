@@ -9,11 +9,13 @@ import { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../../base/arguments.ts';
 import { isThenable } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
-import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
+import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
 import { drain } from '../../native/doorbell.ts';
 import type { Attachment, RequestOptions } from '../attachment.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 import { afterLastWords } from './last-words.ts';
+
+export { type ThreadInfo, toThreadInfo } from './thread-info.ts';
 
 /** A Worker, a child process, a promise, or an object with a `join()`, such as a LooperThread. */
 export type JoinableThread =
@@ -21,33 +23,6 @@ export type JoinableThread =
   | ChildProcess
   | PromiseLike<unknown>
   | { readonly name?: string; join(): PromiseLike<unknown> };
-
-/** A registered thread, or one of the last 64 that have ended. */
-export type ThreadInfo = {
-  name: string;
-  kind: ThreadKind;
-  /** Whether it has started and not ended. */
-  alive: boolean;
-  /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
-  threadId?: number;
-  startedAt: Date;
-  endedAt?: Date;
-  /** Set if nobody saw this thread end: the JavaScript thread that watched it had ended before. */
-  unobserved?: true;
-};
-
-export function toThreadInfo(native: NativeThread): ThreadInfo {
-  const info: ThreadInfo = {
-    name: native.name,
-    kind: THREAD_KINDS[native.kind] ?? 'custom',
-    alive: native.alive,
-    startedAt: new Date(native.startedAt),
-  };
-  if (native.threadId !== undefined) info.threadId = native.threadId;
-  if (native.endedAt !== 0) info.endedAt = new Date(native.endedAt);
-  if (native.unobserved) info.unobserved = true;
-  return info;
-}
 
 /** One registered thread of one coordinator, and its state. */
 export class Watch {

@@ -1,0 +1,40 @@
+/** The channel `allstop:cluster:worker`: workers that start, are lost or stuck. */
+
+import { type Channel, channel } from 'node:diagnostics_channel';
+import { debuglog } from 'node:util';
+import type { CoordinatorMessage } from '../coordinator/channels/messages.ts';
+import { publish } from '../coordinator/channels/subscribers.ts';
+import type { WorkerInfo } from './closures/strategy.ts';
+import { aboutOf } from './worker/task-channel.ts';
+
+/** On `allstop:cluster:worker`, in the JavaScript thread that made the ClusterCoordinator. */
+export type WorkerMessage = CoordinatorMessage & {
+  /** As the events `workerStarted`, `workerLost` and `workerStuck` of the ClusterCoordinator. */
+  event: 'started' | 'lost' | 'stuck';
+  worker: WorkerInfo;
+  /** Why the worker was lost. */
+  error?: Error;
+};
+
+const log = debuglog('allstop');
+
+const WORKER = channel('allstop:cluster:worker') as Channel<unknown, WorkerMessage>;
+
+/** @param coordinator the cluster's */
+export function publishWorker(
+  coordinator: object,
+  event: WorkerMessage['event'],
+  worker: WorkerInfo,
+  error?: Error,
+): void {
+  publish(WORKER, () => ({
+    ...aboutOf(coordinator),
+    event,
+    worker,
+    ...(error !== undefined && { error }),
+  }));
+  if (!log.enabled || event === 'lost') return; // the pool has a line for a lost one
+  const { coordinator: name } = aboutOf(coordinator);
+  const deed = event === 'started' ? 'has started' : 'is stuck, and was replaced';
+  log("cluster '%s': the worker %s:%d %s", name, worker.job, worker.task, deed);
+}

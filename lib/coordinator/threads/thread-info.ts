@@ -1,0 +1,30 @@
+/** What the program is told of a registered thread. */
+
+import { type NativeThread, THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
+
+/** A registered thread, or one of the last 64 that have ended. */
+export type ThreadInfo = {
+  name: string;
+  kind: ThreadKind;
+  /** Whether it has started and not ended. */
+  alive: boolean;
+  /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
+  threadId?: number;
+  startedAt: Date;
+  endedAt?: Date;
+  /** Set if nobody saw this thread end: the JavaScript thread that watched it had ended before. */
+  unobserved?: true;
+};
+
+export function toThreadInfo(native: Omit<NativeThread, 'isOsThread'>): ThreadInfo {
+  const info: ThreadInfo = {
+    name: native.name,
+    kind: THREAD_KINDS[native.kind] ?? 'custom',
+    alive: native.alive,
+    startedAt: new Date(native.startedAt),
+  };
+  if (native.threadId !== undefined) info.threadId = native.threadId;
+  if (native.endedAt !== 0) info.endedAt = new Date(native.endedAt);
+  if (native.unobserved) info.unobserved = true;
+  return info;
+}
