@@ -16,7 +16,7 @@ export type ThreadInfo = {
   unobserved?: true;
 };
 
-export function toThreadInfo(native: Omit<NativeThread, 'isOsThread'>): ThreadInfo {
+export function toThreadInfo(native: Omit<NativeThread, 'id' | 'isOsThread'>): ThreadInfo {
   const info: ThreadInfo = {
     name: native.name,
     kind: THREAD_KINDS[native.kind] ?? 'custom',
