@@ -1,4 +1,5 @@
-# For find_package(allstop). `npx allstop cmake` prints the folder of this file, so a project
+# For find_package(allstop) in the package, and for add_subdirectory of the package. What
+# `cmake --install` installs has a file of its own (install.cmake). `npx allstop cmake` prints the folder of this file, so a project
 # finds it like this:
 #
 #   find_program(NPX NAMES npx.cmd npx REQUIRED) # Windows finds it by its full name only
@@ -25,7 +26,11 @@ get_property(_allstop_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
 if(NOT TARGET allstop::allstop AND CXX IN_LIST _allstop_languages)
   include("${CMAKE_CURRENT_LIST_DIR}/sources.cmake")
   list(TRANSFORM ALLSTOP_CORE_SOURCES PREPEND "${_allstop_native}/")
-  find_package(Threads REQUIRED)
+  if(NOT TARGET Threads::Threads)
+    find_package(Threads REQUIRED)
+    # The targets here are known to the whole project, so what they link has to be, too.
+    set_target_properties(Threads::Threads PROPERTIES IMPORTED_GLOBAL TRUE)
+  endif()
   # Not built unless it is linked.
   add_library(allstop_library STATIC EXCLUDE_FROM_ALL ${ALLSTOP_CORE_SOURCES})
   set_target_properties(allstop_library PROPERTIES
