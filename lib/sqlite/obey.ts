@@ -58,7 +58,7 @@ function connect(db: SqliteDatabase): SqliteConnection {
 export function obey(
   db: SqliteDatabase,
   coord: Coordinator | null,
-  options?: ObeyOptions | undefined,
+  options?: ObeyOptions,
 ): void {
   if (typeof (db as Partial<SqliteDatabase> | null)?.loadExtension !== 'function') {
     throw invalidType('db', 'a database of better-sqlite3 or node:sqlite', db);
