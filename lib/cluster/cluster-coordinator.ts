@@ -56,6 +56,12 @@ export type ClusterCoordinatorOptions = {
   /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
   maxQueued?: number | undefined;
   /**
+   * How many bytes the arguments of queued closures may take (1 GiB, 1,073,741,824); `schedule`
+   * waits for room. A single closure is queued however large it is. What is shared, and not copied,
+   * does not count.
+   */
+  maxQueuedBytes?: number | undefined;
+  /**
    * A coordinator whose stop stops this cluster. A stop of the cluster, or `close`, does not stop
    * it.
    */
@@ -78,7 +84,7 @@ export type ClusterStats = {
   cancelled: number;
   /** How often a function was run again because its worker was lost. */
   retried: number;
-  /** Bytes of the queued arguments: 0, since they are kept as values. */
+  /** About how many bytes the arguments of the queued functions take. */
   queuedBytes: number;
   /** By the name of the function. */
   functions: Record<string, FunctionStats>;
@@ -106,6 +112,7 @@ export type ReadyOptions = {
 const used = new WeakSet<Strategy>();
 
 const MAX_QUEUED = 262_144; // as in TensorFlow
+const MAX_QUEUED_BYTES = 2 ** 30;
 const RETRIES = 3;
 const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
@@ -116,6 +123,7 @@ const shownName = (fn: AnyFunction | string): string =>
 
 const OPTIONS = [
   'maxQueued',
+  'maxQueuedBytes',
   'retries',
   'cancelGraceMs',
   'coordinator',
@@ -179,11 +187,13 @@ export class ClusterCoordinator<M extends object = any>
     const given = checkOptions('options', options, OPTIONS) as ClusterCoordinatorOptions;
     const {
       maxQueued = MAX_QUEUED,
+      maxQueuedBytes = MAX_QUEUED_BYTES,
       retries = RETRIES,
       cancelGraceMs = CANCEL_GRACE_MS,
       coordinator: parent,
     } = given;
     checkCount('options.maxQueued', maxQueued, 1);
+    checkCount('options.maxQueuedBytes', maxQueuedBytes, 1);
     checkCount('options.retries', retries, 0);
     checkDuration('options.cancelGraceMs', cancelGraceMs);
     if (parent !== undefined && !(parent instanceof Coordinator)) {
@@ -198,7 +208,7 @@ export class ClusterCoordinator<M extends object = any>
     this.#functions = new ModuleExports(strategy.module);
     this.coordinator = clusterCoordinator(undefined, parent);
     this.#retries = retries;
-    this.#queue = new ClosureQueue<Closure>(maxQueued, {
+    this.#queue = new ClosureQueue<Closure>(maxQueued, maxQueuedBytes, {
       onWork: () => this.#engine.wake(),
       onFailure: cancelledBy,
     });
@@ -262,7 +272,7 @@ export class ClusterCoordinator<M extends object = any>
       failed,
       cancelled,
       retried: this.#rules.retried,
-      queuedBytes: 0,
+      queuedBytes: this.#queue.queuedBytes,
       functions: this.#statistics.functions,
       utilization: this.#statistics.utilization(this.workers),
       engine: this.#engine.stats(),
@@ -277,7 +287,8 @@ export class ClusterCoordinator<M extends object = any>
    * @param fn - an export of the strategy's module, or its name
    * @param args - its arguments; PerWorkerValues become those of the worker that runs it
    * @throws (rejects) TypeError: not an export; DataCloneError: an argument that cannot be
-   *   cloned; InvalidArgumentError: a RemoteValue among the arguments; the first error of a
+   *   cloned; InvalidArgumentError: a RemoteValue among the arguments, or a
+   *   SharedArrayBuffer where workers are no threads; the first error of a
    *   function, if no call has thrown it yet; CancelledError: the cluster was stopped;
    *   FailedPreconditionError: it is closed; UnavailableError: no worker will start any more;
    *   DeadlineExceededError, or the reason of `signal`: the function was not queued in time,

@@ -2,7 +2,7 @@
 
 import type { TransferListItem } from 'node:worker_threads';
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
-import type { Resource } from '../worker/protocol.ts';
+import type { PassedArguments, Resource } from '../worker/protocol.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
 import type { RemoteState, Settle } from './remote-value.ts';
 
@@ -10,8 +10,13 @@ import type { RemoteState, Settle } from './remote-value.ts';
 export type Call = {
   readonly kind: 'call';
   readonly name: string;
-  /** Bytes: packed by a coordinator on NATS; the worker unpacks them, and packs its result. */
-  readonly args: readonly unknown[] | Uint8Array;
+  /**
+   * Values, or packed (packed-arguments.ts): an ArrayBuffer for a thread of this process; a
+   * Uint8Array for a process or node, where the worker packs its result, too.
+   */
+  readonly args: PassedArguments;
+  /** About how many bytes of memory the arguments take while they wait. */
+  readonly bytes: number;
   /** The arguments that are PerWorkerValues: [index, id, index, id ...]. */
   readonly perWorker: readonly number[] | undefined;
   /** The parts of the arguments that are moved to the worker. */
@@ -108,6 +113,10 @@ export class Closure implements Queued {
       this.work = { ...this.work, ...this.work.take(), take: undefined };
     }
     this.note(CLOSURE.queued);
+  }
+
+  get bytes(): number {
+    return this.work.kind === 'call' ? this.work.bytes : 0;
   }
 
   /** Only the first call has an effect. */

@@ -4,6 +4,7 @@ import { addAbortListener, removeAbortListener } from '../../base/abort-listener
 import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.ts';
 import { Timer } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
+import { NO_REMOTE_VALUE } from '../worker/uncloneable.ts';
 import { giveFailure, noteFailure } from './unseen-functions.ts';
 
 export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
@@ -29,6 +30,8 @@ type Cancellable = { cancel(reason: unknown): void };
  * standard error when the process ends.
  */
 export class RemoteValue<T> {
+  /** @internal */
+  readonly uncloneable: symbol = NO_REMOTE_VALUE;
   #state: RemoteState = 'pending';
   #value: unknown;
   /** What `cancel` cancels, while the value is pending. */

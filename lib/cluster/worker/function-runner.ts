@@ -3,12 +3,13 @@
 import { setMaxListeners } from 'node:events';
 import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { isThenable, messageOf } from '../../base/thrown-value.ts';
+import { isObject, isThenable, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { ClosureInputError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { type CurrentTask, runAsTask } from './current-task.ts';
-import type { Resource } from './protocol.ts';
+import { receivedArguments } from './packed-arguments.ts';
+import type { PassedArguments, Resource } from './protocol.ts';
 import {
   CANCELLED,
   dataCloneError,
@@ -21,8 +22,9 @@ import {
   TO_WORKER,
   type WorkerSettings,
 } from './protocol.ts';
+import { smallCopy } from './small-copy.ts';
 import { toPost, transferListOf } from './transfer.ts';
-import { packValue, unpackArgs } from './value.ts';
+import { packValue } from './value.ts';
 
 export interface Channel {
   post(message: unknown[], transfer?: readonly TransferListItem[]): void;
@@ -175,10 +177,11 @@ export class FunctionRunner {
       this.#attempt = attempt;
       let state: number = STATE.ready;
       let value: unknown;
+      let isTheirs = false;
       try {
         const perWorker = message[at + 5] as readonly number[] | undefined;
-        const sent = message[at + 4] as readonly unknown[] | Uint8Array;
-        const given = unpackArgs(sent);
+        const sent = message[at + 4] as PassedArguments;
+        const given = receivedArguments(sent);
         const args = perWorker === undefined ? given : await this.#withOwnValues(given, perWorker);
         const run = this.#exports[name];
         if (typeof run !== 'function') throw noFunction(name);
@@ -193,7 +196,12 @@ export class FunctionRunner {
             clearImmediate(late);
           }
         }
-        if (given !== sent) value = this.#pack(value);
+        if (sent instanceof Uint8Array) value = this.#pack(value);
+        else if (isObject(value)) {
+          const copy = transferListOf([value]).length > 0 ? undefined : smallCopy([value]);
+          isTheirs = copy === undefined;
+          if (copy !== undefined) [value] = copy.values;
+        }
       } catch (error) {
         state = STATE.failed;
         value = encode(error).bytes;
@@ -207,7 +215,7 @@ export class FunctionRunner {
       this.#durations.set(name, us);
       // The previous attempt may have failed because the coordinator could not read its result.
       if (attempt.attempt > 1) this.#sendAlone(id, state, value, us);
-      else this.#send(id, state, value, us);
+      else this.#send(id, state, value, us, isTheirs);
     }
   }
 
@@ -240,8 +248,13 @@ export class FunctionRunner {
     }
   }
 
-  /** Sends a result: at once, or with the next results if its function took little time. */
-  #send(id: number, state: number, value: unknown, us: number): void {
+  /**
+   * Sends a result: at once, or with the next results if its function took little time.
+   *
+   * @param isTheirs - whether the value is an object that the function may return again or change.
+   *   It never waits for a second result: in one message the two would be one object of two calls
+   */
+  #send(id: number, state: number, value: unknown, us: number, isTheirs: boolean): void {
     if (this.#words === undefined || us >= SHORT_US) {
       this.#flush();
       this.#results.push(id, state, value, us);
@@ -251,6 +264,7 @@ export class FunctionRunner {
       this.#results.push(id, state, value, us);
       const list = transferListOf([value]);
       if (list.length > 0) this.#transfers.push(...list);
+      if (isTheirs) this.#flush();
     }
   }
 
@@ -303,7 +317,7 @@ export class FunctionRunner {
     if (resource.kind === 'dataset') {
       const build = this.#exports[resource.name];
       if (typeof build !== 'function') throw noFunction(resource.name);
-      const args = unpackArgs(resource.args);
+      const args = receivedArguments(resource.args);
       return await runAsTask(attempt, () => build(...args));
     }
     const dataset = (await this.#resources.get(resource.dataset)) as Partial<

@@ -16,6 +16,7 @@ import { decode, encode } from '../../../record/encoded-error.ts';
 import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
 import type { Cancellation, ClusterHost, RunningTask } from '../../closures/strategy.ts';
 import { type Sent, SentClosures } from '../../pool/sent-closures.ts';
+import { passedAsBytes } from '../../worker/packed-arguments.ts';
 import type { Fate, Resource } from '../../worker/protocol.ts';
 import { argumentError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
@@ -195,11 +196,11 @@ export class Session {
   add(closure: Closure, call: Call, expectedUs: number): void {
     let bytes: Uint8Array;
     try {
-      bytes = checkLength(packValue(call.args));
+      bytes = checkLength(passedAsBytes(call.args));
     } catch (error) {
       this.#host.ended(closure, {
         state: 'failed',
-        value: argumentError(error, call.name, call.args, packValue),
+        value: argumentError(error, call.name, call.args as readonly unknown[], packValue),
       });
       return;
     }
@@ -231,7 +232,7 @@ export class Session {
     try {
       const packed =
         resource.kind === 'dataset'
-          ? { ...resource, args: checkLength(packValue(resource.args)) }
+          ? { ...resource, args: checkLength(passedAsBytes(resource.args)) }
           : resource;
       this.post(['resource', packed]);
     } catch (error) {

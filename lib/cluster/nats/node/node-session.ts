@@ -316,7 +316,8 @@ export class NodeSession implements StrategyHost {
       ];
       if (this.#closures.has(id)) continue;
       const args = toPost(bytes);
-      const call: Call = { kind: 'call', name, args, perWorker, transfer: transferListOf([args]) };
+      const transfer = transferListOf([args]);
+      const call: Call = { kind: 'call', name, args, bytes: args.length, perWorker, transfer };
       const closure = new Closure(call);
       closure.attempts = attempt - 1;
       closure.deaths = attempt - 1; // it runs alone on its thread if it may have killed another
