@@ -71,6 +71,9 @@ export function bareArray(value: object, index: number): BareArray | undefined {
 /** What a serializer calls for values that it cannot write. (Bun has no class to extend.) */
 const HOOKS = {
   _getDataCloneError: (message: string): Error => new DOMException(message, 'DataCloneError'),
+  _writeHostObject: ({ constructor }: object): never => {
+    throw new DOMException(`#<${constructor.name}> could not be cloned.`, 'DataCloneError');
+  },
   _getSharedArrayBufferId: (): never => {
     throw new DOMException(SHARED_MEMORY, 'DataCloneError');
   },
