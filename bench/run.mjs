@@ -27,6 +27,7 @@ const FILES = [
   'queue-stop',
   'queue-memory',
   'cluster',
+  'payloads',
   'cluster-memory',
   'cluster-map',
   'nats',

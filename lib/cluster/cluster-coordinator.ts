@@ -70,12 +70,14 @@ import { publishWorker } from './worker-channel.ts';
 const used = new WeakSet<Strategy>();
 
 const MAX_QUEUED = 262_144; // as in TensorFlow
+const MAX_QUEUED_BYTES = 2 ** 30;
 const RETRIES = 3;
 const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
 
 const OPTIONS = [
   'maxQueued',
+  'maxQueuedBytes',
   'retries',
   'cancelGraceMs',
   'coordinator',
@@ -144,11 +146,13 @@ export class ClusterCoordinator<M extends object = any>
     const given = checkOptions('options', options, OPTIONS) as ClusterCoordinatorOptions;
     const {
       maxQueued = MAX_QUEUED,
+      maxQueuedBytes = MAX_QUEUED_BYTES,
       retries = RETRIES,
       cancelGraceMs = CANCEL_GRACE_MS,
       coordinator: parent,
     } = given;
     checkCount('options.maxQueued', maxQueued, 1);
+    checkCount('options.maxQueuedBytes', maxQueuedBytes, 1);
     checkCount('options.retries', retries, 0);
     checkDuration('options.cancelGraceMs', cancelGraceMs);
     if (parent !== undefined && !(parent instanceof Coordinator)) {
@@ -162,7 +166,7 @@ export class ClusterCoordinator<M extends object = any>
     this.strategy = strategy;
     this.#functions = new ModuleExports(strategy.module);
     this.coordinator = clusterCoordinator(undefined, parent);
-    this.#queue = new ClosureQueue<Closure>(maxQueued, {
+    this.#queue = new ClosureQueue<Closure>(maxQueued, maxQueuedBytes, {
       onWork: () => this.#engine.wake(),
       onFailure: cancelledBy,
     });
@@ -255,7 +259,7 @@ export class ClusterCoordinator<M extends object = any>
       failed,
       cancelled,
       retried: this.#rules.retried,
-      queuedBytes: 0,
+      queuedBytes: this.#queue.queuedBytes,
       functions: this.#statistics.functions,
       utilization: this.#statistics.utilization(this.workers),
       engine: this.#engine.stats(),
@@ -272,7 +276,8 @@ export class ClusterCoordinator<M extends object = any>
    *   RemoteValues their values: until these are there the function waits outside the line, and if
    *   one fails it fails with that error
    * @throws (rejects) TypeError: not an export; DataCloneError: an argument that cannot be
-   *   cloned; InvalidArgumentError: a RemoteValue inside an argument; the first error of a
+   *   cloned; InvalidArgumentError: a RemoteValue inside an argument, or a SharedArrayBuffer where
+   *   workers are no threads; the first error of a
    *   function, if no call has thrown it yet; CancelledError: the cluster was stopped;
    *   FailedPreconditionError: it is closed; UnavailableError: no worker will start any more;
    *   DeadlineExceededError, or the reason of `signal`: the function was not queued in time,

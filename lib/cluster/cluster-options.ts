@@ -8,6 +8,12 @@ export type ClusterCoordinatorOptions = {
   /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
   maxQueued?: number | undefined;
   /**
+   * How many bytes the arguments of queued closures may take (1 GiB, 1,073,741,824); `schedule`
+   * waits for room. A single closure is queued however large it is. What is shared, and not copied,
+   * does not count.
+   */
+  maxQueuedBytes?: number | undefined;
+  /**
    * A coordinator whose stop stops this cluster. A stop of the cluster, or `close`, does not stop
    * it.
    */
@@ -32,7 +38,7 @@ export type ClusterStats = {
   cancelled: number;
   /** How often a function was run again because its worker was lost. */
   retried: number;
-  /** Bytes of the queued arguments: 0, since they are kept as values. */
+  /** About how many bytes the arguments of the queued functions take. */
   queuedBytes: number;
   /** By the name of the function. */
   functions: Record<string, FunctionStats>;

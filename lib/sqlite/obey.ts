@@ -55,11 +55,7 @@ function connect(db: SqliteDatabase): SqliteConnection {
  *   `{ allowExtension: true }`
  * @throws TypeError, RangeError a wrong argument: nothing has changed then
  */
-export function obey(
-  db: SqliteDatabase,
-  coord: Coordinator | null,
-  options?: ObeyOptions,
-): void {
+export function obey(db: SqliteDatabase, coord: Coordinator | null, options?: ObeyOptions): void {
   if (typeof (db as Partial<SqliteDatabase> | null)?.loadExtension !== 'function') {
     throw invalidType('db', 'a database of better-sqlite3 or node:sqlite', db);
   }

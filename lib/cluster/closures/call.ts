@@ -2,56 +2,17 @@
 
 import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
-import { isObject } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import { copyWithVariables, Variable } from '../variables/variable.ts';
+import { copyWithVariables } from '../variables/variable.ts';
+import { whyUncloneable } from '../worker/packing/uncloneable.ts';
 import { argumentError, dataCloneError } from '../worker/protocol.ts';
 import { transfer, transferListOf } from '../worker/transfer.ts';
 import type { Call, TakenArguments } from './closure.ts';
+import { checkMoved, copyArguments } from './copy-arguments.ts';
 import { PerWorkerValues } from './per-worker.ts';
 import { RemoteValue } from './remote-value.ts';
 
 const NOTHING: readonly TransferListItem[] = [];
-
-/**
- * Objects have to be copied. A symbol is passed to structuredClone, too, which refuses it: the
- * caller gets the error here, not the function on the worker.
- */
-const hasToBeCopied = (value: unknown): boolean => isObject(value) || typeof value === 'symbol';
-
-/**
- * Refuses values that structuredClone would silently turn into something else, also inside
- * arrays, Maps, Sets and objects.
- */
-function refuse(value: unknown, sharesMemory: boolean, seen: Set<object>): void {
-  if (!isObject(value) || seen.has(value)) return;
-  seen.add(value);
-  if (value instanceof Variable) return;
-  if (value instanceof RemoteValue) {
-    throw new InvalidArgumentError(
-      'A RemoteValue can only be an argument itself, of a function, not inside another value: fetch() it first, and pass its value',
-    );
-  }
-  if (value instanceof PerWorkerValues) {
-    throw new InvalidArgumentError(
-      'PerWorkerValues can only be arguments themselves, not inside another value, and only in the cluster that made them',
-    );
-  }
-  if (Array.isArray(value)) for (const each of value) refuse(each, sharesMemory, seen);
-  else if (ArrayBuffer.isView(value)) refuse(value.buffer, sharesMemory, seen);
-  else if (value instanceof SharedArrayBuffer) {
-    if (sharesMemory) return;
-    throw new InvalidArgumentError(
-      'A SharedArrayBuffer cannot be an argument here: only worker threads share memory. Pass a copy',
-    );
-  } else if (value instanceof Map) {
-    for (const [key, each] of value) {
-      refuse(key, sharesMemory, seen);
-      refuse(each, sharesMemory, seen);
-    }
-  } else if (value instanceof Set) for (const each of value) refuse(each, sharesMemory, seen);
-  else for (const each of Object.values(value)) refuse(each, sharesMemory, seen);
-}
 
 /**
  * A call that waits for RemoteValues among its arguments. The others are copied, or taken, as by
@@ -88,9 +49,11 @@ export function makeHeldCall(
       throw dataCloneError(error);
     }
   };
-  if (moved.length > 0) return newCall(name, given, undefined, false, NOTHING, copied);
+  if (moved.length > 0) {
+    return newCall(name, given, bytesOf(moved), undefined, false, NOTHING, copied);
+  }
   const { args, hasVariables } = copied();
-  return newCall(name, args as unknown[], undefined, hasVariables);
+  return newCall(name, args, 0, undefined, hasVariables);
 }
 
 /**
@@ -98,12 +61,23 @@ export function makeHeldCall(
  */
 const newCall = (
   name: string,
-  args: readonly unknown[],
+  args: Call['args'],
+  bytes: number,
   perWorker: readonly number[] | undefined,
   hasVariables = false,
   moved: readonly TransferListItem[] = NOTHING,
   take?: () => TakenArguments,
-): Call => ({ kind: 'call', name, args, perWorker, hasVariables, transfer: moved, take });
+): Call => ({ kind: 'call', name, args, bytes, perWorker, hasVariables, transfer: moved, take });
+
+/** @throws InvalidArgumentError, DataCloneError: `error`, in words for the caller */
+function refused(error: unknown, name: string, args: readonly unknown[], cluster: object): unknown {
+  const why = whyUncloneable(error);
+  const clone = (value: unknown): unknown =>
+    copyWithVariables(cluster, () => structuredClone(value));
+  return why === undefined
+    ? argumentError(error, name, args, clone)
+    : new InvalidArgumentError(why);
+}
 
 /**
  * Copies the arguments at once, so that the caller can change them afterwards, and an argument
@@ -122,9 +96,6 @@ export function makeCall(
 ): Call {
   const values = given === undefined ? [] : given;
   if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
-  if (!values.some(hasToBeCopied)) {
-    return newCall(name, [...values], undefined);
-  }
   const perWorker: number[] = [];
   const args = values.map((value: unknown, index) => {
     const id = PerWorkerValues.idOf(value, cluster);
@@ -132,28 +103,40 @@ export function makeCall(
     perWorker.push(index, id);
     return undefined;
   });
-  const seen = new Set<object>();
-  for (const value of args) refuse(value, sharesMemory, seen);
   const own = perWorker.length > 0 ? perWorker : undefined;
   const moved = transferListOf(args);
-  if (moved.length === 0) {
-    try {
-      const [copy, hasVariables] = copyWithVariables(cluster, () => structuredClone(args));
-      return newCall(name, copy, own, hasVariables);
-    } catch (error) {
-      throw argumentError(error, name, args, structuredClone);
-    }
-  }
-  const take = (): TakenArguments => {
-    try {
-      // The clones of the moved objects, which `transfer` has to name when they go to a worker.
-      const [taken, hasVariables] = copyWithVariables(cluster, () =>
-        structuredClone({ args, transfer: moved }, { transfer: moved as never }),
+  try {
+    if (moved.length === 0) {
+      const [copy, hasVariables] = copyWithVariables(cluster, () =>
+        copyArguments(args, sharesMemory),
       );
-      return { ...taken, hasVariables };
-    } catch (error) {
-      throw dataCloneError(error); // the runtime throws another type for a detached buffer
+      return newCall(name, copy.args, copy.bytes, own, hasVariables);
     }
-  };
-  return newCall(name, args, own, false, moved, take);
+    checkMoved(args, sharesMemory);
+    const take = (): TakenArguments => taken(args, moved, cluster);
+    return newCall(name, args, bytesOf(moved), own, false, moved, take);
+  } catch (error) {
+    throw refused(error, name, args, cluster);
+  }
+}
+
+const bytesOf = (moved: readonly TransferListItem[]): number =>
+  moved.reduce((sum, each) => sum + (each instanceof ArrayBuffer ? each.byteLength : 0), 0);
+
+function taken(
+  args: readonly unknown[],
+  moved: readonly TransferListItem[],
+  cluster: object,
+): TakenArguments {
+  try {
+    // The clones of the moved objects, which `transfer` has to name when they go to a worker.
+    const [own, hasVariables] = copyWithVariables(cluster, () =>
+      structuredClone({ args, transfer: moved }, { transfer: moved as never }),
+    );
+    return { ...own, hasVariables };
+  } catch (error) {
+    const why = whyUncloneable(error);
+    if (why !== undefined) throw new InvalidArgumentError(why);
+    throw dataCloneError(error); // the runtime throws another type for a detached buffer
+  }
 }

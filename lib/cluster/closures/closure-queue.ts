@@ -34,6 +34,9 @@
  * 10. The line has an order by priority, and in each priority by time. A worker takes the first
  *    closure that it may run (`Queued.placement`). The head is that of the closure's priority; the
  *    tail, where a suspect goes, is behind everything that is queued, whatever its priority.
+ * 11. `#bytes` is the sum of `Queued.bytes` of exactly the closures in `#items`. There is room for a
+ *    closure if with it neither limit is exceeded; or if nothing is queued, however large it is, so
+ *    that no closure waits for ever.
  */
 
 import { Line } from './line.ts';
@@ -61,6 +64,8 @@ export interface Queued extends InLine {
   readonly isHeld?: boolean;
   /** It may have killed its worker: it has to run alone (invariant 5). */
   readonly isSuspect: boolean;
+  /** How many bytes its arguments take. Does not change while it is queued (invariant 9). */
+  readonly bytes: number;
   /** Called just before the closure is queued. If it throws, the closure is not put in. */
   enter(): void;
   /** The queue has dropped the closure with this error; its place is 'out' already. */
@@ -93,9 +98,12 @@ const isWaiting = ({ isGone }: { isGone: boolean }): boolean => !isGone;
 
 export class ClosureQueue<C extends Queued> {
   readonly #maxQueued: number;
+  readonly #maxBytes: number;
   readonly #listener: ClosureQueueListener<C>;
   /** The queued closures that are not tagged. */
   readonly #items = new ClosureLines<C>(({ place }) => place === 'queued');
+  /** The bytes of their arguments (invariant 11). */
+  #bytes = 0;
   readonly #tagged = new Map<number, Line<C>>();
   #taggedCount = 0;
   /** Exactly the closures whose place is 'held'. */
@@ -121,15 +129,24 @@ export class ClosureQueue<C extends Queued> {
   #refusal: { value: unknown } | undefined;
   #closed: { value: unknown; dropped: unknown } | undefined;
 
-  /** @param maxQueued - `put` waits while this number of closures is queued */
-  constructor(maxQueued: number, listener: ClosureQueueListener<C>) {
+  /**
+   * @param maxQueued - `put` waits while this number of closures is queued
+   * @param maxBytes - `put` waits while the arguments of those queued, with its own, take more bytes
+   */
+  constructor(maxQueued: number, maxBytes: number, listener: ClosureQueueListener<C>) {
     this.#maxQueued = maxQueued;
+    this.#maxBytes = maxBytes;
     this.#listener = listener;
   }
 
   /** The number of queued closures, without the tagged ones. */
   get queued(): number {
     return this.#items.size;
+  }
+
+  /** The bytes that the arguments of those take. */
+  get queuedBytes(): number {
+    return this.#bytes;
   }
 
   get inFlight(): ReadonlySet<C> {
@@ -162,7 +179,7 @@ export class ClosureQueue<C extends Queued> {
     }
     closure.era = this.#era;
     this.#era.count += 1;
-    const hasRoom = this.#closed === undefined && this.#items.size < this.#maxQueued;
+    const hasRoom = this.#closed === undefined && this.#hasRoom(closure);
     const isNext = closure.isOwn
       ? this.#ownWaiters.size === 0
       : this.#error === undefined && this.#waiters.size === 0;
@@ -229,6 +246,7 @@ export class ClosureQueue<C extends Queued> {
   take(runner?: Runner): C | undefined {
     const closure = this.#items.shift(runner);
     if (closure === undefined) return undefined;
+    this.#bytes -= closure.bytes;
     closure.place = 'in-flight';
     this.#inFlight.add(closure);
     if (!closure.isOwn) this.#scheduledInFlight += 1;
@@ -248,6 +266,7 @@ export class ClosureQueue<C extends Queued> {
     const isQueued = over === undefined;
     if (isQueued) {
       closure.place = 'queued';
+      this.#bytes += closure.bytes;
       if (closure.isSuspect) this.#items.pushLast(closure);
       else this.#items.unshift(closure);
       this.#listener.onWork();
@@ -270,6 +289,7 @@ export class ClosureQueue<C extends Queued> {
     // in the line twice.
     const back = this.#items.takeAll((item) => asked.has(item));
     for (const closure of back) {
+      this.#bytes -= closure.bytes;
       closure.place = 'in-flight';
       this.#inFlight.add(closure);
       if (!closure.isOwn) this.#scheduledInFlight += 1;
@@ -307,6 +327,7 @@ export class ClosureQueue<C extends Queued> {
   remove(closure: C, error?: unknown): boolean {
     if (closure.place === 'queued') {
       this.#out(closure);
+      this.#bytes -= closure.bytes;
       this.#items.hasLeft(closure);
     } else if (this.#held.delete(closure)) this.#out(closure);
     else if (closure.place === 'waiting') {
@@ -394,8 +415,14 @@ export class ClosureQueue<C extends Queued> {
       return;
     }
     closure.place = 'queued';
+    this.#bytes += closure.bytes;
     this.#items.push(closure);
     this.#listener.onWork();
+  }
+
+  #hasRoom({ bytes }: C): boolean {
+    if (this.#items.size === 0) return true;
+    return this.#items.size < this.#maxQueued && this.#bytes + bytes <= this.#maxBytes;
   }
 
   /** The closure is not in flight any more. */
@@ -447,9 +474,11 @@ export class ClosureQueue<C extends Queued> {
   }
 
   #dropAll(isWanted: (item: C) => boolean, errorOf: (dropped: C) => unknown): void {
+    const queued = this.#items.takeAll(isWanted);
+    for (const { bytes } of queued) this.#bytes -= bytes;
     const held = [...this.#held].filter(isWanted);
     for (const closure of held) this.#held.delete(closure);
-    const dropped = [...this.#items.takeAll(isWanted), ...held];
+    const dropped = [...queued, ...held];
     for (const closure of dropped) this.#out(closure);
     for (const closure of dropped) closure.drop(errorOf(closure));
   }
@@ -481,7 +510,7 @@ export class ClosureQueue<C extends Queued> {
       if (kind === 'put') this.#out(waiter.closure);
       waiter.reject(over.value);
     } else if (kind === 'put') {
-      if (this.#items.size >= this.#maxQueued) return false;
+      if (!this.#hasRoom(waiter.closure)) return false;
       this.#shift(waiter, isOwn);
       try {
         this.#enter(waiter.closure);

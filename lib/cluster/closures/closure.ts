@@ -2,7 +2,7 @@
 
 import type { TransferListItem } from 'node:worker_threads';
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
-import type { Resource } from '../worker/protocol.ts';
+import type { PassedArguments, Resource } from '../worker/protocol.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
 import type { Priority } from './lines/closure-lines.ts';
 import type { Placement } from './lines/placement.ts';
@@ -12,8 +12,13 @@ import { type RemoteState, RemoteValue, type Settle } from './remote-value.ts';
 export type Call = {
   readonly kind: 'call';
   readonly name: string;
-  /** Bytes: packed by a coordinator on NATS; the worker unpacks them, and packs its result. */
-  readonly args: readonly unknown[] | Uint8Array;
+  /**
+   * Values, or packed (packed-arguments.ts): an ArrayBuffer for a thread of this process; a
+   * Uint8Array for a process or node, where the worker packs its result, too.
+   */
+  readonly args: PassedArguments;
+  /** About how many bytes of memory the arguments take while they wait. */
+  readonly bytes: number;
   /** The arguments that are PerWorkerValues: [index, id, index, id ...]. */
   readonly perWorker: readonly number[] | undefined;
   /** Whether a Variable is among the arguments: the worker puts its own in its place. */
@@ -135,6 +140,11 @@ export class Closure implements Queued {
   arrive(call: Call): void {
     this.isHeld = false;
     this.work = call.take === undefined ? call : { ...call, ...call.take(), take: undefined };
+  }
+
+  /** About how many bytes its arguments take. */
+  get bytes(): number {
+    return this.work.kind === 'call' ? this.work.bytes : 0;
   }
 
   /** Only the first call has an effect. */

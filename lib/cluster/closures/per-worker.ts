@@ -1,5 +1,7 @@
 /** Values of which each worker has its own. TensorFlow's PerWorkerDataset and PerWorkerValues. */
 
+import { NO_PER_WORKER_VALUES } from '../worker/packing/uncloneable.ts';
+
 /**
  * A value of which every worker has its own. As an argument of `schedule` it is replaced by
  * the value of the worker that runs the function.
@@ -7,6 +9,8 @@
 export class PerWorkerValues<T> {
   /** For the compiler only: the type that the function receives. */
   declare readonly component: T;
+  /** @internal */
+  readonly uncloneable: symbol = NO_PER_WORKER_VALUES;
   readonly #id: number;
   readonly #owner: object;
 

@@ -5,6 +5,7 @@ import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.t
 import { showAs } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
+import { NO_REMOTE_VALUE } from '../worker/packing/uncloneable.ts';
 import { ProgressValues } from './progress/progress-values.ts';
 import { giveFailure, noteFailure } from './unseen-functions.ts';
 
@@ -33,6 +34,8 @@ type Cancellable = { cancel(reason: unknown): void };
  * standard error when the process ends.
  */
 export class RemoteValue<T> {
+  /** @internal */
+  readonly uncloneable: symbol = NO_REMOTE_VALUE;
   #state: RemoteState = 'pending';
   #value: unknown;
   #progress: ProgressValues | undefined;

@@ -31,6 +31,7 @@ import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Request } from '../variables/cluster-variables.ts';
 import type { Definition } from '../variables/variable.ts';
+import { passedAsBytes } from '../worker/packing/packed-arguments.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import {
   argumentError,
@@ -231,11 +232,11 @@ export class WorkerSlot {
     const { name, perWorker, transfer, hasVariables } = call;
     let { args } = call;
     try {
-      if (!channel.isShared) args = packValue(args);
+      if (!channel.isShared) args = passedAsBytes(args);
     } catch (error) {
       // structuredClone has accepted the arguments, but the packing refuses them: it refuses a
       // MessagePort, for example.
-      const value = argumentError(error, name, args, packValue);
+      const value = argumentError(error, name, args as readonly unknown[], packValue);
       this.#host.ended(closure, { state: 'failed', value });
       return;
     }
@@ -254,7 +255,7 @@ export class WorkerSlot {
     this.#enter('building-dataset');
     try {
       const hasToBePacked = resource.kind === 'dataset' && this.#channel?.isShared === false;
-      const sent = hasToBePacked ? { ...resource, args: packValue(resource.args) } : resource;
+      const sent = hasToBePacked ? { ...resource, args: passedAsBytes(resource.args) } : resource;
       this.#channel?.post([TO_WORKER.prepare, closure.id, sent]);
     } catch (error) {
       // The resource cannot be sent. Functions that use it fail with this error instead.

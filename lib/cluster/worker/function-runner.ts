@@ -5,7 +5,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
-import { isThenable, messageOf } from '../../base/thrown-value.ts';
+import { isObject, isThenable, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { ClosureInputError, FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
@@ -23,8 +23,10 @@ import {
   type WorkerVariables,
 } from '../variables/worker-variables.ts';
 import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
+import { receivedArguments } from './packing/packed-arguments.ts';
+import { smallCopy } from './packing/small-copy.ts';
 import { ProgressOutbox } from './progress-outbox.ts';
-import type { Answer, Resource } from './protocol.ts';
+import type { Answer, PassedArguments, Resource } from './protocol.ts';
 import {
   CANCELLED,
   dataCloneError,
@@ -39,7 +41,7 @@ import {
 } from './protocol.ts';
 import { aboutOf, isTaskTraced, type TaskMessage, traceRun } from './task-channel.ts';
 import { toPost, transferListOf } from './transfer.ts';
-import { packValue, unpackArgs } from './value.ts';
+import { packValue } from './value.ts';
 
 export interface Channel {
   post(message: unknown[], transfer?: readonly TransferListItem[]): void;
@@ -164,6 +166,8 @@ type Run = {
   readonly began: number;
   /** The arguments were bytes, and so has to be the result. */
   readonly isPacked: boolean;
+  /** Whether the result is an object that the function may return again or change. */
+  isTheirs: boolean;
 };
 
 export class FunctionRunner {
@@ -308,8 +312,15 @@ export class FunctionRunner {
         this.#flush();
       }
       const attempt = new Attempt(this, id, message[at + 2] as number, this.#index, claim);
-      const args = message[at + 4] as readonly unknown[] | Uint8Array;
-      const run: Run = { attempt, claim, name, began, isPacked: args instanceof Uint8Array };
+      const args = message[at + 4] as PassedArguments;
+      const run: Run = {
+        attempt,
+        claim,
+        name,
+        began,
+        isPacked: args instanceof Uint8Array,
+        isTheirs: false,
+      };
       const perWorker = message[at + 5] as readonly number[] | undefined;
       const ending = this.#begin(run, args, perWorker, message[at + 6] as boolean);
       if (ending !== undefined && this.#concurrency === 1) await ending;
@@ -320,14 +331,14 @@ export class FunctionRunner {
   /** @returns undefined if the function has ended: it was synchronous */
   #begin(
     run: Run,
-    sent: readonly unknown[] | Uint8Array,
+    sent: PassedArguments,
     perWorker: readonly number[] | undefined,
     hasVariables: boolean,
   ): Promise<void> | undefined {
     const { attempt, name } = run;
     let value: unknown;
     try {
-      const given = unpackArgs(sent);
+      const given = receivedArguments(sent);
       if (hasVariables) revive(given, (own) => this.variables.find(own));
       const call = (args: readonly unknown[]): unknown => {
         const fn = this.#function(name);
@@ -337,7 +348,7 @@ export class FunctionRunner {
       value =
         perWorker === undefined ? call(given) : this.#withOwnValues(given, perWorker).then(call);
       if (isThenable(value)) return this.#endLater(run, value);
-      if (run.isPacked) value = this.#pack(value);
+      value = this.#toSend(run, value);
     } catch (error) {
       this.#end(run, STATE.failed, encode(error).bytes);
       return undefined;
@@ -356,7 +367,7 @@ export class FunctionRunner {
     let value: unknown;
     try {
       value = await promise;
-      if (run.isPacked) value = this.#pack(value);
+      value = this.#toSend(run, value);
     } catch (error) {
       state = STATE.failed;
       value = encode(error).bytes;
@@ -369,7 +380,16 @@ export class FunctionRunner {
     this.#onRoom?.();
   }
 
-  #end({ attempt, claim, name, began }: Run, state: number, value: unknown): void {
+  /** The result as it goes into a message. @throws DataCloneError, RangeError */
+  #toSend(run: Run, value: unknown): unknown {
+    if (run.isPacked) return this.#pack(value);
+    if (!isObject(value)) return value;
+    const copy = transferListOf([value]).length > 0 ? undefined : smallCopy([value]);
+    run.isTheirs = copy === undefined;
+    return copy === undefined ? value : copy.values[0];
+  }
+
+  #end({ attempt, claim, name, began, isTheirs }: Run, state: number, value: unknown): void {
     if (this.#words !== undefined) Atomics.store(this.#words, claim, ENDED);
     attempt.release();
     this.#endedAt = performance.now();
@@ -378,7 +398,7 @@ export class FunctionRunner {
     if (this.#heapBytes !== undefined) this.#checkHeap(this.#heapBytes);
     // The previous attempt may have failed because the coordinator could not read its result.
     if (attempt.attempt > 1) this.#sendAlone(attempt.id, state, value, us);
-    else this.#send(attempt.id, state, value, us);
+    else this.#send(attempt.id, state, value, us, isTheirs);
   }
 
   /** Reports before the result is sent: with the result, the next function would come here. */
@@ -459,8 +479,13 @@ export class FunctionRunner {
     }
   }
 
-  /** Sends a result: at once, or with the next results if its function took little time. */
-  #send(id: number, state: number, value: unknown, us: number): void {
+  /**
+   * Sends a result: at once, or with the next results if its function took little time.
+   *
+   * @param isTheirs - whether the value is an object that the function may return again or change.
+   *   It never waits for a second result: in one message the two would be one object of two calls
+   */
+  #send(id: number, state: number, value: unknown, us: number, isTheirs: boolean): void {
     if (this.#words === undefined || us >= SHORT_US) {
       this.#flush();
       this.#results.push(id, state, value, us);
@@ -470,6 +495,7 @@ export class FunctionRunner {
       this.#results.push(id, state, value, us);
       const list = transferListOf([value]);
       if (list.length > 0) this.#transfers.push(...list);
+      if (isTheirs) this.#flush();
     }
   }
 
@@ -521,7 +547,7 @@ export class FunctionRunner {
     const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
     if (resource.kind === 'dataset') {
       const build = this.#function(resource.name);
-      const args = unpackArgs(resource.args);
+      const args = receivedArguments(resource.args);
       return await runAsTask(attempt, () => build(...args));
     }
     const dataset = (await this.#resources.get(resource.dataset)) as Partial<

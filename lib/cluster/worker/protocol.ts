@@ -47,11 +47,14 @@ export const CANCELLED: number = ENDED + 1;
  */
 export type Fate = 'sent' | 'running' | 'ended';
 
+/**
+ * The arguments of a call on their way to a worker: values, or packed (packed-arguments.ts). If they
+ * are a Uint8Array, the worker packs the result, too.
+ */
+export type PassedArguments = readonly unknown[] | ArrayBuffer | Uint8Array;
+
 export const TO_WORKER = {
-  /**
-   * [run, ...[id, index of claim, attempt, name, args, perWorker, hasVariables]]; args may be
-   * bytes (value.ts)
-   */
+  /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, hasVariables]] */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,
@@ -68,7 +71,7 @@ export const TO_WORKER = {
 } as const;
 
 export const FROM_WORKER = {
-  /** [results, ...[id, state, value, microseconds]]; the value is bytes if the arguments were */
+  /** [results, ...[id, state, value, microseconds]]; the value is bytes if the arguments were a Uint8Array */
   results: 0,
   /** [ready, names of the module's functions] */
   ready: 1,
@@ -104,8 +107,7 @@ export type Resource =
       readonly kind: 'dataset';
       readonly id: number;
       readonly name: string;
-      /** Bytes: packed by value.ts. */
-      readonly args: readonly unknown[] | Uint8Array;
+      readonly args: PassedArguments;
     }
   | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
   /** A resource that cannot be made: functions that use it fail with this encoded error. */
@@ -131,7 +133,7 @@ export function dataCloneError(error: unknown): unknown {
 export function argumentError(
   error: unknown,
   name: string,
-  args: readonly unknown[] | Uint8Array,
+  args: readonly unknown[],
   clone: (value: unknown) => unknown,
 ): unknown {
   const known = dataCloneError(error);

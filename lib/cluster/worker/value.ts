@@ -7,11 +7,11 @@
 import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
 
 /** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
-const hasClasses = process.versions['bun'] === undefined;
+export const hasSerializer: boolean = process.versions['bun'] === undefined;
 
 /** @throws Error: the value cannot be cloned */
 export function packValue(value: unknown): Uint8Array {
-  if (!hasClasses) return serialize(value);
+  if (!hasSerializer) return serialize(value);
   const serializer = new Serializer();
   serializer.writeHeader();
   serializer.writeValue(value);
@@ -26,25 +26,22 @@ export function packValue(value: unknown): Uint8Array {
  */
 export function unpackValue(bytes: Uint8Array): unknown {
   try {
-    if (!hasClasses) return deserialize(bytes);
+    if (!hasSerializer) return deserialize(bytes);
     const deserializer = new Deserializer(bytes);
     deserializer.readHeader();
     return deserializer.readValue();
   } catch (error) {
-    const why =
-      error instanceof RangeError
-        ? `: ${error.message}`
-        : `, by Node ${process.version}: does the other machine have another version?`;
-    throw new DOMException(`A value cannot be read here${why}`, 'DataCloneError');
+    throw unreadable(error);
   }
 }
 
-/** @throws DataCloneError; TypeError: the bytes hold no array */
-export function unpackArgs(args: readonly unknown[] | Uint8Array): readonly unknown[] {
-  if (!(args instanceof Uint8Array)) return args;
-  const own = unpackValue(args);
-  if (!Array.isArray(own)) throw new TypeError('The arguments of a call are not an array');
-  return own;
+/** The error for bytes that a deserializer has refused with `error`. */
+export function unreadable(error: unknown): DOMException {
+  const why =
+    error instanceof RangeError
+      ? `: ${error.message}`
+      : `, by Node ${process.version}: does the other machine have another version?`;
+  return new DOMException(`A value cannot be read here${why}`, 'DataCloneError');
 }
 
 /** @returns undefined for a message that is not allstop's but the user's */

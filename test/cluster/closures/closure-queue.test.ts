@@ -17,13 +17,15 @@ class Item implements Queued {
   era: Era | undefined;
   readonly name: string;
   readonly isOwn: boolean;
+  readonly bytes: number;
   isSuspect = false;
   readonly dropped: unknown[] = [];
   refusal: unknown;
 
-  constructor(name: string, isOwn = false) {
+  constructor(name: string, isOwn = false, bytes = 1) {
     this.name = name;
     this.isOwn = isOwn;
+    this.bytes = bytes;
   }
 
   enter(): void {
@@ -36,9 +38,12 @@ class Item implements Queued {
   }
 }
 
-function makeQueue(maxQueued = Number.POSITIVE_INFINITY) {
+function makeQueue(
+  maxQueued = Number.POSITIVE_INFINITY,
+  maxQueuedBytes = Number.POSITIVE_INFINITY,
+) {
   let woken = 0;
-  const queue = new ClosureQueue<Item>(maxQueued, {
+  const queue = new ClosureQueue<Item>(maxQueued, maxQueuedBytes, {
     onWork: () => {
       woken += 1;
     },
@@ -47,8 +52,8 @@ function makeQueue(maxQueued = Number.POSITIVE_INFINITY) {
   return {
     queue,
     woken: () => woken,
-    put: (name: string, isOwn = false) => {
-      const item = new Item(name, isOwn);
+    put: (name: string, isOwn = false, bytes = 1) => {
+      const item = new Item(name, isOwn, bytes);
       return { item, room: queue.put(item) };
     },
     take: () => queue.take()?.name,
@@ -580,7 +585,7 @@ class Real {
   readonly told: string[] = [];
 
   constructor(max: number) {
-    this.queue = new ClosureQueue<Item>(max, {
+    this.queue = new ClosureQueue<Item>(max, Number.POSITIVE_INFINITY, {
       onWork: () => {},
       onFailure: (_failed, error) => () => `cancelled because of ${String(error)}`,
     });

@@ -1,11 +1,7 @@
 /** Arguments and results as bytes: read as a value, or refused by the documented error. */
 
-import {
-  packValue,
-  unpackArgs,
-  unpackMessage,
-  unpackValue,
-} from '../../../lib/cluster/worker/value.ts';
+import { receivedArguments } from '../../../lib/cluster/worker/packing/packed-arguments.ts';
+import { packValue, unpackMessage, unpackValue } from '../../../lib/cluster/worker/value.ts';
 import { changeSerialized, must, refusal } from './oracle.ts';
 
 export const mutate = changeSerialized;
@@ -23,7 +19,7 @@ export function fuzz(bytes: Uint8Array): void {
   }, DOMException);
   must(isDataCloneError(refused), 'malformed bytes are a DataCloneError');
   const message = unpackMessage(bytes);
-  const refusedArgs = refusal(() => void unpackArgs(bytes), DOMException, TypeError);
+  const refusedArgs = refusal(() => void receivedArguments(bytes), DOMException, TypeError);
   if (refused !== undefined) {
     must(message === undefined, 'malformed bytes are no message');
     must(isDataCloneError(refusedArgs), 'malformed bytes are no arguments');

@@ -17,6 +17,7 @@ import type { Call, Closure, ClosureOutcome } from '../../closures/closure.ts';
 import { freeOf, type Placement } from '../../closures/lines/placement.ts';
 import type { Cancellation, ClusterHost, RunningTask } from '../../closures/strategy.ts';
 import { type Sent, SentClosures } from '../../pool/sent-closures.ts';
+import { passedAsBytes } from '../../worker/packing/packed-arguments.ts';
 import type { Fate, Resource } from '../../worker/protocol.ts';
 import { argumentError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
@@ -198,11 +199,11 @@ export class Session {
   add(closure: Closure, call: Call, expectedUs: number): void {
     let bytes: Uint8Array;
     try {
-      bytes = checkLength(packValue(call.args));
+      bytes = checkLength(passedAsBytes(call.args));
     } catch (error) {
       this.#host.ended(closure, {
         state: 'failed',
-        value: argumentError(error, call.name, call.args, packValue),
+        value: argumentError(error, call.name, call.args as readonly unknown[], packValue),
       });
       return;
     }
@@ -234,7 +235,7 @@ export class Session {
     try {
       const packed =
         resource.kind === 'dataset'
-          ? { ...resource, args: checkLength(packValue(resource.args)) }
+          ? { ...resource, args: checkLength(passedAsBytes(resource.args)) }
           : resource;
       this.post(['resource', packed]);
     } catch (error) {

@@ -349,7 +349,8 @@ export class NodeSession implements StrategyHost {
       if (this.#closures.has(id)) continue;
       const args = toPost(bytes);
       const transfer = transferListOf([args]);
-      const call: Call = { kind: 'call', name, args, perWorker, hasVariables: false, transfer };
+      const own = { bytes: args.length, perWorker, hasVariables: false, transfer };
+      const call: Call = { kind: 'call', name, args, ...own };
       const closure = new Closure(call);
       closure.attempts = attempt - 1;
       closure.deaths = attempt - 1; // it runs alone on its thread if it may have killed another

@@ -1,0 +1,136 @@
+/**
+ * Copies the arguments of a call when it is scheduled, in the cheapest way that keeps the rules of
+ * structuredClone. Each value is read once, by the copier itself: no other walk goes through it,
+ * which holes, depth or getters could make long.
+ *
+ * 1. Small plain arguments are copied as values (small-copy.ts).
+ * 2. All others are packed as bytes, which is half of the work of structuredClone. The worker does
+ *    the other half. The bytes are kept until the call has ended, for another attempt.
+ * 3. Arguments that cannot be bytes, but can go to a thread (a SharedArrayBuffer, a MessagePort,
+ *    objects of Node's own), are copied by structuredClone. It is also what says which error the
+ *    others are refused with.
+ */
+
+import { InvalidArgumentError } from '../../errors/errors.ts';
+import {
+  type BareArray,
+  bareArray,
+  packArguments,
+  SHARED_MEMORY,
+} from '../worker/packing/packed-arguments.ts';
+import { smallCopy } from '../worker/packing/small-copy.ts';
+import {
+  NO_PER_WORKER_VALUES,
+  NO_REMOTE_VALUE,
+  whyUncloneable,
+} from '../worker/packing/uncloneable.ts';
+import { hasSerializer } from '../worker/value.ts';
+
+export type CopiedArguments = {
+  /** An ArrayBuffer: packed, for a thread. A Uint8Array: packed, for a process or node. */
+  readonly args: readonly unknown[] | ArrayBuffer | Uint8Array;
+  /** About how many bytes the copy takes; memory that is shared is not counted. */
+  readonly bytes: number;
+};
+
+/**
+ * How V8's Serializer writes an object without properties. It writes Node's own objects (a URL, a
+ * Blob) so in some versions, whose state it does not see.
+ */
+const EMPTY_OBJECT = Buffer.from('o{\0', 'latin1');
+
+/**
+ * @throws DataCloneError; InvalidArgumentError: shared memory where there is none; the error of a
+ *   getter; RangeError: a value is nested too deeply
+ */
+export function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedArguments {
+  const small = smallCopy(args, refuseFields);
+  if (small !== undefined) return { args: small.values, bytes: small.bytes };
+  const bare = bareArrays(args);
+  const isBare = new Set(bare.map(({ index }) => index));
+  const packed = tryToPack(
+    args.map((value, index) => (isBare.has(index) ? undefined : value)),
+    bare,
+    sharesMemory,
+  );
+  if (packed === undefined) return { args: structuredClone(args), bytes: 0 };
+  const bytes = packed.byteLength;
+  if (bare.length < args.length && holdsEmptyObject(packed, bare)) {
+    const copy = structuredClone(args);
+    if (sharesMemory) return { args: copy, bytes };
+  }
+  return { args: sharesMemory ? packed.buffer : packed, bytes };
+}
+
+/**
+ * No serializer copies the fields of an error, so that none finds a RemoteValue there.
+ *
+ * @throws InvalidArgumentError
+ */
+function refuseFields(error: Error): void {
+  for (const key of Object.keys(error)) {
+    const field: unknown = Object.getOwnPropertyDescriptor(error, key)?.value;
+    if (typeof field !== 'object' || field === null || !('uncloneable' in field)) continue;
+    const { uncloneable } = field;
+    if (uncloneable === NO_REMOTE_VALUE || uncloneable === NO_PER_WORKER_VALUES) {
+      throw new InvalidArgumentError((uncloneable as symbol).description);
+    }
+  }
+}
+
+/** Checks arguments that are taken later, when the call is queued. @throws InvalidArgumentError */
+export function checkMoved(args: readonly unknown[], sharesMemory: boolean): void {
+  if (sharesMemory || !hasSerializer) return;
+  try {
+    packArguments(args, []);
+  } catch (error) {
+    if (isShared(error)) throw noSharedMemory();
+    // Whether the others can be sent is known when they are taken.
+  }
+}
+
+/** @returns undefined: the values have to be copied by structuredClone */
+function tryToPack(
+  args: readonly unknown[],
+  bare: readonly BareArray[],
+  sharesMemory: boolean,
+): Uint8Array<ArrayBuffer> | undefined {
+  if (sharesMemory && !hasSerializer) return undefined;
+  try {
+    return packArguments(args, bare);
+  } catch (error) {
+    if (!sharesMemory && isShared(error)) throw noSharedMemory();
+    if (!sharesMemory || !isDataCloneError(error) || whyUncloneable(error) !== undefined) {
+      throw error;
+    }
+    return undefined;
+  }
+}
+
+/** The arguments that are bare arrays, of an ArrayBuffer each: two of one would share it. */
+function bareArrays(args: readonly unknown[]): BareArray[] {
+  if (!hasSerializer) return [];
+  const found: BareArray[] = [];
+  for (const [index, value] of args.entries()) {
+    const bare = typeof value === 'object' && value !== null ? bareArray(value, index) : undefined;
+    if (bare !== undefined) found.push(bare);
+  }
+  const buffers = new Set(found.map(({ bytes }) => bytes.buffer));
+  return buffers.size === found.length ? found : [];
+}
+
+function holdsEmptyObject(packed: Uint8Array<ArrayBuffer>, bare: readonly BareArray[]): boolean {
+  const length = bare.reduce((sum, { bytes }) => sum - bytes.byteLength, packed.byteLength);
+  return Buffer.from(packed.buffer, 0, length).includes(EMPTY_OBJECT);
+}
+
+const isDataCloneError = (error: unknown): boolean =>
+  error instanceof DOMException && error.name === 'DataCloneError';
+
+const isShared = (error: unknown): boolean =>
+  isDataCloneError(error) && (error as Error).message === SHARED_MEMORY;
+
+const noSharedMemory = (): Error =>
+  new InvalidArgumentError(
+    'A SharedArrayBuffer cannot be an argument here: only worker threads share memory. Pass a copy',
+  );

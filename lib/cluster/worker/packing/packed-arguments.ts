@@ -1,0 +1,169 @@
+/**
+ * The arguments of a call as bytes, and back.
+ *
+ * The bytes are: what V8's Serializer makes of the array of arguments; then a table of the bare
+ * typed arrays and ArrayBuffers among the arguments (how many; then for each its index, its kind
+ * and its length in bytes); then their bytes, in the order of the table. So the bytes of a bare
+ * array are copied once when they are packed, and only that part of its ArrayBuffer which it shows.
+ */
+
+import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
+import type { PassedArguments } from '../protocol.ts';
+import { hasSerializer, unreadable } from '../value.ts';
+
+/** A typed array or ArrayBuffer that is an argument itself. */
+export type BareArray = {
+  readonly index: number;
+  readonly kind: number;
+  readonly bytes: Uint8Array;
+};
+
+type ArrayClass = {
+  readonly BYTES_PER_ELEMENT: number;
+  new (buffer: ArrayBuffer, offset: number, length: number): ArrayBufferView;
+};
+
+/** A kind is an index of this list. 0: an ArrayBuffer. The list may only grow at its end. */
+const KINDS: readonly (ArrayClass | undefined)[] = [
+  undefined,
+  Uint8Array,
+  Int8Array,
+  Uint8ClampedArray,
+  Int16Array,
+  Uint16Array,
+  Int32Array,
+  Uint32Array,
+  Float32Array,
+  Float64Array,
+  BigInt64Array,
+  BigUint64Array,
+];
+const KIND_OF: ReadonlyMap<string, number> = new Map(
+  KINDS.map((kind, index) => [kind?.name ?? 'ArrayBuffer', index]),
+);
+const UINT32_MAX = 2 ** 32 - 1;
+
+/** The tag of a typed array's class, which no property of the value can hide. */
+const tagOf = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype) as object,
+  Symbol.toStringTag,
+)?.get as () => string | undefined;
+
+/**
+ * @returns undefined: the value is no bare array; or it is one that V8 has to judge: it is empty
+ *   or detached, resizable, or shares its memory
+ */
+export function bareArray(value: object, index: number): BareArray | undefined {
+  const isView = ArrayBuffer.isView(value);
+  if (!isView && !(value instanceof ArrayBuffer)) return undefined;
+  const tag = isView ? tagOf.call(value) : 'ArrayBuffer';
+  const kind = tag === undefined ? undefined : KIND_OF.get(tag);
+  const buffer: ArrayBufferLike & { resizable?: boolean } = isView ? value.buffer : value;
+  if (kind === undefined || !(buffer instanceof ArrayBuffer) || buffer.resizable === true) {
+    return undefined;
+  }
+  const { byteLength } = value;
+  if (byteLength === 0 || byteLength > UINT32_MAX) return undefined;
+  const bytes = new Uint8Array(buffer, isView ? value.byteOffset : 0, byteLength);
+  return { index, kind, bytes };
+}
+
+/** What a serializer calls for values that it cannot write. (Bun has no class to extend.) */
+const HOOKS = {
+  _getDataCloneError: (message: string): Error => new DOMException(message, 'DataCloneError'),
+  _writeHostObject: ({ constructor }: object): never => {
+    throw new DOMException(`#<${constructor.name}> could not be cloned.`, 'DataCloneError');
+  },
+  _getSharedArrayBufferId: (): never => {
+    throw new DOMException(SHARED_MEMORY, 'DataCloneError');
+  },
+};
+
+/** The message of the DataCloneError for a SharedArrayBuffer. */
+export const SHARED_MEMORY = 'A SharedArrayBuffer cannot be packed as bytes';
+
+/**
+ * @param args - `undefined` in place of each bare array
+ * @returns bytes that fill their ArrayBuffer
+ * @throws DataCloneError: a value that cannot be packed; the error of a getter; RangeError: a value
+ *   is nested too deeply
+ */
+export function packArguments(
+  args: readonly unknown[],
+  bare: readonly BareArray[],
+): Uint8Array<ArrayBuffer> {
+  if (!hasSerializer) return Uint8Array.from(serialize(args));
+  const serializer = Object.assign(new Serializer(), HOOKS);
+  serializer.writeHeader();
+  serializer.writeValue(args);
+  serializer.writeUint32(bare.length);
+  let length = 0;
+  for (const { index, kind, bytes } of bare) {
+    serializer.writeUint32(index);
+    serializer.writeUint32(kind);
+    serializer.writeUint32(bytes.byteLength);
+    length += bytes.byteLength;
+  }
+  const head = serializer.releaseBuffer() as Buffer<ArrayBuffer>;
+  if (length === 0 && head.byteLength === head.buffer.byteLength) return head;
+  let at = head.byteLength;
+  const all = Buffer.allocUnsafeSlow(at + length) as Buffer<ArrayBuffer>;
+  all.set(head);
+  for (const { bytes } of bare) {
+    all.set(bytes, at);
+    at += bytes.byteLength;
+  }
+  return all;
+}
+
+/** @throws DataCloneError; TypeError: the bytes hold no array */
+export function receivedArguments(args: PassedArguments): readonly unknown[] {
+  if (args instanceof ArrayBuffer) return unpackArguments(new Uint8Array(args));
+  return args instanceof Uint8Array ? unpackArguments(args) : args;
+}
+
+/** The arguments as bytes for a process or node. @throws DataCloneError */
+export function passedAsBytes(args: PassedArguments): Uint8Array {
+  if (args instanceof Uint8Array) return args;
+  return args instanceof ArrayBuffer ? new Uint8Array(args) : packArguments(args, []);
+}
+
+/**
+ * @returns the arguments: each an object of its own, that shares no memory with the bytes
+ * @throws DataCloneError, as `unpackValue`; TypeError: the bytes hold no array
+ */
+function unpackArguments(packed: Uint8Array): unknown[] {
+  try {
+    if (!hasSerializer) return checkArray(deserialize(packed));
+    const deserializer = new Deserializer(packed);
+    deserializer.readHeader();
+    const args = checkArray(deserializer.readValue());
+    const table = Array.from({ length: deserializer.readUint32() }, () => ({
+      index: deserializer.readUint32(),
+      kind: deserializer.readUint32(),
+      byteLength: deserializer.readUint32(),
+    }));
+    for (const { index, kind, byteLength } of table) {
+      args[index] = arrayOf(kind, deserializer.readRawBytes(byteLength));
+    }
+    return args;
+  } catch (error) {
+    if (error instanceof TypeError) throw error;
+    throw unreadable(error);
+  }
+}
+
+function arrayOf(kind: number, bytes: Uint8Array): ArrayBufferView | ArrayBuffer {
+  // Not `slice`, which clears the memory before it copies.
+  const own = Buffer.allocUnsafeSlow(bytes.byteLength);
+  own.set(bytes);
+  const buffer = own.buffer as ArrayBuffer;
+  const Class = KINDS[kind];
+  if (Class === undefined) return buffer;
+  return new Class(buffer, 0, buffer.byteLength / Class.BYTES_PER_ELEMENT);
+}
+
+function checkArray(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value;
+  throw new TypeError('The arguments of a call are not an array');
+}
