@@ -1,6 +1,7 @@
 /** The outcome of a closure, read from its worker's message. */
 
-import { decode } from '../../record/encoded-error.ts';
+import { messageOf } from '../../base/thrown-value.ts';
+import { decode, encode } from '../../record/encoded-error.ts';
 import type { ClosureOutcome } from '../closures/closure.ts';
 import { STATE } from '../worker/protocol.ts';
 import { unpackValue } from '../worker/value.ts';
@@ -14,4 +15,10 @@ export function outcomeOf(state: number, value: unknown, isValue: boolean): Clos
   } catch (error) {
     return { state: 'failed', value: error };
   }
+}
+
+/** The encoded error of a result that cannot be deserialized here. */
+export function unreadable(error: unknown): Uint8Array {
+  const text = `A result cannot be read here: ${messageOf(error)}`;
+  return encode(new DOMException(text, 'DataCloneError')).bytes;
 }

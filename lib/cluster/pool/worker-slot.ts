@@ -18,8 +18,6 @@
  */
 
 import { hostname } from 'node:os';
-import type { TransferListItem } from 'node:worker_threads';
-import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { CancelledError } from '../../errors/errors.ts';
@@ -38,12 +36,12 @@ import {
   dataCloneError,
   FROM_WORKER,
   RESULT_LENGTH,
-  RUN_LENGTH,
   STATE,
   TO_WORKER,
 } from '../worker/protocol.ts';
 import type { StopMessage } from '../worker/stop-relay.ts';
 import { packValue } from '../worker/value.ts';
+import { Batch } from './batch.ts';
 import {
   type ChannelListener,
   startProcess,
@@ -55,7 +53,7 @@ import {
 import { Claims } from './claims.ts';
 import { GraceTimers } from './grace-timers.ts';
 import { setupError, Teardown } from './hooks.ts';
-import { outcomeOf } from './outcome.ts';
+import { outcomeOf, unreadable } from './outcome.ts';
 import { inOrderOfReturn, isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
 import { activityOf, readinessOf } from './slot-report.ts';
@@ -82,8 +80,7 @@ export class WorkerSlot {
   #claims: Claims | undefined;
   /** The ids of the resources that the worker is making. */
   readonly #preparing = new Set<number>();
-  #batch: unknown[] = [];
-  #transfers: TransferListItem[] = [];
+  readonly #batch = new Batch();
   /** The worker has imported the module, and its setup function has ended. */
   isLoaded = false;
   /** A setup function has failed here since a worker was last ready. */
@@ -243,10 +240,11 @@ export class WorkerSlot {
     const claim = (this.#claims as Claims).take(closure.id);
     this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
     if (closure.isSuspect) this.#hasSuspect = true;
-    this.#batch.push(closure.id, claim, closure.attempts + 1, name, args, perWorker, hasVariables);
-    if (transfer.length === 0 || !channel.isShared) return;
-    closure.isMoved = true;
-    this.#transfers.push(...transfer);
+    const isMoved = transfer.length > 0 && channel.isShared;
+    if (isMoved) closure.isMoved = true;
+    const { id, attempts } = closure;
+    const run = [id, claim, attempts + 1, name, args, perWorker, hasVariables];
+    this.#batch.add(run, isMoved ? transfer : []);
   }
 
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
@@ -264,22 +262,13 @@ export class WorkerSlot {
     }
   }
 
-  /** Sends the closures that were passed to `add` as one message. */
+  /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
   flush(): void {
-    const batch = this.#batch;
-    if (batch.length === 0) return;
-    const transfers = this.#transfers;
-    this.#batch = [];
-    this.#transfers = [];
-    try {
-      this.#channel?.post([TO_WORKER.run, ...batch], transfers);
-    } catch (error) {
+    const { ids = [], error } = this.#batch.send(this.#channel) ?? {};
+    for (const id of ids) {
+      const sent = this.#forget(id);
       const value = dataCloneError(error);
-      // The message cannot be sent: all its functions have failed.
-      for (let at = 0; at < batch.length; at += RUN_LENGTH) {
-        const sent = this.#forget(batch[at] as number);
-        if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
-      }
+      if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
     }
   }
 
@@ -393,6 +382,7 @@ export class WorkerSlot {
 
   /** The functions that the worker runs. */
   get tasks(): RunningTask[] {
+    const runsMany = (this.#options.concurrency ?? 1) > 1;
     const isRunning = (sent: SentToWorker): boolean => this.#fateOf(sent) === 'running';
     return this.#sent
       .newestFirst()
@@ -400,12 +390,8 @@ export class WorkerSlot {
       .map(({ closure, sentAt }) => ({
         name: (closure.work as Call).name,
         attempt: closure.attempts + 1,
-        startedAt: new Date(this.#runsMany ? sentAt : Math.max(sentAt, this.#endedAt)),
+        startedAt: new Date(runsMany ? sentAt : Math.max(sentAt, this.#endedAt)),
       }));
-  }
-
-  get #runsMany(): boolean {
-    return (this.#options.concurrency ?? 1) > 1;
   }
 
   #fateOf({ closure, claim }: SentToWorker): Fate {
@@ -546,9 +532,7 @@ export class WorkerSlot {
   #onUnreadable(error: unknown): boolean {
     if (this.#announced === undefined) return false;
     const { id, us } = this.#announced;
-    const text = `A result cannot be read here: ${messageOf(error)}`;
-    const why = new DOMException(text, 'DataCloneError');
-    this.#receive([FROM_WORKER.results, id, STATE.failed, encode(why).bytes, us]);
+    this.#receive([FROM_WORKER.results, id, STATE.failed, unreadable(error), us]);
     return true;
   }
 
@@ -585,8 +569,7 @@ export class WorkerSlot {
     this.#teardown?.clear();
     this.#teardown = undefined;
     this.#preparing.clear();
-    this.#batch = [];
-    this.#transfers = [];
+    this.#batch.clear();
     this.#enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
     this.#graceTimers.clearAll();
     // All closures are removed before any is returned: if one fails, the rules cancel the others,
