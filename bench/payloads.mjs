@@ -15,7 +15,7 @@ const payloads = {
   'a small object': [{ id: 1, name: 'user1' }, 2_000],
   '100 objects': [objects(100), 200],
   '10,000 objects': [objects(10_000), 6],
-  'a million numbers': [new Array(1_000_000).fill(7), 2],
+  'a million numbers': [Array.from({ length: 1_000_000 }, () => 7), 2],
   'a buffer of 1 MB': [new Uint8Array(1_000_000), 30],
 };
 

@@ -250,7 +250,7 @@ describe('a method of another object', () => {
   // util.inspect shows what only looks like a coordinator as Node does, and throws nothing.
   const notRefused = new Set<PropertyKey>(['constructor', inspect.custom]);
   const names = Reflect.ownKeys(own).filter((name) => !notRefused.has(name));
-  const promising = new Set<PropertyKey>(['waitForStop', 'join', Symbol.asyncDispose]);
+  const promising = new Set<PropertyKey>(['waitForStop', 'join', 'diagnose', Symbol.asyncDispose]);
   const right: Record<string, unknown[]> = {
     stopAfter: [1000],
     stopOnException: [() => Promise.reject(new Error('fn was called'))],

@@ -65,7 +65,7 @@ describe('allstop', () => {
     ['build', /^Usage: allstop build \[--json\]\n[\s\S]*Exit code: 0/],
     [
       'worker',
-      /^Usage: allstop worker --module FILE --servers URL,URL --cluster NAME \[--job worker\|ps\] \[--task N\] \[--spec FILE\] \[--definition TEXT\] \[--slots N\] \[--resources LIST\] \[--json\]\n[\s\S]*Exit code: 130/,
+      /^Usage: allstop worker --module FILE --servers URL,URL --cluster NAME \[--job worker\|ps\] \[--task N\] \[--spec FILE\] \[--definition TEXT\] \[--slots N\] \[--recycle TEXT\] \[--setup NAME\] \[--teardown NAME\] \[--resources LIST\] \[--json\]\n[\s\S]*Exit code: 130/,
     ],
   ])('%s --help prints its own', (command, text) => {
     const { status, stdout, stderr } = allstop(command, '--help');

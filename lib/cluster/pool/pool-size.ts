@@ -40,6 +40,15 @@ export class PoolSize {
     this.#elastic = elastic;
   }
 
+  /** How many workers there may be. */
+  get most(): number {
+    return this.#elastic?.max ?? this.#pool.slots.length;
+  }
+
+  get canGrow(): boolean {
+    return this.#elastic !== undefined && this.staying.length < this.#elastic.max;
+  }
+
   /** Adds workers for closures that wait: `wanted` is how many could be used at once. */
   grow(wanted: number): void {
     if (this.#elastic === undefined) return;

@@ -200,8 +200,8 @@ export class WorkerPool implements Engine {
   }
 
   whyNowhere({ worker, resources }: Placement): string | undefined {
-    const { length } = this.#slots;
-    if (worker !== undefined && worker >= length) return `the cluster has ${length} workers`;
+    const { most } = this.#size;
+    if (worker !== undefined && worker >= most) return `the cluster has ${most} workers`;
     if (resources === undefined) return undefined;
     return 'workers of this machine have no resources; `allstop worker --resources` gives them';
   }
@@ -297,7 +297,8 @@ export class WorkerPool implements Engine {
     // expected.
     const isUneven = (): boolean =>
       this.#slots.some(({ isIdle }) => isIdle) && this.#slots.some(({ running }) => running > 1);
-    if (this.#isFeedAllDue || !(hasWork || isUneven())) return;
+    const hasMore = hasWork || (this.#host.hasPlaced && this.#size.canGrow);
+    if (this.#isFeedAllDue || !(hasMore || isUneven())) return;
     this.#isFeedAllDue = true;
     setImmediate(() => {
       this.#isFeedAllDue = false;
@@ -317,10 +318,11 @@ export class WorkerPool implements Engine {
       }
     }
     for (const slot of this.#slots) slot.flush();
-    if (hasWork) {
+    // What is placed may be waiting for a worker that has not been added yet.
+    if (hasWork || this.#host.hasPlaced) {
       this.#size.grow(Math.ceil(this.#host.waiting / this.#concurrency));
-      return;
     }
+    if (hasWork) return;
     this.#rebalance();
     this.#size.shrinkLater();
   }

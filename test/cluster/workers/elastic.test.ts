@@ -30,6 +30,15 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     expect(new Set(await Promise.all(runs)).size).toBe(3);
   });
 
+  it('become as many as a call needs that is placed on one of them', async () => {
+    await using cluster = start({ min: 1, max: 3 });
+    const placed = cluster.run('hold', ['placed'], { worker: 2 });
+    (await visits.next('placed')).pass();
+    await placed;
+    expect(tasksOf(cluster)).toContain(2);
+    await expect(cluster.run('hold', ['never'], { worker: 3 })).rejects.toThrow(RangeError);
+  });
+
   it('become no more than are needed', async () => {
     await using cluster = start({ min: 1, max: 8 });
     await cluster.ready();

@@ -33,18 +33,18 @@ async function main() {
   addon.result('main');
 
   const removed = new AbortController();
-  let calls = 0;
+  const removals = [];
   const { removeEventListener } = removed.signal;
   removed.signal.removeEventListener = (...args) => {
-    calls += 1;
+    removals.push(args[0]);
     return removeEventListener.apply(removed.signal, args);
   };
   const flags = [1, 2, 3].map(() => addon.flag(removed.signal));
   for (const each of flags) addon.releaseFlag(each);
-  while (calls === 0) await turn();
+  while (removals.length === 0) await turn();
   say('result', {
     before,
-    calls,
+    calls: removals.length,
     main: addon.flagStatus(controller.signal),
     nothing: addon.flagStatus(undefined),
     other: addon.flagStatus({}),
