@@ -71,7 +71,7 @@ void Variable::Forget(std::uint64_t closure) {
 
 std::shared_ptr<Variables> Variables::Create() {
   auto& registry = Registry<Variables>::Get();
-  const std::shared_ptr<Variables> made(new Variables(registry.NextId()));
+  std::shared_ptr<Variables> made(new Variables(registry.NextId()));
   registry.Add(made->id(), made);
   return made;
 }
