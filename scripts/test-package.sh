@@ -44,5 +44,5 @@ for resolution in node16 nodenext bundler; do
 done
 size=$(stat -c %s "$tarball")
 # The goal is 1.5 MB; until the binaries and dist/ are smaller, this keeps it from growing.
-[ "$size" -le 1800000 ] || { echo "the tarball is larger than 1.8 MB: $size bytes" >&2; exit 1; }
+[ "$size" -le 2000000 ] || { echo "the tarball is larger than 2 MB: $size bytes" >&2; exit 1; }
 echo "the tarball: $size bytes, $(wc -l <"$work/contents") files"
