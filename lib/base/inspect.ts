@@ -16,14 +16,15 @@ const LONGEST_FACT = 100;
  */
 export function showAs<T extends object>(prototype: T, describe: (object: T) => Shown): void {
   function show(this: T, depth: number, options: InspectOptionsStylized): unknown {
-    const type = nameOfClass(this);
-    if (depth < 0) return options.stylize(`[${type}]`, 'special');
     let shown: Shown;
+    let type: string;
     try {
-      shown = describe(this);
+      shown = describe(this); // throws for a Proxy, before one of its traps is called
+      type = nameOfClass(this);
     } catch {
       return this;
     }
+    if (depth < 0) return options.stylize(`[${type}]`, 'special');
     // A `breakLength` breaks long strings into several lines.
     const inOneLine = { ...options, breakLength: Number.POSITIVE_INFINITY };
     const name = shown.name === undefined ? '' : ` ${inspect(shown.name, inOneLine)}`;

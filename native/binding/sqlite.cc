@@ -57,7 +57,20 @@ using CreateFunctionV2 = int(void* db, const char* name, int arguments, int enco
                              void (*final)(void*), void (*destroy)(void*));
 
 // A ROLLBACK runs in spite of the stop: without it an interrupted transaction would stay open.
+// SQL may begin with spaces and comments.
 bool IsRollback(const char* text) {
+  while (true) {
+    while (*text == ' ' || (*text >= '\t' && *text <= '\r')) ++text;
+    if (text[0] == '-' && text[1] == '-') {
+      while (*text != '\0' && *text != '\n') ++text;
+    } else if (text[0] == '/' && text[1] == '*') {
+      text += 2;
+      while (*text != '\0' && !(text[0] == '*' && text[1] == '/')) ++text;
+      if (*text != '\0') text += 2;
+    } else {
+      break;
+    }
+  }
   for (const char* expected = "rollback"; *expected != '\0'; ++expected, ++text) {
     if ((*text | 0x20) != *expected) return false;
   }
@@ -107,7 +120,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   static int OnProgress(void* context) {
-    return static_cast<Connection*>(context)->coordinator_->ShouldStop() ? 1 : 0;
+    const auto* const self = static_cast<Connection*>(context);
+    // The program may have replaced the function whose end ends the obedience.
+    if (!self->coordinator_ || self->is_rollback_) return 0;
+    return self->coordinator_->ShouldStop() ? 1 : 0;
   }
 
   static int OnStatement(unsigned /*mask*/, void* context, void* /*statement*/, void* text) {
@@ -116,8 +132,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void BeginStatement(const char* text) {
+    if (!coordinator_) return;
+    is_rollback_ = text != nullptr && IsRollback(text);
     if (coordinator_->ShouldStop()) {
-      if (text == nullptr || !IsRollback(text)) At<Interrupt>(api_, kInterrupt)(db_);
+      if (!is_rollback_) At<Interrupt>(api_, kInterrupt)(db_);
     } else if (has_fired_.exchange(false)) {
       Listen();  // the stop was cleared: a callback runs only once
     }
@@ -158,7 +176,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::mutex mutex_;
   void* db_ = nullptr;  // written by the connection's thread under mutex_; read by it without
   const AnyFunction* api_ = nullptr;  // written before the first callback is registered
-  // These two belong to the connection's thread.
+  // These three belong to the connection's thread.
+  bool is_rollback_ = false;  // of the statement that began last
   std::shared_ptr<core::Coordinator> coordinator_;
   std::shared_ptr<core::StopCallback> callback_;
   std::atomic<bool> has_fired_{false};

@@ -157,6 +157,7 @@ describe('a flag of anything else', () => {
     { label: 'a bare pointer', value: addon.external() },
     { label: 'an object that has aborted in its own way', value: { aborted: 'yes' } },
     { label: 'half a signal', value: { aborted: false } },
+    { label: 'what has aborted as a request of Node has', value: { aborted: true } },
   ];
   it.each(others)('is not valid, and leaves no exception: $label', ({ value }) => {
     expect(addon.flag(value)).toBeUndefined();

@@ -46,7 +46,8 @@ class Deadline {
 
 inline Deadline Coordinator::StopAfter(Milliseconds timeout) const noexcept {
   allstop_deadline* deadline = nullptr;
-  allstop_stop_after(&handle_, (std::max)(0.0, timeout.count()), &deadline);
+  const double ms = timeout.count();
+  allstop_stop_after(&handle_, ms < 0 ? 0.0 : ms, &deadline);  // NaN is refused there
   return Deadline(*this, deadline);
 }
 

@@ -355,8 +355,13 @@ static inline allstop_status allstop_stop_flag_of_object(napi_env env, napi_valu
   napi_value property;
   bool aborted = false;
   allstop_status status = allstop_from_napi(env, value, &coord);
-  const bool is_signal = napi_get_named_property(env, value, "aborted", &property) == napi_ok &&
-                         napi_get_value_bool(env, property, &aborted) == napi_ok;
+  napi_valuetype listens = napi_undefined;
+  /* A request of Node has a boolean `aborted`, too: only an EventTarget is a signal. */
+  const bool is_signal =
+      napi_get_named_property(env, value, "addEventListener", &property) == napi_ok &&
+      napi_typeof(env, property, &listens) == napi_ok && listens == napi_function &&
+      napi_get_named_property(env, value, "aborted", &property) == napi_ok &&
+      napi_get_value_bool(env, property, &aborted) == napi_ok;
   if (!is_signal) {
     if (status != ALLSTOP_OK) return status;
     out->coord = coord;

@@ -48,7 +48,7 @@ async function main() {
   db.exec('CREATE TABLE t(a); BEGIN; INSERT INTO t VALUES (1)');
   first.requestStop();
   const stopped = short();
-  const rollback = outcome(() => db.exec('ROLLBACK'));
+  const rollback = outcome(() => db.exec('/* undo */ -- all\n ROLLBACK'));
   const other = new Coordinator();
   obey(db, other);
   const replaced = short();
