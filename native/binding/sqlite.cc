@@ -186,19 +186,25 @@ class Connection : public std::enable_shared_from_this<Connection> {
 using Shared = std::shared_ptr<Connection>;
 
 // The Connection that the next sqlite3_extension_init of this thread binds. SQLite calls that
-// inside of loadExtension, on the thread that calls loadExtension.
-thread_local Shared pending;
+// inside of loadExtension, on the thread that calls loadExtension. It is the External's, which
+// resets this when it is collected. (A thread_local with a destructor needs glibc 2.18.)
+thread_local Shared* pending = nullptr;
 
 }  // namespace
 
 Napi::Value ConnectSqlite(const Napi::CallbackInfo& info) {
-  pending = std::make_shared<Connection>();
-  return Napi::External<Shared>::New(info.Env(), new Shared(pending),
-                                     [](Napi::Env, Shared* shared) { delete shared; });
+  auto connection = std::make_unique<Shared>(std::make_shared<Connection>());
+  const auto external =
+      Napi::External<Shared>::New(info.Env(), connection.get(), [](Napi::Env, Shared* shared) {
+        if (pending == shared) pending = nullptr;
+        delete shared;
+      });
+  pending = connection.release();
+  return external;
 }
 
 Napi::Value ObeySqlite(const Napi::CallbackInfo& info) {
-  pending.reset();
+  pending = nullptr;
   const Shared connection = *info[0].As<Napi::External<Shared>>().Data();
   std::shared_ptr<core::Coordinator> coordinator;
   if (info[1].IsObject()) {
@@ -221,7 +227,9 @@ extern "C" ALLSTOP_EXPORT int sqlite3_extension_init(void* db, char** /*error*/,
 
 extern "C" int sqlite3_extension_init(void* db, char** /*error*/, const void* routines) {
   using allstop::binding::AnyFunction;
-  const auto connection = std::move(allstop::binding::pending);
+  auto*& pending = allstop::binding::pending;
+  const auto connection = pending ? *pending : nullptr;
+  pending = nullptr;
   const auto* const api = static_cast<const AnyFunction*>(routines);
   const bool is_bound = connection && connection->Bind(db, api);
   return is_bound ? allstop::binding::kSqliteOk : allstop::binding::kSqliteError;
