@@ -1,6 +1,8 @@
 #include "variables.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "registry.h"
 
@@ -18,6 +20,13 @@ void Add(unsigned char* to, const void* from, std::size_t size) {
     std::memcpy(&delta, deltas + index * sizeof(Element), sizeof(Element));
     sums[index] = static_cast<Element>(static_cast<Sum>(sums[index]) + static_cast<Sum>(delta));
   }
+}
+
+// The order in which several are locked.
+template <typename T>
+std::vector<T*> InOrder(std::vector<T*> variables) {
+  std::sort(variables.begin(), variables.end(), std::less<T*>());
+  return variables;
 }
 
 }  // namespace
@@ -104,7 +113,9 @@ void Variables::ReadAll(const std::vector<const Variable*>& variables,
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::shared_lock<std::shared_mutex>> locks;
   locks.reserve(variables.size());
-  for (const Variable* const variable : variables) locks.push_back(variable->LockToRead());
+  for (const Variable* const variable : InOrder(variables)) {
+    locks.push_back(variable->LockToRead());
+  }
   for (std::size_t index = 0; index < variables.size(); ++index) {
     std::memcpy(to[index], variables[index]->bytes_.get(), variables[index]->size_);
   }
@@ -117,7 +128,7 @@ void Variables::AssignAll(const std::vector<Variable*>& variables,
   std::vector<std::unique_lock<std::shared_mutex>> locks;
   turns.reserve(variables.size());
   locks.reserve(variables.size());
-  for (Variable* const variable : variables) {
+  for (Variable* const variable : InOrder(variables)) {
     turns.emplace_back(variable->turn_);
     locks.emplace_back(variable->mutex_);
   }

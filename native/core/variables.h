@@ -12,8 +12,8 @@
 //  3. Variables of a set are never removed, and never change their type or length. So a Variable
 //     that was found stays the one of that name.
 //  4. Lock order: the set's mutex, then a variable's turn_, then its mutex_. Several variables are
-//     locked together only under the set's mutex; all other operations lock one and wait for
-//     nothing meanwhile. So no two threads wait for each other.
+//     locked together in the order of their addresses, under the set's mutex; all other operations
+//     lock one and wait for nothing meanwhile. So no two threads wait for each other.
 //  5. Every operation passes turn_ before it takes mutex_, and one that writes keeps turn_ while it
 //     waits: readers that come later wait behind it. (A shared mutex may prefer readers: a stream
 //     of readers would keep writers out for ever.)
