@@ -367,5 +367,9 @@ class Unpacker {
 
 /** The value of packed bytes. Objects that this thread has thrown are the originals, not copies. */
 export function unpack(graph: Uint8Array): unknown {
-  return new Unpacker(v8.deserialize(graph)).unpack();
+  const own = v8.deserialize(graph) as Graph;
+  // A forged sparse array states any length, and a loop would visit every index of it.
+  const most = Math.max(own.nodes.length, own.thrown.length);
+  if (!(most <= graph.byteLength)) throw new RangeError('The graph has more entries than bytes');
+  return new Unpacker(own).unpack();
 }
