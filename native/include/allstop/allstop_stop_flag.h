@@ -237,6 +237,8 @@ static inline void allstop_stop_source_environment_ended(void *context) {
   source->is_listening = false;
   /* Other threads may still stop a coordinator. */
   if (source->coord.state == NULL) allstop_stop_source_stop(source);
+  napi_delete_reference(source->env, source->signal);
+  napi_delete_reference(source->env, source->listener);
   allstop_stop_source_drop(source);
 }
 
