@@ -16,6 +16,12 @@ export type Outcome = {
 /** How much of the end of stderr is kept. */
 const KEPT_CHARACTERS = 64 * 1024;
 
+/**
+ * How long after its exit we wait for the last output of a process. The pipes may never close, if
+ * another process, which the addon or the script has started, has inherited them.
+ */
+const CLOSE_TIMEOUT_MS = 500;
+
 /** Exit codes of Windows such as 0xC0000005 are known in hexadecimal. */
 const exitCode = (code: number | null): string =>
   `exit code ${code !== null && code > 0x7fffffff ? `0x${code.toString(16).toUpperCase()}` : code}`;
@@ -54,6 +60,7 @@ export async function runCase(
     stderr = (stderr + text).slice(-KEPT_CHARACTERS);
   });
   let isLate = false;
+  let closing: NodeJS.Timeout | undefined;
   const timer = setTimeout(() => {
     isLate = true;
     child.kill('SIGKILL');
@@ -62,9 +69,17 @@ export async function runCase(
     (resolve) => {
       child.once('error', () => {}); // the abort, or what spawn says again by its exit code
       child.once('close', (ownCode, ownSignal) => resolve({ code: ownCode, signal: ownSignal }));
+      child.once('exit', () => {
+        clearTimeout(timer);
+        closing = setTimeout(() => {
+          child.stdout.destroy();
+          child.stderr.destroy();
+        }, CLOSE_TIMEOUT_MS);
+      });
     },
   );
   clearTimeout(timer);
+  clearTimeout(closing);
   const { step, failed, done } = toldIn(stdout);
   if (isLate) return { result: 'hang', when: step };
   if (failed !== undefined) return { result: `error: ${failed}`, when: step };
