@@ -80,6 +80,8 @@ class Publisher {
   /** How many events of the timeline are published, or were there before. */
   #read = 0;
   #isPublishing = false;
+  /** `publish` was called while it ran. */
+  #again = false;
 
   private constructor(attachment: AttachmentLike) {
     this.#attachment = attachment;
@@ -95,14 +97,17 @@ class Publisher {
   }
 
   publish(): void {
+    this.#again = true;
     if (this.#isPublishing) return; // a subscriber has called us: the loop below goes on
     this.#isPublishing = true;
     try {
-      for (let isDone = false; !isDone; ) {
+      // What other threads do meanwhile rings the doorbell: read until nothing is new, this might
+      // never end, and the caller has a signal to abort.
+      while (this.#again) {
+        this.#again = false;
         const { events, dropped, startedAt } = this.#attachment.native.timeline(this.#read);
         this.#read += dropped + events.length;
         for (const event of events) this.#tell(event, startedAt);
-        isDone = events.length === 0;
       }
     } finally {
       this.#isPublishing = false;

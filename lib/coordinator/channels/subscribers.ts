@@ -5,12 +5,14 @@ import type { Channel } from 'node:diagnostics_channel';
 /** From now on calls `then` after each subscription to one of `channels`, and once if there is one. */
 export function onSubscribe(channels: readonly Channel<any, any>[], then: () => void): void {
   for (const channel of channels) {
+    // Another copy of the package in this thread has been here before: it has to hear, too.
+    const other = Object.hasOwn(channel, 'subscribe') ? channel.subscribe : undefined;
     Object.defineProperty(channel, 'subscribe', {
       configurable: true,
       writable: true,
       value(this: Channel, listener: (message: unknown, name: string | symbol) => void): void {
         // The prototype changes with the first subscriber: Node's own `subscribe` is looked up now.
-        (Object.getPrototypeOf(this) as Channel).subscribe.call(this, listener);
+        (other ?? (Object.getPrototypeOf(this) as Channel).subscribe).call(this, listener);
         then();
       },
     });
