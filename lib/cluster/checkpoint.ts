@@ -11,7 +11,7 @@ import {
 } from '../base/arguments.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError, UnavailableError } from '../errors/errors.ts';
-import { NotACheckpoint, readCheckpoint, writeCheckpoint } from './variables/checkpoint-file.ts';
+import { readCheckpoint, writeCheckpoint } from './variables/checkpoint-file.ts';
 import { type ClusterVariables, variablesOf } from './variables/cluster-variables.ts';
 import { dataCloneError } from './worker/protocol.ts';
 import { packValue, unpackValue } from './worker/value.ts';
@@ -43,6 +43,13 @@ function packState(state: unknown): Uint8Array {
   } catch (error) {
     throw dataCloneError(error);
   }
+}
+
+function skipped(path: string, why: string): void {
+  process.emitWarning(`The checkpoint ${path} is skipped: ${why}`, {
+    type: 'CheckpointWarning',
+    code: 'ALLSTOP_CHECKPOINT',
+  });
 }
 
 type File = { name: string; number: number };
@@ -108,7 +115,7 @@ export class Checkpoint {
 
   /**
    * Restores the newest checkpoint that is whole and has all variables of the program, which has
-   * to make them before. All or nothing: the variables change at one moment. A file that is damaged,
+   * to make them before. All or nothing: the variables change at one moment. (One that `load` makes keeps its value.) A file that is damaged,
    * or is of another program, is skipped with a warning (`process.emitWarning`, code
    * `ALLSTOP_CHECKPOINT`) that names it.
    *
@@ -123,6 +130,11 @@ export class Checkpoint {
       const found = await this.#read(path);
       if (found === undefined) continue;
       const { step, values, state } = found;
+      const made = this.#variables.definitions.find(({ name: own }) => !values.has(own));
+      if (made !== undefined) {
+        skipped(path, `it lacks the variable '${made.name}'`); // made while the file was read
+        continue;
+      }
       if (state !== undefined) this.#load?.(state.value);
       this.#variables.restore(values);
       return step;
@@ -135,11 +147,7 @@ export class Checkpoint {
       const { state, ...found } = await readCheckpoint(path, this.#variables.definitions);
       return { ...found, state: state === undefined ? undefined : { value: unpackValue(state) } };
     } catch (error) {
-      const why = error instanceof NotACheckpoint ? error.message : messageOf(error);
-      process.emitWarning(`The checkpoint ${path} is skipped: ${why}`, {
-        type: 'CheckpointWarning',
-        code: 'ALLSTOP_CHECKPOINT',
-      });
+      skipped(path, messageOf(error));
       return undefined;
     }
   }
