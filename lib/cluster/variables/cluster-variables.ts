@@ -105,14 +105,17 @@ export class ClusterVariables {
     return values;
   }
 
-  /** Sets all variables at one moment. `values` has one that fits for each of them. */
+  /** Sets the variables of `values`, which has values that fit, at one moment. */
   restore(values: Values): void {
-    const entries = [...this.#entries];
-    const arrays = entries.map(([name]) => (values.get(name) as { value: NativeArray }).value);
-    this.#native.assignAll(
-      entries.map(([, { native }]) => native),
-      arrays,
-    );
+    const natives: NativeVariable[] = [];
+    const arrays: NativeArray[] = [];
+    for (const [name, { native }] of this.#entries) {
+      const value = values.get(name)?.value;
+      if (value === undefined) continue;
+      natives.push(native);
+      arrays.push(value);
+    }
+    this.#native.assignAll(natives, arrays);
   }
 
   /** The closure has ended for good. */

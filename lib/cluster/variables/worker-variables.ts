@@ -48,6 +48,10 @@ export function threadVariables(id: number, nextId: NextId): WorkerVariables {
   };
 }
 
+/** What a message carries: no memory that is shared, and nothing of the buffer around a view. */
+const copyOf = (value: VariableValue): VariableValue =>
+  typeof value === 'number' ? value : value.slice();
+
 /** In a worker process: messages carry the operations to the coordinator's process. */
 export class ProcessVariables implements WorkerVariables {
   readonly #found = new Map<string, Variable>();
@@ -73,8 +77,8 @@ export class ProcessVariables implements WorkerVariables {
     };
     const operations: Operations = {
       read: () => ask('read') as Promise<VariableValue>,
-      assign: (value) => ask('assign', value) as Promise<void>,
-      assignAdd: (delta) => ask('assignAdd', delta) as Promise<void>,
+      assign: (value) => ask('assign', copyOf(value)) as Promise<void>,
+      assignAdd: (delta) => ask('assignAdd', copyOf(delta)) as Promise<void>,
     };
     this.#found.set(name, new Variable(definition, operations, this));
   }
