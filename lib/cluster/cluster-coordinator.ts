@@ -191,6 +191,7 @@ export class ClusterCoordinator<M extends object = any>
           this.#statistics.onRetry(closure);
           this.#tell('retry', { name: (closure.work as Call).name, attempt, cause });
         },
+        whyNowhere: (placement) => this.#engine.whyNowhere(placement),
         onWorkerStarted: (worker) => {
           publishWorker(coordinator, 'started', worker);
           this.#tell('workerStarted', worker);
@@ -420,10 +421,9 @@ export class ClusterCoordinator<M extends object = any>
         'The arguments of a data set function cannot be PerWorkerValues',
       );
     }
-    const { args: given } = call.take?.() ?? call;
     const name = async (): Promise<string> =>
       typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
-    return this.#datasets.create<T>(name, given);
+    return this.#datasets.create<T>(name, call.take?.() ?? call);
   }
 
   /**

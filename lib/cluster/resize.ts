@@ -20,5 +20,7 @@ export async function resize(engine: Engine, rules: ClosureRules, workers: numbe
     const { why, cause } = over;
     throw new FailedPreconditionError(`The cluster cannot be resized: ${why}`, { cause });
   }
-  await engine.resize(workers);
+  const resized = engine.resize(workers);
+  rules.failUnplaceable();
+  await resized;
 }

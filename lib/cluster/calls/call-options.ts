@@ -13,7 +13,7 @@ import {
   outOfRange,
 } from '../../base/arguments.ts';
 import { PRIORITIES, type Priority } from '../closures/lines/closure-lines.ts';
-import { Placement } from '../closures/lines/placement.ts';
+import { nowhere, Placement } from '../closures/lines/placement.ts';
 import type { Limits } from '../closures/time-limits.ts';
 import type { MapOptions, ScheduleOptions } from './signatures.ts';
 
@@ -61,14 +61,13 @@ export function checkCallOptions(
   checkCount('options.retries', retries, 0);
   checkOneOf('options.priority', PRIORITIES, priority);
   if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
-  const placement = checkPlacement(given, defaults);
+  const placement = placementOf(given);
+  checkPlacement(placement, defaults);
   return { limits: checkLimits(given), retries, priority, placement, onProgress };
 }
 
-function checkPlacement(
-  { worker, resources }: Partial<ScheduleOptions>,
-  { whyNowhere }: CallDefaults,
-): Placement | undefined {
+/** @throws TypeError, RangeError: it is none */
+function placementOf({ worker, resources }: Partial<ScheduleOptions>): Placement | undefined {
   if (worker !== undefined) checkInteger('options.worker', worker, 0, Number.MAX_SAFE_INTEGER);
   if (resources !== undefined) {
     if (!isBag(resources)) throw invalidType('options.resources', 'of type object', resources);
@@ -78,13 +77,16 @@ function checkPlacement(
       if (amount === Number.POSITIVE_INFINITY) throw outOfRange(what, 'finite', amount);
     }
   }
-  const placement = Placement.of(worker, resources);
+  return Placement.of(worker, resources);
+}
+
+/** @throws RangeError: there will never be a worker for it */
+export function checkPlacement(
+  placement: Placement | undefined,
+  { whyNowhere }: Pick<CallDefaults, 'whyNowhere'>,
+): void {
   const why = placement === undefined ? undefined : whyNowhere(placement);
-  if (why === undefined) return placement;
-  const isOfWorker = worker !== undefined;
-  const name = isOfWorker ? 'options.worker' : 'options.resources';
-  const what = isOfWorker ? 'that of a worker that can be' : 'what a worker can have';
-  throw outOfRange(name, `${what}: ${why}`, isOfWorker ? worker : resources);
+  if (placement !== undefined && why !== undefined) throw nowhere(placement, why);
 }
 
 const OF_A_MAP = [...OF_A_CALL, 'concurrency', 'ordered', 'onError'] satisfies (keyof MapOptions)[];

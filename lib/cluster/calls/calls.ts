@@ -13,7 +13,7 @@ import { RemoteValue, type Settle } from '../closures/remote-value.ts';
 import { deadlineExceeded, inTime, type Limits, limit } from '../closures/time-limits.ts';
 import { isTaskTraced } from '../worker/task-channel.ts';
 import { unpackValue } from '../worker/value.ts';
-import { checkCallOptions } from './call-options.ts';
+import { checkCallOptions, checkPlacement } from './call-options.ts';
 import { CallTrace } from './call-trace.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
 import type { ScheduleOptions } from './signatures.ts';
@@ -154,6 +154,7 @@ export class Calls {
       signal?.throwIfAborted();
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
+      checkPlacement(options.placement, this.host);
       // `remote` is a promise that resolves when there is room. It is put in an object, so that
       // `entered`, for which later calls wait, does not wait for it.
       return {
@@ -175,8 +176,8 @@ export class Calls {
     const release = (): void => {
       if (closure.isHeld) this.#releaseWhenThere(closure);
     };
-    if (room === undefined) release();
     if (room === undefined) {
+      release();
       return options.isOwn ? Promise.resolve(remote) : this.#yielding.give(remote);
     }
     return this.host.keepAlive(
@@ -205,6 +206,7 @@ export class Calls {
           const made = this.make(name, values);
           closure.arrive({ ...made, hasVariables: hasVariables || made.hasVariables });
           queue.release(closure);
+          this.host.onPut(); // while it was held, nothing may have kept the program alive
         } catch (error) {
           rules.decide(closure, { state: 'failed', value: error });
         }

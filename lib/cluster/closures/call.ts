@@ -22,10 +22,11 @@ const NOTHING: readonly TransferListItem[] = [];
  */
 export function makeHeldCall(
   name: string,
-  given: readonly unknown[],
+  passed: readonly unknown[],
   cluster: object,
   sharesMemory: boolean,
 ): Call {
+  const given = [...passed]; // the caller may change its array while the call is held
   const others = given.map((value) => (value instanceof RemoteValue ? undefined : value));
   makeCall(name, others, cluster, sharesMemory);
   const stays = (value: unknown): boolean =>

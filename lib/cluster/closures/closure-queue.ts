@@ -180,9 +180,13 @@ export class ClosureQueue<C extends Queued> {
     closure.era = this.#era;
     this.#era.count += 1;
     const hasRoom = this.#closed === undefined && this.#hasRoom(closure);
-    const isNext = closure.isOwn
-      ? this.#ownWaiters.size === 0
-      : this.#error === undefined && this.#waiters.size === 0;
+    // What has waited for room longer, of either line, gets it first: else small closures would
+    // pass a large one without end.
+    const isNext =
+      this.#ownWaiters.size === 0 &&
+      (closure.isOwn
+        ? !this.#waitsForRoom(this.#waiters.first())
+        : this.#error === undefined && this.#waiters.size === 0);
     if (hasRoom && isNext) {
       try {
         this.#enter(closure);
@@ -200,10 +204,22 @@ export class ClosureQueue<C extends Queued> {
     });
   }
 
+  /** What waits anywhere and only some workers may run. */
+  get placed(): C[] {
+    const others = [...this.#held, ...this.#waiterOf.keys()];
+    return [...this.#items.placed, ...others.filter(({ placement }) => placement !== undefined)];
+  }
+
+  /** The workers that queued closures are placed on, by index. */
+  get placedOn(): number[] {
+    return this.#items.placedOn;
+  }
+
   /** Queues a closure that was held. @returns false if it is not held any more */
   release(closure: C): boolean {
     if (!this.#held.delete(closure)) return false;
     closure.place = 'queued';
+    this.#bytes += closure.bytes;
     this.#items.push(closure);
     this.#listener.onWork();
     return true;
@@ -490,8 +506,15 @@ export class ClosureQueue<C extends Queued> {
       const own = this.#ownWaiters.first();
       const isOwnOlder = (own?.number ?? Infinity) < (one?.number ?? Infinity);
       const [older, newer] = isOwnOlder ? [own, one] : [one, own];
-      if (!this.#serve(older) && !this.#serve(newer)) return;
+      if (this.#serve(older)) continue;
+      if (newer?.kind === 'put' && this.#waitsForRoom(older)) return;
+      if (!this.#serve(newer)) return;
     }
+  }
+
+  /** Whether it is room that the first call of a line waits for. */
+  #waitsForRoom(waiter: Waiter<C> | undefined): boolean {
+    return waiter?.kind === 'put' && (waiter.closure.isOwn || this.#error === undefined);
   }
 
   /** @returns false if the call has to wait */

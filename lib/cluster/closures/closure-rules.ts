@@ -13,6 +13,7 @@ import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
 import type { Runner } from './lines/closure-lines.ts';
+import { nowhere, type Placement } from './lines/placement.ts';
 import type { Cancellation, ClusterHost, WorkerInfo } from './strategy.ts';
 
 export type ClosureRulesOptions = {
@@ -35,6 +36,8 @@ export interface ClosureRulesListener {
   onRun(closure: Closure, microseconds: number): void;
   /** A closure that was started is queued again; `attempt` is the number of its next attempt. */
   onRetry(closure: Closure, attempt: number, cause: unknown): void;
+  /** `Engine.whyNowhere` */
+  whyNowhere(placement: Placement): string | undefined;
   onWorkerStarted(worker: WorkerInfo): void;
   onWorkerLost(worker: WorkerInfo, error: Error): void;
   onWorkerStuck(worker: WorkerInfo): void;
@@ -109,6 +112,10 @@ export class ClosureRules implements ClusterHost {
     return this.#queue.hasPlaced;
   }
 
+  get placedOn(): readonly number[] {
+    return this.#queue.placedOn;
+  }
+
   get waiting(): number {
     return this.#queue.queued;
   }
@@ -167,7 +174,11 @@ export class ClosureRules implements ClusterHost {
     }
     if (fate === 'running') closure.deaths += 1;
     const why = this.#whyNotAgain(closure, cause);
-    if (why === undefined) {
+    const error = this.#nowhere(closure);
+    if (error !== undefined) {
+      closure.settle('failed', error);
+      this.#queue.end(closure);
+    } else if (why === undefined) {
       if (fate !== 'sent') {
         this.#retried += 1;
         this.#listener.onRetry(closure, closure.attempts + 1, cause);
@@ -263,6 +274,20 @@ export class ClosureRules implements ClusterHost {
       this.#queue.remove(closure);
     } else this.#queue.remove(closure, value); // it waits for room: `schedule` rejects
     this.#listener.onLeft();
+  }
+
+  /** The workers have become fewer: fails each closure for which there will never be a worker. */
+  failUnplaceable(): void {
+    for (const closure of this.#queue.placed) {
+      const error = this.#nowhere(closure);
+      if (error !== undefined) this.decide(closure, { state: 'failed', value: error });
+    }
+  }
+
+  #nowhere({ placement }: Closure): RangeError | undefined {
+    if (placement === undefined) return undefined;
+    const why = this.#listener.whyNowhere(placement);
+    return why === undefined ? undefined : nowhere(placement, why);
   }
 
   /** Lets what was called end; refuses later calls. */

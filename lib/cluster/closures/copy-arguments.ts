@@ -1,6 +1,7 @@
 /**
  * Copies the arguments of a call when it is scheduled, in the cheapest way that keeps the rules of
- * structuredClone. Each value is read once, by the copier itself: no other walk goes through it,
+ * structuredClone, but that a typed array which is an argument itself shares no memory with the
+ * other arguments. Each value is read once, by the copier itself: no other walk goes through it,
  * which holes, depth or getters could make long.
  *
  * 1. Small plain arguments are copied as values (small-copy.ts).

@@ -44,12 +44,16 @@ export class Datasets {
    * @param name - resolves to the name of the data set function; if it rejects, the functions that
    *   use the values fail with its error
    */
-  create<T>(name: () => Promise<string>, args: Call['args']): PerWorkerDataset<T> {
+  create<T>(
+    name: () => Promise<string>,
+    { args, hasVariables }: Pick<Call, 'args' | 'hasVariables'>,
+  ): PerWorkerDataset<T> {
     const dataset = this.#define(async (id) => ({
       kind: 'dataset',
       id,
       name: await name(),
       args,
+      hasVariables,
     }));
     return new PerWorkerDataset<T>(() => {
       const iterator = this.#define(async (id) => ({ kind: 'iterator', id, dataset }));

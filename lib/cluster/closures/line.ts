@@ -21,6 +21,11 @@ export class Line<T> {
     return this.#size;
   }
 
+  /** All items, in order. */
+  get items(): T[] {
+    return this.#all().filter(this.#isHere);
+  }
+
   push(item: T): void {
     this.#size += 1;
     this.#tail.push(item);
@@ -62,7 +67,7 @@ export class Line<T> {
 
   /** Removes the items for which `isWanted` is true, and returns them in order. */
   takeAll(isWanted: (item: T) => boolean = () => true): T[] {
-    const here = this.#all().filter(this.#isHere);
+    const here = this.items;
     const taken = here.filter(isWanted);
     this.#tail = here.filter((item) => !isWanted(item));
     this.#head = [];

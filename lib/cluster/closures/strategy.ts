@@ -70,6 +70,8 @@ export interface StrategyHost {
   take(runner: Runner): Closure | undefined;
   /** Whether closures are queued that only some workers may run. */
   readonly hasPlaced: boolean;
+  /** The workers that queued closures are placed on, by index. */
+  readonly placedOn: readonly number[];
   /**
    * Whether the closure that `take` would give is a suspect (`Closure.isSuspect`). Only a worker that has no
    * other closure may take it then, and gets no other until it has ended.

@@ -11,6 +11,7 @@
  */
 
 import { Timer } from '../../base/timer.ts';
+import { counted } from '../../coordinator/words.ts';
 import type { WorkerSlot } from './worker-slot.ts';
 
 /** Limits of a pool whose size follows its work. */
@@ -19,8 +20,8 @@ export type Elastic = { readonly min: number; readonly max: number; readonly idl
 export interface PoolSizeListener {
   /** The slots of the pool, by index. */
   readonly slots: readonly WorkerSlot[];
-  /** Adds a slot with the lowest free index, and starts its worker. */
-  add(): void;
+  /** Adds a slot with this index, or the lowest free one, and starts its worker. */
+  add(index?: number): void;
   /** Ends the slot's worker when it runs nothing. The slot is removed when the worker is gone. */
   letGo(slot: WorkerSlot): void;
 }
@@ -40,13 +41,34 @@ export class PoolSize {
     this.#elastic = elastic;
   }
 
-  /** How many workers there may be. */
-  get most(): number {
-    return this.#elastic?.max ?? this.#pool.slots.length;
+  /** Whether there is a worker with this index, or may be one. */
+  mayHave(index: number): boolean {
+    return this.#elastic === undefined ? this.#stays(index) : index < this.#elastic.max;
   }
 
-  get canGrow(): boolean {
-    return this.#elastic !== undefined && this.staying.length < this.#elastic.max;
+  /** How many workers there are, or may be, for messages. */
+  get text(): string {
+    return `the cluster has ${counted(this.#elastic?.max ?? this.staying.length, 'worker')}`;
+  }
+
+  /** Whether one of these workers is not there, and may be added. */
+  lacks(indexes: readonly number[]): boolean {
+    return this.#elastic !== undefined && indexes.some((index) => !this.#stays(index));
+  }
+
+  /** Adds these workers, as far as they are not there and the size follows the work. */
+  growTo(indexes: readonly number[]): void {
+    if (!this.lacks(indexes)) return;
+    for (const index of indexes) {
+      if (this.#stays(index)) continue;
+      const leaving = [...this.#leaving].find((slot) => slot.index === index);
+      if (leaving === undefined) this.#pool.add(index);
+      else this.#leaving.delete(leaving);
+    }
+  }
+
+  #stays(index: number): boolean {
+    return this.staying.some((slot) => slot.index === index);
   }
 
   /** Adds workers for closures that wait: `wanted` is how many could be used at once. */

@@ -113,7 +113,7 @@ export class WorkerPool implements Engine {
       get slots() {
         return slots();
       },
-      add: () => this.#add(),
+      add: (index) => this.#add(index),
       letGo: (slot) => {
         if (slot.isAlive) slot.retire(new CancelledError('The worker is not needed any more'));
         else this.#remove(slot);
@@ -121,14 +121,18 @@ export class WorkerPool implements Engine {
     };
   }
 
-  #add(): void {
-    const used = new Set(this.#slots.map(({ index }) => index));
-    let index = 0;
-    while (used.has(index)) index += 1;
+  #add(index = this.#lowestFree()): void {
     const slot = this.#makeSlot(index);
     slot.setReferenced(this.#isNeeded);
     this.#slots = [...this.#slots, slot].toSorted((one, other) => one.index - other.index);
     this.#starts.enter(slot);
+  }
+
+  #lowestFree(): number {
+    const used = new Set(this.#slots.map(({ index }) => index));
+    let index = 0;
+    while (used.has(index)) index += 1;
+    return index;
   }
 
   /** Removes a slot that has no worker any more. */
@@ -200,8 +204,7 @@ export class WorkerPool implements Engine {
   }
 
   whyNowhere({ worker, resources }: Placement): string | undefined {
-    const { most } = this.#size;
-    if (worker !== undefined && worker >= most) return `the cluster has ${most} workers`;
+    if (worker !== undefined && !this.#size.mayHave(worker)) return this.#size.text;
     if (resources === undefined) return undefined;
     return 'workers of this machine have no resources; `allstop worker --resources` gives them';
   }
@@ -297,7 +300,7 @@ export class WorkerPool implements Engine {
     // expected.
     const isUneven = (): boolean =>
       this.#slots.some(({ isIdle }) => isIdle) && this.#slots.some(({ running }) => running > 1);
-    const hasMore = hasWork || (this.#host.hasPlaced && this.#size.canGrow);
+    const hasMore = hasWork || this.#size.lacks(this.#host.placedOn);
     if (this.#isFeedAllDue || !(hasMore || isUneven())) return;
     this.#isFeedAllDue = true;
     setImmediate(() => {
@@ -318,11 +321,11 @@ export class WorkerPool implements Engine {
       }
     }
     for (const slot of this.#slots) slot.flush();
-    // What is placed may be waiting for a worker that has not been added yet.
-    if (hasWork || this.#host.hasPlaced) {
+    this.#size.growTo(this.#host.placedOn);
+    if (hasWork) {
       this.#size.grow(Math.ceil(this.#host.waiting / this.#concurrency));
+      return;
     }
-    if (hasWork) return;
     this.#rebalance();
     this.#size.shrinkLater();
   }

@@ -548,6 +548,7 @@ export class FunctionRunner {
     if (resource.kind === 'dataset') {
       const build = this.#function(resource.name);
       const args = receivedArguments(resource.args);
+      if (resource.hasVariables) revive(args, (own) => this.variables.find(own));
       return await runAsTask(attempt, () => build(...args));
     }
     const dataset = (await this.#resources.get(resource.dataset)) as Partial<

@@ -108,6 +108,7 @@ export type Resource =
       readonly id: number;
       readonly name: string;
       readonly args: PassedArguments;
+      readonly hasVariables: boolean;
     }
   | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
   /** A resource that cannot be made: functions that use it fail with this encoded error. */

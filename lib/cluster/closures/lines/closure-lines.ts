@@ -53,6 +53,23 @@ export class ClosureLines<C extends InLine> {
     return this.#placed > 0;
   }
 
+  /** The items that only some workers may run. */
+  get placed(): C[] {
+    return this.#placedLines().flatMap((line) => line.items);
+  }
+
+  /** The workers that items are placed on, by index. */
+  get placedOn(): number[] {
+    return this.#placedLines().flatMap((line) => line.first()?.placement?.worker ?? []);
+  }
+
+  #placedLines(): Line<C>[] {
+    if (this.#placed === 0) return [];
+    return this.#lines.flatMap((lines) =>
+      [...lines].flatMap(([key, line]) => (key === ANYWHERE ? [] : [line])),
+    );
+  }
+
   push(item: C): void {
     this.#pushAt(item, rankOf(item));
   }

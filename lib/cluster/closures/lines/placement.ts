@@ -1,5 +1,7 @@
 /** Which workers may run a closure: a certain one, or those that have what it needs. */
 
+import { outOfRange } from '../../../base/arguments.ts';
+
 /** Amounts by name: what a worker has, or a function needs. */
 export type Resources = Readonly<Record<string, number>>;
 
@@ -40,6 +42,13 @@ export class Placement {
       ([name, amount]) => (Object.hasOwn(free, name) ? (free[name] as number) : 0) >= amount,
     );
   }
+}
+
+/** The error of a call that no worker will ever run; `why`: of `Engine.whyNowhere`. */
+export function nowhere({ worker, resources }: Placement, why: string): RangeError {
+  return worker === undefined
+    ? outOfRange('options.resources', `what a worker can have: ${why}`, resources)
+    : outOfRange('options.worker', `that of a worker that can be: ${why}`, worker);
 }
 
 export const resourcesText = (resources: Resources): string =>

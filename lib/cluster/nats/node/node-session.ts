@@ -199,6 +199,7 @@ export class NodeSession implements StrategyHost {
 
   /** The coordinator has decided which node runs a closure; here any thread may. */
   readonly hasPlaced = false;
+  readonly placedOn: readonly number[] = [];
 
   isSuspectNext(): boolean {
     return this.#inbox[0]?.isSuspect === true;
