@@ -120,7 +120,7 @@ describeKinds(kinds, (kind) => {
       list.push(2);
       const given: [any, any] = [value, 'first'];
       const other = await cluster.schedule('both', given);
-      given.length = 0;
+      given.fill(0);
       const bytes = new Uint8Array([1, 2, 3]);
       const moved = await cluster.schedule('both', [value, transfer(bytes, [bytes.buffer])]);
       expect(bytes.byteLength).toBe(0);
