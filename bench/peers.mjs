@@ -16,6 +16,7 @@ const PEERS = {
   poolifier: '5.3.2',
   bullmq: '6.7.0',
   ioredis: '6.0.0',
+  'close-with-grace': '2.5.0',
 };
 
 export const peerFolder = (name) => join(folder, 'node_modules', name);
