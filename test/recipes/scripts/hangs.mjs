@@ -18,11 +18,12 @@ export const hangs = {
   'a pool worker is blocked in native code': async ({ run }) => begun(run('block', words)),
   'a worker thread spins': async ({ spawn }) => once(spawn('spinner'), 'message'),
   'a native thread is blocked': async ({ coord, spawn }) => {
-    if (coord === undefined) return once(spawn('blocked'), 'message');
-    const addon = createRequire(import.meta.url)(
-      '../../addons/test-addon/build/Release/test_addon.node',
-    );
-    addon.start(coord, 'gate', 'reader'); // waits at a gate that nobody opens
+    if (coord === undefined) await once(spawn('blocked'), 'message');
+    else {
+      const require = createRequire(import.meta.url);
+      const addon = require('../../addons/test-addon/build/Release/test_addon.node');
+      addon.start(coord, 'gate', 'reader'); // waits at a gate that nobody opens
+    }
   },
   // It is ignores-everything.mjs, in the place of the server's own child.
   'a child ignores SIGTERM': async ({ child }) => {
