@@ -88,23 +88,23 @@ describe('a file on its way into SQLite, by better-sqlite3', { tags: 'long' }, (
   });
 
   it('has at each moment the rows that its position says, which is what a kill leaves', async () => {
-    const count = 50_000;
-    const length = `{"name":"row 00000","value":00000}\n`.length;
+    const count = 200_000;
+    const length = `{"name":"row 000000","value":000000}\n`.length;
     const file = join(directory, 'even.jsonl');
     const lines = Array.from({ length: count }, (_, i) => {
-      const number = String(10_000 + i);
+      const number = String(100_000 + i);
       return `{"name":"row ${number}","value":${number}}\n`;
     });
     writeFileSync(file, lines.join(''));
     const database = join(directory, 'even.db');
     const program = new Program(`${folder}/main.mjs`, [file, database]);
     await program.writes(/rows written\n/);
-    let isOver = false;
-    void program.ended.then(() => (isOver = true));
+    const run = { isOver: false };
+    void program.ended.then(() => (run.isOver = true));
     const db = await open(folder, database);
-    const look = db.prepare('SELECT bytes, (SELECT count(*) FROM rows) AS rows FROM position');
+    const look = db.prepare('SELECT bytes, (SELECT max(rowid) FROM rows) AS rows FROM position');
     const seen = new Set<number>();
-    while (!isOver) {
+    while (!run.isOver) {
       const { bytes, rows } = look.get();
       expect(bytes).toBe(rows * length);
       seen.add(rows);

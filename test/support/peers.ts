@@ -1,6 +1,6 @@
 /** A project of its own, in which an example finds allstop and packages that allstop does not need. */
 
-import { cpSync, existsSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, rmSync, symlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -13,7 +13,11 @@ export async function fetchPeers(): Promise<Peers> {
   const peers = (await import('../../bench/peers.mjs' as string)) as Peers;
   peers.fetchPeers();
   const own = `${folder}/node_modules/allstop`;
-  if (!existsSync(own)) symlinkSync(root, own, 'dir');
+  try {
+    symlinkSync(root, own, 'dir');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
   return peers;
 }
 
