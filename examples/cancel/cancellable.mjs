@@ -8,6 +8,7 @@ import { Coordinator } from 'allstop';
  * @throws (rejects) the reason of `signal`; what the task throws
  */
 export async function cancellable(signal, run) {
+  signal.throwIfAborted();
   const coord = new Coordinator();
   coord.stopOnAbort(signal);
   try {

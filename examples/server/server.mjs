@@ -34,7 +34,7 @@ export async function serve(coord, options) {
   });
   coord.stopOnAbort(pool.coordinator.signal); // a pool whose workers cannot start ends the server
   coord.onStop(() => closePool(pool), { name: 'close pool' });
-  await pool.ready();
+  await pool.ready({ signal: coord.signal }); // a stop meanwhile ends this function, too
 
   const app = Fastify();
   let requests = 0;
@@ -57,6 +57,7 @@ export async function serve(coord, options) {
 
   LooperThread.loop(coord, 1_000, () => report(requests, pool), { name: 'report' });
 
+  coord.signal.throwIfAborted();
   return { app, pool, audit, address: await app.listen({ port, host }) };
 }
 

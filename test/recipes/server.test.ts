@@ -1,11 +1,12 @@
 // The example `server` as users run it: a process, real requests, real signals, and what hangs.
 
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { type ClientRequest, get, type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { Program } from '../support/program.ts';
 
 let directory: string;
@@ -113,6 +114,14 @@ describe.skipIf(process.platform === 'win32')('a server that gets SIGTERM', () =
     const end = await server.ended;
     expect(end.code).toBe(1);
     expect(end.stderr).toMatch(/ENOENT: no such file or directory, open .*no\/such\/folder/);
+  });
+
+  it('while it starts ends quietly', async () => {
+    const log = join(directory, 'starting.log');
+    const server = new Program('examples/server/main.mjs', ['--port', '0', '--audit', log]);
+    await eventually(() => existsSync(log)); // the child has started, the pool hardly
+    server.kill('SIGTERM');
+    expect(await server.ended).toMatchObject({ code: 143, stderr: '' });
   });
 
   it('ends what was opened when its port is taken', async () => {
