@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test-packaging.sh FOLDER: builds programs without Node on the package that FOLDER has (the unpacked
-# tarball), in each way that docs/installing.md names: FetchContent and add_subdirectory, and
+# tarball), in each way that docs/native-addons.md names: FetchContent and add_subdirectory, and
 # `cmake --install` for find_package and pkg-config. Debug builds, which take half as long.
 set -euo pipefail
 cd "$(dirname "$0")/.."
