@@ -150,7 +150,7 @@ function namesOf(options: object): string[] {
  * The one of `known` that begins as `name` does, else the one that takes the fewest edits to become
  * `name`, whatever the case of letters.
  */
-function nearest(name: string, known: readonly string[]): string | undefined {
+export function nearest(name: string, known: readonly string[]): string | undefined {
   const distances = known.map((each) => {
     const [typed, meant] = [name.toLowerCase(), each.toLowerCase()];
     return meant.startsWith(typed) ? 0 : editDistance(typed, meant);

@@ -12,6 +12,8 @@ node-addon-api. To install these two: npm install --save-dev cmake-js node-addon
 
 Exit code: 0 if the new binary works, 1 if it could not be compiled or does not work (the
 binary from before is kept), 130 or 143 after SIGINT or SIGTERM.`,
+  examples: ['npm install --save-dev cmake-js node-addon-api', 'npx allstop build'],
+  environment: [['CC, CXX', 'the compilers that CMake uses (default: the ones that CMake finds)']],
   options: [],
   run: async () => {
     // Imported here: the other commands must work even if the rest of the library cannot load.

@@ -30,6 +30,10 @@ those that --runtimes names.
 
 Exit code: 0 if all is well, 1 if anything crashed, hung or failed, 130 or 143 after SIGINT
 or SIGTERM.`,
+  examples: [
+    'npx allstop check-addon build/Release/addon.node --exercise exercise.mjs',
+    'npx allstop check-addon addon.node --exercise exercise.mjs --runtimes node,bun --json',
+  ],
   argument: 'FILE',
   options: ['exercise', 'runtimes', 'timeout'],
   required: ['exercise'],

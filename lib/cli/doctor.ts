@@ -13,11 +13,21 @@ With --servers: checks why a cluster on NATS does not start. For each server it 
 DNS name, the TCP connection, whether a NATS server answers, TLS, the credentials and
 JetStream. With --cluster as well: it asks the cluster's coordinator for its report, and
 each worker process whether it is there. It changes nothing in the cluster, and ends within
-20 s. Credentials come from environment variables: see 'allstop worker --help'.
+20 s. Credentials come from environment variables: see 'allstop help worker'.
 
 Exit code: 0 if all is well, 1 if a problem was found.`,
-  options: ['servers', 'cluster'],
-  run: async ({ servers, cluster }) => {
+  examples: [
+    'npx allstop doctor',
+    'npx allstop doctor --json',
+    'npx allstop doctor --servers nats-1:4222,nats-2:4222 --cluster main',
+  ],
+  environment: [
+    ['ALLSTOP_BINARY', 'the path of the native binary to load instead of the one of the package'],
+    ['NO_COLOR', 'if it is set, the marks have no colour'],
+    ['ALLSTOP_NATS_…', "credentials for --servers: see 'allstop help worker'"],
+  ],
+  options: ['servers', 'cluster', 'verbose'],
+  run: async ({ servers, cluster, verbose, json }) => {
     if (servers !== undefined) {
       const { diagnoseNetwork } = await import('./doctor/network/diagnose-network.ts');
       return diagnoseNetwork(servers, cluster);
@@ -25,6 +35,6 @@ Exit code: 0 if all is well, 1 if a problem was found.`,
     if (cluster !== undefined) throw new UsageError("'doctor' needs --servers for --cluster");
     // Imported here: the other commands must work even if the rest of the library cannot load.
     const { diagnose } = await import('./doctor/diagnose.ts');
-    return diagnose();
+    return diagnose(verbose === true || json === true);
   },
 };

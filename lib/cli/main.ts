@@ -5,17 +5,22 @@
 
 import { parseArgs } from 'node:util';
 import { type Command, type Options, UsageError } from './base/command.ts';
+import { type Flag, optionTexts } from './base/options.ts';
 import { version } from './base/version.ts';
 import { build } from './build.ts';
 import { checkAddon } from './check-addon.ts';
 import { cmake } from './cmake.ts';
+import { completionOf } from './completion.ts';
+import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
+import { helpOf, overview, unknownCommand, unknownOption } from './help.ts';
 import { include } from './include.ts';
 import { timeline } from './timeline.ts';
 import { worker } from './worker.ts';
 
-const commands = new Map<string, Command>(
+const commands: Map<string, Command> = new Map<string, Command>(
   Object.entries({
+    demo,
     include,
     cmake,
     doctor,
@@ -25,159 +30,88 @@ const commands = new Map<string, Command>(
     'check-addon': checkAddon,
   }),
 );
+commands.set(
+  'completion',
+  completionOf(() => commands),
+);
+commands.set('help', {
+  summary: 'prints what a command does, its options and examples',
+  help: 'Prints what a command does, its options and examples; without COMMAND, all commands.',
+  examples: ['npx allstop help worker'],
+  argument: 'COMMAND',
+  argumentIsOptional: true,
+  argumentChoices: () => [...commands.keys()],
+  options: [],
+  run: ({ argument }) => {
+    const text = argument === undefined ? overview(commands) : helpOf(argument, found(argument));
+    return { text, json: { help: text } };
+  },
+});
 
-/** Each option as it is written, with its value, and what it means, in one line or more. */
-const optionTexts = {
-  relative: [
-    '--relative',
-    'prints the path relative to the working directory: for binding.gyp,',
-    'because node-gyp cannot handle an absolute path that contains a space',
-  ],
-  module: [
-    '--module FILE',
-    'the module whose exported functions are run; the same file, byte',
-    "for byte, as the coordinator's",
-  ],
-  servers: ['--servers URL,URL', 'the NATS servers: nats://host:4222 or tls://host:4222'],
-  cluster: ['--cluster NAME', 'the name of the cluster, as its coordinator has it'],
-  job: [
-    '--job worker|ps',
-    'the job of this process: a worker runs functions; a ps (parameter',
-    'server) runs none, but its loss stops the cluster (default: worker)',
-  ],
-  task: ['--task N', 'the index of the task in that job (default: any free task)'],
-  spec: [
-    '--spec FILE',
-    'a ClusterSpec as JSON; the coordinator refuses this worker if its',
-    'own ClusterSpec is different',
-  ],
-  definition: [
-    '--definition TEXT',
-    'the version of the program, such as a git hash; compared with the',
-    "coordinator's `definition` instead of the module files",
-  ],
-  slots: [
-    '--slots N',
-    'the number of worker threads, and so how many functions run at the',
-    'same time (default: the number of processors)',
-  ],
-  recycle: [
-    '--recycle TEXT',
-    'when a thread is replaced, between functions: tasks=N, after N of',
-    'them; heapMb=N, after one that leaves its heap larger; or both,',
-    'joined by a comma',
-  ],
-  setup: [
-    '--setup NAME',
-    'an export that each thread calls before it takes functions, instead',
-    "of the coordinator's `setup`",
-  ],
-  teardown: [
-    '--teardown NAME',
-    'an export that each thread calls after its last function, instead',
-    "of the coordinator's `teardown`",
-  ],
-  resources: [
-    '--resources LIST',
-    'what this worker has, for functions that need it: gpu=1,licence=2',
-  ],
-  output: ['-o, --output PAGE', 'the file to write; one that exists is replaced'],
-  exercise: ['--exercise SCRIPT', 'the ES module that uses the addon'],
-  runtimes: [
-    '--runtimes LIST',
-    'the runtimes to try: names on the PATH, or paths, separated by',
-    'commas: node,bun,/opt/node-22/bin/node',
-  ],
-  timeout: ['--timeout SECONDS', 'a case that takes longer has hung (default: 30)'],
-  json: ['--json', 'prints the result as one line of JSON'],
-  help: ['--help', 'prints this text; after a command, the help of that command'],
-  version: ['--version', 'prints the version of the package'],
-} as const;
-
-/** The text of `--help` about the options `flags`: the options and their meanings, in columns. */
-function optionList(flags: readonly (keyof typeof optionTexts)[]): string {
-  const texts = flags.map((flag) => optionTexts[flag]);
-  const width = Math.max(...texts.map(([option]) => option.length));
-  return texts
-    .flatMap(([option, ...lines]) =>
-      lines.map((line, at) => `  ${(at === 0 ? option : '').padEnd(width)}  ${line}\n`),
-    )
-    .join('');
+/** @throws UsageError */
+function found(name: string): Command {
+  const command = commands.get(name);
+  if (command !== undefined) return command;
+  throw new UsageError(unknownCommand(name, [...commands.keys()]));
 }
 
-export const usage: string = `Usage: allstop <command> [--json]
+const FLAGS = Object.keys(optionTexts) as Flag[];
 
-Commands:
-${[...commands].map(([name, { summary }]) => `  ${name.padEnd(12)} ${summary}`).join('\n')}
-
-Options:
-${optionList(['json', 'help', 'version'])}`;
-
-function helpOf(name: string, { help, argument, options, required = [] }: Command): string {
-  const flags = [...options, 'json' as const];
-  const usageOf = (flag: (typeof flags)[number]): string => {
-    const [option] = optionTexts[flag];
-    return required.some((each) => each === flag) ? option : `[${option}]`;
-  };
-  return `Usage: allstop ${name} ${argument === undefined ? '' : `${argument} `}${flags.map(usageOf).join(' ')}
-
-${help}
-
-Options:
-${optionList(flags)}`;
+/** The name of the command in `args`: the first word that is neither an option nor its value. */
+function commandIn(args: readonly string[]): string | undefined {
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] as string;
+    if (!arg.startsWith('-')) return arg;
+    const flag = FLAGS.find((each) => arg === `--${each}` || arg === `-${optionTexts[each].short}`);
+    if (flag !== undefined && optionTexts[flag].value !== undefined) at++;
+  }
+  return undefined;
 }
 
 /** The help that goes with the message of a UsageError: of the command that `args` name, if any. */
 export function helpFor(args: readonly string[]): string {
-  const name = args.find((arg) => !arg.startsWith('-'));
+  const name = commandIn(args);
   const command = name === undefined ? undefined : commands.get(name);
-  return command === undefined ? usage : helpOf(name as string, command);
+  return command === undefined ? overview(commands) : helpOf(name as string, command);
 }
 
-/** parseArgs would use the last of several equal options and silently ignore the others. */
-function refuseRepeated(tokens: readonly { kind: string; name?: string }[]): void {
-  const seen = new Set<string>();
-  for (const { kind, name } of tokens) {
-    if (kind !== 'option' || name === undefined) continue;
-    if (seen.has(name)) throw new Error(`--${name} is given more than once`);
-    seen.add(name);
-  }
+type Token = ReturnType<typeof tokensOf>[number];
+
+/** Splits the arguments, and refuses none of them. */
+function tokensOf(args: string[]) {
+  const options = Object.fromEntries(
+    FLAGS.map((flag) => {
+      const { value, short } = optionTexts[flag];
+      const type = value === undefined ? ('boolean' as const) : ('string' as const);
+      return [flag, short === undefined ? { type } : { type, short }];
+    }),
+  );
+  return parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true }).tokens;
 }
 
-function parse(args: string[]) {
-  try {
-    const parsed = parseArgs({
-      args,
-      allowPositionals: true,
-      tokens: true,
-      options: {
-        json: { type: 'boolean' },
-        relative: { type: 'boolean' },
-        module: { type: 'string' },
-        servers: { type: 'string' },
-        cluster: { type: 'string' },
-        job: { type: 'string' },
-        task: { type: 'string' },
-        spec: { type: 'string' },
-        definition: { type: 'string' },
-        slots: { type: 'string' },
-        recycle: { type: 'string' },
-        setup: { type: 'string' },
-        teardown: { type: 'string' },
-        resources: { type: 'string' },
-        output: { type: 'string', short: 'o' },
-        exercise: { type: 'string' },
-        runtimes: { type: 'string' },
-        timeout: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-        version: { type: 'boolean', short: 'v' },
-      },
-    });
-    refuseRepeated(parsed.tokens);
-    return parsed;
-  } catch (error) {
-    throw new UsageError((error as Error).message);
+/** The value of the option that `token` is. @throws UsageError */
+function valueOf(token: Token & { kind: 'option' }, command: string | undefined): string | true {
+  const { rawName, value } = token;
+  const flag = FLAGS.find((each) => each === token.name);
+  const own = command === undefined ? undefined : commands.get(command);
+  const known: Flag[] =
+    own === undefined ? ['json', 'help', 'version'] : [...own.options, 'json', 'help', 'version'];
+  if (flag === undefined || !known.includes(flag)) {
+    throw new UsageError(unknownOption(rawName, known, command));
   }
+  const { value: wanted } = optionTexts[flag];
+  if (wanted === undefined) {
+    if (value === undefined) return true;
+    throw new UsageError(`'${rawName}' takes no value, but got '${value}'`);
+  }
+  if (value === undefined) throw new UsageError(`'${rawName}' needs a value: ${rawName} ${wanted}`);
+  // A forgotten value would otherwise be the next option's name.
+  if (!token.inlineValue && value.startsWith('-')) {
+    throw new UsageError(
+      `'${rawName}' needs a value, but is followed by '${value}'. If that is the value, write ${rawName}=${value}`,
+    );
+  }
+  return value;
 }
 
 /** What the command line asks for: a text at once (help, the version), or a command. */
@@ -187,26 +121,42 @@ export type Request =
 
 /** Reads the arguments, and does nothing else. @throws UsageError */
 export function readCommandLine(args: string[]): Request {
-  const { values, positionals } = parse(args);
-  const { json, help, version: wantsVersion, ...options } = values;
+  const tokens = tokensOf(args);
+  const [name, ...rest] = tokens.flatMap((token) =>
+    token.kind === 'positional' ? token.value : [],
+  );
+  const command = name === undefined ? undefined : found(name);
+  const values: Record<string, string | true> = {};
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    const value = valueOf(token, name);
+    // The last of several equal options would silently count.
+    if (Object.hasOwn(values, token.name)) {
+      throw new UsageError(`--${token.name} is given more than once`);
+    }
+    values[token.name] = value;
+  }
+  const { help, version: wantsVersion, ...options } = values;
   if (wantsVersion) return { text: `${version}\n` };
-  const [name, ...rest] = positionals;
-  if (name === undefined) {
-    if (help) return { text: usage };
+  if (name === undefined || command === undefined) {
+    if (help) return { text: overview(commands) };
     throw new UsageError('Command missing');
   }
-  const command = commands.get(name);
-  if (command === undefined) throw new UsageError(`Unknown command '${name}'`);
   if (help) return { text: helpOf(name, command) };
   const surplus = command.argument === undefined ? rest[0] : rest[1];
   if (surplus !== undefined) {
     const taken = command.argument === undefined ? 'no arguments' : `one ${command.argument}`;
     throw new UsageError(`'${name}' takes ${taken}, but got '${surplus}'`);
   }
-  for (const option of Object.keys(options) as (keyof typeof options)[]) {
-    if (!command.options.includes(option)) {
-      throw new UsageError(`'${name}' does not take the option '--${option}'`);
-    }
-  }
-  return { command, options: { ...options, json }, argument: rest[0] };
+  const [argument] = rest;
+  const lacking = [
+    ...(argument === undefined && command.argument !== undefined && !command.argumentIsOptional
+      ? [command.argument]
+      : []),
+    ...(command.required ?? []).flatMap((flag) =>
+      options[flag] === undefined || options[flag] === '' ? [`--${flag}`] : [],
+    ),
+  ];
+  if (lacking.length > 0) throw new UsageError(`'${name}' needs ${lacking.join(', ')}`);
+  return { command, options: options as Options, argument };
 }

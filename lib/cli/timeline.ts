@@ -10,6 +10,7 @@ threads that a join left behind.
 
 FILE is the JSON of what coord.timeline() returned, or of its toChromeTrace():
   writeFileSync('timeline.json', JSON.stringify(coord.timeline()))`,
+  examples: ['npx allstop timeline timeline.json -o timeline.html'],
   argument: 'FILE',
   options: ['output'],
   required: ['output'],

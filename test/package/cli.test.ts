@@ -52,7 +52,9 @@ describe('allstop', () => {
     const { status, stdout, stderr } = allstop(flag);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^Usage: allstop <command>/);
-    expect(stdout).toMatch(/ {2}include .*\n {2}cmake .*\n {2}doctor .*\n {2}build /);
+    for (const command of ['demo', 'include', 'cmake', 'doctor', 'build', 'worker', 'help']) {
+      expect(stdout).toMatch(new RegExp(`^  ${command} +\\S`, 'm'));
+    }
   });
 
   it.each([
@@ -60,12 +62,12 @@ describe('allstop', () => {
     ['cmake', /^Usage: allstop cmake \[--relative\] \[--json\]\n/],
     [
       'doctor',
-      /^Usage: allstop doctor \[--servers URL,URL\] \[--cluster NAME\] \[--json\]\n[\s\S]*Exit code: 0/,
+      /^Usage: allstop doctor \[--servers URL,URL\] \[--cluster NAME\] \[--verbose\]\s+\[--json\]\n[\s\S]*Exit code: 0/,
     ],
     ['build', /^Usage: allstop build \[--json\]\n[\s\S]*Exit code: 0/],
     [
       'worker',
-      /^Usage: allstop worker --module FILE --servers URL,URL --cluster NAME \[--job worker\|ps\] \[--task N\] \[--spec FILE\] \[--definition TEXT\] \[--slots N\] \[--recycle TEXT\] \[--setup NAME\] \[--teardown NAME\] \[--resources LIST\] \[--json\]\n[\s\S]*Exit code: 130/,
+      /^Usage: allstop worker --module FILE --servers URL,URL --cluster NAME\n {4}\[--job worker\|ps\] \[--task N\] [\s\S]*Exit code: 130/,
     ],
   ])('%s --help prints its own', (command, text) => {
     const { status, stdout, stderr } = allstop(command, '--help');
@@ -76,7 +78,18 @@ describe('allstop', () => {
   it.each([
     [[], /Command missing/],
     [['--json'], /Command missing/],
-    [['includes'], /Unknown command 'includes'/],
+    [['includes'], /Unknown command 'includes'. Did you mean 'include'\?/],
+    [['help', 'doctr'], /Unknown command 'doctr'. Did you mean 'doctor'\?/],
+    [
+      ['worker', '--sever', 'a'],
+      /'worker' .* '--sever'. Did you mean '--servers'\?[^]*--servers URL/,
+    ],
+    [['--servers', 'a', 'doctr'], /Did you mean 'doctor'/],
+    [['doctor', '--servers', '--cluster'], /'--servers' needs a value, but is followed by/],
+    [['doctor', '--servers'], /'--servers' needs a value: --servers URL,URL/],
+    [['worker'], /'worker' needs --module, --servers, --cluster/],
+    [['check-addon'], /'check-addon' needs FILE, --exercise/],
+    [['completion', 'tcsh'], /one of bash, zsh, fish, not 'tcsh'[^]*Usage: allstop completion/],
     [['__proto__'], /Unknown command '__proto__'/],
     [['include', 'cmake'], /'include' takes no arguments, but got 'cmake'/],
     [['include', '--xml'], /--xml/],
@@ -91,6 +104,70 @@ describe('allstop', () => {
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(why);
     expect(stderr).toMatch(/Usage: allstop/);
+  });
+});
+
+describe('allstop help', () => {
+  const commands = (JSON.parse(allstop('help', '--json').stdout).help as string)
+    .split('Options:')[0]
+    ?.match(/^ {2}[a-z-]+/gm)
+    ?.map((name) => name.trim());
+
+  it.each(commands ?? [])('%s fits 80 columns, with options and examples', (name) => {
+    const { status, stdout } = allstop('help', name);
+    expect(status).toBe(0);
+    expect(stdout).toBe(allstop(name, '--help').stdout);
+    expect(stdout).toMatch(/^Options:$[^]*^ {2}--json +\S[^]*^Examples:$/m);
+    const examples = stdout.indexOf('\nExamples:');
+    for (const line of stdout.slice(0, examples).split('\n')) {
+      expect(line.length).toBeLessThanOrEqual(80);
+    }
+  });
+
+  it('knows every command', () => expect(commands).toHaveLength(10));
+});
+
+describe('allstop demo', () => {
+  it('ends by Ctrl-C, says why, and gives the exit code of the signal', async () => {
+    const child = spawn(process.execPath, [join(root, manifest.bin.allstop), 'demo']);
+    let said = '';
+    for await (const data of child.stdout) {
+      said += data;
+      if (!child.killed && said.includes('looper: still here')) child.kill('SIGINT');
+    }
+    expect(child.exitCode ?? (await once(child, 'exit'))[0]).toBe(130);
+    expect(said).toMatch(/'demo' was stopped at [^]*the process received SIGINT/);
+  });
+
+  it('--json says where the program is', async () => {
+    const child = spawn(process.execPath, [join(root, manifest.bin.allstop), 'demo', '--json']);
+    let said = '';
+    child.stdout.on('data', (data) => (said += data));
+    for await (const data of child.stderr) {
+      if (!child.killed && `${data}`.includes('looper')) child.kill('SIGTERM');
+    }
+    expect(JSON.parse(said)).toEqual({
+      demo: join(root, 'examples/first/main.mjs'),
+      exitCode: 143,
+    });
+  });
+});
+
+describe('allstop completion', () => {
+  it('bash completes commands, options and values', () => {
+    const script = `eval "$(cat)"
+      complete_of() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _allstop; echo "\${COMPREPLY[@]}"; }
+      complete_of allstop wor; complete_of allstop worker --ser; complete_of allstop worker --job p
+      complete_of allstop help tim`;
+    const { stdout: input } = allstop('completion', 'bash');
+    const { stdout } = spawnSync('bash', ['-c', script], { encoding: 'utf8', input });
+    expect(stdout).toBe('worker\n--servers\nps\ntimeline\n');
+  });
+
+  it.each(['zsh', 'fish'])('%s: the script names all commands', (shell) => {
+    const { stdout } = allstop('completion', shell);
+    for (const command of ['doctor', 'check-addon', 'completion'])
+      expect(stdout).toContain(command);
   });
 });
 

@@ -31,15 +31,27 @@ export type Options = {
   exercise?: string | undefined;
   runtimes?: string | undefined;
   timeout?: string | undefined;
+  verbose?: boolean | undefined;
 };
 
 export type Command = {
   /** One line, for the list of commands in `allstop --help`. */
   summary: string;
-  /** The text of `allstop <command> --help`. */
+  /**
+   * What the command does, for `allstop help <command>`: paragraphs, which help.ts wraps. A line that
+   * begins with two spaces is printed as it is.
+   */
   help: string;
+  /** Command lines that work as they are, or with names of one's own. */
+  examples: readonly string[];
+  /** The environment variables that the command reads, each with its meaning. */
+  environment?: readonly (readonly [string, string])[];
+  /** The words that the argument may be, for the completion of a shell; undefined: a file. */
+  argumentChoices?: () => readonly string[];
   /** What the command takes besides options, as the usage names it: FILE. Undefined: nothing. */
   argument?: string;
+  /** The command does its work without the argument, too. */
+  argumentIsOptional?: boolean;
   /** The options that the command takes, without `--json`, which every command takes. */
   options: readonly Exclude<keyof Options, 'json'>[];
   /** The options that must be given. */

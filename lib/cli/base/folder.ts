@@ -9,6 +9,7 @@ export function folderCommand(name: string, what: string, folder: string): Comma
   return {
     summary: `prints the path of ${what}`,
     help: `Prints the path of ${what}.`,
+    examples: [`npx allstop ${name}`, `npx allstop ${name} --relative`],
     options: ['relative'],
     run: (options) => {
       const absolute = join(root(), folder);

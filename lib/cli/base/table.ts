@@ -1,7 +1,14 @@
-/** Tables of the commands' output. */
+/** Tables of the commands' output, as wide as the terminal at most. */
 
+import { stripVTControlCharacters } from 'node:util';
 import Table from 'cli-table3';
+import { columns, wrapped } from './text-width.ts';
 
+const GAP = 2;
+/** The last column is not made narrower than this. */
+const NARROWEST = 20;
+
+/** The text of the last column is wrapped, so that the table fits the terminal (80 for a pipe). */
 export function tableOf(head: string[], rows: string[][]): string {
   // Without frames, because people paste this text into mails and tickets.
   const empty = Object.fromEntries(
@@ -11,10 +18,19 @@ export function tableOf(head: string[], rows: string[][]): string {
   );
   const table = new Table({
     head,
-    chars: { ...empty, middle: '  ' },
+    chars: { ...empty, middle: ' '.repeat(GAP) },
     style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
   });
-  table.push(...rows);
+  const others = head.slice(0, -1).map((title, at) => {
+    const cells = [title, ...rows.map((row) => row[at] ?? '')];
+    return GAP + Math.max(...cells.map((cell) => stripVTControlCharacters(cell).length));
+  });
+  const room = columns() - others.reduce((sum, width) => sum + width, 0);
+  const fitted = rows.map((row) => [
+    ...row.slice(0, -1),
+    wrapped(row.at(-1) ?? '', Math.max(room, NARROWEST)).join('\n'),
+  ]);
+  table.push(...fitted);
   const lines = table.toString().split('\n');
   return lines.map((line) => line.trimEnd()).join('\n');
 }

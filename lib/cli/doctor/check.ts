@@ -1,6 +1,7 @@
 /** A check of `allstop doctor`, and how its result is printed. */
 
 import * as util from 'node:util';
+import { counted, fitTerminal } from '../../coordinator/words.ts';
 import type { CommandResult } from '../base/command.ts';
 
 /**
@@ -13,6 +14,8 @@ export type Check = {
   /** The thing that was checked: a path, a platform, a server. */
   target?: string;
   detail?: string;
+  /** True: neither the server nor we ask for it (TLS, credentials), so that nothing was checked. */
+  unused?: boolean;
   /** `cause` and `remedy` are set only if `ok` is false. */
   cause?: string;
   remedy?: string;
@@ -28,14 +31,15 @@ export const QUIRK = 'quirk';
 const MARK_WIDTH = 'not ok'.length;
 
 /** Colours `text` on a terminal, except in Node before 20.12, where util has no styleText. */
-export function paint(colour: 'red' | 'green', text: string): string {
+export function paint(colour: 'red' | 'green' | 'yellow', text: string): string {
   const wanted = process.stdout.isTTY && !process.env['NO_COLOR'];
   return wanted && 'styleText' in util ? util.styleText(colour, text) : text;
 }
 
 function linesOf({ name, ok, target, detail, cause, remedy }: Check, nameWidth: number): string[] {
   const word = ok ? (name === QUIRK ? 'note' : 'ok') : 'not ok';
-  const mark = paint(ok ? 'green' : 'red', word.padEnd(MARK_WIDTH));
+  const colour = name === QUIRK ? 'yellow' : ok ? 'green' : 'red';
+  const mark = paint(colour, word.padEnd(MARK_WIDTH));
   const what =
     target !== undefined && detail !== undefined
       ? `${target} (${detail})`
@@ -47,13 +51,26 @@ function linesOf({ name, ok, target, detail, cause, remedy }: Check, nameWidth: 
   return lines;
 }
 
-export function report(checks: Check[]): CommandResult {
+/** A line for each check, broken at spaces where stdout is a terminal. */
+const shown = (checks: Check[], nameWidth: number): string[] =>
+  checks.flatMap((check) => linesOf(check, nameWidth)).map((line) => fitTerminal([line]));
+
+/** `withNotes`: as of `diagnose`. */
+export function report(checks: Check[], withNotes: boolean): CommandResult {
   const problems = checks.filter(({ ok }) => !ok).length;
   const ok = problems === 0;
   const nameWidth = Math.max(...checks.map(({ name }) => name.length));
   const summary = ok
     ? 'allstop works here.'
     : `${problems} ${problems === 1 ? 'problem' : 'problems'} found.`;
-  const lines = [...checks.flatMap((check) => linesOf(check, nameWidth)), '', summary];
+  const notes = checks.filter(({ name }) => name === QUIRK);
+  const lines = shown(
+    withNotes ? checks : checks.filter((each) => !notes.includes(each)),
+    nameWidth,
+  );
+  if (!withNotes && notes.length > 0) {
+    lines.push('', `${counted(notes.length, 'note')} about this runtime: allstop doctor --verbose`);
+  }
+  lines.push('', summary);
   return { text: `${lines.join('\n')}\n`, json: { ok, checks }, exitCode: ok ? 0 : 1 };
 }

@@ -22,7 +22,8 @@ function checkOrCause([name, check]: [string, () => Check]): Check {
   }
 }
 
-export async function diagnose(): Promise<CommandResult> {
+/** `withNotes`: the text lists what is peculiar to this runtime; else it says how many notes there are. */
+export async function diagnose(withNotes: boolean): Promise<CommandResult> {
   const surroundings = Object.entries(runtimeChecks).map(checkOrCause);
   const fails = (name: string): boolean =>
     surroundings.some((check) => check.name === name && !check.ok);
@@ -30,5 +31,5 @@ export async function diagnose(): Promise<CommandResult> {
   const binary = fails('runtime')
     ? []
     : await binaryChecks(fails('permissions')).catch((error) => [impossible('binary', error)]);
-  return report([...surroundings, ...binary, ...quirkChecks()]);
+  return report([...surroundings, ...binary, ...quirkChecks()], withNotes);
 }

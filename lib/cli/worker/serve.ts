@@ -10,6 +10,7 @@ import { CREDENTIAL_VARIABLES } from '../../cluster/nats/connection/connection-o
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
 import type { Recycle } from '../../cluster/pool/channel.ts';
 import { DEFINITION, type ModuleHooks } from '../../cluster/worker/module-options.ts';
+import { counted } from '../../coordinator/words.ts';
 import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
 import { clusterOf, connectionOf } from '../base/servers.ts';
 import { version } from '../base/version.ts';
@@ -143,7 +144,10 @@ export async function serve(options: Options): Promise<CommandResult> {
   const spec = specOf(options, job, task);
   const module = moduleOf(options);
   const say = (text: string, data: object): void => {
-    process.stderr.write(json ? `${JSON.stringify(data)}\n` : `allstop: ${text}\n`);
+    const at = new Date().toISOString();
+    process.stderr.write(
+      json ? `${JSON.stringify({ at, ...data })}\n` : `${at} allstop: ${text}\n`,
+    );
   };
   await loadClient();
   const node = await ClusterNode.start({
@@ -154,20 +158,42 @@ export async function serve(options: Options): Promise<CommandResult> {
     version,
     onEvent: (event) => say(describe(event), event),
   });
-  const signal = await Promise.race([firstSignal(), node.failed]);
+  const orphaned = underNpm();
+  const signal = await Promise.race([firstSignal(), orphaned.ended, node.failed]);
+  orphaned.stop();
   if (signal instanceof Error) {
     await node.close();
     throw new CommandError(signal.message);
   }
   const running = node.running;
   if (running > 0) {
-    const text = `${signal}: ending when ${running} functions are done; send ${signal} again to end at once`;
+    const text = `${signal}: ending when ${counted(running, 'function')} ${running === 1 ? 'is' : 'are'} done; send ${signal} again to end at once`;
     say(text, { event: 'leaving', signal, running });
   }
   await Promise.race([node.leave(), firstSignal()]);
   await node.close();
   const exitCode = signal === 'SIGINT' ? 130 : 143;
   return { text: '', json: { event: 'ended', signal }, exitCode };
+}
+
+const PARENT_MS = 500;
+
+/**
+ * Under npx and npm run, resolves to SIGTERM when the process that started this one has ended. npm
+ * ends at a SIGTERM, as of `docker stop` or systemd, and the shell between npm and this process does
+ * not pass the signal on: the worker would go on without a parent.
+ */
+function underNpm(): { ended: Promise<NodeJS.Signals>; stop: () => void } {
+  let settle: (signal: NodeJS.Signals) => void = () => {};
+  const ended = new Promise<NodeJS.Signals>((found) => {
+    settle = found;
+  });
+  if (process.env['npm_command'] === undefined) return { ended, stop: () => {} };
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid !== parent) settle('SIGTERM');
+  }, PARENT_MS);
+  return { ended, stop: () => clearInterval(timer) };
 }
 
 function firstSignal(): Promise<NodeJS.Signals> {

@@ -26,6 +26,8 @@ import { Refusals } from './refusals.ts';
 const STEP_MS = 1_500;
 const CONNECT_MS = 2_500;
 
+const ANONYMOUS = 'without credentials';
+
 /** `nats`: the open connection, if all steps succeeded. The caller closes it. */
 export type Climb = { checks: Check[]; nats?: NatsConnection };
 
@@ -45,6 +47,7 @@ export async function climb(
   inboxPrefix: string,
 ): Promise<Climb> {
   const checks: Check[] = [];
+  let greeted: ServerInfo = {};
   const step = async <T>(
     name: Rung,
     work: () => Promise<T>,
@@ -83,9 +86,9 @@ export async function climb(
       () => readServerInfo(socket, STEP_MS),
       ({ version }) => `nats-server ${String(version)}`,
     );
+    greeted = greeting;
     const nats = await connect({ ...options, servers: [server] }, inboxPrefix, greeting);
-    checks.push({ name: 'tls', ok: true, target: server, detail: tlsOf(options, greeting) });
-    checks.push({ name: 'auth', ok: true, target: server, detail: whoOf(options) });
+    checks.push(tlsCheck(server, options, greeting), authCheck(server, options));
     try {
       await step(
         'jetstream',
@@ -103,7 +106,7 @@ export async function climb(
     const { cause, remedy } = failureOf(error.cause);
     // connect() does TLS and authentication in one call: if the second failed, the first succeeded.
     if (rung === 'auth') {
-      checks.push({ name: 'tls', ok: true, target: server, detail: tlsOf(options, {}) });
+      checks.push(tlsCheck(server, options, greeted));
     }
     checks.push({ name: rung, ok: false, target: server, cause, remedy });
     return { checks };
@@ -138,6 +141,18 @@ function throwOfJetStream(error: unknown): never {
   throw failureOfJetStream(error);
 }
 
+/** `unused` where it is not: for people, "ok" would mean that the connection is protected. */
+function tlsCheck(server: string, options: NatsConnectionOptions, greeting: ServerInfo): Check {
+  const isUsed = options.tls !== undefined || greeting.tls_required === true;
+  const check = { name: 'tls', ok: true, target: server, detail: tlsOf(options, greeting) };
+  return isUsed ? check : { ...check, unused: true };
+}
+
+function authCheck(server: string, options: NatsConnectionOptions): Check {
+  const check = { name: 'auth', ok: true, target: server, detail: whoOf(options) };
+  return check.detail === ANONYMOUS ? { ...check, unused: true } : check;
+}
+
 function tlsOf({ tls }: NatsConnectionOptions, { tls_required: isRequired }: ServerInfo): string {
   if (tls !== undefined) return 'encrypted';
   return isRequired === true ? 'encrypted, because the server requires it' : 'not used';
@@ -148,5 +163,5 @@ function whoOf({ user, token, nkey, creds }: NatsConnectionOptions): string {
   if (user !== undefined) return `user ${user}`;
   if (token !== undefined) return 'by a token';
   if (nkey !== undefined) return 'by an nkey';
-  return creds === undefined ? 'without credentials' : 'by a credentials file';
+  return creds === undefined ? ANONYMOUS : 'by a credentials file';
 }

@@ -7,11 +7,14 @@ import { tableOf } from '../../base/table.ts';
 import { type Check, paint } from '../check.ts';
 
 const NONE = '-';
+/** TLS, or credentials, that neither side asked for: nothing was checked, and nothing protects. */
+const NOT_USED = 'none';
 /** The checks of this machine, which belong to no server. */
 const HERE = ['binary', 'client'];
 
 const isRung = (name: string): boolean => (RUNGS as readonly string[]).includes(name);
-const mark = ({ ok }: Check): string => paint(ok ? 'green' : 'red', ok ? 'ok' : 'NOT OK');
+const mark = ({ ok, unused }: Check): string =>
+  unused === true ? NOT_USED : paint(ok ? 'green' : 'red', ok ? 'ok' : 'NOT OK');
 
 function serversOf(checks: Check[]): string | undefined {
   const rungs = checks.filter(({ name }) => isRung(name));

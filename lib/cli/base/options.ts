@@ -1,0 +1,94 @@
+/** All options of all commands: how each is written, and what it means, with its default. */
+
+import type { Options } from './command.ts';
+
+export type OptionText = {
+  /** What is written after the option; undefined: the option has no value. */
+  value?: string;
+  short?: string;
+  text: string;
+  /** For the completion of a shell: the values that there are, or that the value is a file. */
+  choices?: readonly string[];
+  isFile?: boolean;
+};
+
+export type Flag = keyof Options | 'help' | 'version';
+
+export const optionTexts: Readonly<Record<Flag, OptionText>> = {
+  relative: {
+    text: 'prints the path relative to the working directory, for binding.gyp: node-gyp cannot handle an absolute path that contains a space (default: an absolute path)',
+  },
+  module: {
+    value: 'FILE',
+    isFile: true,
+    text: "the module whose exported functions are run; the same file, byte for byte, as the coordinator's",
+  },
+  servers: {
+    value: 'URL,URL',
+    text: 'the NATS servers: nats://host:4222, tls://host:4222 or host:4222 (default port: 4222)',
+  },
+  cluster: { value: 'NAME', text: 'the name of the cluster, as its coordinator has it' },
+  job: {
+    value: 'worker|ps',
+    choices: ['worker', 'ps'],
+    text: 'the job of this process: a worker runs functions; a ps (parameter server) runs none, but its loss stops the cluster (default: worker)',
+  },
+  task: { value: 'N', text: 'the index of the task in that job (default: any free task)' },
+  spec: {
+    value: 'FILE',
+    isFile: true,
+    text: 'a ClusterSpec as JSON; the coordinator refuses this worker if its own ClusterSpec is different (default: none is compared)',
+  },
+  definition: {
+    value: 'TEXT',
+    text: "the version of the program, such as a git hash; compared with the coordinator's `definition` instead of the module files (default: the module files are compared)",
+  },
+  slots: {
+    value: 'N',
+    text: 'the number of worker threads, and so how many functions run at the same time (default: the number of processors)',
+  },
+  recycle: {
+    value: 'TEXT',
+    text: 'when a thread is replaced, between functions: tasks=N, after N of them; heapMb=N, after one that leaves its heap larger; or both, joined by a comma (default: never)',
+  },
+  setup: {
+    value: 'NAME',
+    text: "an export that each thread calls before it takes functions (default: the coordinator's `setup`)",
+  },
+  teardown: {
+    value: 'NAME',
+    text: "an export that each thread calls after its last function (default: the coordinator's `teardown`)",
+  },
+  resources: {
+    value: 'LIST',
+    text: 'what this worker has, for functions that need it: gpu=1,licence=2 (default: nothing)',
+  },
+  output: {
+    value: 'PAGE',
+    short: 'o',
+    isFile: true,
+    text: 'the file to write; one that exists is replaced',
+  },
+  exercise: { value: 'SCRIPT', isFile: true, text: 'the ES module that uses the addon' },
+  runtimes: {
+    value: 'LIST',
+    text: 'the runtimes to try: names on the PATH, or paths, separated by commas: node,bun,/opt/node-22/bin/node (default: the one that runs this command, and node, bun and deno of the PATH)',
+  },
+  timeout: {
+    value: 'SECONDS',
+    text: 'a case that takes longer has hung; up to 3600 (default: 30)',
+  },
+  verbose: {
+    text: 'also lists what is peculiar to this runtime, and what to do about it (default: only how many notes there are)',
+  },
+  json: { text: 'prints the result as one line of JSON (default: text)' },
+  help: { short: 'h', text: 'prints this text; after a command, the help of that command' },
+  version: { short: 'v', text: 'prints the version of the package' },
+};
+
+/** The option as the usage shows it: "-o, --output PAGE". */
+export function writtenAs(flag: Flag): string {
+  const { short, value } = optionTexts[flag];
+  const long = short === undefined ? `--${flag}` : `-${short}, --${flag}`;
+  return value === undefined ? long : `${long} ${value}`;
+}
