@@ -11,12 +11,12 @@ tarball=$(realpath "${1:-$(bash scripts/pack.sh "$work/packed")}")
 npx --no-install publint --strict "$tarball"
 npx --no-install attw "$tarball" --profile esm-only
 tar tzf "$tarball" | sed 's/^package\///' >"$work/contents"
-if grep -vE '^examples/nats/[a-z]+\.conf$' "$work/contents" | grep -E '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)'; then
+if grep -vE '^examples/(nats/[a-z]+\.conf|first/main\.mjs)$' "$work/contents" | grep -E '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)'; then
   echo 'the tarball contains files that no user needs (listed above)' >&2
   exit 1
 fi
 for needed in dist/cli/main.js dist/cli/probe-process.js dist/cli/self-test-worker.js \
-  dist/allstop-worker.js dist/testing/index.js CMakeLists.txt docs/operations.md examples/nats/server.conf \
+  dist/allstop-worker.js dist/testing/index.js CMakeLists.txt docs/operations.md examples/nats/server.conf examples/first/main.mjs \
   native/cmake/allstopConfig.cmake native/include/allstop/allstop_queue.h; do
   grep -qx "$needed" "$work/contents" || { echo "the tarball lacks $needed" >&2; exit 1; }
 done

@@ -1,3 +1,9 @@
+/**
+ * Functions on worker threads and worker processes, variables, and checkpoints.
+ *
+ * @module allstop/cluster
+ */
+
 export * from '../errors/public-errors.ts';
 export type { WaitOptions } from './calls/call-options.ts';
 export type {
