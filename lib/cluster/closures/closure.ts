@@ -1,8 +1,8 @@
 /** A closure: a call on its way to a worker and back, with its state. */
 
-import type { TransferListItem } from 'node:worker_threads';
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import type { PassedArguments, Resource } from '../worker/protocol.ts';
+import type { Movable } from '../worker/transfer.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
 import type { Priority } from './lines/closure-lines.ts';
 import type { Placement } from './lines/placement.ts';
@@ -24,7 +24,7 @@ export type Call = {
   /** Whether a Variable is among the arguments: the worker puts its own in its place. */
   readonly hasVariables: boolean;
   /** The parts of the arguments that are moved to the worker. */
-  readonly transfer: readonly TransferListItem[];
+  readonly transfer: readonly Movable[];
   /** Takes the arguments that move from the caller. Undefined if they were taken, or none move. */
   readonly take?: (() => TakenArguments) | undefined;
 };

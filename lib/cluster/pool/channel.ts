@@ -1,7 +1,7 @@
 /** Starts a worker thread or process, and carries messages to and from it. */
 
 import { type ChildProcess, fork } from 'node:child_process';
-import type { ResourceLimits, SHARE_ENV, TransferListItem } from 'node:worker_threads';
+import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -15,6 +15,7 @@ import type { StrategyHost } from '../closures/strategy.ts';
 import type { ModuleHooks } from '../worker/module-options.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
+import type { Movable } from '../worker/transfer.ts';
 import { packValue, unpackMessage } from '../worker/value.ts';
 
 export type Isolation = 'thread' | 'process';
@@ -41,7 +42,7 @@ export interface WorkerChannel {
   readonly words: Int32Array;
   /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;
-  post(message: unknown[], transfer?: readonly TransferListItem[]): void;
+  post(message: unknown[], transfer?: readonly Movable[]): void;
   setReferenced(referenced: boolean): void;
   /** Ends the worker by force. `onGone` is called when it has ended. */
   kill(): void;
@@ -142,7 +143,7 @@ export function startThread(
     place: `thread ${worker.threadId}`,
     words,
     isShared: true,
-    post: (message, transfer) => worker.postMessage(message, transfer as TransferListItem[]),
+    post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
     setReferenced: (referenced) => (referenced ? worker.ref() : worker.unref()),
     kill: () => void worker.terminate(),
   };

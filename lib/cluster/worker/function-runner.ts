@@ -2,7 +2,6 @@
 
 import { setMaxListeners } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
-import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
 import { isObject, isThenable, messageOf } from '../../base/thrown-value.ts';
@@ -40,11 +39,11 @@ import {
   type WorkerSettings,
 } from './protocol.ts';
 import { aboutOf, isTaskTraced, type TaskMessage, traceRun } from './task-channel.ts';
-import { toPost, transferListOf } from './transfer.ts';
+import { type Movable, toPost, transferListOf } from './transfer.ts';
 import { packValue } from './value.ts';
 
 export interface Channel {
-  post(message: unknown[], transfer?: readonly TransferListItem[]): void;
+  post(message: unknown[], transfer?: readonly Movable[]): void;
 }
 
 type AnyFunction = (...args: unknown[]) => unknown;
@@ -193,7 +192,7 @@ export class FunctionRunner {
   #endedAt = 0;
   /** Results that were not sent yet. */
   #results: unknown[] = [];
-  #transfers: TransferListItem[] = [];
+  #transfers: Movable[] = [];
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
