@@ -132,7 +132,7 @@ export class WorkerSlot {
     this.#start =
       isolation === 'thread'
         ? (own) => startThread(host, options, name, own)
-        : (own) => startProcess(options, name, own);
+        : (own) => startProcess(host, options, name, own);
   }
 
   /** @throws the error of starting a thread or process */

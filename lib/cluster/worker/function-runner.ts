@@ -247,6 +247,11 @@ export class FunctionRunner {
     this.#channel.post([FROM_WORKER.ready, names]);
   }
 
+  /** Whether no asynchronous function runs. (While one that is synchronous runs, nothing asks.) */
+  get isIdle(): boolean {
+    return this.#attempts.size === 0;
+  }
+
   /**
    * In a thread: whether the claim says that its closure is cancelled. (The thread sees it before
    * it receives the cancel message.) In a process: false.

@@ -15,6 +15,8 @@ export type WorkerSettings = ModuleHooks & {
   concurrency: number;
   /** The worker reports when its heap is larger, after a function. */
   heapMb: number | undefined;
+  /** Processes only, not on Windows: the descriptor of the line from the parent (fork_line.h). */
+  down?: number;
   /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
   /** Threads of a cluster with variables only: their id (NativeBinding.attachVariables). */

@@ -102,8 +102,8 @@ export function setCurrent(attachment: Attachment, name: string): void {
   binding().setSpawned(attachment.native, ownThreadId, name);
 }
 
-/** From now on this process ends when its parent has ended, even if all threads are busy. */
-export function endWithParent(): void {
+/** From now on this process ends `graceMs` after its parent, even if all threads are busy. */
+export function endWithParent(graceMs: number): void {
   leaveErrorsToParent();
-  binding().exitWithParent(process.ppid);
+  binding().exitWithParent(process.ppid, graceMs);
 }
