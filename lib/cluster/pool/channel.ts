@@ -213,10 +213,10 @@ export function startProcess(
 ): WorkerChannel {
   const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
   const name = `${job}:${index}`;
-  const own = settingsOf(options, job, index);
+  const settings = settingsOf(options, job, index);
   const environment = environmentOfChild(env as NodeJS.ProcessEnv);
   const child = forkWithLine(coordinator, (stdio, down) =>
-    fork(workerEntry(), [JSON.stringify({ ...own, down }), ...argv], {
+    fork(workerEntry(), [JSON.stringify({ ...settings, down }), ...argv], {
       serialization: 'advanced',
       execArgv: [...execArgv],
       env: environment,
