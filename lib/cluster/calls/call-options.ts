@@ -12,6 +12,7 @@ import {
   isBag,
   outOfRange,
 } from '../../base/arguments.ts';
+import { activeContext } from '../../telemetry/spans.ts';
 import { PRIORITIES, type Priority } from '../closures/lines/closure-lines.ts';
 import { nowhere, Placement } from '../closures/lines/placement.ts';
 import type { Limits } from '../closures/time-limits.ts';
@@ -43,6 +44,8 @@ export type CallOptions = {
   priority: Priority;
   placement: Placement | undefined;
   onProgress: ScheduleOptions['onProgress'];
+  /** Of OpenTelemetry, for the span of the call. */
+  context: unknown;
 };
 
 export type CallDefaults = {
@@ -63,7 +66,8 @@ export function checkCallOptions(
   if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
   const placement = placementOf(given);
   checkPlacement(placement, defaults);
-  return { limits: checkLimits(given), retries, priority, placement, onProgress };
+  const limits = checkLimits(given);
+  return { limits, retries, priority, placement, onProgress, context: activeContext() };
 }
 
 /** @throws TypeError, RangeError: it is none */

@@ -14,6 +14,7 @@ import { deadlineExceeded, inTime, type Limits, limit } from '../closures/time-l
 import { isTaskTraced } from '../worker/task-channel.ts';
 import { unpackValue } from '../worker/value.ts';
 import { checkCallOptions, checkPlacement } from './call-options.ts';
+import { putTraced } from './call-span.ts';
 import { CallTrace } from './call-trace.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
 import type { ScheduleOptions } from './signatures.ts';
@@ -21,6 +22,8 @@ import type { ScheduleOptions } from './signatures.ts';
 /** The options of a call, with their defaults. */
 export type CheckedOptions = ClosureOptions & {
   limits: Limits;
+  /** Of OpenTelemetry, when the call was made (`activeContext`). */
+  context?: unknown;
   /** Is given each value that the function reports. */
   onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
 };
@@ -120,7 +123,7 @@ export class Calls {
   /** @returns the closure, and a promise that resolves when it is queued if there is no room yet */
   put(
     call: Call,
-    { limits, onProgress, ...options }: CheckedOptions,
+    { limits, onProgress, context, ...options }: CheckedOptions,
     settle: Settle,
   ): { closure: Closure; room: Promise<void> | undefined } {
     const { queue, rules, owner } = this.host;
@@ -129,7 +132,8 @@ export class Calls {
     closure.isHeld = isHeldBy(call.args);
     if (onProgress !== undefined) closure.onProgress = reporter(closure, onProgress);
     limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
-    const put = (): Promise<void> | undefined => queue.put(closure);
+    const put = (): Promise<void> | undefined =>
+      context === undefined ? queue.put(closure) : putTraced(closure, this.host, context);
     const room = trace === undefined ? put() : trace.start(closure, put);
     this.host.onPut();
     return { closure, room };

@@ -56,7 +56,7 @@ export type Fate = 'sent' | 'running' | 'ended';
 export type PassedArguments = readonly unknown[] | ArrayBuffer | Uint8Array;
 
 export const TO_WORKER = {
-  /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, hasVariables]] */
+  /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, hasVariables, context]]; the last for lib/telemetry */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,
@@ -117,7 +117,7 @@ export type Resource =
   | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
 
 /** The number of elements that a closure has in `run`, and a result in `results`. */
-export const RUN_LENGTH = 7;
+export const RUN_LENGTH = 8;
 export const RESULT_LENGTH = 4;
 
 /** The state of a result. */
