@@ -23,7 +23,7 @@ export const inputOptions = {
     'cli/exercise-worker': lib('cli/check-addon/exercise-worker.ts'),
   },
   platform: 'node',
-  external: [/^@nats-io\//],
+  external: [/^@nats-io\//, '@opentelemetry/api'],
   transform: { target: 'node20.19' },
   onLog(level, { message }) {
     throw new Error(`${level}: ${message}`);

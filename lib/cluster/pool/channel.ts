@@ -1,6 +1,6 @@
 /** Starts a worker thread or process, and carries messages to and from it. */
 
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
@@ -10,6 +10,7 @@ import { execArgvOfFile } from '../../coordinator/threads/exec-argv.ts';
 import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
 import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
+import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import type { StrategyHost } from '../closures/strategy.ts';
 import type { ModuleHooks } from '../worker/module-options.ts';
@@ -179,19 +180,50 @@ function killChildren(): void {
   for (const child of children) child.kill('SIGKILL');
 }
 
+/**
+ * Forks a process that has its parent's end of a fork line (native/binding/fork_line.h) as
+ * descriptor `down`, so that it hears the stop while it computes. Windows has no such lines.
+ */
+function forkWithLine(
+  coordinator: object,
+  start: (stdio: ForkOptions['stdio'], down: number | undefined) => ChildProcess,
+): ChildProcess {
+  const native = binding();
+  const stdio: ForkOptions['stdio'] = ['inherit', 'inherit', 'inherit', 'ipc'];
+  if (native.openForkLine === undefined) return start(stdio, undefined);
+  const { id, descriptor } = native.openForkLine(attachmentOf(coordinator).native);
+  const close = (): void => native.closeForkLine(id);
+  try {
+    const child = start([...stdio, descriptor], stdio.length);
+    child.once('exit', close);
+    if (child.pid === undefined) close();
+    return child;
+  } catch (error) {
+    close();
+    throw error;
+  } finally {
+    native.closeForkDescriptor(descriptor);
+  }
+}
+
 export function startProcess(
+  { coordinator }: Pick<StrategyHost, 'coordinator'>,
   options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
 ): WorkerChannel {
   const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
-  const settings = JSON.stringify(settingsOf(options, job, index));
   const name = `${job}:${index}`;
-  const child: ChildProcess = fork(workerEntry(), [settings, ...argv], {
-    serialization: 'advanced',
-    execArgv: [...execArgv],
-    env: environmentOfChild(env as NodeJS.ProcessEnv),
-  });
+  const settings = settingsOf(options, job, index);
+  const environment = environmentOfChild(env as NodeJS.ProcessEnv);
+  const child = forkWithLine(coordinator, (stdio, down) =>
+    fork(workerEntry(), [JSON.stringify({ ...settings, down }), ...argv], {
+      serialization: 'advanced',
+      execArgv: [...execArgv],
+      env: environment,
+      stdio,
+    }),
+  );
   if (child.pid !== undefined) nameProcess(child.pid, name);
   if (children.size === 0) process.on('exit', killChildren);
   children.add(child);
