@@ -1,7 +1,7 @@
 /** The packages that allstop is compared with. They are downloaded when they are first needed. */
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -16,17 +16,28 @@ const PEERS = {
   poolifier: '5.3.2',
   bullmq: '6.7.0',
   ioredis: '6.0.0',
+  'close-with-grace': '2.5.0',
+  pyodide: '314.0.7',
 };
 
 export const peerFolder = (name) => join(folder, 'node_modules', name);
 
+const isComplete = () => Object.keys(PEERS).every((name) => existsSync(peerFolder(name)));
+
+/** Two processes may call it at once: each installs in a folder of its own, and the first one's counts. */
 export function fetchPeers() {
-  if (Object.keys(PEERS).every((name) => existsSync(peerFolder(name)))) return;
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  if (isComplete()) return;
+  const fresh = mkdtempSync(`${folder}-`);
+  writeFileSync(join(fresh, 'package.json'), '{ "private": true }\n');
   const flags = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
   const packages = Object.entries(PEERS).map(([name, version]) => `${name}@${version}`);
-  execFileSync('npm', ['install', ...flags, ...packages], { cwd: folder });
+  execFileSync('npm', ['install', ...flags, ...packages], { cwd: fresh });
+  if (isComplete()) {
+    rmSync(fresh, { recursive: true });
+  } else {
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(fresh, folder);
+  }
 }
 
 /** The exports of the package, whether it is an ES module or CommonJS. */

@@ -26,6 +26,7 @@ const FILES = [
   'queue',
   'queue-stop',
   'queue-memory',
+  'signal',
   'cluster',
   'payloads',
   'cluster-memory',

@@ -1,3 +1,10 @@
+/**
+ * The coordinator: one stop flag and one exception record for all the threads of a program, loopers,
+ * and queues between threads.
+ *
+ * @module allstop
+ */
+
 export type {
   CoordinatorMessage,
   StopMessage,

@@ -21,9 +21,9 @@ for compiler in g++ clang++; do
   for header in allstop.h allstop_poll.h allstop_queue.h allstop_node.h allstop.hpp \
     allstop_bounded_queue.hpp allstop_bridges.hpp allstop_coordinator.hpp allstop_exceptions.hpp \
     allstop_looper.hpp allstop_queue_runner.hpp allstop_queue_runner_threads.hpp \
-    allstop_deadline.hpp allstop_pin_module.h allstop_registration.hpp allstop_runner.hpp \
-    allstop_stop_flag.h allstop_stop_flag.hpp allstop_tensorflow.hpp allstop_threadsafe_function.h \
-    allstop_threadsafe_function.hpp allstop_wait_until_stop.hpp; do
+    allstop_deadline.hpp allstop_interruptible.hpp allstop_pin_module.h allstop_registration.hpp \
+    allstop_runner.hpp allstop_stop_flag.h allstop_stop_flag.hpp allstop_tensorflow.hpp \
+    allstop_threadsafe_function.h allstop_threadsafe_function.hpp allstop_wait_until_stop.hpp; do
     "$compiler" -std=c++17 "${strict[@]}" -include "allstop/$header" -x c++ /dev/null
   done
   "$compiler" -std=c++17 -fno-exceptions -fno-rtti "${strict[@]}" -x c++ - <<'END'
@@ -32,6 +32,7 @@ using Function = void (*)();
 template allstop::Thread::Thread(const allstop::Coordinator&, const std::string&, Function&&);
 template allstop::LooperThread::LooperThread(const allstop::Coordinator&, allstop::Milliseconds,
                                              Function&&, allstop::LooperOptions);
+bool Interrupts(const allstop::Coordinator& coord) { return bool(allstop::Interruptible(coord)); }
 allstop::Registration Registered(const allstop::Coordinator& coord) { return {coord, "work"}; }
 END
 done

@@ -52,7 +52,17 @@ timeout 30 node two-addons.mjs "$addon"
 tsc --noEmit --strict --module nodenext --target es2022 --lib es2023,esnext.disposable \
   --typeRoots "$root/node_modules/@types" --types node index.d.mts
 
+echo '=== an addon with a stop flag alone, without allstop at run time'
+mkdir "$work/signal only"
+cd "$work/signal only"
+cp "$root/test/addons/signal-only/"* .
+install . --save-dev "$tarball"
+node-gyp rebuild --silent
+npm prune --silent --omit=dev --offline --no-audit --no-fund
+timeout 60 node check.mjs
+
 echo '=== a CMake project of C alone'
+cd "$work/third party/native-worker"
 mkdir "$work/c-alone"
 cp "$root/test/package/c-alone/"* "$work/c-alone"
 cmake -S "$work/c-alone" -B "$work/c-alone/build" \
@@ -69,3 +79,5 @@ for copy in a b; do
 done
 cp "$root/test/addons/two-copies.mjs" .
 timeout 30 node two-copies.mjs "$addon"
+
+bash "$root/scripts/test-packaging.sh" "$work/a/node_modules/allstop"

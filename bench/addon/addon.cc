@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "queue.h"
+#include "signal.h"
 
 namespace {
 
@@ -153,6 +154,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("callBare", CallBare);
   set("start", Start);
   InitQueue(env, exports);
+  InitSignal(env, exports);
   return exports;
 }
 

@@ -1,6 +1,6 @@
 /** The public class Checkpoint: variables and the program's state, saved in files. */
 
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   checkFunction,
@@ -9,6 +9,7 @@ import {
   checkString,
   invalidType,
 } from '../base/arguments.ts';
+import { replaceFile } from '../base/synced-files.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError, UnavailableError } from '../errors/errors.ts';
 import { readCheckpoint, writeCheckpoint } from './variables/checkpoint-file.ts';
@@ -161,15 +162,9 @@ export class Checkpoint {
       const files = await this.#files();
       const number = (files.at(-1)?.number ?? 0) + 1;
       const path = join(this.#directory, `checkpoint-${String(number).padStart(10, '0')}-${step}`);
-      const unfinished = `${path}.unfinished`;
-      try {
-        await writeCheckpoint(unfinished, { step, values, state });
-        await rename(unfinished, path);
-      } catch (error) {
-        await rm(unfinished, { force: true });
-        throw error;
-      }
-      await this.#sync();
+      await replaceFile(path, `${path}.unfinished`, (unfinished) =>
+        writeCheckpoint(unfinished, { step, values, state }),
+      );
       const old = files.slice(0, Math.max(0, files.length + 1 - this.#keep));
       for (const { name } of old) await rm(join(this.#directory, name), { force: true });
       return path;
@@ -194,17 +189,6 @@ export class Checkpoint {
   async #removeUnfinished(): Promise<void> {
     for (const name of await readdir(this.#directory)) {
       if (UNFINISHED.test(name)) await rm(join(this.#directory, name), { force: true });
-    }
-  }
-
-  /** Has the system write the folder to the disk: the new name. Windows writes it by itself. */
-  async #sync(): Promise<void> {
-    if (process.platform === 'win32') return;
-    const folder = await open(this.#directory, 'r');
-    try {
-      await folder.sync();
-    } finally {
-      await folder.close();
     }
   }
 

@@ -33,6 +33,7 @@ import type {
   Named,
   OnError,
   Result,
+  RunOptions,
   ScheduleArgs,
   ScheduleOptions,
 } from './calls/signatures.ts';
@@ -60,10 +61,12 @@ import type {
 import { type Fetched, fetchAll } from './fetch-all.ts';
 import { FunctionStatistics } from './function-stats.ts';
 import { resize } from './resize.ts';
+import { checkResults } from './results/result-store.ts';
 import { ClusterVariables } from './variables/cluster-variables.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
 import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
+import { moduleFingerprint } from './worker/module-fingerprint.ts';
 import { publishWorker } from './worker-channel.ts';
 
 /** The strategies that have a ClusterCoordinator. */
@@ -81,6 +84,7 @@ const OPTIONS = [
   'retries',
   'cancelGraceMs',
   'coordinator',
+  'results',
 ] satisfies (keyof ClusterCoordinatorOptions)[];
 
 /**
@@ -150,6 +154,7 @@ export class ClusterCoordinator<M extends object = any>
       retries = RETRIES,
       cancelGraceMs = CANCEL_GRACE_MS,
       coordinator: parent,
+      results,
     } = given;
     checkCount('options.maxQueued', maxQueued, 1);
     checkCount('options.maxQueuedBytes', maxQueuedBytes, 1);
@@ -158,6 +163,7 @@ export class ClusterCoordinator<M extends object = any>
     if (parent !== undefined && !(parent instanceof Coordinator)) {
       throw invalidType('options.coordinator', 'an instance of Coordinator', parent);
     }
+    checkResults(results);
     if (used.has(strategy)) {
       throw new FailedPreconditionError(
         'This strategy already has a ClusterCoordinator: make a new strategy for each',
@@ -230,6 +236,10 @@ export class ClusterCoordinator<M extends object = any>
         cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
       },
       retries,
+      results: results && {
+        store: results.open(),
+        definition: moduleFingerprint(strategy.module, strategy.definition),
+      },
       sharesMemory: () => this.#sharesMemory,
       whyNowhere: (placement) => this.#engine.whyNowhere(placement),
       onPut: () => {
@@ -305,20 +315,30 @@ export class ClusterCoordinator<M extends object = any>
    * `schedule`, `join` or `done` throws it; nor is it cancelled by the error of a scheduled
    * function. Takes the arguments and options of `schedule`. `join` waits for it.
    *
+   * With a `key` the result is stored in the cluster's `results` before the promise resolves; a later
+   * call of the function with that key and the same arguments, also in another run of the program,
+   * resolves with it and runs nothing. Calls of one key at once share one run. A key that ended with
+   * an error is run again.
+   *
    * @throws (rejects) what the function throws; the errors of the arguments and options that
    *   `schedule` throws; DeadlineExceededError, or the reason of `signal`, at any stage;
    *   CancelledError: the cluster was stopped or closed before the function has ended;
-   *   FailedPreconditionError: it was closed before the call; UnavailableError: its workers have
-   *   died too often, or no worker will start any more
+   *   FailedPreconditionError: it was closed before the call, or has no `results` for a key;
+   *   UnavailableError: its workers have died too often, no worker will start any more, or the
+   *   result cannot be stored; InvalidArgumentError: the key was used with other arguments, or they
+   *   cannot be compared: a Variable, PerWorkerValues, shared memory
    */
-  run<F extends AnyFunction>(fn: F, ...rest: ScheduleArgs<Parameters<F>>): Promise<Result<F>>;
+  run<F extends AnyFunction>(
+    fn: F,
+    ...rest: ScheduleArgs<Parameters<F>, RunOptions>
+  ): Promise<Result<F>>;
   run<K extends FunctionNames<M>>(
     name: K,
-    ...rest: ScheduleArgs<Parameters<Named<M, K>>>
+    ...rest: ScheduleArgs<Parameters<Named<M, K>>, RunOptions>
   ): Promise<Result<Named<M, K>>>;
   async run(
     fn: AnyFunction | string,
-    ...[args, options]: [args?: unknown, options?: ScheduleOptions]
+    ...[args, options]: [args?: unknown, options?: RunOptions]
   ): Promise<any> {
     const remote = await this.#calls.call(fn, args, options, true);
     return await remote.fetch();
@@ -340,12 +360,12 @@ export class ClusterCoordinator<M extends object = any>
   map<F extends AnyFunction, I extends ItemOf<F>, E extends OnError = 'throw'>(
     fn: F,
     items: Items<I>,
-    options?: MapOptions<E>,
+    options?: MapOptions<E, I>,
   ): MapResults<Mapped<Result<F>, I, E>>;
   map<K extends FunctionNames<M>, I extends ItemOf<Named<M, K>>, E extends OnError = 'throw'>(
     name: K,
     items: Items<I>,
-    options?: MapOptions<E>,
+    options?: MapOptions<E, I>,
   ): MapResults<Mapped<Result<Named<M, K>>, I, E>>;
   map(fn: AnyFunction | string, items: Items<any>, options?: MapOptions): MapResults<any> {
     const capacity = (): number => this.#engine.capacity;
@@ -366,9 +386,11 @@ export class ClusterCoordinator<M extends object = any>
     const call = { hasLeft: false, leave: (_error: unknown): void => {} };
     const joined = this.#resolver.after(async () => {
       if (call.hasLeft) return;
+      const kept = this.#calls.keyed?.settled();
       await this.#queue.join((leave) => {
         call.leave = leave;
       });
+      await kept; // results may still have to be stored
     });
     const tooLate = (): Error =>
       new DeadlineExceededError(
@@ -392,7 +414,9 @@ export class ClusterCoordinator<M extends object = any>
    *   FailedPreconditionError, UnavailableError: as for `schedule`
    */
   done(): Promise<boolean> {
-    return this.#wait(this.#resolver.after(() => this.#queue.done()));
+    const done = async (): Promise<boolean> =>
+      (await this.#queue.done()) && this.#calls.keyed?.isBusy !== true;
+    return this.#wait(this.#resolver.after(done));
   }
 
   /**
@@ -543,6 +567,7 @@ export class ClusterCoordinator<M extends object = any>
     this.#drained ??= this.#resolver.after(async () => {
       this.#rules.drain();
       await this.#changes.until(() => this.#rules.isEmpty || this.#rules.isOver);
+      await this.#calls.keyed?.settled();
     });
     await within(drainMs, this.#drained, () => {});
   }
@@ -567,6 +592,7 @@ export class ClusterCoordinator<M extends object = any>
     this.#rules.close();
     await this.#wait(this.#changes.until(() => this.#rules.isIdle));
     await this.#engine.close();
+    await this.#calls.keyed?.close();
     this.coordinator.requestStop();
   }
 }

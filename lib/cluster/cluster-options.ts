@@ -3,6 +3,7 @@
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
 import type { FunctionStats } from './function-stats.ts';
+import type { Results } from './results/result-store.ts';
 
 export type ClusterCoordinatorOptions = {
   /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
@@ -22,6 +23,11 @@ export type ClusterCoordinatorOptions = {
   retries?: number | undefined;
   /** Milliseconds that a cancelled function may go on (5,000); then its worker is replaced. */
   cancelGraceMs?: number | undefined;
+  /**
+   * Where the results of calls with a `key` are kept: a FileResults, or a NatsResults of
+   * `allstop/nats`. `close` ends what this cluster has open there.
+   */
+  results?: Results | undefined;
 };
 
 /** Counts of functions since the cluster was made. */

@@ -43,6 +43,7 @@ export class FunctionStatistics {
   #countedAt: number = performance.now();
 
   onSettled(closure: Closure, state: ClosureOutcome['state']): void {
+    if (closure.isKept) return;
     this.counts[state] += 1;
     const record = this.#record(closure);
     record.counts[state] += 1;

@@ -1,3 +1,9 @@
+/**
+ * Functions on worker threads and worker processes, variables, and checkpoints.
+ *
+ * @module allstop/cluster
+ */
+
 export * from '../errors/public-errors.ts';
 export type { WaitOptions } from './calls/call-options.ts';
 export type {
@@ -9,6 +15,7 @@ export type {
   MapResults,
   OnError,
   PerWorkerArgs,
+  RunOptions,
   ScheduleArgs,
   ScheduleOptions,
   SettledItem,
@@ -37,6 +44,8 @@ export {
 } from './local/local-strategy.ts';
 export type { LocalWorkerOptions } from './local/worker-options.ts';
 export type { Recycle } from './pool/channel.ts';
+export { FileResults } from './results/file-results.ts';
+export type { Results } from './results/result-store.ts';
 export { Variable, type VariableValue } from './variables/variable.ts';
 export type { VariableOptions } from './variables/variable-options.ts';
 export { type CurrentTask, currentTask } from './worker/current-task.ts';

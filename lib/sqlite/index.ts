@@ -1,1 +1,7 @@
+/**
+ * SQLite queries that end at a stop or a deadline.
+ *
+ * @module allstop/sqlite
+ */
+
 export { type ObeyOptions, obey, type SqliteDatabase } from './obey.ts';

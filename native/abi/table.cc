@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../core/identity.h"
+#include "../core/interruption.h"
 #include "../core/looper_thread.h"
 #include "../core/stop_timer.h"
 #include "../core/unseen_errors.h"
@@ -35,7 +36,8 @@ static_assert(offsetof(allstop_table, queue_create) == 16 + 23 * sizeof(void*));
 static_assert(offsetof(allstop_table, request_stop2) == 16 + 31 * sizeof(void*));
 static_assert(offsetof(allstop_table, queue_dequeue_least) == 16 + 32 * sizeof(void*));
 static_assert(offsetof(allstop_table, stop_after) == 16 + 35 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 37 * sizeof(void*));
+static_assert(offsetof(allstop_table, interruptible_enter) == 16 + 37 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 39 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 static_assert(ALLSTOP_MAX_SUPPRESSED == allstop::core::kMaxSuppressed);
@@ -469,6 +471,19 @@ void DeadlineRelease(allstop_deadline* opaque) {
   });
 }
 
+allstop_status InterruptibleEnter(allstop_state* state, allstop_interruptible** guard) {
+  *guard = nullptr;
+  return ExceptionsToStatus([&] {
+    auto* const begun = core::Interruption::Begin(FromState(state).shared_from_this());
+    *guard = reinterpret_cast<allstop_interruptible*>(begun);
+    return ALLSTOP_OK;
+  });
+}
+
+void InterruptibleLeave(allstop_interruptible* guard) {
+  core::Interruption::End(reinterpret_cast<core::Interruption*>(guard));
+}
+
 core::LooperThread& FromLooper(allstop_looper* looper) {
   return *reinterpret_cast<core::LooperThread*>(looper);
 }
@@ -539,6 +554,8 @@ const allstop_table& Table() {
       RecordCause,
       StopAfter,
       DeadlineRelease,
+      InterruptibleEnter,
+      InterruptibleLeave,
   };
   return table;
 }

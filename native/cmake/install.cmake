@@ -19,19 +19,26 @@ install(TARGETS allstop_core allstop_installed_headers EXPORT allstop
 install(EXPORT allstop NAMESPACE allstop:: FILE allstopTargets.cmake DESTINATION ${_allstop_cmake})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/allstopConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
+# A program of C needs the C++ library, which its linker does not add.
+set(_allstop_cxx_library stdc++)
+if(APPLE)
+  set(_allstop_cxx_library c++)
+elseif(MSVC)
+  set(_allstop_cxx_library) # the objects name it
+endif()
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/allstopConfig.cmake
   "include(CMakeFindDependencyMacro)\nfind_dependency(Threads)\n"
-  "include(\${CMAKE_CURRENT_LIST_DIR}/allstopTargets.cmake)\n")
+  "include(\${CMAKE_CURRENT_LIST_DIR}/allstopTargets.cmake)\n"
+  "get_property(_allstop_languages GLOBAL PROPERTY ENABLED_LANGUAGES)\n"
+  "if(NOT CXX IN_LIST _allstop_languages)\n"
+  "  set_property(TARGET allstop::allstop APPEND PROPERTY\n"
+  "    INTERFACE_LINK_LIBRARIES ${_allstop_cxx_library})\nendif()\n")
 install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/allstopConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/allstopConfigVersion.cmake
   DESTINATION ${_allstop_cmake})
 
-# A program of C needs the C++ library: pkg-config --static.
-set(_allstop_cxx_library stdc++)
-if(APPLE)
-  set(_allstop_cxx_library c++)
-endif()
+# The C++ library is in Libs.private: pkg-config --static.
 file(RELATIVE_PATH _allstop_prefix
   "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}/.")
 configure_file(native/cmake/allstop.pc.in allstop.pc @ONLY)

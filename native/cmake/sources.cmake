@@ -10,10 +10,12 @@ set(ALLSTOP_CORE_SOURCES
   core/exit_report.cc
   core/exit_timer.cc
   core/identity.cc
+  core/interruption.cc
   core/looper_thread.cc
   core/requester.cc
   core/stop_record.cc
   core/stop_timer.cc
+  core/thread_kick.cc
   core/thread_registry.cc
   core/timeline.cc
   core/unseen_errors.cc

@@ -8,14 +8,16 @@ import {
   checkOneOf,
   checkOptions,
   checkSignal,
+  checkString,
   invalidType,
   isBag,
   outOfRange,
 } from '../../base/arguments.ts';
+import type { ClosureOptions } from '../closures/closure.ts';
 import { PRIORITIES, type Priority } from '../closures/lines/closure-lines.ts';
 import { nowhere, Placement } from '../closures/lines/placement.ts';
 import type { Limits } from '../closures/time-limits.ts';
-import type { MapOptions, ScheduleOptions } from './signatures.ts';
+import type { MapOptions, RunOptions, ScheduleOptions } from './signatures.ts';
 
 const OF_A_CALL = [
   'signal',
@@ -45,6 +47,17 @@ export type CallOptions = {
   onProgress: ScheduleOptions['onProgress'];
 };
 
+/** The options of a call of whichever method, with their defaults. */
+export type CheckedOptions = ClosureOptions & {
+  limits: Limits;
+  /** Is given each value that the function reports. */
+  onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
+  /** The key under which the result is kept. */
+  key?: string | undefined;
+  /** The hash of the arguments of a call with a key, as they were when it was made. */
+  hash?: string | undefined;
+};
+
 export type CallDefaults = {
   retries: number;
   /** Why there will never be a worker for this placement; undefined if there may be one. */
@@ -64,6 +77,18 @@ export function checkCallOptions(
   const placement = placementOf(given);
   checkPlacement(placement, defaults);
   return { limits: checkLimits(given), retries, priority, placement, onProgress };
+}
+
+const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof RunOptions)[];
+
+/** @throws TypeError, RangeError */
+export function checkRunOptions(
+  options: RunOptions | undefined,
+  defaults: CallDefaults,
+): CallOptions & { key: string | undefined } {
+  const { key, ...ofCall } = checkOptions('options', options, OF_A_RUN);
+  if (key !== undefined) checkString('options.key', key);
+  return { ...checkCallOptions(ofCall, defaults), key };
 }
 
 /** @throws TypeError, RangeError: it is none */
@@ -89,24 +114,40 @@ export function checkPlacement(
   if (placement !== undefined && why !== undefined) throw nowhere(placement, why);
 }
 
-const OF_A_MAP = [...OF_A_CALL, 'concurrency', 'ordered', 'onError'] satisfies (keyof MapOptions)[];
+const OF_A_MAP = [
+  ...OF_A_CALL,
+  'concurrency',
+  'ordered',
+  'onError',
+  'key',
+] satisfies (keyof MapOptions)[];
+
+export type CheckedMapOptions = {
+  concurrency: number | undefined;
+  ordered: boolean;
+  settles: boolean;
+  key: MapOptions['key'];
+  ofCalls: CallOptions;
+};
 
 /** @throws TypeError, RangeError */
 export function checkMapOptions(
   options: MapOptions | undefined,
   defaults: CallDefaults,
-): { concurrency: number | undefined; ordered: boolean; settles: boolean; ofCalls: CallOptions } {
+): CheckedMapOptions {
   const {
     concurrency,
     ordered = true,
     onError = 'throw',
+    key,
     ...ofCalls
   } = checkOptions('options', options, OF_A_MAP);
   if (concurrency !== undefined) checkCount('options.concurrency', concurrency, 1);
   checkBoolean('options.ordered', ordered);
   checkOneOf('options.onError', ['throw', 'settle'], onError);
+  if (key !== undefined) checkFunction('options.key', key);
   const settles = onError === 'settle';
-  return { concurrency, ordered, settles, ofCalls: checkCallOptions(ofCalls, defaults) };
+  return { concurrency, ordered, settles, key, ofCalls: checkCallOptions(ofCalls, defaults) };
 }
 
 export type WaitOptions = {

@@ -1,8 +1,9 @@
 /** Makes a closure of each call: checks it, finds its function's name, and puts it in the queue. */
 
 import { EventLoopYield } from '../../base/turn.ts';
+import { FailedPreconditionError } from '../../errors/errors.ts';
 import { makeCall, makeHeldCall } from '../closures/call.ts';
-import { type Call, Closure, type ClosureOptions, type ClosureOwner } from '../closures/closure.ts';
+import { type Call, Closure, type ClosureOwner } from '../closures/closure.ts';
 import type { ClosureQueue } from '../closures/closure-queue.ts';
 import type { ClosureRules } from '../closures/closure-rules.ts';
 import type { Datasets } from '../closures/datasets.ts';
@@ -10,20 +11,20 @@ import type { Placement } from '../closures/lines/placement.ts';
 import { type AnyFunction, checkFunctionOrName } from '../closures/module-exports.ts';
 import type { NameResolver } from '../closures/name-resolver.ts';
 import { RemoteValue, type Settle } from '../closures/remote-value.ts';
-import { deadlineExceeded, inTime, type Limits, limit } from '../closures/time-limits.ts';
+import { deadlineExceeded, inTime, limit } from '../closures/time-limits.ts';
+import type { ResultStore } from '../results/result-store.ts';
 import { isTaskTraced } from '../worker/task-channel.ts';
 import { unpackValue } from '../worker/value.ts';
-import { checkCallOptions, checkPlacement } from './call-options.ts';
+import {
+  type CheckedOptions,
+  checkCallOptions,
+  checkPlacement,
+  checkRunOptions,
+} from './call-options.ts';
 import { CallTrace } from './call-trace.ts';
+import { KeyedCalls, type Started } from './keyed-calls.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
-import type { ScheduleOptions } from './signatures.ts';
-
-/** The options of a call, with their defaults. */
-export type CheckedOptions = ClosureOptions & {
-  limits: Limits;
-  /** Is given each value that the function reports. */
-  onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
-};
+import type { RunOptions, ScheduleOptions } from './signatures.ts';
 
 /** What the calls of one cluster share. */
 export interface CallsHost {
@@ -37,6 +38,8 @@ export interface CallsHost {
   readonly owner: ClosureOwner;
   /** The `retries` of a call that names none. */
   readonly retries: number;
+  /** Where the results of calls with a key are kept, and the fingerprint of the module. */
+  readonly results?: { store: ResultStore; definition: Promise<string> } | undefined;
   sharesMemory(): boolean;
   /** `Engine.whyNowhere` */
   whyNowhere(placement: Placement): string | undefined;
@@ -66,22 +69,44 @@ const reporter =
 
 export class Calls {
   readonly host: CallsHost;
+  /** Undefined if no results are kept. */
+  readonly keyed: KeyedCalls | undefined;
   readonly #yielding = new EventLoopYield();
 
   constructor(host: CallsHost) {
     this.host = host;
+    const { results, queue, rules } = host;
+    if (results === undefined) return;
+    this.keyed = new KeyedCalls(results.store, results.definition, {
+      hold: (call, options, settle) => this.put(call, options, settle, true),
+      release: (closure) => {
+        closure.isHeld = false;
+        queue.release(closure);
+        host.onPut(); // while it was held, nothing may have kept the program alive
+      },
+      decide: (closure, outcome) => rules.decide(closure, outcome),
+    });
+  }
+
+  /** @throws FailedPreconditionError: the cluster keeps no results, for which a key is given */
+  checkKeeps(): KeyedCalls {
+    if (this.keyed !== undefined) return this.keyed;
+    throw new FailedPreconditionError(
+      'A key needs a place where results are kept: new ClusterCoordinator(strategy, { results: new FileResults(directory) })',
+    );
   }
 
   /** A call of `run` (`isOwn`) or `schedule`. Resolves when it is queued. */
   call(
     fn: AnyFunction | string,
     args: unknown,
-    given: ScheduleOptions | undefined,
+    given: ScheduleOptions | RunOptions | undefined,
     isOwn: boolean,
   ): Promise<RemoteValue<unknown>> {
     try {
       checkFunctionOrName(fn);
-      const options = { ...checkCallOptions(given, this.host), isOwn };
+      const check = isOwn ? checkRunOptions : checkCallOptions;
+      const options = { ...check(given, this.host), isOwn };
       return this.enter(fn, args, options);
     } catch (error) {
       return Promise.reject(error);
@@ -99,10 +124,64 @@ export class Calls {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const name = resolver.known(fn);
     const call = this.make(name ?? shownName(fn), args);
-    if (name === undefined || this.hasToWait(call) || resolver.isBusy) {
+    if (options.key !== undefined) {
+      if (isHeldBy(call.args)) return this.#enterWhenThere(fn, call, options);
+      return this.#enterCall(fn, name, call, { ...options, hash: this.#hashOf(call, args) });
+    }
+    return this.#enterCall(fn, name, call, options);
+  }
+
+  #enterCall(
+    fn: AnyFunction | string,
+    name: string | undefined,
+    call: Call,
+    options: CheckedOptions,
+  ): Promise<RemoteValue<unknown>> {
+    if (name === undefined || this.hasToWait(call) || this.host.resolver.isBusy) {
       return this.#enterLater(fn, call, options);
     }
     return this.#put(call, options);
+  }
+
+  /** A call with a key: what its arguments are is known when its RemoteValues are there. */
+  #enterWhenThere(
+    fn: AnyFunction | string,
+    call: Call,
+    options: CheckedOptions,
+  ): Promise<RemoteValue<unknown>> {
+    const { limits } = options;
+    const args = call.args as readonly unknown[];
+    this.#hashOf(
+      call,
+      args.map((value) => (value instanceof RemoteValue ? undefined : value)),
+    );
+    const began = performance.now();
+    const tooLate = (): Error => deadlineExceeded(shownName(fn), limits.timeoutMs);
+    const there = Promise.all(
+      args.map((value) => (value instanceof RemoteValue ? value.fetch() : value)),
+    );
+    const enter = async (): Promise<RemoteValue<unknown>> => {
+      const values = await inTime(there, limits, tooLate);
+      const leftMs = Math.max(0, limits.leftMs - (performance.now() - began));
+      return await this.enter(fn, values, { ...options, limits: { ...limits, leftMs } });
+    };
+    return this.checkKeeps().waits(enter());
+  }
+
+  /** @throws FailedPreconditionError, InvalidArgumentError: the call can have no key */
+  #hashOf(call: Call, args: unknown): string {
+    return this.checkKeeps().hashOf(call, (args ?? []) as unknown[]);
+  }
+
+  /** Begins a call for which `hasToWait` is false. @throws the errors of wrong arguments */
+  start(call: Call, args: readonly unknown[], options: CheckedOptions, settle: Settle): Started {
+    if (options.key !== undefined) {
+      const hash = this.#hashOf(call, args);
+      return this.checkKeeps().start(call, { ...options, hash }, settle);
+    }
+    const { closure, room } = this.put(call, options, settle);
+    room?.catch(() => closure.onSettled?.());
+    return { cancel: (reason) => closure.cancel(reason), room };
   }
 
   /** @throws the errors of wrong arguments */
@@ -122,11 +201,12 @@ export class Calls {
     call: Call,
     { limits, onProgress, ...options }: CheckedOptions,
     settle: Settle,
+    isHeld: boolean = isHeldBy(call.args),
   ): { closure: Closure; room: Promise<void> | undefined } {
     const { queue, rules, owner } = this.host;
     const trace = isTaskTraced() ? new CallTrace(this.host.coordinator, call.name) : undefined;
     const closure = new Closure(call, trace?.around(settle) ?? settle, owner, options);
-    closure.isHeld = isHeldBy(call.args);
+    closure.isHeld = isHeld;
     if (onProgress !== undefined) closure.onProgress = reporter(closure, onProgress);
     limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
     const put = (): Promise<void> | undefined => queue.put(closure);
@@ -166,6 +246,7 @@ export class Calls {
   }
 
   #put(call: Call, options: CheckedOptions): Promise<RemoteValue<unknown>> {
+    if (options.key !== undefined) return this.#putKeyed(call, options);
     let made: ReturnType<Calls['put']> | undefined;
     const remote = new RemoteValue<unknown>((settle) => {
       made = this.put(call, options, settle);
@@ -192,6 +273,24 @@ export class Calls {
         },
       ),
     );
+  }
+
+  #putKeyed(call: Call, options: CheckedOptions): Promise<RemoteValue<unknown>> {
+    let room: Promise<void> | undefined;
+    const remote = new RemoteValue<unknown>((settle) => {
+      const started = this.checkKeeps().start(call, options, settle);
+      room = started.room;
+      return started;
+    });
+    // Without room the RemoteValue fails, too.
+    return room === undefined
+      ? Promise.resolve(remote)
+      : this.host.keepAlive(
+          (room as Promise<void>).then(
+            () => remote,
+            () => remote,
+          ),
+        );
   }
 
   /** Queues a closure that is held when its values are there. */

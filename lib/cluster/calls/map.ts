@@ -27,8 +27,9 @@ export function map(
 ): Mapped {
   checkFunctionOrName(fn);
   if (!isSource(items)) throw invalidType('items', 'an iterable or an async iterable', items);
-  const { concurrency, ordered, settles, ofCalls } = checkMapOptions(given, calls.host);
+  const { concurrency, ordered, settles, key, ofCalls } = checkMapOptions(given, calls.host);
   const options = { ...ofCalls, isOwn: true };
   const lookAhead = new LookAhead(concurrency, capacity);
-  return new Mapped({ fn, items, options, lookAhead, isOrdered: ordered, settles, calls, changes });
+  const how = { options, lookAhead, isOrdered: ordered, settles, key };
+  return new Mapped({ fn, items, ...how, calls, changes });
 }

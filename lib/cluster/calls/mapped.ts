@@ -13,6 +13,7 @@
  */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { checkString } from '../../base/arguments.ts';
 import { isThenable } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import type { ChangeListeners } from '../closures/change-listeners.ts';
@@ -20,7 +21,8 @@ import { Line } from '../closures/line.ts';
 import type { AnyFunction } from '../closures/module-exports.ts';
 import type { RemoteState } from '../closures/remote-value.ts';
 import { giveFailure } from '../closures/unseen-functions.ts';
-import type { Calls, CheckedOptions } from './calls.ts';
+import type { CheckedOptions } from './call-options.ts';
+import type { Calls } from './calls.ts';
 import { ItemSource, type Pulled } from './item-source.ts';
 import type { LookAhead } from './look-ahead.ts';
 
@@ -48,6 +50,8 @@ export type MappedOptions = {
   readonly isOrdered: boolean;
   /** Failures are yielded, and end nothing. */
   readonly settles: boolean;
+  /** Gives the key of an item, under which its result is kept. */
+  readonly key: ((item: unknown, index: number) => string) | undefined;
   readonly calls: Calls;
   /** Called when workers, or what they can do, have changed. */
   readonly changes: ChangeListeners;
@@ -75,6 +79,8 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   /** The line of the cluster is full. */
   #isFull = false;
   #ahead = 0;
+  /** How many items were pulled. */
+  #pulled = 0;
   /** The results: in order those of all items that are ahead, else those that have settled. */
   readonly #line = new Line<Entry>(() => true);
   readonly #pending = new Set<Entry>();
@@ -138,9 +144,10 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
     if (this.#signal?.aborted === true) this.#fail(this.#signal.reason);
     if (this.#isOver) return;
     if (this.#signal !== undefined) addAbortListener(this.#signal, this.#onAbort);
-    const { calls, fn } = this.#given;
+    const { calls, fn, key } = this.#given;
     const { resolver } = calls.host;
     try {
+      if (key !== undefined) calls.checkKeeps();
       this.#name = resolver.isBusy ? undefined : resolver.known(fn);
     } catch (error) {
       this.#fail(error);
@@ -331,17 +338,18 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   /** @throws the errors of wrong arguments */
   #call(entry: Entry, item: unknown): void {
     const { calls } = this.#given;
+    const options = this.#optionsOf(item);
     const call = calls.make(this.#name as string, [item]);
     if (calls.hasToWait(call)) {
-      void this.#callLater(entry, item);
+      void this.#callLater(entry, item, options);
       return;
     }
-    const { closure, room } = calls.put(call, this.#optionsOf(item), (state, value) => {
+    const { cancel, room } = calls.start(call, [item], options, (state, value) => {
       if (entry.state !== 'pending') return false;
       this.#settle(entry, state, value);
       return true;
     });
-    entry.cancel = (reason) => closure.cancel(reason);
+    entry.cancel = cancel;
     if (room === undefined) return;
     this.#isFull = true;
     room.then(
@@ -350,7 +358,6 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
         this.#pump();
       },
       (error: unknown) => {
-        closure.onSettled?.();
         this.#isFull = false;
         this.#settle(entry, 'failed', error);
       },
@@ -371,15 +378,22 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   #optionsOf(item: unknown): CheckedOptions {
     const { onProgress } = this.#given.options;
-    if (onProgress === undefined) return this.#options;
-    return { ...this.#options, onProgress: (value) => onProgress(value, item) };
+    const { key } = this.#given;
+    const index = this.#pulled++;
+    if (onProgress === undefined && key === undefined) return this.#options;
+    const options = { ...this.#options };
+    if (onProgress !== undefined) options.onProgress = (value) => onProgress(value, item);
+    if (key === undefined) return options;
+    options.key = key(item, index);
+    checkString('options.key(item, index)', options.key);
+    return options;
   }
 
   /** A call that has to wait before it can be queued. */
-  async #callLater(entry: Entry, item: unknown): Promise<void> {
+  async #callLater(entry: Entry, item: unknown, options: CheckedOptions): Promise<void> {
     const { calls, fn } = this.#given;
     try {
-      const remote = await calls.enter(fn, [item], this.#optionsOf(item));
+      const remote = await calls.enter(fn, [item], options);
       if (!this.#pending.has(entry)) {
         remote.cancel();
         return;

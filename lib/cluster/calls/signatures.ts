@@ -35,8 +35,22 @@ export type ScheduleOptions = {
   onProgress?: ((value: unknown, item?: any) => void) | undefined;
 };
 
+/** The options of `run`. */
+export type RunOptions = ScheduleOptions & {
+  /**
+   * The name of this piece of work among those of its function: any text. The result is kept in the
+   * cluster's `results`; a call with the same key and the same arguments gets it from there.
+   */
+  key?: string | undefined;
+};
+
 /** The options of `map`: those of its calls, but that `signal` ends the whole map. */
-export type MapOptions<E extends OnError = OnError> = ScheduleOptions & {
+export type MapOptions<E extends OnError = OnError, I = any> = ScheduleOptions & {
+  /**
+   * Gives the key of each item, as by `run`. Called with the item, when it is pulled, and its number
+   * from 0.
+   */
+  key?: ((item: I, index: number) => string) | undefined;
   /**
    * How many items may be pulled and not yielded. Left out: twice as many as the workers run at
    * once, and where functions are short as many as they do in 10 ms.
@@ -77,9 +91,9 @@ export type PerWorkerArgs<P extends readonly unknown[]> = {
   [I in keyof P]: P[I] | PerWorkerValues<P[I]> | RemoteValue<P[I]>;
 };
 
-export type ScheduleArgs<P extends readonly unknown[]> = [] extends P
-  ? [args?: PerWorkerArgs<P>, options?: ScheduleOptions]
-  : [args: PerWorkerArgs<P>, options?: ScheduleOptions];
+export type ScheduleArgs<P extends readonly unknown[], O = ScheduleOptions> = [] extends P
+  ? [args?: PerWorkerArgs<P>, options?: O]
+  : [args: PerWorkerArgs<P>, options?: O];
 
 export type FunctionNames<M extends object> = {
   [K in keyof M]: M[K] extends AnyFunction ? K : never;

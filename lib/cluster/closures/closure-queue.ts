@@ -507,7 +507,7 @@ export class ClosureQueue<C extends Queued> {
       const isOwnOlder = (own?.number ?? Infinity) < (one?.number ?? Infinity);
       const [older, newer] = isOwnOlder ? [own, one] : [one, own];
       if (this.#serve(older)) continue;
-      if (newer?.kind === 'put' && this.#waitsForRoom(older)) return;
+      if (this.#waitsForRoom(newer) && this.#waitsForRoom(older)) return;
       if (!this.#serve(newer)) return;
     }
   }

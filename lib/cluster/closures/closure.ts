@@ -82,8 +82,10 @@ export class Closure implements Queued {
   /** When it was made, and when a worker first took it (performance.now()). */
   readonly madeAt: number = performance.now();
   takenAt: number | undefined;
-  /** It waits for RemoteValues among its arguments. */
+  /** It waits outside the line: for RemoteValues among its arguments, or for a stored result. */
   isHeld = false;
+  /** Its result was stored before: it has not been run. */
+  isKept = false;
   /** The arguments were moved to a worker: the closure cannot be sent to another worker. */
   isMoved = false;
   /** How often it was started and then lost its worker. */

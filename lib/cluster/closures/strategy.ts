@@ -179,6 +179,8 @@ export interface Engine {
 export interface Strategy {
   /** The module whose exports can be scheduled. */
   readonly module: URL;
+  /** The version of the program, as the user names it. */
+  readonly definition?: string | undefined;
   /** @internal */
   connect(host: ClusterHost): Engine;
 }

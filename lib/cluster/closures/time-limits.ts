@@ -18,16 +18,22 @@ export const deadlineExceeded = (name: string, timeoutMs: number): Error =>
     `The function '${name}' did not end within ${timeoutMs} ms (options.timeoutMs)`,
   );
 
+export const UNLIMITED: Limits = {
+  signal: undefined,
+  timeoutMs: Number.POSITIVE_INFINITY,
+  leftMs: Number.POSITIVE_INFINITY,
+};
+
 const isUnlimited = ({ signal, leftMs }: Limits): boolean =>
   signal === undefined && leftMs === Number.POSITIVE_INFINITY;
 
 /**
  * Calls `onLate` when `leftMs` have passed, and `onAbort` when the signal is aborted, each at most
- * once.
+ * once. The caller must check whether `signal` has aborted already.
  *
  * @returns a function that removes the timer and the listener
  */
-function watch(
+export function watch(
   { signal, leftMs }: Limits,
   onLate: () => void,
   onAbort: (reason: unknown) => void,

@@ -1,4 +1,11 @@
+/**
+ * The same functions on many machines, by way of a NATS server.
+ *
+ * @module allstop/nats
+ */
+
 export * from '../../errors/public-errors.ts';
 export { ClusterSpec } from '../cluster-spec.ts';
 export type { NatsCredentials, NatsTlsOptions } from './connection/connection-options.ts';
 export { NatsStrategy, type NatsStrategyOptions } from './nats-strategy.ts';
+export { NatsResults, type NatsResultsOptions } from './results/nats-results.ts';

@@ -10,6 +10,7 @@
 
 import { webcrypto } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
+import { writeSynced } from '../../base/synced-files.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
 import type { Values } from './cluster-variables.ts';
@@ -61,13 +62,7 @@ export async function writeCheckpoint(path: string, snapshot: Snapshot): Promise
   const length = Buffer.alloc(4);
   length.writeUInt32LE(json.length);
   const head = Buffer.concat([MAGIC, length, json]);
-  const file = await open(path, 'wx');
-  try {
-    for (const part of [head, await sha256(head), ...parts]) await file.writeFile(part);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await writeSynced(path, [head, await sha256(head), ...parts]);
 }
 
 /** Why a file is no whole checkpoint, or none of this program, for people. */

@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 4u
+#define ALLSTOP_ABI_MINOR 5u
 
 /** True if the installed package is new enough for `table` to have the function `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -78,12 +78,13 @@ typedef struct allstop_string {
   size_t size;
 } allstop_string;
 
-typedef struct allstop_state allstop_state;       /**< the state of one coordinator */
-typedef struct allstop_thread allstop_thread;     /**< one registered thread */
-typedef struct allstop_callback allstop_callback; /**< one stop callback */
-typedef struct allstop_record allstop_record;     /**< one stop record */
-typedef struct allstop_looper allstop_looper;     /**< one looper's schedule; since 1.2 */
-typedef struct allstop_deadline allstop_deadline; /**< one deadline; since 1.4 */
+typedef struct allstop_state allstop_state;                 /**< the state of one coordinator */
+typedef struct allstop_thread allstop_thread;               /**< one registered thread */
+typedef struct allstop_callback allstop_callback;           /**< one stop callback */
+typedef struct allstop_record allstop_record;               /**< one stop record */
+typedef struct allstop_looper allstop_looper;               /**< one looper's schedule; since 1.2 */
+typedef struct allstop_deadline allstop_deadline;           /**< one deadline; since 1.4 */
+typedef struct allstop_interruptible allstop_interruptible; /**< one guard; since 1.5 */
 /* The types of queues: allstop_queue.h defines and explains them. */
 typedef struct allstop_queue_state allstop_queue_state;
 typedef struct allstop_queue_options allstop_queue_options;
@@ -244,6 +245,9 @@ typedef struct allstop_table {
   allstop_status (*stop_after)(allstop_state *state, double timeout_ms,
                                allstop_deadline **deadline);
   void (*deadline_release)(allstop_deadline *deadline);
+  /* Since 1.5 */
+  allstop_status (*interruptible_enter)(allstop_state *state, allstop_interruptible **guard);
+  void (*interruptible_leave)(allstop_interruptible *guard);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
@@ -507,6 +511,53 @@ static inline allstop_status allstop_stop_after(const allstop_coordinator *coord
 static inline void allstop_deadline_release(const allstop_coordinator *coord,
                                             allstop_deadline *deadline) {
   if (ALLSTOP_HAS(coord->table, deadline_release)) coord->table->deadline_release(deadline);
+}
+
+/**
+ * Makes the system calls of the calling thread end at a stop: from the stop on, and until
+ * allstop_interruptible_leave, a system call in which this thread is blocked fails with EINTR (on
+ * Windows: ERROR_OPERATION_ABORTED). A thread may have several guards, of several coordinators.
+ * Does not block. Since 1.5.
+ *
+ * The thread is interrupted at once, and then again after 1, 2, 4 ... and at last every 100 ms,
+ * also after a clearStop(): a signal that comes just before the system call begins does not end it.
+ * So check allstop_should_stop before a call is made again, and keep the guard around little more
+ * than the call: every other system call in it may fail with EINTR, too.
+ *
+ * How. On POSIX systems the thread gets a signal whose handler does nothing and is installed
+ * without SA_RESTART: on Linux the highest real-time signal below SIGRTMAX that has no handler,
+ * else SIGURG or SIGIO. The signal is opened in the mask of this thread alone, and no other thread
+ * gets it. Handler and sending thread are made by the first guard of the process, and stay. On
+ * Windows CancelSynchronousIo is called. Not ended are: calls that are made again at EINTR before
+ * they return to you (pthread_mutex_lock, pthread_cond_wait, pthread_join,
+ * std::this_thread::sleep_for, glibc's stdio), a wait of the kernel that no signal ends, and
+ * computing.
+ *
+ * In a process that the thread forks, the copy of the guard does nothing; it may be left.
+ *
+ * @param[out] guard the guard. Leave it on this thread, before the thread ends, with
+ *   allstop_interruptible_leave. It holds its own reference to the coordinator's state. NULL unless
+ *   ALLSTOP_OK.
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_UNAVAILABLE the package is older than 1.5
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED no memory, no thread, or no signal without a handler is left
+ */
+static inline allstop_status allstop_interruptible_enter(const allstop_coordinator *coord,
+                                                         allstop_interruptible **guard) {
+  *guard = NULL;
+  if (!ALLSTOP_HAS(coord->table, interruptible_leave)) return ALLSTOP_UNAVAILABLE;
+  return coord->table->interruptible_enter(coord->state, guard);
+}
+
+/**
+ * Leaves a guard: when this has returned, no system call of this thread is interrupted because of
+ * the guard. The signal is closed again in the thread's mask, if it was closed before. Keeps errno
+ * (on Windows: the last error). Call it on the thread that made the guard. Blocks while a stop on
+ * another thread tells the guard, which takes a moment. NULL is allowed. Since 1.5.
+ */
+static inline void allstop_interruptible_leave(const allstop_coordinator *coord,
+                                               allstop_interruptible *guard) {
+  if (guard != NULL) coord->table->interruptible_leave(guard);
 }
 
 /**

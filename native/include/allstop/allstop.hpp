@@ -228,6 +228,7 @@ StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 
 #include "allstop_bounded_queue.hpp"
 #include "allstop_bridges.hpp"
+#include "allstop_interruptible.hpp"
 #include "allstop_looper.hpp"
 #include "allstop_queue_runner.hpp"
 #include "allstop_registration.hpp"

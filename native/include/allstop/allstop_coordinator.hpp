@@ -179,6 +179,11 @@ constexpr allstop_table EmptyTable() {
     return ALLSTOP_OK;
   };
   table.deadline_release = [](allstop_deadline*) {};
+  table.interruptible_enter = [](allstop_state*, allstop_interruptible** guard) {
+    *guard = nullptr;
+    return ALLSTOP_OK;
+  };
+  table.interruptible_leave = [](allstop_interruptible*) {};
   return table;
 }
 inline constexpr allstop_table kEmptyTable = EmptyTable();

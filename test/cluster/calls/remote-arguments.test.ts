@@ -4,7 +4,7 @@ import { CancelledError, InvalidArgumentError, transfer } from 'allstop/cluster'
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
-import { isPending } from '../../support/gate.ts';
+import { isPending, turn } from '../../support/gate.ts';
 
 describeKinds(kinds, (kind) => {
   const { start, running } = useClusters(kind);
@@ -118,6 +118,9 @@ describeKinds(kinds, (kind) => {
       const list = [1];
       const waiting = await cluster.schedule('both', [value, list]);
       list.push(2);
+      const given: [any, any] = [value, 'first'];
+      const other = await cluster.schedule('both', given);
+      given.fill(0);
       const bytes = new Uint8Array([1, 2, 3]);
       const moved = await cluster.schedule('both', [value, transfer(bytes, [bytes.buffer])]);
       expect(bytes.byteLength).toBe(0);
@@ -125,8 +128,27 @@ describeKinds(kinds, (kind) => {
       const own = await cluster.schedule('both', [value, data]);
       visit.pass('fine');
       expect(await waiting.fetch()).toEqual(['fine', [1]]);
+      expect(await other.fetch()).toEqual(['fine', 'first']);
       expect(await moved.fetch()).toEqual(['fine', new Uint8Array([1, 2, 3])]);
       expect(await errorOf(own.fetch())).toMatchObject({ name: 'DataCloneError' }); // it got one
+    });
+
+    it('counts the bytes of the others while the function is in line', async () => {
+      const cluster = start(1);
+      const three = await cluster.schedule('add', [1, 2]);
+      await three.fetch();
+      const { visit } = await running(cluster, 'a');
+      const large = 'x'.repeat(100_000);
+      const values = [
+        await cluster.schedule('both', [three, large]),
+        await cluster.schedule('both', [three, large]),
+      ];
+      await turn();
+      expect(cluster.stats()).toMatchObject({ queued: 2, held: 0 });
+      expect(cluster.stats().queuedBytes).toBeGreaterThanOrEqual(200_000);
+      visit.pass();
+      await cluster.fetch(values);
+      expect(cluster.stats().queuedBytes).toBe(0);
     });
 
     it('is refused inside another value, and so is what cannot be copied beside it', async () => {

@@ -67,6 +67,19 @@ function flying({ queue, put }: ReturnType<typeof makeQueue>, name: string): Ite
   return item;
 }
 
+describe('what waits for room', () => {
+  it.each([false, true])('gets it before what comes later in the other line', async (isOwn) => {
+    const { queue, put } = makeQueue(Number.POSITIVE_INFINITY, 10);
+    const { item: first } = put('first', !isOwn, 6);
+    const { item: large, room } = put('large', isOwn, 8);
+    const { item: small } = put('small', !isOwn, 1);
+    expect([large.place, small.place]).toEqual(['waiting', 'waiting']);
+    expect(queue.take()).toBe(first);
+    await room;
+    expect([large.place, small.place]).toEqual(['queued', 'queued']);
+  });
+});
+
 describe('1: every closure is in one place', () => {
   it('waits, is in line, in flight, and out', async () => {
     const { queue, put } = makeQueue(1);

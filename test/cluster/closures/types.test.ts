@@ -219,6 +219,15 @@ async function mapped(cluster: ClusterCoordinator<Tasks>): Promise<void> {
   }
   const first = await cluster.schedule(add, [1, 2]);
   expectTypeOf(await cluster.run(add, [first, 3])).toEqualTypeOf<number>();
+  expectTypeOf(await cluster.run(add, [1, 2], { key: 'a' })).toEqualTypeOf<number>();
+  expectTypeOf(await cluster.run('now', [], { key: 'a' })).toEqualTypeOf<Date>();
+  // @ts-expect-error A key is text.
+  await cluster.run(add, [1, 2], { key: 5 });
+  // @ts-expect-error What is scheduled is not kept.
+  await cluster.schedule(add, [1, 2], { key: 'a' });
+  cluster.map(later, texts, { key: (text, index) => `${text.length} ${index}` });
+  // @ts-expect-error The key of an item is text.
+  cluster.map(later, texts, { key: (_text, index) => index });
   expectTypeOf(await cluster.schedule('add', [3, first])).toEqualTypeOf<RemoteValue<number>>();
   // @ts-expect-error -- a value of another type
   await cluster.run(later, [first]);

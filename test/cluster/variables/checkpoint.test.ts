@@ -81,6 +81,24 @@ describe('a checkpoint', () => {
     expect(await sum.read()).toBe(2);
   });
 
+  test('that lacks a variable made meanwhile is skipped before load runs', async () => {
+    await using cluster = start();
+    await cluster.variable('sum', 1);
+    const loaded: unknown[] = [];
+    const load = (state: unknown): void => void loaded.push(state);
+    const checkpoint = new Checkpoint(cluster, { directory, state: () => 'state', load });
+    await checkpoint.save(1);
+    let restored: unknown = 'nothing yet';
+    const warnings = await warningsDuring(async () => {
+      const restoring = checkpoint.restoreLatest();
+      await cluster.variable('weights', new Float32Array(2)); // while the file is read
+      restored = await restoring;
+    });
+    expect(restored).toBeUndefined();
+    expect(loaded).toEqual([]);
+    expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining('weights')]);
+  });
+
   test('there is none in an empty or missing folder', async () => {
     await using cluster = start();
     const missing = join(directory, 'missing');

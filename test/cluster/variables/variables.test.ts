@@ -41,6 +41,13 @@ describe.each(['thread', 'process'] as const)('with the isolation %s', (isolatio
     }
   });
 
+  test('a part of a larger array, also of shared memory, is assigned and added', async () => {
+    await using cluster = start(1);
+    const weights = await cluster.variable('weights', new Float64Array(2));
+    expect(await cluster.run('assignParts', [weights])).toBe('done');
+    expect([...(await weights.read())]).toEqual([2 + 5, 3 + 6]);
+  });
+
   test('a variable is found by its name, also one that was made after the worker', async () => {
     await using cluster = start(1);
     await cluster.ready();
@@ -51,6 +58,15 @@ describe.each(['thread', 'process'] as const)('with the isolation %s', (isolatio
       code: 'ERR_ALLSTOP_INVALID_ARGUMENT',
       message: expect.stringContaining("no variable 'other'"),
     });
+  });
+
+  test('a data set function gets variables, too', async () => {
+    await using cluster = start(1);
+    const sum = await cluster.variable('sum', 5);
+    const iterator = cluster.createPerWorkerDataset('sums', [{ sum }]).iterator();
+    expect(await cluster.run('next', [iterator])).toBe(5);
+    await sum.assign(6);
+    expect(await cluster.run('next', [iterator])).toBe(6);
   });
 
   test('variables travel anywhere in the arguments', async () => {

@@ -36,6 +36,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     (await visits.next('placed')).pass();
     await placed;
     expect(tasksOf(cluster)).toContain(2);
+    expect(tasksOf(cluster)).not.toContain(1);
     await expect(cluster.run('hold', ['never'], { worker: 3 })).rejects.toThrow(RangeError);
   });
 

@@ -21,6 +21,11 @@ describeKinds(localKinds, (kind) => {
       expect(await run(program, kind.name, 'add')).toEqual({ stdout: '3\n', stderr: '' });
     });
 
+    it('is kept alive by a call that got a RemoteValue, until its result is there', async () => {
+      const expected = { stdout: '3\n5\n', stderr: '' };
+      expect(await run(program, kind.name, 'add', 'add')).toEqual(expected);
+    });
+
     it.each([
       [[]],
       [['--input-type=module']],

@@ -112,6 +112,36 @@ describe.each(['thread', 'process'] as const)('resize, of workers as %s', (isola
     expect(tasksOf(cluster)).toEqual([0]);
   });
 
+  it('fails what is placed on a worker that goes, and nothing else', async () => {
+    await using cluster = start(2);
+    await cluster.ready();
+    const held = [await hold(cluster, 'a'), await hold(cluster, 'b')];
+    const placed = errorOf(cluster.run('where', [], { worker: 1 }));
+    const other = cluster.run('where', [], { worker: 0 });
+    const resized = cluster.resize(1);
+    const error = await placed;
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error.message).toContain('the cluster has 1 worker');
+    for (const { visit } of held) visit.pass();
+    await resized;
+    expect(await other).toMatchObject({ worker: 0 });
+    await Promise.all(held.map(({ run }) => run));
+    await expect(cluster.run('where', [], { worker: 1 })).rejects.toThrow(RangeError);
+    await cluster.join();
+  });
+
+  it('fails what was placed on a worker that went, and died before it had run it', async () => {
+    await using cluster = start(2);
+    await cluster.ready();
+    const died = errorOf(cluster.run('die', ['a'], { worker: 1 }));
+    const visit = await visits.next('a');
+    const resized = cluster.resize(1);
+    visit.pass();
+    expect(await died).toBeInstanceOf(RangeError);
+    await resized;
+    expect(tasksOf(cluster)).toEqual([0]);
+  });
+
   it('is cancelled by close and by a stop', async () => {
     for (const end of ['close', 'stop']) {
       const cluster = start(1, { setup: 'heldSetup' });

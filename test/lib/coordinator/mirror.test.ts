@@ -67,11 +67,12 @@ describe('mirror', () => {
        parentPort.postMessage(Atomics.wait(workerData, 0, 0));`,
       { eval: true, workerData: words },
     );
+    const exit = once(worker, 'exit'); // comes in one turn with the last message
     await once(worker, 'message');
     coord.requestStop();
     const [result] = await once(worker, 'message');
     expect(['ok', 'not-equal']).toContain(result);
-    await once(worker, 'exit');
+    await exit;
   });
 
   it('follows the parent of its coordinator', () => {

@@ -57,6 +57,7 @@ TEST_F(OldPackageTest, WhatItLacksIsUnavailable) {
   char id[64];
   EXPECT_EQ(allstop_new_id(coord_.handle(), id, sizeof(id)), 0u);
   EXPECT_FALSE(coord_.StopAfter(std::chrono::hours(1)));
+  EXPECT_FALSE(Interruptible(coord_));
   allstop_coordinator created = {};
   EXPECT_EQ(allstop_create(coord_.handle()->table, nullptr, &created), ALLSTOP_UNAVAILABLE);
 }

@@ -40,6 +40,9 @@ export interface ConnectionListener {
   onRefused(error: Error): void;
 }
 
+/** What NatsStrategy needs. */
+const CLIENTS = ['@nats-io/transport-node', '@nats-io/jetstream', '@nats-io/kv'];
+
 type Nats = typeof import('@nats-io/transport-node');
 
 /**
@@ -51,9 +54,9 @@ export async function load<T>(name: string, imported: () => Promise<T>): Promise
   try {
     return await imported();
   } catch (error) {
+    const all = [...new Set([...CLIENTS, name])].join(' ');
     throw new UnavailableError(
-      `allstop/nats needs the package ${name}, which cannot be loaded: npm install ` +
-        `@nats-io/transport-node @nats-io/jetstream @nats-io/kv (${messageOf(error)})`,
+      `allstop/nats needs the package ${name}, which cannot be loaded: npm install ${all} (${messageOf(error)})`,
       { cause: error },
     );
   }

@@ -4,23 +4,9 @@
  */
 
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 
-/**
- * `given:` and the definition, if one is given. Else the hash of the module's file, without the files that it imports. If the URL is not a file's,
- * or the file cannot be read, the hash of the URL.
- */
-export async function moduleFingerprint(module: URL, definition?: string): Promise<string> {
-  if (definition !== undefined) return `given:${definition}`;
-  const hash = createHash('sha256');
-  try {
-    hash.update(await readFile(module));
-  } catch {
-    hash.update(module.href);
-  }
-  return hash.digest('hex');
-}
+export { moduleFingerprint } from '../../worker/module-fingerprint.ts';
 
 /** Equal specs have equal fingerprints, in whatever order their tasks were given. */
 export function specFingerprint(spec: ClusterSpec): string {

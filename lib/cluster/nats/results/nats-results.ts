@@ -1,0 +1,92 @@
+/** The public class NatsResults, and its store: a bucket in JetStream. */
+
+import { checkDuration, checkOptions, checkString, outOfRange } from '../../../base/arguments.ts';
+import { showAs } from '../../../base/inspect.ts';
+import { InvalidArgumentError } from '../../../errors/errors.ts';
+import type { ResultStore, Results } from '../../results/result-store.ts';
+import {
+  checkConnectionOptions,
+  type NatsConnectionOptions,
+  type NatsCredentials,
+  type NatsTlsOptions,
+} from '../connection/connection-options.ts';
+import { BucketStore } from './bucket-store.ts';
+
+export type NatsResultsOptions = NatsCredentials & {
+  /**
+   * `nats://host:4222`, `tls://…` or `host:port`: one or several addresses of one server or one
+   * cluster of servers.
+   */
+  servers: string | readonly string[];
+  /** The name of the bucket: 1 to 64 letters, digits, '-' and '_'. It is made if it is missing. */
+  bucket: string;
+  /**
+   * Milliseconds after which a result is forgotten, at least 100 (by default never). It is set when
+   * the bucket is made: a bucket that is there keeps its own, and a warning says so.
+   */
+  ttlMs?: number | undefined;
+  tls?: NatsTlsOptions | boolean | undefined;
+};
+
+const OPTIONS = [
+  'servers',
+  'bucket',
+  'ttlMs',
+  'tls',
+  'user',
+  'pass',
+  'token',
+  'nkey',
+  'creds',
+] satisfies (keyof NatsResultsOptions)[];
+
+const BUCKET = /^[\w-]{1,64}$/;
+/** What a server takes. */
+const LEAST_TTL_MS = 100;
+
+/**
+ * Keeps the results of calls with a key in JetStream, where programs on many machines share them: in
+ * the key-value bucket of this name; results of more than 512 KB in the object store of this name.
+ * Given to a ClusterCoordinator of any strategy as its option `results`; to several, if they are to
+ * share the results.
+ */
+export class NatsResults implements Results {
+  readonly bucket: string;
+  readonly ttlMs: number | undefined;
+  /** Private, so that credentials do not show when the object is printed. */
+  readonly #connection: NatsConnectionOptions;
+
+  static {
+    showAs(NatsResults.prototype, ({ bucket }) => ({ name: bucket, facts: [] }));
+  }
+
+  /**
+   * Connects nothing: the first call with a key does. The connection then keeps the program alive
+   * until the cluster is closed.
+   *
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`, `ERR_INVALID_ARG_VALUE`), RangeError;
+   *   InvalidArgumentError: an invalid name or server address, or two ways to log in
+   */
+  constructor(options: NatsResultsOptions) {
+    const given = checkOptions('options', options, OPTIONS) as NatsResultsOptions;
+    const { bucket, ttlMs } = given;
+    checkString('options.bucket', bucket);
+    if (!BUCKET.test(bucket)) {
+      throw new InvalidArgumentError(
+        `The name of a bucket must be 1 to 64 letters, digits, '-' and '_'. Received '${bucket}'`,
+      );
+    }
+    if (ttlMs !== undefined) {
+      checkDuration('options.ttlMs', ttlMs);
+      if (ttlMs < LEAST_TTL_MS) throw outOfRange('options.ttlMs', `>= ${LEAST_TTL_MS}`, ttlMs);
+    }
+    this.bucket = bucket;
+    this.ttlMs = ttlMs;
+    this.#connection = checkConnectionOptions(given);
+  }
+
+  /** @internal */
+  open(): ResultStore {
+    return new BucketStore(this.bucket, this.ttlMs, this.#connection);
+  }
+}

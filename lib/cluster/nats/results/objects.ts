@@ -1,0 +1,56 @@
+/** Bytes in JetStream's object store, whole or as much as there is. */
+
+import type { ObjectStore } from '@nats-io/obj';
+import { within } from '../../../base/timer.ts';
+
+const CHUNK_BYTES = 128 * 1024;
+/** Chunks that have not come for so long are gone: expired, or replaced by another writer's. */
+const CHUNK_MS = 10_000;
+
+/** @param most - how many bytes a message may have */
+export async function writeObject(
+  objects: ObjectStore,
+  name: string,
+  bytes: Uint8Array,
+  most: number,
+): Promise<void> {
+  const size = Math.min(CHUNK_BYTES, most);
+  let at = 0;
+  // In chunks: the client copies what is left of a larger piece with each chunk that it sends.
+  const chunks = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (at >= bytes.byteLength) controller.close();
+      else controller.enqueue(bytes.subarray(at, (at += size)));
+    },
+  });
+  await objects.put({ name, options: { max_chunk_size: size } }, chunks);
+}
+
+/**
+ * @param isUp - whether the connection is there
+ * @returns the object; only its beginning if the rest is damaged or gone; undefined if there is none
+ * @throws (rejects) the client's error if the connection is lost
+ */
+export async function readObject(
+  objects: ObjectStore,
+  name: string,
+  isUp: () => boolean,
+): Promise<Uint8Array | undefined> {
+  const found = await objects.get(name);
+  if (found === null) return undefined;
+  found.error.catch(() => {}); // the stream has the same error
+  const reader = found.data.getReader();
+  const chunks: Uint8Array[] = [];
+  try {
+    for (;;) {
+      const part = await within(CHUNK_MS, reader.read(), () => undefined);
+      if (part === undefined) await reader.cancel();
+      if (part === undefined || part.done) break;
+      chunks.push(part.value);
+    }
+  } catch (error) {
+    if (!isUp()) throw error;
+  }
+  if (!isUp()) throw new Error('The connection was lost');
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,158 @@
+/** The public class FileResults, and its store: a file for each result. */
+
+import { createHash, randomUUID } from 'node:crypto';
+import { access, constants, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
+import { checkString } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { replaceFile, syncFolder, writeSynced } from '../../base/synced-files.ts';
+import { codeOf, messageOf } from '../../base/thrown-value.ts';
+import { InvalidArgumentError, UnavailableError } from '../../errors/errors.ts';
+import type { ResultStore, Results } from './result-store.ts';
+import { Turns } from './turns.ts';
+
+/**
+ * Keeps the results of calls with a key in files of a folder, which is made when it is first used.
+ * Programs of one machine may share it, one after the other or at once. Given to a ClusterCoordinator
+ * as its option `results`; to several, if they are to share the results.
+ *
+ * A result is written to a temporary file, then to the disk, and gets its name at last: a program or
+ * machine that dies at any moment leaves each result whole, or none. To forget results, delete files
+ * or the folder.
+ */
+export class FileResults implements Results {
+  /** The path of the folder, absolute. */
+  readonly directory: string;
+
+  static {
+    showAs(FileResults.prototype, ({ directory }) => ({ facts: [directory] }));
+  }
+
+  /**
+   * Reads and writes nothing.
+   *
+   * @param directory - the path of the folder; a relative one begins in the present working directory
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`); InvalidArgumentError: it is empty
+   */
+  constructor(directory: string) {
+    checkString('directory', directory);
+    if (directory === '') throw new InvalidArgumentError('The directory of FileResults is empty');
+    this.directory = resolve(directory);
+  }
+
+  /** @internal */
+  open(): ResultStore {
+    return new FileStore(this.directory);
+  }
+}
+
+/** Files are open while they are read and written, and a process may have few (`ulimit -n`). */
+const FILES_AT_ONCE = 64;
+/** The subfolder of files that are being written. */
+const UNFINISHED = 'unfinished';
+/** No write takes so long: a file there that is older is left over, whoever has made it. */
+const OLD_MS = 60 * 60 * 1_000;
+
+class FileStore implements ResultStore {
+  readonly #directory: string;
+  readonly #unfinished: string;
+  readonly #turns = new Turns(FILES_AT_ONCE);
+  /** The folder is there, and what killed programs have left in it is gone. */
+  #ready: Promise<void> | undefined;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+    this.#unfinished = join(directory, UNFINISHED);
+  }
+
+  whereIs(name: string): string {
+    return join(this.#folderOf(name), name);
+  }
+
+  async get(name: string): Promise<Uint8Array | undefined> {
+    const path = this.whereIs(name);
+    return await this.#turns.take(async () => {
+      await this.#begin();
+      try {
+        return await readFile(path);
+      } catch (error) {
+        if (codeOf(error) === 'ENOENT') return undefined;
+        throw unavailable(`The result in the file ${path} could not be read`, error);
+      }
+    });
+  }
+
+  async put(name: string, record: Uint8Array): Promise<void> {
+    const path = this.whereIs(name);
+    await this.#turns.take(async () => {
+      try {
+        await mkdir(this.#unfinished, { recursive: true });
+        const made = await mkdir(this.#folderOf(name), { recursive: true });
+        if (made !== undefined) await syncFolder(this.#directory);
+        await replaceFile(path, join(this.#unfinished, `${OWN}${randomUUID()}`), (unfinished) =>
+          writeSynced(unfinished, [record]),
+        );
+      } catch (error) {
+        throw unavailable(`The result could not be written to the file ${path}`, error);
+      }
+    });
+  }
+
+  async close(): Promise<void> {}
+
+  /** A folder of 256, so that none has too many files. */
+  #folderOf(name: string): string {
+    return join(this.#directory, name.slice(0, 2));
+  }
+
+  async #begin(): Promise<void> {
+    this.#ready ??= this.#prepare();
+    try {
+      await this.#ready;
+    } catch (error) {
+      this.#ready = undefined;
+      throw unavailable(`The folder of results ${this.#directory} cannot be used`, error);
+    }
+  }
+
+  async #prepare(): Promise<void> {
+    await mkdir(this.#unfinished, { recursive: true });
+    // Better now than when functions have run whose results cannot be written.
+    await access(this.#unfinished, constants.R_OK | constants.W_OK | constants.X_OK);
+    for (const name of await readdir(this.#unfinished)) {
+      const path = join(this.#unfinished, name);
+      if (await isLeftOver(name, path)) await rm(path, { force: true });
+    }
+  }
+}
+
+const HOST = createHash('sha256').update(hostname()).digest('hex').slice(0, 12);
+/** How the names of our files begin that are being written: HOST-PID-. */
+const OWN = `${HOST}-${process.pid}-`;
+const NAME = /^([0-9a-f]{12})-(\d+)-[0-9a-f-]{36}$/;
+
+/** Whether the process that was writing a file there is gone. False also for files of others. */
+async function isLeftOver(name: string, path: string): Promise<boolean> {
+  const found = NAME.exec(name);
+  if (found === null) return false;
+  const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
+  if (mtimeMs < Date.now() - OLD_MS) return true;
+  const [, host, pid] = found;
+  if (host !== HOST) return false;
+  // In a container a program has the same pid each time.
+  if (Number(pid) === process.pid) return mtimeMs < Date.now() - process.uptime() * 1_000;
+  return !isAlive(Number(pid));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) !== 'ESRCH';
+  }
+}
+
+const unavailable = (what: string, cause: unknown): UnavailableError =>
+  new UnavailableError(`${what}: ${messageOf(cause)}`, { cause });

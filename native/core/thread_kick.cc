@@ -1,0 +1,150 @@
+#include "thread_kick.h"
+
+#include <system_error>
+
+#ifdef _WIN32
+
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+
+namespace allstop::core {
+
+ThreadKick::ThreadKick() : thread_(nullptr) {
+  // GetCurrentThread gives a name for "the calling thread", which would be the kicking one.
+  if (!DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &thread_, 0,
+                       FALSE, DUPLICATE_SAME_ACCESS)) {
+    throw std::system_error(static_cast<int>(GetLastError()), std::system_category(),
+                            "DuplicateHandle");
+  }
+}
+
+ThreadKick::~ThreadKick() { CloseHandle(thread_); }
+
+void ThreadKick::Kick() noexcept { CancelSynchronousIo(thread_); }
+
+}  // namespace allstop::core
+
+#else
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace allstop::core {
+
+// Constant-initialized and trivially destroyed, so that no access runs code.
+struct KickedThread {
+  std::atomic<int> unhandled{0};  // signals sent since the handler ran last: invariant 3
+  // The thread itself only:
+  int kicks = 0;            // ThreadKick objects
+  int signal = 0;           // of the first of them
+  bool was_closed = false;  // whether the signal was in the mask before the first of them
+};
+
+namespace {
+
+KickedThread& ThisThread() {
+  thread_local KickedThread thread;
+  return thread;
+}
+
+extern "C" void AllstopOnKick(int, siginfo_t* info, void*) {
+#ifdef __linux__
+  // Another process may send the signal to a thread that never had a ThreadKick: invariant 5.
+  if (info->si_code == SI_TKILL && info->si_pid == getpid()) ThisThread().unhandled = 0;
+#else
+  static_cast<void>(info);  // signals do not queue there
+#endif
+}
+
+bool HandlesKicks(int signal) {
+  struct sigaction current = {};
+  return signal != 0 && sigaction(signal, nullptr, &current) == 0 &&
+         (current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == AllstopOnKick;
+}
+
+// Installs the handler, unless the signal has one.
+bool Install(int signal) {
+  struct sigaction own = {};
+  own.sa_sigaction = AllstopOnKick;
+  own.sa_flags = SA_SIGINFO;  // without SA_RESTART
+  sigfillset(&own.sa_mask);
+  struct sigaction before = {};
+  if (sigaction(signal, nullptr, &before) != 0 || (before.sa_flags & SA_SIGINFO) != 0 ||
+      before.sa_handler != SIG_DFL || sigaction(signal, &own, &before) != 0) {
+    return false;
+  }
+  if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) return true;
+  sigaction(signal, &before, nullptr);  // another thread was faster: the signal is not ours
+  return false;
+}
+
+// The signal of this process. Chosen again if somebody has replaced the handler since.
+int Signal() {
+  static std::mutex* const mutex = new std::mutex;  // taken with no other lock held
+  static int signal = 0;                            // guarded by *mutex
+  const std::lock_guard<std::mutex> lock(*mutex);
+  if (HandlesKicks(signal)) return signal;
+#ifdef __linux__
+  // From above, since programs count from SIGRTMIN, but for the highest, which debuggers take.
+  for (int each = SIGRTMAX - 1; each >= SIGRTMIN; --each) {
+    if (Install(each)) return signal = each;
+  }
+#else
+  // By default these are ignored.
+  for (const int each : {SIGURG, SIGIO}) {
+    if (Install(each)) return signal = each;
+  }
+#endif
+  throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
+                          "Each signal that could interrupt a thread has a handler");
+}
+
+sigset_t Only(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+ThreadKick::ThreadKick() : thread_(pthread_self()), own_(ThisThread()) {
+  if (own_.kicks == 0) {
+    own_.signal = Signal();
+    own_.unhandled = 0;
+    const sigset_t signal = Only(own_.signal);
+    sigset_t before;
+    pthread_sigmask(SIG_UNBLOCK, &signal, &before);
+    own_.was_closed = sigismember(&before, own_.signal) == 1;
+  }
+  ++own_.kicks;
+}
+
+ThreadKick::~ThreadKick() {
+  const sigset_t signal = Only(own_.signal);
+  sigset_t before;
+  pthread_sigmask(SIG_UNBLOCK, &signal, &before);  // invariant 4
+  const bool is_last = --own_.kicks == 0;
+  if (sigismember(&before, own_.signal) == 1 || (is_last && own_.was_closed)) {
+    pthread_sigmask(SIG_BLOCK, &signal, nullptr);
+  }
+}
+
+void ThreadKick::Kick() noexcept {
+  if (!HandlesKicks(own_.signal)) return;
+#ifdef __linux__
+  constexpr int kMostUnhandled = 16;
+  if (own_.unhandled >= kMostUnhandled) return;
+  ++own_.unhandled;
+#endif
+  if (pthread_kill(thread_, own_.signal) != 0) --own_.unhandled;
+}
+
+}  // namespace allstop::core
+
+#endif

@@ -1,0 +1,166 @@
+// Runs the JavaScript of README.md and docs/*.md as a reader would, and follows their links.
+//
+//   node scripts/test-documents.mjs [--keep] [PAGE ...]
+//
+// The info string of each block of JavaScript or TypeScript says how it is used:
+//   ```js                       a program that runs alone, and ends with the exit code 0
+//   ```js file=worker.mjs       a file of the page's folder; all files are there before any runs
+//   ```text output-of=main.mjs  the output of that file (exit=N: and its exit code, else 0). `…`
+//                               stands for any text, in a line or for lines
+//   ```ts file=main.ts           the same, run without its types
+//   ```js fragment              a part of a program, which is not run
+// A block without one of these is run, so that a page cannot be wrong unseen. The pages about native
+// addons are run by test-listings.mjs. --keep does not delete the temporary folders.
+import { spawn } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { transformSync } from 'rolldown/utils';
+
+const LIMIT_MS = 60_000;
+const root = resolve(import.meta.dirname, '..');
+const { values, positionals } = parseArgs({
+  options: { keep: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+const pages = ['README.md', ...docs.map((name) => `docs/${name}`)];
+const ofNativeAddons = new Set(['docs/native-addons.md', 'docs/surviving-addons.md']);
+const work = mkdtempSync(join(tmpdir(), 'allstop-documents-'));
+mkdirSync(join(work, 'node_modules'));
+symlinkSync(root, join(work, 'node_modules/allstop'), 'dir');
+
+let passed = 0;
+const failures = [];
+const chosen = positionals.length > 0 ? positionals : pages;
+for (const page of chosen) {
+  const text = readFileSync(join(root, page), 'utf8');
+  for (const problem of deadLinks(page, text)) failures.push(`${page}: ${problem}`);
+  if (!ofNativeAddons.has(page)) await runPage(page, text);
+}
+if (!values.keep) rmSync(work, { recursive: true });
+for (const failure of failures) console.error(`${failure}\n`);
+console.log(`${passed} passed, ${failures.length} failed`);
+process.exitCode = failures.length > 0 ? 1 : 0;
+
+// --- programs
+
+async function runPage(page, text) {
+  const folder = join(work, basename(page, '.md'));
+  mkdirSync(folder);
+  const programs = []; // { name, expected, exitCode }
+  let count = 0;
+  for (const { language, attributes, body, line } of blocksOf(text)) {
+    const isScript = ['js', 'mjs', 'javascript', 'ts', 'typescript'].includes(language);
+    if (attributes.file !== undefined) {
+      write(folder, attributes.file, body);
+    } else if (attributes['output-of'] !== undefined) {
+      const exitCode = Number(attributes.exit ?? 0);
+      programs.push({ name: attributes['output-of'], expected: body, exitCode });
+    } else if (isScript && attributes.fragment === undefined) {
+      count += 1;
+      const name = `block-${count}.${language.startsWith('t') ? 'ts' : 'mjs'}`;
+      write(folder, name, body);
+      programs.push({ name, exitCode: 0, line });
+    }
+  }
+  for (const program of programs) {
+    const problem = await run(folder, program);
+    if (problem === undefined) passed += 1;
+    else failures.push(`${page}:${program.line ?? ''} ${program.name}: ${problem}`);
+  }
+}
+
+/** Without the types of TypeScript, which Node 20 does not strip, and with the name of a module. */
+function write(folder, name, body) {
+  const text = name.endsWith('.ts') ? transformSync(name, body).code : body;
+  const path = join(folder, runnable(name));
+  writeFileSync(path, text.replaceAll(/(?<=['"]\.\/\S+)\.ts(?=['"])/g, '.mjs'));
+}
+
+function runnable(name) {
+  return name.replace(/\.ts$/, '.mjs');
+}
+
+function blocksOf(text) {
+  return [...text.matchAll(/^```(\S+)(.*)\n([\s\S]*?)^```$/gm)].map((match) => {
+    const words = match[2].split(' ').filter((word) => word !== '');
+    const attributes = Object.fromEntries(words.map((word) => [...word.split('='), true]));
+    const line = text.slice(0, match.index).split('\n').length;
+    return { language: match[1], attributes, body: match[3], line };
+  });
+}
+
+/** @returns what is wrong, or undefined */
+async function run(folder, { name, expected, exitCode }) {
+  const child = spawn(process.execPath, [runnable(name)], { cwd: folder, timeout: LIMIT_MS });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      output += text;
+    });
+  }
+  const [code, signal] = await new Promise((end) => {
+    child.on('close', (...status) => end(status));
+  });
+  if (code !== exitCode) return `ended with ${signal ?? code}, not ${exitCode}:\n${output}`;
+  if (expected === undefined || patternOf(expected).test(output)) return undefined;
+  return `its output is not the one of the page. Output:\n${output}\nPage:\n${expected}`;
+}
+
+function patternOf(expected) {
+  const escaped = expected
+    .trimEnd()
+    .split('…')
+    .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+  // Times are those of the day when the page was made.
+  const times = escaped.map((part) =>
+    part
+      .replaceAll(
+        /\d\d:\d\d:\d\d\\\.\d{3} \\\+\d\d:\d\d/g,
+        String.raw`\d\d:\d\d:\d\d\.\d{3} [+-]\d\d:\d\d`,
+      )
+      .replaceAll(/\d+ ms ago/g, String.raw`\d+ ms ago`),
+  );
+  return new RegExp(`^\\s*${times.join('[^]*?')}\\s*$`);
+}
+
+// --- links
+
+function deadLinks(page, text) {
+  const prose = text.replaceAll(/^```[\s\S]*?^```$/gm, '');
+  const problems = [];
+  for (const [, target] of prose.matchAll(/\]\(([^)\s]+)\)/g)) {
+    if (/^[a-z]+:/.test(target)) continue;
+    const [path, anchor] = target.split('#');
+    const file = path === '' ? join(root, page) : join(dirname(join(root, page)), path);
+    if (!existsSync(file)) problems.push(`the link ${target} leads to no file`);
+    else if (anchor !== undefined && !anchorsOf(file).has(anchor)) {
+      problems.push(`the link ${target} leads to no heading of ${relative(root, file)}`);
+    }
+  }
+  return problems;
+}
+
+/** The anchors that GitHub gives to headings. */
+function anchorsOf(file) {
+  const text = readFileSync(file, 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '');
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(/\s/g, '-'),
+  );
+  return new Set(headings);
+}

@@ -1,0 +1,186 @@
+// The example `server` as users run it: a process, real requests, real signals, and what hangs.
+
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type ClientRequest, get, type IncomingMessage, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { Program } from '../support/program.ts';
+
+let directory: string;
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'server-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+type Answer = { status: number | undefined; body: string };
+
+async function answerOf(sent: ClientRequest): Promise<Answer> {
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  let body = '';
+  for await (const text of response.setEncoding('utf8')) body += text;
+  return { status: response.statusCode, body };
+}
+
+/** A request on a connection of its own. */
+const ask = async (url: string): Promise<Answer> => answerOf(get(url, { agent: false }));
+
+/** A POST whose headers are sent, and whose body is not: it is in flight as long as we like. */
+async function begin(url: string): Promise<{ finish(body: string): Promise<Answer> }> {
+  const sent = request(url, {
+    method: 'POST',
+    agent: false,
+    headers: { 'content-type': 'application/json', expect: '100-continue' },
+  });
+  sent.flushHeaders();
+  await once(sent, 'continue'); // the server has the request
+  return {
+    finish: async (body) => {
+      sent.end(body);
+      return answerOf(sent);
+    },
+  };
+}
+
+/** Resolves when the server no longer accepts. (A connection that it has not accepted is reset.) */
+async function refusal(url: string): Promise<void> {
+  for (;;) {
+    const error = await ask(url).then(
+      () => undefined,
+      (reason: NodeJS.ErrnoException) => reason,
+    );
+    if (error?.code === 'ECONNREFUSED') return;
+    if (error !== undefined && error.code !== 'ECONNRESET') throw error;
+  }
+}
+
+async function start(name: string, ...args: string[]) {
+  const log = join(directory, `${name}.log`);
+  const server = new Program('examples/server/main.mjs', ['--port', '0', '--audit', log, ...args]);
+  const [, url] = await server.writes(/listening on (.*)\n/);
+  const audited = (): { url: string; status: number }[] =>
+    readFileSync(log, 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as { url: string; status: number });
+  return { server, url: url as string, audited };
+}
+
+describe.skipIf(process.platform === 'win32')('a server that gets SIGTERM', () => {
+  it('accepts no more, finishes what is in flight, and closes in order', async () => {
+    const { server, url, audited } = await start('order');
+    expect(await ask(`${url}/health`)).toEqual({ status: 200, body: '{"status":"ok"}' });
+    const inFlight = await begin(`${url}/primes`);
+    server.kill('SIGTERM');
+    await refusal(`${url}/health`);
+    // The pool is there for it, and the audit log, though everything has been told to stop.
+    expect(await inFlight.finish('{"below":1000}')).toEqual({
+      status: 200,
+      body: '{"primes":168}',
+    });
+    const end = await server.ended;
+    expect(end).toMatchObject({ code: 143, stderr: '' });
+    expect(audited().at(-1)).toMatchObject({ url: '/primes', status: 200 });
+  });
+
+  it('says 503 at /health and still answers, as long as its load balancer wants', async () => {
+    const { server, url, audited } = await start('drain', '--drain-ms', '3000');
+    server.kill('SIGINT');
+    let health = await ask(`${url}/health`);
+    while (health.status === 200) health = await ask(`${url}/health`); // the signal is on its way
+    expect(health).toEqual({ status: 503, body: '{"status":"stopping"}' });
+    const late = await begin(`${url}/primes`);
+    expect(await late.finish('{"below":100}')).toEqual({ status: 200, body: '{"primes":25}' });
+    await refusal(`${url}/health`);
+    expect(await server.ended).toMatchObject({ code: 130, stderr: '' });
+    expect(audited()).toContainEqual(expect.objectContaining({ url: '/health', status: 503 }));
+  });
+
+  it('closes the connection of a client that never finishes its request', async () => {
+    const { server, url } = await start('slow-client', '--grace-ms', '2000');
+    const { finish } = await begin(`${url}/primes`);
+    server.kill('SIGTERM');
+    await server.writes(/in flight after 500 ms: their connections are closed/, 'stderr');
+    await expect(finish('{}')).rejects.toThrow(/socket hang up|ECONNRESET|EPIPE/);
+    expect(await server.ended).toMatchObject({ code: 143 });
+  });
+
+  it('ends with the error of a child that fails, and says which', async () => {
+    const missing = join(directory, 'no', 'such', 'folder');
+    const server = new Program('examples/server/main.mjs', ['--port', '0', '--audit', missing]);
+    const end = await server.ended;
+    expect(end.code).toBe(1);
+    expect(end.stderr).toMatch(/ENOENT: no such file or directory, open .*no\/such\/folder/);
+  });
+
+  it('while it starts ends quietly', async () => {
+    const log = join(directory, 'starting.log');
+    const server = new Program('examples/server/main.mjs', ['--port', '0', '--audit', log]);
+    await eventually(() => existsSync(log)); // the child has started, the pool hardly
+    server.kill('SIGTERM');
+    expect(await server.ended).toMatchObject({ code: 143, stderr: '' });
+  });
+
+  it('ends what was opened when its port is taken', async () => {
+    const { server, url } = await start('first');
+    const { port } = new URL(url);
+    const log = join(directory, 'second.log');
+    const second = new Program('examples/server/main.mjs', ['--port', port, '--audit', log]);
+    const end = await second.ended;
+    expect([end.code, end.stderr]).toEqual([1, expect.stringContaining('EADDRINUSE')]);
+    server.kill('SIGTERM');
+    expect((await server.ended).code).toBe(143);
+  });
+});
+
+const GRACE_MS = 2_000;
+const LATE_MS = 500; // for a busy machine; bench/server-stop.mjs measures it
+
+// The culprit is named by the recipe where it ends it itself, else by exitAfterStop.
+describe.runIf(process.platform === 'linux')('a server in which', () => {
+  const ways: [string, RegExp][] = [
+    ['a pool worker spins', /The pool's worker 0 still runs spin, since /],
+    [
+      'a pool worker is blocked in native code',
+      /worker 0 still runs block, since [^]*worker 0 is blocked in native code: it cannot be ended/,
+    ],
+    ['a worker thread spins', /- 'spinner' \(worker \d+\): running for /],
+    ['a native thread is blocked', /- 'reader' \(native \d+\): running for .*, is blocked in /],
+    ['a child ignores SIGTERM', /The child process \d+ has not ended after 500 ms: it is killed/],
+    ['the main thread computes', /allstop: the main thread is computing/],
+  ];
+
+  it.each(ways)(
+    '%s ends within its grace, and names it',
+    { tags: 'long' },
+    async (way, culprit) => {
+      const end = await stopped(way);
+      expect(end.stderr).toMatch(culprit);
+      expect(end.code).toBe(143);
+      expect(end.ms).toBeLessThan(GRACE_MS + LATE_MS);
+    },
+  );
+
+  it('the child ignores SIGTERM has killed it when it ends', async () => {
+    const end = await stopped('a child ignores SIGTERM', 1_000);
+    expect(end).toMatchObject({ code: 143, stderr: expect.stringContaining('it is killed') });
+    expect(() => process.kill(end.child, 0)).toThrow('ESRCH');
+  });
+
+  async function stopped(way: string, graceMs = GRACE_MS) {
+    const program = 'test/recipes/scripts/hanging-server.mjs';
+    const server = new Program(program, [way, String(graceMs)]);
+    const [, url, child] = await server.writes(/listening on (.*), with child (\d+)\n/);
+    if (way === 'the main thread computes') {
+      get(`${url}/spin`, { agent: false }).on('error', () => {}); // never answered
+      await server.writes(/spinning\n/);
+    }
+    const asked = performance.now();
+    server.kill('SIGTERM');
+    const end = await server.ended;
+    return { ...end, child: Number(child), ms: performance.now() - asked };
+  }
+});
