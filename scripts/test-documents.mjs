@@ -8,7 +8,8 @@
 //   ```text output-of=main.mjs  the output of that file (exit=N: and its exit code, else 0). `…`
 //                               stands for any text, in a line or for lines
 //   ```ts file=main.ts           the same, run without its types
-//   ```js fragment              a part of a program, which is not run
+//   ```js fragment              a part of a program, which is not run here; with file= it is a part
+//                               of that file, and another test runs it
 // A block without one of these is run, so that a page cannot be wrong unseen. The pages about native
 // addons are run by test-listings.mjs. --keep does not delete the temporary folders.
 import { spawn } from 'node:child_process';
@@ -64,10 +65,15 @@ async function runPage(page, text) {
   mkdirSync(folder);
   const programs = []; // { name, expected, exitCode }
   let count = 0;
+  const elsewhere = new Set(); // folders of programs that a test of their own runs
   for (const { language, attributes, body, line } of blocksOf(text)) {
     const isScript = ['js', 'mjs', 'javascript', 'ts', 'typescript'].includes(language);
-    if (attributes.file !== undefined) {
+    if (attributes.file !== undefined && attributes.fragment !== undefined) {
+      elsewhere.add(dirname(attributes.file));
+    } else if (attributes.file !== undefined) {
       write(folder, attributes.file, body);
+    } else if (elsewhere.has(attributes['output-of'])) {
+      // With the test that runs the folder.
     } else if (attributes['output-of'] !== undefined) {
       const exitCode = Number(attributes.exit ?? 0);
       programs.push({ name: attributes['output-of'], expected: body, exitCode });
@@ -89,6 +95,7 @@ async function runPage(page, text) {
 function write(folder, name, body) {
   const text = name.endsWith('.ts') ? transformSync(name, body).code : body;
   const path = join(folder, runnable(name));
+  mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text.replaceAll(/(?<=['"]\.\/\S+)\.ts(?=['"])/g, '.mjs'));
 }
 
