@@ -36,7 +36,11 @@ const { values, positionals } = parseArgs({
 });
 const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
 const pages = ['README.md', ...docs.map((name) => `docs/${name}`)];
-const ofNativeAddons = new Set(['docs/native-addons.md', 'docs/surviving-addons.md']);
+const ofNativeAddons = new Set([
+  'docs/tutorial-first-native-thread.md',
+  'docs/native-addons.md',
+  'docs/surviving-addons.md',
+]);
 const work = mkdtempSync(join(tmpdir(), 'allstop-documents-'));
 mkdirSync(join(work, 'node_modules'));
 symlinkSync(root, join(work, 'node_modules/allstop'), 'dir');

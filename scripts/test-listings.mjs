@@ -35,7 +35,11 @@ const { values, positionals } = parseArgs({
 
 // --- reading the page
 
-const pages = ['docs/native-addons.md', 'docs/surviving-addons.md'];
+const pages = [
+  'docs/tutorial-first-native-thread.md',
+  'docs/native-addons.md',
+  'docs/surviving-addons.md',
+];
 const projectFiles = new Map(); // by project: a Map of texts by the path in the project
 const runs = []; // { program, expected, exitCode }
 for (const page of pages) readPage(page);
