@@ -32,9 +32,9 @@ function originOf({ origin, path }: Candidate): string {
   if (glibc === undefined) return text;
   const isCross = Number(glibc.slice(2)) <= Number(CROSS_BUILT.slice(2));
   if (origin === 'prebuilt' && !isCross) {
-    return `built on the machine that packed it, not cross-built, needs glibc ${glibc}`;
+    return `${text}, but built on the machine that packed it; needs glibc ${glibc}`;
   }
-  return `${text}, needs glibc ${origin === 'prebuilt' ? CROSS_BUILT : glibc}`;
+  return `${text}; needs glibc ${origin === 'prebuilt' ? CROSS_BUILT : glibc}`;
 }
 
 const remedies: Record<Origin, string> = {
