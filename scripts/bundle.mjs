@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
+import { pruneDeclarations } from './declarations.mjs';
 
 const root = resolve(import.meta.dirname, '..');
 const lib = (file) => join(root, 'lib', file);
@@ -22,7 +23,7 @@ export const inputOptions = {
     'cli/exercise-worker': lib('cli/check-addon/exercise-worker.ts'),
   },
   platform: 'node',
-  external: [/^@nats-io\//],
+  external: [/^@nats-io\//, '@opentelemetry/api'],
   transform: { target: 'node20.19' },
   onLog(level, { message }) {
     throw new Error(`${level}: ${message}`);
@@ -34,7 +35,8 @@ export const outputOptions = {
   dir: join(root, 'dist'),
   format: 'esm',
   entryFileNames: '[name].js',
-  chunkFileNames: '[name]-[hash].js',
+  // Without a hash: a stack trace of one release can be compared with one of another.
+  chunkFileNames: '[name].js',
   // Keeps the comments by which a bundler is told not to follow an import.
   comments: { annotation: true, legal: false, jsdoc: false },
 };
@@ -64,4 +66,5 @@ export async function bundle() {
   const { output } = await build.write(outputOptions);
   await build.close();
   writeLicences(output);
+  pruneDeclarations(root, JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')));
 }

@@ -128,7 +128,7 @@ const TS_SOURCES = ['lib', 'package.json', 'package-lock.json', 'tsconfig.json']
 const TS_STAMP = join(root, 'build-ts/compiled.json');
 const stampOfTs = () =>
   JSON.stringify({
-    sources: hashOf([...TS_SOURCES, 'scripts/bundle.mjs']),
+    sources: hashOf([...TS_SOURCES, 'scripts/bundle.mjs', 'scripts/declarations.mjs']),
     dist: hashOf(['dist']),
   });
 
@@ -143,7 +143,10 @@ async function compileTs() {
   writeFileSync(TS_STAMP, stampOfTs());
 }
 
-const names = process.argv.slice(2);
+// The example is written for POSIX.
+const names = process.argv
+  .slice(2)
+  .filter((name) => name !== 'example' || process.platform !== 'win32');
 const known = [...Object.keys(targets), 'ts'];
 if (names.length === 0 || !names.every((name) => known.includes(name))) {
   say(`Usage: compile.mjs TARGET...\nTargets: ${known.join(', ')}`);

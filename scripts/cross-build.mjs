@@ -47,8 +47,10 @@ export function crossBuild({ target, source, build, cmakeTarget, settings = {} }
     ...toolchain,
     ...settings,
     CMAKE_BUILD_TYPE: 'Release',
-    // -Os for Windows, because mingw's binaries are the largest, and the tarball holds all of them.
-    CMAKE_CXX_FLAGS_RELEASE: target.platform === 'win32' ? '-Os -DNDEBUG' : '-O2 -DNDEBUG',
+    // For size, because the tarball holds the binaries of all platforms. Measured for linux-x64-glibc,
+    // gzipped: clang's -O2 293 KB, -Os 272 KB, -Os -flto 279 KB, -Oz 244 KB. gcc 12 has no smaller
+    // code at -Oz than at -Os.
+    CMAKE_CXX_FLAGS_RELEASE: target.platform === 'win32' ? '-Os -DNDEBUG' : '-Oz -DNDEBUG',
     CMAKE_JS_INC: headers,
   }).map(([name, value]) => `-D${name}=${value}`);
   run('cmake', ['-S', source, '-B', build, '-G', 'Unix Makefiles', ...flags]);

@@ -43,6 +43,12 @@ async function buildHost(target) {
   const nodeGyp = require.resolve('node-gyp/bin/node-gyp.js');
   const quiet = Boolean(process.env.CI);
   await build(target, { nodeGyp, strip: true, quiet, targets: [process.version.slice(1)] });
+  if (target.libc === 'glibc') {
+    say(
+      `prebuild: ${fileOf(target)} was built here: it needs the glibc of this machine, not 2.17,`,
+    );
+    say('prebuild: as allstop doctor tells its users. Do not publish it: npm run prebuild:all');
+  }
 }
 
 const { platform, arch } = process;

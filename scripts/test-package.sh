@@ -35,13 +35,7 @@ for script in import.mjs queues.mjs cluster.mjs testing.mjs require.cjs; do
 done
 [ "$(PATH="$work/bin" npm exec --silent -- allstop include)" = "$PWD/node_modules/allstop/native/include" ]
 PATH="$work/bin" npm exec --silent -- allstop doctor
-for resolution in node16 nodenext bundler; do
-  module=$resolution
-  [ $resolution = bundler ] && module=preserve
-  "$root/node_modules/.bin/tsc" --noEmit --strict --module $module --moduleResolution $resolution \
-    --target es2022 --skipLibCheck false --lib es2023,esnext.disposable \
-    --typeRoots "$root/node_modules/@types" --types node consumer.ts
-done
+node "$root/scripts/test-types.mjs" "$PWD"
 size=$(stat -c %s "$tarball")
 # The goal is 1.5 MB; until the binaries and dist/ are smaller, this keeps it from growing.
 [ "$size" -le 2000000 ] || { echo "the tarball is larger than 2 MB: $size bytes" >&2; exit 1; }

@@ -12,6 +12,7 @@ import { createProgress } from './progress.mjs';
 import { toJson, toTable } from './summary.mjs';
 
 const VERIFIERS = 2;
+const OPTIONS = ['--strict', '--json', '--help', '-h', '--'];
 
 const USAGE = `Usage: npm start [-- [--strict] [--json] [DIR]]
 
@@ -27,7 +28,11 @@ Ctrl-C stops all threads and says what was stopped.`;
 
 /** @returns {{ directory: string, strict: boolean, json: boolean } | undefined} */
 function parseCommandLine() {
+  const args = process.argv.slice(2);
+  const unknown = args.find((arg) => /^-/.test(arg) && !OPTIONS.includes(arg));
+  if (unknown !== undefined) throw new Error(`Unknown option '${unknown}'`);
   const { values, positionals } = parseArgs({
+    args,
     allowPositionals: true,
     options: {
       strict: { type: 'boolean', default: false },
@@ -80,8 +85,11 @@ async function findDuplicates(coord, { directory, strict }) {
     await coord.join();
   } finally {
     screen.requestStop();
-    await screen.join();
-    progress.end();
+    try {
+      await screen.join(); // throws the error of `coord`, if it has one
+    } finally {
+      progress.end(); // else the bar's timer would keep the process alive, with the cursor hidden
+    }
   }
 
   /** @type {Result} */

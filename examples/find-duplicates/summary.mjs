@@ -5,6 +5,10 @@ import Table from 'cli-table3';
 
 const ROWS = 10;
 const PATHS_PER_ROW = 3;
+/** The width of the table where stdout is not a terminal. */
+const PIPED = 80;
+/** A column of paths is not made narrower than this. */
+const NARROWEST = 20;
 
 /** @typedef {import('./verify-worker.mjs').Group} Group */
 /** @typedef {{ files: number, groups: Group[], unreadable: string[] }} Found */
@@ -38,6 +42,11 @@ function sort(directory, groups) {
     .toSorted((a, b) => wasted(b) - wasted(a) || byName(a.paths[0], b.paths[0]));
 }
 
+/** A path in at most `width` letters: its beginning is left out, since its end tells files apart.
+ * @param {string} path
+ * @param {number} width */
+const shortened = (path, width) => (path.length <= width ? path : `…${path.slice(1 - width)}`);
+
 /** @param {Group[]} groups */
 const wastedByAll = (groups) => groups.reduce((sum, group) => sum + wasted(group), 0);
 
@@ -60,11 +69,21 @@ export function toTable(directory, { files, groups, unreadable }) {
     colAligns: ['right', 'right', 'right', 'left'],
     style: colors ? { head: ['bold'], border: ['gray'] } : { head: [], border: [] },
   });
-  for (const group of sorted.slice(0, ROWS)) {
-    const { size, paths } = group;
-    const shown = paths.slice(0, PATHS_PER_ROW);
+  const rows = sorted
+    .slice(0, ROWS)
+    .map((group) => [formatBytes(wasted(group)), `${group.paths.length}`, formatBytes(group.size)]);
+  const others = ['wasted', 'copies', 'size'].map((title, at) =>
+    Math.max(title.length, ...rows.map((row) => row[at].length)),
+  );
+  // Beside each cell are two spaces and a rule, and one more rule at the end.
+  const room = (process.stdout.columns || PIPED) - others.reduce((sum, each) => sum + each + 3, 4);
+  for (const [at, row] of rows.entries()) {
+    const { paths } = sorted[at];
+    const shown = paths
+      .slice(0, PATHS_PER_ROW)
+      .map((path) => shortened(path, Math.max(room, NARROWEST)));
     if (paths.length > shown.length) shown.push(`and ${paths.length - shown.length} more`);
-    table.push([formatBytes(wasted(group)), paths.length, formatBytes(size), shown.join('\n')]);
+    table.push([...row, shown.join('\n')]);
   }
   const lines = groups.length > 0 ? [table.toString()] : [];
   if (groups.length > ROWS) lines.push(`Not shown: ${groups.length - ROWS} smaller groups.`);

@@ -50,5 +50,5 @@ export { Variable, type VariableValue } from './variables/variable.ts';
 export type { VariableOptions } from './variables/variable-options.ts';
 export { type CurrentTask, currentTask } from './worker/current-task.ts';
 export type { TaskMessage } from './worker/task-channel.ts';
-export { transfer } from './worker/transfer.ts';
+export { type Movable, transfer } from './worker/transfer.ts';
 export type { WorkerMessage } from './worker-channel.ts';

@@ -49,6 +49,11 @@ export type JoinOptions = {
    * `diagnose()` finds them, within a second after the grace period. Default false.
    */
   stacks?: boolean | undefined;
+  /**
+   * Emits a warning of the process (`ALLSTOP_SLOW_STOP`) that names the threads which took more
+   * milliseconds than this to see the stop, since they ask too seldom; by default none is named.
+   */
+  warnSeenAfterMs?: number | undefined;
   /** When `signal` aborts, the join rejects with the signal's reason; nothing else changes. */
   signal?: AbortSignal | undefined;
 };
@@ -60,7 +65,13 @@ export const RUN_OPTIONS: readonly string[] = [
   'stopOnUncaught',
   'exitAfterStopMs',
 ] as const;
-export const JOIN_OPTIONS = ['stopGracePeriodMs', 'ignoreLiveThreads', 'stacks', 'signal'] as const;
+export const JOIN_OPTIONS = [
+  'stopGracePeriodMs',
+  'ignoreLiveThreads',
+  'stacks',
+  'warnSeenAfterMs',
+  'signal',
+] as const;
 
 export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;

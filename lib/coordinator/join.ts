@@ -21,6 +21,7 @@ import { Places, STACKS_TIMEOUT_MS } from './diagnosis/places.ts';
 import { stragglersMessage, toStraggler, warnOfStragglers } from './threads/stragglers.ts';
 import { awaiting, enclosingTasks } from './threads/tasks.ts';
 import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
+import { warnOfSlowThreads } from './timeline/slow-threads.ts';
 
 function selfJoin(attachment: Attachment): SelfJoinError {
   return new SelfJoinError(
@@ -43,10 +44,11 @@ export async function join(
   const given = passed ? second : (second ?? (first as JoinOptions));
   const options = checkOptions('options', given, JOIN_OPTIONS);
   const { stopGracePeriodMs = attachment.native.stopGracePeriodMs } = options;
-  const { ignoreLiveThreads = false, stacks = false, signal } = options;
+  const { ignoreLiveThreads = false, stacks = false, warnSeenAfterMs, signal } = options;
   checkDuration('options.stopGracePeriodMs', stopGracePeriodMs);
   checkBoolean('options.ignoreLiveThreads', ignoreLiveThreads);
   checkBoolean('options.stacks', stacks);
+  if (warnSeenAfterMs !== undefined) checkDuration('options.warnSeenAfterMs', warnSeenAfterMs);
   if (signal !== undefined) checkSignal('options.signal', signal);
   const threads = passed ? [...first] : [];
   for (const thread of threads) checkThread('threads[]', thread);
@@ -64,6 +66,7 @@ export async function join(
   const end = threadsEnd(attachment, stopGracePeriodMs, tasks, signal);
   const result = await awaiting(what, end);
   const { stop, error, stragglers } = result;
+  if (warnSeenAfterMs !== undefined) warnOfSlowThreads(attachment, warnSeenAfterMs);
   const isQuiet = error !== null || ignoreLiveThreads;
   if (stragglers.length > 0 && isQuiet) warnOfStragglers(attachment, stragglers);
   if (error !== null) throw attachment.errorOf(error).value;

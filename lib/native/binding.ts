@@ -494,8 +494,8 @@ export interface NativeBinding {
    * another thread is to write them: the process does not end with this one.
    */
   takeUnseen(): NativeUnseen | null;
-  /** From now on this process ends soon after its parent, even if all threads are busy. */
-  exitWithParent(parentId: number): void;
+  /** From now on this process ends `graceMs` after its parent, even if all threads are busy. */
+  exitWithParent(parentId: number, graceMs: number): void;
   /**
    * Opens the line to a child process that is about to be started. Native code writes the stop of
    * the coordinator to it. Undefined where there are no lines (Windows), as are those below.
@@ -512,6 +512,8 @@ export interface NativeBinding {
   closeForkLine(line: number): void;
   /** Attaches this process's coordinator to the parent. Blocks until the parent's state is known. */
   attachToParent(attachment: NativeAttachment, down: number, up: number, parent: number): void;
+  /** As `attachToParent`, for a process that tells its parent of its own stop by other means. */
+  listenToParent(attachment: NativeAttachment, down: number, parent: number): void;
   /** Sends what the parent has not been told, and the error that this process dies of. */
   sendToParent(dyingOf: Uint8Array | null): void;
   /** @returns null: these bytes are no frame */

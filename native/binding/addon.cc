@@ -222,7 +222,7 @@ Napi::Value TakeUnseen(const Info& info) {
 }
 
 Napi::Value ExitWithParent(const Info& info) {
-  binding::ExitWithParent(IdArgument(info, 0));
+  binding::ExitWithParent(IdArgument(info, 0), IdArgument(info, 1));
   return info.Env().Undefined();
 }
 
@@ -275,6 +275,7 @@ Napi::Value Setup(const Info& info) {
   set("refuseForkAnswer", Checked<RefuseForkAnswer>);
   set("closeForkLine", Checked<CloseForkLine>);
   set("attachToParent", Checked<AttachToParent>);
+  set("listenToParent", Checked<ListenToParent>);
   set("sendToParent", Checked<SendToParent>);
   set("readForkFrame", Checked<ReadForkFrame>);
 #endif

@@ -264,17 +264,23 @@ class ChildEnd final : public Waker {
       : coordinator_(std::move(coordinator)), input_(input), output_(output), parent_(parent) {}
 
   static void Start(const std::shared_ptr<ChildEnd>& self) {
-    self->coordinator_->AwaitAnswer();
     self->coordinator_->AddObserver(self, nullptr);
     self->coordinator_->SetInterested(*self, true);
-    if (!self->Receive()) return;
+    if (!Listen(self)) return;
+    StartThread([self] {
+      while (self->Wait(-1)) self->SendStop();
+    });
+  }
+
+  // Serves the parent's frames on a thread, the first of them here. False: the parent has ended.
+  static bool Listen(const std::shared_ptr<ChildEnd>& self) {
+    self->coordinator_->AwaitAnswer();
+    if (!self->Receive()) return false;
     StartThread([self] {
       while (self->Receive()) {
       }
     });
-    StartThread([self] {
-      while (self->Wait(-1)) self->SendStop();
-    });
+    return true;
   }
 
   // Sends this process's own stop, unless it was sent, or the parent has answered.
@@ -327,7 +333,7 @@ class ChildEnd final : public Waker {
     core::ErrorFields fields;
     fields.name = "UnavailableError";
     fields.message = "The parent process " + std::to_string(parent_) +
-                     " has ended: nothing stops or joins this forked process any more";
+                     " has ended: nothing stops or joins this process any more";
     core::EncodedError::Complete(fields);
     core::StopRequest request;
     request.error = core::EncodedError::Encode(std::move(fields));
@@ -339,7 +345,7 @@ class ChildEnd final : public Waker {
 
   const std::shared_ptr<core::Coordinator> coordinator_;
   const int input_;
-  const int output_;
+  const int output_;  // -1: this end only listens
   const std::int64_t parent_;
   std::mutex mutex_;
   std::set<std::string> sent_;  // guarded by mutex_: ids that the parent has
@@ -405,6 +411,15 @@ Napi::Value AttachToParent(const Napi::CallbackInfo& info) {
   for (const int descriptor : {input, output}) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   ToParent() = std::make_shared<ChildEnd>(attachment->coordinator(), input, output, parent);
   ChildEnd::Start(ToParent());
+  return info.Env().Undefined();
+}
+
+Napi::Value ListenToParent(const Napi::CallbackInfo& info) {
+  const auto* attachment = NativeAttachment::Unwrap(ObjectArgument(info, 0));
+  const int input = static_cast<int>(IdArgument(info, 1));
+  const auto parent = static_cast<std::int64_t>(IdArgument(info, 2));
+  fcntl(input, F_SETFD, FD_CLOEXEC);
+  ChildEnd::Listen(std::make_shared<ChildEnd>(attachment->coordinator(), input, -1, parent));
   return info.Env().Undefined();
 }
 

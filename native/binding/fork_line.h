@@ -1,6 +1,7 @@
 // The line between a process and a child that Coordinator.fork has started: it carries the stop
 // from the native threads of the one to the native threads of the other, so that neither end needs
-// an event loop that turns.
+// an event loop that turns. A worker process of a cluster has the half of it that comes from the
+// parent: what the worker says goes as messages of the cluster.
 //
 //  1. Each end is an observer of its process's coordinator, with a thread that writes. OnStop only
 //     wakes that thread, and the thread looks at the coordinator's state.
@@ -13,7 +14,9 @@
 //     starts.
 //  5. The end of the parent's pipe in the child is the end of the parent: the write end is
 //     close-on-exec, so no other process has it.
-//  6. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
+//  6. A worker process's own stop is a message, which the parent's end of the line answers as it
+//     answers a forked child's: by the parent's stop.
+//  7. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
 //     other mutex.
 //
 // POSIX only: elsewhere JavaScript does not call these functions.
@@ -32,6 +35,7 @@ Napi::Value ForkLineHasStopped(const Napi::CallbackInfo& info);
 Napi::Value RefuseForkAnswer(const Napi::CallbackInfo& info);
 Napi::Value CloseForkLine(const Napi::CallbackInfo& info);
 Napi::Value AttachToParent(const Napi::CallbackInfo& info);
+Napi::Value ListenToParent(const Napi::CallbackInfo& info);
 Napi::Value SendToParent(const Napi::CallbackInfo& info);
 Napi::Value ReadForkFrame(const Napi::CallbackInfo& info);
 

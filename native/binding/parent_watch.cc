@@ -1,5 +1,6 @@
 #include "parent_watch.h"
 
+#include <chrono>
 #include <thread>
 
 #if defined(_WIN32)
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #if defined(__linux__)
 #include <sys/syscall.h>
 #elif defined(__APPLE__)
@@ -23,11 +23,12 @@ namespace allstop::binding {
 
 #if defined(_WIN32)
 
-void ExitWithParent(std::uint64_t parent_id) {
+void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms) {
   const HANDLE parent = OpenProcess(SYNCHRONIZE, FALSE, static_cast<DWORD>(parent_id));
   if (parent == nullptr) return;  // the parent has ended: JavaScript sees its channel closed
-  std::thread([parent] {
+  std::thread([parent, grace_ms] {
     WaitForSingleObject(parent, INFINITE);
+    Sleep(static_cast<DWORD>(grace_ms));
     TerminateProcess(GetCurrentProcess(), 1);
   }).detach();
 }
@@ -100,7 +101,7 @@ void WaitForParent(pid_t parent) {
 
 }  // namespace
 
-void ExitWithParent(std::uint64_t parent_id) {
+void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms) {
   const auto parent = static_cast<pid_t>(parent_id);
   // The new thread inherits this mask: signal handlers must not run on that thread.
   sigset_t all;
@@ -108,8 +109,9 @@ void ExitWithParent(std::uint64_t parent_id) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    std::thread([parent] {
+    std::thread([parent, grace_ms] {
       WaitForParent(parent);
+      std::this_thread::sleep_for(std::chrono::milliseconds(grace_ms));
       _exit(1);
     }).detach();
   } catch (...) {

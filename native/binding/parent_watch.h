@@ -6,11 +6,11 @@
 
 namespace allstop::binding {
 
-// Starts a thread that ends this process (exit code 1, no cleanup) soon after the process
+// Starts a thread that ends this process (exit code 1, no cleanup) `grace_ms` after the process
 // `parent_id` has ended, even if its JavaScript threads are busy: a thread in a busy loop does
 // not learn that its channel to the parent is closed. The thread does not keep the process
 // alive. Called once.
-void ExitWithParent(std::uint64_t parent_id);
+void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms);
 
 }  // namespace allstop::binding
 

@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
 
 export type ProgramEnd = {
   code: number | null;
@@ -27,6 +28,7 @@ export class Program {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...rest, ...env },
     });
+    onTestFinished(() => void this.child.kill('SIGKILL')); // a test that has failed leaves it behind
     for (const name of ['stdout', 'stderr'] as const) {
       this.child[name]?.setEncoding('utf8').on('data', (text: string) => {
         this.#output[name] += text;

@@ -13,6 +13,7 @@ import {
 import { root } from '../../native/binary/package-files.ts';
 import { type Check, REPORT_BUG } from './check.ts';
 import { type Loaded, type Probe, type Problem } from './finding.ts';
+import { neededGlibc } from './needed-glibc.ts';
 import { probe } from './probe.ts';
 
 const originTexts: Record<Origin, () => string> = {
@@ -20,6 +21,21 @@ const originTexts: Record<Origin, () => string> = {
   compiled: () => 'compiled on this machine',
   prebuilt: () => `prebuilt for ${platformName()}`,
 };
+
+/** The published binaries are cross-built against this glibc. */
+const CROSS_BUILT = '2.17';
+
+/** How the binary came to be, with the glibc that it needs, if it needs one. */
+function originOf({ origin, path }: Candidate): string {
+  const text = originTexts[origin]();
+  const glibc = neededGlibc(path);
+  if (glibc === undefined) return text;
+  const isCross = Number(glibc.slice(2)) <= Number(CROSS_BUILT.slice(2));
+  if (origin === 'prebuilt' && !isCross) {
+    return `built on the machine that packed it, not cross-built, needs glibc ${glibc}`;
+  }
+  return `${text}, needs glibc ${origin === 'prebuilt' ? CROSS_BUILT : glibc}`;
+}
 
 const remedies: Record<Origin, string> = {
   override: `set ${OVERRIDE} to a binary of this version of allstop, or unset it`,
@@ -31,7 +47,7 @@ const remedies: Record<Origin, string> = {
 function describe(from: Candidate | undefined): Pick<Check, 'target' | 'detail'> {
   const here = `prebuilt here: ${prebuiltPlatforms().join(', ') || 'none'}`;
   if (from === undefined) return { detail: here };
-  return { target: from.path, detail: `${originTexts[from.origin]()}; ${here}` };
+  return { target: from.path, detail: `${originOf(from)}; ${here}` };
 }
 
 function loadedCheck({ from, passedOver }: Loaded): Check {

@@ -13,6 +13,7 @@ import {
   isBag,
   outOfRange,
 } from '../../base/arguments.ts';
+import { activeContext } from '../../telemetry/spans.ts';
 import type { ClosureOptions } from '../closures/closure.ts';
 import { PRIORITIES, type Priority } from '../closures/lines/closure-lines.ts';
 import { nowhere, Placement } from '../closures/lines/placement.ts';
@@ -45,11 +46,15 @@ export type CallOptions = {
   priority: Priority;
   placement: Placement | undefined;
   onProgress: ScheduleOptions['onProgress'];
+  /** Of OpenTelemetry, for the span of the call. */
+  context: unknown;
 };
 
 /** The options of a call of whichever method, with their defaults. */
 export type CheckedOptions = ClosureOptions & {
   limits: Limits;
+  /** Of OpenTelemetry, when the call was made (`activeContext`). */
+  context?: unknown;
   /** Is given each value that the function reports. */
   onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
   /** The key under which the result is kept. */
@@ -76,7 +81,8 @@ export function checkCallOptions(
   if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
   const placement = placementOf(given);
   checkPlacement(placement, defaults);
-  return { limits: checkLimits(given), retries, priority, placement, onProgress };
+  const limits = checkLimits(given);
+  return { limits, retries, priority, placement, onProgress, context: activeContext() };
 }
 
 const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof RunOptions)[];

@@ -21,6 +21,7 @@ import {
   checkPlacement,
   checkRunOptions,
 } from './call-options.ts';
+import { putTraced } from './call-span.ts';
 import { CallTrace } from './call-trace.ts';
 import { KeyedCalls, type Started } from './keyed-calls.ts';
 import { isHeldBy, whenThere } from './remote-arguments.ts';
@@ -199,7 +200,7 @@ export class Calls {
   /** @returns the closure, and a promise that resolves when it is queued if there is no room yet */
   put(
     call: Call,
-    { limits, onProgress, ...options }: CheckedOptions,
+    { limits, onProgress, context, ...options }: CheckedOptions,
     settle: Settle,
     isHeld: boolean = isHeldBy(call.args),
   ): { closure: Closure; room: Promise<void> | undefined } {
@@ -209,7 +210,8 @@ export class Calls {
     closure.isHeld = isHeld;
     if (onProgress !== undefined) closure.onProgress = reporter(closure, onProgress);
     limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
-    const put = (): Promise<void> | undefined => queue.put(closure);
+    const put = (): Promise<void> | undefined =>
+      context === undefined ? queue.put(closure) : putTraced(closure, this.host, context);
     const room = trace === undefined ? put() : trace.start(closure, put);
     this.host.onPut();
     return { closure, room };

@@ -1,18 +1,17 @@
 /** Checks and copies the arguments of a call before it is queued. */
 
-import type { TransferListItem } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { copyWithVariables } from '../variables/variable.ts';
 import { whyUncloneable } from '../worker/packing/uncloneable.ts';
 import { argumentError, dataCloneError } from '../worker/protocol.ts';
-import { transfer, transferListOf } from '../worker/transfer.ts';
+import { type Movable, transfer, transferListOf } from '../worker/transfer.ts';
 import type { Call, TakenArguments } from './closure.ts';
 import { checkMoved, copyArguments } from './copy-arguments.ts';
 import { PerWorkerValues } from './per-worker.ts';
 import { RemoteValue } from './remote-value.ts';
 
-const NOTHING: readonly TransferListItem[] = [];
+const NOTHING: readonly Movable[] = [];
 
 /**
  * A call that waits for RemoteValues among its arguments. The others are copied, or taken, as by
@@ -42,7 +41,7 @@ export function makeHeldCall(
       const args = given.map((value, index) => {
         if (stays(value)) return value;
         const own = copy.values[index];
-        const list = copy.lists[index] as TransferListItem[];
+        const list = copy.lists[index] as Movable[];
         return list.length === 0 ? own : transfer(own as object, list);
       });
       return { args, transfer: NOTHING, hasVariables };
@@ -66,7 +65,7 @@ const newCall = (
   bytes: number,
   perWorker: readonly number[] | undefined,
   hasVariables = false,
-  moved: readonly TransferListItem[] = NOTHING,
+  moved: readonly Movable[] = NOTHING,
   take?: () => TakenArguments,
 ): Call => ({ kind: 'call', name, args, bytes, perWorker, hasVariables, transfer: moved, take });
 
@@ -121,12 +120,12 @@ export function makeCall(
   }
 }
 
-const bytesOf = (moved: readonly TransferListItem[]): number =>
+const bytesOf = (moved: readonly Movable[]): number =>
   moved.reduce((sum, each) => sum + (each instanceof ArrayBuffer ? each.byteLength : 0), 0);
 
 function taken(
   args: readonly unknown[],
-  moved: readonly TransferListItem[],
+  moved: readonly Movable[],
   cluster: object,
 ): TakenArguments {
   try {

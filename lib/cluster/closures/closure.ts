@@ -1,8 +1,10 @@
 /** A closure: a call on its way to a worker and back, with its state. */
 
-import type { TransferListItem } from 'node:worker_threads';
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
+import { CLOSURE_TYPES } from '../../coordinator/timeline/events.ts';
+import type { CallSpan } from '../../telemetry/spans.ts';
 import type { PassedArguments, Resource } from '../worker/protocol.ts';
+import type { Movable } from '../worker/transfer.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
 import type { Priority } from './lines/closure-lines.ts';
 import type { Placement } from './lines/placement.ts';
@@ -24,7 +26,7 @@ export type Call = {
   /** Whether a Variable is among the arguments: the worker puts its own in its place. */
   readonly hasVariables: boolean;
   /** The parts of the arguments that are moved to the worker. */
-  readonly transfer: readonly TransferListItem[];
+  readonly transfer: readonly Movable[];
   /** Takes the arguments that move from the caller. Undefined if they were taken, or none move. */
   readonly take?: (() => TakenArguments) | undefined;
 };
@@ -100,6 +102,10 @@ export class Closure implements Queued {
   remote: RemoteValue<unknown> | undefined;
   /** Is given what its function reports, each value packed. */
   onProgress: ((values: readonly Uint8Array[]) => void) | undefined;
+  /** Its span, if it is traced. */
+  span: CallSpan | undefined;
+  /** The context for its attempts, as text: of its span, or of that of the node's coordinator. */
+  context: string | undefined;
   /** Removes the timer and the listener of its limits (time-limits.ts). */
   onSettled: (() => void) | undefined;
 
@@ -153,6 +159,7 @@ export class Closure implements Queued {
   settle(state: ClosureOutcome['state'], value: unknown): void {
     if (this.#settle?.(state, value) === true) {
       this.note(CLOSURE.ended);
+      this.#endSpan(state === 'ready' ? undefined : { error: value });
       this.#owner?.onSettled(this, state);
       if (this.place !== 'in-flight') this.leave();
     }
@@ -167,7 +174,18 @@ export class Closure implements Queued {
 
   /** Notes in the timeline what has become of it. `event`: a value of CLOSURE. */
   note(event: number): void {
+    this.span?.note(CLOSURE_TYPES[event] as string);
     this.#owner?.events.note(event, this.id, (this.work as Call).name);
+  }
+
+  #endSpan(failure: { error: unknown } | undefined): void {
+    const isLost = this.deaths > this.retries || this.takenAt === undefined;
+    this.span?.end(isLost ? this.attempts : this.attempts + 1, failure);
+  }
+
+  /** It could not be queued. */
+  refuse(error: unknown): void {
+    this.#endSpan({ error });
   }
 
   /** Its function has reported values, each of which is packed. */

@@ -1,15 +1,15 @@
 /** The closures that go to a worker with the next message. */
 
-import type { TransferListItem } from 'node:worker_threads';
 import { RUN_LENGTH, TO_WORKER } from '../worker/protocol.ts';
+import type { Movable } from '../worker/transfer.ts';
 import type { WorkerChannel } from './channel.ts';
 
 export class Batch {
   #closures: unknown[] = [];
-  #transfers: TransferListItem[] = [];
+  #transfers: Movable[] = [];
 
   /** `closure`: its RUN_LENGTH elements. `transfers`: what of its arguments moves to the worker. */
-  add(closure: readonly unknown[], transfers: readonly TransferListItem[]): void {
+  add(closure: readonly unknown[], transfers: readonly Movable[]): void {
     this.#closures.push(...closure);
     this.#transfers.push(...transfers);
   }

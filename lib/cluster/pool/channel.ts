@@ -1,7 +1,7 @@
 /** Starts a worker thread or process, and carries messages to and from it. */
 
-import { type ChildProcess, fork } from 'node:child_process';
-import type { ResourceLimits, SHARE_ENV, TransferListItem } from 'node:worker_threads';
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
+import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -10,11 +10,13 @@ import { execArgvOfFile } from '../../coordinator/threads/exec-argv.ts';
 import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
 import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
+import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import type { StrategyHost } from '../closures/strategy.ts';
 import type { ModuleHooks } from '../worker/module-options.ts';
 import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
+import type { Movable } from '../worker/transfer.ts';
 import { packValue, unpackMessage } from '../worker/value.ts';
 
 export type Isolation = 'thread' | 'process';
@@ -41,7 +43,7 @@ export interface WorkerChannel {
   readonly words: Int32Array;
   /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;
-  post(message: unknown[], transfer?: readonly TransferListItem[]): void;
+  post(message: unknown[], transfer?: readonly Movable[]): void;
   setReferenced(referenced: boolean): void;
   /** Ends the worker by force. `onGone` is called when it has ended. */
   kill(): void;
@@ -142,7 +144,7 @@ export function startThread(
     place: `thread ${worker.threadId}`,
     words,
     isShared: true,
-    post: (message, transfer) => worker.postMessage(message, transfer as TransferListItem[]),
+    post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
     setReferenced: (referenced) => (referenced ? worker.ref() : worker.unref()),
     kill: () => void worker.terminate(),
   };
@@ -178,19 +180,50 @@ function killChildren(): void {
   for (const child of children) child.kill('SIGKILL');
 }
 
+/**
+ * Forks a process that has its parent's end of a fork line (native/binding/fork_line.h) as
+ * descriptor `down`, so that it hears the stop while it computes. Windows has no such lines.
+ */
+function forkWithLine(
+  coordinator: object,
+  start: (stdio: ForkOptions['stdio'], down: number | undefined) => ChildProcess,
+): ChildProcess {
+  const native = binding();
+  const stdio: ForkOptions['stdio'] = ['inherit', 'inherit', 'inherit', 'ipc'];
+  if (native.openForkLine === undefined) return start(stdio, undefined);
+  const { id, descriptor } = native.openForkLine(attachmentOf(coordinator).native);
+  const close = (): void => native.closeForkLine(id);
+  try {
+    const child = start([...stdio, descriptor], stdio.length);
+    child.once('exit', close);
+    if (child.pid === undefined) close();
+    return child;
+  } catch (error) {
+    close();
+    throw error;
+  } finally {
+    native.closeForkDescriptor(descriptor);
+  }
+}
+
 export function startProcess(
+  { coordinator }: Pick<StrategyHost, 'coordinator'>,
   options: WorkerOptions,
   { job, index }: WorkerName,
   listener: ChannelListener,
 ): WorkerChannel {
   const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
-  const settings = JSON.stringify(settingsOf(options, job, index));
   const name = `${job}:${index}`;
-  const child: ChildProcess = fork(workerEntry(), [settings, ...argv], {
-    serialization: 'advanced',
-    execArgv: [...execArgv],
-    env: environmentOfChild(env as NodeJS.ProcessEnv),
-  });
+  const settings = settingsOf(options, job, index);
+  const environment = environmentOfChild(env as NodeJS.ProcessEnv);
+  const child = forkWithLine(coordinator, (stdio, down) =>
+    fork(workerEntry(), [JSON.stringify({ ...settings, down }), ...argv], {
+      serialization: 'advanced',
+      execArgv: [...execArgv],
+      env: environment,
+      stdio,
+    }),
+  );
   if (child.pid !== undefined) nameProcess(child.pid, name);
   if (children.size === 0) process.on('exit', killChildren);
   children.add(child);

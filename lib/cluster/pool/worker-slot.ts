@@ -132,7 +132,7 @@ export class WorkerSlot {
     this.#start =
       isolation === 'thread'
         ? (own) => startThread(host, options, name, own)
-        : (own) => startProcess(options, name, own);
+        : (own) => startProcess(host, options, name, own);
   }
 
   /** @throws the error of starting a thread or process */
@@ -242,8 +242,8 @@ export class WorkerSlot {
     if (closure.isSuspect) this.#hasSuspect = true;
     const isMoved = transfer.length > 0 && channel.isShared;
     if (isMoved) closure.isMoved = true;
-    const { id, attempts } = closure;
-    const run = [id, claim, attempts + 1, name, args, perWorker, hasVariables];
+    const { id, attempts, context } = closure;
+    const run = [id, claim, attempts + 1, name, args, perWorker, hasVariables, context];
     this.#batch.add(run, isMoved ? transfer : []);
   }
 

@@ -2,13 +2,13 @@
 
 import { setMaxListeners } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
-import type { TransferListItem } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
 import { isObject, isThenable, messageOf } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { ClosureInputError, FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
+import { runAttempt } from '../../telemetry/spans.ts';
 import type { OperationId } from '../variables/native-operations.ts';
 import {
   type Definition,
@@ -39,12 +39,18 @@ import {
   TO_WORKER,
   type WorkerSettings,
 } from './protocol.ts';
-import { aboutOf, isTaskTraced, type TaskMessage, traceRun } from './task-channel.ts';
-import { toPost, transferListOf } from './transfer.ts';
+import {
+  aboutOf,
+  isTaskTraced,
+  spanAttributes,
+  type TaskMessage,
+  traceRun,
+} from './task-channel.ts';
+import { type Movable, toPost, transferListOf } from './transfer.ts';
 import { packValue } from './value.ts';
 
 export interface Channel {
-  post(message: unknown[], transfer?: readonly TransferListItem[]): void;
+  post(message: unknown[], transfer?: readonly Movable[]): void;
 }
 
 type AnyFunction = (...args: unknown[]) => unknown;
@@ -193,7 +199,7 @@ export class FunctionRunner {
   #endedAt = 0;
   /** Results that were not sent yet. */
   #results: unknown[] = [];
-  #transfers: TransferListItem[] = [];
+  #transfers: Movable[] = [];
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
@@ -245,6 +251,11 @@ export class FunctionRunner {
       (name) => typeof this.#exports[name] === 'function',
     );
     this.#channel.post([FROM_WORKER.ready, names]);
+  }
+
+  /** Whether no asynchronous function runs. (While one that is synchronous runs, nothing asks.) */
+  get isIdle(): boolean {
+    return this.#attempts.size === 0;
   }
 
   /**
@@ -322,7 +333,9 @@ export class FunctionRunner {
         isTheirs: false,
       };
       const perWorker = message[at + 5] as readonly number[] | undefined;
-      const ending = this.#begin(run, args, perWorker, message[at + 6] as boolean);
+      const hasVariables = message[at + 6] as boolean;
+      const context = message[at + 7] as string | undefined;
+      const ending = this.#begin(run, args, perWorker, hasVariables, context);
       if (ending !== undefined && this.#concurrency === 1) await ending;
       began = ending === undefined || this.#concurrency === 1 ? this.#endedAt : performance.now();
     }
@@ -334,6 +347,7 @@ export class FunctionRunner {
     sent: PassedArguments,
     perWorker: readonly number[] | undefined,
     hasVariables: boolean,
+    context: string | undefined,
   ): Promise<void> | undefined {
     const { attempt, name } = run;
     let value: unknown;
@@ -343,7 +357,10 @@ export class FunctionRunner {
       const call = (args: readonly unknown[]): unknown => {
         const fn = this.#function(name);
         const asTask = (): unknown => runAsTask(attempt, () => fn(...args));
-        return isTaskTraced() ? traceRun(this.#messageOf(attempt, name), asTask) : asTask();
+        const traced = (): unknown =>
+          isTaskTraced() ? traceRun(this.#messageOf(attempt, name), asTask) : asTask();
+        if (context === undefined) return traced();
+        return runAttempt(name, context, spanAttributes(this.coordinator, attempt), traced);
       };
       value =
         perWorker === undefined ? call(given) : this.#withOwnValues(given, perWorker).then(call);

@@ -15,6 +15,8 @@ export type WorkerSettings = ModuleHooks & {
   concurrency: number;
   /** The worker reports when its heap is larger, after a function. */
   heapMb: number | undefined;
+  /** Processes only, not on Windows: the descriptor of the line from the parent (fork_line.h). */
+  down?: number;
   /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
   /** Threads of a cluster with variables only: their id (NativeBinding.attachVariables). */
@@ -54,7 +56,7 @@ export type Fate = 'sent' | 'running' | 'ended';
 export type PassedArguments = readonly unknown[] | ArrayBuffer | Uint8Array;
 
 export const TO_WORKER = {
-  /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, hasVariables]] */
+  /** [run, ...[id, index of claim, attempt, name, args: PassedArguments, perWorker, hasVariables, context]]; the last for lib/telemetry */
   run: 0,
   /** [prepare, id, resource] */
   prepare: 1,
@@ -115,7 +117,7 @@ export type Resource =
   | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
 
 /** The number of elements that a closure has in `run`, and a result in `results`. */
-export const RUN_LENGTH = 7;
+export const RUN_LENGTH = 8;
 export const RESULT_LENGTH = 4;
 
 /** The state of a result. */

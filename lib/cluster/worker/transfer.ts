@@ -1,9 +1,18 @@
 /** Arguments and results that are moved to the other thread instead of copied. */
 
-import type { TransferListItem } from 'node:worker_threads';
+import type { Blob } from 'node:buffer';
+import type { X509Certificate } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import type { MessagePort } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
 
-const lists = new WeakMap<object, readonly TransferListItem[]>();
+/**
+ * What can be moved to another thread. A type of ours, because @types/node has it under one name up
+ * to version 25 (TransferListItem) and under another from 26 on (Transferable), whose members differ: postMessage gets it by a cast.
+ */
+export type Movable = ArrayBuffer | MessagePort | FileHandle | X509Certificate | Blob;
+
+const lists = new WeakMap<object, readonly Movable[]>();
 
 /**
  * Marks the objects of `list` (ArrayBuffers, MessagePorts), which `value` contains, to be moved
@@ -14,7 +23,7 @@ const lists = new WeakMap<object, readonly TransferListItem[]>();
  *
  * @returns `value`
  */
-export function transfer<T extends object>(value: T, list: readonly TransferListItem[]): T {
+export function transfer<T extends object>(value: T, list: readonly Movable[]): T {
   if (typeof value !== 'object' || value === null) throw invalidType('value', 'an object', value);
   if (!Array.isArray(list)) throw invalidType('list', 'an Array', list);
   lists.set(value, [...list]);
@@ -37,8 +46,8 @@ export function toPost(bytes: Uint8Array): Uint8Array {
 }
 
 /** The objects that `transfer` has marked in these values; nested values are not searched. */
-export function transferListOf(values: readonly unknown[]): TransferListItem[] {
-  const found: TransferListItem[] = [];
+export function transferListOf(values: readonly unknown[]): Movable[] {
+  const found: Movable[] = [];
   for (const value of values) {
     const list = typeof value === 'object' && value !== null ? lists.get(value) : undefined;
     if (list !== undefined) found.push(...list);

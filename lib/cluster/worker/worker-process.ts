@@ -1,21 +1,35 @@
-/** The main function of a cluster's worker process. */
+/**
+ * The main function of a cluster's worker process. The parent's stop, and its death, come twice: to
+ * a native thread (listenToParent), which stops the coordinator though a function computes, and to
+ * the event loop.
+ */
 
+import { attachmentOf } from '../../coordinator/attachment.ts';
 import { endWithParent } from '../../coordinator/threads/workers.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
-import { answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
+import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
 import { packValue, unpackMessage } from './value.ts';
+
+/** How long the functions of a process may go on after the death of the parent. */
+const ORPHAN_GRACE_MS = 1_000;
 
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
   const send = (message: unknown[]): void => {
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
     process.send?.(packValue(message), undefined, undefined, () => {});
   };
+  const parent = process.ppid;
   // A busy event loop would not see 'disconnect'; this ends the process all the same.
-  endWithParent();
+  endWithParent(ORPHAN_GRACE_MS);
   const coordinator = clusterCoordinator(settings);
+  if (settings.down !== undefined) {
+    binding().listenToParent(attachmentOf(coordinator).native, settings.down, parent);
+  }
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {
     // The stop is sent first: the parent has to know it to recognise a function's error as an echo.
@@ -24,11 +38,19 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
       for (const error of late.take()) send([FROM_WORKER.stop, error]);
     }
     send(message);
+    if (isOrphaned && runner.isIdle) process.exit();
   };
   const runner = new FunctionRunner({ post }, coordinator, settings);
   // Ctrl-C in a terminal signals the whole process group; the parent decides when workers end.
   process.on('SIGINT', () => {});
-  process.on('disconnect', () => process.exit());
+  let isOrphaned = false;
+  process.on('disconnect', () => {
+    if (runner.isIdle) process.exit();
+    isOrphaned = true;
+    if (coordinator.shouldStop()) return;
+    coordinator.requestStop(new UnavailableError(`The parent process ${parent} has ended`));
+    answerNone(coordinator);
+  });
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     send([FROM_WORKER.dying, encode(error).bytes]);
   });
@@ -36,9 +58,11 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   const sendStop = (): void => {
     if (isStopSent) return;
     isStopSent = true;
-    const own = stopMessage(coordinator) as StopMessage;
-    late.skip(own);
-    send([FROM_WORKER.stop, own]);
+    const record = stopMessage(coordinator) as StopMessage;
+    late.skip(record);
+    // Else the parent's native thread has answered: the record is the parent's.
+    if (record.requester.pid === process.pid) send([FROM_WORKER.stop, record]);
+    for (const error of late.take()) send([FROM_WORKER.stop, error]);
   };
   coordinator.signal.addEventListener('abort', sendStop);
   process.on('message', (bytes: unknown) => {

@@ -1,11 +1,12 @@
 /** The main function of a cluster's worker thread. */
 
 import nodeModule from 'node:module';
-import workerThreads, { parentPort, type TransferListItem } from 'node:worker_threads';
+import workerThreads, { parentPort } from 'node:worker_threads';
 import { Coordinator } from '../../coordinator/coordinator.ts';
 import { refuseClear } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import type { WorkerSettings } from './protocol.ts';
+import type { Movable } from './transfer.ts';
 
 export async function runClusterThread(settings: WorkerSettings): Promise<void> {
   const port = parentPort;
@@ -15,8 +16,8 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
   }
   refuseClear(coordinator);
   const channel = {
-    post: (message: unknown[], transfer?: readonly TransferListItem[]): void =>
-      port.postMessage(message, transfer as TransferListItem[]),
+    post: (message: unknown[], transfer?: readonly Movable[]): void =>
+      port.postMessage(message, transfer as ArrayBuffer[]),
   };
   const runner = new FunctionRunner(channel, coordinator, settings);
   // The closures of a message that cannot be deserialized would never end. The worker throws and

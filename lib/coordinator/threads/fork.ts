@@ -12,6 +12,7 @@ import { UnavailableError } from '../../errors/errors.ts';
 import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
+import { activeText } from '../../telemetry/inherited.ts';
 import type { Attachment } from '../attachment.ts';
 import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
 import { expectLastWords } from './last-words.ts';
@@ -69,6 +70,7 @@ export function fork(
     throw new UnavailableError('coord.fork() is not available on Windows: use coord.spawn()');
   const { id, descriptor } = native.openForkLine(attachment.native);
   const down = stdio.length;
+  const context = activeText();
   const settings: ForkSettings = {
     parent: process.pid,
     down,
@@ -77,6 +79,7 @@ export function fork(
     types: attachment.native.cleanStopTypes(),
     graceMs: attachment.native.stopGracePeriodMs,
     ...(name !== undefined && { thread: name }),
+    ...(context !== undefined && { context }),
   };
   let child: ChildProcess;
   try {

@@ -7,6 +7,7 @@ import { isMainThread } from 'node:worker_threads';
 import { onFirstUse } from '../../native/doorbell.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
+import { inheritAs } from '../../telemetry/inherited.ts';
 import { Attachment } from '../attachment.ts';
 import { setCurrent } from './workers.ts';
 
@@ -27,6 +28,8 @@ export type ForkSettings = {
   types: string[];
   graceMs: number;
   thread?: string;
+  /** The context of OpenTelemetry in which the process was forked. */
+  context?: string;
 };
 
 /** Keeps the attachment: it refuses to clear the stop. */
@@ -41,11 +44,21 @@ function isGone(pid: number): boolean {
   }
 }
 
-function attach({ parent, down, up, coordinator, types, graceMs, thread }: ForkSettings): void {
+function attach({
+  parent,
+  down,
+  up,
+  coordinator,
+  types,
+  graceMs,
+  thread,
+  context,
+}: ForkSettings): void {
   ours = Attachment.create(coordinator, types, graceMs);
   ours.refuseClear =
     'The coordinator of a forked process cannot be cleared: the parent has the stop';
   setCurrent(ours, thread ?? `process-${process.pid}`);
+  inheritAs(context);
   const native = binding();
   native.attachToParent(ours.native, down, up, parent);
   process.on('uncaughtExceptionMonitor', (error: unknown) => {

@@ -4,6 +4,7 @@ import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker
 import { isBag, knownOptions, nameOf } from '../../base/arguments.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
+import { adoptInherited, handOver } from '../../telemetry/inherited.ts';
 import { Attachment } from '../attachment.ts';
 import { leaveErrorsToParent } from '../unseen-errors.ts';
 import { execArgvOfWorker, withoutRefused } from './exec-argv.ts';
@@ -34,9 +35,11 @@ export function spawn(
   options: WorkerOptions | undefined,
 ): Worker {
   if (isBag(options)) knownOptions(options, WORKER_OPTIONS, 'options');
-  return startWorker(attachment, url, options, (worker, name) => {
-    register(attachment, worker, name);
-  });
+  return handOver(() =>
+    startWorker(attachment, url, options, (worker, name) => {
+      register(attachment, worker, name);
+    }),
+  );
 }
 
 /** Starts a Worker as the thread that `watch` has registered. Resolves when it has exited. */
@@ -94,6 +97,7 @@ export function currentAttachment(): Attachment | undefined {
   // whose spawn is waited for here may be waiting for the end of this worker.
   do native = binding().currentCoordinator();
   while (native === undefined);
+  adoptInherited();
   return native === null ? undefined : Attachment.of(native);
 }
 
@@ -102,8 +106,8 @@ export function setCurrent(attachment: Attachment, name: string): void {
   binding().setSpawned(attachment.native, ownThreadId, name);
 }
 
-/** From now on this process ends when its parent has ended, even if all threads are busy. */
-export function endWithParent(): void {
+/** From now on this process ends `graceMs` after its parent, even if all threads are busy. */
+export function endWithParent(graceMs: number): void {
   leaveErrorsToParent();
-  binding().exitWithParent(process.ppid);
+  binding().exitWithParent(process.ppid, graceMs);
 }

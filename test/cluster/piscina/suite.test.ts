@@ -283,7 +283,7 @@ describe('of pool-close.ts and pool-destroy.ts', () => {
   });
 
   it('differs: close({ force: true }): close() also cancels what runs', async () => {
-    const cluster = pool();
+    const cluster = pool({}, { cancelGraceMs: 0 });
     await cluster.ready();
     const tasks = [1, 2].map(() => rejection(cluster.run('evaluate', ['new Promise(() => {})'])));
     await cluster.close();

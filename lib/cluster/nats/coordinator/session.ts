@@ -211,7 +211,14 @@ export class Session {
     this.#sent.remove(closure.id);
     this.#givenUp.delete(closure);
     this.#sent.add({ closure, expectedUs, sentAt: Date.now() });
-    this.#batch.push(closure.id, closure.attempts + 1, call.name, bytes, call.perWorker);
+    this.#batch.push(
+      closure.id,
+      closure.attempts + 1,
+      call.name,
+      bytes,
+      call.perWorker,
+      closure.context,
+    );
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
   }

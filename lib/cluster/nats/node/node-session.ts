@@ -340,12 +340,13 @@ export class NodeSession implements StrategyHost {
 
   #run(message: unknown[]): void {
     for (let at = 1; at < message.length; at += RUN_LENGTH) {
-      const [id, attempt, name, bytes, perWorker] = message.slice(at, at + RUN_LENGTH) as [
+      const [id, attempt, name, bytes, perWorker, context] = message.slice(at, at + RUN_LENGTH) as [
         number,
         number,
         string,
         Uint8Array,
         number[] | undefined,
+        string | undefined,
       ];
       if (this.#closures.has(id)) continue;
       const args = toPost(bytes);
@@ -353,6 +354,7 @@ export class NodeSession implements StrategyHost {
       const own = { bytes: args.length, perWorker, hasVariables: false, transfer };
       const call: Call = { kind: 'call', name, args, ...own };
       const closure = new Closure(call);
+      closure.context = context;
       closure.attempts = attempt - 1;
       closure.deaths = attempt - 1; // it runs alone on its thread if it may have killed another
       this.#closures.set(id, closure);

@@ -13,7 +13,7 @@ import type { StopMessage } from '../../worker/stop-relay.ts';
 import { isBytes, isCount, isListOf, isMaybe, isObject, isText, isWord } from './shapes.ts';
 
 export type ToNode =
-  /** RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker. */
+  /** RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker, context. */
   | ['run', ...unknown[]]
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
   /** The ids of closures. The node returns the closures among these that it has not started. */
@@ -26,7 +26,7 @@ export type ToNode =
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
   | Exclude<Resource, { kind: 'dataset' }>;
-export const RUN_LENGTH = 5;
+export const RUN_LENGTH = 6;
 /** A batch of closures or results that is longer than this is sent at once. */
 export const LONG_BYTES: number = 64 * 1024;
 
@@ -123,12 +123,13 @@ const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
     inGroups(
       rest,
       RUN_LENGTH,
-      ([id, attempts, name, args, perWorker]) =>
+      ([id, attempts, name, args, perWorker, context]) =>
         isCount(id) &&
         isCount(attempts) &&
         isText(name) &&
         isBytes(args) &&
-        isMaybe((list) => isListOf(isCount, list), perWorker),
+        isMaybe((list) => isListOf(isCount, list), perWorker) &&
+        isMaybe(isText, context),
     ),
   cancel: ([id, reason, replace]) =>
     isCount(id) && isEncodedError(reason) && typeof replace === 'boolean',

@@ -1,0 +1,37 @@
+/**
+ * OpenTelemetry's API, an optional peer. It is looked for when the program has registered a tracer
+ * provider, which the API keeps under a symbol of `globalThis`; until then this costs the look.
+ */
+
+import { createRequire } from 'node:module';
+import type * as Api from '@opentelemetry/api';
+
+/** What the API has registered in this thread, by kind. */
+type Registered = Partial<Record<'trace' | 'context' | 'propagation', object>>;
+
+const REGISTERED: unique symbol = Symbol.for('opentelemetry.js.api.1') as never;
+
+let loaded: typeof Api | null | undefined;
+
+function load(): typeof Api | undefined {
+  if (loaded === undefined) {
+    try {
+      loaded = createRequire(import.meta.url)('@opentelemetry/api') as typeof Api;
+    } catch {
+      loaded = null; // not installed for this package: a bundle has it, for example
+    }
+  }
+  return loaded ?? undefined;
+}
+
+const registered = (): Registered | undefined =>
+  (globalThis as { [REGISTERED]?: Registered })[REGISTERED];
+
+/** The API; undefined while this thread has no tracer provider. */
+export function telemetry(): typeof Api | undefined {
+  return registered()?.trace === undefined ? undefined : load();
+}
+
+/** What keeps the active context of this thread; undefined if the program has registered none. */
+export const contextManager = (): Api.ContextManager | undefined =>
+  registered()?.context as Api.ContextManager | undefined;

@@ -1,0 +1,51 @@
+/** docs/errors.md tells of every error and warning that the package has, in the words of its code. */
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as allstop from 'allstop';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const page = readFileSync(join(root, 'docs/errors.md'), 'utf8');
+/** All of lib/, with strings that are put together from lines made one. */
+const sources = readdirSync(join(root, 'lib'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => readFileSync(join(root, 'lib', name), 'utf8'))
+  .join('\n')
+  .replaceAll(/['`"] \+\s*['`"]/g, '');
+
+const errors = Object.values(allstop).filter(
+  (each): each is typeof allstop.AllstopError =>
+    typeof each === 'function' && each.prototype instanceof Error,
+);
+
+describe('docs/errors.md', () => {
+  it.each(errors.map((each) => each.name))('has the class %s', (name) => {
+    expect(page).toContain(`\`${name}\``);
+  });
+
+  it.each([...new Set(sources.match(/ERR_ALLSTOP[A-Z_]*(?=')/g))])('has the code %s', (code) => {
+    expect(page).toContain(`| \`${code}\` |`);
+  });
+
+  it.each([...new Set(sources.match(/(?<=code: ')ALLSTOP_[A-Z_]+(?=')/g))])(
+    'has the warning %s',
+    (code) => expect(page).toContain(`| \`${code}\` |`),
+  );
+
+  const messages = page.split('## Messages')[1]?.split('## Warnings')[0] ?? '';
+  const texts = [...messages.matchAll(/^\| `([^`]+)`/gm)].map(([, text = '']) => text);
+
+  it.each(texts)('has a message of the code: %s', (text) => {
+    // A word in capitals stands for what the code puts in, as does the kind of thread or the method.
+    const parts = text
+      .split(/'?\b(?:NAME|N)\b'?|^enqueue|^The (?:thread|looper) /)
+      .map((part) => part.trim())
+      .filter((part) => part.length > 8);
+    expect(parts.length).toBeGreaterThan(0);
+    for (const part of parts) expect(sources).toContain(part);
+  });
+
+  it('has many messages', () => expect(texts.length).toBeGreaterThan(25));
+});
