@@ -82,7 +82,10 @@ describeKinds(kinds, (kind) => {
       ['an array with holes', Object.assign([], { 5_000: 1 }), Object.assign([], { 5_000: 1 })],
     ])('%s', async (_what, given, expected) => {
       const value = await start().schedule('echo', [given]);
-      expect(await value.fetch()).toEqual(expected);
+      const got: unknown = await value.fetch();
+      expect(got).toEqual(expected);
+      // `toEqual` does not see a property named `__proto__`.
+      expect(Object.keys(got as object)).toEqual(Object.keys(expected));
     });
 
     it('an object that is there twice, and one that holds itself', async () => {
