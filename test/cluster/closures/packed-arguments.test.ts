@@ -40,7 +40,7 @@ const onceHoley = (): number[] => {
 };
 const strangeKeys = (): object =>
   JSON.parse(
-    `{"__proto__": 1, "toString": 2, "": 3, "7": 4, "€": 5, "more": ${JSON.stringify(many())}}`,
+    `{"__proto__": 1, "toString": 2, "": 3, "more": ${JSON.stringify(many())}}`,
   ) as object;
 
 describeKinds(kinds, (kind) => {
