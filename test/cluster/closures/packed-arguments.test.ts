@@ -39,9 +39,7 @@ const onceHoley = (): number[] => {
   return array.fill(-1);
 };
 const strangeKeys = (): object =>
-  JSON.parse(
-    `{"__proto__": 1, "toString": 2, "": 3, "more": ${JSON.stringify(many())}}`,
-  ) as object;
+  JSON.parse(`{"__proto__": 1, "toString": 2, "": 3, "more": ${JSON.stringify(many())}}`) as object;
 
 describeKinds(kinds, (kind) => {
   const { start, running } = useClusters(kind);
