@@ -10,6 +10,10 @@ const STOP_MS = 100;
 const BUSY_MS = 500;
 const samples = Number(process.argv.at(-1));
 
+/**
+ * @param {bigint} start - nanoseconds
+ * @param {bigint} end - nanoseconds
+ */
 const msSince = (start, end) => Number(end - start) / 1e6;
 
 /** Milliseconds from the moment of the stop, STOP_MS after the start, to that of its being seen. */

@@ -27,8 +27,8 @@ for (let i = 0; i < 15; i++) {
     bcrypt.hash('bacon', COST, { signal: coord.signal }).catch((error) => {
       if (error.code !== 'ABORT_ERR') throw error;
     });
-  coord.start(hash);
-  coord.start(hash);
+  void coord.start(hash);
+  void coord.start(hash);
   await new Promise((resolve) => setTimeout(resolve, 50)); // until both are at work
   const start = performance.now();
   coord.requestStop();

@@ -29,7 +29,7 @@ Ctrl-C stops all threads and says what was stopped.`;
 /** @returns {{ directory: string, strict: boolean, json: boolean } | undefined} */
 function parseCommandLine() {
   const args = process.argv.slice(2);
-  const unknown = args.find((arg) => /^-/.test(arg) && !OPTIONS.includes(arg));
+  const unknown = args.find((arg) => arg.startsWith('-') && !OPTIONS.includes(arg));
   if (unknown !== undefined) throw new Error(`Unknown option '${unknown}'`);
   const { values, positionals } = parseArgs({
     args,

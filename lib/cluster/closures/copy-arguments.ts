@@ -4,7 +4,8 @@
  * other arguments. Each value is read once, by the copier itself: no other walk goes through it,
  * which holes, depth or getters could make long.
  *
- * 1. Small plain arguments are copied as values (small-copy.ts).
+ * 1. Small plain arguments are copied as values (small-copy.ts); for threads, bare arrays beside
+ *    primitive values, too (to-thread.ts).
  * 2. All others are packed as bytes, which is half of the work of structuredClone. The worker does
  *    the other half. The bytes are kept until the call has ended, for another attempt.
  * 3. Arguments that cannot be bytes, but can go to a thread (a SharedArrayBuffer, a MessagePort,
@@ -16,10 +17,12 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 import {
   type BareArray,
   bareArray,
+  ownArray,
   packArguments,
   SHARED_MEMORY,
 } from '../worker/packing/packed-arguments.ts';
-import { smallCopy } from '../worker/packing/small-copy.ts';
+import { bytesOfPrimitive, smallCopy } from '../worker/packing/small-copy.ts';
+import { markFlat } from '../worker/packing/to-thread.ts';
 import {
   NO_PER_WORKER_VALUES,
   NO_REMOTE_VALUE,
@@ -48,6 +51,10 @@ export function copyArguments(args: readonly unknown[], sharesMemory: boolean): 
   const small = smallCopy(args, refuseFields);
   if (small !== undefined) return { args: small.values, bytes: small.bytes };
   const bare = bareArrays(args);
+  if (sharesMemory && bare.length > 0) {
+    const flat = flatCopy(args, bare);
+    if (flat !== undefined) return flat;
+  }
   const isBare = new Set(bare.map(({ index }) => index));
   const packed = tryToPack(
     args.map((value, index) => (isBare.has(index) ? undefined : value)),
@@ -118,6 +125,26 @@ function bareArrays(args: readonly unknown[]): BareArray[] {
   }
   const buffers = new Set(found.map(({ bytes }) => bytes.buffer));
   return buffers.size === found.length ? found : [];
+}
+
+/** @returns undefined unless the arguments that are no bare arrays are all primitive */
+function flatCopy(
+  args: readonly unknown[],
+  bare: readonly BareArray[],
+): CopiedArguments | undefined {
+  const values = [...args];
+  let bytes = 0;
+  for (const array of bare) {
+    values[array.index] = undefined;
+    bytes += array.bytes.byteLength;
+  }
+  for (const value of values) {
+    const own = bytesOfPrimitive(value);
+    if (own === undefined) return undefined;
+    bytes += own;
+  }
+  for (const array of bare) values[array.index] = ownArray(array);
+  return { args: markFlat(values), bytes };
 }
 
 function holdsEmptyObject(packed: Uint8Array<ArrayBuffer>, bare: readonly BareArray[]): boolean {

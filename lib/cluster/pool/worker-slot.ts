@@ -30,6 +30,7 @@ import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../clo
 import type { Request } from '../variables/cluster-variables.ts';
 import type { Definition } from '../variables/variable.ts';
 import { passedAsBytes } from '../worker/packing/packed-arguments.ts';
+import { toThread } from '../worker/packing/to-thread.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
 import {
   argumentError,
@@ -243,8 +244,9 @@ export class WorkerSlot {
     const isMoved = transfer.length > 0 && channel.isShared;
     if (isMoved) closure.isMoved = true;
     const { id, attempts, context } = closure;
-    const run = [id, claim, attempts + 1, name, args, perWorker, hasVariables, context];
-    this.#batch.add(run, isMoved ? transfer : []);
+    const posted = channel.isShared && !isMoved ? toThread(args) : { args, moved: [] };
+    const run = [id, claim, attempts + 1, name, posted.args, perWorker, hasVariables, context];
+    this.#batch.add(run, isMoved ? transfer : posted.moved);
   }
 
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */

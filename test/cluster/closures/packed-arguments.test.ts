@@ -8,6 +8,39 @@ import { isPending } from '../../support/gate.ts';
 const MEGABYTE = 2 ** 20;
 const many = () => Array.from({ length: 100 }, (_, id) => ({ id, tags: ['a', 'b'] }));
 
+const numbers = [
+  0,
+  -0,
+  1,
+  -1,
+  0.1,
+  NaN,
+  -Infinity,
+  2 ** 30,
+  -(2 ** 30),
+  2 ** 31,
+  -(2 ** 31),
+  2 ** 53,
+].flatMap((number) => [number, number, number]);
+const strings = ['', 'a', 'ÿ', 'a€', '€', '😀', '\0', 'x'.repeat(1_000), '€'.repeat(1_000)].flatMap(
+  (text) => [text, `${text}1`, `1${text}`, text],
+);
+const mixed = () => ({
+  flags: [true, false, null, undefined],
+  more: many(),
+  map: new Map<unknown, unknown>([[1, new Set([/x/g, 10n])]]),
+  date: new Date(0),
+  bytes: new Uint8Array(3),
+  error: new RangeError('so'),
+});
+const onceHoley = (): number[] => {
+  const array: number[] = [];
+  array.length = 100;
+  return array.fill(-1);
+};
+const strangeKeys = (): object =>
+  JSON.parse(`{"__proto__": 1, "toString": 2, "": 3, "more": ${JSON.stringify(many())}}`) as object;
+
 describeKinds(kinds, (kind) => {
   const { start, running } = useClusters(kind);
 
@@ -34,10 +67,34 @@ describeKinds(kinds, (kind) => {
       ['a Buffer', Buffer.from('abc'), new Uint8Array([97, 98, 99])],
       ['an ArrayBuffer', new Uint8Array([1, 2]).buffer, new Uint8Array([1, 2]).buffer],
       ['an empty array', new BigInt64Array(), new BigInt64Array()],
+      [
+        'a large part of a typed array',
+        new Uint32Array(9_000).fill(7).subarray(1),
+        new Uint32Array(8_999).fill(7),
+      ],
+      ['numbers', numbers, [...numbers]],
+      ['an array that once had holes', onceHoley(), onceHoley()],
+      ['strings', strings, [...strings]],
+      ['objects of all kinds', mixed(), mixed()],
+      ['an object with strange keys', strangeKeys(), strangeKeys()],
       ['an array with holes', Object.assign([], { 5_000: 1 }), Object.assign([], { 5_000: 1 })],
     ])('%s', async (_what, given, expected) => {
       const value = await start().schedule('echo', [given]);
-      expect(await value.fetch()).toEqual(expected);
+      const got: unknown = await value.fetch();
+      expect(got).toEqual(expected);
+      // `toEqual` does not see a property named `__proto__`.
+      expect(Object.keys(got as object)).toEqual(Object.keys(expected));
+    });
+
+    it('an object that is there twice, and one that holds itself', async () => {
+      const twice = { many: many() };
+      const value = await start().schedule('echo', [[twice, { twice }, ...many()]]);
+      const [first, second] = (await value.fetch()) as [object, { twice: object }];
+      expect(second.twice).toBe(first);
+      const cycle: Record<string, unknown> = { many: many() };
+      cycle['self'] = [cycle];
+      const got = (await (await start().schedule('echo', [cycle])).fetch()) as typeof cycle;
+      expect((got['self'] as unknown[])[0]).toBe(got);
     });
 
     it('that is deep, or all but empty, is no work', async () => {

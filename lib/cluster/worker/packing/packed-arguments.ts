@@ -10,6 +10,7 @@
 import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
 import type { PassedArguments } from '../protocol.ts';
 import { hasSerializer, unreadable } from '../value.ts';
+import { type PackedRest, readPlain } from './plain-values.ts';
 
 /** A typed array or ArrayBuffer that is an argument itself. */
 export type BareArray = {
@@ -135,16 +136,16 @@ export function passedAsBytes(args: PassedArguments): Uint8Array {
 function unpackArguments(packed: Uint8Array): unknown[] {
   try {
     if (!hasSerializer) return checkArray(deserialize(packed));
-    const deserializer = new Deserializer(packed);
-    deserializer.readHeader();
-    const args = checkArray(deserializer.readValue());
-    const table = Array.from({ length: deserializer.readUint32() }, () => ({
-      index: deserializer.readUint32(),
-      kind: deserializer.readUint32(),
-      byteLength: deserializer.readUint32(),
+    const own = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+    const { value, rest } = readPlain(own) ?? readAny(packed);
+    const args = checkArray(value);
+    const table = Array.from({ length: rest.readUint32() }, () => ({
+      index: rest.readUint32(),
+      kind: rest.readUint32(),
+      byteLength: rest.readUint32(),
     }));
     for (const { index, kind, byteLength } of table) {
-      args[index] = arrayOf(kind, deserializer.readRawBytes(byteLength));
+      args[index] = ownArray({ index, kind, bytes: rest.readRawBytes(byteLength) });
     }
     return args;
   } catch (error) {
@@ -153,7 +154,14 @@ function unpackArguments(packed: Uint8Array): unknown[] {
   }
 }
 
-function arrayOf(kind: number, bytes: Uint8Array): ArrayBufferView | ArrayBuffer {
+function readAny(packed: Uint8Array): { value: unknown; rest: PackedRest } {
+  const deserializer = new Deserializer(packed);
+  deserializer.readHeader();
+  return { value: deserializer.readValue(), rest: deserializer };
+}
+
+/** An array of the same class and content, with an ArrayBuffer of its own. */
+export function ownArray({ kind, bytes }: BareArray): ArrayBufferView | ArrayBuffer {
   // Not `slice`, which clears the memory before it copies.
   const own = Buffer.allocUnsafeSlow(bytes.byteLength);
   own.set(bytes);
