@@ -125,7 +125,7 @@ describe('the command line of check-addon', () => {
   const exercise = ['--exercise', fileURLToPath(import.meta.url)];
 
   it.each([
-    [[], "'check-addon' needs a FILE"],
+    [[], "'check-addon' needs FILE"],
     [[file], "'check-addon' needs --exercise"],
     [[file, 'other.node', ...exercise], "'check-addon' takes one FILE, but got 'other.node'"],
     [

@@ -25,10 +25,10 @@ describe('docs/testing-your-program.md', () => {
   it('has a program for each helper that needs no server', () => {
     expect(programs.map(({ title }) => title)).toEqual([
       'With vitest, Jest and node:test',
-      'A stop at each step: `tripAfter`',
-      'A thread in the middle of its work: `Gate`',
-      'A thread that does not end: `fakeStraggler`',
-      'A worker that dies: `killWorker`',
+      'A stop at each step: tripAfter',
+      'A thread in the middle of its work: Gate',
+      'A thread that does not end: fakeStraggler',
+      'A worker that dies: killWorker',
     ]);
   });
 
