@@ -176,12 +176,14 @@ export async function serve(options: Options): Promise<CommandResult> {
   return { text: '', json: { event: 'ended', signal }, exitCode };
 }
 
+/** How often a worker under npm looks whether its parent has ended. */
 const PARENT_MS = 500;
 
 /**
  * Under npx and npm run, resolves to SIGTERM when the process that started this one has ended. npm
  * ends at a SIGTERM, as of `docker stop` or systemd, and the shell between npm and this process does
- * not pass the signal on: the worker would go on without a parent.
+ * not pass the signal on: the worker would go on without a parent. A timer looks for that, as Node
+ * has no event for the end of a parent; it runs under npm only.
  */
 function underNpm(): { ended: Promise<NodeJS.Signals>; stop: () => void } {
   let settle: (signal: NodeJS.Signals) => void = () => {};
