@@ -22,6 +22,7 @@ import {
   type LocalStrategyOptions,
 } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { warningsDuring } from '../../support/warnings.ts';
 
 const module = new URL('../../fixtures/keyed-tasks.mjs', import.meta.url);
 
@@ -66,19 +67,6 @@ async function collect<T>(results: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const result of results) all.push(result);
   return all;
-}
-
-/** The warnings of this process while `body` runs. */
-async function warningsDuring(body: () => Promise<unknown>): Promise<Error[]> {
-  const warnings: Error[] = [];
-  const listener = (warning: Error): void => void warnings.push(warning);
-  const others = process.listeners('warning'); // Node's own writes each warning
-  process.removeAllListeners('warning').on('warning', listener);
-  await body();
-  await new Promise(setImmediate);
-  process.off('warning', listener);
-  for (const other of others) process.on('warning', other);
-  return warnings;
 }
 
 describe('a call with a key', () => {

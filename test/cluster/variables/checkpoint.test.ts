@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Checkpoint, ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { warningsDuring } from '../../support/warnings.ts';
 
 const module = new URL('../../fixtures/cluster-variables.mjs', import.meta.url);
 
@@ -28,19 +29,6 @@ afterEach(() => rm(directory, { recursive: true }));
 
 const start = (): ClusterCoordinator =>
   new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
-
-/** The warnings of this process while `body` runs. */
-async function warningsDuring(body: () => Promise<unknown>): Promise<Error[]> {
-  const warnings: Error[] = [];
-  const listener = (warning: Error): void => void warnings.push(warning);
-  const others = process.listeners('warning'); // Node's own writes each warning
-  process.removeAllListeners('warning').on('warning', listener);
-  await body();
-  await new Promise(setImmediate);
-  process.off('warning', listener);
-  for (const other of others) process.on('warning', other);
-  return warnings;
-}
 
 describe('a checkpoint', () => {
   test('gives variables and state back to another run of the program', async () => {
