@@ -15,6 +15,7 @@ import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
 import { ClusterSpec } from '../cluster-spec.ts';
 import { checkDefinition, checkHooks } from '../worker/module-options.ts';
 import {
+  CONNECTION_OPTIONS,
   checkConnectionOptions,
   type NatsConnectionOptions,
   type NatsCredentials,
@@ -76,8 +77,8 @@ export type NatsStrategyOptions = NatsCredentials & {
 };
 
 const OPTIONS = [
+  ...CONNECTION_OPTIONS,
   'module',
-  'servers',
   'cluster',
   'expect',
   'minWorkers',
@@ -87,12 +88,6 @@ const OPTIONS = [
   'setup',
   'teardown',
   'replicas',
-  'tls',
-  'user',
-  'pass',
-  'token',
-  'nkey',
-  'creds',
 ] satisfies (keyof NatsStrategyOptions)[];
 
 const MAX_WORKERS = 1_000_000;

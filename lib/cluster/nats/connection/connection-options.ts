@@ -40,6 +40,12 @@ type Given = NatsCredentials & {
 };
 
 const CREDENTIALS = ['user', 'pass', 'token', 'nkey', 'creds'] as const;
+/** The names of the options that say how to connect, of whatever class takes them. */
+export const CONNECTION_OPTIONS: readonly (keyof NatsConnectionOptions)[] = [
+  'servers',
+  'tls',
+  ...CREDENTIALS,
+];
 const TLS_TEXTS = ['caFile', 'ca', 'certFile', 'cert', 'keyFile', 'key'] as const;
 const DEFAULT_PORT = '4222';
 

@@ -4,7 +4,7 @@
  *
  * 1. A record of up to LARGEST_INLINE bytes is the value of its key. A larger one is an object with
  *    the name of the key, and the value of the key is MARK. The object is whole before the key says
- *    so, and a reader checks what it has read (results/record.ts), whoever has written it meanwhile.
+ *    so, and a reader checks each record (results/record.ts): another program may have written it meanwhile.
  * 2. An operation that loses its connection is begun again on the next one: each may be done twice.
  *    After PATIENCE_MS without a connection it fails.
  * 3. What belongs to a connection is in `#opened`, for the connection of that moment only.

@@ -5,6 +5,7 @@ import { showAs } from '../../../base/inspect.ts';
 import { InvalidArgumentError } from '../../../errors/errors.ts';
 import type { ResultStore, Results } from '../../results/result-store.ts';
 import {
+  CONNECTION_OPTIONS,
   checkConnectionOptions,
   type NatsConnectionOptions,
   type NatsCredentials,
@@ -28,17 +29,7 @@ export type NatsResultsOptions = NatsCredentials & {
   tls?: NatsTlsOptions | boolean | undefined;
 };
 
-const OPTIONS = [
-  'servers',
-  'bucket',
-  'ttlMs',
-  'tls',
-  'user',
-  'pass',
-  'token',
-  'nkey',
-  'creds',
-] satisfies (keyof NatsResultsOptions)[];
+const OPTIONS = [...CONNECTION_OPTIONS, 'bucket', 'ttlMs'] satisfies (keyof NatsResultsOptions)[];
 
 const BUCKET = /^[\w-]{1,64}$/;
 /** What a server takes. */

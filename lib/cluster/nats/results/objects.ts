@@ -28,7 +28,7 @@ export async function writeObject(
 
 /**
  * @param isUp - whether the connection is there
- * @returns the object; only its beginning if the rest is damaged or gone; undefined if there is none
+ * @returns the object, or its beginning if the rest is damaged or missing; undefined if the store has no such object
  * @throws (rejects) the client's error if the connection is lost
  */
 export async function readObject(
