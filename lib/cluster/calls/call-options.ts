@@ -97,7 +97,7 @@ export function checkRunOptions(
   return { ...checkCallOptions(ofCall, defaults), key };
 }
 
-/** @throws TypeError, RangeError: it is none */
+/** @throws TypeError, RangeError: `worker` or `resources` is not valid */
 function placementOf({ worker, resources }: Partial<ScheduleOptions>): Placement | undefined {
   if (worker !== undefined) checkInteger('options.worker', worker, 0, Number.MAX_SAFE_INTEGER);
   if (resources !== undefined) {

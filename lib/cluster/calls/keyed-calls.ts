@@ -238,7 +238,7 @@ export class KeyedCalls {
   }
 
   /**
-   * @returns the stored result, packed; undefined if there is none that fits
+   * @returns the stored result, packed; undefined if the store has no result of this module for the key
    * @throws (rejects) InvalidArgumentError: it is that of other arguments; UnavailableError
    */
   async #find({ name, functionName, key, hash }: Run): Promise<Uint8Array | undefined> {

@@ -51,7 +51,7 @@ export class FileResults implements Results {
 const FILES_AT_ONCE = 64;
 /** The subfolder of files that are being written. */
 const UNFINISHED = 'unfinished';
-/** No write takes so long: a file there that is older is left over, whoever has made it. */
+/** No write takes so long: an older unfinished file was left by a program that was killed. */
 const OLD_MS = 60 * 60 * 1_000;
 
 class FileStore implements ResultStore {
