@@ -3,8 +3,8 @@
  * provider, which the API keeps under a symbol of `globalThis`; until then this costs the look.
  */
 
-import { createRequire } from 'node:module';
 import type * as Api from '@opentelemetry/api';
+import { require } from '../native/binary/package-files.ts';
 
 /** What the API has registered in this thread, by kind. */
 type Registered = Partial<Record<'trace' | 'context' | 'propagation', object>>;
@@ -16,9 +16,9 @@ let loaded: typeof Api | null | undefined;
 function load(): typeof Api | undefined {
   if (loaded === undefined) {
     try {
-      loaded = createRequire(import.meta.url)('@opentelemetry/api') as typeof Api;
+      loaded = require('@opentelemetry/api') as typeof Api;
     } catch {
-      loaded = null; // not installed for this package: a bundle has it, for example
+      loaded = null; // not installed where this package, or the bundle that it is in, looks
     }
   }
   return loaded ?? undefined;
