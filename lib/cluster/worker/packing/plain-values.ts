@@ -73,8 +73,14 @@ class PlainReader implements PackedRest {
     if (this.byte() !== TAG.version || this.byte() !== VERSION) throw NOT_PLAIN;
   }
 
+  /** Whether bytes were missing: see `byte`. */
+  get isPastEnd(): boolean {
+    return this.#at > this.#bytes.length;
+  }
+
   byte(): number {
     // Past the end this is undefined, which is no tag; in `varint` it counts as 0, and ends it.
+    // `isPastEnd` tells it afterwards, which is faster than to look at each byte.
     return this.#bytes[this.#at++] as number;
   }
 
@@ -91,7 +97,8 @@ class PlainReader implements PackedRest {
   }
 
   value(): unknown {
-    const tag = this.byte();
+    let tag = this.byte();
+    while (tag === TAG.padding) tag = this.byte();
     switch (tag) {
       case TAG.int32: {
         const zigzag = this.varint();
@@ -115,10 +122,8 @@ class PlainReader implements PackedRest {
         return null;
       case TAG.undefined:
         return undefined;
-      case TAG.padding:
-        return this.value();
       case TAG.twoByteString:
-        return this.#take(this.varint(), 'utf16le');
+        return this.#twoByteString();
       case TAG.reference: {
         const found = this.#objects[this.varint()];
         if (found === undefined) throw NOT_PLAIN;
@@ -142,6 +147,12 @@ class PlainReader implements PackedRest {
     if (end > this.#bytes.length) throw NOT_PLAIN;
     this.#at = end;
     return this.#bytes.toString(encoding, start, end);
+  }
+
+  #twoByteString(): string {
+    const length = this.varint();
+    if (length % 2 !== 0) throw NOT_PLAIN;
+    return this.#take(length, 'utf16le');
   }
 
   #oneByteString(): string {
@@ -236,7 +247,8 @@ export function readPlain(bytes: Buffer): { value: unknown; rest: PackedRest } |
   const reader = new PlainReader(bytes);
   try {
     reader.header();
-    return { value: reader.value(), rest: reader };
+    const value = reader.value();
+    return reader.isPastEnd ? undefined : { value, rest: reader };
   } catch (error) {
     if (error === NOT_PLAIN) return undefined;
     throw error;
