@@ -32,11 +32,13 @@ void ThreadKick::Kick() noexcept { CancelSynchronousIo(thread_); }
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 
 namespace allstop::core {
 
-// Constant-initialized and trivially destroyed, so that no access runs code.
+// Of a thread that has a ThreadKick. Found by a key of pthreads: with a thread_local object in this
+// library LeakSanitizer dies when the process exits while native threads run.
 struct KickedThread {
   std::atomic<int> unhandled{0};  // signals sent since the handler ran last: invariant 3
   // The thread itself only:
@@ -47,15 +49,18 @@ struct KickedThread {
 
 namespace {
 
-KickedThread& ThisThread() {
-  thread_local KickedThread thread;
-  return thread;
+std::atomic<pthread_key_t> own_key;  // made before a handler is installed, never deleted
+
+// Of the calling thread; null if it has no ThreadKick. A plain read, also in a signal handler.
+KickedThread* ThisThread() {
+  return static_cast<KickedThread*>(pthread_getspecific(own_key.load()));
 }
 
 extern "C" void AllstopOnKick(int, siginfo_t* info, void*) {
 #ifdef __linux__
-  // Another process may send the signal to a thread that never had a ThreadKick: invariant 5.
-  if (info->si_code == SI_TKILL && info->si_pid == getpid()) ThisThread().unhandled = 0;
+  if (info->si_code != SI_TKILL || info->si_pid != getpid()) return;
+  // Other code of this process may send the signal to a thread without a ThreadKick.
+  if (KickedThread* const thread = ThisThread(); thread != nullptr) thread->unhandled = 0;
 #else
   static_cast<void>(info);  // signals do not queue there
 #endif
@@ -87,7 +92,16 @@ bool Install(int signal) {
 int Signal() {
   static std::mutex* const mutex = new std::mutex;  // taken with no other lock held
   static int signal = 0;                            // guarded by *mutex
+  static bool has_key = false;                      // guarded by *mutex
   const std::lock_guard<std::mutex> lock(*mutex);
+  if (!has_key) {
+    pthread_key_t key;
+    if (const int error = pthread_key_create(&key, nullptr); error != 0) {
+      throw std::system_error(error, std::generic_category(), "pthread_key_create");
+    }
+    own_key = key;
+    has_key = true;
+  }
   if (HandlesKicks(signal)) return signal;
 #ifdef __linux__
   // From above, since programs count from SIGRTMIN, but for the highest, which debuggers take.
@@ -104,6 +118,18 @@ int Signal() {
                           "Each signal that could interrupt a thread has a handler");
 }
 
+// Of the calling thread, made if it has no ThreadKick. Throws std::system_error, std::bad_alloc.
+KickedThread& Enter() {
+  const int signal = Signal();
+  if (KickedThread* const known = ThisThread(); known != nullptr) return *known;
+  auto thread = std::make_unique<KickedThread>();
+  thread->signal = signal;
+  if (const int error = pthread_setspecific(own_key.load(), thread.get()); error != 0) {
+    throw std::system_error(error, std::generic_category(), "pthread_setspecific");
+  }
+  return *thread.release();
+}
+
 sigset_t Only(int signal) {
   sigset_t set;
   sigemptyset(&set);
@@ -113,10 +139,8 @@ sigset_t Only(int signal) {
 
 }  // namespace
 
-ThreadKick::ThreadKick() : thread_(pthread_self()), own_(ThisThread()) {
+ThreadKick::ThreadKick() : thread_(pthread_self()), own_(Enter()) {
   if (own_.kicks == 0) {
-    own_.signal = Signal();
-    own_.unhandled = 0;
     const sigset_t signal = Only(own_.signal);
     sigset_t before;
     pthread_sigmask(SIG_UNBLOCK, &signal, &before);
@@ -133,6 +157,9 @@ ThreadKick::~ThreadKick() {
   if (sigismember(&before, own_.signal) == 1 || (is_last && own_.was_closed)) {
     pthread_sigmask(SIG_BLOCK, &signal, nullptr);
   }
+  if (!is_last) return;
+  pthread_setspecific(own_key.load(), nullptr);
+  delete &own_;
 }
 
 void ThreadKick::Kick() noexcept {

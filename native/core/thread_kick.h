@@ -15,8 +15,8 @@
 //  4. When the destructor has returned, no signal is on its way: the next system call of the thread
 //     is not interrupted. The destructor opens the signal by pthread_sigmask, and pending signals
 //     that are open are delivered before a system call returns.
-//  5. The handler touches one thread-local number, which the thread has touched before (the first
-//     access may allocate), and changes no errno.
+//  5. The handler reads a pthread key and writes one number of its thread. It allocates nothing and
+//     changes no errno. The number lives from the first ThreadKick of the thread to the last.
 #ifndef ALLSTOP_CORE_THREAD_KICK_H_
 #define ALLSTOP_CORE_THREAD_KICK_H_
 
@@ -51,7 +51,7 @@ class ThreadKick {
   void* thread_;  // a HANDLE
 #else
   const pthread_t thread_;
-  KickedThread& own_;  // thread-local, of the thread that made this object
+  KickedThread& own_;  // of the thread that made this object, shared by its ThreadKicks
 #endif
 };
 
