@@ -13,7 +13,7 @@ import { replaceFile } from '../base/synced-files.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError, UnavailableError } from '../errors/errors.ts';
 import { readCheckpoint, writeCheckpoint } from './variables/checkpoint-file.ts';
-import { type ClusterVariables, variablesOf } from './variables/cluster-variables.ts';
+import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 import { dataCloneError } from './worker/protocol.ts';
 import { packValue, unpackValue } from './worker/value.ts';
 
@@ -64,7 +64,7 @@ type File = { name: string; number: number };
  * moment finds its last finished save whole.
  */
 export class Checkpoint {
-  readonly #variables: ClusterVariables;
+  readonly #variables: VariableStore;
   readonly #directory: string;
   readonly #keep: number;
   readonly #state: (() => unknown) | undefined;
@@ -137,7 +137,7 @@ export class Checkpoint {
         continue;
       }
       if (state !== undefined) this.#load?.(state.value);
-      this.#variables.restore(values);
+      await this.#variables.restore(values);
       return step;
     }
     return undefined;
@@ -155,7 +155,7 @@ export class Checkpoint {
 
   async #save(step: number): Promise<string> {
     const state = this.#state === undefined ? undefined : packState(this.#state());
-    const values = this.#variables.snapshot();
+    const values = await this.#variables.snapshot();
     return await this.#orUnavailable('written', async () => {
       await mkdir(this.#directory, { recursive: true });
       await this.#removeUnfinished();

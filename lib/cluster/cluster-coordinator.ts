@@ -65,6 +65,7 @@ import { checkResults } from './results/result-store.ts';
 import { ClusterVariables } from './variables/cluster-variables.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
 import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
+import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
 import { moduleFingerprint } from './worker/module-fingerprint.ts';
 import { publishWorker } from './worker-channel.ts';
@@ -119,7 +120,7 @@ export class ClusterCoordinator<M extends object = any>
   readonly #resolver: NameResolver;
   readonly #functions: ModuleExports;
   readonly #datasets: Datasets;
-  readonly #variables: ClusterVariables;
+  readonly #variables: VariableStore;
   readonly #calls: Calls;
   readonly #statistics = new FunctionStatistics();
   /** Something was queued since the last event 'idle'. */
@@ -177,8 +178,7 @@ export class ClusterCoordinator<M extends object = any>
       onFailure: cancelledBy,
     });
     const { coordinator } = this;
-    const variables = new ClusterVariables(this);
-    this.#variables = variables;
+    const variables = new ClusterVariables(this, (definition) => this.#engine.define?.(definition));
     this.#rules = new ClosureRules(
       { queue: this.#queue, coordinator, cancelGraceMs, variables },
       {
@@ -232,7 +232,7 @@ export class ClusterCoordinator<M extends object = any>
       owner: {
         events: beginClosureEvents(attachmentOf(this.coordinator)),
         onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
-        onOver: ({ id }) => variables.forget(id),
+        onOver: ({ id }) => this.#variables.forget(id),
         cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
       },
       retries,
@@ -249,6 +249,8 @@ export class ClusterCoordinator<M extends object = any>
       keepAlive: (promise) => this.#wait(promise),
     });
     this.#engine = strategy.connect(this.#rules);
+    this.#variables = this.#engine.variables?.(this) ?? variables;
+    variablesOf.set(this, this.#variables);
     used.add(strategy);
     coordinator.signal.addEventListener('abort', () => this.#rules.stop());
     this.#updateNeeded();
@@ -456,7 +458,8 @@ export class ClusterCoordinator<M extends object = any>
    *
    * @param initial - a number, Float64Array, Float32Array or Int32Array
    * @throws (rejects) TypeError, RangeError: an argument; InvalidArgumentError: the name is that of
-   *   a variable of another type or length; FailedPreconditionError: the strategy has no variables
+   *   a variable of another type or length; UnavailableError, with a NatsStrategy: there is no
+   *   parameter server for it after `timeoutMs`, or one is lost
    */
   async variable<T extends VariableValue>(
     name: string,
@@ -464,11 +467,7 @@ export class ClusterCoordinator<M extends object = any>
     options?: VariableOptions,
   ): Promise<Variable<Widened<T>>> {
     checkVariableOptions(name, options);
-    if (this.#engine.define === undefined) {
-      throw new FailedPreconditionError('A NatsStrategy has no variables: use a LocalStrategy');
-    }
-    const { variable, definition, isNew } = this.#variables.define(name, initial);
-    if (isNew) this.#engine.define(definition);
+    const variable = await this.#wait(this.#variables.variable(name, initial, options));
     return variable as unknown as Variable<Widened<T>>;
   }
 

@@ -8,7 +8,7 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
-import type { ClusterVariables } from '../variables/cluster-variables.ts';
+import type { VariableSource } from '../variables/variable-store.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
@@ -20,7 +20,7 @@ export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
   coordinator: Coordinator;
   cancelGraceMs: number;
-  variables: ClusterVariables;
+  variables: VariableSource;
 };
 
 export interface ClosureRulesListener {
@@ -46,7 +46,7 @@ export interface ClosureRulesListener {
 export class ClosureRules implements ClusterHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
-  readonly variables: ClusterVariables;
+  readonly variables: VariableSource;
   readonly #queue: ClosureQueue<Closure>;
   readonly #listener: ClosureRulesListener;
   /** Why no worker will ever start any more; undefined while one may. */

@@ -6,8 +6,8 @@
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
-import type { ClusterVariables } from '../variables/cluster-variables.ts';
 import type { Definition } from '../variables/variable.ts';
+import type { VariableSource, VariableStore } from '../variables/variable-store.ts';
 import type { Fate } from '../worker/protocol.ts';
 import type { Closure, ClosureOutcome } from './closure.ts';
 import type { Runner } from './lines/closure-lines.ts';
@@ -59,8 +59,7 @@ export type RunningTask = {
 export interface StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
-  /** Undefined on a node: its coordinator is on another machine. */
-  readonly variables?: ClusterVariables;
+  readonly variables: VariableSource;
   /** How many closures are queued. */
   readonly waiting: number;
   /**
@@ -144,8 +143,14 @@ export interface Engine {
    * program waits for a promise of the cluster, and while a closure is queued or in flight.
    */
   setNeeded(needed: boolean): void;
-  /** A variable was made. Left out by an engine whose workers have no variables. */
+  /** A variable was made in the memory of this process. Left out by an engine that keeps them. */
   define?(definition: Definition): void;
+  /**
+   * The variables, if the engine keeps them. Called once.
+   *
+   * @param owner - the ClusterCoordinator
+   */
+  variables?(owner: object): VariableStore;
   /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */
   readonly sharesMemory?: boolean;
   /**

@@ -105,7 +105,8 @@ export function startThread(
     words,
     workerData: options.workerData,
   };
-  if (variables !== undefined) workerData.variables = variables.id;
+  if (variables.id !== undefined) workerData.variables = variables.id;
+  else workerData.definitions = [...variables.definitions];
   const name = `${job}:${index}`;
   let cause: unknown;
   const worker = startWorker(

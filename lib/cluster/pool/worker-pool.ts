@@ -148,8 +148,8 @@ export class WorkerPool implements Engine {
     this.#host.changed();
   }
 
-  define(definition: Definition): void {
-    for (const slot of this.#slots) slot.define(definition);
+  define(...definitions: Definition[]): void {
+    for (const slot of this.#slots) slot.define(...definitions);
   }
 
   #makeSlot(index: number): WorkerSlot {

@@ -27,8 +27,8 @@ import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure } from '../closures/closure.ts';
 import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
-import type { Request } from '../variables/cluster-variables.ts';
 import type { Definition } from '../variables/variable.ts';
+import type { Answer, Request } from '../variables/variable-store.ts';
 import { passedAsBytes } from '../worker/packing/packed-arguments.ts';
 import { toThread } from '../worker/packing/to-thread.ts';
 import type { Fate, Resource } from '../worker/protocol.ts';
@@ -160,7 +160,7 @@ export class WorkerSlot {
     this.#channel = channel;
     this.#claims = new Claims(channel.words, channel.isShared);
     this.#pid = channel.pid;
-    this.define(...(this.#host.variables?.definitions ?? []));
+    this.define(...this.#host.variables.definitions);
     const { job, index } = this.#name;
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
@@ -316,9 +316,10 @@ export class WorkerSlot {
     return true;
   }
 
-  /** Tells a process of variables. (A thread finds them by their names.) */
+  /** Tells the worker of variables. (A thread that shares their memory finds them by their names.) */
   define(...definitions: Definition[]): void {
-    if (this.#channel?.isShared !== false || definitions.length === 0) return;
+    const isFound = this.#channel?.isShared === true && this.#host.variables.id !== undefined;
+    if (isFound || definitions.length === 0) return;
     this.post([TO_WORKER.define, ...definitions]);
   }
 
@@ -505,8 +506,11 @@ export class WorkerSlot {
         return;
       case FROM_WORKER.operate: {
         const [, id, ...request] = message as [number, number, ...Request];
-        const answer = this.#host.variables?.answer(request) ?? [];
-        this.post([TO_WORKER.answer, id, ...answer]);
+        const channel = this.#channel;
+        this.#host.variables.answer(request, (answer: Answer) => {
+          // Another worker may have the slot, with operations of its own.
+          if (this.#channel === channel) this.post([TO_WORKER.answer, id, ...answer]);
+        });
       }
     }
   }

@@ -13,8 +13,8 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { writeSynced } from '../../base/synced-files.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
-import type { Values } from './cluster-variables.ts';
 import { type Definition, emptyArray } from './variable.ts';
+import type { Values } from './variable-store.ts';
 
 const MAGIC: Buffer = Buffer.from('allstop-ckpt-1\n\n', 'latin1');
 const HASH_BYTES = 32;

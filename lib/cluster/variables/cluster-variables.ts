@@ -1,4 +1,4 @@
-/** The variables of a cluster, at its coordinator's end. */
+/** The variables whose values are in this process. */
 
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { NativeArray, NativeVariable, NativeVariables } from '../../native/binding.ts';
@@ -6,42 +6,39 @@ import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { nativeOperations } from './native-operations.ts';
 import {
+  checkFits,
   type Definition,
   definitionOf,
   emptyArray,
+  isArrayFor,
+  otherShape,
   shapeOf,
   Variable,
   type VariableValue,
 } from './variable.ts';
-
-/** An operation that a worker process asks for: the last is the value, or the delta. */
-export type Request = [
-  operation: keyof typeof OPERATIONS,
-  name: string,
-  closure: number,
-  ordinal: number,
-  value?: VariableValue | undefined,
-];
-
-const OPERATIONS = { read: true, assign: true, assignAdd: true };
-
-/** The ClusterVariables of each ClusterCoordinator. */
-export const variablesOf: WeakMap<object, ClusterVariables> = new WeakMap();
-
-/** A value of each variable; a number's is a Float64Array with one element. */
-export type Values = Map<string, { definition: Definition; value: NativeArray }>;
+import type { Answer, Request, Values, VariableSource, VariableStore } from './variable-store.ts';
 
 type Entry = { definition: Definition; native: NativeVariable; variable: Variable };
 
-export class ClusterVariables {
+export class ClusterVariables implements VariableStore, VariableSource {
   readonly #owner: object;
   readonly #native: NativeVariables = binding().createVariables();
   readonly #entries = new Map<string, Entry>();
 
-  /** @param owner - the ClusterCoordinator */
-  constructor(owner: object) {
+  readonly #onDefined: ((definition: Definition) => void) | undefined;
+
+  /**
+   * @param owner - the ClusterCoordinator; on a parameter server, which makes no Variable that
+   *   leaves it, any object
+   * @param onDefined - tells the workers of a new variable
+   */
+  constructor(owner: object, onDefined?: (definition: Definition) => void) {
     this.#owner = owner;
-    variablesOf.set(owner, this);
+    this.#onDefined = onDefined;
+  }
+
+  async variable(name: string, initial: VariableValue): Promise<Variable> {
+    return this.define(name, initial);
   }
 
   /** For `findVariables` in a worker thread. */
@@ -58,41 +55,52 @@ export class ClusterVariables {
    *
    * @throws TypeError: `initial`; InvalidArgumentError: it has another type or length
    */
-  define(
-    name: string,
-    initial: unknown,
-  ): { variable: Variable; definition: Definition; isNew: boolean } {
+  define(name: string, initial: unknown): Variable {
     const definition = definitionOf(name, initial);
     const native = this.#native.define(name, definition.type, initial as VariableValue);
     const known = this.#entries.get(name);
-    if (native === null) {
-      const is = shapeOf((known as Entry).definition);
-      throw new InvalidArgumentError(
-        `The variable '${name}' is ${is}, not ${shapeOf(definition)}: give it the value that it was made with, or another name`,
-      );
-    }
-    if (known !== undefined) return { variable: known.variable, definition, isNew: false };
+    if (native === null) throw otherShape((known as Entry).definition, definition);
+    if (known !== undefined) return known.variable;
     const operations = nativeOperations(native, definition, () => undefined);
     const variable = new Variable(definition, operations, this.#owner);
     this.#entries.set(name, { definition, native, variable });
-    return { variable, definition, isNew: true };
+    this.#onDefined?.(definition);
+    return variable;
   }
 
-  /** @returns [value or undefined, encoded error or undefined] */
-  answer([operation, name, closure, ordinal, value]: Request): [unknown, Uint8Array?] {
+  answer(request: Request, reply: (answer: Answer) => void): void {
+    let answer: Answer;
     try {
-      const entry = this.#entries.get(name);
-      if (entry === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
-      const { native, definition } = entry;
-      const operations = nativeOperations(native, definition, () => ({ closure, ordinal }));
-      return [operations[operation](value as VariableValue)];
+      answer = [this.perform(request)];
     } catch (error) {
-      return [undefined, encode(error).bytes];
+      answer = [undefined, encode(error).bytes];
     }
+    reply(answer);
+  }
+
+  /** @throws InvalidArgumentError, TypeError: no such variable, or a value that does not fit it */
+  perform([operation, name, closure, ordinal, value]: Request): VariableValue | undefined {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
+    const { native, definition } = entry;
+    const operations = nativeOperations(native, definition, () => ({ closure, ordinal }));
+    if (operation === 'read') return operations.read();
+    checkFits('value', definition, value);
+    if (operation === 'assign') operations.assign(value);
+    else operations.assignAdd(value);
+    return undefined;
+  }
+
+  async snapshot(): Promise<Values> {
+    return this.readAll();
+  }
+
+  async restore(values: Values): Promise<void> {
+    this.assignAll(values);
   }
 
   /** The values of all variables at one moment: no update is in one of them and missing in another. */
-  snapshot(): Values {
+  readAll(): Values {
     const values: Values = new Map();
     for (const [name, { definition }] of this.#entries) {
       values.set(name, { definition, value: emptyArray(definition) });
@@ -105,13 +113,20 @@ export class ClusterVariables {
     return values;
   }
 
-  /** Sets the variables of `values`, which has values that fit, at one moment. */
-  restore(values: Values): void {
+  /**
+   * Sets the variables of `values` at one moment.
+   *
+   * @throws InvalidArgumentError: a value does not fit, and no variable has changed
+   */
+  assignAll(values: Values): void {
     const natives: NativeVariable[] = [];
     const arrays: NativeArray[] = [];
-    for (const [name, { native }] of this.#entries) {
+    for (const [name, { native, definition }] of this.#entries) {
       const value = values.get(name)?.value;
       if (value === undefined) continue;
+      if (!isArrayFor(definition, value)) {
+        throw new InvalidArgumentError(`The variable '${name}' is ${shapeOf(definition)}`);
+      }
       natives.push(native);
       arrays.push(value);
     }

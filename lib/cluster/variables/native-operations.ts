@@ -1,17 +1,24 @@
 /** The operations of a variable whose value is in this process. */
 
 import type { NativeVariable } from '../../native/binding.ts';
-import { type Definition, emptyArray, type Operations, type VariableValue } from './variable.ts';
+import { type Definition, emptyArray, type VariableValue } from './variable.ts';
 
 /** Of an `assignAdd`: which closure makes it, and its number among those of that closure. */
 export type OperationId = { closure: number; ordinal: number };
+
+/** Operations that are done when they return. */
+export type NativeOperations = {
+  read(): VariableValue;
+  assign(value: VariableValue): void;
+  assignAdd(delta: VariableValue): void;
+};
 
 /** @param nextId - the id of the next `assignAdd`; undefined: no closure makes it */
 export function nativeOperations(
   native: NativeVariable,
   definition: Definition,
   nextId: () => OperationId | undefined,
-): Operations & { read(): VariableValue } {
+): NativeOperations {
   return {
     read: () => {
       if (definition.type === 0) return native.read() as number;

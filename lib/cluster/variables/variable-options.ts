@@ -5,8 +5,8 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 
 export type VariableOptions = {
   /**
-   * The index of the parameter server that keeps the variable. A LocalStrategy has none, and ignores
-   * it.
+   * The index of the parameter server that keeps the variable (by default its name decides). A
+   * LocalStrategy has none, and ignores it.
    */
   ps?: number | undefined;
   /**

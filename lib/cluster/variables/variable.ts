@@ -44,7 +44,8 @@ const DONE: Promise<void> = Promise.resolve();
  *
  * Each operation is atomic: a `read` gives a value from between two others. With worker threads the
  * value is in memory that the threads share; with worker processes it is in the coordinator's
- * process, and a message carries each operation there.
+ * process, and a message carries each operation there. Over NATS it is on a parameter server, and
+ * operations go through the coordinator.
  */
 export class Variable<T extends VariableValue = VariableValue> {
   readonly name: string;
@@ -146,7 +147,14 @@ export function shapeOf({ type, length }: Definition): string {
   return type === 0 ? 'a number' : `a ${VARIABLE_TYPES[type]} of ${length} elements`;
 }
 
-function checkFits(
+/** The error of a second `cluster.variable` of one name: `known` is the first. */
+export const otherShape = (known: Definition, given: Definition): InvalidArgumentError =>
+  new InvalidArgumentError(
+    `The variable '${known.name}' is ${shapeOf(known)}, not ${shapeOf(given)}: give it the value that it was made with, or another name`,
+  );
+
+/** @throws TypeError, InvalidArgumentError */
+export function checkFits(
   what: string,
   definition: Definition,
   value: unknown,
@@ -163,6 +171,13 @@ function checkFits(
       `The variable '${name}' is ${shapeOf(definition)}: a ${what} of ${value.length} does not fit`,
     );
   }
+}
+
+/** Whether `value` can be all of the variable's value; a number's is in a Float64Array. */
+export function isArrayFor({ type, length }: Definition, value: unknown): value is NativeArray {
+  const known = VARIABLE_TYPES[type] ?? 'number';
+  const own = CLASSES[known === 'number' ? 'Float64Array' : known];
+  return value instanceof own && value.length === length;
 }
 
 /** An array of zeros, for a copy of the variable's value; of one element for a number. */

@@ -1,19 +1,20 @@
 /** The variables of a cluster, in one of its workers. */
 
-import {
-  FailedPreconditionError,
-  InvalidArgumentError,
-  UnavailableError,
-} from '../../errors/errors.ts';
+import { InvalidArgumentError, UnavailableError } from '../../errors/errors.ts';
 import { VARIABLE_TYPES } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
-import type { Request } from './cluster-variables.ts';
 import { nativeOperations, type OperationId } from './native-operations.ts';
 import { type Definition, type Operations, Variable, type VariableValue } from './variable.ts';
+import type { Answer, Request } from './variable-store.ts';
 
-/** The id of the calling function's next `assignAdd` on the variable; undefined outside functions. */
-export type NextId = (name: string) => OperationId | undefined;
+/** Names the closure of the function that calls. */
+export interface CallingClosure {
+  /** Its id; 0 outside functions. */
+  id(): number;
+  /** The id of its next `assignAdd` on the variable; undefined outside functions. */
+  nextId(name: string): OperationId | undefined;
+}
 
 export interface WorkerVariables {
   /** @throws InvalidArgumentError: there is none of this name */
@@ -26,7 +27,7 @@ const unknown = (name: string): InvalidArgumentError =>
   );
 
 /** In a worker thread: the variables are in memory that it shares with the coordinator's thread. */
-export function threadVariables(id: number, nextId: NextId): WorkerVariables {
+export function threadVariables(id: number, calling: CallingClosure): WorkerVariables {
   const found = new Map<string, Variable>();
   const owner = {};
   return {
@@ -40,7 +41,7 @@ export function threadVariables(id: number, nextId: NextId): WorkerVariables {
       const { type, byteLength } = native;
       const bytes = VARIABLE_TYPES[type]?.endsWith('32Array') === true ? 4 : 8;
       const definition: Definition = { name, type, length: byteLength / bytes };
-      const operations = nativeOperations(native, definition, () => nextId(name));
+      const operations = nativeOperations(native, definition, () => calling.nextId(name));
       const variable = new Variable(definition, operations, owner);
       found.set(name, variable);
       return variable;
@@ -52,33 +53,42 @@ export function threadVariables(id: number, nextId: NextId): WorkerVariables {
 const copyOf = (value: VariableValue): VariableValue =>
   typeof value === 'number' ? value : value.slice();
 
-/** In a worker process: messages carry the operations to the coordinator's process. */
-export class ProcessVariables implements WorkerVariables {
+/** In a worker process, or on a node: messages carry the operations to the values. */
+export class RemoteVariables implements WorkerVariables {
   readonly #found = new Map<string, Variable>();
   readonly #pending = new Map<
     number,
     { resolve: (value: unknown) => void; reject: (error: unknown) => void }
   >();
   readonly #post: (id: number, request: Request) => void;
-  readonly #nextId: NextId;
+  readonly #calling: CallingClosure;
   #lastId = 0;
 
-  constructor(post: (id: number, request: Request) => void, nextId: NextId) {
+  constructor(
+    post: (id: number, request: Request) => void,
+    calling: CallingClosure,
+    definitions: readonly Definition[] = [],
+  ) {
     this.#post = post;
-    this.#nextId = nextId;
+    this.#calling = calling;
+    this.define(...definitions);
   }
 
-  define(definition: Definition): void {
+  define(...definitions: Definition[]): void {
+    for (const definition of definitions) this.#define(definition);
+  }
+
+  #define(definition: Definition): void {
     const { name } = definition;
     if (this.#found.has(name)) return;
-    const ask = (operation: Request[0], value?: VariableValue): Promise<unknown> => {
-      const id = operation === 'assignAdd' ? this.#nextId(name) : undefined;
-      return this.#ask([operation, name, id?.closure ?? 0, id?.ordinal ?? 0, value]);
-    };
     const operations: Operations = {
-      read: () => ask('read') as Promise<VariableValue>,
-      assign: (value) => ask('assign', copyOf(value)) as Promise<void>,
-      assignAdd: (delta) => ask('assignAdd', copyOf(delta)) as Promise<void>,
+      read: () => this.#ask(['read', name, 0, 0]) as Promise<VariableValue>,
+      assign: (value) =>
+        this.#ask(['assign', name, this.#calling.id(), 0, copyOf(value)]) as Promise<void>,
+      assignAdd: (delta) => {
+        const { closure, ordinal } = this.#calling.nextId(name) ?? { closure: 0, ordinal: 0 };
+        return this.#ask(['assignAdd', name, closure, ordinal, copyOf(delta)]) as Promise<void>;
+      },
     };
     this.#found.set(name, new Variable(definition, operations, this));
   }
@@ -89,8 +99,7 @@ export class ProcessVariables implements WorkerVariables {
     return variable;
   }
 
-  /** The coordinator's answer. `record`: an encoded error. */
-  answered(id: number, value: unknown, record: Uint8Array | undefined): void {
+  answered(id: number, [value, record]: Answer): void {
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
     if (record === undefined) pending?.resolve(value);
@@ -106,10 +115,3 @@ export class ProcessVariables implements WorkerVariables {
     });
   }
 }
-
-/** In a worker whose strategy has no variables. */
-export const noVariables: WorkerVariables = {
-  find() {
-    throw new FailedPreconditionError('This cluster’s strategy has no variables');
-  },
-};

@@ -19,8 +19,7 @@ export type CurrentTask = {
   /**
    * The cluster's variable of this name, which `cluster.variable` has made.
    *
-   * @throws TypeError: no string; InvalidArgumentError: there is none of this name;
-   *   FailedPreconditionError: the strategy has no variables
+   * @throws TypeError: no string; InvalidArgumentError: there is none of this name
    */
   variable<T extends VariableValue>(name: string): Variable<T>;
   /**

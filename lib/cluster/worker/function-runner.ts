@@ -16,9 +16,10 @@ import {
   type Variable,
   type VariableValue,
 } from '../variables/variable.ts';
+import type { Answer, Request } from '../variables/variable-store.ts';
 import {
-  noVariables,
-  ProcessVariables,
+  type CallingClosure,
+  RemoteVariables,
   threadVariables,
   type WorkerVariables,
 } from '../variables/worker-variables.ts';
@@ -26,7 +27,7 @@ import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
 import { receivedArguments } from './packing/packed-arguments.ts';
 import { smallCopy } from './packing/small-copy.ts';
 import { ProgressOutbox } from './progress-outbox.ts';
-import type { Answer, PassedArguments, Resource } from './protocol.ts';
+import type { PassedArguments, Resource } from './protocol.ts';
 import {
   CANCELLED,
   dataCloneError,
@@ -212,17 +213,20 @@ export class FunctionRunner {
     this.#settings = settings;
     this.#index = index;
     this.#words = words;
-    const nextId = (name: string): OperationId | undefined => {
+    const caller = (): Attempt | undefined => {
       const task = taskOfCaller();
-      return task instanceof Attempt ? task.nextAddition(name) : undefined;
+      return task instanceof Attempt ? task : undefined;
     };
-    if (variables !== undefined) this.variables = threadVariables(variables, nextId);
-    else if (words !== undefined) this.variables = noVariables;
-    else {
-      const post = (id: number, request: unknown[]): void =>
-        channel.post([FROM_WORKER.operate, id, ...request]);
-      this.variables = new ProcessVariables(post, nextId);
-    }
+    const calling: CallingClosure = {
+      id: () => caller()?.id ?? NO_CLOSURE,
+      nextId: (name) => caller()?.nextAddition(name),
+    };
+    const post = (id: number, request: Request): void =>
+      channel.post([FROM_WORKER.operate, id, ...request]);
+    this.variables =
+      variables === undefined
+        ? new RemoteVariables(post, calling, settings.definitions)
+        : threadVariables(variables, calling);
   }
 
   /** Imports the module, and calls its setup function if the settings name one. */
@@ -277,15 +281,13 @@ export class FunctionRunner {
       this.#attempts.get(id as number)?.abort(decode(record as Uint8Array).value);
       return;
     }
-    if (this.variables instanceof ProcessVariables) {
+    if (this.variables instanceof RemoteVariables) {
       if (message[0] === TO_WORKER.define) {
-        for (const definition of message.slice(1)) this.variables.define(definition as Definition);
-        return;
+        return this.variables.define(...(message.slice(1) as Definition[]));
       }
       if (message[0] === TO_WORKER.answer) {
-        const [, id, value, record] = message as [number, number, ...Answer];
-        this.variables.answered(id, value, record);
-        return;
+        const [, id, ...answer] = message as [number, number, ...Answer];
+        return this.variables.answered(id, answer);
       }
     }
     this.#inbox.push(message);

@@ -3,6 +3,7 @@
  * element is the kind of message. Several closures, or several results, share one message.
  */
 
+import type { Definition } from '../variables/variable.ts';
 import type { ModuleHooks } from './module-options.ts';
 
 /** The settings that a worker is started with. */
@@ -19,14 +20,16 @@ export type WorkerSettings = ModuleHooks & {
   down?: number;
   /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
-  /** Threads of a cluster with variables only: their id (NativeBinding.attachVariables). */
+  /**
+   * Threads only, that share memory with the values: the id of the variables
+   * (NativeBinding.attachVariables). Others send messages.
+   */
   variables?: number;
+  /** Threads only, of a node: the variables, whose operations are messages. */
+  definitions?: Definition[];
   /** Threads only: what the module finds as `workerData` of node:worker_threads. */
   workerData?: unknown;
 };
-
-/** What comes back for a `Request`: the value, or an encoded error. */
-export type Answer = [value: unknown, record?: Uint8Array];
 
 /**
  * The number of claims that a coordinator shares with a worker thread, or the worker's concurrency
@@ -66,9 +69,9 @@ export const TO_WORKER = {
   stop: 3,
   /** [tearDown]: no closure follows */
   tearDown: 4,
-  /** [define, ...Definition[]]: variables; processes only */
+  /** [define, ...Definition[]]: variables whose values are not in this process */
   define: 5,
-  /** [answer, id of the operation, ...Answer]: processes only */
+  /** [answer, id of the operation, ...Answer] */
   answer: 6,
 } as const;
 
@@ -95,7 +98,7 @@ export const FROM_WORKER = {
   tornDown: 9,
   /** [heapFull]: once */
   heapFull: 10,
-  /** [operate, id of the operation, ...Request]: processes only */
+  /** [operate, id of the operation, ...Request] */
   operate: 11,
   /** [progress, id, ...packed values] */
   progress: 12,

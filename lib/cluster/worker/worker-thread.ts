@@ -26,8 +26,9 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
     throw error;
   });
   showWorkerData(settings.workerData);
-  await runner.load();
+  // Before setup functions run: an operation on a variable gets its answer by a message.
   port.on('message', (message: unknown[]) => runner.receive(message));
+  await runner.load();
 }
 
 /** From now on `workerData` of node:worker_threads is the user's: our own settings were there. */

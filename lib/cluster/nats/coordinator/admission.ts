@@ -8,14 +8,12 @@ import {
   unregistered,
 } from '../../../errors/phases.ts';
 import { type NodeInfo, PROTOCOL, type RefusedNode, RUNTIME } from '../wire/control-messages.ts';
+import type { Fingerprints } from '../wire/fingerprints.ts';
 import type { Session } from './session.ts';
 import type { ClusterTask, ClusterTasks } from './tasks.ts';
 
 /** Memory that each thread of a node needs at least. */
 const BYTES_PER_SLOT = 32 * 1024 * 1024;
-
-/** The definition or SHA-256 of the coordinator's module file, and the SHA-256 of the ClusterSpec that it expects. */
-export type Fingerprints = { module: string; spec?: string | undefined };
 
 /** A refusal that is also the phase of the task which the node would have got. */
 type Mismatch = Refusal<RefusalPhase & TaskPhase>;

@@ -19,7 +19,6 @@ import { hostname } from 'node:os';
 import { debuglog } from 'node:util';
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../../base/thrown-value.ts';
-import { within } from '../../../base/timer.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
 import {
   type Explanation,
@@ -33,8 +32,10 @@ import type { Closure } from '../../closures/closure.ts';
 import type { Placement } from '../../closures/lines/placement.ts';
 import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../closures/strategy.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
+import type { VariableStore } from '../../variables/variable-store.ts';
 import type { ModuleHooks } from '../../worker/module-options.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import { ParameterServers } from '../variables/parameter-servers.ts';
 import {
   json,
   type NodeInfo,
@@ -42,24 +43,18 @@ import {
   parseControl,
   parseUnprintable,
 } from '../wire/control-messages.ts';
-import { moduleFingerprint, specFingerprint } from '../wire/fingerprints.ts';
+import { type Fingerprints, fingerprintsOf } from '../wire/fingerprints.ts';
 import { MalformedMessages } from '../wire/malformed-messages.ts';
 import { frameBytes, sharedWindowBytes } from '../wire/reliable-channel.ts';
 import { type NodeStatus, packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { subscriptionCallback } from '../wire/subscription.ts';
 import { AddressChecks } from './address-checks.ts';
-import {
-  admit,
-  type Fingerprints,
-  isCrowded,
-  type Refused,
-  RefusedNodes,
-  refuseUnprintable,
-} from './admission.ts';
+import { admit, isCrowded, type Refused, RefusedNodes, refuseUnprintable } from './admission.ts';
 import { CancelWatch } from './cancel-watch.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { doctorReport } from './doctor-report.ts';
+import { endSessions } from './end-sessions.ts';
 import { Fence } from './fence.ts';
 import { GivenUp } from './given-up.ts';
 import { Leadership } from './leadership.ts';
@@ -70,9 +65,6 @@ import { type ClusterTask, ClusterTasks } from './tasks.ts';
 import { WhoMessages } from './who-messages.ts';
 
 const log = debuglog('allstop');
-
-/** How long `close` waits for nodes to acknowledge the end of their sessions. */
-const END_MS = 1_000;
 
 /** The part of NatsStrategy that the engine reads. */
 export type NatsSettings = ModuleHooks & {
@@ -94,6 +86,7 @@ export class NatsEngine implements Engine {
   readonly #tasks: ClusterTasks;
   readonly #sessions = new Map<string, Session>();
   readonly #dispatcher: Dispatcher;
+  readonly #servers: ParameterServers;
   readonly #byNode = new Map<string, Session>();
   readonly #givenUp = new GivenUp();
   readonly #leadership: Leadership;
@@ -121,6 +114,7 @@ export class NatsEngine implements Engine {
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
     const fence = new Fence(settings.cluster, settings.replicas, own);
     this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers);
+    this.#servers = new ParameterServers(this.#tasks, this.#sessions);
     this.#malformed = new MalformedMessages('The coordinator', settings.cluster);
     this.#addressChecks = new AddressChecks({
       unregisteredTasks: () => this.#tasks.all.filter(({ phase }) => phase === 'unregistered'),
@@ -181,7 +175,7 @@ export class NatsEngine implements Engine {
         for (const session of this.#sessions.values()) session.post(['stopped', stop]);
       },
     });
-    void this.#readFingerprints();
+    void fingerprintsOf(settings).then((found) => (this.#fingerprints = found));
   }
 
   get functions(): readonly string[] | undefined {
@@ -223,6 +217,10 @@ export class NatsEngine implements Engine {
     };
   }
 
+  variables(owner: object): VariableStore {
+    return this.#servers.ownedBy(owner);
+  }
+
   /** Does nothing: the connection keeps the program alive until the cluster is closed. */
   setNeeded(): void {}
 
@@ -249,12 +247,8 @@ export class NatsEngine implements Engine {
     this.#dispatcher.isOpen = false;
     if (this.#leadership.state.phase !== 'failed') this.#leadership.end({ phase: 'closed' });
     const sessions = [...this.#sessions.values()];
-    for (const session of sessions) session.post(['end']);
-    if (this.#leadership.connection.nats !== undefined) {
-      const there = sessions.filter(({ isAway }) => !isAway);
-      const drained = Promise.all(there.map(({ channel }) => channel.drained()));
-      await within(END_MS, drained, () => {});
-    }
+    this.#servers.fail(new UnavailableError('the cluster was closed'));
+    await endSessions(sessions, this.#leadership.connection.nats !== undefined);
     this.#sessions.clear(); // first, so that no session counts as lost
     for (const session of sessions) session.close();
     for (const task of this.#tasks.all) {
@@ -276,6 +270,7 @@ export class NatsEngine implements Engine {
     this.#isOver = true;
     this.#clearTimers();
     this.#leadership.end({ phase: 'failed', cause: error.message });
+    this.#servers.fail(error);
     this.#dispatcher.isOpen = false;
     this.#host.failed(error);
     this.#host.changed();
@@ -331,14 +326,6 @@ export class NatsEngine implements Engine {
   }
 
   // ---------------------------------------------------------------- the nodes
-
-  async #readFingerprints(): Promise<void> {
-    const { module, definition, expect } = this.#settings;
-    this.#fingerprints = {
-      module: await moduleFingerprint(module, definition),
-      spec: expect && specFingerprint(expect),
-    };
-  }
 
   #onHello(data: Uint8Array): void {
     const { token } = this.#leadership;
@@ -406,6 +393,7 @@ export class NatsEngine implements Engine {
         onStop: (_, stop) => this.#stops.heard(stop),
         onThread: (from, error) => this.#onThread(task, from, error),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
+        variables: this.#servers,
         onMalformed: (from) => {
           this.#malformed.drop('a message of a session');
           // A third client has used the number of a frame: the node's own frame with that number
@@ -421,6 +409,7 @@ export class NatsEngine implements Engine {
     const { job, index } = task;
     log('%s: %s:%d is %s (pid %d)', this.#settings.cluster, job, index, info.host, info.pid);
     this.#welcome(session, token);
+    this.#servers.begin(session);
     const { stop } = this.#stops;
     if (stop !== undefined) session.post(['stopped', stop]);
     else if (info.job === 'worker') {
@@ -503,6 +492,7 @@ export class NatsEngine implements Engine {
     }
     this.#letGo(session);
     this.#dispatcher.changed(session);
+    if (task.job === 'ps') this.#servers.changed();
   }
 
   #onThread(task: ClusterTask, session: Session, error: unknown): void {

@@ -22,6 +22,7 @@ import type { Fate, Resource } from '../../worker/protocol.ts';
 import { argumentError, STATE } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { packValue, unpackValue } from '../../worker/value.ts';
+import type { ParameterServers } from '../variables/parameter-servers.ts';
 import type { NodeInfo, Welcome } from '../wire/control-messages.ts';
 import {
   checkLength,
@@ -50,6 +51,7 @@ export interface SessionListener {
   onThread(session: Session, error: unknown): void;
   /** The node has reported that none of its worker threads lives. */
   onFailed(session: Session, error: unknown): void;
+  readonly variables: Pick<ParameterServers, 'operate' | 'answered'>;
   onMalformed(session: Session): void;
 }
 
@@ -195,6 +197,12 @@ export class Session {
     return this.#sent.get(closure) !== undefined;
   }
 
+  /** Whether the closure of this id runs here, and has not been settled by another worker. */
+  isRunning(id: number): boolean {
+    const closure = this.#sent.get({ id })?.closure;
+    return closure !== undefined && closure.place !== 'out';
+  }
+
   /** Sends a closure with the next `flush`. Fails it if its arguments cannot be packed. */
   add(closure: Closure, call: Call, expectedUs: number): void {
     let bytes: Uint8Array;
@@ -218,6 +226,7 @@ export class Session {
       bytes,
       call.perWorker,
       closure.context,
+      call.hasVariables,
     );
     this.#batchBytes += bytes.byteLength;
     if (this.#batchBytes > LONG_BYTES) this.flush();
@@ -405,6 +414,16 @@ export class Session {
       case 'thread':
         this.#listener.onThread(this, message[2] === null ? undefined : decode(message[2]).value);
         return;
+      case 'operate': {
+        const [, id, ...request] = message;
+        this.#listener.variables.operate(this, id, request);
+        return;
+      }
+      case 'answer': {
+        const [, id, ...answer] = message;
+        this.#listener.variables.answered(this, id, answer);
+        return;
+      }
       case 'leaving':
         this.isLeaving = true;
         // Closures that the node has not begun can begin on another node.

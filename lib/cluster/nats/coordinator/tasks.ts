@@ -170,6 +170,19 @@ export class ClusterTasks {
     return [...this.#tasks.values()];
   }
 
+  /** The parameter servers that are ready. */
+  get servers(): { index: number; session: Session }[] {
+    return this.all.flatMap(({ job, index, session, isReady }) =>
+      job === 'ps' && session !== undefined && isReady ? [{ index, session }] : [],
+    );
+  }
+
+  /** The indexes of the parameter servers that the ClusterSpec names; undefined: it names none. */
+  get expectedServers(): number[] | undefined {
+    if (!this.#closed.has('ps')) return undefined;
+    return this.all.flatMap(({ job, index }) => (job === 'ps' ? [index] : []));
+  }
+
   /** Without the remedy to start a worker while the engine lets none register. */
   report(engine: EnginePhase): TaskReadiness[] {
     return this.all.map(({ readiness }) => {

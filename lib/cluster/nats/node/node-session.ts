@@ -29,6 +29,8 @@ import {
   stopMessage,
 } from '../../worker/stop-relay.ts';
 import { toPost, transferListOf } from '../../worker/transfer.ts';
+import { KeptVariables } from '../variables/kept-variables.ts';
+import { NodeVariables } from '../variables/node-variables.ts';
 import { checkLength, ReliableChannel } from '../wire/reliable-channel.ts';
 import {
   type FromNode,
@@ -78,12 +80,18 @@ export class NodeSession implements StrategyHost {
   readonly channel: ReliableChannel;
   readonly #options: NodeSessionOptions;
   readonly #listener: NodeSessionListener;
-  /** Undefined on a parameter server. */
-  readonly #pool: WorkerPool | undefined;
+  /** Undefined on a parameter server, and until the coordinator has sent its variables. */
+  #pool: WorkerPool | undefined;
   #inbox: Closure[] = [];
+  readonly variables: NodeVariables = new NodeVariables((id, request) => {
+    const [operation, name, closure, ...rest] = request;
+    this.#post(['operate', id, operation, name, this.#ids.get(closure) ?? 0, ...rest]);
+  });
+  /** Undefined on a worker. */
+  readonly #kept: KeptVariables | undefined;
   /** The closures that have not ended, by the coordinator's ids. (`Closure.id` here is another.) */
   readonly #closures = new Map<number, Closure>();
-  readonly #ids = new Map<Closure, number>();
+  readonly #ids = new Map<number, number>();
   readonly #resources: Resource[] = [];
   /** Data sets that each thread has to make before it runs functions, by worker. */
   readonly #tagged = new Map<number, Closure[]>();
@@ -111,7 +119,7 @@ export class NodeSession implements StrategyHost {
   constructor(options: NodeSessionOptions, listener: NodeSessionListener) {
     this.#options = options;
     this.#listener = listener;
-    const { module, job, task, slots, maxFrameBytes, setup, teardown } = options;
+    const { job, task, maxFrameBytes } = options;
     this.cancelGraceMs = options.cancelGraceMs;
     this.channel = new ReliableChannel(
       { maxFrameBytes },
@@ -125,19 +133,23 @@ export class NodeSession implements StrategyHost {
     this.coordinator = coordinator;
     this.#late = new LateErrors(coordinator);
     coordinator.signal.addEventListener('abort', () => this.#onStop());
-    if (job === 'worker') {
-      const name = { job, index: task };
-      this.#pool = new WorkerPool(this, {
-        module,
-        setup,
-        teardown,
-        recycle: options.recycle,
-        workers: slots,
-        isolation: 'thread',
-        task: name,
-        startTogether: availableParallelism(),
-      });
-    }
+    if (job === 'ps') this.#kept = new KeptVariables();
+    this.changed();
+  }
+
+  /** Starts the threads: their setup functions find the variables that the coordinator has sent. */
+  #startPool(): void {
+    const { module, job, task, slots, setup, teardown, recycle } = this.#options;
+    this.#pool = new WorkerPool(this, {
+      module,
+      setup,
+      teardown,
+      recycle,
+      workers: slots,
+      isolation: 'thread',
+      task: { job, index: task },
+      startTogether: availableParallelism(),
+    });
     this.changed();
   }
 
@@ -181,6 +193,7 @@ export class NodeSession implements StrategyHost {
     this.channel.close();
     this.#onAnswered();
     answerNone(this.coordinator); // a join here would wait for the answer without end
+    this.variables.close();
     await this.#pool?.close();
     this.coordinator.requestStop();
   }
@@ -254,7 +267,7 @@ export class NodeSession implements StrategyHost {
   }
 
   returned(closure: Closure, fate: Fate, cause?: unknown): void {
-    const id = this.#ids.get(closure);
+    const id = this.#ids.get(closure.id);
     if (id === undefined) return;
     // Without a cause the pool has recalled the closure from a busy thread because another thread
     // is idle: the closure goes to the head of the queue, where the idle thread takes it. If its arguments were moved to the busy thread,
@@ -325,6 +338,24 @@ export class NodeSession implements StrategyHost {
         this.changed();
         return;
       }
+      case 'operate': {
+        const [, id, ...request] = message;
+        const answer = this.#kept?.answer(request);
+        if (id !== 0 && answer !== undefined) this.#post(['answer', id, ...answer]);
+        return;
+      }
+      case 'defined': {
+        const [, ...definitions] = message;
+        this.variables.definitions.push(...definitions);
+        if (this.#pool !== undefined) this.#pool.define(...definitions);
+        else if (this.#kept === undefined && !this.#isOver) this.#startPool();
+        return;
+      }
+      case 'answer': {
+        const [, id, ...answer] = message;
+        this.variables.answered(id, answer);
+        return;
+      }
       case 'stopped':
         // A thread here may have stopped the run before this message: its stop has to be sent, too.
         if (this.coordinator.shouldStop()) this.#onStop();
@@ -340,25 +371,21 @@ export class NodeSession implements StrategyHost {
 
   #run(message: unknown[]): void {
     for (let at = 1; at < message.length; at += RUN_LENGTH) {
-      const [id, attempt, name, bytes, perWorker, context] = message.slice(at, at + RUN_LENGTH) as [
-        number,
-        number,
-        string,
-        Uint8Array,
-        number[] | undefined,
-        string | undefined,
-      ];
+      const [id, attempt, name, bytes, perWorker, context, hasVariables] = message.slice(
+        at,
+        at + RUN_LENGTH,
+      ) as [number, number, string, Uint8Array, number[] | undefined, string | undefined, boolean];
       if (this.#closures.has(id)) continue;
       const args = toPost(bytes);
       const transfer = transferListOf([args]);
-      const own = { bytes: args.length, perWorker, hasVariables: false, transfer };
+      const own = { bytes: args.length, perWorker, hasVariables, transfer };
       const call: Call = { kind: 'call', name, args, ...own };
       const closure = new Closure(call);
       closure.context = context;
       closure.attempts = attempt - 1;
       closure.deaths = attempt - 1; // it runs alone on its thread if it may have killed another
       this.#closures.set(id, closure);
-      this.#ids.set(closure, id);
+      this.#ids.set(closure.id, id);
       this.#inbox.push(closure);
     }
     this.#pool?.wake();
@@ -389,15 +416,15 @@ export class NodeSession implements StrategyHost {
   }
 
   #sendProgress(closure: Closure): void {
-    const id = this.#ids.get(closure);
+    const id = this.#ids.get(closure.id);
     const values = this.#progress.get(closure)?.takeAll() ?? [];
     if (id !== undefined && values.length > 0) this.#post(['progress', id, ...values]);
   }
 
   #forget(closure: Closure): number | undefined {
     this.#progress.delete(closure);
-    const id = this.#ids.get(closure);
-    this.#ids.delete(closure);
+    const id = this.#ids.get(closure.id);
+    this.#ids.delete(closure.id);
     if (id !== undefined) this.#closures.delete(id);
     return id;
   }
@@ -452,7 +479,10 @@ export class NodeSession implements StrategyHost {
 
   #status(): NodeStatus {
     const pool = this.#pool;
-    if (pool === undefined) return { phase: 'ready', capacity: 0, restarts: 0, stuck: 0 };
+    if (pool === undefined) {
+      const phase = this.#kept === undefined ? 'starting' : 'ready';
+      return { phase, capacity: 0, restarts: 0, stuck: 0 };
+    }
     const { tasks } = pool.report();
     const isExplained = ({ ready, cause }: TaskReadiness): boolean => !ready && cause !== undefined;
     const blocking = tasks.find(isExplained) ?? tasks.find(({ ready }) => !ready);

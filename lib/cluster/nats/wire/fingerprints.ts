@@ -5,10 +5,33 @@
 
 import { createHash } from 'node:crypto';
 import type { ClusterSpec } from '../../cluster-spec.ts';
+import { moduleFingerprint } from '../../worker/module-fingerprint.ts';
 
-export { moduleFingerprint } from '../../worker/module-fingerprint.ts';
+export { moduleFingerprint };
+
+/**
+ * The definition or SHA-256 of the coordinator's module file, and the SHA-256 of the ClusterSpec that
+ * it expects; undefined if it expects none.
+ */
+export type Fingerprints = { module: string; spec: string | undefined };
 
 /** Equal specs have equal fingerprints, in whatever order their tasks were given. */
 export function specFingerprint(spec: ClusterSpec): string {
   return createHash('sha256').update(JSON.stringify(spec)).digest('hex');
+}
+
+/** What the nodes of a coordinator must have. */
+export async function fingerprintsOf({
+  module,
+  definition,
+  expect,
+}: {
+  module: URL;
+  definition: string | undefined;
+  expect: ClusterSpec | undefined;
+}): Promise<Fingerprints> {
+  return {
+    module: await moduleFingerprint(module, definition),
+    spec: expect && specFingerprint(expect),
+  };
 }

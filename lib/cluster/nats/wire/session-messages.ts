@@ -7,26 +7,51 @@
 import { deserialize, serialize } from 'node:v8';
 import { attempt } from '../../../base/thrown-value.ts';
 import { checkTaskPhase, type TaskPhase } from '../../../errors/phases.ts';
+import { VARIABLE_TYPES } from '../../../native/binding.ts';
 import { decode } from '../../../record/encoded-error.ts';
+import { type Definition, definitionOf } from '../../variables/variable.ts';
+import type { Answer, Request } from '../../variables/variable-store.ts';
 import type { Fate, Resource } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
 import { isBytes, isCount, isListOf, isMaybe, isObject, isText, isWord } from './shapes.ts';
 
 export type ToNode =
-  /** RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker, context. */
+  /**
+   * RUN_LENGTH elements for each closure: id, attempt, name, packed arguments, perWorker, context,
+   * hasVariables.
+   */
   | ['run', ...unknown[]]
   | ['cancel', id: number, reason: Uint8Array, replace: boolean]
   /** The ids of closures. The node returns the closures among these that it has not started. */
   | ['recall', ...number[]]
   | ['resource', resource: PackedResource]
+  /** To a parameter server. An id of 0 wants no answer. */
+  | ['operate', id: number, ...ServerRequest]
+  /**
+   * To a worker: variables that its functions find. The first one, which may have none, starts the
+   * threads.
+   */
+  | ['defined', ...Definition[]]
+  /** To a worker: the value for its 'operate', or an encoded error. */
+  | ['answer', id: number, ...Answer]
   /** The stop record of the run. */
   | ['stopped', stop: StopMessage]
   | ['end'];
+/** A Request, or what only the coordinator asks of a parameter server. */
+export type ServerRequest =
+  | Request
+  | [
+      operation: 'define' | 'readAll' | 'assignAll' | 'forget',
+      name: string,
+      closure: number,
+      ordinal: number,
+      value?: unknown,
+    ];
 /** A Resource; the arguments of a data set are packed. */
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
   | Exclude<Resource, { kind: 'dataset' }>;
-export const RUN_LENGTH = 6;
+export const RUN_LENGTH = 7;
 /** A batch of closures or results that is longer than this is sent at once. */
 export const LONG_BYTES: number = 64 * 1024;
 
@@ -40,6 +65,10 @@ export type FromNode =
   | ['thread', what: 'lost' | 'stuck', cause: Uint8Array | null]
   | ['status', NodeStatus]
   | ['stop', stop: StopMessage]
+  /** A function of a worker asks for an operation on a variable. */
+  | ['operate', id: number, ...Request]
+  /** Of a parameter server: the value for an 'operate', or an encoded error. */
+  | ['answer', id: number, ...Answer]
   /** The node takes no more closures, and leaves when the closures that it has are done. */
   | ['leaving']
   /** No worker thread lives on the node: the module cannot be imported there, for example. */
@@ -118,23 +147,61 @@ function isStatus(value: unknown): value is NodeStatus {
   );
 }
 
+function isDefinition(value: unknown): value is Definition {
+  if (!isObject(value)) return false;
+  const { name, type, length } = value;
+  return isText(name) && isCount(type) && type < VARIABLE_TYPES.length && isCount(length);
+}
+
+/** Whether a variable can be made with `value`. */
+const isInitial = (value: unknown): boolean => attempt(() => definitionOf('', value)) !== undefined;
+
+const isValues = (value: unknown): boolean =>
+  value instanceof Map &&
+  [...value].every(([name, each]) => isText(name) && isObject(each) && isInitial(each['value']));
+
+const isRequest = ([operation, name, closure, ordinal, value]: unknown[]): boolean =>
+  isText(name) &&
+  isCount(closure) &&
+  isCount(ordinal) &&
+  (operation === 'read' ||
+    ((operation === 'assign' || operation === 'assignAdd') && isInitial(value)));
+
+function isServerRequest(request: unknown[]): boolean {
+  const [operation, name, closure, ordinal, value] = request;
+  if (isRequest(request)) return true;
+  if (!isText(name) || !isCount(closure) || !isCount(ordinal)) return false;
+  if (operation === 'define') return isInitial(value);
+  if (operation === 'assignAll') return isValues(value);
+  return operation === 'readAll' || operation === 'forget';
+}
+
+const isAnswer = ([id, value, record]: unknown[]): boolean =>
+  isCount(id) &&
+  isMaybe(isEncodedError, record) &&
+  isMaybe((each) => isInitial(each) || isValues(each), value);
+
 const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
   run: (rest) =>
     inGroups(
       rest,
       RUN_LENGTH,
-      ([id, attempts, name, args, perWorker, context]) =>
+      ([id, attempts, name, args, perWorker, context, hasVariables]) =>
         isCount(id) &&
         isCount(attempts) &&
         isText(name) &&
         isBytes(args) &&
         isMaybe((list) => isListOf(isCount, list), perWorker) &&
-        isMaybe(isText, context),
+        isMaybe(isText, context) &&
+        typeof hasVariables === 'boolean',
     ),
   cancel: ([id, reason, replace]) =>
     isCount(id) && isEncodedError(reason) && typeof replace === 'boolean',
   recall: (rest) => rest.every(isCount),
   resource: ([resource]) => isResource(resource),
+  operate: ([id, ...request]) => isCount(id) && isServerRequest(request),
+  defined: (rest) => rest.every(isDefinition),
+  answer: isAnswer,
   stopped: ([stop]) => isStop(stop),
   end: () => true,
 };
@@ -156,6 +223,8 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
     what === 'lost' ? isEncodedError(cause) : what === 'stuck' && cause === null,
   status: ([status]) => isStatus(status),
   stop: ([stop]) => isStop(stop),
+  operate: ([id, ...request]) => isCount(id) && isRequest(request),
+  answer: isAnswer,
   leaving: () => true,
   failed: ([cause]) => isEncodedError(cause),
 };

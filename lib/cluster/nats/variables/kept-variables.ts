@@ -1,0 +1,36 @@
+/** The variables that a parameter server keeps for one session. */
+
+import { encode } from '../../../record/encoded-error.ts';
+import { ClusterVariables } from '../../variables/cluster-variables.ts';
+import type { Answer, Request, Values } from '../../variables/variable-store.ts';
+import type { ServerRequest } from '../wire/session-messages.ts';
+
+export class KeptVariables {
+  readonly #variables: ClusterVariables = new ClusterVariables(this);
+
+  /** What to send back. */
+  answer(request: ServerRequest): Answer {
+    try {
+      return [this.#perform(request)];
+    } catch (error) {
+      return [undefined, encode(error).bytes];
+    }
+  }
+
+  #perform(request: ServerRequest): unknown {
+    const [operation, name, closure, , value] = request;
+    switch (operation) {
+      case 'define':
+        this.#variables.define(name, value);
+        return undefined;
+      case 'readAll':
+        return this.#variables.readAll();
+      case 'assignAll':
+        return this.#variables.assignAll(value as Values);
+      case 'forget':
+        return this.#variables.forget(closure);
+      default:
+        return this.#variables.perform(request as Request);
+    }
+  }
+}

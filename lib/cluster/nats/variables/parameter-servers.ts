@@ -1,0 +1,328 @@
+/**
+ * The variables of a cluster over NATS, at its coordinator's end. Each variable is kept by one
+ * parameter server, a node of the job `ps` (kept-variables.ts).
+ *
+ * 1. Every operation goes through the coordinator, also one of a function on a worker, and from
+ *    there to the variable's server, through the server's one session. A session's channel delivers
+ *    each message once, in order: so the operations on a variable happen once each, in the order in
+ *    which the coordinator sends them.
+ * 2. What is sent to all servers in one turn of the event loop is a consistent cut. An operation
+ *    that was answered before that turn was sent before it, and one that follows from it is sent
+ *    after it.
+ * 3. An `assignAdd` of a function has the id of its closure and its ordinal. The server remembers
+ *    both until the coordinator says that the closure is over; from then on the coordinator lets no
+ *    write of that closure through, which a worker that was away may still make.
+ * 4. A variable lives as long as the session of the server that it was made in. When that is lost,
+ *    the operations fail; a server that is started again has another session, without variables.
+ */
+
+import { createHash } from 'node:crypto';
+import { within } from '../../../base/timer.ts';
+import {
+  FailedPreconditionError,
+  InvalidArgumentError,
+  UnavailableError,
+} from '../../../errors/errors.ts';
+import { decode, encode } from '../../../record/encoded-error.ts';
+import { ChangeListeners } from '../../closures/change-listeners.ts';
+import {
+  type Definition,
+  definitionOf,
+  isArrayFor,
+  otherShape,
+  shapeOf,
+  Variable,
+  type VariableValue,
+} from '../../variables/variable.ts';
+import type { VariableOptions } from '../../variables/variable-options.ts';
+import type { Answer, Request, Values, VariableStore } from '../../variables/variable-store.ts';
+import { checkLength } from '../wire/reliable-channel.ts';
+import type { ServerRequest, ToNode } from '../wire/session-messages.ts';
+
+/** How long `variable()` waits for a parameter server. */
+const TIMEOUT_MS = 60_000;
+
+/** The part of a Session that carries operations. */
+export interface NodeLine {
+  post(message: ToNode): void;
+  /** Whether the closure of this id is in flight there, and nowhere settled. */
+  isRunning(closure: number): boolean;
+}
+
+/** The tasks of the job `ps`. */
+export interface ServerTasks {
+  /** Those that are ready. */
+  readonly servers: { index: number; session: NodeLine }[];
+  /** The indexes of those that the program expects; undefined: it takes those that there are. */
+  readonly expectedServers: readonly number[] | undefined;
+}
+
+type Made = { definition: Definition; server: NodeLine; variable: Variable };
+type Pending = {
+  server: NodeLine;
+  resolve: (value: unknown) => void;
+  reject: (error: unknown) => void;
+};
+
+export class ParameterServers implements VariableStore {
+  readonly #tasks: ServerTasks;
+  readonly #sessions: ReadonlyMap<string, NodeLine>;
+  #owner: object = this;
+  readonly #changes = new ChangeListeners();
+  /** By name; a promise of one that is on its way to its server. */
+  readonly #names = new Map<string, Promise<Made>>();
+  readonly #made = new Map<string, Made>();
+  readonly #pending = new Map<number, Pending>();
+  #lastId = 0;
+  /** How many calls of `variable()` wait for a server. */
+  #making = 0;
+  /**
+   * Sessions that began meanwhile: their threads start when no call waits any more, so that setup
+   * functions find what the program makes at its beginning.
+   */
+  readonly #held = new WeakSet<NodeLine>();
+  /** By closure: the servers that remember an `assignAdd` of it. */
+  readonly #additions = new Map<number, Set<NodeLine>>();
+  /** The indexes of the servers among which names are shared out, from the first variable on. */
+  #places: readonly number[] | undefined;
+  /** Why no operation is possible any more. */
+  #end: Error | undefined;
+
+  /** @param sessions - all of the run, also those that are away */
+  constructor(tasks: ServerTasks, sessions: ReadonlyMap<string, NodeLine>) {
+    this.#tasks = tasks;
+    this.#sessions = sessions;
+    this.#places = tasks.expectedServers;
+  }
+
+  /** @param owner - the ClusterCoordinator */
+  ownedBy(owner: object): this {
+    this.#owner = owner;
+    return this;
+  }
+
+  get definitions(): Definition[] {
+    return [...this.#made.values()].map(({ definition }) => definition);
+  }
+
+  async variable(
+    name: string,
+    initial: VariableValue,
+    { ps, timeoutMs = TIMEOUT_MS }: VariableOptions = {},
+  ): Promise<Variable> {
+    const definition = definitionOf(name, initial);
+    const known = this.#names.get(name);
+    if (known === undefined) {
+      const value = typeof initial === 'number' ? initial : initial.slice();
+      const making = this.#make(definition, value, ps, timeoutMs);
+      this.#names.set(name, making);
+      making.catch(() => this.#names.delete(name));
+      return (await making).variable;
+    }
+    const made = await known;
+    const { type, length } = made.definition;
+    if (type !== definition.type || length !== definition.length) {
+      throw otherShape(made.definition, definition);
+    }
+    return made.variable;
+  }
+
+  async snapshot(): Promise<Values> {
+    const asked = this.#servers().map(
+      (server) => this.#ask(server, ['readAll', '', 0, 0]) as Promise<Values>,
+    );
+    const values = new Map((await Promise.all(asked)).flatMap((each) => [...each]));
+    return new Map(
+      this.definitions.flatMap((definition) => {
+        const value = values.get(definition.name)?.value;
+        // A variable that was made meanwhile is not in the cut.
+        return isArrayFor(definition, value) ? [[definition.name, { definition, value }]] : [];
+      }),
+    );
+  }
+
+  async restore(values: Values): Promise<void> {
+    const asked = this.#servers().map((server) => {
+      const own = [...values].filter(([name]) => this.#made.get(name)?.server === server);
+      return this.#ask(server, ['assignAll', '', 0, 0, new Map(own)]);
+    });
+    await Promise.all(asked);
+  }
+
+  forget(closure: number): void {
+    const servers = this.#additions.get(closure);
+    if (servers === undefined) return;
+    this.#additions.delete(closure);
+    for (const server of servers) server.post(['operate', 0, 'forget', '', closure, 0]);
+  }
+
+  // ---------------------------------------------------------------- called by the engine
+
+  /** A server may be ready now. */
+  changed(): void {
+    this.#changes.notify();
+  }
+
+  /** A session has begun: its threads start with what this sends. */
+  begin(session: NodeLine): void {
+    if (this.#making > 0) this.#held.add(session);
+    else session.post(['defined', ...this.definitions]);
+  }
+
+  /** A server's answer. */
+  answered(server: NodeLine, id: number, [value, record]: Answer): void {
+    const pending = this.#pending.get(id);
+    if (pending?.server !== server) return;
+    this.#pending.delete(id);
+    if (record === undefined) pending.resolve(value);
+    else pending.reject(decode(record).value);
+  }
+
+  /** A worker asks for an operation. */
+  operate(worker: NodeLine, id: number, request: Request): void {
+    const reply = (...answer: Answer): void => worker.post(['answer', id, ...answer]);
+    this.#pass(worker, request).then(
+      (value) => reply(value),
+      (error: unknown) => reply(undefined, encode(error).bytes),
+    );
+  }
+
+  /** No operation is possible any more: a server is lost, or the cluster has ended. */
+  fail(error: Error): void {
+    if (this.#end !== undefined) return;
+    this.#end = error;
+    for (const { reject } of this.#pending.values()) reject(this.#unavailable());
+    this.#pending.clear();
+    this.#changes.notify();
+  }
+
+  // ----------------------------------------------------------------
+
+  #unavailable(): UnavailableError {
+    const { message } = this.#end as Error;
+    return new UnavailableError(`The cluster's variables are gone: ${message}`, {
+      cause: this.#end,
+    });
+  }
+
+  #servers(): NodeLine[] {
+    return [...new Set([...this.#made.values()].map(({ server }) => server))];
+  }
+
+  async #make(
+    definition: Definition,
+    initial: VariableValue,
+    ps: number | undefined,
+    timeoutMs: number,
+  ): Promise<Made> {
+    const { name } = definition;
+    if (ArrayBuffer.isView(initial)) checkLength(bytesOf(initial));
+    this.#making += 1;
+    const server = await this.#serverOf(name, ps, timeoutMs)
+      .then(async (found) => {
+        await this.#ask(found, ['define', name, 0, 0, initial]);
+        return found;
+      })
+      // The program may make the next variable when it has this one.
+      .finally(() => setImmediate(() => this.#endMaking()));
+    const ask = (operation: Request[0], value?: VariableValue): Promise<unknown> =>
+      this.#ask(server, [operation, name, 0, 0, value]);
+    const variable = new Variable(
+      definition,
+      {
+        read: async () => fitting(definition, await ask('read')),
+        assign: (value) => ask('assign', value) as Promise<void>,
+        assignAdd: (delta) => ask('assignAdd', delta) as Promise<void>,
+      },
+      this.#owner,
+    );
+    const made = { definition, server, variable };
+    this.#made.set(name, made);
+    for (const session of this.#sessions.values()) {
+      if (!this.#held.has(session)) session.post(['defined', definition]);
+    }
+    return made;
+  }
+
+  #endMaking(): void {
+    this.#making -= 1;
+    if (this.#making > 0) return;
+    for (const session of this.#sessions.values()) {
+      if (this.#held.delete(session)) session.post(['defined', ...this.definitions]);
+    }
+  }
+
+  /** The server that keeps the variable, when it is ready. */
+  async #serverOf(name: string, ps: number | undefined, timeoutMs: number): Promise<NodeLine> {
+    const { expectedServers: expected } = this.#tasks;
+    if (ps !== undefined && expected?.includes(ps) === false) {
+      throw new InvalidArgumentError(
+        `The variable '${name}' cannot be on ps:${ps}: the ClusterSpec has no such task`,
+      );
+    }
+    let found: NodeLine | undefined;
+    const look = (): boolean => {
+      const ready = this.#tasks.servers;
+      if (this.#places === undefined && ps === undefined && ready.length > 0) {
+        this.#places = ready.map(({ index }) => index);
+      }
+      const index = ps ?? placeOf(name, this.#places);
+      found = ready.find((server) => server.index === index)?.session;
+      return found !== undefined || this.#end !== undefined;
+    };
+    await within(timeoutMs, this.#changes.until(look), () => {
+      const index = ps ?? placeOf(name, this.#places);
+      throw new UnavailableError(
+        `The variable '${name}' has no parameter server: ${index === undefined ? 'none' : `ps:${index} is not`} ready after ${timeoutMs} ms. Start one: allstop worker --job ps`,
+      );
+    });
+    if (found === undefined) throw this.#unavailable();
+    return found;
+  }
+
+  #ask(server: NodeLine, request: ServerRequest): Promise<unknown> {
+    if (this.#end !== undefined) return Promise.reject(this.#unavailable());
+    const [operation, , closure] = request;
+    if (operation === 'assignAdd' && closure > 0) {
+      const servers = this.#additions.get(closure) ?? new Set();
+      this.#additions.set(closure, servers.add(server));
+    }
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { server, resolve, reject });
+      server.post(['operate', id, ...request]);
+    });
+  }
+
+  async #pass(worker: NodeLine, request: Request): Promise<unknown> {
+    const [operation, name, closure] = request;
+    const made = this.#made.get(name);
+    if (made === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
+    if (operation !== 'read' && closure > 0 && !worker.isRunning(closure)) {
+      throw new FailedPreconditionError(
+        `The function that writes to the variable '${name}' has ended: another worker was first, or it was cancelled`,
+      );
+    }
+    return await this.#ask(made.server, request);
+  }
+}
+
+/** @throws UnavailableError: the server's answer is not of the variable's type and length */
+function fitting(definition: Definition, value: unknown): VariableValue {
+  if (definition.type === 0 ? typeof value === 'number' : isArrayFor(definition, value)) {
+    return value as VariableValue;
+  }
+  throw new UnavailableError(
+    `The parameter server of the variable '${definition.name}' has answered with what is not ${shapeOf(definition)}`,
+  );
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+
+/** The index of the server for a name: the same one in each program with as many servers. */
+function placeOf(name: string, places: readonly number[] | undefined): number | undefined {
+  if (places === undefined || places.length === 0) return undefined;
+  return places[createHash('sha256').update(name).digest().readUInt32LE(0) % places.length];
+}

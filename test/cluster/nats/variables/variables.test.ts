@@ -1,0 +1,165 @@
+// @module-tag nats
+/** Variables on parameter servers: nodes of the job `ps`. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Checkpoint, type ClusterCoordinator, ClusterSpec } from 'allstop/cluster';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../support/eventually.ts';
+import { NatsScene } from '../../../support/nats-scene.ts';
+import { Visits } from '../../../support/visits.ts';
+import { module, variableStories } from '../../variables/stories.ts';
+
+let scene: NatsScene;
+const visits = new Visits();
+let clusters = 0;
+beforeEach(async () => (scene = await NatsScene.open()));
+afterEach(() => scene.close());
+
+/** A cluster of its own name, with a parameter server. */
+async function start(workers = 2): Promise<ClusterCoordinator> {
+  clusters += 1;
+  const cluster = `variables-${clusters}`;
+  const made = scene.coordinator({ module, cluster, minWorkers: workers });
+  scene.spawn({ module, cluster, job: 'ps' });
+  for (let task = 0; task < workers; task += 1) scene.spawn({ module, cluster, task });
+  await made.ready();
+  return made;
+}
+
+describe('variables on a parameter server', () => {
+  variableStories(start);
+
+  it('are shared out among several, by name or as the program says', async () => {
+    const spec = new ClusterSpec({ ps: ['a:1', 'b:1', 'c:1'], worker: ['d:1'] });
+    const cluster = scene.coordinator({ module, expect: spec });
+    for (const task of [0, 1, 2]) scene.spawn({ module, job: 'ps', task });
+    scene.spawn({ module, task: 0 });
+    const names = Array.from({ length: 30 }, (_, at) => `w${at}`);
+    const all = await Promise.all(names.map((name) => cluster.variable(name, 1)));
+    const own = await cluster.variable('own', new Float64Array(100_000).fill(2), { ps: 2 });
+    await Promise.all(all.map((each) => cluster.run('add', [each, 1])));
+    expect(await Promise.all(all.map((each) => each.read()))).toEqual(names.map(() => 2));
+    await own.assignAdd(new Float64Array(100_000).fill(0.5));
+    expect((await own.read()).every((each) => each === 2.5)).toBe(true);
+    await expect(cluster.variable('far', 0, { ps: 3 })).rejects.toMatchObject({
+      code: 'ERR_ALLSTOP_INVALID_ARGUMENT',
+      message: "The variable 'far' cannot be on ps:3: the ClusterSpec has no such task",
+    });
+  });
+
+  it('are found by setup functions of workers that were there before, and that join later', async () => {
+    const first = scene.spawn({ module, task: 0, slots: 2 });
+    await first.next('connected');
+    const cluster = scene.coordinator({ module, setup: 'setUp' });
+    const other = cluster.variable('other', new Float64Array(2));
+    await first.next('session');
+    scene.spawn({ module, job: 'ps' });
+    await other;
+    const sum = await cluster.variable('sum', 1);
+    scene.spawn({ module, task: 1, slots: 2 });
+    expect(await cluster.run('read', [sum], { worker: 0 })).toBeGreaterThan(1);
+    await cluster.run('read', [sum], { worker: 1 });
+    await expect.poll(() => sum.read()).toBe(5);
+  });
+
+  it('are waited for until one is there, or timeoutMs', async () => {
+    const cluster = scene.coordinator({ module, minWorkers: 0 });
+    await expect(cluster.variable('sum', 0, { timeoutMs: 200 })).rejects.toMatchObject({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      message:
+        "The variable 'sum' has no parameter server: none ready after 200 ms. Start one: allstop worker --job ps",
+    });
+    const sum = cluster.variable('sum', 4);
+    scene.spawn({ module, job: 'ps' });
+    expect(await (await sum).read()).toBe(4);
+  });
+
+  it('count each addition once though workers are killed', async () => {
+    const cluster = await start(2);
+    const [sum, floats] = [
+      await cluster.variable('sum', 0),
+      await cluster.variable('floats', new Float64Array(1000)),
+    ];
+    const runs = Array.from({ length: 300 }, (_, at) =>
+      cluster
+        .run('addBoth', [sum, floats, new Float64Array(1000).fill(1)], { retries: 20 })
+        .then(() => {
+          if (at === 20 || at === 120) void scene.workers[at === 20 ? 1 : 2]?.kill();
+          if (at === 20 || at === 120) {
+            scene.spawn({ module, cluster: `variables-${clusters}`, task: at === 20 ? 0 : 1 });
+          }
+        }),
+    );
+    await Promise.all(runs);
+    expect(await sum.read()).toBe(300);
+    expect((await floats.read()).every((each) => each === 300)).toBe(true);
+  });
+
+  it('outlive a server that is away, and no addition is lost or counted twice', async () => {
+    const cluster = await start(2);
+    const sum = await cluster.variable('sum', 0);
+    const runs = Array.from({ length: 200 }, () => cluster.run('add', [sum, 1]));
+    await Promise.race(runs);
+    await scene.server.kill();
+    await scene.server.restart();
+    await Promise.all(runs);
+    expect(await sum.read()).toBe(200);
+  });
+
+  it('hear nothing of a worker that comes back to a function that another has ended', async () => {
+    await visits.open();
+    const cluster = scene.coordinator({ module, lostAfterMs: 1_000 });
+    scene.spawn({ module, job: 'ps' });
+    const proxy = await scene.proxy();
+    const far = scene.spawn({ module, servers: proxy.address, task: 0 });
+    const sum = await cluster.variable('sum', 0);
+    const last = await cluster.variable('last', 0);
+    const call = cluster.run('addWhenTold', [sum, last, visits.path]);
+    const first = await visits.next('adder');
+    const near = scene.spawn({ module, task: 1 });
+    await near.next('session');
+    proxy.swallow();
+    (await visits.next('adder')).pass(); // the other worker runs it again
+    await call;
+    first.pass();
+    await first.left; // what it adds and assigns waits for the connection
+    await last.assign(7);
+    proxy.restore();
+    await eventually(() =>
+      cluster.workers.every(({ job, state }) => job === 'ps' || state === 'idle'),
+    );
+    expect(far.child.exitCode).toBe(null);
+    expect(await sum.read()).toBe(1);
+    expect(await last.read()).toBe(7);
+    await visits.close();
+  });
+
+  it('that are lost end the cluster; another one restores the checkpoint', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'allstop-ps-'));
+    const cluster = await start(1);
+    const sum = await cluster.variable('sum', 41);
+    const weights = await cluster.variable('weights', new Int32Array([1, 2]));
+    await new Checkpoint(cluster, { directory, state: () => 'state' }).save(3);
+    await sum.assign(0);
+    const unavailable = { code: 'ERR_ALLSTOP_UNAVAILABLE' };
+    await scene.workers[0]?.kill();
+    const next = cluster.run('add', [sum, 1]);
+    await expect(sum.read()).rejects.toMatchObject(unavailable);
+    await expect(next).rejects.toMatchObject(unavailable);
+    await expect(weights.assign(new Int32Array(2))).rejects.toMatchObject(unavailable);
+    await expect(cluster.join()).rejects.toMatchObject(unavailable);
+    await cluster.close();
+    const other = await start(1);
+    const [again, list] = [
+      await other.variable('sum', 0),
+      await other.variable('weights', new Int32Array(2)),
+    ];
+    expect(await new Checkpoint(other, { directory }).restoreLatest()).toBe(3);
+    await other.run('add', [again, 1]);
+    expect(await again.read()).toBe(42);
+    expect([...(await list.read())]).toEqual([1, 2]);
+    await rm(directory, { recursive: true });
+  });
+});
