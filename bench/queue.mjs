@@ -74,14 +74,4 @@ const fromWorker = await inTurn({
 });
 await worker.terminate();
 
-const row = (what, peerName, times, result) => ({
-  what,
-  peerName,
-  unit: 'ns an item',
-  goal: { ratio: 1 / times },
-  ...result,
-});
-report([
-  row('queue, C++ → JS, 16 bytes', 'a thread-safe function called for each', 5, fromNative),
-  row('queue, worker → main, small objects', '`MessagePort`', 2, fromWorker),
-]);
+report({ 'queue/native-js': fromNative, 'queue/worker-main': fromWorker });
