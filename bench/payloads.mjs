@@ -49,7 +49,7 @@ for (const [kind, task] of [
       () => cpu(() => pool.run(value, { name: task }), count),
     ]);
     rows[name] = await besidePeers({
-      rounds: 7,
+      rounds: 5,
       samples: 3,
       ours: () => cpu(() => cluster.run(task, [value]), count),
       peers: Object.fromEntries(peers),

@@ -6,6 +6,7 @@
 import { fileURLToPath } from 'node:url';
 import { ClusterCoordinator, LocalStrategy } from '../dist/cluster/index.js';
 import { importPeer } from './peers.mjs';
+import { median } from './statistics.mjs';
 
 const WAVE = 5_000;
 const WAVES = 5;
@@ -50,5 +51,5 @@ const startMs = performance.now() - start;
 const mb = (process.memoryUsage.rss() - before) / 2 ** 20 / workers;
 const waves = [];
 for (let index = 0; index < WAVES; index++) waves.push(await wave(pool));
-const us = waves.sort((a, b) => a - b)[WAVES >> 1];
+const us = median(waves);
 process.stdout.write(JSON.stringify({ startMs, mb, us }), () => process.exit());

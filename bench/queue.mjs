@@ -7,7 +7,7 @@ import { addon } from './addon.mjs';
 import { inTurn, quick, report } from './rounds.mjs';
 
 const CAPACITY = 1024;
-const ITEMS = quick ? 2_000 : 200_000;
+const ITEMS = quick ? 2_000 : 100_000;
 
 /** Nanoseconds per item, measured from the first to the last item. */
 async function nsPerItem(run) {

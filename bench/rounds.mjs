@@ -25,8 +25,8 @@ export async function besidePeers({ ours, peers, rounds, samples, warmUp = sampl
     for (let sample = 0; sample < (quick ? Math.min(3, samples) : samples); sample++) {
       // Each takes turns in being first, because one may leave work behind (garbage) for the next.
       const first = sample % subjects.length;
-      const inTurn = [...subjects.slice(first), ...subjects.slice(0, first)];
-      for (const [name, measure] of inTurn) values.get(name).push(await measure());
+      const turns = [...subjects.slice(first), ...subjects.slice(0, first)];
+      for (const [name, measure] of turns) values.get(name).push(await measure());
     }
     for (const [name, all] of values) result.get(name).push(median(all));
   }

@@ -24,12 +24,14 @@ const by = (runner, unit, rows) => rows.map((row) => ({ unit, ...row, runner }))
 const TENSORFLOW = 'TensorFlow polls: up to 1 s';
 const half = (count) => `the same with ${(count / 2).toLocaleString('en')}`;
 
-const CALLS = [
-  ...['read() of a pipe', 'read() of an eventfd', 'write() to a full pipe', 'open() of a FIFO'],
-  ...['accept()', 'connect()', 'recv()', 'recvmsg()', 'poll()', 'select()', 'epoll_wait()'],
-  ...['nanosleep()', 'usleep()', 'waitpid()', 'flock()', 'fcntl(F_SETLKW)', 'sem_wait()'],
-  ...['msgrcv()', 'semop()', 'futex(FUTEX_WAIT)', 'pause()', 'sigsuspend()', 'sigwaitinfo()'],
-];
+const CALLS = `
+  read() of a pipe, read() of an eventfd, write() to a full pipe, open() of a FIFO, accept()
+  connect(), recv(), recvmsg(), poll(), select()
+  epoll_wait(), nanosleep(), usleep(), waitpid(), flock()
+  fcntl(F_SETLKW), sem_wait(), msgrcv(), semop(), futex(FUTEX_WAIT)
+  pause(), sigsuspend(), sigwaitinfo()`
+  .trim()
+  .split(/,\s+|\n\s+/);
 const NODES = ['Node 20', 'Node 22', 'Node 24', 'Node 26'];
 const PAYLOADS = {
   object: 'a small object',
@@ -294,7 +296,7 @@ export const SECTIONS = [
         },
         {
           name: 'server/memory',
-          what: 'its memory, after each of eight times 30,000 requests',
+          what: 'its memory, after each of six times 20,000 requests',
           unit: 'MB',
           peer: '`AbortSignal.any`',
         },

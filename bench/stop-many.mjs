@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events';
 import { Coordinator } from '../dist/index.js';
 import { quick, report } from './rounds.mjs';
 
-const ROUNDS = quick ? 2 : 15;
+const ROUNDS = quick ? 2 : 7;
 const SIZES = quick ? [100, 200] : [1_250, 2_500, 5_000, 10_000];
 
 /**
@@ -85,7 +85,7 @@ const rows = {};
 for (const [kind, { ours, peer }] of Object.entries(kinds)) {
   const sizes = SIZES.map((size) => [size, []]);
   const peers = [];
-  for (let round = -2; round < ROUNDS; round++) {
+  for (let round = -1; round < ROUNDS; round++) {
     for (const [size, costs] of sizes) {
       const cost = await usOf(ours, size);
       if (round >= 0) costs.push(cost);

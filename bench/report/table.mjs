@@ -19,7 +19,7 @@ function spread({ low, median: middle, high }, unit) {
 function peerOf({ peer }, { peer: values, peers }) {
   if (values !== undefined) return { name: peer, values };
   const all = Object.entries(peers ?? {}).map(([name, each]) => ({ name, values: each }));
-  return all.sort((a, b) => median(a.values) - median(b.values))[0];
+  return all.toSorted((a, b) => median(a.values) - median(b.values))[0];
 }
 
 export function goalOf({ goal, unit }) {
