@@ -7,8 +7,8 @@
  *
  * Counts do not depend on how busy or how quick the machine is: instructions and allocations of the
  * core by callgrind (native/counted.cc), messages between threads, bytes of the heap and system
- * calls of a closure (guard/closures.mjs). What threads do depends on their order, so those counts
- * are the least of some runs. Linux with glibc; needs valgrind and strace (Debian packages of these
+ * calls of a closure (guard/closures.mjs). How messages and system calls fall depends on the order
+ * of the threads, so these are the least of some runs. Linux with glibc; needs valgrind and strace (Debian packages of these
  * names).
  */
 
@@ -43,8 +43,8 @@ const TOLERANCE = {
   instructions: 0.05,
   allocations: 0.01,
   messages: 0.1,
-  'messages of many': 2, // how many results share a message depends on the order of the threads
-  bytes: 0.3,
+  'messages of many': 4, // how many results share a message depends on the order of the threads
+  bytes: 0.15,
   'system calls': 0.5,
 };
 
@@ -84,15 +84,17 @@ function countCore(source) {
 }
 
 /** The least of some runs. */
-const least = (count) => Math.min(...Array.from({ length: RUNS }, count));
+const least = (measure) => Math.min(...Array.from({ length: RUNS }, measure));
 
 /** What a closure on two threads costs in messages, bytes and system calls. */
 function countClosures(source) {
   const script = join(source, 'bench/guard/closures.mjs');
   const preload = ['--import', join(source, 'bench/guard/count-messages.mjs')];
-  const node = ['--expose-gc', '--max-semi-space-size=64', ...preload, script]; // no collection
+  // So much young space that nothing is collected meanwhile.
+  const space = ['--min-semi-space-size=64', '--max-semi-space-size=64'];
+  const node = ['--expose-gc', ...space, ...preload, script];
   const runs = Array.from({ length: RUNS }, () =>
-    JSON.parse(run(process.execPath, [...node, '20', '10000'])),
+    JSON.parse(run(process.execPath, [...node, '20', '5000'])),
   );
   const leastOf = (key) => Math.min(...runs.map((one) => one[key]));
   const strace = ['-f', '-qq', '-c', '-U', 'calls', '-e', `trace=${SYSTEM_CALLS}`];
@@ -108,7 +110,10 @@ function countClosures(source) {
   return {
     'a closure alone: messages': leastOf('tripMessages'),
     'a closure of 1,000: messages of many': Number(leastOf('waveMessages').toFixed(4)),
-    [`a closure alone, Node ${major}: bytes`]: Math.round(leastOf('bytes')),
+    // Where V8 has collected garbage after all, there are fewer.
+    [`a closure alone, Node ${major}: bytes`]: Math.round(
+      Math.max(...runs.map(({ bytes }) => bytes)),
+    ),
     'a closure alone: system calls': Number(
       least(() => (callsOf(2_500) - callsOf(500)) / 2_000).toFixed(1),
     ),
@@ -119,15 +124,15 @@ function countClosures(source) {
 function objections(counts, budget) {
   const found = [];
   for (const [name, most] of Object.entries(budget)) {
-    const count = counts[name];
-    if (count === undefined) {
+    const counted = counts[name];
+    if (counted === undefined) {
       // The heap of another version of V8 is not in the budget.
       if (!/Node \d+/.test(name)) found.push(`${name}: was not counted`);
       continue;
     }
     const tolerance = TOLERANCE[name.split(': ').at(-1)];
-    const share = most === 0 ? Number(count > 0) : count / most - 1;
-    const text = `${name}: ${count}, of ${most}`;
+    const share = most === 0 ? Number(counted > 0) : counted / most - 1;
+    const text = `${name}: ${counted}, of ${most}`;
     if (share > tolerance) found.push(`${text}: ${(share * 100).toFixed(0)} % dearer`);
     else if (share < -tolerance) say(`${text}: cheaper; --write lowers the budget`);
   }
