@@ -43,7 +43,7 @@ function msToException() {
 }
 
 const steps = await inTurn({
-  rounds: 21,
+  rounds: 11,
   samples: 5,
   ours: () => msOfQuery(coord),
   peer: () => msOfQuery(null),

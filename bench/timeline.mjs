@@ -80,7 +80,7 @@ const inMany = await measure(TURN);
 const percent = (ns, at) =>
   (100 * EVENTS_OF_A_CLOSURE * ns) / closure.ours[at % closure.ours.length];
 report({
-  'timeline/native': { ours: native },
+  'timeline/native': native,
   'timeline/event': inMany,
   'timeline/alone': await measure(1),
   'timeline/closures': { ours: inMany.ours.map(percent) },

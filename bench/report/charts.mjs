@@ -47,7 +47,7 @@ function framed(theme, spec) {
         labelFontSize: 12,
         titleFontSize: 12,
       },
-      legend: { ...ink, labelFontSize: 12 },
+      legend: { ...ink, labelFontSize: 12, labelLimit: 300 },
       title: { color: text, fontSize: 13, anchor: 'start', fontWeight: 'bold' },
       text: { fill: text },
     },
@@ -67,7 +67,7 @@ function ratioChart(theme, rows, results) {
     const { ratio, goal, met } = judge(row, result);
     if (ratio === undefined || goal.ratio === undefined || !(ratio.low > 0)) return [];
     const { name, what, peer } = row;
-    const label = shorten(`${plain(what)} / ${plain(peer)}`, 92);
+    const label = shorten(`${plain(what)} / ${plain(peer)}`, 90);
     return [{ name, label, ...ratio, goal: goal.ratio, met }];
   });
   if (values.length === 0) return undefined;
@@ -77,9 +77,14 @@ function ratioChart(theme, rows, results) {
   return framed(theme, {
     width: 420,
     height,
+    // Without fonts Vega takes text to be wider than it is: the room for the labels is said here.
+    autosize: 'none',
+    padding: { left: 560, top: 76, right: 16, bottom: 60 },
     title: {
       text: 'Cost beside the peer: median and quartiles; | the goal; left is better',
-      offset: 24,
+      offset: 30,
+      anchor: 'end',
+      frame: 'group',
     },
     data: [{ name: 'rows', values }],
     scales: [
@@ -96,12 +101,6 @@ function ratioChart(theme, rows, results) {
         domain: ['yes', 'within the spread', 'no'],
         range: [theme.met, theme.near, theme.missed],
       },
-      {
-        name: 'label',
-        type: 'ordinal',
-        domain: values.map(({ name }) => name),
-        range: values.map(({ label }) => label),
-      },
     ],
     axes: [
       {
@@ -110,15 +109,6 @@ function ratioChart(theme, rows, results) {
         grid: true,
         values: [0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100],
         format: '~g',
-      },
-      {
-        scale: 'y',
-        orient: 'left',
-        domain: false,
-        ticks: false,
-        labelLimit: 620,
-        labelPadding: 8,
-        encode: { labels: { update: { text: { scale: 'label', field: 'value' } } } },
       },
     ],
     legends: [
@@ -132,6 +122,20 @@ function ratioChart(theme, rows, results) {
       },
     ],
     marks: [
+      {
+        type: 'text',
+        from: { data: 'rows' },
+        encode: {
+          enter: {
+            x: { value: -10 },
+            y: band,
+            text: { field: 'label' },
+            align: { value: 'right' },
+            baseline: { value: 'middle' },
+            fontSize: { value: 11 },
+          },
+        },
+      },
       {
         type: 'rule',
         encode: {
@@ -291,10 +295,11 @@ function sizeChart(theme, rows, results) {
       return {
         type: 'group',
         title: {
-          text: shorten(plain(row.what), 46),
+          text: shorten(plain(row.what).split(': ').at(-1), 42),
           fontSize: 11,
-          subtitle: row.unit,
+          subtitle: [...plain(row.what).split(': ').slice(0, -1), row.unit].join('; '),
           subtitleColor: theme.text,
+          subtitleFontSize: 10,
         },
         encode: { enter: { width: { value: width }, height: { value: height } } },
         data: [{ name: data, values }],
