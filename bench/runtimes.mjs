@@ -7,19 +7,21 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { prepare, runtimes } from '../scripts/matrix/runtimes.mjs';
 import { quick, report, wants } from './rounds.mjs';
+import { slug } from './rows.mjs';
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url));
 const ofThisMachine = runtimes.filter(({ target }) => target === 'linux-x64-glibc');
 
-/** @returns {{ program: string, flags: string[] }} how to start the runtime, downloaded if need be */
+/**
+ * How to start the runtime. All are downloaded at once, since npm removes what an earlier call has
+ * installed.
+ */
 export function programOf(name) {
   const runtime = ofThisMachine.find((each) => each.name === name);
   if (runtime === undefined) throw new Error(`This machine has no ${name}`);
-  prepare([runtime]);
+  prepare(ofThisMachine);
   return runtime;
 }
-
-const slug = (name) => name.toLowerCase().replaceAll(' ', '-');
 
 function measure({ program, flags }, script, ...args) {
   const all = [...flags, path(script), ...args, ...(quick ? ['--quick'] : [])];

@@ -6,13 +6,16 @@
 
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { quick } from './rounds.mjs';
+import { quick, report } from './rounds.mjs';
 import { programOf } from './runtimes.mjs';
 
 const hasSqlite = process.getBuiltinModule?.('node:sqlite') !== undefined;
-const { program, flags } = hasSqlite
-  ? { program: process.execPath, flags: [] }
-  : programOf('Node 24');
-const script = fileURLToPath(new URL('sqlite-process.mjs', import.meta.url));
-const args = [...flags, '--no-warnings', script, ...(quick ? ['--quick'] : [])];
-process.stdout.write(execFileSync(program, args, { encoding: 'utf8' }));
+if (quick && !hasSqlite) {
+  report({}); // nothing is downloaded only to see whether it runs
+} else {
+  const here = { program: process.execPath, flags: [] };
+  const { program, flags } = hasSqlite ? here : programOf('Node 24');
+  const script = fileURLToPath(new URL('sqlite-process.mjs', import.meta.url));
+  const args = [...flags, '--no-warnings', script, ...(quick ? ['--quick'] : [])];
+  process.stdout.write(execFileSync(program, args, { encoding: 'utf8' }));
+}
