@@ -370,8 +370,16 @@ export const SECTIONS = [
           what: '`run` of 100 µs, 3,000 a second at random moments, 2 workers: latency, p50',
           peer: 'Piscina',
         },
-        { name: 'pool/latency-p99', what: 'the same, p99', peer: 'Piscina' },
-        { name: 'pool/latency-p999', what: 'the same, p99.9', peer: 'Piscina' },
+        {
+          name: 'pool/latency-p99',
+          what: '`run` of 100 µs, 3,000 a second, 2 workers: latency, p99',
+          peer: 'Piscina',
+        },
+        {
+          name: 'pool/latency-p999',
+          what: '`run` of 100 µs, 3,000 a second, 2 workers: latency, p99.9',
+          peer: 'Piscina',
+        },
       ]),
       ...by('pool-64', 'µs', [
         {

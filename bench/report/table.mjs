@@ -86,6 +86,11 @@ export function table(rows, results) {
   return [line(head), line(head.map(() => '---')), ...lines].join('\n');
 }
 
+const UNARGUED = {
+  no: 'Not argued yet.',
+  'within the spread': 'The median misses it, the better quartile does not.',
+};
+
 /** The rows that miss their goal: goal, ours, peer, limit. */
 export function missedTable(rows, results) {
   const lines = [];
@@ -98,7 +103,7 @@ export function missedTable(rows, results) {
     const ours = [spread(own, row.unit), ratio ? `${number(ratio.median)} ×` : ''];
     const peer = found.peer === undefined ? '' : number(summary(found.peer.values).median);
     const told = `${found.peer?.name ?? ''} ${peer} ${peer && row.unit}`.trim();
-    const limit = row.limit ?? 'Not argued yet.';
+    const limit = row.limit ?? UNARGUED[met];
     const goalCell = met === 'no' ? goal.text : `${goal.text} (within the spread)`;
     lines.push(line([row.what, goalCell, ours.filter(Boolean).join(': '), told, limit]));
   }
