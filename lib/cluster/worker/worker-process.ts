@@ -47,6 +47,9 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   process.on('disconnect', () => {
     if (runner.isIdle) process.exit();
     isOrphaned = true;
+    // Without the channel nothing else may hold the event loop; a function that awaits the stop
+    // would end with the loop, before it has heard of it.
+    setInterval(() => {}, 2 ** 31 - 1);
     if (coordinator.shouldStop()) return;
     coordinator.requestStop(new UnavailableError(`The parent process ${parent} has ended`));
     answerNone(coordinator);
