@@ -41,9 +41,10 @@ for (const [kind, task] of [
   ['argument', 'size'],
   ['result', 'echo'],
 ]) {
-  for (const [payload, [value, count]] of Object.entries(payloads)) {
+  for (const [payload, [value, calls]] of Object.entries(payloads)) {
     const name = `pool/${kind}-${payload}`;
     if (!wants(name)) continue;
+    const count = quick ? 1 : calls;
     const peers = Object.entries(pools).map(([peer, pool]) => [
       peer,
       () => cpu(() => pool.run(value, { name: task }), count),
