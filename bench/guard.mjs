@@ -54,7 +54,7 @@ const run = (command, args, options) =>
 
 /** @param {string} source the root of the checkout */
 function compileCounted(source) {
-  const folder = join(source, 'build-guard');
+  const folder = join(source, 'bench/native/build'); // as for `npm run bench`
   run('cmake', ['-S', join(source, 'bench/native'), '-B', folder, '-DCMAKE_BUILD_TYPE=Release']);
   const jobs = String(availableParallelism());
   run('cmake', ['--build', folder, '--target', 'counted', '--parallel', jobs]);
