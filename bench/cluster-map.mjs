@@ -57,8 +57,6 @@ async function memoryOf(way) {
   return most / 1024;
 }
 
-const what = `cluster, 2 threads: map over ${COUNT.toLocaleString('en')} trivial items`;
-const peerName = 'the same by `run`, all at once';
 const time = await inTurn({
   rounds: 7,
   samples: 1,
@@ -72,7 +70,4 @@ const memory = await inTurn({
   peer: () => memoryOf(byRun),
 });
 await cluster.close();
-report([
-  { what: `${what}: one item`, unit: 'µs', peerName, goal: { ratio: 1 / 1.5 }, ...time },
-  { what: `${what}: memory`, unit: 'KB', peerName, goal: { ratio: 1 / 10 }, ...memory },
-]);
+report({ 'pool/map': time, 'pool/map-memory': memory });

@@ -39,20 +39,14 @@ async function costOf(count) {
 }
 
 await costOf(Math.min(COUNT, 20_000)); // warm-up
-const half = await costOf(COUNT / 2);
-const all = await costOf(COUNT);
-const what = `cluster, ${COUNT.toLocaleString('en')} queued closures`;
-const peerName = 'the same with half as many';
-const row = (detail, unit, key) => ({
-  what: `${what}: ${detail}`,
-  unit,
-  peerName,
-  goal: { flat: true },
-  ours: [all[key]],
-  peer: [half[key]],
+const sizes = [];
+for (const parts of [8, 4, 2, 1]) sizes.push([COUNT / parts, await costOf(COUNT / parts)]);
+const row = (key) => {
+  const each = sizes.map(([size, cost]) => [size, [cost[key]]]);
+  return { ours: each.at(-1)[1], peer: each.at(-2)[1], sizes: each };
+};
+report({
+  'pool/queued-bytes': row('bytes'),
+  'pool/queued-schedule': row('us'),
+  'pool/queued-run': row('run'),
 });
-report([
-  row('memory of one', 'bytes', 'bytes'),
-  row('an awaited `schedule`', 'µs each', 'us'),
-  row('then run', 'µs each', 'run'),
-]);

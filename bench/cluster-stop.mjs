@@ -1,11 +1,14 @@
-// The time from requestStop() in the program until a function that computes in a worker process of
-// a cluster sees the stop, of 100 clusters, one after the other: the median and the worst.
-//
-//   node bench/cluster-stop.mjs [clusters] [process|thread]
+/**
+ * The time from requestStop() in the program until a function that computes in a worker process of a
+ * cluster sees the stop.
+ */
 
 import { fileURLToPath } from 'node:url';
-import { threadId } from 'node:worker_threads';
+import { isMainThread } from 'node:worker_threads';
 import { ClusterCoordinator, currentTask, LocalStrategy } from '../dist/cluster/index.js';
+import { quick, report } from './rounds.mjs';
+
+const CLUSTERS = quick ? 1 : 31;
 
 const now = () => performance.timeOrigin + performance.now();
 
@@ -38,15 +41,8 @@ async function measure(isolation) {
   return seen - requested;
 }
 
-const isProgram = threadId === 0 && process.argv[1] === fileURLToPath(import.meta.url);
-if (isProgram) {
-  const count = Number(process.argv[2] ?? 100);
-  const isolation = process.argv[3] ?? 'process';
+if (isMainThread && process.argv[1] === fileURLToPath(import.meta.url)) {
   const times = [];
-  for (let i = 0; i < count; i++) times.push(await measure(isolation));
-  times.sort((a, b) => a - b);
-  const text = (ms) => `${ms.toFixed(2)} ms`;
-  console.log(
-    `${count} clusters, isolation '${isolation}': median ${text(times[count >> 1])}, worst ${text(times.at(-1))}`,
-  );
+  for (let i = 0; i < CLUSTERS; i++) times.push(await measure('process'));
+  report({ 'stop/worker-process': { ours: times } });
 }

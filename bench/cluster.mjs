@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { ClusterCoordinator, LocalStrategy } from '../dist/cluster/index.js';
 import { fetchPeers, importPeer } from './peers.mjs';
-import { alone, inTurn, quick, report, usSince } from './rounds.mjs';
+import { besidePeers, quick, report, usSince, wants } from './rounds.mjs';
 
 const WORKERS = 2;
 const WAVE = 5_000;
@@ -81,34 +81,28 @@ async function peerRoundTrip({ run }) {
   return usSince(start);
 }
 
-const rows = [];
-if (quick) {
-  const ours = await alone({ rounds: 2, samples: 3, ours: ourWave });
-  rows.push({ what: 'cluster, a trivial closure', unit: 'µs', ours });
-} else {
-  fetchPeers();
-  for (const [peerName, start] of Object.entries(peers)) {
-    const pool = await start();
-    const common = { peerName, unit: 'µs' };
-    rows.push({
-      what: 'cluster, 2 threads: a trivial closure of 5,000 at once',
-      ...common,
-      goal: { ratio: 1 / 1.5 },
-      ...(await inTurn({ rounds: 11, samples: 5, ours: ourWave, peer: () => peerWave(pool) })),
-    });
-    rows.push({
-      what: 'cluster, 2 threads: round trip, 1 in flight',
-      ...common,
-      goal: { ratio: 1.1 },
-      ...(await inTurn({
-        rounds: 21,
-        samples: 401,
-        ours: ourRoundTrip,
-        peer: () => peerRoundTrip(pool),
-      })),
-    });
-    await pool.close();
-  }
+if (!quick) fetchPeers();
+const pools = {};
+for (const [name, start] of Object.entries(quick ? {} : peers)) pools[name] = await start();
+const each = (measure) =>
+  Object.fromEntries(Object.entries(pools).map(([name, pool]) => [name, () => measure(pool)]));
+const rows = {};
+if (wants('pool/closures')) {
+  rows['pool/closures'] = await besidePeers({
+    rounds: 11,
+    samples: 5,
+    ours: ourWave,
+    peers: each(peerWave),
+  });
 }
+if (wants('pool/round-trip')) {
+  rows['pool/round-trip'] = await besidePeers({
+    rounds: 21,
+    samples: 401,
+    ours: ourRoundTrip,
+    peers: each(peerRoundTrip),
+  });
+}
+for (const pool of Object.values(pools)) await pool.close();
 await cluster.close();
 report(rows);

@@ -1,14 +1,14 @@
-// The time from requestStop() in the parent until a forked child that computes sees the stop, of
-// 100 children, one after the other: the median and the worst.
-//
-//   node bench/fork-stop.mjs [children]
+/** The time from requestStop() in the parent until a forked child that computes sees the stop. */
+
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Coordinator } from '../dist/index.js';
+import { quick, report } from './rounds.mjs';
 
+const CHILDREN = quick ? 1 : 41;
 const now = () => performance.timeOrigin + performance.now();
 
-if (process.argv[2] === 'child') {
+if (process.argv.includes('child')) {
   const coord = Coordinator.current();
   await new Promise((resolve) => process.send('computing', resolve));
   while (!coord.shouldStop());
@@ -16,8 +16,7 @@ if (process.argv[2] === 'child') {
   process.send(at, () => process.disconnect());
 } else {
   const times = [];
-  const children = Number(process.argv[2] ?? 100);
-  for (let i = 0; i < children; i++) {
+  for (let i = 0; i < CHILDREN; i++) {
     const coord = new Coordinator();
     const child = coord.fork(fileURLToPath(import.meta.url), ['child']);
     await once(child, 'message');
@@ -27,9 +26,5 @@ if (process.argv[2] === 'child') {
     times.push(seen - requested);
     await coord.join();
   }
-  times.sort((a, b) => a - b);
-  const text = (ms) => `${ms.toFixed(2)} ms`;
-  console.log(
-    `${children} children: median ${text(times[children >> 1])}, worst ${text(times.at(-1))}`,
-  );
+  report({ 'stop/fork': { ours: times } });
 }

@@ -1,19 +1,19 @@
 /**
- * Which blocking calls a stop ends under an `allstop::Interruptible`, and in how long; whether any
- * other thread gets an EINTR: `node bench/interruptible.mjs [ROUNDS]` prints a table. Linux only.
+ * How long after a stop each blocking call of a thread with an `allstop::Interruptible` ends, and how
+ * many calls of other threads a stop has interrupted. Linux only.
  */
-import { spawnSync } from 'node:child_process';
+
+import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { quick, report } from './rounds.mjs';
+import { slug } from './rows.mjs';
 
-const source = fileURLToPath(new URL('native/', import.meta.url));
-const build = `${source}build`;
-
-function run(command, ...args) {
-  const { status, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${status}\n${stdout}${stderr}`);
-  return stdout;
+const program = fileURLToPath(new URL('native/build/interruptible', import.meta.url));
+const rounds = quick ? 2 : 31;
+const { calls, others } = JSON.parse(execFileSync(program, [String(rounds)], { encoding: 'utf8' }));
+const rows = { 'interrupt/others': { ours: [others.interrupted] } };
+for (const [call, { ms, ended }] of Object.entries(calls)) {
+  if (ended !== rounds) throw new Error(`${call}: ${rounds - ended} of ${rounds} did not end`);
+  rows[`interrupt/${slug(call)}`] = { ours: ms };
 }
-
-run('cmake', '-S', source, '-B', build, '-DCMAKE_BUILD_TYPE=Release');
-run('cmake', '--build', build, '--target', 'interruptible', '-j', '2');
-process.stdout.write(run(`${build}/interruptible`, ...process.argv.slice(2)));
+report(rows);

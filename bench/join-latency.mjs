@@ -4,10 +4,6 @@ import { Coordinator } from '../dist/index.js';
 import { addon } from './addon.mjs';
 import { alone, report, sleep, usSince } from './rounds.mjs';
 
-const goal = { atMost: 1000 };
-const peerName = 'TensorFlow polls: up to 1 s';
-const unit = 'µs';
-
 const coordinator = new Coordinator();
 
 async function task() {
@@ -48,13 +44,9 @@ const tasks = await alone({ ours: task, rounds: 21, samples: 40 });
 const natives = await alone({ ours: nativeThread, rounds: 21, samples: 40 });
 const workers = await alone({ ours: worker, rounds: 21, samples: 5 });
 
-report([
-  { what: 'last task of this thread ends → `join()` settles', peerName, unit, ours: tasks, goal },
-  { what: 'last native thread ends → `join()` settles', peerName, unit, ours: natives, goal },
-  { what: 'last worker’s `exit` event → `join()` settles', peerName, unit, ours: workers, goal },
-  {
-    what: 'a worker’s last statement → its `exit` event (Node’s own share of the above)',
-    unit,
-    ours: lastStatementToExit,
-  },
-]);
+report({
+  'join/task': tasks,
+  'join/native': natives,
+  'join/worker': workers,
+  'join/exit': { ours: lastStatementToExit },
+});

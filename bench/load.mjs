@@ -1,4 +1,7 @@
-/** The start-up cost of a program: the import, and the first object, which loads the addon. */
+/**
+ * The start-up cost of a program: the import of each entry point, the first object, which loads the
+ * addon, and the memory of both.
+ */
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -6,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { compilePeer, fetchPeers, peerFolder } from './peers.mjs';
-import { alone, inTurn, quick, report } from './rounds.mjs';
+import { besidePeers, quick, report } from './rounds.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const script = fileURLToPath(new URL('load-process.mjs', import.meta.url));
@@ -15,32 +18,49 @@ const script = fileURLToPath(new URL('load-process.mjs', import.meta.url));
 const prebuilt = join(root, `prebuilds/${process.platform}-${process.arch}/allstop.glibc.node`);
 const env = { ...process.env, ...(existsSync(prebuilt) && { ALLSTOP_BINARY: prebuilt }) };
 
-async function timesOf(args) {
-  const { stdout } = await promisify(execFile)(process.execPath, [script, ...args], { env });
-  return JSON.parse(stdout);
-}
-
-const ours = [join(root, 'dist/index.js'), 'Coordinator'];
-const common = { unit: 'ms', peerName: 'better-sqlite3' };
-const rows = [
-  ['imported', '`import` of the package'],
-  ['ready', '`import` and the first `new Coordinator()`, which loads the addon'],
-];
-if (quick) {
-  const measured = { rounds: 2, samples: 3, ours: async () => (await timesOf(ours)).ready };
-  report([{ what: rows[1][1], unit: 'ms', ours: await alone(measured) }]);
-} else {
+/** The arguments of load-process.mjs: a module, its class, and a value for the constructor. */
+const subjects = {
+  core: [join(root, 'dist/index.js'), 'Coordinator'],
+  cluster: [join(root, 'dist/cluster/index.js')],
+  nats: [join(root, 'dist/cluster/nats/index.js')],
+};
+if (!quick) {
   fetchPeers();
   compilePeer('better-sqlite3', 'build/Release/better_sqlite3.node');
-  const peer = [join(peerFolder('better-sqlite3'), 'lib/index.js'), 'Database', ':memory:'];
-  const measure = (key) =>
-    inTurn({
-      rounds: 11,
-      samples: 7,
-      ours: async () => (await timesOf(ours))[key],
-      peer: async () => (await timesOf(peer))[key],
-    });
-  const found = [];
-  for (const [key, what] of rows) found.push({ what, ...common, ...(await measure(key)) });
-  report(found);
+  const sqlite = join(peerFolder('better-sqlite3'), 'lib/index.js');
+  subjects.sqlite = [sqlite, 'Database', ':memory:'];
+  subjects.piscina = [join(peerFolder('piscina'), 'dist/main.js')];
 }
+
+const found = {}; // by name: { imported, ready, rssMb }, each with the values of the rounds
+async function load(name) {
+  const { stdout } = await promisify(execFile)(process.execPath, [script, ...subjects[name]], {
+    env,
+  });
+  for (const [key, value] of Object.entries(JSON.parse(stdout))) {
+    found[name] ??= {};
+    found[name][key] ??= [];
+    found[name][key].push(value);
+  }
+  return 0;
+}
+const { core: first, ...others } = Object.fromEntries(
+  Object.keys(subjects).map((name) => [name, () => load(name)]),
+);
+await besidePeers({ rounds: 9, samples: 3, warmUp: 0, ours: first, peers: others });
+
+const row = (name, key) => ({
+  ours: found[name][key],
+  ...(!quick && {
+    peers: { Piscina: found.piscina[key], 'better-sqlite3': found.sqlite[key] },
+  }),
+});
+report({
+  'start/import': row('core', 'imported'),
+  'start/ready': { ours: found.core.ready, peer: found.sqlite?.ready },
+  'start/import-cluster': row('cluster', 'imported'),
+  'start/import-nats': row('nats', 'imported'),
+  'start/memory': row('core', 'rssMb'),
+  'start/memory-cluster': row('cluster', 'rssMb'),
+  'start/memory-nats': row('nats', 'rssMb'),
+});

@@ -3,9 +3,10 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { quick, report } from './rounds.mjs';
+import { quick, report, wants } from './rounds.mjs';
 
 const build = fileURLToPath(new URL('./native/build/', import.meta.url));
+const rows = {};
 
 function run(program, ...args) {
   const output = execFileSync(build + program, args, { maxBuffer: 2 ** 26, encoding: 'utf8' });
@@ -13,7 +14,10 @@ function run(program, ...args) {
 }
 
 function shouldStop() {
-  if (!existsSync(`${build}should_stop`)) return [];
+  if (!existsSync(`${build}should_stop`)) {
+    process.stderr.write('Google Benchmark is not installed (Debian: libbenchmark-dev)\n');
+    return;
+  }
   // Google Benchmark interleaves the repetitions of ours and the peer itself.
   const { benchmarks } = run(
     'should_stop',
@@ -26,73 +30,50 @@ function shouldStop() {
     benchmarks
       .filter((entry) => entry.name === name && entry.run_type === 'iteration')
       .map((entry) => 1e9 / entry.items_per_second); // nanoseconds of processor time
-  const row = (what, name) => ({
-    what,
-    peerName: '`std::stop_token::stop_requested`',
-    unit: 'ns',
-    ours: checks(name),
-    peer: checks('StopToken'),
-    goal: { ratio: 1 },
-  });
-  return [
-    row('C `allstop_should_stop`, inline', 'C'),
-    row('C++ `Coordinator::ShouldStop`, inline', 'Cpp'),
-  ];
-}
-
-function wakeWaiters(waiters) {
-  return {
-    what: `native request → ${waiters} native waiter${waiters === 1 ? '' : 's'} awake`,
-    peerName: 'bare condition variable',
-    unit: 'µs',
-    goal: { ratio: 1.1 },
-    ...run('wake_waiters', waiters, quick ? 2 : 31, quick ? 3 : 61),
-  };
-}
-
-function coreCost() {
-  const [small, large] = quick ? [500, 1000] : [5000, 10_000];
-  const cost = run('core_cost', quick ? 2 : 15, small, large);
-  const rows = Object.entries(cost.costs).map(([operation, values]) => ({
-    what: `core, ${large.toLocaleString('en')} of: ${operation}`,
-    peerName: `the same with ${small.toLocaleString('en')}`,
-    unit: 'ns each',
-    ours: values.large,
-    peer: values.small,
-    goal: { flat: true },
-  }));
-  if (cost.bytes === null) return rows;
-  const bytes = {
-    what: `core, memory of a coordinator (of ${large.toLocaleString('en')}; the object itself: ${cost.sizeof} bytes)`,
-    unit: 'bytes',
-    ours: cost.bytes,
-    goal: { atMost: 1024 },
-  };
-  return [bytes, ...rows];
+  const peer = checks('StopToken');
+  rows['should-stop/c'] = { ours: checks('C'), peer };
+  rows['should-stop/cpp'] = { ours: checks('Cpp'), peer };
 }
 
 function queue(producers, consumers) {
   const items = quick ? 4_000 : 400_000;
+  const threads = `${producers}-${consumers}`;
   const { ours, mutex, spin } = run('queue', producers, consumers, items, quick ? 2 : 31);
-  const threads = `${producers} to ${consumers} thread${producers + consumers === 2 ? '' : 's'}`;
-  const row = (peerName, peer, ratio) => ({
-    what: `queue, C++ → C++, ${threads}, one item at a time`,
-    peerName,
-    unit: 'ns an item',
-    ours,
-    peer,
-    goal: { ratio },
-  });
-  return [
-    row('`std::mutex`, `std::deque` and condition variables', mutex, 1),
-    row('a queue that spins (as rigtorp’s MPMCQueue)', spin, 3),
-  ];
+  rows[`queue/native-${threads}-mutex`] = { ours, peer: mutex };
+  rows[`queue/native-${threads}-spin`] = { ours, peer: spin };
 }
 
-report([
-  ...shouldStop(),
-  ...[1, 8, 64].map(wakeWaiters),
-  ...queue(1, 1),
-  ...queue(4, 4),
-  ...coreCost(),
-]);
+function coreCost() {
+  const costs = {};
+  for (const [small, large] of quick
+    ? [[500, 1_000]]
+    : [
+        [1_250, 2_500],
+        [5_000, 10_000],
+      ]) {
+    const cost = run('core_cost', quick ? 2 : 15, small, large);
+    if (cost.bytes !== null) rows['core/bytes'] = { ours: cost.bytes };
+    for (const [operation, values] of Object.entries(cost.costs)) {
+      costs[operation] = [
+        ...(costs[operation] ?? []),
+        [small, values.small],
+        [large, values.large],
+      ];
+    }
+  }
+  for (const [operation, sizes] of Object.entries(costs)) {
+    rows[`core/${operation}`] = { ours: sizes.at(-1)[1], peer: sizes.at(-2)[1], sizes };
+  }
+}
+
+if (wants('should-stop/c') || wants('should-stop/cpp')) shouldStop();
+for (const waiters of [1, 8, 64]) {
+  const name = `wake/native-${waiters}`;
+  if (wants(name)) rows[name] = run('wake_waiters', waiters, quick ? 2 : 31, quick ? 3 : 61);
+}
+for (const threads of [1, 4]) {
+  const name = `queue/native-${threads}-${threads}`;
+  if (wants(`${name}-mutex`) || wants(`${name}-spin`)) queue(threads, threads);
+}
+if (['bytes', 'coordinator', 'child', 'thread'].some((name) => wants(`core/${name}`))) coreCost();
+report(rows);

@@ -1,3 +1,4 @@
+import { currentTask } from '../dist/cluster/index.js';
 import { Coordinator } from '../dist/index.js';
 
 export const add = (a, b) => a + b;
@@ -8,4 +9,14 @@ export const add = (a, b) => a + b;
 export function untilStopped() {
   Coordinator.current().waitForStopSync();
   return process.hrtime.bigint();
+}
+
+export const bytes = (length) => new Uint8Array(length);
+
+export const sizeOf = (value) => value.byteLength;
+
+/** Takes `ms` milliseconds. Returns the number of the attempt. */
+export async function nap(ms) {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  return currentTask().attempt;
 }

@@ -9,7 +9,7 @@ import { connect } from '@nats-io/transport-node';
 import { ClusterCoordinator } from '../dist/cluster/index.js';
 import { NatsStrategy } from '../dist/cluster/nats/index.js';
 import { fetchPeers } from './peers.mjs';
-import { alone, inTurn, quick, report, sleep, usSince } from './rounds.mjs';
+import { alone, inTurn, quick, report, sleep, usSince, wants } from './rounds.mjs';
 import { start, startNats, startRedis, worker } from './servers.mjs';
 
 const WORKERS = 4;
@@ -59,43 +59,31 @@ async function ourRoundTrip() {
   return usSince(began);
 }
 
-const rows = [];
+const rows = {};
 
-async function besidePeer(peerName, pool, waveGoal) {
+async function besidePeer(peer, pool) {
   const runAll = pool.runAll ?? ((all) => Promise.all(all.map(([a, b]) => pool.run(a, b))));
-  rows.push({
-    what: 'cluster, NATS, 4 workers: a trivial closure of 2,000 at once',
-    peerName,
-    unit: 'µs',
-    goal: { ratio: waveGoal },
-    ...(await inTurn({
-      rounds: 7,
-      samples: 3,
-      ours: ourWave,
-      async peer() {
-        const began = process.hrtime.bigint();
-        const values = await runAll(pairs);
-        const us = usSince(began) / WAVE;
-        check(values);
-        return us;
-      },
-    })),
+  rows[`nats/closures-${peer}`] = await inTurn({
+    rounds: 7,
+    samples: 3,
+    ours: ourWave,
+    async peer() {
+      const began = process.hrtime.bigint();
+      const values = await runAll(pairs);
+      const us = usSince(began) / WAVE;
+      check(values);
+      return us;
+    },
   });
-  rows.push({
-    what: 'cluster, NATS, 4 workers: round trip, 1 in flight',
-    peerName,
-    unit: 'µs',
-    goal: { ratio: 1.2 },
-    ...(await inTurn({
-      rounds: 11,
-      samples: 201,
-      ours: ourRoundTrip,
-      async peer() {
-        const began = process.hrtime.bigint();
-        await pool.run(1, 2);
-        return usSince(began);
-      },
-    })),
+  rows[`nats/round-trip-${peer}`] = await inTurn({
+    rounds: 11,
+    samples: 201,
+    ours: ourRoundTrip,
+    async peer() {
+      const began = process.hrtime.bigint();
+      await pool.run(1, 2);
+      return usSince(began);
+    },
   });
   await pool.close();
 }
@@ -121,55 +109,50 @@ async function besidePublish() {
   const lastAfter = (began, times) =>
     Math.max(...times.map((time) => Number(BigInt.asIntN(64, time - began)) / 1_000));
   const strategy = () => new NatsStrategy({ module, servers, cluster: name, minWorkers: OTHERS });
-  rows.push({
-    what: 'stop of one node → 8 other processes',
-    peerName: 'plain publish',
-    unit: 'µs',
-    goal: { ratio: 1.2 },
-    ...(await inTurn({
-      rounds: 7,
-      samples: 5,
-      warmUp: 2,
-      async ours() {
-        const stopping = new ClusterCoordinator(strategy());
-        await stopping.ready();
-        const remotes = [];
-        for (let index = 0; index < OTHERS; index++) {
-          remotes.push(await stopping.schedule('untilStopped'));
-        }
-        while (stopping.workers.some(({ running }) => running === 0)) await sleep(5);
-        await sleep(50);
-        const began = process.hrtime.bigint();
-        stopping.coordinator.requestStop();
-        const us = lastAfter(began, await Promise.all(remotes.map((remote) => remote.fetch())));
-        await stopping.close();
-        return us;
-      },
-      async peer() {
-        heard.length = 0;
-        const all = new Promise((resolve) => {
-          onAll = resolve;
-        });
-        const began = process.hrtime.bigint();
-        nats.publish('go', '');
-        await all;
-        return lastAfter(began, heard);
-      },
-    })),
+  rows['nats/stop'] = await inTurn({
+    rounds: 7,
+    samples: 5,
+    warmUp: 2,
+    async ours() {
+      const stopping = new ClusterCoordinator(strategy());
+      await stopping.ready();
+      const remotes = [];
+      for (let index = 0; index < OTHERS; index++) {
+        remotes.push(await stopping.schedule('untilStopped'));
+      }
+      while (stopping.workers.some(({ running }) => running === 0)) await sleep(5);
+      await sleep(50);
+      const began = process.hrtime.bigint();
+      stopping.coordinator.requestStop();
+      const us = lastAfter(began, await Promise.all(remotes.map((remote) => remote.fetch())));
+      await stopping.close();
+      return us;
+    },
+    async peer() {
+      heard.length = 0;
+      const all = new Promise((resolve) => {
+        onAll = resolve;
+      });
+      const began = process.hrtime.bigint();
+      nats.publish('go', '');
+      await all;
+      return lastAfter(began, heard);
+    },
   });
   await nats.close();
 }
 
+const wantsAny = (peer) => wants(`nats/closures-${peer}`) || wants(`nats/round-trip-${peer}`);
+
 if (quick) {
-  const ours = await alone({ rounds: 2, samples: 3, ours: ourWave });
-  rows.push({ what: 'cluster, NATS, a trivial closure', unit: 'µs', ours });
+  rows['nats/closures-jetstream'] = await alone({ rounds: 2, samples: 3, ours: ourWave });
 } else {
   fetchPeers();
-  await besidePeer('plain JetStream', await startPeer('bare', servers), 1);
-  const redis = await startRedis();
-  if (redis !== undefined) await besidePeer('BullMQ', await startPeer('bullmq', redis), 1 / 2);
+  if (wantsAny('jetstream')) await besidePeer('jetstream', await startPeer('bare', servers));
+  const redis = wantsAny('bullmq') ? await startRedis() : undefined;
+  if (redis !== undefined) await besidePeer('bullmq', await startPeer('bullmq', redis));
 }
 await cluster.close();
-if (!quick) await besidePublish();
+if (!quick && wants('nats/stop')) await besidePublish();
 report(rows);
 process.exit();

@@ -24,37 +24,21 @@ async function megabytes(queue) {
   return after;
 }
 
-async function row(what, start) {
-  const queue = start();
+async function halves(queue) {
   const after = await megabytes(queue);
   const half = after.length / 2;
-  return {
-    what: `queue, ten million items, ${what}: memory of the process, second half`,
-    peerName: 'first half',
-    unit: 'MB',
-    ours: after.slice(half),
-    peer: after.slice(0, half),
-    goal: { flat: true },
-  };
+  return { ours: after.slice(half), peer: after.slice(0, half) };
 }
 
-const rows = [
-  await row('C++ → JS', () => {
-    const queue = new BoundedQueue({ capacity: 1024, codec: 'bytes' });
-    addon.produce(queue, MILLION * MILLIONS);
-    return queue;
-  }),
-];
-let worker;
-rows.push(
-  await row('worker → main', () => {
-    const queue = new BoundedQueue({ capacity: 1024 });
-    worker = new Worker(new URL('./queue-worker.mjs', import.meta.url), {
-      workerData: queue.handle,
-    });
-    worker.postMessage({ kind: 'queue', items: MILLION * MILLIONS });
-    return queue;
-  }),
-);
+const bytes = new BoundedQueue({ capacity: 1024, codec: 'bytes' });
+addon.produce(bytes, MILLION * MILLIONS);
+const fromNative = await halves(bytes);
+
+const values = new BoundedQueue({ capacity: 1024 });
+const worker = new Worker(new URL('./queue-worker.mjs', import.meta.url), {
+  workerData: values.handle,
+});
+worker.postMessage({ kind: 'queue', items: MILLION * MILLIONS });
+const fromWorker = await halves(values);
 await worker.terminate();
-report(rows);
+report({ 'queue/memory-native': fromNative, 'queue/memory-worker': fromWorker });

@@ -6,29 +6,24 @@ import { alone, report, sleep, usSince } from './rounds.mjs';
 
 const EACH = 16;
 
-report([
-  {
-    what: `stop with ${EACH} C++ threads blocked on a full queue and ${EACH} on an empty one → \`join()\` settled`,
-    unit: 'ms',
-    goal: { atMost: 10 },
-    ours: await alone({
-      rounds: 15,
-      samples: 5,
-      ours: async () => {
-        const coord = new Coordinator();
-        const make = () => new BoundedQueue({ capacity: 1, codec: 'bytes', coordinator: coord });
-        const [full, empty] = [make(), make()];
-        full.enqueueSync(new Uint8Array(1));
-        for (let i = 0; i < EACH; i++) {
-          addon.block(full, coord, true);
-          addon.block(empty, coord, false);
-        }
-        await sleep(10); // until they are blocked
-        const start = process.hrtime.bigint();
-        coord.requestStop();
-        await coord.join();
-        return usSince(start) / 1000;
-      },
-    }),
-  },
-]);
+report({
+  'queue/stop': await alone({
+    rounds: 15,
+    samples: 5,
+    ours: async () => {
+      const coord = new Coordinator();
+      const make = () => new BoundedQueue({ capacity: 1, codec: 'bytes', coordinator: coord });
+      const [full, empty] = [make(), make()];
+      full.enqueueSync(new Uint8Array(1));
+      for (let i = 0; i < EACH; i++) {
+        addon.block(full, coord, true);
+        addon.block(empty, coord, false);
+      }
+      await sleep(10); // until they are blocked
+      const start = process.hrtime.bigint();
+      coord.requestStop();
+      await coord.join();
+      return usSince(start) / 1000;
+    },
+  }),
+});

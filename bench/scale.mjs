@@ -7,8 +7,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Coordinator } from '../dist/index.js';
 import { quick, report } from './rounds.mjs';
 
-const ROUNDS = quick ? 1 : 9;
-const [SMALL, LARGE] = quick ? [500, 1000] : [5000, 10_000];
+const ROUNDS = quick ? 1 : 5;
+// The last but one is the peer of the last.
+const SIZES = quick ? [500, 1000] : [1_250, 2_500, 5_000, 10_000];
+const LARGE = SIZES.at(-1);
 
 /** Processor time in microseconds. Not wall time, because other processes share the machine. */
 function cpuUs(since) {
@@ -17,7 +19,8 @@ function cpuUs(since) {
 }
 
 const operations = {
-  async 'a coordinator: construct, ask, stop'(count) {
+  /** Construct, ask, stop. */
+  async coordinator(count) {
     const kept = [];
     for (let i = 0; i < count; i++) {
       const coordinator = new Coordinator();
@@ -25,14 +28,16 @@ const operations = {
       kept.push(coordinator);
     }
   },
-  async 'a pending `waitForStop()` of a child, from call to the parent’s stop'(count) {
+  /** A pending `waitForStop()` of a child, from its call to the parent's stop. */
+  async wait(count) {
     const parent = new Coordinator();
     const children = Array.from({ length: count }, () => parent.child());
     const waits = children.map((child) => child.waitForStop());
     parent.requestStop();
     await Promise.all(waits);
   },
-  async 'a registered promise, until `join()` has settled'(count) {
+  /** A registered promise, until `join()` has settled. */
+  async thread(count) {
     const coordinator = new Coordinator();
     const ends = [];
     for (let i = 0; i < count; i++) {
@@ -53,29 +58,20 @@ async function costUs(operation, count) {
   globalThis.gc?.();
   await turn();
   const start = process.cpuUsage();
-  // LARGE items in total for both sizes, so that both are measured equally long.
+  // LARGE items in total for each size, so that all are measured equally long.
   for (let done = 0; done < LARGE; done += count) await operation(count);
   return cpuUs(start) / LARGE;
 }
 
-const rows = [];
-for (const [what, operation] of Object.entries(operations)) {
-  const ours = [];
-  const peer = [];
-  for (let round = quick ? 0 : -2; round < ROUNDS; round++) {
-    const large = await costUs(operation, LARGE);
-    const small = await costUs(operation, SMALL);
-    if (round < 0) continue;
-    ours.push(large);
-    peer.push(small);
+const rows = {};
+for (const [name, operation] of Object.entries(operations)) {
+  const sizes = SIZES.map((size) => [size, []]);
+  for (let round = quick ? 0 : -1; round < ROUNDS; round++) {
+    for (const [size, costs] of sizes) {
+      const cost = await costUs(operation, size);
+      if (round >= 0) costs.push(cost);
+    }
   }
-  rows.push({
-    what: `${LARGE.toLocaleString('en')} of: ${what}`,
-    peerName: `the same with ${SMALL.toLocaleString('en')}`,
-    unit: 'µs each',
-    ours,
-    peer,
-    goal: { flat: true },
-  });
+  rows[`scale/${name}`] = { ours: sizes.at(-1)[1], peer: sizes.at(-2)[1], sizes };
 }
 report(rows);

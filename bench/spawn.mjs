@@ -17,17 +17,11 @@ async function sample(start) {
   return Number(running[0] - before) / 1e6;
 }
 
-report([
-  {
-    what: '`spawn()` → the worker runs',
-    peerName: '`new Worker`',
-    unit: 'ms',
-    goal: { ratio: 1.1 },
-    ...(await inTurn({
-      rounds: 21,
-      samples: 7,
-      ours: () => sample((...args) => coordinator.spawn(...args)),
-      peer: () => sample((...args) => new Worker(...args)),
-    })),
-  },
-]);
+report({
+  spawn: await inTurn({
+    rounds: 21,
+    samples: 7,
+    ours: () => sample((...args) => coordinator.spawn(...args)),
+    peer: () => sample((...args) => new Worker(...args)),
+  }),
+});

@@ -66,12 +66,4 @@ const result = await inTurn({
 
 begin(QUIT);
 await Promise.all(workers.map((worker) => new Promise((resolve) => worker.on('exit', resolve))));
-report([
-  {
-    what: `JS request → ${WORKERS} workers in \`waitForStopSync\` awake`,
-    peerName: '`Atomics.wait`/`notify`',
-    unit: 'µs',
-    ...result,
-    goal: { ratio: 1.1 },
-  },
-]);
+report({ 'wake/workers': result });

@@ -1,5 +1,11 @@
-// How long after the stop each blocking call ends under an Interruptible, as a table, and what
-// other threads notice: `interruptible [ROUNDS]`. Linux.
+// How long after the stop each blocking call ends under an Interruptible, and what other threads
+// notice. Linux.
+//
+//   interruptible ROUNDS
+//
+// prints {"calls": {"<call>": {"ms": [...], "ended": N}, ...}, "others": {"made": N,
+// "interrupted": N}}: milliseconds from the stop to the end of the call, how many of the calls
+// ended with EINTR, and the calls of the other threads.
 #include <algorithm>
 #include <allstop/allstop.hpp>
 #include <atomic>
@@ -34,8 +40,7 @@ struct Result {
   bool interrupted;
 };
 
-// `release` ends a call that the stop has not ended within half a second.
-Result Measure(const std::function<long()>& block, const std::function<void()>& release) {
+Result Measure(const std::function<long()>& block) {
   const auto coord = allstop::Coordinator::Create();
   std::atomic<pid_t> id{0};
   std::mutex mutex;
@@ -65,7 +70,6 @@ Result Measure(const std::function<long()>& block, const std::function<void()>& 
     changed.wait_for(lock, std::chrono::milliseconds(500), [&] { return ended; });
     result.ms = std::chrono::duration<double, std::milli>(Clock::now() - stopped).count();
   }
-  if (release) release();
   thread.join();
   return result;
 }
@@ -93,59 +97,24 @@ int main(int argc, char** argv) {
     }
   });
 
-  std::puts("| call | ended with EINTR | median, ms | slowest, ms |\n| --- | --- | --- | --- |");
+  std::printf("{\"calls\": {");
+  const char* separator = "";
   for (const auto& call : calls.All()) {
-    std::vector<double> times;
+    std::printf("%s\"%s\": {\"ms\": [", separator, call.name);
+    separator = ", ";
     int ended = 0;
     for (int round = 0; round < rounds; ++round) {
-      const Result result = Measure(call.block, nullptr);
+      const Result result = Measure(call.block);
       ended += result.interrupted;
-      times.push_back(result.ms);
+      std::printf(round == 0 ? "%.4f" : ", %.4f", result.ms);
     }
-    std::sort(times.begin(), times.end());
-    std::printf("| %s | %d of %d | %.2f | %.2f |\n", call.name, ended, rounds,
-                times[times.size() / 2], times.back());
-  }
-
-  std::mutex locked;
-  locked.lock();
-  const Result lock = Measure(
-      [&] {
-        const std::lock_guard<std::mutex> inside(locked);
-        return 0L;
-      },
-      [&] { locked.unlock(); });
-  std::mutex mutex;
-  std::condition_variable condition;
-  bool go = false;
-  const Result wait = Measure(
-      [&] {
-        std::unique_lock<std::mutex> inside(mutex);
-        condition.wait(inside, [&] { return go; });
-        return 0L;
-      },
-      [&] {
-        const std::lock_guard<std::mutex> inside(mutex);
-        go = true;
-        condition.notify_all();
-      });
-  const Result sleep = Measure(
-      [] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(800));
-        return 0L;
-      },
-      nullptr);
-  for (const auto& [name, result] :
-       {std::pair("pthread_mutex_lock()", lock), std::pair("pthread_cond_wait()", wait),
-        std::pair("std::this_thread::sleep_for()", sleep)}) {
-    std::printf("| %s | %s | | |\n", name, result.interrupted ? "1 of 1" : "no, in 500 ms");
+    std::printf("], \"ended\": %d}", ended);
   }
 
   end = true;
   if (write(pipe_ends[1], "x", 1) != 1) return 1;
   blocked.join();
   sleeps.join();
-  std::printf("\nOther threads: %ld calls made meanwhile, %ld of them interrupted.\n", made.load(),
+  std::printf("}, \"others\": {\"made\": %ld, \"interrupted\": %ld}}\n", made.load(),
               interrupted.load());
-  return interrupted == 0 ? 0 : 1;
 }

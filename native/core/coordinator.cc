@@ -396,8 +396,9 @@ bool Coordinator::IsEcho(const StopRequest& request) const {
   };
   if (record_ && contains(request.echo_ids, record_->id)) return true;
   if (record_ && contains(request.echo_ids, replaced_id_)) return true;
+  if (!seldom_) return false;
   return std::any_of(request.abort_echo_ids.begin(), request.abort_echo_ids.end(),
-                     [&](const std::string& id) { return contains(past_ids_, id); });
+                     [&](const std::string& id) { return contains(seldom_->past_ids, id); });
 }
 
 bool Coordinator::IsReported(const StopRequest& request) const {
@@ -437,9 +438,10 @@ Status Coordinator::ClearStop() {
   }
   if (record_) {
     NoteStop(TimelineType::kStopCleared, Clock::now());
-    past_ids_.push_back(record_->id);
-    if (!replaced_id_.empty()) past_ids_.push_back(replaced_id_);
-    while (past_ids_.size() > kMaxPastIds) past_ids_.pop_front();
+    std::list<std::string>& past_ids = MakeSeldom().past_ids;
+    past_ids.push_back(record_->id);
+    if (!replaced_id_.empty()) past_ids.push_back(replaced_id_);
+    while (past_ids.size() > kMaxPastIds) past_ids.pop_front();
   }
   joined_ = false;
   record_ = nullptr;
@@ -557,21 +559,28 @@ std::shared_ptr<const StopRecord> Coordinator::TakeUnseen(Observer& observer) {
   return std::exchange(observer.unseen_, nullptr);
 }
 
+Coordinator::Seldom& Coordinator::MakeSeldom() {
+  if (!seldom_) seldom_ = std::make_unique<Seldom>();
+  return *seldom_;
+}
+
 std::uint64_t Coordinator::AddLink(std::string description) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  links_.emplace(next_link_, std::move(description));
-  return next_link_++;
+  Seldom& seldom = MakeSeldom();
+  seldom.links.emplace(seldom.next_link, std::move(description));
+  return seldom.next_link++;
 }
 
 void Coordinator::RemoveLink(std::uint64_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  links_.erase(id);
+  if (seldom_) seldom_->links.erase(id);
 }
 
 std::vector<std::string> Coordinator::Links() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::string> descriptions;
-  for (const auto& [id, description] : links_) descriptions.push_back(description);
+  if (!seldom_) return descriptions;
+  for (const auto& [id, description] : seldom_->links) descriptions.push_back(description);
   return descriptions;
 }
 

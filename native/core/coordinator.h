@@ -334,11 +334,17 @@ class Coordinator : public ForeignReferences<Coordinator> {
   ConditionVariable callback_done_;  // notified for RemoveStopCallback
   SuppressedError reported_;         // the first error of Report; its error may be null
   std::vector<SuppressedError> suppressed_;
-  std::list<std::string> past_ids_;  // ids of cleared stops, the newest last
-  std::string replaced_id_;          // id of the record that an arbiter's answer has replaced
+  std::string replaced_id_;  // id of the record that an arbiter's answer has replaced
   ThreadRegistry threads_;
-  std::map<std::uint64_t, std::string> links_;
-  std::uint64_t next_link_ = 1;
+  // What most coordinators never have: behind a pointer, so that a coordinator takes less than 1
+  // KB.
+  struct Seldom {
+    std::map<std::uint64_t, std::string> links;
+    std::uint64_t next_link = 1;
+    std::list<std::string> past_ids;  // ids of cleared stops, the newest last
+  };
+  Seldom& MakeSeldom();
+  std::unique_ptr<Seldom> seldom_;      // null before the first link and the first cleared stop
   std::unique_ptr<Timeline> timeline_;  // null before the first event
 };
 

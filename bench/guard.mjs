@@ -1,0 +1,223 @@
+/**
+ * Counts what a change must not make dearer, and compares it with bench/guard/budget.json:
+ * `npm run bench:guard`, with after `--`
+ *
+ *   --write              writes what it counts as the new budget
+ *   --mutants [NAME...]  applies each patch of bench/guard/mutants to a copy, and expects an objection
+ *
+ * Counts do not depend on how busy or how quick the machine is: instructions and allocations of the
+ * core by callgrind (native/counted.cc), messages between threads, bytes of the heap and system
+ * calls of a closure (guard/closures.mjs). How messages and system calls fall depends on the order
+ * of the threads, so these are the least of some runs. Linux with glibc; needs valgrind and strace (Debian packages of these
+ * names).
+ */
+
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { basename, join, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const budgetFile = join(root, 'bench/guard/budget.json');
+const patches = join(root, 'bench/guard/mutants');
+const built = join(root, 'build-guard');
+const OPERATIONS = 1_000;
+const RUNS = 3;
+const SUBPROCESS = { timeout: 300_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 26 };
+const SYSTEM_CALLS = 'read,write,epoll_pwait,epoll_wait,mmap,munmap,mprotect';
+
+/** By which share a count may exceed its budget. */
+const TOLERANCE = {
+  instructions: 0.05,
+  allocations: 0.01,
+  messages: 0.1,
+  'messages of many': 4, // how many results share a message depends on the order of the threads
+  bytes: 0.15,
+  'system calls': 0.5,
+};
+
+const say = (text) => process.stderr.write(`${text}\n`);
+const run = (command, args, options) =>
+  execFileSync(command, args, { ...SUBPROCESS, encoding: 'utf8', stdio: 'pipe', ...options });
+
+/** @param {string} source the root of the checkout */
+function compileCounted(source) {
+  const folder = join(source, 'bench/native/build'); // as for `npm run bench`
+  run('cmake', ['-S', join(source, 'bench/native'), '-B', folder, '-DCMAKE_BUILD_TYPE=Release']);
+  const jobs = String(availableParallelism());
+  run('cmake', ['--build', folder, '--target', 'counted', '--parallel', jobs]);
+  return join(folder, 'counted');
+}
+
+/** Instructions and allocations of each operation of the core. */
+function countCore(source) {
+  const program = compileCounted(source);
+  const folder = mkdtempSync(join(tmpdir(), 'allstop-guard-'));
+  const counts = {};
+  try {
+    const flags = ['-q', '--tool=callgrind', `--callgrind-out-file=${join(folder, 'out')}`];
+    const allocations = JSON.parse(run('valgrind', [...flags, program, String(OPERATIONS)]));
+    for (const file of readdirSync(folder)) {
+      const part = readFileSync(join(folder, file), 'latin1');
+      const operation = /^desc: Trigger: Client Request: (.+)$/m.exec(part)?.[1];
+      if (operation === undefined) continue; // the part up to the end of the program
+      const total = Number(/^totals: (\d+)/m.exec(part)?.[1]);
+      counts[`${operation}: instructions`] = Math.round(total / OPERATIONS);
+      counts[`${operation}: allocations`] = Number(allocations[operation].toFixed(2));
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  return counts;
+}
+
+/** The least of some runs. */
+const least = (measure) => Math.min(...Array.from({ length: RUNS }, measure));
+
+/** What a closure on two threads costs in messages, bytes and system calls. */
+function countClosures(source) {
+  const script = join(source, 'bench/guard/closures.mjs');
+  const preload = ['--import', join(source, 'bench/guard/count-messages.mjs')];
+  // So much young space that nothing is collected meanwhile.
+  const space = ['--min-semi-space-size=64', '--max-semi-space-size=64'];
+  const node = ['--expose-gc', ...space, ...preload, script];
+  const runs = Array.from({ length: RUNS }, () =>
+    JSON.parse(run(process.execPath, [...node, '20', '5000'])),
+  );
+  const leastOf = (key) => Math.min(...runs.map((one) => one[key]));
+  const strace = ['-f', '-qq', '-c', '-U', 'calls', '-e', `trace=${SYSTEM_CALLS}`];
+  const callsOf = (trips) => {
+    const options = { ...SUBPROCESS, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] };
+    const args = [...strace, process.execPath, ...node, '0', String(trips)];
+    const { stderr, status } = spawnSync('strace', args, options);
+    const total = /(\d+) +total$/m.exec(stderr)?.[1];
+    if (status !== 0 || total === undefined) throw new Error(`strace has failed: ${stderr}`);
+    return Number(total);
+  };
+  const major = process.versions.node.split('.')[0];
+  return {
+    'a closure alone: messages': leastOf('tripMessages'),
+    'a closure of 1,000: messages of many': Number(leastOf('waveMessages').toFixed(4)),
+    // Where V8 has collected garbage after all, there are fewer.
+    [`a closure alone, Node ${major}: bytes`]: Math.round(
+      Math.max(...runs.map(({ bytes }) => bytes)),
+    ),
+    'a closure alone: system calls': Number(
+      least(() => (callsOf(2_500) - callsOf(500)) / 2_000).toFixed(1),
+    ),
+  };
+}
+
+/** What has become dearer than the budget allows, a line each. */
+function objections(counts, budget) {
+  const found = [];
+  for (const [name, most] of Object.entries(budget)) {
+    const counted = counts[name];
+    if (counted === undefined) {
+      // The heap of another version of V8 is not in the budget.
+      if (!/Node \d+/.test(name)) found.push(`${name}: was not counted`);
+      continue;
+    }
+    const tolerance = TOLERANCE[name.split(': ').at(-1)];
+    const share = most === 0 ? Number(counted > 0) : counted / most - 1;
+    const text = `${name}: ${counted}, of ${most}`;
+    if (share > tolerance) found.push(`${text}: ${(share * 100).toFixed(0)} % dearer`);
+    else if (share < -tolerance) say(`${text}: cheaper; --write lowers the budget`);
+  }
+  for (const name of Object.keys(counts)) {
+    if (!(name in budget) && !/Node \d+/.test(name)) found.push(`${name}: has no budget`);
+  }
+  return found;
+}
+
+const readBudget = () => JSON.parse(readFileSync(budgetFile, 'utf8'));
+
+function count(source) {
+  return { ...countCore(source), ...countClosures(source) };
+}
+
+/** Runs the guard on a copy with the patch. Returns its objections. */
+function objectionsToMutant(patch) {
+  const copy = join(built, basename(patch, '.patch'));
+  rmSync(copy, { recursive: true, force: true });
+  mkdirSync(copy, { recursive: true });
+  const left = new Set(['node_modules', '.git', 'dist']);
+  for (const entry of readdirSync(root)) {
+    if (left.has(entry) || entry.startsWith('build-')) continue;
+    const filter = (from) =>
+      !from.includes(`${sep}build${sep}`) && basename(from) !== 'node_modules';
+    cpSync(join(root, entry), join(copy, entry), { recursive: true, filter });
+  }
+  for (const shared of ['node_modules', 'build-cmake']) {
+    symlinkSync(join(root, shared), join(copy, shared));
+  }
+  run('patch', ['-p1', '-i', join(patches, patch)], { cwd: copy });
+  run(process.execPath, ['scripts/compile.mjs', 'ts'], { cwd: copy });
+  const found = objections(count(copy), readBudget());
+  rmSync(copy, { recursive: true });
+  return found;
+}
+
+function findMutants(wanted) {
+  const known = readdirSync(patches).filter((file) => file.endsWith('.patch'));
+  const chosen = known.filter(
+    (file) => wanted.length === 0 || wanted.includes(basename(file, '.patch')),
+  );
+  if (chosen.length < Math.max(1, wanted.length)) {
+    say(
+      `There is no such mutant; known: ${known.map((file) => basename(file, '.patch')).join(', ')}`,
+    );
+    return 2;
+  }
+  let missed = 0;
+  for (const patch of chosen) {
+    const found = objectionsToMutant(patch);
+    say(`${patch}: ${found.length === 0 ? 'NOT FOUND' : found.join('; ')}`);
+    if (found.length === 0) missed += 1;
+  }
+  return missed === 0 ? 0 : 1;
+}
+
+function guard(isWriting) {
+  const counts = count(root);
+  if (isWriting) {
+    writeFileSync(budgetFile, `${JSON.stringify(counts, null, 2)}\n`);
+    say(`wrote ${budgetFile}`);
+    return 0;
+  }
+  const found = objections(counts, readBudget());
+  for (const [name, value] of Object.entries(counts)) process.stdout.write(`${name}: ${value}\n`);
+  for (const each of found) say(`DEARER: ${each}`);
+  if (found.length > 0) {
+    say(
+      'If the change is worth it, `npm run bench:guard -- --write` raises the budget; say why in the commit.',
+    );
+  }
+  return found.length === 0 ? 0 : 1;
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { write: { type: 'boolean' }, mutants: { type: 'boolean' } },
+});
+if (!existsSync(resolve(root, 'dist/index.js'))) {
+  say('Run `npm run compile` first');
+  process.exitCode = 2;
+} else if (positionals.length > 0 && !values.mutants) {
+  say(`What is ${positionals[0]}? Names of mutants come after --mutants`);
+  process.exitCode = 2;
+} else {
+  process.exitCode = values.mutants ? findMutants(positionals) : guard(values.write === true);
+}

@@ -1,0 +1,71 @@
+/** docs/benchmarks.md, whole: written by bench/run.mjs and by nobody else. */
+
+import { judge, missedTable, table } from './table.mjs';
+
+const INTRODUCTION = `# Benchmarks
+
+What a check, a wake-up, a join, an item of a queue, a closure of a pool and an idle coordinator cost, each beside what one would use otherwise. \`npm run bench\` measures all of it after \`npm run compile\`, writes this page and its pictures, and is their only author. \`npm run bench -- --row NAME\` measures one row, \`--list\` names them, \`--output FILE\` writes elsewhere, also while others use the machine; \`--quick\` only sees whether everything still runs.
+
+How to read it. Absolute times move with the machine, so a goal is a ratio. Ours and the peers are measured in turn, sample by sample; a round's value is the median of its samples, a cell the median of the rounds with the quartiles in brackets, a ratio that of the values of one round. "Within the spread": the median misses the goal, the better quartile does not. These are measurements, not tests: nothing fails when a number is bad. What must not become dearer is counted, in instructions, messages and system calls, by \`npm run bench:guard\`, which fails.
+
+On a machine with two processors trust ratios and orders of magnitude. To wake a processor that sleeps takes about 50 µs there, which is most of the rows with eight waiters and more.`;
+
+const ALT = {
+  ratios: 'A dot for each row: its ratio to the peer with the quartiles, and the line of its goal',
+  pools: 'Bars: closures a second and round trips of allstop and of the other pools',
+  sizes: 'Lines: the cost of one item against the number of items',
+};
+
+/** The section after which a chart comes. */
+const AFTER = { pools: 'The pool, on NATS', sizes: 'Many of a kind' };
+
+function picture(chart, folder, drawn) {
+  if (!drawn.has(`${chart}-light`)) return [];
+  return [
+    `<picture><source media="(prefers-color-scheme: dark)" srcset="${folder}/${chart}-dark.svg"><img alt="${ALT[chart]}" src="${folder}/${chart}-light.svg"></picture>`,
+  ];
+}
+
+function count(rows, results) {
+  const words = rows.map((row) => {
+    const result = results.get(row.name);
+    if (result?.ours === undefined) return row.goal === undefined ? '' : 'not measured';
+    return judge(row, result).met;
+  });
+  const of = (word) => words.filter((each) => each === word).length;
+  const all = words.filter((word) => word !== '').length;
+  const parts = [
+    [of('within the spread'), 'within the spread'],
+    [of('no'), 'missed'],
+    [of('not measured'), 'not measured'],
+  ].flatMap(([number, word]) => (number === 0 ? [] : [`${number} ${word}`]));
+  return [`${of('yes')} of ${all} goals are met`, ...parts].join('; ');
+}
+
+/**
+ * @param {object[]} sections of rows.mjs
+ * @param {Map<string, object>} results by the name of the row
+ * @param {{ environment: object, minutes: number, use: number, folder: string, drawn: Map }} run
+ *   `use`: the most processors that others used between two benchmarks; `folder`: the pictures',
+ *   relative to the page
+ */
+export function page(sections, results, { environment, minutes, use, folder, drawn }) {
+  const rows = sections.flatMap((section) => section.rows);
+  const { date, commit, machine, system, node, compiler, priority } = environment;
+  return `${[
+    INTRODUCTION,
+    `Measured on ${date} at ${commit}, in ${Math.round(minutes)} minutes: ${machine}; ${system}; ${node}; ${compiler}; process priority ${priority}. Others used at most ${use.toFixed(2)} processors between the benchmarks.`,
+    `**${count(rows, results)}.**`,
+    ...picture('ratios', folder, drawn),
+    '## Where a goal is missed, and why',
+    missedTable(rows, results),
+    ...sections.flatMap(({ title, about, rows: some }) => [
+      `## ${title}`,
+      about,
+      table(some, results),
+      ...Object.entries(AFTER).flatMap(([chart, section]) =>
+        section === title ? picture(chart, folder, drawn) : [],
+      ),
+    ]),
+  ].join('\n\n')}\n`;
+}
