@@ -32,6 +32,7 @@ const FILES = [
   'cluster-memory',
   'cluster-map',
   'nats',
+  'slow-links',
   'idle-cost',
   'scale',
 ];

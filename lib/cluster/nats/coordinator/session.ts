@@ -121,7 +121,7 @@ export class Session {
     this.#listener = listener;
     this.channel = new ReliableChannel(channel, {
       send: channel.send,
-      onMessage: (bytes) => this.#receive(bytes),
+      onMessage: (bytes, attached) => this.#receive(bytes, attached),
       onImpostor: () => listener.onMalformed(this),
     });
     this.#show();
@@ -288,7 +288,7 @@ export class Session {
   }
 
   post(message: ToNode): void {
-    this.channel.post(pack(message));
+    this.channel.post(...pack(message));
   }
 
   /**
@@ -358,8 +358,8 @@ export class Session {
     this.#hide();
   }
 
-  #receive(bytes: Uint8Array): void {
-    const message = unpackFromNode(bytes);
+  #receive(bytes: Uint8Array, attached: readonly Uint8Array[]): void {
+    const message = unpackFromNode(bytes, attached);
     // The node's first message. Frames that were sent before the node had subscribed are lost: ask
     // what it has, and send the missing ones.
     if (!this.isConfirmed) this.channel.resume();

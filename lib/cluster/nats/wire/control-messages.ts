@@ -20,7 +20,7 @@ import {
 } from './shapes.ts';
 
 /** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
-export const PROTOCOL = 4;
+export const PROTOCOL = 5;
 
 const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
 const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;

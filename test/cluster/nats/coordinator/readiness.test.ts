@@ -210,8 +210,8 @@ it('a worker of another version', async () => {
   const wire = readdirSync(dist).filter((name) => {
     if (!name.endsWith('.js')) return false;
     const text = readFileSync(join(dist, name), 'utf8');
-    if (!text.includes('protocol: 4,')) return false;
-    writeFileSync(join(dist, name), text.replace('protocol: 4,', 'protocol: 5,'));
+    if (!text.includes('protocol: 5,')) return false;
+    writeFileSync(join(dist, name), text.replace('protocol: 5,', 'protocol: 6,'));
     return true;
   });
   expect(wire).toHaveLength(1);
@@ -219,10 +219,10 @@ it('a worker of another version', async () => {
   const worker = work({ cli: other.cli });
   const error = await whyNotReady(coordinator, hasPhase('version-mismatch'));
   expect(error.message).toMatch(
-    /version-mismatch for .*: the worker speaks protocol 5 \(allstop [\d.]+\), the coordinator protocol 4\. What to do: install the same version/,
+    /version-mismatch for .*: the worker speaks protocol 6 \(allstop [\d.]+\), the coordinator protocol 5\. What to do: install the same version/,
   );
   const { cause, found } = await diagnosed('worker:0', 1);
-  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 5/);
+  expect(cause).toMatch(/version-mismatch for \d+ s: the worker speaks protocol 6/);
   expect(problemsOf(found).find(({ name }) => name === 'node')).toMatchObject({
     target: expect.stringContaining(`(pid ${worker.pid})`),
     cause: expect.stringMatching(/^refused for \d+ s: version-mismatch: /),
