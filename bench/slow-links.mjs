@@ -135,7 +135,7 @@ async function slowArguments() {
     Array.from({ length: count }, () => cluster.run('lengthOf', [new Uint8Array(bytes)])),
   );
   const seconds = (performance.now() - began) / 1_000;
-  if (lengths.some((length) => length !== bytes)) throw new Error(`${lengths}`);
+  if (lengths.some((length) => length !== bytes)) throw new Error(lengths.join());
   const after = await link.carried();
   const sent = after.bytes - before.bytes;
   add(what, bytes * count, uplink, { seconds, sent, connections: after.connections }, 1.25);
