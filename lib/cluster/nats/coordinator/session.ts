@@ -298,23 +298,10 @@ export class Session {
   giveUp(cause: Error): void {
     this.#hide();
     this.#cancelled.clear();
-    this.#returnTo(0, cause);
-  }
-
-  /**
-   * Returns the closures that the node cannot have started before its connection went, as it has
-   * fewer threads: they may run elsewhere at once.
-   */
-  giveUpUnstarted(): void {
-    this.#returnTo(this.info.slots, undefined);
-  }
-
-  /** Gives up all closures but the oldest `kept`. */
-  #returnTo(kept: number, cause: Error | undefined): void {
     const all = this.#sent.newestFirst();
     for (const [at, { closure }] of all.entries()) {
       const position = all.length - at;
-      if (position <= kept || this.#givenUp.has(closure)) continue;
+      if (this.#givenUp.has(closure)) continue;
       const fate = position <= this.info.slots ? 'running' : 'sent';
       this.#givenUp.set(closure, fate);
       this.#host.returned(closure, fate, cause);

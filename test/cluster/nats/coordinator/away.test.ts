@@ -1,7 +1,8 @@
 /** Workers that are away for a while, and come back to what they run. */
 // @module-tag nats
-import { ClusterCoordinator } from 'allstop/cluster';
-import { NatsStrategy } from 'allstop/nats';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
@@ -9,8 +10,6 @@ import type { NatsWorker } from '../../../support/nats-worker.ts';
 import { untilReport } from '../../../support/not-ready.ts';
 import type { TcpProxy } from '../../../support/tcp-proxy.ts';
 import { Visits } from '../../../support/visits.ts';
-
-const tasks = new URL('../../../fixtures/cluster-nats-faults.mjs', import.meta.url);
 
 let scene: NatsScene;
 let proxy: TcpProxy;
@@ -119,16 +118,11 @@ const blips: [string, { near: boolean; go(node: NatsWorker): () => void }][] = [
 
 describe.each(blips)('%s for 5 s', { tags: 'long' }, (_, { near, go }) => {
   it('has nothing that ran run again, though another node is idle', async () => {
-    const cluster = new ClusterCoordinator(
-      // The default lostAfterMs: 10 s.
-      new NatsStrategy({
-        module: tasks,
-        servers: near ? proxy.address : scene.server.address,
-        cluster: 'test',
-        minWorkers: 2,
-      }),
-    );
-    scene.clusters.push(cluster);
+    const cluster = scene.coordinator({
+      servers: near ? proxy.address : scene.server.address,
+      minWorkers: 2,
+      lostAfterMs: 10_000,
+    });
     const far = near ? {} : { servers: proxy.address };
     const node = scene.spawn({ task: 0, slots: 2, ...far });
     scene.spawn({ task: 1, slots: 2 });
@@ -147,6 +141,32 @@ describe.each(blips)('%s for 5 s', { tags: 'long' }, (_, { near, go }) => {
     expect(cluster.stats()).toMatchObject({ retried: 0, engine: { nodesLost: 0 } });
   });
 });
+
+it.each(blips.slice(0, 2))(
+  '%s for 5 s, among many short functions: each runs once',
+  {
+    tags: 'long',
+  },
+  async (_, { go }) => {
+    const COUNT = 8_000; // of which some are always sent in advance
+    const folder = mkdtempSync(join(tmpdir(), 'allstop-blip-'));
+    const lines = join(folder, 'lines');
+    const cluster = scene.coordinator({ lostAfterMs: 10_000, minWorkers: 2 });
+    const node = scene.spawn({ task: 0, servers: proxy.address });
+    scene.spawn({ task: 1 });
+    await cluster.ready();
+    const all = [...Array(COUNT).keys()].map((n) => cluster.run('compute', [1, lines, n]));
+    await all[COUNT / 8];
+    const undo = go(node);
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    undo();
+    await Promise.all(all);
+    const ran = readFileSync(lines, 'utf8').trim().split('\n');
+    expect(ran).toHaveLength(COUNT);
+    expect(new Set(ran).size).toBe(COUNT);
+    rmSync(folder, { recursive: true });
+  },
+);
 
 it('a node whose module computes for long while it is imported keeps its session', {
   tags: 'long',
