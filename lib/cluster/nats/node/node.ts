@@ -130,10 +130,10 @@ export class ClusterNode {
         this.#hello?.clear();
         this.#tell({ event: 'disconnected', ...explainFailure(cause, servers) });
       },
-      onRefused: (error) => {
+      onRefused: (error, server) => {
         // After any other error the connection ends, and onDown tells why.
         if (error.name !== 'PermissionViolationError') return;
-        this.#tell({ event: 'forbidden', ...explainFailure(error) });
+        this.#tell({ event: 'forbidden', ...explainFailure(error, server) });
       },
     });
   }
