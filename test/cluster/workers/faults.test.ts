@@ -43,7 +43,7 @@ async function squares(cluster: ClusterCoordinator, count: number): Promise<Remo
 describeKinds(
   kinds,
   (kind) => {
-    const { start } = useClusters(kind);
+    const { start: startKind } = useClusters(kind);
 
     it.each([2_000])(
       `%i functions come to exact results though workers die, with seed ${seed}`,
@@ -55,7 +55,7 @@ describeKinds(
       comeToResults,
     );
     async function comeToResults(count: number): Promise<void> {
-      const cluster = start(3, {}, module);
+      const cluster = startKind(3, {}, module);
       await cluster.ready();
       const all = await squares(cluster, count);
       await cluster.join();
@@ -66,7 +66,7 @@ describeKinds(
     }
 
     it(`close() in the middle settles everything, with seed ${seed}`, async () => {
-      const cluster = start(3, { cancelGraceMs: 50 }, module);
+      const cluster = startKind(3, { cancelGraceMs: 50 }, module);
       await cluster.ready();
       const all = await squares(cluster, 2_000);
       const half = all[500] as RemoteValue<number>;
