@@ -4,7 +4,10 @@ import type { EnginePhase, TaskPhase } from './phases.ts';
 
 /** How a node of a NATS cluster did when it last answered a probe. */
 export type NodeHealth = {
-  /** From the coordinator to the node and back, in milliseconds. */
+  /**
+   * From the coordinator to the node and back, in milliseconds, without the time for which the
+   * coordinator's own event loop was held up.
+   */
   roundTripMs: number;
   /** The longest delay of the node's event loop since the probe before, in milliseconds. */
   loopDelayMs?: number;

@@ -3,6 +3,7 @@
  * socket, a "visit", and goes on when the test says so.
  */
 
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -34,7 +35,8 @@ export class Visits {
   readonly path: string;
 
   constructor() {
-    const name = `allstop-test-${process.pid}-${++made}`;
+    // Not the pid alone: a process of the same pid that was killed leaves its socket.
+    const name = `allstop-test-${process.pid}-${++made}-${randomUUID().slice(0, 8)}`;
     this.path = process.platform === 'win32' ? `\\\\.\\pipe\\${name}` : join(tmpdir(), name);
   }
 

@@ -2,23 +2,13 @@
 import { once } from 'node:events';
 import { context, propagation, SpanStatusCode, trace } from '@opentelemetry/api';
 import { Coordinator } from 'allstop';
-import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { exporter, spans } from '../../fixtures/telemetry.mjs';
+import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
 
 const module = new URL('../../fixtures/telemetry.mjs', import.meta.url);
-const clusters: ClusterCoordinator[] = [];
 
 beforeEach(() => exporter.reset());
-afterEach(async () => {
-  for (const cluster of clusters.splice(0)) await cluster.close();
-});
-
-function start(isolation: 'thread' | 'process'): ClusterCoordinator {
-  const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1, isolation }));
-  clusters.push(cluster);
-  return cluster;
-}
 
 /** Runs `body` in a span and with baggage, as the handler of a request does. */
 function inRequest<T>(body: () => T): { result: T; traceId: string; spanId: string } {
@@ -33,74 +23,86 @@ function inRequest<T>(body: () => T): { result: T; traceId: string; spanId: stri
 
 const named = (name: string) => spans().filter((span) => span.name === name);
 
-describe.each(['thread', 'process'] as const)('a cluster with the isolation %s', (isolation) => {
-  it('carries the context, and makes a span of the call and one of the attempt', async () => {
-    const cluster = start(isolation);
-    const { result, traceId, spanId } = inRequest(() => cluster.run('activeLater'));
-    const there: any = await result;
-    expect(there).toMatchObject({ traceId, baggage: 'o-17' });
-    const [call] = named('activeLater');
-    expect(call).toMatchObject({ traceId, parent: spanId, status: { code: SpanStatusCode.UNSET } });
-    expect(call?.attributes).toMatchObject({
-      'allstop.coordinator': 'cluster',
-      'allstop.attempts': 1,
+const quick = ['thread', 'process'];
+
+describeKinds(
+  kinds,
+  (kind) => {
+    const { start } = useClusters(kind);
+
+    it('carries the context, and makes a span of the call and one of the attempt', async () => {
+      const cluster = start(1, {}, module);
+      const { result, traceId, spanId } = inRequest(() => cluster.run('activeLater'));
+      const there: any = await result;
+      expect(there).toMatchObject({ traceId, baggage: 'o-17' });
+      const [call] = named('activeLater');
+      expect(call).toMatchObject({
+        traceId,
+        parent: spanId,
+        status: { code: SpanStatusCode.UNSET },
+      });
+      expect(call?.attributes).toMatchObject({
+        'allstop.coordinator': 'cluster',
+        'allstop.attempts': 1,
+      });
+      expect(call?.events).toEqual(['closure-queued', 'closure-started', 'closure-ended']);
+      const attempts = ((await cluster.run('spans')) as any[]).filter(
+        ({ name }) => name === 'attempt activeLater',
+      );
+      expect(attempts).toMatchObject([
+        { spanId: there.spanId, parent: call?.spanId, attributes: { 'allstop.attempt': 1 } },
+      ]);
     });
-    expect(call?.events).toEqual(['closure-queued', 'closure-started', 'closure-ended']);
-    const attempts = ((await cluster.run('spans')) as any[]).filter(
-      ({ name }) => name === 'attempt activeLater',
-    );
-    expect(attempts).toMatchObject([
-      { spanId: there.spanId, parent: call?.spanId, attributes: { 'allstop.attempt': 1 } },
-    ]);
-  });
 
-  it('carries it by schedule, map, and through a RemoteValue', async () => {
-    const cluster = start(isolation);
-    const request = inRequest(async () => {
-      const remote = await cluster.schedule('active');
-      const after = await cluster.schedule('active', [remote]);
-      const mapped = [];
-      for await (const each of cluster.map('active', [1, 2])) mapped.push(each);
-      return [await remote.fetch(), await after.fetch(), ...mapped];
+    it('carries it by schedule, map, and through a RemoteValue', async () => {
+      const cluster = start(1, {}, module);
+      const request = inRequest(async () => {
+        const remote = await cluster.schedule('active');
+        const after = await cluster.schedule('active', [remote]);
+        const mapped = [];
+        for await (const each of cluster.map('active', [1, 2])) mapped.push(each);
+        return [await remote.fetch(), await after.fetch(), ...mapped];
+      });
+      const all = await request.result;
+      expect(all).toHaveLength(4);
+      for (const each of all)
+        expect(each).toMatchObject({ traceId: request.traceId, baggage: 'o-17' });
     });
-    const all = await request.result;
-    expect(all).toHaveLength(4);
-    for (const each of all)
-      expect(each).toMatchObject({ traceId: request.traceId, baggage: 'o-17' });
-  });
 
-  it('ends the span of a call that fails, with its error', async () => {
-    const cluster = start(isolation);
-    await expect(cluster.run('fail')).rejects.toThrow('no good');
-    expect(named('fail')).toMatchObject([
-      { status: { code: SpanStatusCode.ERROR, message: 'no good' } },
-    ]);
-  });
+    it('ends the span of a call that fails, with its error', async () => {
+      const cluster = start(1, {}, module);
+      await expect(cluster.run('fail')).rejects.toThrow('no good');
+      expect(named('fail')).toMatchObject([
+        { status: { code: SpanStatusCode.ERROR, message: 'no good' } },
+      ]);
+    });
 
-  it('tells in the span of the call of an attempt that was lost with its worker', async () => {
-    const cluster = start(isolation);
-    await cluster.run('dieOnce');
-    const [call] = named('dieOnce');
-    expect(call?.attributes).toMatchObject({ 'allstop.attempts': 2 });
-    expect(call?.events).toEqual([
-      'closure-queued',
-      'closure-started',
-      'closure-lost',
-      'closure-run-again',
-      'closure-started',
-      'closure-ended',
-    ]);
-  });
+    it('tells in the span of the call of an attempt that was lost with its worker', async () => {
+      const cluster = start(1, {}, module);
+      await cluster.run('dieOnce');
+      const [call] = named('dieOnce');
+      expect(call?.attributes).toMatchObject({ 'allstop.attempts': 2 });
+      expect(call?.events).toEqual([
+        'closure-queued',
+        'closure-started',
+        'closure-lost',
+        'closure-run-again',
+        'closure-started',
+        'closure-ended',
+      ]);
+    });
 
-  it('ends the span of a call that is refused', async () => {
-    const cluster = start(isolation);
-    await cluster.run('active');
-    exporter.reset();
-    cluster.coordinator.requestStop(new Error('enough'));
-    await expect(cluster.run('active')).rejects.toThrow('stopped');
-    for (const { status } of named('active')) expect(status.code).toBe(SpanStatusCode.ERROR);
-  });
-});
+    it('ends the span of a call that is refused', async () => {
+      const cluster = start(1, {}, module);
+      await cluster.run('active');
+      exporter.reset();
+      cluster.coordinator.requestStop(new Error('enough'));
+      await expect(cluster.run('active')).rejects.toThrow('stopped');
+      for (const { status } of named('active')) expect(status.code).toBe(SpanStatusCode.ERROR);
+    });
+  },
+  quick,
+);
 
 describe('the context in which a thread was started', () => {
   it('is the root context of a spawned worker', async () => {

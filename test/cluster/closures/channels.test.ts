@@ -8,6 +8,7 @@ import {
   type WorkerMessage,
 } from 'allstop/cluster';
 import { afterEach, describe, expect, it } from 'vitest';
+import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const module = new URL('../../fixtures/cluster-traced-tasks.mjs', import.meta.url);
@@ -36,8 +37,8 @@ function listen(): Heard[] {
   return heard;
 }
 
-function start(isolation: 'thread' | 'process' = 'thread', retries = 0): ClusterCoordinator {
-  const strategy = new LocalStrategy({ module, workers: 1, isolation });
+function start(retries = 0): ClusterCoordinator {
+  const strategy = new LocalStrategy({ module, workers: 1 });
   const cluster = new ClusterCoordinator(strategy, { retries });
   ends.push(() => cluster.close());
   return cluster;
@@ -64,30 +65,9 @@ describe('allstop:cluster:task', () => {
     expect(heard.at(-1)).toMatchObject({ error: expect.any(RangeError) });
   });
 
-  it.each(['thread', 'process'] as const)(
-    'tells of each attempt where it runs: %s',
-    async (kind) => {
-      const cluster = start(kind);
-      await cluster.run('add', [1, 2]);
-      await cluster.run('addLater', [3, 4]);
-      await cluster.run('fail').catch(() => {});
-      const heard = (await cluster.run('told')) as Heard[];
-      expect(phasesOf(heard, 'add')).toEqual(['start', 'end']);
-      expect(phasesOf(heard, 'addLater')).toEqual(['start', 'end', 'asyncStart', 'asyncEnd']);
-      expect(phasesOf(heard, 'fail')).toEqual(['start', 'error', 'end']);
-      expect(heard.find(({ phase }) => phase === 'asyncEnd')).toMatchObject({
-        side: 'worker',
-        attempt: 1,
-        workerIndex: 0,
-        result: 7,
-      });
-      expect(phasesOf(heard, 'told')).toEqual(['start']);
-    },
-  );
-
   it('counts the attempts of a call that kills its workers', async () => {
     const heard = listen();
-    const cluster = start('thread', 1);
+    const cluster = start(1);
     await expect(cluster.run('die')).rejects.toMatchObject({ code: 'ERR_ALLSTOP_UNAVAILABLE' });
     expect(heard.at(-1)).toMatchObject({ phase: 'asyncEnd', name: 'die', attempt: 2 });
   });
@@ -106,6 +86,32 @@ describe('allstop:cluster:task', () => {
     expect(seen).toBe('in add');
   });
 });
+
+describeKinds(
+  kinds,
+  (kind) => {
+    const { start: startKind } = useClusters(kind);
+
+    it('a worker tells of each attempt', async () => {
+      const cluster = startKind(1, {}, module);
+      await cluster.run('add', [1, 2]);
+      await cluster.run('addLater', [3, 4]);
+      await cluster.run('fail').catch(() => {});
+      const heard = (await cluster.run('told')) as Heard[];
+      expect(phasesOf(heard, 'add')).toEqual(['start', 'end']);
+      expect(phasesOf(heard, 'addLater')).toEqual(['start', 'end', 'asyncStart', 'asyncEnd']);
+      expect(phasesOf(heard, 'fail')).toEqual(['start', 'error', 'end']);
+      expect(heard.find(({ phase }) => phase === 'asyncEnd')).toMatchObject({
+        side: 'worker',
+        attempt: 1,
+        workerIndex: 0,
+        result: 7,
+      });
+      expect(phasesOf(heard, 'told')).toEqual(['start']);
+    });
+  },
+  ['thread', 'process'],
+);
 
 describe('allstop:cluster:worker', () => {
   it('tells of workers that start and are lost', async () => {

@@ -12,6 +12,7 @@ import {
   LocalStrategy,
   type RemoteValue,
 } from '../../../dist/cluster/index.js';
+import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
 
 const module = new URL('../../fixtures/cluster-faults.mjs', import.meta.url);
 const clusters: ClusterCoordinator[] = [];
@@ -39,39 +40,49 @@ async function squares(cluster: ClusterCoordinator, count: number): Promise<Remo
   return all;
 }
 
-describe.each(['thread', 'process'] as const)('with the isolation %s', (isolation) => {
-  it.each([2_000])(
-    `%i functions come to exact results though workers die, with seed ${seed}`,
-    comeToResults,
-  );
-  it.each([10_000])(
-    `%i functions come to exact results though workers die, with seed ${seed}`,
-    { tags: 'long', timeout: 120_000 },
-    comeToResults,
-  );
-  async function comeToResults(count: number): Promise<void> {
-    const cluster = await start(isolation, 3);
-    const all = await squares(cluster, count);
-    await cluster.join();
-    expect(await cluster.fetch(all)).toEqual(all.map((_, n) => n * n));
-    const restarts = cluster.workers.map((worker) => worker.restarts);
-    expect(Math.max(...restarts)).toBeGreaterThan(0);
-    expect(await cluster.done()).toBe(true);
-  }
+describeKinds(
+  kinds,
+  (kind) => {
+    const { start: startKind } = useClusters(kind);
 
-  it(`close() in the middle settles everything, with seed ${seed}`, async () => {
-    const cluster = await start(isolation, 3, { cancelGraceMs: 50 });
-    const all = await squares(cluster, 2_000);
-    const half = all[500] as RemoteValue<number>;
-    await half.fetch();
-    await cluster.close();
-    for (const [n, remote] of all.entries()) {
-      expect(remote.state).toMatch(/^(ready|cancelled)$/);
-      if (remote.state === 'ready') expect(await remote.fetch()).toBe(n * n);
-      else await expect(remote.fetch()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
+    it.each([2_000])(
+      `%i functions come to exact results though workers die, with seed ${seed}`,
+      comeToResults,
+    );
+    it.each([10_000])(
+      `%i functions come to exact results though workers die, with seed ${seed}`,
+      { tags: 'long', timeout: 120_000 },
+      comeToResults,
+    );
+    async function comeToResults(count: number): Promise<void> {
+      const cluster = startKind(3, {}, module);
+      await cluster.ready();
+      const all = await squares(cluster, count);
+      await cluster.join();
+      expect(await cluster.fetch(all)).toEqual(all.map((_, n) => n * n));
+      const restarts = cluster.workers.map((worker) => worker.restarts);
+      expect(Math.max(...restarts)).toBeGreaterThan(0);
+      expect(await cluster.done()).toBe(true);
     }
-  }, 60_000);
 
+    it(`close() in the middle settles everything, with seed ${seed}`, async () => {
+      const cluster = startKind(3, { cancelGraceMs: 50 }, module);
+      await cluster.ready();
+      const all = await squares(cluster, 2_000);
+      const half = all[500] as RemoteValue<number>;
+      await half.fetch();
+      await cluster.close();
+      for (const [n, remote] of all.entries()) {
+        expect(remote.state).toMatch(/^(ready|cancelled)$/);
+        if (remote.state === 'ready') expect(await remote.fetch()).toBe(n * n);
+        else await expect(remote.fetch()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
+      }
+    }, 60_000);
+  },
+  ['thread', 'process'],
+);
+
+describe.each(['thread', 'process'] as const)('with the isolation %s', (isolation) => {
   it('a worker that runs out of memory is replaced, and says what it died of', () => {
     const script = fileURLToPath(
       new URL('../../fixtures/cluster-out-of-memory.mjs', import.meta.url),

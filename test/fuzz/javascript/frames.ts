@@ -29,9 +29,10 @@ class End {
           this.wire.push(Uint8Array.from(frame));
           return true;
         },
-        onMessage: (message) => {
-          unpackToNode(message);
-          this.taken.push(message.toString('latin1'));
+        onMessage: (message, attached) => {
+          unpackToNode(message, attached);
+          const all = [...attached, message].map((bytes) => bytes.toString('latin1'));
+          this.taken.push(all.join('|'));
         },
         onImpostor: () => {
           this.impostors += 1;
@@ -80,8 +81,8 @@ function talkOverBadLine(bytes: Uint8Array): void {
     const from = (byte & 1) as 0 | 1;
     if (byte % 16 > 11 && posted[from].length < 20) {
       const message = `${posted[from].length}:${'x'.repeat(byte >> 2)}`;
-      posted[from].push(message);
-      ends[from].channel.post(Buffer.from(message));
+      posted[from].push(byte % 16 > 13 ? `${message}|${message}` : message);
+      ends[from].channel.post(Buffer.from(message), byte % 16 > 13 ? [Buffer.from(message)] : []);
     } else if (byte === 9) {
       for (const end of ends) end.channel.resume();
     } else deliver(from, byte >> 1);

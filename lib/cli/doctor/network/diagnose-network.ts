@@ -13,8 +13,11 @@ import { type Topology, topologyOf } from './topology.ts';
 
 /** Takes the place of the cluster's name in the name of doctor's inbox if --cluster is missing. */
 const NO_CLUSTER = 'doctor';
-/** After this time the probe of the binary counts as failed, and the other checks go on. */
-const BINARY_MS = 5_000;
+/**
+ * After this time the probe of the binary counts as failed, and the other checks go on. Longer than
+ * the limit of the self-test itself: on a busy machine that takes seconds.
+ */
+const BINARY_MS = 15_000;
 
 /** @throws (rejects) UsageError */
 export async function diagnoseNetwork(

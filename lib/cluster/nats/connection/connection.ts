@@ -37,7 +37,7 @@ export interface ConnectionListener {
    */
   onDown(cause: unknown, servers: string): void;
   /** The server has reported an error, such as a missing permission (PermissionViolationError). */
-  onRefused(error: Error): void;
+  onRefused(error: Error, server: string): void;
 }
 
 /** What NatsStrategy needs. */
@@ -202,7 +202,7 @@ export class Connection {
         if (status.type === 'disconnect') this.#isUp = false;
         if (status.type !== 'error' || this.#isClosed) continue;
         lastError = status.error;
-        this.#listener.onRefused(status.error);
+        this.#listener.onRefused(status.error, nats.getServer());
       }
     };
     const watching = watch();

@@ -72,7 +72,7 @@ export class Leadership {
     this.connection = new Connection(connect.name, connect.inboxPrefix, connect.options, {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause, servers) => this.#onDown(cause, servers),
-      onRefused: (error) => this.#onRefused(error),
+      onRefused: (error, server) => this.#onRefused(error, server),
     });
   }
 
@@ -150,11 +150,11 @@ export class Leadership {
     else this.#enter({ phase: 'connecting', ...explainFailure(cause, servers) });
   }
 
-  #onRefused(error: Error): void {
+  #onRefused(error: Error, server: string): void {
     this.#listener.onRefused(error);
     if (error.name !== 'PermissionViolationError') return;
     // Every subject is needed, so any missing permission keeps the cluster from being ready.
-    this.#forbidden = explainFailure(error);
+    this.#forbidden = explainFailure(error, server);
     this.#listener.onChange();
   }
 
@@ -199,7 +199,8 @@ export class Leadership {
     }
     if (this.connection.nats !== nats) return;
     if (this.#state.phase !== 'ready') {
-      this.#enter({ phase: 'jetstream', ...explainFailure(failureOfJetStream(error)) });
+      const why = explainFailure(failureOfJetStream(error), nats.getServer());
+      this.#enter({ phase: 'jetstream', ...why });
     }
     this.#retry?.clear();
     this.#retry = new Timer(RETRY_MS, () => {

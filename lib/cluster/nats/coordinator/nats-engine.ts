@@ -129,11 +129,6 @@ export class NatsEngine implements Engine {
       onReply: (session, reply) => this.#onProbeReply(session, reply),
       onMalformed: () => this.#malformed.drop('a reply to a probe'),
       onSilent: (session, why) => this.#onSilent(session, why),
-      onAbsent: (session) => {
-        session.giveUpUnstarted();
-        this.#givenUp.add(session);
-        this.wake();
-      },
       onLost: (session, loss) => this.#onLost(session, loss),
       onRound: () => {
         if (this.#refused.expire()) this.#host.changed();
@@ -456,7 +451,6 @@ export class NatsEngine implements Engine {
     session.isSilent = false;
     const task = this.#tasks.named(session);
     if (session.isAway) this.#onBack(session, task);
-    else session.takeBack();
     this.#onStatus(task, session, session.status);
   }
 

@@ -22,10 +22,7 @@ const TIMEOUT_MS = 1_000;
 const STARTING_FACTOR = 6;
 /** A server that answers later than this leaves a node too little of TIMEOUT_MS. */
 const SOON_MS = 500;
-/**
- * After this time without a listener, functions that the node has not started go to others, and
- * a node in its place gets its task if it runs nothing.
- */
+/** After this time without a listener, a node in the place of this one gets its task. */
 const ABSENT_MS = 500;
 /** How long after our own reconnect nodes may take to reconnect before they count as gone. */
 const REJOIN_MS = 3_000;
@@ -37,8 +34,6 @@ export interface ProbesListener {
   onMalformed(): void;
   /** The node has missed a probe, or is absent, but may still reply to the next. */
   onSilent(session: Session, why: Explanation): void;
-  /** Nobody has listened at the node's subject for ABSENT_MS. */
-  onAbsent(session: Session): void;
   onLost(session: Session, loss: Loss): void;
   /** Once a round. */
   onRound(): void;
@@ -51,6 +46,8 @@ export class Probes {
   #nats: NatsConnection | undefined;
   #upSince = 0;
   #round: Timer | undefined;
+  /** For how long the event loop of this thread was held up, in all rounds together. */
+  #heldUpMs = 0;
 
   constructor(
     sessions: ReadonlyMap<string, Session>,
@@ -77,9 +74,11 @@ export class Probes {
   }
 
   #next(nats: NatsConnection): void {
+    const dueAt = performance.now() + ROUND_MS;
     this.#round = new Timer(ROUND_MS, () => {
       this.#listener.onRound();
       const now = performance.now();
+      this.#heldUpMs += Math.max(0, now - dueAt);
       const least = Math.max(ROUND_MS, (this.#sessions.size / MOST_A_SECOND) * 1_000);
       for (const session of this.#sessions.values()) {
         const isUrgent = !session.isAway && (session.running > 0 || session.absent !== undefined);
@@ -96,6 +95,7 @@ export class Probes {
     const { subject, probe } = this.#listener.probeFor(session);
     session.isProbed = true;
     const sentAt = performance.now();
+    const heldUpMs = this.#heldUpMs;
     // Sent ahead of the probe. A late answer: the probe, too, had to wait for a slow link.
     const isLast = session.missed + 1 >= this.#mostMissed(session);
     const isServerQuick = isLast ? answersSoon(nats) : undefined;
@@ -105,7 +105,10 @@ export class Probes {
       const reply = parseProbeReply(data);
       if (reply === undefined) this.#listener.onMalformed();
       else {
-        session.health = { roundTripMs: performance.now() - sentAt, ...reply.vitals };
+        // While this thread computed, the reply may have waited here.
+        const ownMs = this.#heldUpMs - heldUpMs;
+        const roundTripMs = Math.max(0, performance.now() - sentAt - ownMs);
+        session.health = { roundTripMs, ...reply.vitals };
         this.#listener.onReply(session, reply);
       }
     } catch (error) {
@@ -154,7 +157,6 @@ export class Probes {
       session.isAbsent = true;
       const { host, pid } = session.info;
       this.#listener.onSilent(session, absent(host, pid));
-      this.#listener.onAbsent(session);
     }
   }
 }

@@ -123,7 +123,7 @@ export class Session {
     this.#listener = listener;
     this.channel = new ReliableChannel(channel, {
       send: channel.send,
-      onMessage: (bytes) => this.#receive(bytes),
+      onMessage: (bytes, attached) => this.#receive(bytes, attached),
       onImpostor: () => listener.onMalformed(this),
     });
     this.#show();
@@ -297,7 +297,7 @@ export class Session {
   }
 
   post(message: ToNode): void {
-    this.channel.post(pack(message));
+    this.channel.post(...pack(message));
   }
 
   /**
@@ -307,23 +307,10 @@ export class Session {
   giveUp(cause: Error): void {
     this.#hide();
     this.#cancelled.clear();
-    this.#returnTo(0, cause);
-  }
-
-  /**
-   * Returns the closures that the node cannot have started before its connection went, as it has
-   * fewer threads: they may run elsewhere at once.
-   */
-  giveUpUnstarted(): void {
-    this.#returnTo(this.info.slots, undefined);
-  }
-
-  /** Gives up all closures but the oldest `kept`. */
-  #returnTo(kept: number, cause: Error | undefined): void {
     const all = this.#sent.newestFirst();
     for (const [at, { closure }] of all.entries()) {
       const position = all.length - at;
-      if (position <= kept || this.#givenUp.has(closure)) continue;
+      if (this.#givenUp.has(closure)) continue;
       const fate = position <= this.info.slots ? 'running' : 'sent';
       this.#givenUp.set(closure, fate);
       this.#host.returned(closure, fate, cause);
@@ -367,8 +354,8 @@ export class Session {
     this.#hide();
   }
 
-  #receive(bytes: Uint8Array): void {
-    const message = unpackFromNode(bytes);
+  #receive(bytes: Uint8Array, attached: readonly Uint8Array[]): void {
+    const message = unpackFromNode(bytes, attached);
     // The node's first message. Frames that were sent before the node had subscribed are lost: ask
     // what it has, and send the missing ones.
     if (!this.isConfirmed) this.channel.resume();

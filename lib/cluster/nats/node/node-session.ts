@@ -125,7 +125,7 @@ export class NodeSession implements StrategyHost {
       { maxFrameBytes },
       {
         send: (frame) => listener.send(frame),
-        onMessage: (bytes) => this.#receive(bytes),
+        onMessage: (bytes, attached) => this.#receive(bytes, attached),
         onImpostor: () => listener.onMalformed(),
       },
     );
@@ -312,8 +312,8 @@ export class NodeSession implements StrategyHost {
 
   // ---------------------------------------------------------------- from the coordinator
 
-  #receive(bytes: Uint8Array): void {
-    const message = unpackToNode(bytes);
+  #receive(bytes: Uint8Array, attached: readonly Uint8Array[]): void {
+    const message = unpackToNode(bytes, attached);
     if (message === undefined) {
       this.#listener.onMalformed();
       return;
@@ -509,7 +509,7 @@ export class NodeSession implements StrategyHost {
   }
 
   #post(message: FromNode): void {
-    if (!this.#isOver) this.channel.post(pack(message));
+    if (!this.#isOver) this.channel.post(...pack(message));
   }
 }
 

@@ -33,6 +33,8 @@ import { NodeSession } from './node-session.ts';
 import { NodeVitals } from './vitals.ts';
 
 const HELLO_MS = 1_000;
+/** How often a node that is in a session says hello to another run that does not answer. */
+const MOST_HELLOS = 30;
 /** Delay of the hello after a session without a living thread: the next import may succeed. */
 const FAILED_HELLO_MS = 5_000;
 /**
@@ -94,6 +96,8 @@ export class ClusterNode {
   #current: { id: string; run: string; session: NodeSession; unsubscribe: () => void } | undefined;
   /** A stop that the last session reported, and the coordinator did not answer. */
   #unansweredStop: { run: string; stop: StopMessage } | undefined;
+  /** A run that has asked who is there, and has not answered this node's `hellos`. */
+  #asking: { run: string; hellos: number } | undefined;
   #leaving: Timer | undefined;
   #hello: Timer | undefined;
   #silence: Timer | undefined;
@@ -126,10 +130,10 @@ export class ClusterNode {
         this.#hello?.clear();
         this.#tell({ event: 'disconnected', ...explainFailure(cause, servers) });
       },
-      onRefused: (error) => {
+      onRefused: (error, server) => {
         // After any other error the connection ends, and onDown tells why.
         if (error.name !== 'PermissionViolationError') return;
-        this.#tell({ event: 'forbidden', ...explainFailure(error) });
+        this.#tell({ event: 'forbidden', ...explainFailure(error, server) });
       },
     });
   }
@@ -244,7 +248,10 @@ export class ClusterNode {
       if (who === undefined) this.#malformed.drop('a who');
       else if (message.reply !== undefined && message.reply !== '') {
         message.respond(json({ kind: 'hello', info: this.#info() }));
-      } else if (who.token >= this.#token) this.#sayHello();
+      } else if (who.token >= this.#token) {
+        this.#asking = { run: who.run, hellos: 0 };
+        this.#sayHello();
+      }
     });
     this.#on(nats, this.#subjects.node(this.#id), (message) => this.#onControl(message));
     this.#listen(nats);
@@ -257,13 +264,18 @@ export class ClusterNode {
     return nats.subscribe(subject, { callback });
   }
 
-  /** Repeats the hello until a coordinator has begun a session. */
+  /**
+   * Repeats the hello until a coordinator has begun a session. In a session, too, if a newer run
+   * has asked: it may have dropped the hello, and the coordinator of the session may be dead.
+   */
   #sayHello(): void {
     if (this.#isLeaving) return;
     this.#hello?.clear();
+    if (this.#asking?.run === this.#current?.run) this.#asking = undefined;
+    if (this.#asking !== undefined && ++this.#asking.hellos > MOST_HELLOS) this.#asking = undefined;
     this.#connection.publish(this.#subjects.hello, json({ kind: 'hello', info: this.#info() }));
     this.#hello = new Timer(HELLO_MS, () => {
-      if (this.#current === undefined) this.#sayHello();
+      if (this.#current === undefined || this.#asking !== undefined) this.#sayHello();
     });
   }
 
@@ -282,6 +294,7 @@ export class ClusterNode {
     }
     if (control.token < this.#token) return; // from an older run
     this.#token = control.token;
+    if (control.run === this.#asking?.run) this.#asking = undefined;
     if (control.kind === 'refused') {
       this.#tell({ event: 'refused', phase: control.phase, why: control.why });
     } else if (control.session !== this.#current?.id) this.#begin(control);

@@ -16,6 +16,8 @@
  *    smaller of our own and the one that the other end grants in each frame. (A server cuts off a
  *    client for which it has to hold more than its `max_pending`; and whatever is on its way
  *    delays all that is sent after it.)
+ * 5. Long bytes are attached to a message, and sent before it with their length: neither end makes
+ *    a copy of them to put a message together or to take it apart.
  */
 
 import { Timer } from '../../../base/timer.ts';
@@ -27,8 +29,13 @@ import { Timer } from '../../../base/timer.ts';
 const KIND = { data: 1, ack: 2, answer: 3, ask: 4, gap: 5 } as const;
 const KINDS: readonly number[] = Object.values(KIND);
 /**
- * Byte 0: the kind. Byte 1: of data, whether more parts of the message follow; of `ask` and
- * `answer`, the number of the question, modulo 256. Bytes 2 to 7: the number of the frame. Bytes
+ * What a frame of data has: the last part of a message; another part of a message or attachment;
+ * the length of the attachment that follows, in four bytes.
+ */
+const PART = { last: 0, more: 1, length: 2 } as const;
+/**
+ * Byte 0: the kind. Byte 1: of data, which part it is; of `ask` and `answer`, the number of the
+ * question, modulo 256. Bytes 2 to 7: the number of the frame. Bytes
  * 8 to 13: the last frame that the sender has taken. Bytes 14 to 17: the window that it grants.
  */
 const HEADER_BYTES = 18;
@@ -79,15 +86,17 @@ export type ReliableChannelOptions = {
 export interface ReliableChannelListener {
   /** Publishes a frame. @returns false without a connection: the frame is asked for later */
   send(frame: Uint8Array): boolean;
-  onMessage(message: Buffer): void;
+  /** `attached`: each fills an ArrayBuffer of its own. */
+  onMessage(message: Buffer, attached: readonly Buffer[]): void;
   /**
-   * The other end acknowledges frames that were never sent, or sends a message longer than
-   * allstop's: so a third client sends frames in the name of one end. The channel is useless now.
+   * The other end acknowledges frames that were never sent, or sends what no end of ours does: so a third client sends frames in the name of one end. The channel is useless now.
    */
   onImpostor(): void;
 }
 
 type Sent = { seq: number; frame: Buffer };
+/** `end`: which part its last frame is. */
+type Waiting = { bytes: Uint8Array; end: number };
 
 export class ReliableChannel {
   readonly #listener: ReliableChannelListener;
@@ -99,8 +108,8 @@ export class ReliableChannel {
   #lastSeq = 0;
   #unacked: Sent[] = [];
   #unackedBytes = 0;
-  /** Messages of which parts have not been sent, from `#sentOfFirst` of the first one on. */
-  readonly #backlog: Uint8Array[] = [];
+  /** Bytes of which parts have not been sent, from `#sentOfFirst` of the first ones on. */
+  readonly #backlog: Waiting[] = [];
   #sentOfFirst = 0;
   /** How many questions were asked. */
   #asked = 0;
@@ -117,7 +126,11 @@ export class ReliableChannel {
   /** The last `#taken` with which the other end was told of a gap. */
   #toldGap = -1;
   #parts: Buffer[] = [];
+  /** The length of all parts and attachments of the message that is coming. */
   #partsBytes = 0;
+  #attached: Buffer[] = [];
+  /** The attachment that is coming, of which `filled` bytes are there. */
+  #coming: { bytes: Buffer; filled: number } | undefined;
   #ackTimer: Timer | undefined;
   #askTimer: Timer | undefined;
   #askMs = ASK_MS;
@@ -135,10 +148,19 @@ export class ReliableChannel {
     return this.#maxFrameBytes <= frameBytes(maxPayload);
   }
 
-  /** Sends a message, as soon as connection and window permit. Ignored after `close`. */
-  post(message: Uint8Array): void {
+  /**
+   * Sends a message, as soon as connection and window permit. Ignored after `close`.
+   *
+   * `attached`: bytes that nobody changes any more; none is empty.
+   */
+  post(message: Uint8Array, attached: readonly Uint8Array[] = []): void {
     if (this.#isClosed) return;
-    this.#backlog.push(message);
+    for (const bytes of attached) {
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(bytes.byteLength);
+      this.#backlog.push({ bytes: length, end: PART.length }, { bytes, end: PART.more });
+    }
+    this.#backlog.push({ bytes: message, end: PART.last });
     this.#advance();
   }
 
@@ -181,7 +203,7 @@ export class ReliableChannel {
     }
     this.#grantedBytes = buffer.readUInt32BE(14);
     this.#onAck(ack);
-    if (kind === KIND.data) this.#onData(seq, buffer, detail === 1);
+    if (kind === KIND.data) this.#onData(seq, buffer, detail);
     else if (kind === KIND.ask) this.#tell(KIND.answer, detail, seq);
     else if (kind === KIND.answer) this.#onAnswer(detail, seq > ack);
     else if (kind === KIND.gap) this.#askAndHold();
@@ -206,7 +228,7 @@ export class ReliableChannel {
     this.#askTimer?.clear();
     this.#unacked = [];
     this.#backlog.length = 0;
-    this.#parts = [];
+    this.#forgetParts();
     this.#tellDrained();
   }
 
@@ -214,34 +236,64 @@ export class ReliableChannel {
     for (const tell of this.#onDrained.splice(0)) tell();
   }
 
-  #onData(seq: number, buffer: Buffer, hasMore: boolean): void {
+  #onData(seq: number, buffer: Buffer, detail: number): void {
     if (seq !== this.#taken + 1) {
       this.#onUnexpected(seq);
       return;
     }
     this.#taken = seq;
     this.#untoldBytes += buffer.length;
-    this.#onPart(buffer.subarray(HEADER_BYTES), hasMore);
+    if (!this.#takePart(buffer.subarray(HEADER_BYTES), detail)) {
+      this.#forgetParts();
+      this.#listener.onImpostor();
+    }
     if (!this.#isClosed) this.#ackSoon(); // the message may have ended the session
   }
 
-  #onPart(part: Buffer, hasMore: boolean): void {
-    if (!hasMore && this.#parts.length === 0) {
-      this.#listener.onMessage(part);
-      return;
+  /** @returns false if no end of ours sends such a part here */
+  #takePart(part: Buffer, detail: number): boolean {
+    if (detail === PART.length) return this.#beginAttachment(part);
+    const coming = this.#coming;
+    if (coming !== undefined) {
+      if (detail !== PART.more || coming.filled + part.length > coming.bytes.length) return false;
+      coming.filled += part.copy(coming.bytes, coming.filled);
+      if (coming.filled === coming.bytes.length) {
+        this.#attached.push(coming.bytes);
+        this.#coming = undefined;
+      }
+      return true;
+    }
+    if (detail === PART.last && this.#parts.length === 0) {
+      this.#give(part);
+      return true;
     }
     this.#parts.push(part);
     this.#partsBytes += part.length;
-    if (this.#partsBytes > LONGEST_MESSAGE_BYTES) {
-      this.#parts = [];
-      this.#listener.onImpostor();
-      return;
-    }
-    if (hasMore) return;
-    const message = Buffer.concat(this.#parts);
+    if (this.#partsBytes > LONGEST_MESSAGE_BYTES) return false;
+    if (detail === PART.last) this.#give(Buffer.concat(this.#parts));
+    return true;
+  }
+
+  #beginAttachment(part: Buffer): boolean {
+    if (this.#coming !== undefined || this.#parts.length > 0 || part.length !== 4) return false;
+    const length = part.readUInt32BE(0);
+    this.#partsBytes += length;
+    if (length === 0 || this.#partsBytes > LONGEST_MESSAGE_BYTES) return false;
+    this.#coming = { bytes: Buffer.allocUnsafeSlow(length), filled: 0 };
+    return true;
+  }
+
+  #give(message: Buffer): void {
+    const attached = this.#attached;
+    this.#forgetParts();
+    this.#listener.onMessage(message, attached);
+  }
+
+  #forgetParts(): void {
     this.#parts = [];
     this.#partsBytes = 0;
-    this.#listener.onMessage(message);
+    this.#attached = [];
+    this.#coming = undefined;
   }
 
   /**
@@ -290,16 +342,16 @@ export class ReliableChannel {
     const longest = this.#maxFrameBytes - HEADER_BYTES;
     let done = 0;
     while (done < this.#backlog.length) {
-      const message = this.#backlog[done] as Uint8Array;
-      const part = message.subarray(this.#sentOfFirst, this.#sentOfFirst + longest);
+      const { bytes, end } = this.#backlog[done] as Waiting;
+      const part = bytes.subarray(this.#sentOfFirst, this.#sentOfFirst + longest);
       if (!this.#hasRoom(HEADER_BYTES + part.byteLength, windowBytes)) break;
       this.#sentOfFirst += part.byteLength;
-      const hasMore = this.#sentOfFirst < message.byteLength;
-      if (!hasMore) {
+      const isWhole = this.#sentOfFirst >= bytes.byteLength;
+      if (isWhole) {
         this.#sentOfFirst = 0;
         done += 1;
       }
-      this.#sendPart(part, hasMore);
+      this.#sendPart(part, isWhole ? end : PART.more);
     }
     if (done > 0) this.#backlog.splice(0, done);
     this.#watch();
@@ -311,11 +363,11 @@ export class ReliableChannel {
     return this.#unacked.length < WINDOW_FRAMES && this.#unackedBytes + bytes <= windowBytes;
   }
 
-  #sendPart(part: Uint8Array, hasMore: boolean): void {
+  #sendPart(part: Uint8Array, detail: number): void {
     const frame = Buffer.allocUnsafe(HEADER_BYTES + part.byteLength);
     const seq = ++this.#lastSeq;
     frame[0] = KIND.data;
-    frame[1] = hasMore ? 1 : 0;
+    frame[1] = detail;
     frame.writeUIntBE(seq, 2, 6);
     frame.set(part, HEADER_BYTES);
     this.#unacked.push({ seq, frame });

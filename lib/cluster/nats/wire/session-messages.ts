@@ -1,7 +1,9 @@
 /**
  * The messages of a session, which go through its ReliableChannel: arrays, serialized by V8,
  * whose first element is the kind. Each argument list and result is packed to bytes by itself
- * before, so that a value that cannot be packed or read fails its own function only.
+ * before, so that a value that cannot be packed or read fails its own function only. Elements that
+ * are long bytes are attached: the message has `undefined` in their places, and as its last
+ * element the list of these places.
  */
 
 import { deserialize, serialize } from 'node:v8';
@@ -93,8 +95,33 @@ export type NodeStatus = {
 /** Control characters, without line feeds: a cause is printed to terminals. */
 const CONTROLS = /(?!\n)\p{Cc}/gu;
 
-export function pack(message: ToNode | FromNode): Uint8Array {
-  return serialize(message);
+export type Packed = [message: Uint8Array, attached: readonly Uint8Array[]];
+
+export function pack(message: ToNode | FromNode): Packed {
+  const attached: Uint8Array[] = [];
+  const places: number[] = [];
+  for (const [place, element] of message.entries()) {
+    if (!isBytes(element) || element.byteLength < LONG_BYTES) continue;
+    attached.push(element);
+    places.push(place);
+  }
+  if (places.length === 0) return [serialize(message), attached];
+  const rest: unknown[] = [...message];
+  for (const place of places) rest[place] = undefined;
+  return [serialize([...rest, places]), attached];
+}
+
+/** Puts the attached bytes into their places. @returns false if the list of places is malformed */
+function putBack(message: unknown[], attached: readonly Uint8Array[]): boolean {
+  if (attached.length === 0) return true;
+  const places = message.pop();
+  if (!isListOf(isCount, places) || places.length !== attached.length) return false;
+  for (const [at, bytes] of attached.entries()) {
+    const place = places[at] as number;
+    if (place >= message.length || message[place] !== undefined) return false;
+    message[place] = bytes;
+  }
+  return true;
 }
 
 /** Whether `value` is an encoded error (encoded-error.ts) that can be decoded. */
@@ -230,7 +257,7 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
 };
 
 function unpack(
-  bytes: Uint8Array,
+  [bytes, attached]: Packed,
   shapes: Record<string, (rest: unknown[]) => boolean>,
 ): unknown[] | undefined {
   let message: unknown;
@@ -242,18 +269,23 @@ function unpack(
   // Each element takes a byte at least: an array with more elements than bytes is sparse, and
   // forged.
   if (!Array.isArray(message) || message.length > bytes.byteLength) return undefined;
-  if (!isText(message[0])) return undefined;
+  if (!putBack(message, attached) || !isText(message[0])) return undefined;
   const [kind, ...rest] = message as [string, ...unknown[]];
   return Object.hasOwn(shapes, kind) && shapes[kind]?.(rest) === true ? message : undefined;
 }
 
 /** @returns undefined if it is malformed */
-export const unpackToNode = (bytes: Uint8Array): ToNode | undefined =>
-  unpack(bytes, toNode) as ToNode | undefined;
+export const unpackToNode = (
+  message: Uint8Array,
+  attached: readonly Uint8Array[] = [],
+): ToNode | undefined => unpack([message, attached], toNode) as ToNode | undefined;
 
 /** @returns undefined if it is malformed */
-export function unpackFromNode(bytes: Uint8Array): FromNode | undefined {
-  const message = unpack(bytes, fromNode) as FromNode | undefined;
+export function unpackFromNode(
+  packed: Uint8Array,
+  attached: readonly Uint8Array[] = [],
+): FromNode | undefined {
+  const message = unpack([packed, attached], fromNode) as FromNode | undefined;
   if (message?.[0] === 'status') {
     const status = message[1];
     checkTaskPhase(status);

@@ -298,6 +298,7 @@ describe.each(Object.entries(cases))(
       const { report, message } = error as unknown as { report: any; message: string };
       expect(report).toMatchObject({ ready: false, engine: { phase } });
       expect(report.engine.cause).toMatch(cause);
+      expect(report.engine.cause).toContain(servers.replace('tls://', ''));
       expect(report.engine.remedy).toMatch(remedy);
       expect(message).toContain(
         `the engine, ${phase}: ${report.engine.cause}. What to do: ${report.engine.remedy}`,

@@ -1,8 +1,12 @@
 /** Workers that are away for a while, and come back to what they run. */
 // @module-tag nats
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
+import type { NatsWorker } from '../../../support/nats-worker.ts';
 import { untilReport } from '../../../support/not-ready.ts';
 import type { TcpProxy } from '../../../support/tcp-proxy.ts';
 import { Visits } from '../../../support/visits.ts';
@@ -76,6 +80,102 @@ describe('a worker that is away', () => {
     expect(cluster.workers.map(({ completed }) => completed)).toEqual([1, 0]);
     await cluster.join();
   });
+});
+
+/** `go`: what has to be undone 5 s later. */
+const blips: [string, { near: boolean; go(node: NatsWorker): () => void }][] = [
+  [
+    'a node without connection',
+    {
+      near: false,
+      go: () => {
+        proxy.swallow();
+        return () => proxy.restore();
+      },
+    },
+  ],
+  [
+    'a node that is stopped',
+    {
+      near: false,
+      go: (node) => {
+        node.child.kill('SIGSTOP');
+        return () => node.child.kill('SIGCONT');
+      },
+    },
+  ],
+  [
+    'a coordinator without connection',
+    {
+      near: true,
+      go: () => {
+        proxy.swallow();
+        return () => proxy.restore();
+      },
+    },
+  ],
+];
+
+describe.each(blips)('%s for 5 s', { tags: 'long' }, (_, { near, go }) => {
+  it('has nothing that ran run again, though another node is idle', async () => {
+    const cluster = scene.coordinator({
+      servers: near ? proxy.address : scene.server.address,
+      minWorkers: 2,
+      lostAfterMs: 10_000,
+    });
+    const far = near ? {} : { servers: proxy.address };
+    const node = scene.spawn({ task: 0, slots: 2, ...far });
+    scene.spawn({ task: 1, slots: 2 });
+    await cluster.ready();
+    const running = ['a', 'b'].map((name) =>
+      cluster.run('holdAndSay', [visits.path, name], { worker: 0 }),
+    );
+    running.push(cluster.run('holdAndSay', [visits.path, 'c'], { worker: 1 }));
+    const all = [await visits.next('a'), await visits.next('b'), await visits.next('c')];
+    const undo = go(node);
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    undo();
+    for (const visit of all) visit.pass();
+    for (const result of await Promise.all(running)) expect(result).toMatchObject({ attempt: 1 });
+    expect(visits.names.toSorted()).toEqual(['a', 'b', 'c']);
+    expect(cluster.stats()).toMatchObject({ retried: 0, engine: { nodesLost: 0 } });
+  });
+});
+
+it.each(blips.slice(0, 2))(
+  '%s for 5 s, among many short functions: each runs once',
+  {
+    tags: 'long',
+  },
+  async (_, { go }) => {
+    const COUNT = 8_000; // of which some are always sent in advance
+    const folder = mkdtempSync(join(tmpdir(), 'allstop-blip-'));
+    const lines = join(folder, 'lines');
+    const cluster = scene.coordinator({ lostAfterMs: 10_000, minWorkers: 2 });
+    const node = scene.spawn({ task: 0, servers: proxy.address });
+    scene.spawn({ task: 1 });
+    await cluster.ready();
+    const all = [...Array(COUNT).keys()].map((n) => cluster.run('compute', [1, lines, n]));
+    await all[COUNT / 8];
+    const undo = go(node);
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    undo();
+    await Promise.all(all);
+    const ran = readFileSync(lines, 'utf8').trim().split('\n');
+    expect(ran).toHaveLength(COUNT);
+    expect(new Set(ran).size).toBe(COUNT);
+    rmSync(folder, { recursive: true });
+  },
+);
+
+it('a node whose module computes for long while it is imported keeps its session', {
+  tags: 'long',
+}, async () => {
+  const cluster = scene.coordinator({ lostAfterMs: 1_000 });
+  const worker = scene.spawn({ slots: 4, env: { ALLSTOP_TEST_IMPORT_MS: '4000' } });
+  await cluster.ready();
+  expect(nodesLost(cluster)).toBe(0);
+  expect(worker.events.filter(({ event }) => event === 'session')).toHaveLength(1);
 });
 
 it('a server that hangs for longer than lostAfterMs is no fault of a worker', async () => {

@@ -101,6 +101,32 @@ describe('a coordinator that a newer one has superseded', () => {
   });
 });
 
+it('a worker whose coordinator is silent says hello again to a newer run that dropped it', async () => {
+  scene = await NatsScene.open();
+  const proxy = await scene.proxy();
+  const older = scene.coordinator({ servers: proxy.address });
+  const worker = scene.spawn();
+  await older.ready();
+  proxy.swallow();
+  const newer = await connect({ servers: scene.server.address });
+  const run = { run: 'newer', token: Date.now() + 60_000 };
+  const limits = { cancelGraceMs: 5_000, unavailableAfterMs: 60_000 };
+  let hellos = 0;
+  newer.subscribe('allstop.test.hello', {
+    callback: (_, message) => {
+      hellos += 1;
+      if (hellos === 1) return; // dropped
+      const { node } = message.json<{ info: { node: string } }>().info;
+      const welcome = { kind: 'welcome', ...run, ...limits, session: 'next', task: 0 };
+      newer.publish(`allstop.test.node.${node}`, JSON.stringify(welcome));
+    },
+  });
+  const session = worker.next('session');
+  newer.publish('allstop.test.who', JSON.stringify({ kind: 'who', ...run }));
+  expect(await session).toMatchObject({ run: 'newer' });
+  await newer.close();
+});
+
 describe('a store that has forgotten who has the cluster', () => {
   /** An older coordinator that is cut off while a newer one takes the cluster. */
   async function twoRuns() {

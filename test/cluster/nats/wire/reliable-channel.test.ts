@@ -37,7 +37,10 @@ class End {
           this.frames += 1;
           return true;
         },
-        onMessage: (message) => this.taken.push(message.toString('latin1')),
+        onMessage: (message, attached) => {
+          const all = [...attached, message].map((bytes) => bytes.toString('latin1'));
+          this.taken.push(all.join('|'));
+        },
         onImpostor: () => {
           this.impostors += 1;
         },
@@ -45,10 +48,15 @@ class End {
     );
   }
 
-  post(bytes: number): void {
+  /** `attached`: the lengths of attachments. */
+  post(bytes: number, attached: readonly number[] = []): void {
     const message = `${this.sent.length}:`.padEnd(bytes, 'x').slice(0, bytes);
-    this.sent.push(message);
-    this.channel.post(Buffer.from(message, 'latin1'));
+    const more = attached.map((length) => 'abcdefghij'.repeat(3).slice(0, length));
+    this.sent.push([...more, message].join('|'));
+    this.channel.post(
+      Buffer.from(message, 'latin1'),
+      more.map((text) => Buffer.from(text, 'latin1')),
+    );
   }
 }
 
@@ -99,7 +107,7 @@ class Pair {
 }
 
 type Step =
-  | { do: 'post'; from: 0 | 1; bytes: number }
+  | { do: 'post'; from: 0 | 1; bytes: number; attached?: number[] }
   | { do: 'deliver'; from: 0 | 1; at: number }
   | { do: 'repeat' | 'lose'; from: 0 | 1; at: number }
   | { do: 'cut' | 'resume' | 'flow' }
@@ -109,7 +117,12 @@ const from = fc.constantFrom(0 as const, 1 as const);
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
-    arbitrary: fc.record({ do: fc.constant('post' as const), from, bytes: fc.nat(45) }),
+    arbitrary: fc.record({
+      do: fc.constant('post' as const),
+      from,
+      bytes: fc.nat(45),
+      attached: fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 2 }),
+    }),
   },
   {
     weight: 10,
@@ -134,7 +147,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 function take(pair: Pair, action: Step): void {
   switch (action.do) {
     case 'post':
-      pair.ends[action.from].post(action.bytes);
+      pair.ends[action.from].post(action.bytes, action.attached);
       break;
     case 'deliver':
     case 'repeat':
@@ -267,16 +280,24 @@ class SlowEnd {
           pipe.carry(copy.byteLength, () => other().#receive(copy));
           return true;
         },
-        onMessage: (message) => this.taken.push(message.toString('latin1')),
+        onMessage: (message, attached) => {
+          const all = [...attached, message].map((bytes) => bytes.toString('latin1'));
+          this.taken.push(all.join('|'));
+        },
         onImpostor: () => expect.unreachable(),
       },
     );
   }
 
-  post(bytes: number): void {
+  /** `attached`: the lengths of attachments. */
+  post(bytes: number, attached: readonly number[] = []): void {
     const message = `${this.sent.length}:`.padEnd(bytes, 'x').slice(0, bytes);
-    this.sent.push(message);
-    this.channel.post(Buffer.from(message, 'latin1'));
+    const more = attached.map((length) => 'abcdefghij'.repeat(3).slice(0, length));
+    this.sent.push([...more, message].join('|'));
+    this.channel.post(
+      Buffer.from(message, 'latin1'),
+      more.map((text) => Buffer.from(text, 'latin1')),
+    );
   }
 
   #onSend(frame: Buffer, windowBytes: number): void {
@@ -346,7 +367,7 @@ class SlowLink {
 }
 
 type SlowStep =
-  | { do: 'post'; from: 0 | 1; bytes: number }
+  | { do: 'post'; from: 0 | 1; bytes: number; attached?: number[] }
   | { do: 'crowd'; from: 0 | 1; bytes: number }
   | { do: 'wait'; ms: number }
   | { do: 'break'; from: 0 | 1; ms: number; isOtherTold: boolean };
@@ -598,6 +619,58 @@ it('what was never sent, and is acknowledged, was somebody else’s', () => {
   );
   expect(one.impostors).toBe(1);
   one.channel.close();
+});
+
+describe('an attachment', () => {
+  /** A frame of data: 0 is the last part of a message, 1 another part, 2 the length. */
+  const frame = (seq: number, part: 0 | 1 | 2, payload: number[] | string): Buffer => {
+    const head = Buffer.alloc(18);
+    head[0] = 1;
+    head[1] = part;
+    head.writeUIntBE(seq, 2, 6);
+    head.writeUInt32BE(WINDOW_BYTES, 14);
+    return Buffer.concat([head, Buffer.from(payload as string)]);
+  };
+
+  it('comes before its message, in an ArrayBuffer of its own', () => {
+    let got: readonly Buffer[] = [];
+    const channel = new ReliableChannel(
+      { maxFrameBytes: FRAME_BYTES },
+      {
+        send: () => true,
+        onMessage: (message, attached) => {
+          got = [message, ...attached];
+        },
+        onImpostor: () => expect.unreachable(),
+      },
+    );
+    const frames = [
+      frame(1, 2, [0, 0, 0, 5]),
+      frame(2, 1, 'abc'),
+      frame(3, 1, 'de'),
+      frame(4, 0, 'the message'),
+    ];
+    for (const each of frames) channel.receive(each);
+    expect(got.map(String)).toEqual(['the message', 'abcde']);
+    expect(got[1]?.buffer.byteLength).toBe(5);
+    channel.close();
+  });
+
+  it.each([
+    ['is longer than its length', [frame(1, 2, [0, 0, 0, 2]), frame(2, 1, 'abc')]],
+    ['ends too soon', [frame(1, 2, [0, 0, 0, 5]), frame(2, 0, 'abc')]],
+    ['begins in another', [frame(1, 2, [0, 0, 0, 5]), frame(2, 2, [0, 0, 0, 5])]],
+    ['begins in a message', [frame(1, 1, 'abc'), frame(2, 2, [0, 0, 0, 5])]],
+    ['is empty', [frame(1, 2, [0, 0, 0, 0])]],
+    ['is longer than a message may be', [frame(1, 2, [0x40, 0, 0, 1])]],
+    ['has no length', [frame(1, 2, [5])]],
+  ])('that %s is a forgery', (_, frames) => {
+    const end = new End(() => true);
+    for (const each of frames) end.channel.receive(each);
+    expect(end.impostors).toBe(1);
+    expect(end.taken).toEqual([]);
+    end.channel.close();
+  });
 });
 
 it('a value that is longer than a message may be is refused', () => {
