@@ -1,7 +1,8 @@
 // Patches of ours against addons of others, each at a pinned release from npm: fetched, patched,
 // built, and tested. Outside the gate, since it downloads and compiles for minutes.
 //
-//   node adoption/run.mjs [--keep] [bcrypt] [parcel-watcher] [sqlite]
+//   node adoption/run.mjs [--keep] [argon2] [bcrypt] [native-watchdog] [parcel-watcher] [serialport]
+//                         [sqlite]
 //
 // ALLSTOP_RUNTIMES: paths of runtimes for check-addon and node:sqlite, with commas between.
 // The package `allstop` is this repository, which must have been compiled.
@@ -39,6 +40,7 @@ function fetch(spec, name, { dev = false } = {}) {
   run('tar', ['xzf', filename, '--strip-components=1'], folder);
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock'];
   run('npm', ['install', ...flags, dev ? '--include=dev' : '--omit=dev'], folder);
+  mkdirSync(join(folder, 'node_modules'), { recursive: true }); // a release may have no dependencies
   symlinkSync(root, join(folder, 'node_modules/allstop'), 'dir');
   return folder;
 }
@@ -67,7 +69,39 @@ function crashes(addon, exercise) {
   return { failed, text: `${failed} of ${rows.length} cases not ok ${JSON.stringify(counts)}` };
 }
 
+/**
+ * What check-addon says before and after a patch. Both are compiled here: a binary of the release
+ * may have been made with another compiler.
+ *
+ * @param addon the file that check-addon loads
+ */
+function beforeAndAfter(name, { spec, file, addon }) {
+  const here = join(import.meta.dirname, name);
+  const exercise = join(here, 'exercise.mjs');
+  const compiled = (folder) => {
+    rmSync(join(folder, 'prebuilds'), { recursive: true, force: true });
+    build(folder);
+    return folder;
+  };
+  const before = compiled(fetch(spec, `${name}-before`));
+  console.log(`before: ${crashes(join(before, addon), exercise).text}`);
+  const after = fetch(spec, name);
+  patch(after, join(here, file));
+  compiled(after);
+  const { failed, text } = crashes(join(after, addon), exercise);
+  console.log(`after: ${text}`);
+  if (failed > 0) throw new Error('the patched addon does not survive its worker');
+}
+
 const projects = {
+  argon2() {
+    beforeAndAfter('argon2', {
+      spec: 'argon2@0.45.1',
+      file: 'argon2-0.45.1.patch',
+      addon: 'argon2.cjs',
+    });
+  },
+
   bcrypt() {
     const here = join(import.meta.dirname, 'bcrypt');
     const folder = fetch('bcrypt@6.0.0', 'bcrypt', { dev: true });
@@ -80,19 +114,28 @@ const projects = {
     run(process.execPath, ['check.mjs'], folder, { isShown: true });
   },
 
+  'native-watchdog'() {
+    beforeAndAfter('native-watchdog', {
+      spec: 'native-watchdog@1.4.2',
+      file: 'native-watchdog-1.4.2.patch',
+      addon: 'build/Release/watchdog.node',
+    });
+  },
+
   'parcel-watcher'() {
-    const here = join(import.meta.dirname, 'parcel-watcher');
-    const addon = 'build/Release/watcher.node';
-    const exercise = join(here, 'exercise.mjs');
-    const before = fetch('@parcel/watcher@2.6.0', 'parcel-watcher-before');
-    build(before);
-    console.log(`before: ${crashes(join(before, addon), exercise).text}`);
-    const after = fetch('@parcel/watcher@2.6.0', 'parcel-watcher');
-    patch(after, join(here, 'watcher-2.6.0.patch'));
-    build(after);
-    const { failed, text } = crashes(join(after, addon), exercise);
-    console.log(`after: ${text}`);
-    if (failed > 0) throw new Error('the patched addon does not survive its worker');
+    beforeAndAfter('parcel-watcher', {
+      spec: '@parcel/watcher@2.6.0',
+      file: 'watcher-2.6.0.patch',
+      addon: 'build/Release/watcher.node',
+    });
+  },
+
+  serialport() {
+    beforeAndAfter('serialport', {
+      spec: '@serialport/bindings-cpp@13.0.1',
+      file: 'bindings-cpp-13.0.1.patch',
+      addon: 'dist/index.js',
+    });
   },
 
   // Nothing is patched: allstop/sqlite works with the bindings as they are.

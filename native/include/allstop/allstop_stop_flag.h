@@ -27,6 +27,7 @@
  *   - of any other AbortSignal: from the moment when it aborts, for good. That moment comes on its
  *     JavaScript thread: a busy event loop delays it. The end of that thread (a terminated worker)
  *     stops the flag, too, since nothing could abort the signal any more.
+ *     An earlier listener of the signal that calls stopImmediatePropagation() hides that moment.
  *   - of an AbortSignal that has aborted already: from the beginning, for good.
  *   - of `undefined` or `null`: never.
  *

@@ -4,6 +4,7 @@
 #include <allstop/allstop.hpp>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <string>
 
 extern "C" {  // addon_1_0.c
@@ -87,6 +88,53 @@ TEST(VersionsTest, OptionsAndErrorsOfAnUnknownSizeAreRefused) {
   EXPECT_EQ(allstop_report_error(coord.handle(), &error), ALLSTOP_INVALID_ARGUMENT);
   EXPECT_EQ(allstop_report_error(coord.handle(), nullptr), ALLSTOP_INVALID_ARGUMENT);
 }
+
+// The table of a package of each version, in a block of exactly its size, so that the sanitizers
+// see a header that reads the function of a later version from it.
+class EveryVersionTest : public testing::TestWithParam<std::size_t> {
+ protected:
+  EveryVersionTest() : real_(Coordinator::Create()), table_(new unsigned char[GetParam()]) {
+    std::memcpy(table_.get(), real_.handle()->table, GetParam());
+    const auto size = static_cast<std::uint32_t>(GetParam());
+    std::memcpy(table_.get(), &size, sizeof(size));
+    allstop_coordinator old = *real_.handle();
+    old.table = reinterpret_cast<const allstop_table*>(table_.get());
+    allstop_retain(&old);
+    coord_ = Coordinator(old);
+  }
+
+  // `field`: its place in the table.
+  bool Has(std::size_t field) const { return field < GetParam(); }
+
+  Coordinator real_;
+  std::unique_ptr<unsigned char[]> table_;
+  Coordinator coord_;
+};
+
+TEST_P(EveryVersionTest, AHeaderCallsOnlyWhatThePackageHas) {
+  EXPECT_EQ(static_cast<bool>(coord_.Child()), Has(offsetof(allstop_table, child)));
+  EXPECT_EQ(static_cast<bool>(coord_.StopAfter(std::chrono::hours(1))),
+            Has(offsetof(allstop_table, stop_after)));
+  EXPECT_EQ(static_cast<bool>(Interruptible(coord_)),
+            Has(offsetof(allstop_table, interruptible_enter)));
+
+  bool made = false;
+  const bool says_made = Has(offsetof(allstop_table, request_stop2));
+  EXPECT_EQ(coord_.RequestStop(Error{"Error", "first", ""}, &made),
+            says_made ? ALLSTOP_OK : ALLSTOP_UNAVAILABLE);
+  EXPECT_EQ(made, says_made);
+  EXPECT_EQ(coord_.ShouldStop(), says_made);
+  coord_.RequestStop(Error{"Error", "second", ""});
+  EXPECT_TRUE(coord_.ShouldStop());
+  EXPECT_TRUE(coord_.FirstError().has_value()) << "of version 1.0 it is the record of the stop";
+  EXPECT_EQ(coord_.SuppressedErrors().size(), says_made ? 1u : 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OneDot, EveryVersionTest,
+    testing::Values(offsetof(allstop_table, create), offsetof(allstop_table, looper_create),
+                    offsetof(allstop_table, request_stop2), offsetof(allstop_table, stop_after),
+                    offsetof(allstop_table, interruptible_enter), sizeof(allstop_table)));
 
 }  // namespace
 }  // namespace allstop
