@@ -249,7 +249,7 @@ export class NatsEngine implements Engine {
     this.#dispatcher.isOpen = false;
     if (this.#leadership.state.phase !== 'failed') this.#leadership.end({ phase: 'closed' });
     const sessions = [...this.#sessions.values()];
-    for (const session of sessions) session.post(['end']);
+    for (const session of sessions) session.post(['end', 'closed']);
     if (this.#leadership.connection.nats !== undefined) {
       const there = sessions.filter(({ isAway }) => !isAway);
       const drained = Promise.all(there.map(({ channel }) => channel.drained()));
@@ -261,7 +261,7 @@ export class NatsEngine implements Engine {
       task.endSession();
       task.enter('closed');
     }
-    await this.#leadership.connection.close();
+    await this.#leadership.close();
   }
 
   #clearTimers(): void {

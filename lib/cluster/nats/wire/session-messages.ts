@@ -21,7 +21,8 @@ export type ToNode =
   | ['resource', resource: PackedResource]
   /** The stop record of the run. */
   | ['stopped', stop: StopMessage]
-  | ['end'];
+  /** The session is over; 'closed': because the program has closed the coordinator. */
+  | ['end', why?: 'closed'];
 /** A Resource; the arguments of a data set are packed. */
 export type PackedResource =
   | (Omit<Extract<Resource, { kind: 'dataset' }>, 'args'> & { readonly args: Uint8Array })
