@@ -13,6 +13,7 @@ const addon = crossBuild({
   source: root,
   build: join(root, 'build-prebuilds', target.name),
   cmakeTarget: 'allstop',
+  sources: [join(import.meta.dirname, 'toolchains/no_demangle.c')],
   settings: { ALLSTOP_ADDON: 'ON' },
 });
 const output = join(root, 'build/Release');

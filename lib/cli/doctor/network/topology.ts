@@ -137,12 +137,16 @@ function coordinatorCheck(
     holder === undefined
       ? 'a coordinator that does not hold the cluster yet'
       : `${holder.host} (pid ${holder.pid}), started ${ago(new Date(holder.since))} ago`;
+  if (told === undefined && holder?.ended !== undefined) {
+    const ended = `its program closed it ${ago(new Date(holder.ended))} ago`;
+    return { ...check, ok: true, detail: `${who}: ${ended}; no other has begun since` };
+  }
   if (told === undefined) {
     return {
       ...check,
       ok: false,
       detail: who,
-      cause: `the coordinator, on ${who}, does not answer: it has ended, hangs, or has no connection`,
+      cause: `the coordinator, on ${who}, does not answer: it was killed or crashed, hangs, or has no connection`,
       remedy: 'start the program; if it runs, check that process and its connection to the servers',
     };
   }

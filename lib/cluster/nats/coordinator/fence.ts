@@ -9,8 +9,15 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { FailedPreconditionError } from '../../../errors/errors.ts';
 import { load } from '../connection/connection.ts';
 
-/** The content of the key. */
-export type Run = { run: string; token: number; host: string; pid: number; since: string };
+/** The content of the key. `ended`: when the run closed its cluster; unset if it lives, or died. */
+export type Run = {
+  run: string;
+  token: number;
+  host: string;
+  pid: number;
+  since: string;
+  ended?: string;
+};
 
 const KEY = 'run';
 const bucketOf = (cluster: string): string => `allstop_${cluster}`;
@@ -37,8 +44,9 @@ export class Fence {
    * `heard`: the greatest token that any message has named, for example one that a node remembers
    * of an earlier run. If `heard` is greater than this run's token although the key names this
    * run, `hold` believes the key and raises the token above `heard`, as a node ignores a
-   * run with a smaller token than the greatest that it remembers. But if the store was wiped since this run held the cluster, a newer run with the
-   * greater token may be alive: then `hold` asks `hasRival` first, and rejects if there is one.
+   * run with a smaller token than the greatest that it remembers. But if the store was wiped since
+   * this run held the cluster, a newer run with the greater token may be alive: then `hold` asks
+   * `hasRival` first, and rejects if there is one.
    *
    * @returns the token
    * @throws (rejects) FailedPreconditionError: a newer run holds the cluster; errors of JetStream
@@ -77,6 +85,22 @@ export class Fence {
     }
   }
 
+  /**
+   * Notes in the key that this run has closed its cluster, so that `allstop doctor` can tell the end
+   * from a crash. Changes nothing if another run holds the cluster or JetStream has lost the key.
+   *
+   * @throws (rejects) errors of JetStream, also if the key changes meanwhile
+   */
+  async release(nats: NatsConnection): Promise<void> {
+    if (this.token === undefined) return;
+    const kv = await this.#open(nats);
+    const entry = await kv.get(KEY);
+    const there = entry?.operation === 'PUT' ? parseRun(entry.value) : undefined;
+    if (entry === null || there === undefined || there.run !== this.#own.run) return;
+    const ended = new Date().toISOString();
+    await kv.update(KEY, JSON.stringify({ ...there, ended }), entry.revision);
+  }
+
   async #open(nats: NatsConnection): Promise<KV> {
     const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
     const { Kvm } = await load('@nats-io/kv', () => import('@nats-io/kv'));
@@ -113,13 +137,14 @@ export async function holderOf(
 function parseRun(bytes: Uint8Array): Run | undefined {
   try {
     const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<Run> | null;
-    const { run, token, host, pid, since } = value ?? {};
+    const { run, token, host, pid, since, ended } = value ?? {};
     const isRun =
       typeof run === 'string' &&
       Number.isSafeInteger(token) &&
       typeof host === 'string' &&
       typeof pid === 'number' &&
-      typeof since === 'string';
+      typeof since === 'string' &&
+      ['string', 'undefined'].includes(typeof ended);
     return isRun ? (value as Run) : undefined;
   } catch {
     return undefined;

@@ -22,6 +22,8 @@ const RETRY_MS = 1_000;
 const FURTHEST_TOKEN = 2 ** 32;
 /** How long to wait for a newer run to answer a `who`. */
 const RIVAL_MS = 1_500;
+/** How long to wait until JetStream has stored that the run has ended. */
+const RELEASE_MS = 1_000;
 
 export interface LeadershipListener {
   /** There is a new connection, without subscriptions yet. */
@@ -105,13 +107,23 @@ export class Leadership {
     void this.#hold(nats);
   }
 
-  /** Ends the run, with its last state. The connection stays until `connection.close()`. */
+  /** Ends the run, with its last state. The connection stays until `close()`. */
   end(state: EngineReadiness): void {
     this.#isOver = true;
     this.#state = state;
     this.#unavailable?.clear();
     this.#retry?.clear();
     this.#stopAsking?.();
+  }
+
+  /** Called after `end`: notes the end in the cluster's key, if that is possible, and disconnects. */
+  async close(): Promise<void> {
+    const { nats } = this.connection;
+    if (nats !== undefined) {
+      const released = this.#fence.release(nats).catch(() => undefined);
+      await within(RELEASE_MS, released, () => undefined);
+    }
+    await this.connection.close();
   }
 
   #enter(state: EngineReadiness): void {

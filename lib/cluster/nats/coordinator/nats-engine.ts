@@ -252,7 +252,7 @@ export class NatsEngine implements Engine {
       task.endSession();
       task.enter('closed');
     }
-    await this.#leadership.connection.close();
+    await this.#leadership.close();
   }
 
   #clearTimers(): void {

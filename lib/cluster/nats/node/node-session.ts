@@ -68,8 +68,8 @@ export interface NodeSessionListener {
   broadcast(stop: StopMessage): void;
   /** A message was malformed: the coordinator's, or one that another client sent in its name. */
   onMalformed(): void;
-  /** The coordinator has ended the session. */
-  onEnd(): void;
+  /** The coordinator has ended the session; `isClosed`: its program has closed it. */
+  onEnd(isClosed: boolean): void;
   /** No worker thread will live here. The message that tells the coordinator is on its way. */
   onFailed(error: Error): void;
 }
@@ -365,7 +365,7 @@ export class NodeSession implements StrategyHost {
         return;
       case 'end':
         this.#sendStops();
-        this.#listener.onEnd();
+        this.#listener.onEnd(message[1] === 'closed');
     }
   }
 

@@ -324,7 +324,12 @@ export class ClusterNode {
           // number will be dropped as a copy. Only a new session helps.
           if (this.#current?.id === id) void this.#end('a message of the session was malformed');
         },
-        onEnd: () => void this.#end('the coordinator has ended the session'),
+        onEnd: (isClosed) =>
+          void this.#end(
+            isClosed
+              ? 'the program has closed its coordinator; waiting for the next'
+              : 'the coordinator has ended the session',
+          ),
         onFailed: (error) => void this.#fail(session, error),
       },
     );

@@ -38,7 +38,8 @@ export type ToNode =
   | ['answer', id: number, ...Answer]
   /** The stop record of the run. */
   | ['stopped', stop: StopMessage]
-  | ['end'];
+  /** The session is over; 'closed': because the program has closed the coordinator. */
+  | ['end', why?: 'closed'];
 /** A Request, or what only the coordinator asks of a parameter server. */
 export type ServerRequest =
   | Request

@@ -16,6 +16,7 @@ import { type Diagnosis, diagnose, problemsOf } from '../../../support/nats-doct
 import { NatsServer } from '../../../support/nats-server.ts';
 import { NatsWorker, type WorkerOptions } from '../../../support/nats-worker.ts';
 import { untilReport, whyNotReady } from '../../../support/not-ready.ts';
+import { Program } from '../../../support/program.ts';
 import { publishedCopy } from '../../../support/published-copy.ts';
 
 const tasks = new URL('../../../fixtures/cluster-nats-tasks.mjs', import.meta.url);
@@ -96,25 +97,47 @@ it('nobody is there: doctor says so, and leaves nothing behind', async () => {
   expect(streams.map(({ config }) => config.name)).not.toContain('KV_allstop_nobody');
 });
 
-it('a coordinator that has ended: who it was, and since when', async () => {
+it('a coordinator that its program closed is no problem: who it was, and since when', async () => {
   const coordinator = start();
   const worker = work();
   await coordinator.ready();
   const over = worker.next('session-over');
   await coordinator.close();
-  await over;
-  const { found, cause } = await diagnosed(cluster);
-  expect(cause).toMatch(
-    new RegExp(
-      `^the coordinator, on \\S+ \\(pid ${process.pid}\\), started \\d+ s ago, does not answer`,
+  expect(await over).toMatchObject({
+    why: 'the program has closed its coordinator; waiting for the next',
+  });
+  const found = await diagnose(server.address, cluster);
+  expect(found).toMatchObject({ status: 0, ok: true });
+  expect(found.checks.find(({ name }) => name === 'coordinator')).toMatchObject({
+    ok: true,
+    detail: expect.stringMatching(
+      new RegExp(
+        `^\\S+ \\(pid ${process.pid}\\), started \\d+ s ago: its program closed it \\d+ s ago; no other has begun since$`,
+      ),
     ),
-  );
+  });
   // The worker waits for a coordinator.
   expect(found.checks.find(({ name }) => name === 'node')).toMatchObject({
     ok: true,
     detail: expect.stringMatching(new RegExp(`^any worker, has no task yet; ${machine(1)}$`)),
     target: expect.stringContaining(`(pid ${worker.pid})`),
   });
+});
+
+it('a coordinator that was killed is a problem', async () => {
+  cluster = `readiness-${(count += 1)}`;
+  const args = [tasks.href, server.address, cluster];
+  const program = new Program('test/fixtures/nats-coordinator.mjs', args);
+  work();
+  await program.writes(/ready/);
+  program.child.kill('SIGKILL');
+  await program.ended;
+  const { cause } = await diagnosed(cluster);
+  expect(cause).toMatch(
+    new RegExp(
+      `^the coordinator, on \\S+ \\(pid ${program.child.pid}\\), started \\d+ s ago, does not answer: it was killed or crashed, `,
+    ),
+  );
 });
 
 it('all is well', async () => {
