@@ -12,7 +12,7 @@
  *    closures run again. A second attempt announces its result, so that it is known which
  *    function has failed if that result cannot be read.
  * 4. A suspect (`Closure.isSuspect`) is alone in `#sent`.
- * 5. Messages of a worker that is gone or was given up as stuck are ignored.
+ * 5. Messages of a worker that is gone or stuck are ignored, and its requests not answered.
  * 6. A retiring worker takes nothing more, and ends when `#sent` is empty: after its teardown
  *    function, if there is one. So `retire` ends no function.
  */
@@ -31,7 +31,7 @@ import type { Request } from '../variables/cluster-variables.ts';
 import type { Definition } from '../variables/variable.ts';
 import { passedAsBytes } from '../worker/packing/packed-arguments.ts';
 import { toThread } from '../worker/packing/to-thread.ts';
-import type { Fate, Resource } from '../worker/protocol.ts';
+import type { Fate, WorkerResource } from '../worker/protocol.ts';
 import {
   argumentError,
   dataCloneError,
@@ -250,7 +250,7 @@ export class WorkerSlot {
   }
 
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
-  prepare(closure: Closure, resource: Resource): void {
+  prepare(closure: Closure, resource: WorkerResource): void {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
     try {
@@ -259,7 +259,11 @@ export class WorkerSlot {
       this.#channel?.post([TO_WORKER.prepare, closure.id, sent]);
     } catch (error) {
       // The resource cannot be sent. Functions that use it fail with this error instead.
-      const broken: Resource = { kind: 'broken', id: resource.id, record: encode(error).bytes };
+      const broken: WorkerResource = {
+        kind: 'broken',
+        id: resource.id,
+        record: encode(error).bytes,
+      };
       this.post([TO_WORKER.prepare, closure.id, broken]);
     }
   }
@@ -503,12 +507,22 @@ export class WorkerSlot {
       case FROM_WORKER.stop:
         this.#listener.onStop(message[1] as StopMessage);
         return;
+      case FROM_WORKER.draw:
+        this.#draw(message[1] as number, message[2] as Uint8Array);
+        return;
       case FROM_WORKER.operate: {
         const [, id, ...request] = message as [number, number, ...Request];
         const answer = this.#host.variables?.answer(request) ?? [];
         this.post([TO_WORKER.answer, id, ...answer]);
       }
     }
+  }
+
+  #draw(id: number, request: Uint8Array): void {
+    const channel = this.#channel;
+    this.#host.draw?.(request, (state, bytes) => {
+      if (this.#channel === channel) this.post([TO_WORKER.drawn, id, state, bytes]);
+    });
   }
 
   #checkReady(): void {

@@ -12,7 +12,7 @@ import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.ts';
-import type { StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
+import type { DrawAnswer, StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
 import type { Recycle } from '../../pool/channel.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
 import { clusterCoordinator } from '../../worker/coordinator-of-cluster.ts';
@@ -39,6 +39,7 @@ import {
   RUN_LENGTH,
   unpackToNode,
 } from '../wire/session-messages.ts';
+import { SharedDatasets } from './shared-datasets.ts';
 
 /** How long after the broadcast of a stop the coordinator may take to announce the record. */
 const ANNOUNCE_MS = 1_000;
@@ -85,6 +86,8 @@ export class NodeSession implements StrategyHost {
   readonly #closures = new Map<number, Closure>();
   readonly #ids = new Map<Closure, number>();
   readonly #resources: Resource[] = [];
+  /** Of a node with several slots: the thread that has the data sets of all. */
+  readonly #datasets: SharedDatasets | undefined;
   /** Data sets that each thread has to make before it runs functions, by worker. */
   readonly #tagged = new Map<number, Closure[]>();
   /** What functions have reported and was not sent. */
@@ -127,14 +130,13 @@ export class NodeSession implements StrategyHost {
     coordinator.signal.addEventListener('abort', () => this.#onStop());
     if (job === 'worker') {
       const name = { job, index: task };
+      const settings = { module, setup, teardown, task: name };
+      if (slots > 1) this.#datasets = new SharedDatasets(this, settings);
       this.#pool = new WorkerPool(this, {
-        module,
-        setup,
-        teardown,
+        ...settings,
         recycle: options.recycle,
         workers: slots,
         isolation: 'thread',
-        task: name,
         startTogether: availableParallelism(),
       });
     }
@@ -181,7 +183,7 @@ export class NodeSession implements StrategyHost {
     this.channel.close();
     this.#onAnswered();
     answerNone(this.coordinator); // a join here would wait for the answer without end
-    await this.#pool?.close();
+    await Promise.all([this.#pool?.close(), this.#datasets?.close()]);
     this.coordinator.requestStop();
   }
 
@@ -216,8 +218,18 @@ export class NodeSession implements StrategyHost {
   prepare(worker: number): void {
     this.#tagged.set(
       worker,
-      this.#resources.map((resource) => new Closure(resource)),
+      this.#resources.map((resource) => this.#toMake(resource)),
     );
+  }
+
+  /** What a thread here has to make. */
+  #toMake(resource: Resource): Closure {
+    const { id } = resource;
+    return new Closure(this.#datasets === undefined ? resource : { kind: 'shared', id });
+  }
+
+  draw(request: Uint8Array, answer: DrawAnswer): void {
+    this.#datasets?.draw(request, answer);
   }
 
   ended(closure: Closure, { state, value }: ClosureOutcome, microseconds = 0): void {
@@ -318,8 +330,9 @@ export class NodeSession implements StrategyHost {
       case 'resource': {
         const resource = unpackResource(message[1]);
         this.#resources.push(resource);
+        this.#datasets?.add(resource);
         for (const worker of this.#pool?.indexes ?? []) {
-          this.#tagged.get(worker)?.push(new Closure(resource));
+          this.#tagged.get(worker)?.push(this.#toMake(resource));
         }
         this.#pool?.wake();
         this.changed();
