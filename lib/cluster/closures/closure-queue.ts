@@ -395,6 +395,10 @@ export class ClosureQueue<C extends Queued> {
     this.#refusal ??= { value: error };
   }
 
+  get isClosed(): boolean {
+    return this.#closed !== undefined;
+  }
+
   /**
    * Drops the queued closures with `dropped`. Later `put`, `join` and `done` reject with `error`.
    */

@@ -359,7 +359,7 @@ export class ClosureRules implements ClusterHost {
 
   /** Closes the queue, cancels the closures in flight, and replaces workers that do not obey. */
   #stopAll(error: unknown, dropped: CancelledError, reason: unknown): void {
-    this.#refusal = { value: error };
+    if (!this.#queue.isClosed) this.#refusal = { value: error };
     this.#queue.close(error, dropped);
     for (const closure of this.#queue.inFlight) {
       this.#listener.cancel(closure, { reason, replace: true });

@@ -3,7 +3,7 @@
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import { CLOSURE_TYPES } from '../../coordinator/timeline/events.ts';
 import type { CallSpan } from '../../telemetry/spans.ts';
-import type { PassedArguments, Resource } from '../worker/protocol.ts';
+import type { PassedArguments, WorkerResource } from '../worker/protocol.ts';
 import type { Movable } from '../worker/transfer.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
 import type { Priority } from './lines/closure-lines.ts';
@@ -74,7 +74,7 @@ export class Closure implements Queued {
   /** Unique in this thread, until 2^31 - 2 other closures have been made. */
   readonly id: number = nextId();
   /** A call; or a resource, which one worker has to make before that worker takes calls. */
-  work: Call | Resource;
+  work: Call | WorkerResource;
   readonly isOwn: boolean;
   readonly retries: number;
   readonly priority: Priority;
@@ -111,7 +111,7 @@ export class Closure implements Queued {
 
   /** @param settle - left out for a resource, which has no RemoteValue */
   constructor(
-    work: Call | Resource,
+    work: Call | WorkerResource,
     settle?: Settle,
     owner?: ClosureOwner,
     { isOwn, retries, priority = 'normal', placement }: ClosureOptions = SCHEDULED,

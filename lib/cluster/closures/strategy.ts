@@ -55,6 +55,9 @@ export type RunningTask = {
   startedAt: Date;
 };
 
+/** Told once, with a value of STATE, and the packed result or an encoded error. */
+export type DrawAnswer = (state: number, bytes: Uint8Array) => void;
+
 /** The methods that an engine calls. */
 export interface StrategyHost {
   readonly coordinator: Coordinator;
@@ -95,6 +98,11 @@ export interface StrategyHost {
    * Any other is queued again ahead of all others.
    */
   returned(closure: Closure, fate: Fate, cause?: unknown): void;
+  /**
+   * A thread of a node uses an iterator that another thread has made: `request` is the packed
+   * arguments of a DRAW, `answer` takes its packed result or an encoded error.
+   */
+  draw?(request: Uint8Array, answer: DrawAnswer): void;
   /** A worker has become ready, for the first time or again. */
   workerStarted(worker: WorkerInfo): void;
   /** A worker has died, and will be replaced. */

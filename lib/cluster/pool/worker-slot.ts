@@ -12,7 +12,7 @@
  *    closures run again. A second attempt announces its result, so that it is known which
  *    function has failed if that result cannot be read.
  * 4. A suspect (`Closure.isSuspect`) is alone in `#sent`.
- * 5. Messages of a worker that is gone or was given up as stuck are ignored.
+ * 5. Messages of a worker that is gone or stuck are ignored, and its requests not answered.
  * 6. A retiring worker takes nothing more, and ends when `#sent` is empty: after its teardown
  *    function, if there is one. So `retire` ends no function.
  */
@@ -28,10 +28,10 @@ import type { Call, Closure } from '../closures/closure.ts';
 import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Definition } from '../variables/variable.ts';
-import type { Answer, Request } from '../variables/variable-store.ts';
+import type { Request } from '../variables/variable-store.ts';
 import { passedAsBytes } from '../worker/packing/packed-arguments.ts';
 import { toThread } from '../worker/packing/to-thread.ts';
-import type { Fate, Resource } from '../worker/protocol.ts';
+import type { Fate, WorkerResource } from '../worker/protocol.ts';
 import {
   argumentError,
   dataCloneError,
@@ -250,7 +250,7 @@ export class WorkerSlot {
   }
 
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
-  prepare(closure: Closure, resource: Resource): void {
+  prepare(closure: Closure, resource: WorkerResource): void {
     this.#preparing.add(closure.id);
     this.#enter('building-dataset');
     try {
@@ -259,7 +259,11 @@ export class WorkerSlot {
       this.#channel?.post([TO_WORKER.prepare, closure.id, sent]);
     } catch (error) {
       // The resource cannot be sent. Functions that use it fail with this error instead.
-      const broken: Resource = { kind: 'broken', id: resource.id, record: encode(error).bytes };
+      const broken: WorkerResource = {
+        kind: 'broken',
+        id: resource.id,
+        record: encode(error).bytes,
+      };
       this.post([TO_WORKER.prepare, closure.id, broken]);
     }
   }
@@ -491,28 +495,34 @@ export class WorkerSlot {
         return;
       }
       case FROM_WORKER.heapFull:
-        this.retire(recycled());
-        return;
+        return this.retire(recycled());
       case FROM_WORKER.tornDown:
-        this.#teardown?.ended(message[1] as Uint8Array | null);
-        return;
+        return this.#teardown?.ended(message[1] as Uint8Array | null);
       case FROM_WORKER.prepared:
         this.#preparing.delete(message[1] as number);
         this.#checkReady();
         this.#listener.onFree(this);
         return;
       case FROM_WORKER.stop:
-        this.#listener.onStop(message[1] as StopMessage);
+        return this.#listener.onStop(message[1] as StopMessage);
+      case FROM_WORKER.draw: {
+        const [, id, request] = message as [number, number, Uint8Array];
+        const reply = this.#replier();
+        this.#host.draw?.(request, (...answer) => reply([TO_WORKER.drawn, id, ...answer]));
         return;
+      }
       case FROM_WORKER.operate: {
         const [, id, ...request] = message as [number, number, ...Request];
-        const channel = this.#channel;
-        this.#host.variables.answer(request, (answer: Answer) => {
-          // Another worker may have the slot, with operations of its own.
-          if (this.#channel === channel) this.post([TO_WORKER.answer, id, ...answer]);
-        });
+        const reply = this.#replier();
+        this.#host.variables.answer(request, (answer) => reply([TO_WORKER.answer, id, ...answer]));
       }
     }
+  }
+
+  /** Posts to the present worker: later another may have the slot, with requests of its own. */
+  #replier(): (message: unknown[]) => void {
+    const channel = this.#channel;
+    return (message) => this.#channel === channel && this.post(message);
   }
 
   #checkReady(): void {

@@ -4,9 +4,9 @@ import { setMaxListeners } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
-import { isObject, isThenable, messageOf } from '../../base/thrown-value.ts';
+import { isObject, isThenable } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import { ClosureInputError, FailedPreconditionError } from '../../errors/errors.ts';
+import { FailedPreconditionError } from '../../errors/errors.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import { runAttempt } from '../../telemetry/spans.ts';
 import type { OperationId } from '../variables/native-operations.ts';
@@ -27,9 +27,10 @@ import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
 import { receivedArguments } from './packing/packed-arguments.ts';
 import { smallCopy } from './packing/small-copy.ts';
 import { ProgressOutbox } from './progress-outbox.ts';
-import type { PassedArguments, Resource } from './protocol.ts';
+import type { DrawMethod, PassedArguments, WorkerResource } from './protocol.ts';
 import {
   CANCELLED,
+  DRAW,
   dataCloneError,
   ENDED,
   FROM_WORKER,
@@ -40,6 +41,8 @@ import {
   TO_WORKER,
   type WorkerSettings,
 } from './protocol.ts';
+import { SharedIterators } from './resources/shared-iterators.ts';
+import { type ResourceMaker, WorkerResources } from './resources/worker-resources.ts';
 import {
   aboutOf,
   isTaskTraced,
@@ -185,8 +188,10 @@ export class FunctionRunner {
   readonly #words: Int32Array | undefined;
   readonly variables: WorkerVariables;
   #exports: Record<string, unknown> = {};
-  /** The resources by id. A function that uses a rejected one fails with its error. */
-  readonly #resources = new Map<number, Promise<unknown>>();
+  readonly #shared: SharedIterators;
+  readonly #resources: WorkerResources;
+  readonly #draw: AnyFunction = (id, method, value) =>
+    this.#resources.draw(id as number, method as DrawMethod, value);
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
   readonly #concurrency: number;
@@ -213,6 +218,12 @@ export class FunctionRunner {
     this.#settings = settings;
     this.#index = index;
     this.#words = words;
+    this.#shared = new SharedIterators((id, request) =>
+      channel.post([FROM_WORKER.draw, id, request]),
+    );
+    const build: ResourceMaker['build'] = (resource) => this.#build(resource);
+    const asTask: ResourceMaker['asTask'] = (body) => this.#asTask(body);
+    this.#resources = new WorkerResources({ build, asTask }, this.#shared);
     const caller = (): Attempt | undefined => {
       const task = taskOfCaller();
       return task instanceof Attempt ? task : undefined;
@@ -281,6 +292,10 @@ export class FunctionRunner {
       this.#attempts.get(id as number)?.abort(decode(record as Uint8Array).value);
       return;
     }
+    if (message[0] === TO_WORKER.drawn) {
+      const [, id, state, bytes] = message as [number, number, number, Uint8Array];
+      return this.#shared.answered(id, state, bytes);
+    }
     if (this.variables instanceof RemoteVariables) {
       if (message[0] === TO_WORKER.define) {
         return this.variables.define(...(message.slice(1) as Definition[]));
@@ -298,7 +313,7 @@ export class FunctionRunner {
     this.#isWorking = true;
     for (let message = this.#inbox.shift(); message !== undefined; message = this.#inbox.shift()) {
       if (message[0] === TO_WORKER.prepare)
-        this.#prepare(message[1] as number, message[2] as Resource);
+        void this.#prepare(message[1] as number, message[2] as WorkerResource);
       else if (message[0] === TO_WORKER.tearDown) await this.#tearDown();
       else await this.#runAll(message);
     }
@@ -360,12 +375,16 @@ export class FunctionRunner {
         const fn = this.#function(name);
         const asTask = (): unknown => runAsTask(attempt, () => fn(...args));
         const traced = (): unknown =>
-          isTaskTraced() ? traceRun(this.#messageOf(attempt, name), asTask) : asTask();
+          isTaskTraced() && name !== DRAW
+            ? traceRun(this.#messageOf(attempt, name), asTask)
+            : asTask();
         if (context === undefined) return traced();
         return runAttempt(name, context, spanAttributes(this.coordinator, attempt), traced);
       };
       value =
-        perWorker === undefined ? call(given) : this.#withOwnValues(given, perWorker).then(call);
+        perWorker === undefined
+          ? call(given)
+          : this.#resources.withOwnValues(given, perWorker).then(call);
       if (isThenable(value)) return this.#endLater(run, value);
       value = this.#toSend(run, value);
     } catch (error) {
@@ -443,6 +462,7 @@ export class FunctionRunner {
 
   /** @throws TypeError: the module exports no function of this name */
   #function(name: string): AnyFunction {
+    if (name === DRAW) return this.#draw;
     const found = this.#exports[name];
     if (typeof found !== 'function') throw noFunction(name);
     return found as AnyFunction;
@@ -467,25 +487,6 @@ export class FunctionRunner {
       failed = encode(error).bytes;
     }
     this.#channel.post([FROM_WORKER.tornDown, failed]);
-  }
-
-  /** The arguments, with this worker's own values in place of PerWorkerValues. */
-  async #withOwnValues(
-    given: readonly unknown[],
-    perWorker: readonly number[],
-  ): Promise<unknown[]> {
-    const args = [...given];
-    for (let at = 0; at < perWorker.length; at += 2) {
-      const id = perWorker[at + 1] as number;
-      try {
-        args[perWorker[at] as number] = await this.#resources.get(id);
-      } catch (error) {
-        throw new ClosureInputError(`A per-worker value could not be made: ${messageOf(error)}`, {
-          cause: error,
-        });
-      }
-    }
-    return args;
   }
 
   /** @throws DataCloneError; RangeError: the value is nested too deeply */
@@ -553,48 +554,24 @@ export class FunctionRunner {
     }
   }
 
-  #prepare(id: number, resource: Resource): void {
-    const made = this.#make(resource);
-    made.catch(() => {}); // the functions that use the resource fail with it
-    this.#resources.set(resource.id, made);
-    const prepared = (): void => this.#channel.post([FROM_WORKER.prepared, id]);
-    made.then(prepared, prepared);
+  async #prepare(id: number, resource: WorkerResource): Promise<void> {
+    await this.#resources.prepare(resource);
+    this.#channel.post([FROM_WORKER.prepared, id]);
   }
 
-  async #make(resource: Resource): Promise<unknown> {
-    if (resource.kind === 'broken') throw decode(resource.record).value;
-    const attempt = new Attempt(this, NO_CLOSURE, 1, this.#index);
-    if (resource.kind === 'dataset') {
-      const build = this.#function(resource.name);
-      const args = receivedArguments(resource.args);
-      if (resource.hasVariables) revive(args, (own) => this.variables.find(own));
-      return await runAsTask(attempt, () => build(...args));
-    }
-    const dataset = (await this.#resources.get(resource.dataset)) as Partial<
-      Iterable<unknown> & AsyncIterable<unknown>
-    > | null;
-    return runAsTask(attempt, () => iteratorOf(dataset));
+  #asTask<T>(body: () => T): T {
+    return runAsTask(new Attempt(this, NO_CLOSURE, 1, this.#index), body);
+  }
+
+  #build(resource: Extract<WorkerResource, { kind: 'dataset' }>): unknown {
+    const build = this.#function(resource.name);
+    const args = receivedArguments(resource.args);
+    if (resource.hasVariables) revive(args, (own) => this.variables.find(own));
+    return this.#asTask(() => build(...args));
   }
 }
 
 function noFunction(name: string): TypeError {
   const error = new TypeError(`The module has no function '${name}': ${PASS_A_NAME}`);
   return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
-}
-
-/** An async iterator of a data set, which may be iterable or async iterable. */
-function iteratorOf(
-  dataset: Partial<Iterable<unknown> & AsyncIterable<unknown>> | null,
-): AsyncIterator<unknown> {
-  const asynchronous = dataset?.[Symbol.asyncIterator]?.();
-  if (asynchronous !== undefined) return asynchronous;
-  const iterator = dataset?.[Symbol.iterator]?.();
-  if (iterator === undefined)
-    throw new TypeError(
-      'The data set is not iterable: its function must return an iterable or an async iterable',
-    );
-  return {
-    next: async () => iterator.next(),
-    return: async (value) => iterator.return?.(value) ?? { done: true, value },
-  };
 }

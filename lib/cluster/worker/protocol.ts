@@ -73,6 +73,8 @@ export const TO_WORKER = {
   define: 5,
   /** [answer, id of the operation, ...Answer] */
   answer: 6,
+  /** [drawn, id of the request, state, packed result or encoded error]: threads of a node only */
+  drawn: 7,
 } as const;
 
 export const FROM_WORKER = {
@@ -102,6 +104,8 @@ export const FROM_WORKER = {
   operate: 11,
   /** [progress, id, ...packed values] */
   progress: 12,
+  /** [draw, id of the request, packed arguments of a DRAW]: threads of a node only */
+  draw: 13,
 } as const;
 
 /**
@@ -118,6 +122,16 @@ export type Resource =
   | { readonly kind: 'iterator'; readonly id: number; readonly dataset: number }
   /** A resource that cannot be made: functions that use it fail with this encoded error. */
   | { readonly kind: 'broken'; readonly id: number; readonly record: Uint8Array };
+
+/** What a worker is sent to make: on a node with several slots also what another thread has made. */
+export type WorkerResource = Resource | { readonly kind: 'shared'; readonly id: number };
+
+/**
+ * The name of the function, of no module, by which a node's threads use its iterators: its
+ * arguments are the iterator's id, the method ('open' only waits until it is made) and a value.
+ */
+export const DRAW = 'allstop:draw';
+export type DrawMethod = 'open' | 'next' | 'return';
 
 /** The number of elements that a closure has in `run`, and a result in `results`. */
 export const RUN_LENGTH = 8;

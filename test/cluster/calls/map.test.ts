@@ -227,6 +227,16 @@ describeKinds(kinds, (kind) => {
       await closing;
     });
 
+    it('throws what `run` throws, where the cluster has ended before', async () => {
+      const cluster = start();
+      await cluster.close();
+      for (const onError of ['throw', 'settle'] as const) {
+        const error = await errorOf(all(cluster.map('echo', [1, 2], { onError })));
+        expect(error).toBe(await errorOf(cluster.run('echo', [1])));
+        expect(error).toBeInstanceOf(FailedPreconditionError);
+      }
+    });
+
     it('takes a data set of the worker as its item', async () => {
       const cluster = start(1);
       const numbersOfWorker = cluster.createPerWorkerDataset('numbers', [0, 5]).iterator();

@@ -143,8 +143,10 @@ export class Dispatcher {
   #prepare(session: Session): void {
     for (;;) {
       const closure = this.#host.takeTagged(session.task);
-      if (closure === undefined || closure.work.kind === 'call') return;
-      session.prepare(closure.work);
+      // ('shared' is between a node and its threads.)
+      const work = closure?.work;
+      if (work === undefined || work.kind === 'call' || work.kind === 'shared') return;
+      session.prepare(work);
     }
   }
 }

@@ -12,7 +12,7 @@ import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { type Call, Closure, type ClosureOutcome } from '../../closures/closure.ts';
-import type { StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
+import type { DrawAnswer, StrategyHost, WorkerInfo } from '../../closures/strategy.ts';
 import type { Recycle } from '../../pool/channel.ts';
 import { WorkerPool } from '../../pool/worker-pool.ts';
 import { clusterCoordinator } from '../../worker/coordinator-of-cluster.ts';
@@ -41,6 +41,7 @@ import {
   RUN_LENGTH,
   unpackToNode,
 } from '../wire/session-messages.ts';
+import { SharedDatasets, type SharedDatasetsSettings } from './shared-datasets.ts';
 
 /** How long after the broadcast of a stop the coordinator may take to announce the record. */
 const ANNOUNCE_MS = 1_000;
@@ -93,6 +94,8 @@ export class NodeSession implements StrategyHost {
   readonly #closures = new Map<number, Closure>();
   readonly #ids = new Map<number, number>();
   readonly #resources: Resource[] = [];
+  /** Of a node with several slots: the thread that has the data sets of all. */
+  readonly #datasets: SharedDatasets | undefined;
   /** Data sets that each thread has to make before it runs functions, by worker. */
   readonly #tagged = new Map<number, Closure[]>();
   /** What functions have reported and was not sent. */
@@ -119,7 +122,7 @@ export class NodeSession implements StrategyHost {
   constructor(options: NodeSessionOptions, listener: NodeSessionListener) {
     this.#options = options;
     this.#listener = listener;
-    const { job, task, maxFrameBytes } = options;
+    const { job, task, slots, maxFrameBytes } = options;
     this.cancelGraceMs = options.cancelGraceMs;
     this.channel = new ReliableChannel(
       { maxFrameBytes },
@@ -134,20 +137,23 @@ export class NodeSession implements StrategyHost {
     this.#late = new LateErrors(coordinator);
     coordinator.signal.addEventListener('abort', () => this.#onStop());
     if (job === 'ps') this.#kept = new KeptVariables();
+    else if (slots > 1) this.#datasets = new SharedDatasets(this, this.#settings);
     this.changed();
+  }
+
+  get #settings(): SharedDatasetsSettings {
+    const { module, job, task, setup, teardown } = this.#options;
+    return { module, setup, teardown, task: { job, index: task } };
   }
 
   /** Starts the threads: their setup functions find the variables that the coordinator has sent. */
   #startPool(): void {
-    const { module, job, task, slots, setup, teardown, recycle } = this.#options;
+    const { slots, recycle } = this.#options;
     this.#pool = new WorkerPool(this, {
-      module,
-      setup,
-      teardown,
+      ...this.#settings,
       recycle,
       workers: slots,
       isolation: 'thread',
-      task: { job, index: task },
       startTogether: availableParallelism(),
     });
     this.changed();
@@ -194,7 +200,7 @@ export class NodeSession implements StrategyHost {
     this.#onAnswered();
     answerNone(this.coordinator); // a join here would wait for the answer without end
     this.variables.close();
-    await this.#pool?.close();
+    await Promise.all([this.#pool?.close(), this.#datasets?.close()]);
     this.coordinator.requestStop();
   }
 
@@ -229,8 +235,18 @@ export class NodeSession implements StrategyHost {
   prepare(worker: number): void {
     this.#tagged.set(
       worker,
-      this.#resources.map((resource) => new Closure(resource)),
+      this.#resources.map((resource) => this.#toMake(resource)),
     );
+  }
+
+  /** What a thread here has to make. */
+  #toMake(resource: Resource): Closure {
+    const { id } = resource;
+    return new Closure(this.#datasets === undefined ? resource : { kind: 'shared', id });
+  }
+
+  draw(request: Uint8Array, answer: DrawAnswer): void {
+    this.#datasets?.draw(request, answer);
   }
 
   ended(closure: Closure, { state, value }: ClosureOutcome, microseconds = 0): void {
@@ -331,8 +347,9 @@ export class NodeSession implements StrategyHost {
       case 'resource': {
         const resource = unpackResource(message[1]);
         this.#resources.push(resource);
+        this.#datasets?.add(resource);
         for (const worker of this.#pool?.indexes ?? []) {
-          this.#tagged.get(worker)?.push(new Closure(resource));
+          this.#tagged.get(worker)?.push(this.#toMake(resource));
         }
         this.#pool?.wake();
         this.changed();
@@ -347,6 +364,7 @@ export class NodeSession implements StrategyHost {
       case 'defined': {
         const [, ...definitions] = message;
         this.variables.definitions.push(...definitions);
+        this.#datasets?.define(...definitions);
         if (this.#pool !== undefined) this.#pool.define(...definitions);
         else if (this.#kept === undefined && !this.#isOver) this.#startPool();
         return;
