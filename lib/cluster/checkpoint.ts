@@ -1,5 +1,7 @@
-/** The public class Checkpoint: variables and the program's state, saved in files or in JetStream. */
+/** The public class Checkpoint: variables and the program's state, saved in files. */
 
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import {
   checkFunction,
   checkInteger,
@@ -7,34 +9,18 @@ import {
   checkString,
   invalidType,
 } from '../base/arguments.ts';
+import { replaceFile } from '../base/synced-files.ts';
 import { messageOf } from '../base/thrown-value.ts';
-import {
-  FailedPreconditionError,
-  InvalidArgumentError,
-  UnavailableError,
-} from '../errors/errors.ts';
-import { packCheckpoint, readCheckpoint } from './variables/checkpoint-file.ts';
-import { CheckpointFolder, type CheckpointStore } from './variables/checkpoint-store.ts';
+import { InvalidArgumentError, UnavailableError } from '../errors/errors.ts';
+import { readCheckpoint, writeCheckpoint } from './variables/checkpoint-file.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 import { dataCloneError } from './worker/protocol.ts';
 import { packValue, unpackValue } from './worker/value.ts';
 
-export type CheckpointOptions = (
-  | {
-      /** The folder of the files, which is made if it is missing. For one program at a time. */
-      directory: string;
-      bucket?: undefined;
-    }
-  | {
-      /**
-       * The object store in JetStream, of a cluster with a NatsStrategy: 1 to 64 letters, digits, '-'
-       * and '_'. It is made if it is missing. For one program at a time.
-       */
-      bucket: string;
-      directory?: undefined;
-    }
-) & {
-  /** How many saves stay, the newest (5). */
+export type CheckpointOptions = {
+  /** The folder of the files, which is made if it is missing. For one program at a time. */
+  directory: string;
+  /** How many files stay, the newest (5). */
   keep?: number | undefined;
   /** Gives the program's own state for a save: anything that `structuredClone` takes. */
   state?: (() => unknown) | undefined;
@@ -45,18 +31,12 @@ export type CheckpointOptions = (
   load?: ((state: unknown) => void) | undefined;
 };
 
-const OPTIONS = [
-  'directory',
-  'bucket',
-  'keep',
-  'state',
-  'load',
-] satisfies (keyof CheckpointOptions)[];
-const BUCKET = /^[\w-]{1,64}$/;
+const OPTIONS = ['directory', 'keep', 'state', 'load'] satisfies (keyof CheckpointOptions)[];
 const KEEP = 5;
 
 /** checkpoint-NUMBER-STEP: the number says the order of saves. */
 const FILE = /^checkpoint-(\d{10,})-(\d+)$/;
+const UNFINISHED = /^checkpoint-\d{10,}-\d+\.unfinished$/;
 
 function packState(state: unknown): Uint8Array {
   try {
@@ -73,19 +53,19 @@ function skipped(path: string, why: string): void {
   });
 }
 
-type Save = { name: string; number: number };
+type File = { name: string; number: number };
 
 /**
  * Saves the variables of a cluster, and what `state()` gives, and restores them when the program
  * comes back. TensorFlow's Checkpoint and CheckpointManager.
  *
- * A save is a consistent cut: the values of all variables at one moment. As a file it is written to a
- * temporary one, then to the disk, and gets its name at last; in a bucket it is there when all of it
- * is. So a program that is killed at any moment finds its last finished save whole.
+ * A save is a consistent cut: the values of all variables at one moment. It is written to a
+ * temporary file, then to the disk, and gets its name at last: a program that is killed at any
+ * moment finds its last finished save whole.
  */
 export class Checkpoint {
   readonly #variables: VariableStore;
-  readonly #store: CheckpointStore;
+  readonly #directory: string;
   readonly #keep: number;
   readonly #state: (() => unknown) | undefined;
   readonly #load: ((state: unknown) => void) | undefined;
@@ -94,8 +74,7 @@ export class Checkpoint {
 
   /**
    * @param cluster - a ClusterCoordinator
-   * @throws TypeError, RangeError, InvalidArgumentError; FailedPreconditionError: a bucket, and the
-   *   cluster has no NatsStrategy
+   * @throws TypeError, RangeError, InvalidArgumentError
    */
   constructor(cluster: object, options: CheckpointOptions) {
     const variables = variablesOf.get(Object(cluster));
@@ -104,23 +83,14 @@ export class Checkpoint {
     }
     if (options === undefined) throw invalidType('options', 'of type object', options);
     const given = checkOptions('options', options, OPTIONS);
-    const { directory, bucket, keep = KEEP, state, load } = given;
-    if (directory !== undefined && bucket !== undefined) {
-      throw new InvalidArgumentError('options has both a directory and a bucket: leave one out');
-    }
-    if (bucket === undefined) checkString('options.directory', directory);
-    else checkString('options.bucket', bucket);
+    const { directory, keep = KEEP, state, load } = given;
+    checkString('options.directory', directory);
     if (directory === '') throw new InvalidArgumentError('options.directory is empty');
-    if (bucket !== undefined && !BUCKET.test(bucket)) {
-      throw new InvalidArgumentError(
-        `The name of a bucket must be 1 to 64 letters, digits, '-' and '_'. Received '${bucket}'`,
-      );
-    }
     checkInteger('options.keep', keep, 1, Number.MAX_SAFE_INTEGER);
     if (state !== undefined) checkFunction('options.state', state);
     if (load !== undefined) checkFunction('options.load', load);
     this.#variables = variables;
-    this.#store = storeOf(variables, directory, bucket);
+    this.#directory = directory;
     this.#keep = keep;
     this.#state = state as (() => unknown) | undefined;
     this.#load = load as ((state: unknown) => void) | undefined;
@@ -132,10 +102,10 @@ export class Checkpoint {
    *
    * @param step - a number of the program's, an integer from 0; `restoreLatest` gives it back. It does
    *   not say the order.
-   * @returns the path of the file; of an object BUCKET/NAME
+   * @returns the path of the file
    * @throws (rejects) TypeError, RangeError: `step`; the error of `state()`; DataCloneError: the
-   *   state cannot be cloned; UnavailableError: the save could not be written, and earlier ones are as
-   *   they were
+   *   state cannot be cloned; UnavailableError: the file could not be written, and the files of
+   *   earlier saves are as they were
    */
   async save(step: number): Promise<string> {
     checkInteger('step', step, 0, Number.MAX_SAFE_INTEGER);
@@ -151,14 +121,14 @@ export class Checkpoint {
    * `ALLSTOP_CHECKPOINT`) that names it.
    *
    * @returns its step; undefined if there is none
-   * @throws (rejects) the error of `load`; UnavailableError: the folder or the bucket cannot be read
+   * @throws (rejects) the error of `load`; UnavailableError: the folder cannot be read
    */
   async restoreLatest(): Promise<number | undefined> {
     await this.#saved;
-    const saves = await this.#orUnavailable('read', () => this.#saves());
-    for (const { name } of saves.toReversed()) {
-      const path = this.#store.pathOf(name);
-      const found = await this.#read(name);
+    const files = await this.#orUnavailable('read', () => this.#files());
+    for (const { name } of files.toReversed()) {
+      const path = join(this.#directory, name);
+      const found = await this.#read(path);
       if (found === undefined) continue;
       const { step, values, state } = found;
       const made = this.#variables.definitions.find(({ name: own }) => !values.has(own));
@@ -173,14 +143,12 @@ export class Checkpoint {
     return undefined;
   }
 
-  async #read(name: string) {
+  async #read(path: string) {
     try {
-      const { state, ...found } = await this.#store.read(name, (source) =>
-        readCheckpoint(source, this.#variables.definitions),
-      );
+      const { state, ...found } = await readCheckpoint(path, this.#variables.definitions);
       return { ...found, state: state === undefined ? undefined : { value: unpackValue(state) } };
     } catch (error) {
-      skipped(this.#store.pathOf(name), messageOf(error));
+      skipped(path, messageOf(error));
       return undefined;
     }
   }
@@ -189,19 +157,27 @@ export class Checkpoint {
     const state = this.#state === undefined ? undefined : packState(this.#state());
     const values = await this.#variables.snapshot();
     return await this.#orUnavailable('written', async () => {
-      const saves = await this.#saves();
-      const number = (saves.at(-1)?.number ?? 0) + 1;
-      const name = `checkpoint-${String(number).padStart(10, '0')}-${step}`;
-      await this.#store.write(name, await packCheckpoint({ step, values, state }));
-      const old = saves.slice(0, Math.max(0, saves.length + 1 - this.#keep));
-      for (const each of old) await this.#store.remove(each.name);
-      return this.#store.pathOf(name);
+      await mkdir(this.#directory, { recursive: true });
+      await this.#removeUnfinished();
+      const files = await this.#files();
+      const number = (files.at(-1)?.number ?? 0) + 1;
+      const path = join(this.#directory, `checkpoint-${String(number).padStart(10, '0')}-${step}`);
+      await replaceFile(path, `${path}.unfinished`, (unfinished) =>
+        writeCheckpoint(unfinished, { step, values, state }),
+      );
+      const old = files.slice(0, Math.max(0, files.length + 1 - this.#keep));
+      for (const { name } of old) await rm(join(this.#directory, name), { force: true });
+      return path;
     });
   }
 
-  /** The finished saves, the oldest first. */
-  async #saves(): Promise<Save[]> {
-    return (await this.#store.names())
+  /** The files of finished saves, the oldest first. */
+  async #files(): Promise<File[]> {
+    const names = await readdir(this.#directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    });
+    return names
       .flatMap((name) => {
         const found = FILE.exec(name);
         return found === null ? [] : [{ name, number: Number(found[1]) }];
@@ -209,26 +185,21 @@ export class Checkpoint {
       .toSorted((one, other) => one.number - other.number);
   }
 
+  /** Removes what saves of a killed program have left. */
+  async #removeUnfinished(): Promise<void> {
+    for (const name of await readdir(this.#directory)) {
+      if (UNFINISHED.test(name)) await rm(join(this.#directory, name), { force: true });
+    }
+  }
+
   async #orUnavailable<T>(what: 'read' | 'written', body: () => Promise<T>): Promise<T> {
     try {
       return await body();
     } catch (error) {
       throw new UnavailableError(
-        `The checkpoints ${this.#store.where} could not be ${what}: ${messageOf(error)}`,
+        `The checkpoints in ${this.#directory} could not be ${what}: ${messageOf(error)}`,
         { cause: error },
       );
     }
   }
-}
-
-function storeOf(
-  variables: VariableStore,
-  directory: string | undefined,
-  bucket: string | undefined,
-): CheckpointStore {
-  if (bucket === undefined) return new CheckpointFolder(directory as string);
-  if (variables.bucket !== undefined) return variables.bucket(bucket);
-  throw new FailedPreconditionError(
-    'options.bucket needs a cluster with a NatsStrategy: use options.directory',
-  );
 }

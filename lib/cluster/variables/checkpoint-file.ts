@@ -1,5 +1,5 @@
 /**
- * A checkpoint as bytes, of a file or of an object in a bucket:
+ * A checkpoint as a file:
  *
  *   MAGIC, 16 bytes; the length of the header, 4 bytes, little-endian; the header, JSON; the
  *   SHA-256 of all this, 32 bytes; then the parts that the header lists, one after the other.
@@ -9,9 +9,12 @@
  */
 
 import { webcrypto } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { writeSynced } from '../../base/synced-files.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
-import { type Definition, emptyArray, type Values } from './variable.ts';
+import { type Definition, emptyArray } from './variable.ts';
+import type { Values } from './variable-store.ts';
 
 const MAGIC: Buffer = Buffer.from('allstop-ckpt-1\n\n', 'latin1');
 const HASH_BYTES = 32;
@@ -26,13 +29,6 @@ export type Snapshot = {
   state: Uint8Array | undefined;
 };
 
-/** The bytes of a checkpoint that was saved. */
-export interface CheckpointSource {
-  readonly size: number;
-  /** Copies bytes from `at` on into `into`. @returns how many; 0 at the end */
-  read(into: Uint8Array, at: number): Promise<number>;
-}
-
 type Part = { name: string; type: string; length: number; bytes: number; sha256: string };
 type Header = { step: number; variables: Part[]; state: Part | null };
 
@@ -45,8 +41,9 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-/** The bytes of the snapshot, one piece after the other. */
-export async function packCheckpoint({ step, values, state }: Snapshot): Promise<Uint8Array[]> {
+/** Writes the snapshot to a new file, and has the system write it to the disk. */
+export async function writeCheckpoint(path: string, snapshot: Snapshot): Promise<void> {
+  const { step, values, state } = snapshot;
   const parts: Uint8Array[] = [];
   const add = async (part: Omit<Part, 'bytes' | 'sha256'>, bytes: Uint8Array): Promise<Part> => {
     parts.push(bytes);
@@ -65,7 +62,7 @@ export async function packCheckpoint({ step, values, state }: Snapshot): Promise
   const length = Buffer.alloc(4);
   length.writeUInt32LE(json.length);
   const head = Buffer.concat([MAGIC, length, json]);
-  return [head, await sha256(head), ...parts];
+  await writeSynced(path, [head, await sha256(head), ...parts]);
 }
 
 /** Why a file is no whole checkpoint, or none of this program, for people. */
@@ -73,39 +70,44 @@ export class NotACheckpoint extends Error {}
 
 /**
  * @param definitions - what the checkpoint has to have; it may have more
- * @throws NotACheckpoint; the error of `source.read`
+ * @throws NotACheckpoint; the system's error of reading the file
  */
 export async function readCheckpoint(
-  source: CheckpointSource,
+  path: string,
   definitions: readonly Definition[],
 ): Promise<Snapshot> {
-  const { size } = source;
-  const { header, end } = await readHeader(source);
-  const parts = [...header.variables, ...(header.state === null ? [] : [header.state])];
-  const whole = parts.reduce((sum, { bytes }) => sum + bytes, end);
-  if (whole !== size) throw new NotACheckpoint(`it has ${size} bytes, not ${whole}`);
-  const wanted = new Map(definitions.map((definition) => [definition.name, definition]));
-  const values: Values = new Map();
-  let state: Uint8Array | undefined;
-  let at = end;
-  for (const part of parts) {
-    const definition = part === header.state ? undefined : wanted.get(part.name);
-    const value = definition === undefined ? undefined : arrayFor(definition, part);
-    const bytes = value === undefined ? Buffer.alloc(part.bytes) : bytesOf(value);
-    await readFully(source, bytes, at);
-    if (hex(await sha256(bytes)) !== part.sha256) {
-      throw new NotACheckpoint(`the checksum of '${part.name}' does not match`);
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    const { header, end } = await readHeader(file, size);
+    const parts = [...header.variables, ...(header.state === null ? [] : [header.state])];
+    const whole = parts.reduce((sum, { bytes }) => sum + bytes, end);
+    if (whole !== size) throw new NotACheckpoint(`it has ${size} bytes, not ${whole}`);
+    const wanted = new Map(definitions.map((definition) => [definition.name, definition]));
+    const values: Values = new Map();
+    let state: Uint8Array | undefined;
+    let at = end;
+    for (const part of parts) {
+      const definition = part === header.state ? undefined : wanted.get(part.name);
+      const value = definition === undefined ? undefined : arrayFor(definition, part);
+      const bytes = value === undefined ? Buffer.alloc(part.bytes) : bytesOf(value);
+      await readFully(file, bytes, at);
+      if (hex(await sha256(bytes)) !== part.sha256) {
+        throw new NotACheckpoint(`the checksum of '${part.name}' does not match`);
+      }
+      if (definition !== undefined && value !== undefined) {
+        values.set(part.name, { definition, value });
+      }
+      if (part === header.state) state = bytes;
+      at += part.bytes;
     }
-    if (definition !== undefined && value !== undefined) {
-      values.set(part.name, { definition, value });
+    for (const name of wanted.keys()) {
+      if (!values.has(name)) throw new NotACheckpoint(`it lacks the variable '${name}'`);
     }
-    if (part === header.state) state = bytes;
-    at += part.bytes;
+    return { step: header.step, values, state };
+  } finally {
+    await file.close();
   }
-  for (const name of wanted.keys()) {
-    if (!values.has(name)) throw new NotACheckpoint(`it lacks the variable '${name}'`);
-  }
-  return { step: header.step, values, state };
 }
 
 function arrayFor(definition: Definition, { name, type, length }: Part): NativeArray {
@@ -118,11 +120,13 @@ function arrayFor(definition: Definition, { name, type, length }: Part): NativeA
   return emptyArray(definition);
 }
 
-async function readHeader(source: CheckpointSource): Promise<{ header: Header; end: number }> {
-  const { size } = source;
+async function readHeader(
+  file: FileHandle,
+  size: number,
+): Promise<{ header: Header; end: number }> {
   const prefix = Buffer.alloc(PREFIX_BYTES);
   if (size < PREFIX_BYTES) throw new NotACheckpoint(`it has only ${size} bytes`);
-  await readFully(source, prefix, 0);
+  await readFully(file, prefix, 0);
   if (!prefix.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw new NotACheckpoint('it does not begin as a checkpoint of this version');
   }
@@ -130,7 +134,7 @@ async function readHeader(source: CheckpointSource): Promise<{ header: Header; e
   const end = PREFIX_BYTES + length + HASH_BYTES;
   if (length > MAX_HEADER_BYTES || end > size) throw new NotACheckpoint('its header is cut off');
   const rest = Buffer.alloc(length + HASH_BYTES);
-  await readFully(source, rest, PREFIX_BYTES);
+  await readFully(file, rest, PREFIX_BYTES);
   const json = rest.subarray(0, length);
   const hash = await sha256(Buffer.concat([prefix, json]));
   if (!rest.subarray(length).equals(hash)) {
@@ -143,10 +147,10 @@ async function readHeader(source: CheckpointSource): Promise<{ header: Header; e
   }
 }
 
-async function readFully(source: CheckpointSource, into: Uint8Array, at: number): Promise<void> {
+async function readFully(file: FileHandle, into: Uint8Array, at: number): Promise<void> {
   let done = 0;
   while (done < into.byteLength) {
-    const bytesRead = await source.read(into.subarray(done), at + done);
+    const { bytesRead } = await file.read(into, done, into.byteLength - done, at + done);
     if (bytesRead === 0) throw new NotACheckpoint('it was cut off while it was read');
     done += bytesRead;
   }

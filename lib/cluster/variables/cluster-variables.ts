@@ -13,11 +13,10 @@ import {
   isArrayFor,
   otherShape,
   shapeOf,
-  type Values,
   Variable,
   type VariableValue,
 } from './variable.ts';
-import type { Answer, Request, VariableSource, VariableStore } from './variable-store.ts';
+import type { Answer, Request, Values, VariableSource, VariableStore } from './variable-store.ts';
 
 type Entry = { definition: Definition; native: NativeVariable; variable: Variable };
 

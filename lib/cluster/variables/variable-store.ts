@@ -1,7 +1,7 @@
 /** Where the values of a cluster's variables are, as their users see it. */
 
-import type { CheckpointStore } from './checkpoint-store.ts';
-import type { Definition, Values, Variable, VariableValue } from './variable.ts';
+import type { NativeArray } from '../../native/binding.ts';
+import type { Definition, Variable, VariableValue } from './variable.ts';
 import type { VariableOptions } from './variable-options.ts';
 
 /** An operation that a message carries: the last is the value, or the delta. */
@@ -17,6 +17,9 @@ export type Request = [
 
 /** What comes back for a `Request`: the value, or an encoded error. */
 export type Answer = [value: unknown, record?: Uint8Array];
+
+/** A value of each variable; a number's is a Float64Array with one element. */
+export type Values = Map<string, { definition: Definition; value: NativeArray }>;
 
 /** The variables of a cluster, as its coordinator uses them. */
 export interface VariableStore {
@@ -34,8 +37,6 @@ export interface VariableStore {
   restore(values: Values): Promise<void>;
   /** The closure has ended for good. */
   forget(closure: number): void;
-  /** Where checkpoints can be, besides folders. Left out if there is no JetStream. */
-  bucket?(name: string): CheckpointStore;
 }
 
 /** The variables of a cluster, as its workers find them. */

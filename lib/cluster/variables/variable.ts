@@ -20,9 +20,6 @@ export type Definition = {
   readonly length: number;
 };
 
-/** A value of each variable; a number's is a Float64Array with one element. */
-export type Values = Map<string, { definition: Definition; value: NativeArray }>;
-
 /** Carries the operations of one variable to its value. Given only values that fit. */
 export interface Operations {
   read(): VariableValue | Promise<VariableValue>;

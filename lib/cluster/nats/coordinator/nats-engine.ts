@@ -114,8 +114,7 @@ export class NatsEngine implements Engine {
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
     const fence = new Fence(settings.cluster, settings.replicas, own);
     this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers);
-    const connected = (): NatsConnection | undefined => this.#leadership.connection.nats;
-    this.#servers = new ParameterServers(this.#tasks, this.#sessions, connected);
+    this.#servers = new ParameterServers(this.#tasks, this.#sessions);
     this.#malformed = new MalformedMessages('The coordinator', settings.cluster);
     this.#addressChecks = new AddressChecks({
       unregisteredTasks: () => this.#tasks.all.filter(({ phase }) => phase === 'unregistered'),
@@ -154,7 +153,6 @@ export class NatsEngine implements Engine {
       onRefused: ({ message }) => log('%s: the server refuses: %s', settings.cluster, message),
       onChange: () => {
         this.#dispatcher.isOpen = this.#leadership.state.phase === 'ready';
-        this.#servers.changed();
         host.changed();
       },
     });

@@ -2,8 +2,7 @@
 
 import { encode } from '../../../record/encoded-error.ts';
 import { ClusterVariables } from '../../variables/cluster-variables.ts';
-import type { Values } from '../../variables/variable.ts';
-import type { Answer, Request } from '../../variables/variable-store.ts';
+import type { Answer, Request, Values } from '../../variables/variable-store.ts';
 import type { ServerRequest } from '../wire/session-messages.ts';
 
 export class KeptVariables {

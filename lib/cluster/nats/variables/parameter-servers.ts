@@ -17,7 +17,6 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { NatsConnection } from '@nats-io/transport-node';
 import { within } from '../../../base/timer.ts';
 import {
   FailedPreconditionError,
@@ -26,22 +25,19 @@ import {
 } from '../../../errors/errors.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { ChangeListeners } from '../../closures/change-listeners.ts';
-import type { CheckpointStore } from '../../variables/checkpoint-store.ts';
 import {
   type Definition,
   definitionOf,
   isArrayFor,
   otherShape,
   shapeOf,
-  type Values,
   Variable,
   type VariableValue,
 } from '../../variables/variable.ts';
 import type { VariableOptions } from '../../variables/variable-options.ts';
-import type { Answer, Request, VariableStore } from '../../variables/variable-store.ts';
+import type { Answer, Request, Values, VariableStore } from '../../variables/variable-store.ts';
 import { checkLength } from '../wire/reliable-channel.ts';
 import type { ServerRequest, ToNode } from '../wire/session-messages.ts';
-import { BucketCheckpoints } from './bucket-checkpoints.ts';
 
 /** How long `variable()` waits for a parameter server. */
 const TIMEOUT_MS = 60_000;
@@ -71,7 +67,6 @@ type Pending = {
 export class ParameterServers implements VariableStore {
   readonly #tasks: ServerTasks;
   readonly #sessions: ReadonlyMap<string, NodeLine>;
-  readonly #nats: () => NatsConnection | undefined;
   #owner: object = this;
   readonly #changes = new ChangeListeners();
   /** By name; a promise of one that is on its way to its server. */
@@ -93,18 +88,10 @@ export class ParameterServers implements VariableStore {
   /** Why no operation is possible any more. */
   #end: Error | undefined;
 
-  /**
-   * @param sessions - all of the run, also those that are away
-   * @param nats - the connection, if there is one
-   */
-  constructor(
-    tasks: ServerTasks,
-    sessions: ReadonlyMap<string, NodeLine>,
-    nats: () => NatsConnection | undefined,
-  ) {
+  /** @param sessions - all of the run, also those that are away */
+  constructor(tasks: ServerTasks, sessions: ReadonlyMap<string, NodeLine>) {
     this.#tasks = tasks;
     this.#sessions = sessions;
-    this.#nats = nats;
     this.#places = tasks.expectedServers;
   }
 
@@ -169,18 +156,9 @@ export class ParameterServers implements VariableStore {
     for (const server of servers) server.post(['operate', 0, 'forget', '', closure, 0]);
   }
 
-  bucket(name: string): CheckpointStore {
-    return new BucketCheckpoints(name, async () => {
-      await this.#changes.until(() => this.#nats() !== undefined || this.#end !== undefined);
-      const nats = this.#nats();
-      if (nats === undefined || this.#end !== undefined) throw this.#unavailable();
-      return nats;
-    });
-  }
-
   // ---------------------------------------------------------------- called by the engine
 
-  /** A server may be ready now, or the connection be there. */
+  /** A server may be ready now. */
   changed(): void {
     this.#changes.notify();
   }
