@@ -22,6 +22,7 @@
         "native/binding/spawned_workers.cc",
         "native/binding/sqlite.cc",
         "native/core/bounded_queue.cc",
+        "native/core/busy_workers.cc",
         "native/core/coordinator.cc",
         "native/core/coordinator_threads.cc",
         "native/core/coordinator_timeline.cc",

@@ -30,6 +30,7 @@ import { Publishing } from './channels/publisher.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
 import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
+import type { ShownWorker } from './threads/busy-workers.ts';
 
 /** Who requests a stop, and how. */
 export type RequestOptions = RequesterOptions & {
@@ -81,8 +82,8 @@ export class Attachment {
 
   /** The links that this thread has made and not undone. */
   readonly links: Set<Disposable> = new Set();
-  /** What `explain()` says of the cluster workers that this thread has started. */
-  readonly workers: Map<object, () => string> = new Map();
+  /** The cluster workers that this thread has started. */
+  readonly workers: Map<object, ShownWorker> = new Map();
   /** Whether the program has read `signal`: then the reason of the signal gives it the error. */
   signalWasRead = false;
   /** The hooks of this thread, once it has had one; `serve` is called after each stop. */

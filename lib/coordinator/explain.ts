@@ -177,7 +177,7 @@ export function explain(attachment: Attachment): StopExplanation {
   const status = record?.kind === 'error' ? null : native.status();
   const reported = status === null ? undefined : { value: attachment.give(status) };
   const joined = native.joined();
-  const workers = Array.from(attachment.workers.values(), (describe) => describe());
+  const workers = Array.from(attachment.workers.values(), (worker) => worker.describe());
   const explanation: StopExplanation = {
     stopped: record !== undefined,
     threads: native.threads().map(toThreadInfo),

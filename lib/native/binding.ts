@@ -273,6 +273,12 @@ export interface NativeAttachment {
   /** Ends the process `ms` after a stop. @param code undefined: by the signal, else 1 */
   exitAfterStop(ms: number, code: number | undefined, description: string): number;
   cancelExitAfterStop(exit: number): void;
+  /**
+   * What the end of the process says of workers, by all attachments; replaces what this attachment
+   * has said. `numbers`: of each text, when the function began (ms since 1970), and the OS's id of
+   * its thread (0: unknown).
+   */
+  setBusyWorkers(texts: string[], numbers: number[]): void;
   /** At each stop the core stores `value` in `words[index]`; at once if the coordinator is stopped. */
   mirror(words: Int32Array, index: number, value: number): number;
   endMirror(mirror: number): void;

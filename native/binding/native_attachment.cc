@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/busy_workers.h"
 #include "../core/exit_timer.h"
 #include "../core/fault_point.h"
 #include "../core/registry.h"
@@ -75,6 +76,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("cancelStopAfter", CancelStopAfter),
                          ALLSTOP_METHOD("exitAfterStop", ExitAfterStop),
                          ALLSTOP_METHOD("cancelExitAfterStop", CancelExitAfterStop),
+                         ALLSTOP_METHOD("setBusyWorkers", SetBusyWorkers),
                          ALLSTOP_METHOD("mirror", Mirror),
                          ALLSTOP_METHOD("endMirror", EndMirror),
                          ALLSTOP_METHOD("linkSignals", LinkSignals),
@@ -146,6 +148,7 @@ void NativeAttachment::Detach() {
   environment_->ReleaseMirror(mirror_word_);
   observer_ = nullptr;
   ALLSTOP_FAULT_POINT(kDetached);
+  core::BusyWorkers::Get().Remove(this);
   for (const auto& [id, join] : joins_) coordinator_->AbandonJoin(*join);
   for (const std::uint64_t link : links_) coordinator_->RemoveLink(link);
   for (const std::uint64_t link : signals_) binding::UnlinkSignals(link);
@@ -486,6 +489,22 @@ Napi::Value NativeAttachment::ExitAfterStop(const Info& info) {
   const std::uint64_t exit = core::ExitAfterStop(coordinator_, NumberArgument(info, 0), exit_code,
                                                  StringArgument(info, 2));
   return Napi::Number::New(info.Env(), static_cast<double>(exit));
+}
+
+Napi::Value NativeAttachment::SetBusyWorkers(const Info& info) {
+  std::vector<std::string> texts = StringsArgument(info, 0);
+  const auto numbers = info[1].As<Napi::Array>();
+  std::vector<core::BusyWorker> workers;
+  workers.reserve(texts.size());
+  for (std::string& text : texts) {
+    const auto at = static_cast<std::uint32_t>(2 * workers.size());
+    const Napi::Value started_at = numbers[at];
+    const Napi::Value os_thread = numbers[at + 1];
+    workers.push_back({std::move(text), started_at.ToNumber().Int64Value(),
+                       static_cast<std::uint64_t>(os_thread.ToNumber().Int64Value())});
+  }
+  core::BusyWorkers::Get().Set(this, std::move(workers));
+  return info.Env().Undefined();
 }
 
 Napi::Value NativeAttachment::CancelExitAfterStop(const Info& info) {

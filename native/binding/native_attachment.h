@@ -89,6 +89,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value CancelStopAfter(const Info& info);
   Napi::Value ExitAfterStop(const Info& info);
   Napi::Value CancelExitAfterStop(const Info& info);
+  Napi::Value SetBusyWorkers(const Info& info);
   Napi::Value Mirror(const Info& info);
   Napi::Value EndMirror(const Info& info);
   Napi::Value LinkSignals(const Info& info);

@@ -2,6 +2,7 @@
 # without Node's headers.
 set(ALLSTOP_CORE_SOURCES
   core/bounded_queue.cc
+  core/busy_workers.cc
   core/coordinator.cc
   core/coordinator_threads.cc
   core/coordinator_timeline.cc

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "busy_workers.h"
 #include "identity.h"
 
 #if defined(_WIN32)
@@ -127,6 +128,13 @@ std::string ThreadLine(const ThreadInfo& thread, std::int64_t now_ms) {
   return line + '\n';
 }
 
+std::string BusyLine(const BusyWorker& worker, std::int64_t now_ms) {
+  std::string line = "  - " + worker.text;
+  line += " for " + Span(static_cast<double>(now_ms - worker.started_at_ms));
+  if (worker.os_thread_id != 0) line += WaitState(worker.os_thread_id);
+  return line + '\n';
+}
+
 std::string RequesterLine(const StopRecord& record, const Requester& requester) {
   std::string line;
   if (requester.via == Via::kSignal) {
@@ -168,6 +176,9 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
   }
   text += count == 0 ? "allstop: no registered thread is left\n"
                      : "allstop: " + std::to_string(count) + " still running:\n" + lines;
+  const auto busy = BusyWorkers::Get().All();
+  if (!busy.empty()) text += "allstop: workers of clusters that were asked to stop:\n";
+  for (const BusyWorker& worker : busy) text += BusyLine(worker, now_ms);
   const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));
   if (!main_state.empty()) text += "allstop: the main thread" + main_state.substr(1) + '\n';
   return text;

@@ -51,6 +51,24 @@ describe('exitAfterStop ends a process', () => {
     expect(stderr).toContain('allstop: the process received SIGTERM');
   });
 
+  it.each([
+    ['thread', /- worker:\d \(thread \d+\) runs 'announceAndSpin' for [\d.]+ m?s/],
+    ['process', /- worker:\d \(process \d+\) runs 'announceAndSpin' for [\d.]+ m?s/],
+  ])('and names the function that a %s of its cluster computes', async (isolation, line) => {
+    const { code, stderr } = await runScript('exit-with-cluster', [isolation, 'left']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('workers of clusters that were asked to stop:');
+    expect(stderr).toMatch(line);
+    expect(stderr.match(/announceAndSpin/g)).toHaveLength(1);
+  });
+
+  it('and does not name a function that was ended by force since', async () => {
+    const { code, stderr } = await runScript('exit-with-cluster', ['thread', 'ended']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('no registered thread is left');
+    expect(stderr).not.toContain('announceAndSpin');
+  });
+
   it('that a completed join has not ended', async () => {
     const { code, said, stderr } = await run('is idle', 'joined');
     expect(said).toContainEqual({ event: 'joined' });

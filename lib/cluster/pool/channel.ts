@@ -39,6 +39,8 @@ export interface WorkerChannel {
   readonly pid: number;
   /** For messages: `thread 5` or `process 4711`. */
   readonly place: string;
+  /** Undefined: a process. */
+  readonly threadId: number | undefined;
   /** The claims (protocol.ts). */
   readonly words: Int32Array;
   /** Whether the worker sees `words`: a thread does, a process does not. */
@@ -143,6 +145,7 @@ export function startThread(
   return {
     pid: process.pid,
     place: `thread ${worker.threadId}`,
+    threadId: worker.threadId,
     words,
     isShared: true,
     post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
@@ -261,6 +264,7 @@ export function startProcess(
   return {
     pid: child.pid ?? Number.NaN,
     place: `process ${child.pid}`,
+    threadId: undefined,
     words: new Int32Array(claimsOf(options)),
     isShared: false,
     // packValue throws here for a value that cannot be cloned. A failed send is ignored: the

@@ -2,24 +2,63 @@
 
 import { hostname } from 'node:os';
 import { messageOf } from '../../base/thrown-value.ts';
+import type { ShownWorker } from '../../coordinator/threads/busy-workers.ts';
 import { duration } from '../../coordinator/words.ts';
 import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import type { RunningTask } from '../closures/strategy.ts';
-import type { WorkerName } from './channel.ts';
+import type { WorkerChannel, WorkerName } from './channel.ts';
 
 /**
  * What the worker runs, and for how long, for `explain()`; '' if it is idle.
  *
  * @param sent - the number of closures that were sent to it and have not ended
  */
-export function activityOf(tasks: readonly RunningTask[], sent: number): string {
+function activityOf(tasks: readonly RunningTask[], sent: number): string {
   const running = tasks.map(
     ({ name, startedAt }) => `'${name}' for ${duration(Date.now() - startedAt.getTime())}`,
   );
   const more = sent - tasks.length;
   if (running.length === 0) return '';
   return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
+}
+
+type Shown = Pick<WorkerChannel, 'place' | 'threadId'>;
+
+/** A worker with what it runs, now and later. */
+export function shownWorker(
+  { job, index }: WorkerName,
+  { place, threadId }: Shown,
+  ran: { readonly tasks: readonly RunningTask[]; readonly running: number },
+): ShownWorker {
+  const name = `${job}:${index} (${place})`;
+  return {
+    describe: () => `${name}${activityOf(ran.tasks, ran.running)}`,
+    busy: () =>
+      ran.tasks.map((task) => ({
+        text: `${name} runs '${task.name}'`,
+        startedAt: task.startedAt,
+        threadId,
+      })),
+  };
+}
+
+/** A thread that is blocked in native code and could not be ended. */
+export function stuckWorker(
+  { job, index }: WorkerName,
+  { place, threadId }: Shown,
+  tasks: readonly RunningTask[],
+): ShownWorker {
+  const name = `${job}:${index} (${place})`;
+  return {
+    describe: () => `${name}${activityOf(tasks, tasks.length)}; it is stuck in native code`,
+    busy: () =>
+      tasks.map((task) => ({
+        text: `${name}, which is stuck in native code, runs '${task.name}'`,
+        startedAt: task.startedAt,
+        threadId,
+      })),
+  };
 }
 
 type State = {

@@ -9,6 +9,8 @@
 import { debuglog } from 'node:util';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
+import { attachmentOf } from '../../coordinator/attachment.ts';
+import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { Closure } from '../closures/closure.ts';
@@ -96,6 +98,7 @@ export class WorkerPool implements Engine {
     for (let index = 0; index < workers; index++) this.#add();
     const { signal } = host.coordinator;
     signal.addEventListener('abort', () => {
+      tellBusyWorkers(attachmentOf(host.coordinator));
       if (isolation === 'process') this.#sendStop();
       this.#size.close();
       this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));

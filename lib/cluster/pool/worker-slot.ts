@@ -20,6 +20,7 @@
 import { hostname } from 'node:os';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
+import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import { settingUp, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
@@ -57,7 +58,7 @@ import { setupError, Teardown } from './hooks.ts';
 import { outcomeOf, unreadable } from './outcome.ts';
 import { inOrderOfReturn, isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
-import { activityOf, readinessOf } from './slot-report.ts';
+import { readinessOf, shownWorker, stuckWorker } from './slot-report.ts';
 
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
@@ -161,15 +162,15 @@ export class WorkerSlot {
     this.#claims = new Claims(channel.words, channel.isShared);
     this.#pid = channel.pid;
     this.define(...this.#host.variables.definitions);
-    const { job, index } = this.#name;
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
-    const { workers } = attachmentOf(this.#host.coordinator);
-    workers.set(
-      this,
-      () => `${job}:${index} (${channel.place})${activityOf(this.tasks, this.#sent.size)}`,
-    );
+    this.#shown.set(this, shownWorker(this.#name, channel, this));
     channel.setReferenced(this.#isReferenced);
+  }
+
+  /** The workers that `explain()` and the end of the process show. */
+  get #shown(): Map<object, ShownWorker> {
+    return attachmentOf(this.#host.coordinator).workers;
   }
 
   get isAlive(): boolean {
@@ -455,9 +456,9 @@ export class WorkerSlot {
         this.#announced = undefined;
         for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
         if (this.#ended >= this.#mostTasks) this.retire(recycled());
+        updateBusyWorkers(attachmentOf(this.#host.coordinator));
         this.#endIfRetired();
-        this.#listener.onFree(this);
-        return;
+        return this.#listener.onFree(this);
       case FROM_WORKER.progress: {
         const [, id, ...values] = message as [number, number, ...Uint8Array[]];
         const sent = this.#sent.get({ id });
@@ -471,28 +472,24 @@ export class WorkerSlot {
         this.#listener.onFunctions(message[1] as string[]);
         this.#host.prepare(this.index);
         this.#listener.onFree(this); // sends the resources to make before it is ready
-        this.#checkReady();
-        return;
+        return this.#checkReady();
       case FROM_WORKER.failed: {
         const { value } = decode(message[1] as Uint8Array);
         this.#enter('import-failed', value);
-        this.#listener.onImportFailed(this, value);
-        return;
+        return this.#listener.onImportFailed(this, value);
       }
       case FROM_WORKER.settingUp:
-        this.#enter(
+        return this.#enter(
           'setting-up',
           this.hasFailedSetup ? undefined : settingUp(this.#options.setup as string),
         );
-        return;
       case FROM_WORKER.setupFailed: {
         const { value } = decode(message[1] as Uint8Array);
         const error = setupError(this.#name, this.#options.setup, value);
         this.hasFailedSetup = true;
         this.#setupFailure = error;
         this.#enter('setup-failed', error);
-        this.kill(error);
-        return;
+        return this.kill(error);
       }
       case FROM_WORKER.heapFull:
         return this.retire(recycled());
@@ -501,8 +498,7 @@ export class WorkerSlot {
       case FROM_WORKER.prepared:
         this.#preparing.delete(message[1] as number);
         this.#checkReady();
-        this.#listener.onFree(this);
-        return;
+        return this.#listener.onFree(this);
       case FROM_WORKER.stop:
         return this.#listener.onStop(message[1] as StopMessage);
       case FROM_WORKER.draw: {
@@ -556,6 +552,8 @@ export class WorkerSlot {
     const stuck = this.stuck.findIndex((each) => each.channel === channel);
     if (stuck !== -1) {
       this.stuck.splice(stuck, 1); // the thread has returned from native code and ended
+      this.#shown.delete(channel);
+      updateBusyWorkers(attachmentOf(this.#host.coordinator));
       this.#host.changed();
     }
     if (this.#channel !== channel) return;
@@ -566,6 +564,7 @@ export class WorkerSlot {
     if (this.#channel !== channel) return;
     const info: WorkerInfo = { ...this.info, state: 'stuck', running: 0 };
     this.stuck.push({ info, channel });
+    this.#shown.set(channel, stuckWorker(this.#name, channel, info.tasks));
     channel.setReferenced(false);
     this.#listener.onStuck(info);
     this.#lose(cause);
@@ -579,7 +578,7 @@ export class WorkerSlot {
     const wasReady = this.isLoaded && this.#preparing.size === 0;
     const lost = inOrderOfReturn(this.#sent, (sent) => this.#fateAfterDeath(sent));
     this.#channel = undefined;
-    attachmentOf(this.#host.coordinator).workers.delete(this);
+    this.#shown.delete(this);
     this.isLoaded = false;
     this.#stuckTimer?.clear();
     this.#teardown?.clear();
@@ -591,6 +590,7 @@ export class WorkerSlot {
     // All closures are removed before any is returned: if one fails, the rules cancel the others,
     // and must not find them here.
     this.#sent.takeAll();
+    updateBusyWorkers(attachmentOf(this.#host.coordinator));
     this.#hasSuspect = false;
     for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
     const running = lost.find(({ fate }) => fate === 'running');

@@ -36,3 +36,9 @@ export const increment = (memory) => Atomics.add(new Int32Array(memory), 0, 1);
 export function stop() {
   Coordinator.current().requestStop(new RangeError('enough'));
 }
+
+export async function announceAndSpin() {
+  currentTask().report('begun');
+  await new Promise((resolve) => setTimeout(resolve, 20)); // the report leaves
+  for (;;);
+}

@@ -141,7 +141,7 @@ export class Session {
   #show(): void {
     const { job, pid, host } = this.info;
     const { workers } = attachmentOf(this.#host.coordinator);
-    workers.set(this, () => `${job}:${this.task} (process ${pid} on ${host})`);
+    workers.set(this, { describe: () => `${job}:${this.task} (process ${pid} on ${host})` });
   }
 
   #hide(): void {

@@ -1,0 +1,39 @@
+// What the workers of this process's clusters run, as the end of the process says it
+// (exit_report.h).
+#ifndef ALLSTOP_CORE_BUSY_WORKERS_H_
+#define ALLSTOP_CORE_BUSY_WORKERS_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace allstop::core {
+
+// A function that a worker runs.
+struct BusyWorker {
+  std::string text;                // "worker:0 (thread 5) runs 'resize'"
+  std::int64_t started_at_ms = 0;  // since 1970
+  std::uint64_t os_thread_id = 0;  // 0: unknown, or a thread of another process
+};
+
+// One list for the process: its end concerns the workers of all clusters. Its mutex is the last in
+// the lock order.
+class BusyWorkers {
+ public:
+  static BusyWorkers& Get();  // never destroyed: a native thread may end the process late
+
+  // Replaces what `owner` has said before.
+  void Set(const void* owner, std::vector<BusyWorker> workers);
+  void Remove(const void* owner) noexcept;
+  std::vector<BusyWorker> All() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const void*, std::vector<BusyWorker>> by_owner_;  // guarded by mutex_
+};
+
+}  // namespace allstop::core
+
+#endif  // ALLSTOP_CORE_BUSY_WORKERS_H_
