@@ -24,6 +24,7 @@ Exit code: 0 if all is well, 1 if a problem was found.`,
   environment: [
     ['ALLSTOP_BINARY', 'the path of the native binary to load instead of the one of the package'],
     ['NO_COLOR', 'if it is set, the marks have no colour'],
+    ['FORCE_COLOR', 'if it is set and not 0 or false, the marks have colour, also in a pipe'],
     ['ALLSTOP_NATS_…', "credentials for --servers: see 'allstop help worker'"],
   ],
   options: ['servers', 'cluster', 'verbose'],

@@ -26,7 +26,12 @@ outliveReaders();
 try {
   const { text, exitCode, lingers } = await run(process.argv.slice(2));
   process.exitCode = exitCode;
-  process.stdout.write(text, () => {
+  process.stdout.write(text, (error) => {
+    // A reader that has ended (`| head`) has what it wanted. A full disk has not.
+    if (error && (error as NodeJS.ErrnoException).code !== 'EPIPE') {
+      process.stderr.write(`allstop: the output could not be written: ${error.message}\n`);
+      process.exitCode = 1;
+    }
     if (lingers) process.exit();
   });
 } catch (error) {

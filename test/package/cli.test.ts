@@ -234,6 +234,33 @@ describe('nobody who reads', () => {
   });
 });
 
+describe('an output', () => {
+  const script = join(root, manifest.bin.allstop);
+
+  it.runIf(existsSync('/dev/full'))('that a full disk does not take is an error', () => {
+    const command = 'exec "$0" "$1" help >/dev/full';
+    const { status, stderr } = spawnSync('sh', ['-c', command, process.execPath, script], {
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/^allstop: the output could not be written: ENOSPC/);
+  });
+
+  it.each([
+    [{ FORCE_COLOR: '1' }, true],
+    [{ FORCE_COLOR: '1', NO_COLOR: '1' }, true],
+    [{ FORCE_COLOR: '0' }, false],
+    [{ NO_COLOR: '1' }, false],
+    [{}, false],
+  ])('in a pipe with %o has colour: %s', (variables, isColoured) => {
+    const { FORCE_COLOR: _, NO_COLOR: __, ...rest } = process.env;
+    const env = { ...rest, ...variables };
+    const { stdout } = spawnSync(process.execPath, [script, 'doctor'], { encoding: 'utf8', env });
+    expect(stdout.includes('\u001b[32m')).toBe(isColoured);
+  });
+});
+
 describe('the built file', () => {
   // With a space, as paths of users may have.
   const folder = mkdtempSync(join(tmpdir(), 'all stop '));

@@ -30,9 +30,16 @@ export const QUIRK = 'quirk';
 
 const MARK_WIDTH = 'not ok'.length;
 
-/** Colours `text` on a terminal, except in Node before 20.12, where util has no styleText. */
+/**
+ * Colours `text` on a terminal. As in Node, FORCE_COLOR (but not 0 or false) wants colours
+ * everywhere, and goes before NO_COLOR. Node before 20.12 has no styleText: no colours there.
+ */
 export function paint(colour: 'red' | 'green' | 'yellow', text: string): string {
-  const wanted = process.stdout.isTTY && !process.env['NO_COLOR'];
+  const { NO_COLOR: no, FORCE_COLOR: force } = process.env;
+  const wanted =
+    force === undefined || force === ''
+      ? process.stdout.isTTY && !no
+      : !['0', 'false'].includes(force);
   return wanted && 'styleText' in util ? util.styleText(colour, text) : text;
 }
 
