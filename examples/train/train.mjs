@@ -30,8 +30,6 @@ const CHECKPOINT_MS = 500;
 export async function train(cluster, options, history, killer, onStep) {
   const { workers, steps, seed, checkpoints, isolation } = options;
   const parameters = await createParameters(cluster, options);
-  /** @type {LooperThread | undefined} */
-  let saving;
   if (checkpoints !== undefined) {
     const checkpoint = new Checkpoint(cluster, {
       ...(isolation === 'nats' ? { bucket: checkpoints } : { directory: checkpoints }),
@@ -43,7 +41,7 @@ export async function train(cluster, options, history, killer, onStep) {
       },
     });
     await checkpoint.restoreLatest();
-    saving = LooperThread.loop(cluster.coordinator, CHECKPOINT_MS, async () => {
+    LooperThread.loop(cluster.coordinator, CHECKPOINT_MS, async () => {
       await checkpoint.save(history.applied);
     });
   }
