@@ -6,12 +6,11 @@ import { crash } from './tasks.mjs';
 /** @typedef {import('allstop/cluster').ClusterCoordinator} ClusterCoordinator */
 
 /** @param {ClusterCoordinator} cluster
- * @param {{ kill: number, steps: number, seed: number, isolation: 'thread' | 'process' | 'nats' }} options */
-export function createKiller(cluster, { kill, steps, seed, isolation }) {
+ * @param {{ kill: number, steps: number, seed: number, isolation: 'thread' | 'process' | 'nats' }} options
+ * @param {{ kills: number[], seconds: () => number }} history
+ */
+export function createKiller(cluster, { kill, steps, seed, isolation }, history) {
   const random = createRandom(seed);
-  /** The steps before which a worker was killed.
-   * @type {number[]} */
-  const kills = [];
   /** @type {Set<number>} */
   const pids = new Set();
 
@@ -32,11 +31,11 @@ export function createKiller(cluster, { kill, steps, seed, isolation }) {
   };
 
   return {
-    kills,
     /** @param {number} step the step that is about to begin */
     async tick(step) {
+      const { kills } = history;
       if (kills.length === kill || step < ((kills.length + 1) * steps) / (kill + 1)) return;
-      kills.push(step);
+      kills.push(history.seconds());
       const hasKilled = isolation === 'thread' ? await killThread() : killProcess();
       if (!hasKilled) kills.pop();
     },

@@ -5,9 +5,11 @@ import { constants } from 'node:os';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
 import cliProgress from 'cli-progress';
+import { createHistory } from './history.mjs';
 import { createKiller } from './kill.mjs';
 import { parseCommandLine, USAGE } from './options.mjs';
-import { plotLoss } from './plot.mjs';
+import { plot } from './plot.mjs';
+import { supervise, supervision } from './supervise.mjs';
 import { train } from './train.mjs';
 
 /** @param {import('./options.mjs').Options} options */
@@ -29,14 +31,16 @@ async function main(options) {
     gracefulExit: false, // would install a signal handler, but here allstop handles signals
     hideCursor: true,
   });
-  const killer = createKiller(cluster, options);
-  const began = performance.now();
+  const supervised = supervision() ?? { began: Date.now(), restarts: [] };
+  const history = createHistory(supervised);
+  const killer = createKiller(cluster, options, history);
   let trained;
   let failure;
   progress.start(steps, 0, { loss: '-', killed: 0 });
   try {
-    trained = await train(cluster, options, killer, (step, loss) => {
-      progress.update(step, { loss: loss.toFixed(3), killed: killer.kills.length });
+    trained = await train(cluster, options, history, killer, (step, loss) => {
+      progress.update(step, { loss: loss.toFixed(3), killed: history.kills.length });
+      process.send?.({ step });
     });
   } catch (error) {
     failure = error;
@@ -52,13 +56,16 @@ async function main(options) {
   }
   if (trained === undefined) throw failure;
 
-  const { points, replaced, accuracy, loss } = trained;
-  const seconds = ((performance.now() - began) / 1000).toFixed(1);
-  await writeFile(out, await plotLoss(points, killer.kills));
+  const { replaced, accuracy, loss } = trained;
+  const seconds = history.seconds().toFixed(1);
+  await writeFile(out, await plot(history));
   console.log(`Steps: ${steps}, on ${workers} workers (${isolation}), in ${seconds} s.`);
-  console.log(`Workers killed: ${killer.kills.length}, replaced: ${replaced}.`);
+  console.log(`Workers killed: ${history.kills.length}, replaced: ${replaced}.`);
+  if (options.killCoordinator > 0) {
+    console.log(`Coordinator killed and started again: ${supervised.restarts.length}.`);
+  }
   console.log(`Validation: accuracy ${(100 * accuracy).toFixed(1)} %, loss ${loss.toFixed(3)}.`);
-  console.log(`The loss, step by step: ${out}`);
+  console.log(`The loss and the workers, second by second: ${out}`);
 }
 
 let options;
@@ -71,7 +78,11 @@ try {
 }
 if (options !== undefined) {
   try {
-    await main(options);
+    if (options.killCoordinator > 0 && supervision() === undefined) {
+      process.exitCode = await supervise(process.argv[1], options);
+    } else {
+      await main(options);
+    }
   } catch (error) {
     console.error(`Failed: ${error.message}`);
     process.exitCode = 1;

@@ -17,14 +17,18 @@ gradient descent on several workers.
                    --cluster train --servers URL
   --steps N        so many steps of gradient descent (default: 2000)
   --kill N         kill a worker at random, N times in all (default: 0)
+  --checkpoints DIR   saves the training there twice a second, and goes on from what is there;
+                   with --servers the name of an object store in JetStream
+  --kill-coordinator N  kill the whole program at random, N times in all, and start it again
+                   (default: 0); needs --checkpoints
   --seed N         of the initial parameters, the mini-batches and the kills (default: 1)
-  --out FILE       where the plot of the loss goes (default: loss.svg)
+  --out FILE       where the plot goes (default: loss.svg)
   --help           this text
 
 Ctrl-C stops it and says what was stopped.`;
 
 /** @typedef {{ workers: number, isolation: 'thread' | 'process' | 'nats', servers?: string,
- *   steps: number, kill: number,
+ *   steps: number, kill: number, killCoordinator: number, checkpoints?: string,
  *   seed: number, out: string }} Options */
 
 /** @param {string} option
@@ -47,13 +51,15 @@ export function parseCommandLine() {
       servers: { type: 'string' },
       steps: { type: 'string', default: '2000' },
       kill: { type: 'string', default: '0' },
+      checkpoints: { type: 'string' },
+      'kill-coordinator': { type: 'string', default: '0' },
       seed: { type: 'string', default: '1' },
       out: { type: 'string', default: 'loss.svg' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
   if (values.help) return undefined;
-  const { isolation, servers } = values;
+  const { isolation, servers, checkpoints } = values;
   if (isolation !== 'thread' && isolation !== 'process') {
     throw new Error(`--isolation is thread or process, not '${isolation}'`);
   }
@@ -62,6 +68,11 @@ export function parseCommandLine() {
   const kill = parseInteger('kill', values.kill, 0);
   const seed = parseInteger('seed', values.seed, 0, 2 ** 32 - 1);
   if (kill >= steps) throw new Error(`--kill ${kill} takes more than ${steps} steps`);
+  const killCoordinator = parseInteger('kill-coordinator', values['kill-coordinator'], 0);
+  if (killCoordinator > 0 && checkpoints === undefined) {
+    throw new Error('--kill-coordinator needs --checkpoints: else the training would begin anew');
+  }
+  if (checkpoints === '') throw new Error('--checkpoints takes a name');
   // Check now that the file can be written, not after the training.
   const out = resolve(values.out);
   if (!statSync(dirname(out), { throwIfNoEntry: false })?.isDirectory()) {
@@ -70,7 +81,7 @@ export function parseCommandLine() {
   if (statSync(out, { throwIfNoEntry: false })?.isDirectory()) {
     throw new Error(`--out takes a file, not a folder: ${out}`);
   }
-  const numbers = { workers, steps, kill, seed };
+  const numbers = { workers, steps, kill, killCoordinator, checkpoints, seed };
   if (servers !== undefined) return { ...numbers, isolation: 'nats', servers, out };
   return { ...numbers, isolation, out };
 }

@@ -6,6 +6,7 @@ import * as model from './model.mjs';
 import { createRandom, shuffle } from './random.mjs';
 
 /** @typedef {import('./data.mjs').Example} Example */
+/** @typedef {import('allstop/cluster').Variable<Float64Array>} Variable */
 
 /** The data set of a worker: endless mini-batches, in another order for each epoch and each worker.
  * @param {number} seed
@@ -19,6 +20,17 @@ export function miniBatches(seed, batchSize) {
       for (let at = 0; at < epoch.length; at += batchSize) yield epoch.slice(at, at + batchSize);
     }
   })();
+}
+
+/** Adds to the parameters. If it is run again, because its worker died, that counts once.
+ * @param {Variable} parameters
+ * @param {AsyncIterator<Example[]>} batches the data set of the worker that runs the function
+ * @param {number} rate
+ * @returns {Promise<number>} the loss before */
+export async function descend(parameters, batches, rate) {
+  const { loss, gradient } = await gradientStep(await parameters.read(), batches);
+  await parameters.assignAdd(gradient.map((slope) => -rate * slope));
+  return loss;
 }
 
 /** @param {Float64Array} parameters

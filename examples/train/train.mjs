@@ -1,71 +1,85 @@
-// Asynchronous stochastic gradient descent, as in parameter-server training: the coordinator has
-// the parameters, the workers have the data.
+// Asynchronous stochastic gradient descent, as in parameter-server training: the workers have the
+// data, and update the parameters.
 
-import { initialParameters } from './model.mjs';
-import { gradientStep, miniBatches, validate } from './tasks.mjs';
+import { LooperThread } from 'allstop';
+import { Checkpoint } from 'allstop/cluster';
+import { createParameters } from './parameters.mjs';
+import { miniBatches, validate } from './tasks.mjs';
 
 const BATCH_SIZE = 16;
-const LEARNING_RATE = 0.05;
 /**
  * The steps in flight for each worker: more than one, so that no worker waits for its next step.
  */
 const STEPS_AHEAD = 2;
 const POINTS = 100; // in the plot
+/** What a program that is killed loses, at most. */
+const CHECKPOINT_MS = 500;
 
 /** @typedef {import('allstop/cluster').ClusterCoordinator} ClusterCoordinator */
-/** @typedef {import('./plot.mjs').Point} Point */
+/** @typedef {import('./options.mjs').Options} Options */
 
 /**
  * Trains the network. Rejects with the error that stopped the cluster, if there was one.
  *
  * @param {ClusterCoordinator} cluster
- * @param {{ workers: number, steps: number, seed: number }} options
+ * @param {Options} options
+ * @param {ReturnType<import('./history.mjs').createHistory>} history
  * @param {{ tick: (step: number) => Promise<void> }} killer
  * @param {(step: number, loss: number) => void} onStep
  */
-export async function train(cluster, { workers, steps, seed }, killer, onStep) {
-  const parameters = initialParameters(seed);
+export async function train(cluster, options, history, killer, onStep) {
+  const { workers, steps, seed, checkpoints, isolation } = options;
+  const parameters = await createParameters(cluster, options);
+  if (checkpoints !== undefined) {
+    const checkpoint = new Checkpoint(cluster, {
+      ...(isolation === 'nats' ? { bucket: checkpoints } : { directory: checkpoints }),
+      state: () => ({ ...history.save(), parameters: parameters.own }),
+      load: (saved) => {
+        const { parameters: own, ...known } = /** @type {any} */ (saved);
+        parameters.restore(own);
+        history.restore(known);
+      },
+    });
+    await checkpoint.restoreLatest();
+    LooperThread.loop(cluster.coordinator, CHECKPOINT_MS, async () => {
+      await checkpoint.save(history.applied);
+    });
+  }
+  history.markRestarts();
   const batches = cluster.createPerWorkerDataset(miniBatches, [seed, BATCH_SIZE]).iterator();
-  /** @type {Point[]} */
-  const points = [];
   const window = Math.ceil(steps / POINTS);
-  let begun = 0;
-  let applied = 0;
-  let lossOfWindow = 0;
-
-  /** @param {{ loss: number, gradient: Float64Array }} result */
-  const apply = ({ loss, gradient }) => {
-    for (let i = 0; i < parameters.length; i += 1) parameters[i] -= LEARNING_RATE * gradient[i];
-    applied += 1;
-    lossOfWindow += loss;
-    onStep(applied, loss);
-  };
+  let begun = history.applied;
 
   const observe = async () => {
-    const step = applied;
-    points.push({ step, loss: lossOfWindow / window, of: 'training' });
-    lossOfWindow = 0;
-    const validated = await cluster.schedule(validate, [parameters]);
-    points.push({ step, loss: (await validated.fetch()).loss, of: 'validation' });
+    history.points.push({
+      seconds: history.seconds(),
+      loss: history.lossOfWindow / window,
+      of: 'training',
+    });
+    history.lossOfWindow = 0;
+    const validated = await cluster.schedule(validate, [await parameters.read()]);
+    const { loss } = await validated.fetch();
+    history.points.push({ seconds: history.seconds(), loss, of: 'validation' });
   };
 
-  // Each step starts with a copy of the parameters as they are now, while other steps change them:
-  // that is what makes the training asynchronous. Whichever worker runs the function, and however
-  // often it is retried, the RemoteValue has one gradient, which is applied once.
+  // Steps begin while others change the parameters: that is what makes the training asynchronous.
   const descend = async () => {
     while (begun < steps) {
       begun += 1;
       await killer.tick(begun);
-      const result = await cluster.schedule(gradientStep, [parameters, batches]);
-      apply(await result.fetch());
-      if (applied % window === 0) await observe();
+      const loss = await parameters.step(batches);
+      history.applied += 1;
+      history.lossOfWindow += loss;
+      history.count(cluster.workers);
+      onStep(history.applied, loss);
+      if (history.applied % window === 0) await observe();
     }
   };
   await Promise.all(Array.from({ length: workers * STEPS_AHEAD }, descend));
   await cluster.join();
 
-  const validated = await cluster.schedule(validate, [parameters]);
+  const validated = await cluster.schedule(validate, [await parameters.read()]);
   const replaced = cluster.workers.reduce((sum, { restarts }) => sum + restarts, 0);
-  points.sort((a, b) => a.step - b.step); // validations may end in another order
-  return { points, replaced, ...(await validated.fetch()) };
+  history.points.sort((a, b) => a.seconds - b.seconds);
+  return { replaced, ...(await validated.fetch()) };
 }

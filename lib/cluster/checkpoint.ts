@@ -1,7 +1,5 @@
-/** The public class Checkpoint: variables and the program's state, saved in files. */
+/** The public class Checkpoint: variables and the program's state, saved in files or objects. */
 
-import { mkdir, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import {
   checkFunction,
   checkInteger,
@@ -9,18 +7,39 @@ import {
   checkString,
   invalidType,
 } from '../base/arguments.ts';
-import { replaceFile } from '../base/synced-files.ts';
 import { messageOf } from '../base/thrown-value.ts';
-import { InvalidArgumentError, UnavailableError } from '../errors/errors.ts';
-import { readCheckpoint, writeCheckpoint } from './variables/checkpoint-file.ts';
+import { InvalidArgumentError } from '../errors/errors.ts';
+import { checkpointParts, readCheckpoint, type Snapshot } from './checkpoints/checkpoint-file.ts';
+import {
+  type CheckpointFiles,
+  type CheckpointStore,
+  NotACheckpoint,
+} from './checkpoints/checkpoint-store.ts';
+import { DirectoryStore } from './checkpoints/directory-store.ts';
+import type { Strategy } from './closures/strategy.ts';
+import type { Definition } from './variables/variable.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 import { dataCloneError } from './worker/protocol.ts';
 import { packValue, unpackValue } from './worker/value.ts';
 
-export type CheckpointOptions = {
-  /** The folder of the files, which is made if it is missing. For one program at a time. */
-  directory: string;
-  /** How many files stay, the newest (5). */
+export type CheckpointPlace =
+  | {
+      /** The folder of the files, which is made if it is missing. For one program at a time. */
+      directory: string;
+      bucket?: undefined;
+    }
+  | {
+      /**
+       * The object store in JetStream, on the servers of the cluster's NatsStrategy, which is made
+       * if it is missing: 1 to 64 letters, digits, '-' and '_'. For one program at a time. Needs the
+       * package `@nats-io/obj`.
+       */
+      bucket: string;
+      directory?: undefined;
+    };
+
+export type CheckpointOptions = CheckpointPlace & {
+  /** How many checkpoints stay, the newest (5). */
   keep?: number | undefined;
   /** Gives the program's own state for a save: anything that `structuredClone` takes. */
   state?: (() => unknown) | undefined;
@@ -31,18 +50,46 @@ export type CheckpointOptions = {
   load?: ((state: unknown) => void) | undefined;
 };
 
-const OPTIONS = ['directory', 'keep', 'state', 'load'] satisfies (keyof CheckpointOptions)[];
+const OPTIONS = [
+  'directory',
+  'bucket',
+  'keep',
+  'state',
+  'load',
+] satisfies (keyof CheckpointOptions)[];
 const KEEP = 5;
 
 /** checkpoint-NUMBER-STEP: the number says the order of saves. */
 const FILE = /^checkpoint-(\d{10,})-(\d+)$/;
-const UNFINISHED = /^checkpoint-\d{10,}-\d+\.unfinished$/;
+const BUCKET = /^[\w-]{1,64}$/;
 
 function packState(state: unknown): Uint8Array {
   try {
     return packValue(state);
   } catch (error) {
     throw dataCloneError(error);
+  }
+}
+
+/** @throws NotACheckpoint */
+function unpackState(bytes: Uint8Array): unknown {
+  try {
+    return unpackValue(bytes);
+  } catch (error) {
+    throw new NotACheckpoint(messageOf(error), { cause: error });
+  }
+}
+
+async function readFrom(
+  files: CheckpointFiles,
+  name: string,
+  definitions: readonly Definition[],
+): Promise<Snapshot> {
+  const file = await files.open(name);
+  try {
+    return await readCheckpoint(file, name, definitions);
+  } finally {
+    await file.close();
   }
 }
 
@@ -55,17 +102,51 @@ function skipped(path: string, why: string): void {
 
 type File = { name: string; number: number };
 
+/** The files of finished saves, the oldest first. */
+async function filesOf(store: CheckpointFiles): Promise<File[]> {
+  return (await store.list())
+    .flatMap((name) => {
+      const found = FILE.exec(name);
+      return found === null ? [] : [{ name, number: Number(found[1]) }];
+    })
+    .toSorted((one, other) => one.number - other.number);
+}
+
+/** @throws TypeError, InvalidArgumentError */
+function storeOf(strategy: Strategy, directory: unknown, bucket: unknown): CheckpointStore {
+  if (directory !== undefined && bucket !== undefined) {
+    throw new InvalidArgumentError('Only one of options.directory and options.bucket may be given');
+  }
+  if (bucket === undefined) {
+    checkString('options.directory', directory);
+    if (directory === '') throw new InvalidArgumentError('options.directory is empty');
+    return new DirectoryStore(directory);
+  }
+  checkString('options.bucket', bucket);
+  if (!BUCKET.test(bucket)) {
+    throw new InvalidArgumentError(
+      `The name of a bucket must be 1 to 64 letters, digits, '-' and '_'. Received '${bucket}'`,
+    );
+  }
+  if (strategy.checkpoints === undefined) {
+    throw new InvalidArgumentError(
+      'options.bucket is for the cluster of a NatsStrategy, whose servers keep the checkpoints: with a LocalStrategy, give options.directory',
+    );
+  }
+  return strategy.checkpoints(bucket);
+}
+
 /**
  * Saves the variables of a cluster, and what `state()` gives, and restores them when the program
  * comes back. TensorFlow's Checkpoint and CheckpointManager.
  *
- * A save is a consistent cut: the values of all variables at one moment. It is written to a
- * temporary file, then to the disk, and gets its name at last: a program that is killed at any
- * moment finds its last finished save whole.
+ * A save is a consistent cut: the values of all variables at one moment. In a folder it is written
+ * to a temporary file, then to the disk, and gets its name at last; in a bucket the object is there
+ * once all its bytes are: a program that is killed at any moment finds its last finished save whole.
  */
 export class Checkpoint {
   readonly #variables: VariableStore;
-  readonly #directory: string;
+  readonly #store: CheckpointStore;
   readonly #keep: number;
   readonly #state: (() => unknown) | undefined;
   readonly #load: ((state: unknown) => void) | undefined;
@@ -74,7 +155,8 @@ export class Checkpoint {
 
   /**
    * @param cluster - a ClusterCoordinator
-   * @throws TypeError, RangeError, InvalidArgumentError
+   * @throws TypeError, RangeError; InvalidArgumentError: two places, an invalid name, or `bucket` for
+   *   a cluster without NATS
    */
   constructor(cluster: object, options: CheckpointOptions) {
     const variables = variablesOf.get(Object(cluster));
@@ -83,14 +165,14 @@ export class Checkpoint {
     }
     if (options === undefined) throw invalidType('options', 'of type object', options);
     const given = checkOptions('options', options, OPTIONS);
-    const { directory, keep = KEEP, state, load } = given;
-    checkString('options.directory', directory);
-    if (directory === '') throw new InvalidArgumentError('options.directory is empty');
+    const { directory, bucket, keep = KEEP, state, load } = given;
+    const { strategy } = cluster as { strategy: Strategy };
+    const store = storeOf(strategy, directory, bucket);
     checkInteger('options.keep', keep, 1, Number.MAX_SAFE_INTEGER);
     if (state !== undefined) checkFunction('options.state', state);
     if (load !== undefined) checkFunction('options.load', load);
     this.#variables = variables;
-    this.#directory = directory;
+    this.#store = store;
     this.#keep = keep;
     this.#state = state as (() => unknown) | undefined;
     this.#load = load as ((state: unknown) => void) | undefined;
@@ -102,10 +184,10 @@ export class Checkpoint {
    *
    * @param step - a number of the program's, an integer from 0; `restoreLatest` gives it back. It does
    *   not say the order.
-   * @returns the path of the file
+   * @returns where it is: the path of the file, or BUCKET/NAME
    * @throws (rejects) TypeError, RangeError: `step`; the error of `state()`; DataCloneError: the
-   *   state cannot be cloned; UnavailableError: the file could not be written, and the files of
-   *   earlier saves are as they were
+   *   state cannot be cloned; UnavailableError: it could not be written, and earlier
+   *   saves are as they were
    */
   async save(step: number): Promise<string> {
     checkInteger('step', step, 0, Number.MAX_SAFE_INTEGER);
@@ -116,22 +198,24 @@ export class Checkpoint {
 
   /**
    * Restores the newest checkpoint that is whole and has all variables of the program, which has
-   * to make them before. All or nothing: the variables change at one moment. (One that `load` makes keeps its value.) A file that is damaged,
-   * or is of another program, is skipped with a warning (`process.emitWarning`, code
+   * to make them before. All or nothing: the variables change at one moment. (One
+   * that `load` makes keeps its value.) A file that is damaged, or is of another program, is skipped with a warning (`process.emitWarning`, code
    * `ALLSTOP_CHECKPOINT`) that names it.
    *
    * @returns its step; undefined if there is none
-   * @throws (rejects) the error of `load`; UnavailableError: the folder cannot be read
+   * @throws (rejects) the error of `load`; UnavailableError: the folder or the bucket
+   *   cannot be read
    */
   async restoreLatest(): Promise<number | undefined> {
     await this.#saved;
-    const files = await this.#orUnavailable('read', () => this.#files());
-    for (const { name } of files.toReversed()) {
-      const path = join(this.#directory, name);
-      const found = await this.#read(path);
-      if (found === undefined) continue;
-      const { step, values, state } = found;
-      const made = this.#variables.definitions.find(({ name: own }) => !values.has(own));
+    const { definitions } = this.#variables;
+    // The newest is tried first. What was skipped is not tried again after a lost connection.
+    const seen = new Set<string>();
+    for (;;) {
+      const found = await this.#store.use('read', (files) => this.#find(files, definitions, seen));
+      if (found === undefined) return undefined;
+      const { path, step, values, state } = found;
+      const made = this.#variables.definitions.find(({ name }) => !values.has(name));
       if (made !== undefined) {
         skipped(path, `it lacks the variable '${made.name}'`); // made while the file was read
         continue;
@@ -140,66 +224,38 @@ export class Checkpoint {
       await this.#variables.restore(values);
       return step;
     }
-    return undefined;
   }
 
-  async #read(path: string) {
-    try {
-      const { state, ...found } = await readCheckpoint(path, this.#variables.definitions);
-      return { ...found, state: state === undefined ? undefined : { value: unpackValue(state) } };
-    } catch (error) {
-      skipped(path, messageOf(error));
-      return undefined;
+  /** The newest whole checkpoint that is not in `seen`, to which all are added that were tried. */
+  async #find(files: CheckpointFiles, definitions: readonly Definition[], seen: Set<string>) {
+    for (const { name } of (await filesOf(files)).toReversed()) {
+      if (seen.has(name)) continue;
+      const path = this.#store.whereIs(name);
+      try {
+        const { state: packed, ...found } = await readFrom(files, name, definitions);
+        seen.add(name);
+        return { path, ...found, state: packed && { value: unpackState(packed) } };
+      } catch (error) {
+        if (!(error instanceof NotACheckpoint)) throw error;
+        seen.add(name);
+        skipped(path, error.message);
+      }
     }
+    return undefined;
   }
 
   async #save(step: number): Promise<string> {
     const state = this.#state === undefined ? undefined : packState(this.#state());
-    const values = await this.#variables.snapshot();
-    return await this.#orUnavailable('written', async () => {
-      await mkdir(this.#directory, { recursive: true });
-      await this.#removeUnfinished();
-      const files = await this.#files();
+    const snapshot = { step, values: await this.#variables.snapshot(), state };
+    return await this.#store.use('written', async (store) => {
+      await store.removeUnfinished();
+      const files = await filesOf(store);
       const number = (files.at(-1)?.number ?? 0) + 1;
-      const path = join(this.#directory, `checkpoint-${String(number).padStart(10, '0')}-${step}`);
-      await replaceFile(path, `${path}.unfinished`, (unfinished) =>
-        writeCheckpoint(unfinished, { step, values, state }),
-      );
+      const name = `checkpoint-${String(number).padStart(10, '0')}-${step}`;
+      await store.write(name, await checkpointParts(name, snapshot));
       const old = files.slice(0, Math.max(0, files.length + 1 - this.#keep));
-      for (const { name } of old) await rm(join(this.#directory, name), { force: true });
-      return path;
+      for (const file of old) await store.remove(file.name);
+      return this.#store.whereIs(name);
     });
-  }
-
-  /** The files of finished saves, the oldest first. */
-  async #files(): Promise<File[]> {
-    const names = await readdir(this.#directory).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return [];
-      throw error;
-    });
-    return names
-      .flatMap((name) => {
-        const found = FILE.exec(name);
-        return found === null ? [] : [{ name, number: Number(found[1]) }];
-      })
-      .toSorted((one, other) => one.number - other.number);
-  }
-
-  /** Removes what saves of a killed program have left. */
-  async #removeUnfinished(): Promise<void> {
-    for (const name of await readdir(this.#directory)) {
-      if (UNFINISHED.test(name)) await rm(join(this.#directory, name), { force: true });
-    }
-  }
-
-  async #orUnavailable<T>(what: 'read' | 'written', body: () => Promise<T>): Promise<T> {
-    try {
-      return await body();
-    } catch (error) {
-      throw new UnavailableError(
-        `The checkpoints in ${this.#directory} could not be ${what}: ${messageOf(error)}`,
-        { cause: error },
-      );
-    }
   }
 }

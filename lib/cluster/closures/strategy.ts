@@ -6,6 +6,7 @@
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
+import type { CheckpointStore } from '../checkpoints/checkpoint-store.ts';
 import type { Definition } from '../variables/variable.ts';
 import type { VariableSource, VariableStore } from '../variables/variable-store.ts';
 import type { Fate } from '../worker/protocol.ts';
@@ -196,4 +197,10 @@ export interface Strategy {
   readonly definition?: string | undefined;
   /** @internal */
   connect(host: ClusterHost): Engine;
+  /**
+   * Keeps checkpoints in the object store of this name. Left out by a strategy without servers.
+   *
+   * @internal
+   */
+  checkpoints?(bucket: string): CheckpointStore;
 }

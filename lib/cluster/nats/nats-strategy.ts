@@ -10,10 +10,12 @@ import {
 import { showAs } from '../../base/inspect.ts';
 import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import type { CheckpointStore } from '../checkpoints/checkpoint-store.ts';
 import { fileName } from '../closures/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
 import { ClusterSpec } from '../cluster-spec.ts';
 import { checkDefinition, checkHooks } from '../worker/module-options.ts';
+import { BucketCheckpoints } from './checkpoints/bucket-checkpoints.ts';
 import {
   CONNECTION_OPTIONS,
   checkConnectionOptions,
@@ -71,7 +73,10 @@ export type NatsStrategyOptions = NatsCredentials & {
    * function, and that has `cancelGraceMs` to end. `allstop worker --teardown` names another.
    */
   teardown?: string | undefined;
-  /** Copies of the cluster's key in JetStream, 1 to 5, at most one a server (1). */
+  /**
+   * Copies of the cluster's key in JetStream, and of checkpoints in a bucket that is made, 1 to 5,
+   * at most one a server (1).
+   */
   replicas?: number | undefined;
   tls?: NatsTlsOptions | boolean | undefined;
 };
@@ -165,5 +170,10 @@ export class NatsStrategy implements Strategy {
   /** @internal */
   connect(host: ClusterHost): Engine {
     return new NatsEngine(host, this, this.#connection);
+  }
+
+  /** @internal */
+  checkpoints(bucket: string): CheckpointStore {
+    return new BucketCheckpoints(bucket, this.replicas, this.#connection);
   }
 }

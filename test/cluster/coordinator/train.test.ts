@@ -78,6 +78,14 @@ function isWellFormed(xml: string): boolean {
   return open.length === 0 && roots === 1 && !/<|&(?!\w+;|#\d+;)/.test(text);
 }
 
+/** How many points the curves of training and validation have. */
+function pointsOf(svg: string): (number | undefined)[] {
+  return ['#4c78a8', '#f58518'].map((colour) => {
+    const [, points] = new RegExp(`<path d="([^"]*)" stroke="${colour}"`).exec(svg) ?? [];
+    return points?.split('L').length;
+  });
+}
+
 function numberAfter(label: string, { stdout }: Ended): number {
   return Number(new RegExp(`${label} (\\d+(?:\\.\\d+)?)`).exec(stdout)?.[1]);
 }
@@ -124,11 +132,8 @@ describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
     const svg = readFileSync(out, 'utf8');
     expect(isWellFormed(svg)).toBe(true);
     expect(svg.startsWith('<svg xmlns="http://www.w3.org/2000/svg"')).toBe(true);
-    for (const colour of ['#4c78a8', '#f58518']) {
-      const [, points] = new RegExp(`<path d="([^"]*)" stroke="${colour}"`).exec(svg) ?? [];
-      expect(points?.split('L')).toHaveLength(100);
-    }
-    expect(svg.match(/<line [^>]*stroke="#bbbbbb"/g) ?? []).toHaveLength(kill);
+    expect(pointsOf(svg)).toEqual([100, 100]);
+    expect(svg.match(/<line [^>]*stroke="#d62728"/g) ?? []).toHaveLength(kill);
   }
 
   it('Ctrl-C stops all of it, says why, and exits with 130', { tags }, async () => {
@@ -146,6 +151,24 @@ describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
   });
 });
 
+it('goes on from its checkpoint when the coordinator is killed, too', {
+  tags: 'long',
+  timeout: 60_000,
+}, async () => {
+  const out = join(directory, 'restarts.svg');
+  const options = ['--workers', '3', '--kill', '3', '--kill-coordinator', '2', '--out', out];
+  const ended = await run(...options, '--checkpoints', join(directory, 'checkpoints'));
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(numberAfter('started again:', ended)).toBe(2);
+  expect(numberAfter('accuracy', ended)).toBeGreaterThan(80);
+  expect(numberAfter('loss', ended)).toBeLessThan(0.25);
+  const svg = readFileSync(out, 'utf8');
+  expect(isWellFormed(svg)).toBe(true);
+  // A point of each curve may be lost with the program.
+  for (const count of pointsOf(svg)) expect(count).toBeGreaterThan(90);
+  expect(svg.match(/<line [^>]*stroke="#333333"/g)).toHaveLength(2);
+});
+
 describe('wrong usage', () => {
   it.each([
     ['an unknown option', ['--nonsense'], "Unknown option '--nonsense'"],
@@ -155,6 +178,11 @@ describe('wrong usage', () => {
     ['half a worker', ['--kill', '0.5'], "--kill takes an integer from 0, not '0.5'"],
     ['too many deaths', ['--kill', '9', '--steps', '9'], '--kill 9 takes more than 9 steps'],
     ['no isolation', ['--isolation', 'none'], "--isolation is thread or process, not 'none'"],
+    [
+      'a restart from nothing',
+      ['--kill-coordinator', '1'],
+      '--kill-coordinator needs --checkpoints',
+    ],
     ['no folder', ['--out', '/no/such/x.svg'], 'No such folder: /no/such'],
     ['a folder', ['--out', tmpdir()], '--out takes a file, not a folder'],
   ])('is told, with exit code 2: %s', async (_, args, message) => {

@@ -167,43 +167,78 @@ describe('a checkpoint', () => {
   });
 });
 
-test('each kind of damage is noticed: the save before it is restored', async () => {
+test('after each of 1,000 damages, the newest undamaged save is restored', {
+  tags: 'long',
+  timeout: 180_000,
+}, async () => {
   await using cluster = start();
-  const sum = await cluster.variable('sum', 1);
-  const weights = await cluster.variable('weights', new Float64Array(100).fill(1));
-  const checkpoint = new Checkpoint(cluster, { directory, state: () => 'one', load: () => {} });
-  await checkpoint.save(1);
-  await sum.assign(2);
-  await weights.assign(new Float64Array(100).fill(2));
-  const path = await checkpoint.save(2);
-  const whole = await readFile(path);
+  const sum = await cluster.variable('sum', 0);
+  const weights = await cluster.variable('weights', new Float64Array(100));
+  let state = 0;
+  let loaded: unknown;
+  const checkpoint = new Checkpoint(cluster, {
+    directory,
+    state: () => state,
+    load: (value) => (loaded = value),
+  });
+  const paths: string[] = [];
+  for (state = 1; state <= 3; state++) {
+    await sum.assign(state);
+    await weights.assign(new Float64Array(100).fill(state));
+    paths.push(await checkpoint.save(state));
+  }
+  const whole = await Promise.all(paths.map((path) => readFile(path)));
   const random = seeded(20_261_123);
-  const damages: Record<string, () => Buffer> = {
-    'cut off': () => whole.subarray(0, random(whole.length)),
-    longer: () => Buffer.concat([whole, Buffer.alloc(1 + random(5_000), 7)]),
-    'a bit flipped': () => {
-      const bytes = Buffer.from(whole);
-      const at = random(bytes.length);
-      bytes[at] = (bytes[at] as number) ^ (1 << random(8));
+  type Damage = (bytes: Buffer, at: number) => Buffer;
+  const damages: Record<string, Damage> = {
+    'a bit flipped': (bytes) => {
+      const place = random(bytes.length);
+      bytes[place] = (bytes[place] as number) ^ (1 << random(8));
       return bytes;
     },
-    'a page of zeros': () => {
-      const bytes = Buffer.from(whole);
-      // Within the values of `weights`, which are nowhere 0.
-      return bytes.fill(0, bytes.length - 1 - random(400) - 1, bytes.length);
-    },
+    'cut off': (bytes) => bytes.subarray(0, random(bytes.length)),
+    empty: () => Buffer.alloc(0),
+    longer: (bytes) => Buffer.concat([bytes, Buffer.alloc(1 + random(5_000), 7)]),
+    // Within the values of `weights`, which are nowhere 0.
+    'a page of zeros': (bytes) => bytes.fill(0, bytes.length - 100 - random(400)),
     foreign: () => Buffer.from(Array.from({ length: random(3_000) }, () => random(256))),
+    'the bytes of another save': (_bytes, at) => whole[(at + 1 + random(2)) % 3] as Buffer,
+    'half of it, half of another save': (bytes, at) => {
+      const other = whole[(at + 1 + random(2)) % 3] as Buffer;
+      const cut = 1 + random(bytes.length - 1);
+      // Where the two differ, so that it is a damage.
+      if (bytes.subarray(0, cut).equals(other.subarray(0, cut))) return bytes.subarray(0, cut);
+      if (bytes.subarray(cut).equals(other.subarray(cut))) return bytes.subarray(0, cut);
+      return Buffer.concat([bytes.subarray(0, cut), other.subarray(cut)]);
+    },
   };
-  for (let round = 0; round < 40; round++) {
-    for (const [kind, damage] of Object.entries(damages)) {
-      await writeFile(path, damage());
-      const warnings = await warningsDuring(async () => {
-        expect(await checkpoint.restoreLatest(), `${kind}, round ${round}`).toBe(1);
-      });
-      expect(warnings).toHaveLength(1);
-      expect(warnings[0]?.message).toContain(path);
-      expect(await sum.read()).toBe(1);
+  const kinds = Object.keys(damages);
+  for (let round = 0; round < 1_000; round++) {
+    const kind = kinds[round % kinds.length] as string;
+    // The newest one, or the two newest.
+    const count = 1 + random(2);
+    for (const [at, path] of paths.entries()) {
+      const bytes = Buffer.from(whole[at] as Buffer);
+      await writeFile(path, at >= 3 - count ? (damages[kind] as Damage)(bytes, at) : bytes);
     }
+    // Half of a newer save, which its program's death cut off, and files of other programs.
+    const unfinished = join(directory, 'checkpoint-0000000009-9.unfinished');
+    await writeFile(unfinished, (whole[2] as Buffer).subarray(0, random(500)));
+    await writeFile(join(directory, 'checkpoint-9'), whole[0] as Buffer);
+    loaded = undefined;
+    const expected = 3 - count;
+    const name = `${kind}, round ${round}`;
+    const warnings = await warningsDuring(async () => {
+      expect(await checkpoint.restoreLatest(), name).toBe(expected);
+    });
+    expect(warnings.map(({ message }) => message)).toEqual(
+      paths
+        .slice(expected)
+        .toReversed()
+        .map((path) => expect.stringContaining(path)),
+    );
+    expect([loaded, await sum.read()], name).toEqual([expected, expected]);
+    expect(new Set(await weights.read()), name).toEqual(new Set([expected]));
   }
 });
 
@@ -234,4 +269,31 @@ test('killed in the middle of a save, a program finds its last finished save', {
     finished = steps.at(-1) as number;
   }
   expect(finished).toBeGreaterThan(12);
+});
+
+test('killed at each write of a save, a program finds its last finished save', {
+  tags: 'long',
+  timeout: 180_000,
+}, async () => {
+  const fixture = (name: string): string =>
+    fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
+  let finished = 0;
+  let renames = 0;
+  // The writes of two saves, which remove files, too.
+  for (let at = 1; at <= 30; at++) {
+    const child = fork(fixture('checkpoint-program.mjs'), [directory], {
+      execArgv: ['--import', fixture('kill-at-write.mjs')],
+      env: { ...process.env, KILL_AT: String(at) },
+    });
+    const steps: number[] = [];
+    child.on('message', (step: number) => steps.push(step));
+    const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+    expect([code, signal], `write ${at}`).toEqual([null, 'SIGKILL']);
+    const [restored, ...saved] = steps as [number, ...number[]];
+    // The save after `finished` may have got its name before the program could say so.
+    expect([finished, finished + 1], `after write ${at - 1}`).toContain(restored);
+    if (restored > finished) renames++;
+    finished = saved.at(-1) ?? restored;
+  }
+  expect(renames).toBeGreaterThan(0); // killed between the new name and the end of the save
 });

@@ -5,16 +5,15 @@
  *   SHA-256 of all this, 32 bytes; then the parts that the header lists, one after the other.
  *
  * Each part has a SHA-256 of its own in the header. A file is whole if all of them match and the
- * file ends with its last part.
+ * file ends with its last part. The header has the file's name: one that was renamed is none.
  */
 
 import { webcrypto } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
-import { writeSynced } from '../../base/synced-files.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
-import { type Definition, emptyArray } from './variable.ts';
-import type { Values } from './variable-store.ts';
+import { type Definition, emptyArray } from '../variables/variable.ts';
+import type { Values } from '../variables/variable-store.ts';
+import { type CheckpointSource, NotACheckpoint } from './checkpoint-store.ts';
 
 const MAGIC: Buffer = Buffer.from('allstop-ckpt-1\n\n', 'latin1');
 const HASH_BYTES = 32;
@@ -30,7 +29,7 @@ export type Snapshot = {
 };
 
 type Part = { name: string; type: string; length: number; bytes: number; sha256: string };
-type Header = { step: number; variables: Part[]; state: Part | null };
+type Header = { name: string; step: number; variables: Part[]; state: Part | null };
 
 async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await webcrypto.subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>));
@@ -41,18 +40,18 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-/** Writes the snapshot to a new file, and has the system write it to the disk. */
-export async function writeCheckpoint(path: string, snapshot: Snapshot): Promise<void> {
+/** The parts of the file of this name, one after the other. */
+export async function checkpointParts(name: string, snapshot: Snapshot): Promise<Uint8Array[]> {
   const { step, values, state } = snapshot;
   const parts: Uint8Array[] = [];
   const add = async (part: Omit<Part, 'bytes' | 'sha256'>, bytes: Uint8Array): Promise<Part> => {
     parts.push(bytes);
     return { ...part, bytes: bytes.byteLength, sha256: hex(await sha256(bytes)) };
   };
-  const header: Header = { step, variables: [], state: null };
-  for (const [name, { definition, value }] of values) {
+  const header: Header = { name, step, variables: [], state: null };
+  for (const [variable, { definition, value }] of values) {
     const { type, length } = definition;
-    const part = { name, type: VARIABLE_TYPES[type] ?? 'number', length };
+    const part = { name: variable, type: VARIABLE_TYPES[type] ?? 'number', length };
     header.variables.push(await add(part, bytesOf(value)));
   }
   if (state !== undefined) {
@@ -62,52 +61,47 @@ export async function writeCheckpoint(path: string, snapshot: Snapshot): Promise
   const length = Buffer.alloc(4);
   length.writeUInt32LE(json.length);
   const head = Buffer.concat([MAGIC, length, json]);
-  await writeSynced(path, [head, await sha256(head), ...parts]);
+  return [head, await sha256(head), ...parts];
 }
 
-/** Why a file is no whole checkpoint, or none of this program, for people. */
-export class NotACheckpoint extends Error {}
-
 /**
+ * @param name - what the file is named now
  * @param definitions - what the checkpoint has to have; it may have more
- * @throws NotACheckpoint; the system's error of reading the file
+ * @throws (rejects) NotACheckpoint; the error of `file`
  */
 export async function readCheckpoint(
-  path: string,
+  file: CheckpointSource,
+  name: string,
   definitions: readonly Definition[],
 ): Promise<Snapshot> {
-  const file = await open(path, 'r');
-  try {
-    const { size } = await file.stat();
-    const { header, end } = await readHeader(file, size);
-    const parts = [...header.variables, ...(header.state === null ? [] : [header.state])];
-    const whole = parts.reduce((sum, { bytes }) => sum + bytes, end);
-    if (whole !== size) throw new NotACheckpoint(`it has ${size} bytes, not ${whole}`);
-    const wanted = new Map(definitions.map((definition) => [definition.name, definition]));
-    const values: Values = new Map();
-    let state: Uint8Array | undefined;
-    let at = end;
-    for (const part of parts) {
-      const definition = part === header.state ? undefined : wanted.get(part.name);
-      const value = definition === undefined ? undefined : arrayFor(definition, part);
-      const bytes = value === undefined ? Buffer.alloc(part.bytes) : bytesOf(value);
-      await readFully(file, bytes, at);
-      if (hex(await sha256(bytes)) !== part.sha256) {
-        throw new NotACheckpoint(`the checksum of '${part.name}' does not match`);
-      }
-      if (definition !== undefined && value !== undefined) {
-        values.set(part.name, { definition, value });
-      }
-      if (part === header.state) state = bytes;
-      at += part.bytes;
+  const { header, end } = await readHeader(file);
+  // A name says the order of saves: another one would make an old save the latest.
+  if (header.name !== name) throw new NotACheckpoint(`it was saved as ${header.name}`);
+  const parts = [...header.variables, ...(header.state === null ? [] : [header.state])];
+  const whole = parts.reduce((sum, { bytes }) => sum + bytes, end);
+  if (whole !== file.size) throw new NotACheckpoint(`it has ${file.size} bytes, not ${whole}`);
+  const wanted = new Map(definitions.map((definition) => [definition.name, definition]));
+  const values: Values = new Map();
+  let state: Uint8Array | undefined;
+  let at = end;
+  for (const part of parts) {
+    const definition = part === header.state ? undefined : wanted.get(part.name);
+    const value = definition === undefined ? undefined : arrayFor(definition, part);
+    const bytes = value === undefined ? Buffer.alloc(part.bytes) : bytesOf(value);
+    await file.read(bytes, at);
+    if (hex(await sha256(bytes)) !== part.sha256) {
+      throw new NotACheckpoint(`the checksum of '${part.name}' does not match`);
     }
-    for (const name of wanted.keys()) {
-      if (!values.has(name)) throw new NotACheckpoint(`it lacks the variable '${name}'`);
+    if (definition !== undefined && value !== undefined) {
+      values.set(part.name, { definition, value });
     }
-    return { step: header.step, values, state };
-  } finally {
-    await file.close();
+    if (part === header.state) state = bytes;
+    at += part.bytes;
   }
+  for (const variable of wanted.keys()) {
+    if (!values.has(variable)) throw new NotACheckpoint(`it lacks the variable '${variable}'`);
+  }
+  return { step: header.step, values, state };
 }
 
 function arrayFor(definition: Definition, { name, type, length }: Part): NativeArray {
@@ -120,13 +114,11 @@ function arrayFor(definition: Definition, { name, type, length }: Part): NativeA
   return emptyArray(definition);
 }
 
-async function readHeader(
-  file: FileHandle,
-  size: number,
-): Promise<{ header: Header; end: number }> {
+async function readHeader(file: CheckpointSource): Promise<{ header: Header; end: number }> {
+  const { size } = file;
   const prefix = Buffer.alloc(PREFIX_BYTES);
   if (size < PREFIX_BYTES) throw new NotACheckpoint(`it has only ${size} bytes`);
-  await readFully(file, prefix, 0);
+  await file.read(prefix, 0);
   if (!prefix.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw new NotACheckpoint('it does not begin as a checkpoint of this version');
   }
@@ -134,7 +126,7 @@ async function readHeader(
   const end = PREFIX_BYTES + length + HASH_BYTES;
   if (length > MAX_HEADER_BYTES || end > size) throw new NotACheckpoint('its header is cut off');
   const rest = Buffer.alloc(length + HASH_BYTES);
-  await readFully(file, rest, PREFIX_BYTES);
+  await file.read(rest, PREFIX_BYTES);
   const json = rest.subarray(0, length);
   const hash = await sha256(Buffer.concat([prefix, json]));
   if (!rest.subarray(length).equals(hash)) {
@@ -144,14 +136,5 @@ async function readHeader(
     return { header: JSON.parse(json.toString()) as Header, end };
   } catch (error) {
     throw new NotACheckpoint(`its header cannot be read: ${messageOf(error)}`);
-  }
-}
-
-async function readFully(file: FileHandle, into: Uint8Array, at: number): Promise<void> {
-  let done = 0;
-  while (done < into.byteLength) {
-    const { bytesRead } = await file.read(into, done, into.byteLength - done, at + done);
-    if (bytesRead === 0) throw new NotACheckpoint('it was cut off while it was read');
-    done += bytesRead;
   }
 }
