@@ -1,7 +1,9 @@
 /** Stories about variables that hold wherever their values are. */
 
+import { setImmediate } from 'node:timers/promises';
 import { type ClusterCoordinator, Variable } from 'allstop/cluster';
 import { expect, test } from 'vitest';
+import { type CounterEvent, faultsOf } from '../../support/counter-history.ts';
 
 export const module: URL = new URL('../../fixtures/cluster-variables.mjs', import.meta.url);
 
@@ -83,6 +85,26 @@ export function variableStories(
     const sum = await cluster.variable('sum', 0);
     await Promise.all(Array.from({ length: 3 }, () => cluster.run('addAndDie', [sum])));
     expect(await sum.read()).toBe(6);
+  });
+
+  test('additions and reads happen one after the other, though workers die', async () => {
+    await using cluster = await start(4);
+    const sum = await cluster.variable('sum', 0);
+    const calls = Array.from({ length: 24 }, (_, at) =>
+      cluster.run<any>('addAndRead', [sum, 20, at % 6 === 0]),
+    );
+    const own: CounterEvent[] = [];
+    const clock = (): number => Number(process.hrtime.bigint());
+    for (let read = 0; read < 50; read++) {
+      const begin = clock();
+      const value = await sum.read();
+      own.push({ kind: 'read', begin, end: clock(), value });
+      await setImmediate();
+    }
+    const history = [...own, ...(await Promise.all(calls)).flat()];
+    expect(faultsOf(history)).toEqual([]);
+    expect(history.filter(({ kind }) => kind === 'add')).toHaveLength(480);
+    expect(await sum.read()).toBe(480);
   });
 
   test('an assignAdd after its function has ended is refused', async () => {

@@ -28,9 +28,11 @@ async function start(workers = 2): Promise<ClusterCoordinator> {
   return made;
 }
 
-describe('variables on a parameter server', () => {
+describe('variables on a parameter server, as elsewhere', { tags: 'long' }, () => {
   variableStories(start);
+});
 
+describe('variables on a parameter server', () => {
   it('are shared out among several, by name or as the program says', async () => {
     const spec = new ClusterSpec({ ps: ['a:1', 'b:1', 'c:1'], worker: ['d:1'] });
     const cluster = scene.coordinator({ module, expect: spec });
