@@ -27,7 +27,7 @@ import {
   lost,
   nodeRemedy,
 } from '../../../errors/phases.ts';
-import type { ReadinessReport } from '../../../errors/readiness-report.ts';
+import type { EngineReadiness, ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
 import type { Placement } from '../../closures/lines/placement.ts';
 import type { Cancellation, ClusterHost, Engine, WorkerInfo } from '../../closures/strategy.ts';
@@ -114,7 +114,8 @@ export class NatsEngine implements Engine {
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
     const fence = new Fence(settings.cluster, settings.replicas, own);
     this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers);
-    this.#servers = new ParameterServers(this.#tasks, this.#sessions);
+    const state = (): EngineReadiness => this.#leadership.state;
+    this.#servers = new ParameterServers(this.#tasks, this.#sessions, state);
     this.#malformed = new MalformedMessages('The coordinator', settings.cluster);
     this.#addressChecks = new AddressChecks({
       unregisteredTasks: () => this.#tasks.all.filter(({ phase }) => phase === 'unregistered'),

@@ -23,6 +23,7 @@ import {
   InvalidArgumentError,
   UnavailableError,
 } from '../../../errors/errors.ts';
+import type { EngineReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { ChangeListeners } from '../../closures/change-listeners.ts';
 import {
@@ -67,6 +68,7 @@ type Pending = {
 export class ParameterServers implements VariableStore {
   readonly #tasks: ServerTasks;
   readonly #sessions: ReadonlyMap<string, NodeLine>;
+  readonly #engine: () => EngineReadiness;
   #owner: object = this;
   readonly #changes = new ChangeListeners();
   /** By name; a promise of one that is on its way to its server. */
@@ -88,10 +90,18 @@ export class ParameterServers implements VariableStore {
   /** Why no operation is possible any more. */
   #end: Error | undefined;
 
-  /** @param sessions - all of the run, also those that are away */
-  constructor(tasks: ServerTasks, sessions: ReadonlyMap<string, NodeLine>) {
+  /**
+   * @param sessions - all of the run, also those that are away
+   * @param engine - how the connection is
+   */
+  constructor(
+    tasks: ServerTasks,
+    sessions: ReadonlyMap<string, NodeLine>,
+    engine: () => EngineReadiness,
+  ) {
     this.#tasks = tasks;
     this.#sessions = sessions;
+    this.#engine = engine;
     this.#places = tasks.expectedServers;
   }
 
@@ -272,8 +282,9 @@ export class ParameterServers implements VariableStore {
     };
     await within(timeoutMs, this.#changes.until(look), () => {
       const index = ps ?? placeOf(name, this.#places);
+      const why = whyNone(index, this.#engine());
       throw new UnavailableError(
-        `The variable '${name}' has no parameter server: ${index === undefined ? 'none' : `ps:${index} is not`} ready after ${timeoutMs} ms. Start one: allstop worker --job ps`,
+        `The variable '${name}' has no parameter server after ${timeoutMs} ms: ${why}`,
       );
     });
     if (found === undefined) throw this.#unavailable();
@@ -306,6 +317,16 @@ export class ParameterServers implements VariableStore {
     }
     return await this.#ask(made.server, request);
   }
+}
+
+/** Why the server of this index is not there, or none is, and what to do. */
+function whyNone(index: number | undefined, { phase, cause, remedy }: EngineReadiness): string {
+  if (phase !== 'ready') {
+    const what = remedy === undefined ? '' : `. What to do: ${remedy}`;
+    return `the cluster is ${phase}${cause === undefined ? '' : `, ${cause}`}${what}`;
+  }
+  const which = index === undefined ? 'none is' : `ps:${index} is not`;
+  return `${which} ready. What to do: start one: allstop worker --job ps`;
 }
 
 /** @throws UnavailableError: the server's answer is not of the variable's type and length */

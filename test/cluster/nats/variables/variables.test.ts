@@ -71,7 +71,14 @@ describe('variables on a parameter server', () => {
     await expect(cluster.variable('sum', 0, { timeoutMs: 200 })).rejects.toMatchObject({
       code: 'ERR_ALLSTOP_UNAVAILABLE',
       message:
-        "The variable 'sum' has no parameter server: none ready after 200 ms. Start one: allstop worker --job ps",
+        "The variable 'sum' has no parameter server after 200 ms: none is ready. What to do: start one: allstop worker --job ps",
+    });
+    const far = scene.coordinator({ module, servers: '127.0.0.1:9', cluster: 'far' });
+    await expect(far.variable('sum', 0, { timeoutMs: 200 })).rejects.toMatchObject({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      message: expect.stringMatching(
+        /after 200 ms: the cluster is .*127\.0\.0\.1:9.* What to do: /,
+      ),
     });
     const sum = cluster.variable('sum', 4);
     scene.spawn({ module, job: 'ps' });
