@@ -200,7 +200,8 @@ export class Session {
   /** Whether the closure of this id runs here, and has not been settled by another worker. */
   isRunning(id: number): boolean {
     const closure = this.#sent.get({ id })?.closure;
-    return closure !== undefined && closure.place !== 'out';
+    if (closure === undefined || closure.place === 'out') return false;
+    return closure.decided === undefined;
   }
 
   /** Sends a closure with the next `flush`. Fails it if its arguments cannot be packed. */
