@@ -10,9 +10,7 @@ import {
   type Definition,
   definitionOf,
   emptyArray,
-  isArrayFor,
   otherShape,
-  shapeOf,
   Variable,
   type VariableValue,
 } from './variable.ts';
@@ -91,16 +89,8 @@ export class ClusterVariables implements VariableStore, VariableSource {
     return undefined;
   }
 
-  async snapshot(): Promise<Values> {
-    return this.readAll();
-  }
-
-  async restore(values: Values): Promise<void> {
-    this.assignAll(values);
-  }
-
   /** The values of all variables at one moment: no update is in one of them and missing in another. */
-  readAll(): Values {
+  async snapshot(): Promise<Values> {
     const values: Values = new Map();
     for (const [name, { definition }] of this.#entries) {
       values.set(name, { definition, value: emptyArray(definition) });
@@ -113,20 +103,13 @@ export class ClusterVariables implements VariableStore, VariableSource {
     return values;
   }
 
-  /**
-   * Sets the variables of `values` at one moment.
-   *
-   * @throws InvalidArgumentError: a value does not fit, and no variable has changed
-   */
-  assignAll(values: Values): void {
+  /** Sets the variables of `values`, which has values that fit, at one moment. */
+  async restore(values: Values): Promise<void> {
     const natives: NativeVariable[] = [];
     const arrays: NativeArray[] = [];
-    for (const [name, { native, definition }] of this.#entries) {
+    for (const [name, { native }] of this.#entries) {
       const value = values.get(name)?.value;
       if (value === undefined) continue;
-      if (!isArrayFor(definition, value)) {
-        throw new InvalidArgumentError(`The variable '${name}' is ${shapeOf(definition)}`);
-      }
       natives.push(native);
       arrays.push(value);
     }

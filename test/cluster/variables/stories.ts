@@ -36,6 +36,8 @@ export function variableStories(
       const got = await cluster.run<any>('read', [weights]);
       expect(got).toBeInstanceOf(initial.constructor);
       expect([...got]).toEqual([2, 3]);
+      const own = await weights.read();
+      expect(own.buffer.byteLength).toBe(own.byteLength); // memory of nothing else
       got[0] = 7;
       expect([...(await weights.read())]).toEqual([2, 3]);
       await cluster.run('set', [weights, one]);

@@ -148,6 +148,7 @@ export class NodeSession implements StrategyHost {
 
   /** Starts the threads: their setup functions find the variables that the coordinator has sent. */
   #startPool(): void {
+    for (const resource of this.#resources) this.#datasets?.add(resource);
     const { slots, recycle } = this.#options;
     this.#pool = new WorkerPool(this, {
       ...this.#settings,
@@ -347,7 +348,7 @@ export class NodeSession implements StrategyHost {
       case 'resource': {
         const resource = unpackResource(message[1]);
         this.#resources.push(resource);
-        this.#datasets?.add(resource);
+        if (this.#pool !== undefined) this.#datasets?.add(resource);
         for (const worker of this.#pool?.indexes ?? []) {
           this.#tagged.get(worker)?.push(this.#toMake(resource));
         }

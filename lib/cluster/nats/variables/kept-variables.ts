@@ -2,7 +2,7 @@
 
 import { encode } from '../../../record/encoded-error.ts';
 import { ClusterVariables } from '../../variables/cluster-variables.ts';
-import type { Answer, Request, Values } from '../../variables/variable-store.ts';
+import type { Answer, Request } from '../../variables/variable-store.ts';
 import type { ServerRequest } from '../wire/session-messages.ts';
 
 export class KeptVariables {
@@ -23,10 +23,6 @@ export class KeptVariables {
       case 'define':
         this.#variables.define(name, value);
         return undefined;
-      case 'readAll':
-        return this.#variables.readAll();
-      case 'assignAll':
-        return this.#variables.assignAll(value as Values);
       case 'forget':
         return this.#variables.forget(closure);
       default:

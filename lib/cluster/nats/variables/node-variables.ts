@@ -1,6 +1,7 @@
 /** The variables of a run, as the threads of one of its nodes find them. */
 
 import { UnavailableError } from '../../../errors/errors.ts';
+import type { NativeArray } from '../../../native/binding.ts';
 import { encode } from '../../../record/encoded-error.ts';
 import type { Definition } from '../../variables/variable.ts';
 import type { Answer, Request, VariableSource } from '../../variables/variable-store.ts';
@@ -11,6 +12,8 @@ export class NodeVariables implements VariableSource {
   readonly #post: (id: number, request: Request) => void;
   readonly #replies = new Map<number, (answer: Answer) => void>();
   #lastId = 0;
+  /** An encoded error: the session is over. */
+  #over: Uint8Array | undefined;
 
   /** @param post - sends an operation to the coordinator */
   constructor(post: (id: number, request: Request) => void) {
@@ -18,23 +21,28 @@ export class NodeVariables implements VariableSource {
   }
 
   answer(request: Request, reply: (answer: Answer) => void): void {
+    if (this.#over !== undefined) {
+      reply([undefined, this.#over]);
+      return;
+    }
     this.#lastId += 1;
     this.#replies.set(this.#lastId, reply);
     this.#post(this.#lastId, request);
   }
 
-  /** The coordinator's answer. */
-  answered(id: number, answer: Answer): void {
-    this.#replies.get(id)?.(answer);
+  /** The coordinator's answer. An array is copied: the message's is a view of a longer buffer. */
+  answered(id: number, [value, record]: Answer): void {
+    const own = ArrayBuffer.isView(value) ? (value as NativeArray).slice() : value;
+    this.#replies.get(id)?.(record === undefined ? [own] : [own, record]);
     this.#replies.delete(id);
   }
 
   /** The session is over: no answer will come. */
   close(): void {
-    const { bytes } = encode(
+    this.#over = encode(
       new UnavailableError("The session with the variables' coordinator is over"),
-    );
-    for (const reply of this.#replies.values()) reply([undefined, bytes]);
+    ).bytes;
+    for (const reply of this.#replies.values()) reply([undefined, this.#over]);
     this.#replies.clear();
   }
 }

@@ -11,7 +11,7 @@
  *    after it.
  * 3. An `assignAdd` of a function has the id of its closure and its ordinal. The server remembers
  *    both until the coordinator says that the closure is over; from then on the coordinator lets no
- *    write of that closure through, which a worker that was away may still make.
+ *    write of an attempt through that a worker may still run.
  * 4. A variable lives as long as the session of the server that it was made in. When that is lost,
  *    the operations fail; a server that is started again has another session, without variables.
  */
@@ -137,24 +137,21 @@ export class ParameterServers implements VariableStore {
     return made.variable;
   }
 
+  /** One message for each variable: all of a server could be longer than a message may be. */
   async snapshot(): Promise<Values> {
-    const asked = this.#servers().map(
-      (server) => this.#ask(server, ['readAll', '', 0, 0]) as Promise<Values>,
-    );
-    const values = new Map((await Promise.all(asked)).flatMap((each) => [...each]));
-    return new Map(
-      this.definitions.flatMap((definition) => {
-        const value = values.get(definition.name)?.value;
-        // A variable that was made meanwhile is not in the cut.
-        return isArrayFor(definition, value) ? [[definition.name, { definition, value }]] : [];
-      }),
-    );
+    const asked = [...this.#made].map(async ([name, { definition, variable }]) => {
+      const value = await variable.read();
+      const array = typeof value === 'number' ? Float64Array.of(value) : value;
+      return [name, { definition, value: array }] as const;
+    });
+    return new Map(await Promise.all(asked));
   }
 
   async restore(values: Values): Promise<void> {
-    const asked = this.#servers().map((server) => {
-      const own = [...values].filter(([name]) => this.#made.get(name)?.server === server);
-      return this.#ask(server, ['assignAll', '', 0, 0, new Map(own)]);
+    const asked = [...this.#made].map(async ([name, { definition, variable }]) => {
+      const value = values.get(name)?.value;
+      if (value !== undefined)
+        await variable.assign(definition.type === 0 ? (value[0] as number) : value);
     });
     await Promise.all(asked);
   }
@@ -213,10 +210,6 @@ export class ParameterServers implements VariableStore {
     return new UnavailableError(`The cluster's variables are gone: ${message}`, {
       cause: this.#end,
     });
-  }
-
-  #servers(): NodeLine[] {
-    return [...new Set([...this.#made.values()].map(({ server }) => server))];
   }
 
   async #make(
@@ -331,9 +324,9 @@ function whyNone(index: number | undefined, { phase, cause, remedy }: EngineRead
 
 /** @throws UnavailableError: the server's answer is not of the variable's type and length */
 function fitting(definition: Definition, value: unknown): VariableValue {
-  if (definition.type === 0 ? typeof value === 'number' : isArrayFor(definition, value)) {
-    return value as VariableValue;
-  }
+  if (definition.type === 0 && typeof value === 'number') return value;
+  // A copy: the array that a message holds is a view of the message, or of memory of other buffers.
+  if (definition.type !== 0 && isArrayFor(definition, value)) return value.slice();
   throw new UnavailableError(
     `The parameter server of the variable '${definition.name}' has answered with what is not ${shapeOf(definition)}`,
   );

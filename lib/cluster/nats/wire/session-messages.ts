@@ -44,7 +44,7 @@ export type ToNode =
 export type ServerRequest =
   | Request
   | [
-      operation: 'define' | 'readAll' | 'assignAll' | 'forget',
+      operation: 'define' | 'forget',
       name: string,
       closure: number,
       ordinal: number,
@@ -184,10 +184,6 @@ function isDefinition(value: unknown): value is Definition {
 /** Whether a variable can be made with `value`. */
 const isInitial = (value: unknown): boolean => attempt(() => definitionOf('', value)) !== undefined;
 
-const isValues = (value: unknown): boolean =>
-  value instanceof Map &&
-  [...value].every(([name, each]) => isText(name) && isObject(each) && isInitial(each['value']));
-
 const isRequest = ([operation, name, closure, ordinal, value]: unknown[]): boolean =>
   isText(name) &&
   isCount(closure) &&
@@ -199,15 +195,11 @@ function isServerRequest(request: unknown[]): boolean {
   const [operation, name, closure, ordinal, value] = request;
   if (isRequest(request)) return true;
   if (!isText(name) || !isCount(closure) || !isCount(ordinal)) return false;
-  if (operation === 'define') return isInitial(value);
-  if (operation === 'assignAll') return isValues(value);
-  return operation === 'readAll' || operation === 'forget';
+  return operation === 'forget' || (operation === 'define' && isInitial(value));
 }
 
 const isAnswer = ([id, value, record]: unknown[]): boolean =>
-  isCount(id) &&
-  isMaybe(isEncodedError, record) &&
-  isMaybe((each) => isInitial(each) || isValues(each), value);
+  isCount(id) && isMaybe(isEncodedError, record) && isMaybe(isInitial, value);
 
 const toNode: Record<ToNode[0], (rest: unknown[]) => boolean> = {
   run: (rest) =>

@@ -3,6 +3,7 @@
 import { ClosureInputError, type ClusterCoordinator, UnavailableError } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorOf } from '../../../support/clusters.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { isPending } from '../../../support/gate.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
 import { Visits } from '../../../support/visits.ts';
@@ -147,6 +148,8 @@ describe('a data set on a node with several slots', { tags: ['nats'] }, () => {
   it('holds up no close() while an item is awaited', async () => {
     const waiting = errorOf(next(iterator('held', [visits.path])));
     await visits.next('data set');
+    // The thread of data sets may be faster than those that tell the names of the functions.
+    await eventually(() => cluster.stats().queued + cluster.stats().inFlight === 1);
     await cluster.close();
     expect((await waiting).name).toBe('CancelledError');
   });

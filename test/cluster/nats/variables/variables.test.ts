@@ -55,6 +55,7 @@ describe('variables on a parameter server', () => {
     const first = scene.spawn({ module, task: 0, slots: 2 });
     await first.next('connected');
     const cluster = scene.coordinator({ module, setup: 'setUp' });
+    const numbers = cluster.createPerWorkerDataset('numbers').iterator();
     const other = cluster.variable('other', new Float64Array(2));
     await first.next('session');
     scene.spawn({ module, job: 'ps' });
@@ -63,7 +64,10 @@ describe('variables on a parameter server', () => {
     scene.spawn({ module, task: 1, slots: 2 });
     expect(await cluster.run('read', [sum], { worker: 0 })).toBeGreaterThan(1);
     await cluster.run('read', [sum], { worker: 1 });
-    await expect.poll(() => sum.read()).toBe(5);
+    expect(await cluster.run('next', [numbers], { worker: 0 })).toBe(1);
+    expect(await cluster.run('next', [numbers], { worker: 1 })).toBe(1);
+    // Four threads that run functions, and each node's thread of data sets.
+    await expect.poll(() => sum.read()).toBe(7);
   });
 
   it('are waited for until one is there, or timeoutMs', async () => {
