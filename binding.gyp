@@ -17,6 +17,8 @@
         "native/binding/native_variables.cc",
         "native/binding/fork_frame.cc",
         "native/binding/fork_line.cc",
+        "native/binding/fork_pipe_posix.cc",
+        "native/binding/fork_pipe_windows.cc",
         "native/binding/parent_watch.cc",
         "native/binding/signals.cc",
         "native/binding/spawned_workers.cc",

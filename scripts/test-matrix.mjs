@@ -162,7 +162,7 @@ for (const runtime of runnable) {
     const cannot =
       (isLive && runtime.usesFiles) ||
       (isPosix && runtime.target.startsWith('win32')) ||
-      (forks && runtime.through);
+      (forks && runtime.through === 'qemu-user');
     row.outcomes.set(
       title,
       cannot ? { outcome: 'not run' } : await runScenario({ title, story, runtime }),

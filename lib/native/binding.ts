@@ -415,7 +415,7 @@ export interface NativeVariables {
 }
 
 /** What a fork line carries, in the order of ForkFrame::Kind. */
-export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying'] as const;
+export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying', 'cancel'] as const;
 
 /** `frame`: an index into FORK_FRAMES. */
 export type NativeForkFrame = NativeRecord & { frame: number };
@@ -504,22 +504,44 @@ export interface NativeBinding {
   exitWithParent(parentId: number, graceMs: number): void;
   /**
    * Opens the line to a child process that is about to be started. Native code writes the stop of
-   * the coordinator to it. Undefined where there are no lines (Windows), as are those below.
+   * the coordinator to it.
    *
-   * @returns the id of the line, and the descriptor that the child inherits
+   * @returns the id of the line, and the child's end: a descriptor that the child inherits, on
+   *   Windows a name
    */
-  openForkLine?(attachment: NativeAttachment): { id: number; descriptor: number };
+  openForkLine(attachment: NativeAttachment): { id: number; end: number | string };
   /** Closes the descriptor of `openForkLine`. (In a worker, Node warns of `fs.closeSync` of it.) */
   closeForkDescriptor(descriptor: number): void;
   /** Whether a stop was sent to the child. */
   forkLineHasStopped(line: number): boolean;
   /** The child's stop is no stop here: its record is final, as it is. */
   refuseForkAnswer(line: number): void;
+  /** Tells the worker process that its closure `id` is cancelled: `takeCancelledCalls` there. */
+  cancelForkedCall(line: number, id: number, reason: Uint8Array): void;
   closeForkLine(line: number): void;
-  /** Attaches this process's coordinator to the parent. Blocks until the parent's state is known. */
-  attachToParent(attachment: NativeAttachment, down: number, up: number, parent: number): void;
-  /** As `attachToParent`, for a process that tells its parent of its own stop by other means. */
-  listenToParent(attachment: NativeAttachment, down: number, parent: number): void;
+  /**
+   * Attaches this process's coordinator to the parent. Blocks until the parent's state is known.
+   * `down`: a descriptor, or on Windows a name; `up`: a descriptor.
+   */
+  attachToParent(
+    attachment: NativeAttachment,
+    down: number | string,
+    up: number,
+    parent: number,
+  ): void;
+  /**
+   * As `attachToParent`, for a process that tells its parent of its own stop by other means.
+   * `hasCancelled` is one word of shared memory, which is set to 1 when `takeCancelledCalls` has
+   * something new.
+   */
+  listenToParent(
+    attachment: NativeAttachment,
+    down: number | string,
+    parent: number,
+    hasCancelled: Int32Array,
+  ): void;
+  /** The closures that the parent has cancelled since the last call, with encoded errors. */
+  takeCancelledCalls(): { id: number; reason: Uint8Array }[];
   /** Sends what the parent has not been told, and the error that this process dies of. */
   sendToParent(dyingOf: Uint8Array | null): void;
   /** @returns null: these bytes are no frame */

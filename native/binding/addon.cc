@@ -268,17 +268,17 @@ Napi::Value Setup(const Info& info) {
   set("failProcess", Checked<FailProcess>);
   set("takeUnseen", Checked<TakeUnseen>);
   set("exitWithParent", Checked<ExitWithParent>);
-#if !defined(_WIN32)
   set("openForkLine", Checked<OpenForkLine>);
   set("closeForkDescriptor", Checked<CloseForkDescriptor>);
   set("forkLineHasStopped", Checked<ForkLineHasStopped>);
   set("refuseForkAnswer", Checked<RefuseForkAnswer>);
+  set("cancelForkedCall", Checked<CancelForkedCall>);
   set("closeForkLine", Checked<CloseForkLine>);
   set("attachToParent", Checked<AttachToParent>);
   set("listenToParent", Checked<ListenToParent>);
+  set("takeCancelledCalls", Checked<TakeCancelledCalls>);
   set("sendToParent", Checked<SendToParent>);
   set("readForkFrame", Checked<ReadForkFrame>);
-#endif
   set("reinstallSignals", Checked<ReinstallSignals>);
   set("nextIdentity", Checked<NextIdentity>);
   Define(functions, "world", core::World());

@@ -16,15 +16,16 @@ namespace allstop::binding {
 struct ForkFrame {
   // The order is that of FORK_FRAMES in lib/native/binding.ts.
   enum class Kind : std::uint8_t {
-    kHello,  // the parent is not stopped
-    kStop,   // a stop; from the parent, it is the answer
-    kNone,   // no answer will come
-    kLate,   // an error beside the child's stop
-    kDying,  // the error that the child is dying of
+    kHello,   // the parent is not stopped
+    kStop,    // a stop; from the parent, it is the answer
+    kNone,    // no answer will come
+    kLate,    // an error beside the child's stop
+    kDying,   // the error that the child is dying of
+    kCancel,  // to a worker process: the closure of this id is cancelled, because of this error
   };
 
   Kind kind = Kind::kHello;
-  std::string id;                                   // of the record
+  std::string id;                                   // of the record or the closure
   std::shared_ptr<const core::EncodedError> error;  // may be null
   core::Requester requester;
 

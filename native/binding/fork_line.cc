@@ -1,93 +1,50 @@
 #include "fork_line.h"
 
 #if !defined(_WIN32)
-
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#endif
 
-#include <cerrno>
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "../core/condition_variable.h"
 #include "../core/coordinator.h"
 #include "../core/identity.h"
 #include "../core/unseen_errors.h"
 #include "convert.h"
 #include "environment.h"
 #include "fork_frame.h"
+#include "fork_pipe.h"
 #include "native_attachment.h"
+#include "word_mirror.h"
 
 namespace allstop::binding {
 namespace {
 
 using Kind = ForkFrame::Kind;
 
-struct Pipe {
-  int read_end = -1;
-  int write_end = -1;
-};
-
-Pipe OpenPipe() {
-  int ends[2];
-#if defined(__linux__)
-  const int result = pipe2(ends, O_CLOEXEC);
-#else
-  const int result = pipe(ends);
-#endif
-  if (result != 0) throw std::system_error(errno, std::generic_category(), "cannot open a pipe");
-#if !defined(__linux__)
-  for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
-#endif
-  return {ends[0], ends[1]};
-}
-
-bool WriteAll(int descriptor, const std::string& bytes) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t written = write(descriptor, bytes.data() + done, bytes.size() - done);
-    if (written > 0) {
-      done += static_cast<std::size_t>(written);
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool ReadAll(int descriptor, std::string& bytes) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t count = read(descriptor, bytes.data() + done, bytes.size() - done);
-    if (count > 0) {
-      done += static_cast<std::size_t>(count);
-    } else if (count == 0 || errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // Empty: the pipe has ended.
-std::optional<ForkFrame> ReadFrame(int descriptor) {
+std::optional<ForkFrame> ReadFrame(const ChildsEnd& input) {
   std::string length(4, '\0');
-  if (!ReadAll(descriptor, length)) return std::nullopt;
+  if (!input.Read(length)) return std::nullopt;
   std::size_t size = 0;
   for (int i = 3; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(length[i]);
   std::string body(size, '\0');
-  if (!ReadAll(descriptor, body)) return std::nullopt;
+  if (!input.Read(body)) return std::nullopt;
   return ForkFrame::Decode(body);
 }
 
 // Starts a thread on which no signal handler runs, and which does not keep the process alive.
 template <typename Body>
 void StartThread(Body body) {
+#if defined(_WIN32)
+  std::thread(std::move(body)).detach();
+#else
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -99,6 +56,7 @@ void StartThread(Body body) {
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#endif
 }
 
 ForkFrame StopFrame(const core::StopRecord& record) {
@@ -119,41 +77,10 @@ core::StopRequest ToRequest(ForkFrame frame) {
   return request;
 }
 
-// A descriptor that OnStop and others make readable. Each end of a line has one.
-class Waker : public core::Observer {
+class ParentEnd final : public core::Observer, public Closable {
  public:
-  Waker() : pipe_(OpenPipe()) {
-    for (const int end : {pipe_.read_end, pipe_.write_end}) fcntl(end, F_SETFL, O_NONBLOCK);
-  }
-  ~Waker() override {
-    close(pipe_.read_end);
-    close(pipe_.write_end);
-  }
-
-  void OnStop() override { Wake(); }
-  void Wake() {
-    if (write(pipe_.write_end, "", 1) < 0) return;
-  }  // full: the thread will wake anyway
-
-  // Waits until Wake was called. False: nothing reads `output` any more (if it is not -1).
-  bool Wait(int output) const {
-    pollfd ends[] = {{pipe_.read_end, POLLIN, 0}, {output, 0, 0}};
-    while (poll(ends, 2, -1) == -1 && errno == EINTR) {
-    }
-    char drained[64];
-    while (read(pipe_.read_end, drained, sizeof drained) > 0) {
-    }
-    return ends[1].revents == 0;
-  }
-
- private:
-  const Pipe pipe_;
-};
-
-class ParentEnd final : public Waker, public Closable {
- public:
-  ParentEnd(std::shared_ptr<core::Coordinator> coordinator, int output)
-      : coordinator_(std::move(coordinator)), output_(output) {}
+  explicit ParentEnd(std::shared_ptr<core::Coordinator> coordinator)
+      : coordinator_(std::move(coordinator)) {}
 
   // The thread holds `self`: the stop reaches the child also when the JavaScript thread that has
   // forked it has ended.
@@ -163,19 +90,33 @@ class ParentEnd final : public Waker, public Closable {
     StartThread([self] { self->Run(); });
   }
 
+  void OnStop() override { down_.Wake(); }
+  Napi::Value ChildsEnd(Napi::Env env) const { return down_.ChildsEnd(env); }
+
   void RefuseAnswer() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       is_refused_ = true;
     }
-    Wake();
+    down_.Wake();
+  }
+  void Cancel(std::uint64_t closure, std::shared_ptr<const core::EncodedError> reason) {
+    ForkFrame frame;
+    frame.kind = Kind::kCancel;
+    frame.id = std::to_string(closure);
+    frame.error = std::move(reason);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      cancels_.push_back(std::move(frame));
+    }
+    down_.Wake();
   }
   void End() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       is_ended_ = true;
     }
-    Wake();
+    down_.Wake();
   }
   bool has_stopped() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -197,35 +138,39 @@ class ParentEnd final : public Waker, public Closable {
       auto record = coordinator_->TakeUnseen(*this);
       if (!record) record = coordinator_->View().record;
       bool is_refused = false;
+      std::vector<ForkFrame> cancels;
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (is_ended_) break;
         if (has_stopped_) record = nullptr;
         if (record) has_stopped_ = true;
         is_refused = is_refused_ && !has_stopped_ && !said_none;
+        cancels.swap(cancels_);
       }
       ForkFrame frame;
       if (record) {
-        is_open = WriteAll(output_, StopFrame(*record).Encode());
+        is_open = down_.Write(StopFrame(*record).Encode());
       } else if (!said_hello) {
-        is_open = WriteAll(output_, frame.Encode());
+        is_open = down_.Write(frame.Encode());
       }
       said_hello = true;
       if (is_refused) {
         frame.kind = Kind::kNone;
-        is_open = WriteAll(output_, frame.Encode());
+        is_open = down_.Write(frame.Encode());
         said_none = true;
       }
-      if (is_open) is_open = Wait(output_);
+      for (const ForkFrame& cancel : cancels) is_open = is_open && down_.Write(cancel.Encode());
+      if (is_open) is_open = down_.Wait();
     }
     coordinator_->RemoveObserver(*this);
-    close(output_);
+    down_.Close();
   }
 
   const std::shared_ptr<core::Coordinator> coordinator_;
-  const int output_;  // used and closed by the thread
+  PipeDown down_;
   std::mutex mutex_;
   // Guarded by mutex_.
+  std::vector<ForkFrame> cancels_;  // not sent yet
   bool is_refused_ = false;
   bool is_ended_ = false;
   bool has_stopped_ = false;
@@ -257,19 +202,45 @@ void ParentEnd::Close() {
   Lines::Get().Remove(id);  // the thread holds this object
 }
 
-class ChildEnd final : public Waker {
+class ChildEnd final : public core::Observer, public Closable {
  public:
-  ChildEnd(std::shared_ptr<core::Coordinator> coordinator, int input, int output,
+  ChildEnd(std::shared_ptr<core::Coordinator> coordinator, ChildsEnd input, ChildsEnd output,
            std::int64_t parent)
       : coordinator_(std::move(coordinator)), input_(input), output_(output), parent_(parent) {}
+
+  void OnStop() override {
+    const std::lock_guard<std::mutex> lock(wake_mutex_);
+    is_woken_ = true;
+    wakes_.notify_one();
+  }
 
   static void Start(const std::shared_ptr<ChildEnd>& self) {
     self->coordinator_->AddObserver(self, nullptr);
     self->coordinator_->SetInterested(*self, true);
     if (!Listen(self)) return;
     StartThread([self] {
-      while (self->Wait(-1)) self->SendStop();
+      for (;;) {
+        self->AwaitWake();
+        self->SendStop();
+      }
     });
+  }
+
+  // Called before Listen: from then on `has_cancelled` is set when TakeCancelled has something new.
+  void ShowCancelled(std::shared_ptr<WordMirror> has_cancelled) {
+    has_cancelled_ = std::move(has_cancelled);
+  }
+  // The cancelled closures that this method has not returned before.
+  std::vector<ForkFrame> TakeCancelled() {
+    std::vector<ForkFrame> taken;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    taken.swap(cancelled_);
+    return taken;
+  }
+
+  // The environment ends, and with it the memory of the word.
+  void Close() override {
+    if (has_cancelled_) has_cancelled_->End();
   }
 
   // Serves the parent's frames on a thread, the first of them here. False: the parent has ended.
@@ -303,7 +274,7 @@ class ChildEnd final : public Waker {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (frame.kind != Kind::kDying && !sent_.insert(frame.id).second) return;
-      is_sent = WriteAll(output_, frame.Encode());
+      is_sent = output_.Write(frame.Encode());
     }
     // The parent has the error now: it sees to it that the program is given it.
     if (is_sent && frame.error) core::UnseenErrors::Get().Give(frame.id);
@@ -319,6 +290,14 @@ class ChildEnd final : public Waker {
       return false;
     }
     if (frame->kind == Kind::kNone) coordinator_->AnswerNone();
+    if (frame->kind == Kind::kCancel && has_cancelled_) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        cancelled_.push_back(std::move(*frame));
+      }
+      has_cancelled_->Store();
+      return true;
+    }
     if (frame->kind == Kind::kStop) {
       {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -327,6 +306,12 @@ class ChildEnd final : public Waker {
       coordinator_->AnswerStop(ToRequest(std::move(*frame)));
     }
     return true;
+  }
+
+  void AwaitWake() {
+    std::unique_lock<std::mutex> lock(wake_mutex_);
+    wakes_.wait(lock, [this] { return is_woken_; });
+    is_woken_ = false;
   }
 
   void Orphaned() {
@@ -344,11 +329,17 @@ class ChildEnd final : public Waker {
   }
 
   const std::shared_ptr<core::Coordinator> coordinator_;
-  const int input_;
-  const int output_;  // -1: this end only listens
+  const ChildsEnd input_;
+  const ChildsEnd output_;  // of no pipe: this end only listens
   const std::int64_t parent_;
+  std::mutex wake_mutex_;  // last in the lock order
+  core::ConditionVariable wakes_;
+  bool is_woken_ = false;  // guarded by wake_mutex_: OnStop was called since the last AwaitWake
   std::mutex mutex_;
-  std::set<std::string> sent_;  // guarded by mutex_: ids that the parent has
+  // Guarded by mutex_.
+  std::set<std::string> sent_;  // ids that the parent has
+  std::vector<ForkFrame> cancelled_;
+  std::shared_ptr<WordMirror> has_cancelled_;  // null in a forked process; set once
 };
 
 // The line to the parent of this process; null if there is none. Set once, by the main thread, and
@@ -363,8 +354,7 @@ std::shared_ptr<ChildEnd>& ToParent() {
 Napi::Value OpenForkLine(const Napi::CallbackInfo& info) {
   const auto environment = Environment::Of(info);
   const auto* attachment = NativeAttachment::Unwrap(ObjectArgument(info, 0));
-  const Pipe pipe = OpenPipe();
-  auto line = std::make_shared<ParentEnd>(attachment->coordinator(), pipe.write_end);
+  auto line = std::make_shared<ParentEnd>(attachment->coordinator());
   auto& lines = Lines::Get();
   {
     const std::lock_guard<std::mutex> lock(lines.mutex);
@@ -375,12 +365,12 @@ Napi::Value OpenForkLine(const Napi::CallbackInfo& info) {
   ParentEnd::Start(line);
   Napi::Object opened = Napi::Object::New(info.Env());
   Define(opened, "id", static_cast<double>(line->id));
-  Define(opened, "descriptor", pipe.read_end);
+  Define(opened, "end", line->ChildsEnd(info.Env()));
   return opened;
 }
 
 Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info) {
-  close(static_cast<int>(IdArgument(info, 0)));
+  CloseInheritedDescriptor(static_cast<int>(IdArgument(info, 0)));
   return info.Env().Undefined();
 }
 
@@ -391,6 +381,13 @@ Napi::Value ForkLineHasStopped(const Napi::CallbackInfo& info) {
 
 Napi::Value RefuseForkAnswer(const Napi::CallbackInfo& info) {
   if (const auto line = Lines::Get().Find(IdArgument(info, 0))) line->RefuseAnswer();
+  return info.Env().Undefined();
+}
+
+Napi::Value CancelForkedCall(const Napi::CallbackInfo& info) {
+  if (const auto line = Lines::Get().Find(IdArgument(info, 0))) {
+    line->Cancel(IdArgument(info, 1), ErrorArgument(info, 2));
+  }
   return info.Env().Undefined();
 }
 
@@ -405,10 +402,9 @@ Napi::Value CloseForkLine(const Napi::CallbackInfo& info) {
 
 Napi::Value AttachToParent(const Napi::CallbackInfo& info) {
   const auto* attachment = NativeAttachment::Unwrap(ObjectArgument(info, 0));
-  const int input = static_cast<int>(IdArgument(info, 1));
-  const int output = static_cast<int>(IdArgument(info, 2));
+  const auto input = ChildsEnd::OfDown(info[1]);
+  const auto output = ChildsEnd::OfUp(static_cast<int>(IdArgument(info, 2)));
   const auto parent = static_cast<std::int64_t>(IdArgument(info, 3));
-  for (const int descriptor : {input, output}) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   ToParent() = std::make_shared<ChildEnd>(attachment->coordinator(), input, output, parent);
   ChildEnd::Start(ToParent());
   return info.Env().Undefined();
@@ -416,11 +412,26 @@ Napi::Value AttachToParent(const Napi::CallbackInfo& info) {
 
 Napi::Value ListenToParent(const Napi::CallbackInfo& info) {
   const auto* attachment = NativeAttachment::Unwrap(ObjectArgument(info, 0));
-  const int input = static_cast<int>(IdArgument(info, 1));
+  const auto input = ChildsEnd::OfDown(info[1]);
   const auto parent = static_cast<std::int64_t>(IdArgument(info, 2));
-  fcntl(input, F_SETFD, FD_CLOEXEC);
-  ChildEnd::Listen(std::make_shared<ChildEnd>(attachment->coordinator(), input, -1, parent));
+  const auto line =
+      std::make_shared<ChildEnd>(attachment->coordinator(), input, ChildsEnd(), parent);
+  line->ShowCancelled(std::make_shared<WordMirror>(info[3].As<Napi::Int32Array>(), 0, 1));
+  ToParent() = line;
+  Environment::Of(info)->Add(*line);
+  ChildEnd::Listen(line);
   return info.Env().Undefined();
+}
+
+Napi::Value TakeCancelledCalls(const Napi::CallbackInfo& info) {
+  Napi::Array taken = Napi::Array::New(info.Env());
+  for (const ForkFrame& frame : ToParent()->TakeCancelled()) {
+    Napi::Object call = Napi::Object::New(info.Env());
+    Define(call, "id", static_cast<double>(std::stoull(frame.id)));
+    Define(call, "reason", ErrorBytes(info.Env(), frame.error));
+    taken.Set(taken.Length(), call);
+  }
+  return taken;
 }
 
 Napi::Value SendToParent(const Napi::CallbackInfo& info) {
@@ -447,5 +458,3 @@ Napi::Value ReadForkFrame(const Napi::CallbackInfo& info) {
 }
 
 }  // namespace allstop::binding
-
-#endif

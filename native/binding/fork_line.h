@@ -11,15 +11,16 @@
 //     its end of the line needs no further stop.
 //  4. The first frame that the child reads says whether the parent is stopped. The child waits for
 //     it when it attaches; the parent's native thread has begun to write it before the child
-//     starts.
-//  5. The end of the parent's pipe in the child is the end of the parent: the write end is
-//     close-on-exec, so no other process has it.
+//     starts (Windows: before the child has opened the pipe).
+//  5. The end of the parent's pipe in the child is the end of the parent: no other process has the
+//     write end (fork_pipe.h).
 //  6. A worker process's own stop is a message, which the parent's end of the line answers as it
 //     answers a forked child's: by the parent's stop.
-//  7. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
+//  7. The cancellation of a function of a worker process goes down the line, and as a message, too:
+//     the function that computes sees the one, the event loop the other, in any order. Whoever
+//     reads the one that comes last finds the function cancelled or ended.
+//  8. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
 //     other mutex.
-//
-// POSIX only: elsewhere JavaScript does not call these functions.
 #ifndef ALLSTOP_BINDING_FORK_LINE_H_
 #define ALLSTOP_BINDING_FORK_LINE_H_
 
@@ -33,9 +34,11 @@ Napi::Value OpenForkLine(const Napi::CallbackInfo& info);
 Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info);
 Napi::Value ForkLineHasStopped(const Napi::CallbackInfo& info);
 Napi::Value RefuseForkAnswer(const Napi::CallbackInfo& info);
+Napi::Value CancelForkedCall(const Napi::CallbackInfo& info);
 Napi::Value CloseForkLine(const Napi::CallbackInfo& info);
 Napi::Value AttachToParent(const Napi::CallbackInfo& info);
 Napi::Value ListenToParent(const Napi::CallbackInfo& info);
+Napi::Value TakeCancelledCalls(const Napi::CallbackInfo& info);
 Napi::Value SendToParent(const Napi::CallbackInfo& info);
 Napi::Value ReadForkFrame(const Napi::CallbackInfo& info);
 

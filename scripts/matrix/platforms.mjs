@@ -67,9 +67,10 @@ export function writePlatforms({ root, results, scenarios }) {
     [...outcomes]
       .filter(([, { outcome }]) => outcome === 'failed')
       .map(([title, { why }]) => {
+        // An assertion of Node's ends its first line with a colon; what differs is below it.
         const line = why
           .trim()
-          .split('\n')[0]
+          .replaceAll(/\s+/g, ' ')
           .replaceAll(/[`|<>]/g, "'")
           .slice(0, 200);
         return `- ${runtime.name} ${runtime.version} on ${runtime.target}, ${title}: ${line}`;
@@ -81,7 +82,7 @@ export function writePlatforms({ root, results, scenarios }) {
     '## Prebuilt binaries',
     markdown(['platform', 'needs', 'built', 'run on', 'size'], rows),
     '## What was run',
-    'An empty cell: not run there (Windows has no signals like these, and what an emulated program starts is not emulated).',
+    'An empty cell: not run there (Windows has no signals like these, and what a program starts under qemu is not emulated).',
     markdown(['', ...headings], matrix),
     ...(failures.length > 0 ? ['What failed:', failures.join('\n')] : []),
     '## Not run',

@@ -150,8 +150,14 @@ const cluster = (isolation) => async (start) => {
   assert.deepEqual(wrong, []);
 };
 
+async function forks(start) {
+  const { wrong, median, worst } = told(await start('forks', ['10']).ended, 'told');
+  assert.deepEqual(wrong, []);
+  return `stop after ${median} ms, at most ${worst} ms`;
+}
+
 /** `isLive`: the story reads the output while the script runs; `isPosix`: the story needs POSIX
- * signals; `forks`: the script starts its own runtime as a child, which is not emulated. */
+ * signals; `forks`: the script starts its own runtime as a child, which qemu does not emulate. */
 const scenario = (title, story, more = {}) => ({ title, story, ...more });
 const quick = { quick: true };
 const signal = { isLive: true, isPosix: true };
@@ -170,6 +176,7 @@ export const scenarios = [
   scenario('queue runner, looper', pipeline, quick),
   scenario('cluster of threads', cluster('thread'), quick),
   scenario('cluster of processes', cluster('process'), { ...quick, forks: true }),
+  scenario('fork', forks, { ...quick, forks: true }),
   scenario('node:sqlite', sqlite, quick),
   scenario('GC, 1,000 rounds', collected),
   scenario('cleared at once', cleared),

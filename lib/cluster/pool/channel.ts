@@ -7,6 +7,7 @@ import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
 import { execArgvOfFile } from '../../coordinator/threads/exec-argv.ts';
+import { openLine } from '../../coordinator/threads/fork-line.ts';
 import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
 import { startWorker } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
@@ -14,7 +15,7 @@ import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import type { StrategyHost } from '../closures/strategy.ts';
 import type { ModuleHooks } from '../worker/module-options.ts';
-import { CLAIMS, FROM_WORKER, type WorkerSettings } from '../worker/protocol.ts';
+import { CLAIMS, FROM_WORKER, TO_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import type { Movable } from '../worker/transfer.ts';
 import { packValue, unpackMessage } from '../worker/value.ts';
@@ -184,30 +185,19 @@ function killChildren(): void {
   for (const child of children) child.kill('SIGKILL');
 }
 
-/**
- * Forks a process that has its parent's end of a fork line (native/binding/fork_line.h) as
- * descriptor `down`, so that it hears the stop while it computes. Windows has no such lines.
- */
+/** Forks a process that has a line, so that it hears stop and cancellations while it computes. */
 function forkWithLine(
   coordinator: object,
-  start: (stdio: ForkOptions['stdio'], down: number | undefined) => ChildProcess,
-): ChildProcess {
-  const native = binding();
-  const stdio: ForkOptions['stdio'] = ['inherit', 'inherit', 'inherit', 'ipc'];
-  if (native.openForkLine === undefined) return start(stdio, undefined);
-  const { id, descriptor } = native.openForkLine(attachmentOf(coordinator).native);
-  const close = (): void => native.closeForkLine(id);
-  try {
-    const child = start([...stdio, descriptor], stdio.length);
+  start: (stdio: ForkOptions['stdio'], down: number | string) => ChildProcess,
+): { child: ChildProcess; line: number } {
+  const stdio = ['inherit', 'inherit', 'inherit', 'ipc'] as const;
+  return openLine(attachmentOf(coordinator), ({ id, inherited, down }) => {
+    const child = start([...stdio, ...inherited], down(stdio.length));
+    const close = (): void => binding().closeForkLine(id);
     child.once('exit', close);
     if (child.pid === undefined) close();
-    return child;
-  } catch (error) {
-    close();
-    throw error;
-  } finally {
-    native.closeForkDescriptor(descriptor);
-  }
+    return { child, line: id };
+  });
 }
 
 export function startProcess(
@@ -220,7 +210,7 @@ export function startProcess(
   const name = `${job}:${index}`;
   const settings = settingsOf(options, job, index);
   const environment = environmentOfChild(env as NodeJS.ProcessEnv);
-  const child = forkWithLine(coordinator, (stdio, down) =>
+  const { child, line } = forkWithLine(coordinator, (stdio, down) =>
     fork(workerEntry(), [JSON.stringify({ ...settings, down }), ...argv], {
       serialization: 'advanced',
       execArgv: [...execArgv],
@@ -269,7 +259,12 @@ export function startProcess(
     isShared: false,
     // packValue throws here for a value that cannot be cloned. A failed send is ignored: the
     // child is gone, and its 'exit' says so.
-    post: (message) => void child.send(packValue(message), () => {}),
+    post(message) {
+      const [kind, id, reason] = message;
+      if (kind === TO_WORKER.cancel)
+        binding().cancelForkedCall(line, id as number, reason as Uint8Array);
+      child.send(packValue(message), () => {});
+    },
     setReferenced(referenced) {
       const how = referenced ? 'ref' : 'unref';
       child[how]();

@@ -23,6 +23,7 @@ import {
   threadVariables,
   type WorkerVariables,
 } from '../variables/worker-variables.ts';
+import type { CancelledCalls } from './cancelled-calls.ts';
 import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
 import { receivedArguments } from './packing/packed-arguments.ts';
 import { smallCopy } from './packing/small-copy.ts';
@@ -97,6 +98,8 @@ class Attempt implements CurrentTask {
   }
 
   get signal(): AbortSignal {
+    const early = this.#hasEnded ? undefined : this.#runner.cancelled?.reasonOf(this.id);
+    if (early !== undefined) this.abort(early.value);
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
       setMaxListeners(0, this.#controller.signal);
@@ -114,7 +117,7 @@ class Attempt implements CurrentTask {
   shouldStop(): boolean {
     return (
       this.#reason !== undefined ||
-      (!this.#hasEnded && this.#runner.isCancelled(this.#claim)) ||
+      (!this.#hasEnded && this.#runner.isCancelled(this.id, this.#claim)) ||
       this.#runner.coordinator.shouldStop()
     );
   }
@@ -162,6 +165,7 @@ class Attempt implements CurrentTask {
   /** Ends the attempt: the coordinator's signal, which lives longer, must not refer to it. */
   release(): void {
     this.#hasEnded = true;
+    this.#runner.cancelled?.forget(this.id);
     this.#progress?.flush(); // before the result
     if (this.#stop !== undefined) removeAbortListener(this.#stop, this.#onStop);
   }
@@ -182,6 +186,8 @@ type Run = {
 
 export class FunctionRunner {
   readonly coordinator: Coordinator;
+  /** In a process only. */
+  readonly cancelled: CancelledCalls | undefined;
   readonly #channel: Channel;
   readonly #settings: WorkerSettings;
   readonly #index: number;
@@ -209,7 +215,13 @@ export class FunctionRunner {
   /** Microseconds that each function took last, by name. */
   readonly #durations = new Map<string, number>();
 
-  constructor(channel: Channel, coordinator: Coordinator, settings: WorkerSettings) {
+  constructor(
+    channel: Channel,
+    coordinator: Coordinator,
+    settings: WorkerSettings,
+    cancelled?: CancelledCalls,
+  ) {
+    this.cancelled = cancelled;
     const { index, words, concurrency, heapMb, variables } = settings;
     this.#heapBytes = heapMb === undefined ? undefined : heapMb * 1024 ** 2;
     this.#concurrency = concurrency;
@@ -230,6 +242,7 @@ export class FunctionRunner {
     };
     const calling: CallingClosure = {
       id: () => caller()?.id ?? NO_CLOSURE,
+      attempt: () => caller()?.attempt ?? 0,
       nextId: (name) => caller()?.nextAddition(name),
     };
     const post = (id: number, request: Request): void =>
@@ -274,10 +287,11 @@ export class FunctionRunner {
   }
 
   /**
-   * In a thread: whether the claim says that its closure is cancelled. (The thread sees it before
-   * it receives the cancel message.) In a process: false.
+   * Whether the closure is cancelled: its claim says so in a thread, a native thread in a process.
+   * (Both see it before they receive the cancel message.)
    */
-  isCancelled(claim: number | undefined): boolean {
+  isCancelled(id: number, claim: number | undefined): boolean {
+    if (this.cancelled !== undefined) return this.cancelled.has(id);
     if (this.#words === undefined || claim === undefined) return false;
     return Atomics.load(this.#words, claim) === CANCELLED;
   }

@@ -16,8 +16,8 @@ export type WorkerSettings = ModuleHooks & {
   concurrency: number;
   /** The worker reports when its heap is larger, after a function. */
   heapMb: number | undefined;
-  /** Processes only, not on Windows: the descriptor of the line from the parent (fork_line.h). */
-  down?: number;
+  /** Processes only: the end of the line from the parent (openLine in lib/coordinator/threads). */
+  down?: number | string;
   /** Threads only: the claims, in shared memory. */
   words?: Int32Array;
   /**

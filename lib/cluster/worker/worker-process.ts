@@ -1,7 +1,7 @@
 /**
- * The main function of a cluster's worker process. The parent's stop, and its death, come twice: to
- * a native thread (listenToParent), which stops the coordinator though a function computes, and to
- * the event loop.
+ * The main function of a cluster's worker process. The parent's stop, its death, and the
+ * cancellation of a function come twice: to a native thread (listenToParent), so that a function
+ * that computes sees them, and to the event loop.
  */
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -9,9 +9,10 @@ import { endWithParent } from '../../coordinator/threads/workers.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
+import { CancelledCalls } from './cancelled-calls.ts';
 import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
-import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
+import { CLAIMS, FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
 import { packValue, unpackMessage } from './value.ts';
 
@@ -27,8 +28,10 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   // A busy event loop would not see 'disconnect'; this ends the process all the same.
   endWithParent(ORPHAN_GRACE_MS);
   const coordinator = clusterCoordinator(settings);
+  const cancelled = new CancelledCalls(Math.max(CLAIMS, settings.concurrency));
   if (settings.down !== undefined) {
-    binding().listenToParent(attachmentOf(coordinator).native, settings.down, parent);
+    const { native } = attachmentOf(coordinator);
+    binding().listenToParent(native, settings.down, parent, cancelled.words);
   }
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {
@@ -40,7 +43,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     send(message);
     if (isOrphaned && runner.isIdle) process.exit();
   };
-  const runner = new FunctionRunner({ post }, coordinator, settings);
+  const runner = new FunctionRunner({ post }, coordinator, settings, cancelled);
   // Ctrl-C in a terminal signals the whole process group; the parent decides when workers end.
   process.on('SIGINT', () => {});
   let isOrphaned = false;

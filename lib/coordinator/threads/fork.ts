@@ -8,12 +8,12 @@ import { type ChildProcess, type ForkOptions, fork as forkOfNode } from 'node:ch
 import type { Readable } from 'node:stream';
 import { checkOneOf, checkOptions, checkString, invalidType } from '../../base/arguments.ts';
 import { Timer } from '../../base/timer.ts';
-import { UnavailableError } from '../../errors/errors.ts';
 import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { activeText } from '../../telemetry/inherited.ts';
 import type { Attachment } from '../attachment.ts';
+import { openLine } from './fork-line.ts';
 import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
 import { expectLastWords } from './last-words.ts';
 import { register } from './watch.ts';
@@ -65,38 +65,28 @@ export function fork(
   ) as CoordinatorForkOptions;
   if (name !== undefined) checkString('options.name', name);
   const stdio = stdioOf(rest);
-  const native = binding();
-  if (native.openForkLine === undefined)
-    throw new UnavailableError('coord.fork() is not available on Windows: use coord.spawn()');
-  const { id, descriptor } = native.openForkLine(attachment.native);
-  const down = stdio.length;
   const context = activeText();
-  const settings: ForkSettings = {
-    parent: process.pid,
-    down,
-    up: down + 1,
-    coordinator: attachment.native.name,
-    types: attachment.native.cleanStopTypes(),
-    graceMs: attachment.native.stopGracePeriodMs,
-    ...(name !== undefined && { thread: name }),
-    ...(context !== undefined && { context }),
-  };
-  let child: ChildProcess;
-  try {
-    child = forkOfNode(module, args ?? [], {
+  return openLine(attachment, ({ id, inherited, down }) => {
+    const up = stdio.length + inherited.length;
+    const settings: ForkSettings = {
+      parent: process.pid,
+      down: down(stdio.length),
+      up,
+      coordinator: attachment.native.name,
+      types: attachment.native.cleanStopTypes(),
+      graceMs: attachment.native.stopGracePeriodMs,
+      ...(name !== undefined && { thread: name }),
+      ...(context !== undefined && { context }),
+    };
+    const child = forkOfNode(module, args ?? [], {
       ...rest,
-      stdio: [...stdio, descriptor, 'pipe'],
+      stdio: [...stdio, ...inherited, 'pipe'],
       env: { ...(rest.env ?? process.env), [FORK_VARIABLE]: JSON.stringify(settings) },
     });
-  } catch (error) {
-    native.closeForkLine(id);
-    throw error;
-  } finally {
-    native.closeForkDescriptor(descriptor);
-  }
-  listen(attachment, child, child.stdio[down + 1] as Readable | null | undefined, id);
-  register(attachment, child, name);
-  return child;
+    listen(attachment, child, child.stdio[up] as Readable | null | undefined, id);
+    register(attachment, child, name);
+    return child;
+  });
 }
 
 type Stdio = Exclude<NonNullable<ForkOptions['stdio']>, string>;

@@ -20,8 +20,8 @@ export const FORK_VARIABLE = 'ALLSTOP_FORK';
 export type ForkSettings = {
   /** The pid of the parent. */
   parent: number;
-  /** The child's descriptor of the parent's frames. */
-  down: number;
+  /** The child's descriptor of the parent's frames; on Windows the name of their pipe. */
+  down: number | string;
   /** The child's descriptor for its own frames. */
   up: number;
   coordinator: string;

@@ -40,13 +40,25 @@ export function awaitedBy(attachment: Attachment, id: number): string | undefine
   return awaited.get(attachment)?.get(id)?.();
 }
 
-/** Runs `body` as an async task. Never rejects: errors go to the coordinator. */
+/** The program's functions that run as async tasks and hooks now, by coordinator and id. */
+const running = new WeakMap<Attachment, Map<number, unknown>>();
+
+/** The program's function that runs in this JavaScript thread as the registered thread `id`. */
+export function functionOf(attachment: Attachment, id: number): unknown {
+  return running.get(attachment)?.get(id);
+}
+
+/**
+ * Runs `body`, which calls the program's function `written`, as an async task. Never rejects:
+ * errors go to the coordinator.
+ */
 export function runTask(
   attachment: Attachment,
   body: () => unknown,
   name: string | undefined,
+  written: unknown,
 ): Promise<void> {
-  return runAs(attachment, new Watch(attachment, 'task', name ?? 'task'), body);
+  return runAs(attachment, new Watch(attachment, 'task', name ?? 'task'), body, written);
 }
 
 /**
@@ -57,9 +69,10 @@ export async function runAs(
   attachment: Attachment,
   watch: Watch,
   body: () => unknown,
+  written?: unknown,
 ): Promise<void> {
   try {
-    await runWithin(attachment, watch, body);
+    await runWithin(attachment, watch, body, written);
   } catch (error) {
     watch.fail(error, { via: 'exception' });
   } finally {
@@ -67,16 +80,25 @@ export async function runAs(
   }
 }
 
-/** Runs `body` as the registered `thread`: a join that `body` calls would wait for itself. */
+/**
+ * Runs `body` as the registered `thread`: a join that `body` calls would wait for itself.
+ * `written`: the program's function that `body` calls; `diagnose()` says where it is.
+ */
 export async function runWithin(
   attachment: Attachment,
   thread: { readonly id: number },
   body: () => unknown,
+  written?: unknown,
 ): Promise<void> {
   const task: Task = { attachment, thread, outer: currentTask.getStore() };
+  const functions = running.get(attachment) ?? new Map<number, unknown>();
+  running.set(attachment, functions);
+  const { id } = thread;
+  if (written !== undefined) functions.set(id, written);
   try {
     await currentTask.run(task, body);
   } finally {
+    functions.delete(id);
     task.outer = undefined; // else a task that starts a task, and so on, would leak
   }
 }

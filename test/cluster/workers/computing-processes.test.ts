@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ClusterCoordinator, LocalStrategy } from '../../../dist/cluster/index.js';
+import { ClusterCoordinator, LocalStrategy, type RunOptions } from '../../../dist/cluster/index.js';
 
 const module = new URL('../../fixtures/cluster-computing.mjs', import.meta.url);
 const clusters: ClusterCoordinator[] = [];
@@ -11,23 +11,32 @@ afterEach(async () => {
   for (const cluster of clusters.splice(0)) await cluster.close();
 });
 
-/** A cluster of processes in which functions compute. */
-async function computing(...calls: [name: string, ...args: unknown[]][]) {
+type Call = [name: string, ...args: unknown[]];
+
+/** The first value of an iterable. */
+async function once(values: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of values) return;
+}
+
+/** A cluster of processes (the options are the first call's) in which functions compute. */
+async function computing(...given: (Call | RunOptions)[]) {
+  const calls = given.filter((each) => Array.isArray(each));
+  const options = given.find((each): each is RunOptions => !Array.isArray(each));
   const strategy = new LocalStrategy({ module, workers: calls.length, isolation: 'process' });
   const cluster = new ClusterCoordinator(strategy, { cancelGraceMs: 20_000 });
   clusters.push(cluster);
   const begun: Promise<unknown>[] = [];
-  const values = calls.map(([name, ...args]) => {
+  const values = calls.map(([name, ...args], index) => {
     let onProgress = (_value: unknown): void => {};
     begun.push(new Promise((resolve) => (onProgress = resolve)));
-    return cluster.run(name, args, { onProgress }) as Promise<any>;
+    const own = index === 0 ? options : {};
+    return cluster.run(name, args, { ...own, onProgress }) as Promise<any>;
   });
   await Promise.all(begun);
   return { cluster, values };
 }
 
-// Without lines (Windows), a process hears of a stop when its event loop turns.
-describe.skipIf(process.platform === 'win32')('a function that computes in a process', () => {
+describe('a function that computes in a process', () => {
   it('sees the stop of the program, with its error', async () => {
     const { cluster, values } = await computing(['untilStopped'], ['untilStopped']);
     cluster.coordinator.requestStop(Object.assign(new TypeError('too hot'), { part: 3 }));
@@ -58,6 +67,47 @@ describe.skipIf(process.platform === 'win32')('a function that computes in a pro
     });
   });
 
+  it.each(['shouldStop', 'signal'])('sees its own cancellation (%s)', async (asked) => {
+    const caller = new AbortController();
+    const { cluster, values } = await computing(
+      { signal: caller.signal, worker: 0 },
+      ['untilCancelled', asked],
+      ['untilStopped'],
+    );
+    const { pid } = cluster.workers[0] as { pid: number };
+    const reason = Object.assign(new RangeError('too dear'), { part: 3 });
+    caller.abort(reason);
+    await expect(values[0]).rejects.toBe(reason);
+    // The process is alive, though the grace period of cancelled functions is long.
+    expect(await cluster.run('howItEnded', [], { worker: 0 })).toEqual({
+      name: 'RangeError',
+      message: 'too dear',
+      part: 3,
+      isStopped: false,
+      pid,
+    });
+    cluster.coordinator.requestStop();
+    expect(await values[1]).toMatchObject({ pid: process.pid });
+  });
+
+  it('sees its deadline', async () => {
+    const { cluster, values } = await computing({ timeoutMs: 1_000 }, ['untilCancelled']);
+    await expect(values[0]).rejects.toThrow('1000 ms');
+    expect(await cluster.run('howItEnded')).toMatchObject({ name: 'DeadlineExceededError' });
+  });
+
+  it('is left alone by the cancellation of the one before it', async () => {
+    const { cluster, values } = await computing(['untilStopped']);
+    await cluster.resize(2);
+    const remote = await cluster.schedule('untilCancelled', []);
+    await once(remote.progress);
+    remote.cancel();
+    await expect(remote.fetch()).rejects.toThrow();
+    expect(await cluster.run('asksOnce', [], { worker: 1 })).toBe(false);
+    cluster.coordinator.requestStop();
+    await Promise.all(values);
+  });
+
   it('has an error beside the stop, which the program finds suppressed', async () => {
     const { cluster, values } = await computing(['stopLate', 'and more']);
     cluster.coordinator.requestStop(new Error('first'));
@@ -67,7 +117,8 @@ describe.skipIf(process.platform === 'win32')('a function that computes in a pro
     expect(suppressed).toMatchObject([{ error: { message: 'and more' } }]);
   });
 
-  it.each(['untilOrphaned', 'untilOrphanedAsync'])(
+  // Windows ends the children of a process with it.
+  it.skipIf(process.platform === 'win32').each(['untilOrphaned', 'untilOrphanedAsync'])(
     'is stopped by the death of the program with an UnavailableError, and ends (%s)',
     async (name) => {
       const program = spawn(process.execPath, [fileURLToPath(module), 'parent', name], {

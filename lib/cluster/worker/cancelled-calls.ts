@@ -1,0 +1,45 @@
+/**
+ * The cancellations that a native thread of a worker process has received (native/binding/
+ * fork_line.h): by them a function that computes sees its own before the message about it, which
+ * waits for the event loop.
+ */
+
+import { binding } from '../../native/native.ts';
+import { decode } from '../../record/encoded-error.ts';
+
+export class CancelledCalls {
+  /** One word: the native thread stores 1 when it has received a cancellation. */
+  readonly words: Int32Array = new Int32Array(new SharedArrayBuffer(4));
+  /** By the closure's id; oldest first. */
+  readonly #reasons = new Map<number, Uint8Array>();
+  readonly #most: number;
+
+  /** `most`: how many closures the process has at most. Older cancellations are of ended ones. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  has(id: number): boolean {
+    if (Atomics.load(this.words, 0) !== 0) this.#take();
+    return this.#reasons.has(id);
+  }
+
+  /** @returns undefined if the closure is not cancelled */
+  reasonOf(id: number): { value: unknown } | undefined {
+    return this.has(id) ? decode(this.#reasons.get(id) as Uint8Array) : undefined;
+  }
+
+  /** Called when the closure has ended. */
+  forget(id: number): void {
+    this.#reasons.delete(id);
+  }
+
+  #take(): void {
+    Atomics.store(this.words, 0, 0); // before: what comes from now on sets it again
+    for (const { id, reason } of binding().takeCancelledCalls()) this.#reasons.set(id, reason);
+    for (const id of this.#reasons.keys()) {
+      if (this.#reasons.size <= this.#most) break;
+      this.#reasons.delete(id);
+    }
+  }
+}
