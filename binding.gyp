@@ -8,6 +8,7 @@
       "sources": [
         "native/abi/queue.cc",
         "native/abi/table.cc",
+        "native/abi/variable.cc",
         "native/binding/addon.cc",
         "native/binding/convert.cc",
         "native/binding/doorbell.cc",

@@ -397,6 +397,8 @@ export interface NativeVariable {
    * A closure of 0 is none: then the delta always counts.
    */
   assignAdd(delta: NativeValue, closure: number, ordinal: number): void;
+  /** Attaches a capsule to `object`, by which other addons get a native handle (allstop_node.h). */
+  bindCapsule(object: object): void;
 }
 
 /** The variables of one cluster. */
@@ -476,6 +478,8 @@ export interface NativeBinding {
   createVariables(): NativeVariables;
   /** @returns null if the object that `createVariables` made is gone */
   attachVariables(id: number): NativeVariables | null;
+  /** Attaches a capsule that tells other addons: the value is in another process. */
+  bindRemoteVariable(object: object): void;
   /** The OS's id of a JavaScript thread of this process; 0 if it has not loaded the addon. */
   osThreadIdOf(threadId: number): number;
   /** Tokens of the attachments and queues whose state has changed. */

@@ -41,11 +41,17 @@ type Header = {
   stack: string;
   nativeType: string;
   chain: string[];
-  /** The encoded cause of a native error. Causes of JavaScript's errors are in the graph. */
-  cause?: Uint8Array;
+  /**
+   * The encoded cause. Beside a graph, which has the causes too, it is for native code alone, and
+   * has no graph itself.
+   */
+  cause?: Uint8Array | undefined;
 };
 
-function writeFields(header: Header, graph: Uint8Array): Uint8Array {
+/** The depth of causes that native code keeps: EncodedError::kMaxCauses. */
+const MAX_CAUSES = 32;
+
+function writeFields(header: Header, graph?: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [MAGIC];
   const write = (tag: number, value: Uint8Array | string): void => {
     if (value.length === 0) return;
@@ -62,7 +68,8 @@ function writeFields(header: Header, graph: Uint8Array): Uint8Array {
   write(TAG.stack, header.stack);
   for (const name of header.chain) write(TAG.chain, name);
   write(TAG.nativeType, header.nativeType);
-  write(TAG.js, graph);
+  if (graph !== undefined) write(TAG.js, graph);
+  if (header.cause !== undefined) write(TAG.cause, header.cause);
   return Buffer.concat(parts);
 }
 
@@ -123,11 +130,29 @@ function headerOf(id: string, value: unknown): Header {
   return header;
 }
 
+/** What native code reads of the causes of `value`. @returns undefined if it has none */
+function causeOf(value: unknown): Uint8Array | undefined {
+  const causes: unknown[] = [];
+  let current = value;
+  while (isObject(current) && causes.length < MAX_CAUSES) {
+    const outer = current;
+    current = attempt(() => (outer as Error).cause);
+    const isEnd = current === undefined || current === null;
+    if (isEnd || current === value || causes.includes(current)) break;
+    causes.push(current);
+  }
+  return causes.reduceRight<Uint8Array | undefined>(
+    (cause, each) => writeFields({ ...headerOf(carry(each).id, each), cause }),
+    undefined,
+  );
+}
+
 /** Encodes any thrown value. Never throws. */
 export function encode(value: unknown): { carried: Carried; bytes: Uint8Array } {
   const carried = carry(value);
   const graph = pack(value);
-  return { carried, bytes: writeFields(headerOf(carried.id, value), graph) };
+  const header = { ...headerOf(carried.id, value), cause: causeOf(value) };
+  return { carried, bytes: writeFields(header, graph) };
 }
 
 /** An error of a native thread: its encoding has a header and no graph. */

@@ -37,7 +37,8 @@ static_assert(offsetof(allstop_table, request_stop2) == 16 + 31 * sizeof(void*))
 static_assert(offsetof(allstop_table, queue_dequeue_least) == 16 + 32 * sizeof(void*));
 static_assert(offsetof(allstop_table, stop_after) == 16 + 35 * sizeof(void*));
 static_assert(offsetof(allstop_table, interruptible_enter) == 16 + 37 * sizeof(void*));
-static_assert(sizeof(allstop_table) == 16 + 39 * sizeof(void*));
+static_assert(offsetof(allstop_table, variable_retain) == 16 + 39 * sizeof(void*));
+static_assert(sizeof(allstop_table) == 16 + 45 * sizeof(void*));
 static_assert(offsetof(allstop_capsule, table) == 16);
 static_assert(ALLSTOP_MAX_CAUSES == allstop::core::EncodedError::kMaxCauses);
 static_assert(ALLSTOP_MAX_SUPPRESSED == allstop::core::kMaxSuppressed);
@@ -556,6 +557,12 @@ const allstop_table& Table() {
       DeadlineRelease,
       InterruptibleEnter,
       InterruptibleLeave,
+      VariableRetain,
+      VariableRelease,
+      VariableInfo,
+      VariableRead,
+      VariableAssign,
+      VariableAssignAdd,
   };
   return table;
 }

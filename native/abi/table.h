@@ -9,6 +9,7 @@
 
 #include "../core/bounded_queue.h"
 #include "../core/coordinator.h"
+#include "../core/variables.h"
 #include "../include/allstop/allstop.h"
 
 namespace allstop::abi {
@@ -66,6 +67,21 @@ allstop_status QueueDequeueLeast(allstop_queue_state* queue, allstop_item* items
 allstop_status QueueClose(allstop_queue_state* queue, std::uint32_t flags);
 allstop_status QueueInfo(allstop_queue_state* queue, allstop_queue_info* info);
 allstop_status ItemCopy(const void* data, std::size_t size, allstop_item* item);
+
+inline allstop_variable_state* ToState(core::Variable* variable) {
+  return reinterpret_cast<allstop_variable_state*>(variable);
+}
+
+// The table's functions of variables (variable.cc).
+void VariableRetain(allstop_variable_state* variable);
+void VariableRelease(allstop_variable_state* variable);
+allstop_status VariableInfo(allstop_variable_state* variable, allstop_variable_info* info);
+allstop_status VariableRead(allstop_variable_state* variable, std::uint32_t type, void* values,
+                            std::size_t count);
+allstop_status VariableAssign(allstop_variable_state* variable, std::uint32_t type,
+                              const void* values, std::size_t count);
+allstop_status VariableAssignAdd(allstop_variable_state* variable, std::uint32_t type,
+                                 const void* deltas, std::size_t count);
 
 }  // namespace allstop::abi
 

@@ -83,6 +83,12 @@ Napi::Value AttachVariables(const Info& info) {
                    : info.Env().Null();
 }
 
+// bindRemoteVariable(Variable whose value is in another process)
+Napi::Value BindRemoteVariable(const Info& info) {
+  BindCapsule(ObjectArgument(info, 0), ALLSTOP_CAPSULE_VARIABLE, nullptr);
+  return info.Env().Undefined();
+}
+
 // queuesOf(NativeAttachment of a coordinator)
 Napi::Value QueuesOf(const Info& info) {
   using Side = core::BoundedQueue::Side;
@@ -251,6 +257,7 @@ Napi::Value Setup(const Info& info) {
   set("queuesOf", Checked<QueuesOf>);
   set("createVariables", Checked<CreateVariables>);
   set("attachVariables", Checked<AttachVariables>);
+  set("bindRemoteVariable", Checked<BindRemoteVariable>);
   set("connectSqlite", Checked<ConnectSqlite>);
   set("obeySqlite", Checked<ObeySqlite>);
   set("osThreadIdOf", Checked<OsThreadIdOf>);

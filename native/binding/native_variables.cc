@@ -1,11 +1,14 @@
 #include "native_variables.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../include/allstop/allstop.h"
 #include "convert.h"
 
 namespace allstop::binding {
@@ -20,54 +23,119 @@ struct Bytes {
   std::size_t size = 0;
 };
 
-void GetArray(Napi::Env env, Napi::Value value, Bytes& bytes) {
+void GetArray(napi_env env, napi_value value, Bytes& bytes) {
   std::size_t length = 0;
-  napi_typedarray_type type;
-  if (napi_get_typedarray_info(env, value, &type, &length, &bytes.data, nullptr, nullptr) !=
-      napi_ok) {
-    throw Napi::TypeError::New(env, InternalError("a value must be a number or a typed array"));
+  napi_typedarray_type type = napi_int8_array;
+  const bool is_array = napi_get_typedarray_info(env, value, &type, &length, &bytes.data, nullptr,
+                                                 nullptr) == napi_ok;
+  const bool is_short = type == napi_float32_array || type == napi_int32_array;
+  if (!is_array || !(is_short || type == napi_float64_array)) {
+    throw Napi::TypeError::New(
+        env, InternalError("a value must be a number, or an array of a variable's type"));
   }
-  bytes.size = value.As<Napi::TypedArray>().ByteLength();
+  bytes.size = length * (is_short ? 4 : 8);
   static double nothing = 0;
   if (bytes.data == nullptr) bytes.data = &nothing;  // an empty array; memcpy takes no null
 }
 
-void GetBytes(const Napi::CallbackInfo& info, std::size_t index, Bytes& bytes) {
-  const Napi::Env env = info.Env();
-  if (napi_get_value_double(env, info[index], &bytes.number) == napi_ok) {
-    bytes.data = &bytes.number;
-    bytes.size = sizeof(double);
+void GetBytes(napi_env env, napi_value value, Bytes& bytes) {
+  if (napi_get_value_double(env, value, &bytes.number) != napi_ok) {
+    GetArray(env, value, bytes);
     return;
   }
-  GetArray(env, info[index], bytes);
+  bytes.data = &bytes.number;
+  bytes.size = sizeof(double);
 }
 
 // Throws if the argument has not as many bytes as the variable.
-void GetValue(const Napi::CallbackInfo& info, std::size_t index, const core::Variable& variable,
-              Bytes& bytes) {
-  GetBytes(info, index, bytes);
+void GetValue(napi_env env, napi_value value, const core::Variable& variable, Bytes& bytes) {
+  GetBytes(env, value, bytes);
   if (bytes.size == variable.size()) return;
-  throw Napi::TypeError::New(info.Env(), InternalError("a value of another length"));
+  throw Napi::TypeError::New(env, InternalError("a value of another length"));
+}
+
+std::uint64_t GetId(napi_env env, napi_value value) {
+  constexpr double kLargest = 9007199254740991.0;
+  double id = -1;
+  if (napi_get_value_double(env, value, &id) == napi_ok && id >= 0 && id <= kLargest) {
+    return static_cast<std::uint64_t>(id);
+  }
+  throw Napi::TypeError::New(env, InternalError("a closure and an ordinal must be ids"));
+}
+
+// Missing arguments are undefined.
+using Arguments = std::array<napi_value, 3>;
+
+// read(into): a number's value is the result.
+napi_value Read(napi_env env, const Arguments& arguments, core::Variable& variable) {
+  if (variable.type() == VariableType::kNumber) {
+    double value = 0;
+    variable.Read(&value);
+    return Napi::Number::New(env, value);
+  }
+  Bytes bytes;
+  GetValue(env, arguments[0], variable, bytes);
+  variable.Read(bytes.data);
+  return nullptr;
+}
+
+napi_value Assign(napi_env env, const Arguments& arguments, core::Variable& variable) {
+  Bytes bytes;
+  GetValue(env, arguments[0], variable, bytes);
+  variable.Assign(bytes.data);
+  return nullptr;
+}
+
+// assignAdd(delta, closure, ordinal)
+napi_value AssignAdd(napi_env env, const Arguments& arguments, core::Variable& variable) {
+  Bytes bytes;
+  GetValue(env, arguments[0], variable, bytes);
+  variable.AssignAdd(bytes.data, GetId(env, arguments[1]), GetId(env, arguments[2]));
+  return nullptr;
+}
+
+using Operation = napi_value (*)(napi_env, const Arguments&, core::Variable&);
+
+template <Operation operation>
+napi_value Call(napi_env env, napi_callback_info info) {
+  Arguments arguments = {};
+  std::size_t count = arguments.size();
+  void* data = nullptr;
+  napi_get_cb_info(env, info, &count, arguments.data(), nullptr, &data);
+  try {
+    auto& variable = *static_cast<core::Variable*>(data);
+    return ExceptionsToJs(env,
+                          [&] { return Napi::Value(env, operation(env, arguments, variable)); });
+  } catch (const Napi::Error& error) {
+    error.ThrowAsJavaScriptException();
+    return nullptr;
+  }
+}
+
+// A function that keeps the variable alive. It finds it by its data: to unwrap `this`, as a method
+// of an ObjectWrap does, takes longer than to add a number.
+template <Operation operation>
+Napi::Value FunctionOf(Napi::Env env, const std::shared_ptr<core::Variable>& variable,
+                       const char* name) {
+  auto owner = std::make_unique<std::shared_ptr<core::Variable>>(variable);
+  napi_value function = nullptr;
+  const auto finalize = [](napi_env, void* held, void*) {
+    delete static_cast<std::shared_ptr<core::Variable>*>(held);
+  };
+  if (napi_create_function(env, name, NAPI_AUTO_LENGTH, Call<operation>, variable.get(),
+                           &function) != napi_ok ||
+      napi_add_finalizer(env, function, owner.get(), finalize, nullptr, nullptr) != napi_ok) {
+    throw Napi::Error::New(env);
+  }
+  owner.release();
+  return Napi::Value(env, function);
 }
 
 }  // namespace
 
-template <Napi::Value (NativeVariable::*method)(const Napi::CallbackInfo&)>
-Napi::Value NativeVariable::Checked(const Info& info) {
-  return ExceptionsToJs(info.Env(), [&] { return (this->*method)(info); });
-}
-
 Napi::Function NativeVariable::Class(Napi::Env env, Environment& environment) {
-#define ALLSTOP_METHOD(name, method) \
-  InstanceMethod<&NativeVariable::Checked<&NativeVariable::method>>(name)
   return DefineClass(env, "NativeVariable",
-                     {
-                         ALLSTOP_METHOD("read", Read),
-                         ALLSTOP_METHOD("assign", Assign),
-                         ALLSTOP_METHOD("assignAdd", AssignAdd),
-                     },
-                     &environment);
-#undef ALLSTOP_METHOD
+                     {InstanceMethod<&NativeVariable::BindCapsule>("bindCapsule")}, &environment);
 }
 
 Napi::Value NativeVariable::Make(Environment& environment,
@@ -79,46 +147,29 @@ Napi::Value NativeVariable::Make(Environment& environment,
 NativeVariable::NativeVariable(const Info& info)
     : Napi::ObjectWrap<NativeVariable>(info),
       variable_(std::exchange(Environment::Of(info)->variable_to_attach, nullptr)) {
+  const Napi::Env env = info.Env();
   if (!variable_) {
-    throw Napi::TypeError::New(info.Env(), "allstop: illegal constructor of NativeVariable");
+    throw Napi::TypeError::New(env, "allstop: illegal constructor of NativeVariable");
   }
-  const auto property = [&](const char* name, double value) {
-    return Napi::PropertyDescriptor::Value(name, Napi::Number::New(info.Env(), value),
-                                           napi_enumerable);
+  const auto property = [](const char* name, Napi::Value value) {
+    return Napi::PropertyDescriptor::Value(name, value, napi_enumerable);
   };
+  const auto number = [&](double value) { return Napi::Number::New(env, value); };
   // Not Object::Set, which would call a setter that a program has put on Object.prototype.
   info.This().As<Napi::Object>().DefineProperties({
-      property("type", static_cast<double>(variable_->type())),
-      property("byteLength", static_cast<double>(variable_->size())),
+      property("type", number(static_cast<double>(variable_->type()))),
+      property("byteLength", number(static_cast<double>(variable_->size()))),
+      property("read", FunctionOf<Read>(env, variable_, "read")),
+      property("assign", FunctionOf<Assign>(env, variable_, "assign")),
+      property("assignAdd", FunctionOf<AssignAdd>(env, variable_, "assignAdd")),
   });
 }
 
-// read(into): a number's value is the result.
-Napi::Value NativeVariable::Read(const Info& info) {
-  if (variable_->type() == VariableType::kNumber) {
-    double value = 0;
-    variable_->Read(&value);
-    return Napi::Number::New(info.Env(), value);
-  }
-  Bytes bytes;
-  GetValue(info, 0, *variable_, bytes);
-  variable_->Read(bytes.data);
-  return info.Env().Undefined();
-}
-
-Napi::Value NativeVariable::Assign(const Info& info) {
-  Bytes bytes;
-  GetValue(info, 0, *variable_, bytes);
-  variable_->Assign(bytes.data);
-  return info.Env().Undefined();
-}
-
-// assignAdd(delta, closure, ordinal)
-Napi::Value NativeVariable::AssignAdd(const Info& info) {
-  Bytes bytes;
-  GetValue(info, 0, *variable_, bytes);
-  variable_->AssignAdd(bytes.data, IdArgument(info, 1), IdArgument(info, 2));
-  return info.Env().Undefined();
+Napi::Value NativeVariable::BindCapsule(const Info& info) {
+  return ExceptionsToJs(info.Env(), [&] {
+    binding::BindCapsule(ObjectArgument(info, 0), ALLSTOP_CAPSULE_VARIABLE, variable_);
+    return info.Env().Undefined();
+  });
 }
 
 template <Napi::Value (NativeVariables::*method)(const Napi::CallbackInfo&)>
@@ -165,7 +216,7 @@ NativeVariables::NativeVariables(const Info& info)
 Napi::Value NativeVariables::Define(const Info& info) {
   const auto type = static_cast<VariableType>(IdArgument(info, 1));
   Bytes bytes;
-  GetBytes(info, 2, bytes);
+  GetBytes(info.Env(), info[2], bytes);
   auto variable = variables_->Define(StringArgument(info, 0), type, bytes.data, bytes.size);
   return variable ? NativeVariable::Make(*environment_, std::move(variable)) : info.Env().Null();
 }

@@ -14,8 +14,8 @@ namespace allstop::binding {
 // One variable. The interface NativeVariable in lib/native/binding.ts documents the methods.
 // JavaScript thread only. No call blocks for longer than other threads copy or add the value.
 //
-// Life: until JavaScript collects the object, or the environment ends. It holds nothing but the
-// core's object, so it needs no Close.
+// Life: until JavaScript collects the object and its functions, or the environment ends. They hold
+// nothing but the core's object, so it needs no Close.
 class NativeVariable final : public Napi::ObjectWrap<NativeVariable> {
  public:
   static Napi::Function Class(Napi::Env env, Environment& environment);
@@ -28,12 +28,7 @@ class NativeVariable final : public Napi::ObjectWrap<NativeVariable> {
  private:
   using Info = Napi::CallbackInfo;
 
-  template <Napi::Value (NativeVariable::*method)(const Info&)>
-  Napi::Value Checked(const Info& info);
-
-  Napi::Value Read(const Info& info);
-  Napi::Value Assign(const Info& info);
-  Napi::Value AssignAdd(const Info& info);
+  Napi::Value BindCapsule(const Info& info);
 
   std::shared_ptr<core::Variable> variable_;
 };

@@ -26,7 +26,10 @@ class WordMirror final : public core::Observer {
     word_ = array.Data() + index;
   }
 
-  void OnStop() override {
+  void OnStop() override { Store(); }
+
+  // Any thread.
+  void Store() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (word_ == nullptr) return;
     // JavaScript reads the word by Atomics.load, WebAssembly by an atomic or a plain load.

@@ -22,4 +22,5 @@ set(ALLSTOP_CORE_SOURCES
   core/unseen_errors.cc
   core/variables.cc
   abi/queue.cc
-  abi/table.cc)
+  abi/table.cc
+  abi/variable.cc)

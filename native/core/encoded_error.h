@@ -7,8 +7,9 @@
 //
 // A reader skips unknown tags, so that it can read a newer writer's errors. Both languages
 // understand the header, which is ErrorFields. The parts that only JavaScript can rebuild (own
-// fields, causes, aggregated errors) are one opaque field, kJavaScript, which
-// lib/record/encoded-error.ts writes and reads.
+// fields, the objects of the causes, aggregated errors) are one opaque field, kJavaScript, which
+// lib/record/encoded-error.ts writes and reads. An error of JavaScript has the headers of its
+// causes, too, for native code.
 #ifndef ALLSTOP_CORE_ENCODED_ERROR_H_
 #define ALLSTOP_CORE_ENCODED_ERROR_H_
 
@@ -31,9 +32,9 @@ struct ErrorFields {
   std::string message;  // JavaScript's `message`, what() in C++
   std::string code;     // JavaScript's `code`, as text
   std::string stack;
-  std::string native_type;                    // the demangled type of an error thrown in C++
-  std::vector<std::string> chain;             // constructor names, the most derived first
-  std::shared_ptr<const EncodedError> cause;  // of a native error; JavaScript's is in kJavaScript
+  std::string native_type;         // the demangled type of an error thrown in C++
+  std::vector<std::string> chain;  // constructor names, the most derived first
+  std::shared_ptr<const EncodedError> cause;
 };
 
 // Immutable, so any thread may read it without a lock.

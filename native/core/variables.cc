@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <shared_mutex>
+#include <utility>
 
 #include "registry.h"
 
 namespace allstop::core {
 namespace {
+
+// The bytes of an empty array may be null, which memcpy does not take.
+void Copy(void* to, const void* from, std::size_t size) {
+  if (size > 0) std::memcpy(to, from, size);
+}
 
 // `from` may be anywhere in the memory of a JavaScript program, so it is read by memcpy.
 template <typename Element, typename Sum>
@@ -31,34 +38,41 @@ std::vector<T*> InOrder(std::vector<T*> variables) {
 
 }  // namespace
 
-Variable::Variable(VariableType type, const void* bytes, std::size_t size)
-    : type_(type), size_(size), bytes_(new unsigned char[size]) {
-  std::memcpy(bytes_.get(), bytes, size);
+Variable::Variable(std::string name, VariableType type, const void* bytes, std::size_t size)
+    : name_(std::move(name)), type_(type), size_(size), bytes_(new unsigned char[size]) {
+  Copy(bytes_.get(), bytes, size);
 }
 
-std::shared_lock<std::shared_mutex> Variable::LockToRead() const {
-  const std::lock_guard<std::mutex> turn(turn_);
-  return std::shared_lock<std::shared_mutex>(mutex_);
+std::size_t Variable::length() const {
+  const bool is_short = type_ == VariableType::kFloat32 || type_ == VariableType::kInt32;
+  return size_ / (is_short ? 4 : 8);
 }
 
 void Variable::Read(void* bytes) const {
-  const auto lock = LockToRead();
-  std::memcpy(bytes, bytes_.get(), size_);
+  constexpr std::size_t kShort = 1024;
+  if (size_ <= kShort) {
+    const std::lock_guard<FairSharedMutex> lock(mutex_);
+    Copy(bytes, bytes_.get(), size_);
+    return;
+  }
+  const std::shared_lock<FairSharedMutex> lock(mutex_);
+  Copy(bytes, bytes_.get(), size_);
 }
 
 void Variable::Assign(const void* bytes) {
-  const std::lock_guard<std::mutex> turn(turn_);
-  const std::lock_guard<std::shared_mutex> lock(mutex_);
-  std::memcpy(bytes_.get(), bytes, size_);
+  const std::lock_guard<FairSharedMutex> lock(mutex_);
+  Copy(bytes_.get(), bytes, size_);
 }
 
 bool Variable::AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t ordinal) {
-  const std::lock_guard<std::mutex> turn(turn_);
-  const std::lock_guard<std::shared_mutex> lock(mutex_);
+  const std::lock_guard<FairSharedMutex> lock(mutex_);
   if (closure != 0) {
-    std::uint64_t& applied = applied_[closure];  // throws before anything has changed
-    if (ordinal <= applied) return false;
-    applied = ordinal;
+    if (last_applied_ == nullptr || last_applied_->first != closure) {
+      last_applied_ = &*applied_.try_emplace(closure, 0).first;  // throws before a change
+      applied_count_.store(applied_.size(), std::memory_order_relaxed);
+    }
+    if (ordinal <= last_applied_->second) return false;
+    last_applied_->second = ordinal;
   }
   switch (type_) {
     case VariableType::kNumber:
@@ -73,9 +87,11 @@ bool Variable::AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t
 }
 
 void Variable::Forget(std::uint64_t closure) {
-  const std::lock_guard<std::mutex> turn(turn_);
-  const std::lock_guard<std::shared_mutex> lock(mutex_);
+  if (applied_count_.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard<FairSharedMutex> lock(mutex_);
+  if (last_applied_ != nullptr && last_applied_->first == closure) last_applied_ = nullptr;
   applied_.erase(closure);
+  applied_count_.store(applied_.size(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<Variables> Variables::Create() {
@@ -93,7 +109,7 @@ std::shared_ptr<Variable> Variables::Define(const std::string& name, VariableTyp
   std::shared_ptr<Variable>& variable = by_name_[name];
   if (!variable) {
     try {
-      variable = std::make_shared<Variable>(type, bytes, size);
+      variable = std::make_shared<Variable>(name, type, bytes, size);
     } catch (...) {
       by_name_.erase(name);
       throw;
@@ -111,29 +127,26 @@ std::shared_ptr<Variable> Variables::Find(const std::string& name) const {
 void Variables::ReadAll(const std::vector<const Variable*>& variables,
                         const std::vector<void*>& to) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::shared_lock<std::shared_mutex>> locks;
+  std::vector<std::shared_lock<FairSharedMutex>> locks;
   locks.reserve(variables.size());
   for (const Variable* const variable : InOrder(variables)) {
-    locks.push_back(variable->LockToRead());
+    locks.emplace_back(variable->mutex_);
   }
   for (std::size_t index = 0; index < variables.size(); ++index) {
-    std::memcpy(to[index], variables[index]->bytes_.get(), variables[index]->size_);
+    Copy(to[index], variables[index]->bytes_.get(), variables[index]->size_);
   }
 }
 
 void Variables::AssignAll(const std::vector<Variable*>& variables,
                           const std::vector<const void*>& from) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::unique_lock<std::mutex>> turns;
-  std::vector<std::unique_lock<std::shared_mutex>> locks;
-  turns.reserve(variables.size());
+  std::vector<std::unique_lock<FairSharedMutex>> locks;
   locks.reserve(variables.size());
   for (Variable* const variable : InOrder(variables)) {
-    turns.emplace_back(variable->turn_);
     locks.emplace_back(variable->mutex_);
   }
   for (std::size_t index = 0; index < variables.size(); ++index) {
-    std::memcpy(variables[index]->bytes_.get(), from[index], variables[index]->size_);
+    Copy(variables[index]->bytes_.get(), from[index], variables[index]->size_);
   }
 }
 

@@ -5,30 +5,34 @@
 //
 //  1. The bytes of a variable change only while its mutex is held exclusively, and are read while
 //     it is held. So every operation is atomic: a reader gets the value between two operations.
+//     (A short value is read by one thread at a time, which costs less than to count the readers.)
 //  2. applied_[closure] is how many AssignAdds of that closure have been applied to the variable.
 //     A closure numbers its AssignAdds on a variable from 1, in each of its attempts again. The
 //     n-th is applied if n is greater than that count, and has no effect else: so a closure that
 //     is run again, or a request that is sent again, adds once.
 //  3. Variables of a set are never removed, and never change their type or length. So a Variable
 //     that was found stays the one of that name.
-//  4. Lock order: the set's mutex, then a variable's turn_, then its mutex_. Several variables are
-//     locked together in the order of their addresses, under the set's mutex; all other operations
-//     lock one and wait for nothing meanwhile. So no two threads wait for each other.
-//  5. Every operation passes turn_ before it takes mutex_, and one that writes keeps turn_ while it
-//     waits: readers that come later wait behind it. (A shared mutex may prefer readers: a stream
-//     of readers would keep writers out for ever.)
+//  4. Lock order: the set's mutex, then a variable's mutex_. Several variables are locked together
+//     in the order of their addresses, under the set's mutex; all other operations lock one. A
+//     writer that waits for the readers of its variable waits for single reads, which wait for
+//     nothing, and for reads of several, which wait for later variables alone. So no two threads
+//     wait for each other.
 #ifndef ALLSTOP_CORE_VARIABLES_H_
 #define ALLSTOP_CORE_VARIABLES_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "fair_shared_mutex.h"
+#include "foreign_references.h"
 
 namespace allstop::core {
 
@@ -36,15 +40,18 @@ namespace allstop::core {
 enum class VariableType : std::uint8_t { kNumber, kFloat64, kFloat32, kInt32 };
 
 // Any thread may call any method. `bytes` arguments point to size() bytes, without alignment.
-class Variable {
+class Variable : public ForeignReferences<Variable> {
  public:
   friend class Variables;
 
   // `bytes`: the first value.
-  Variable(VariableType type, const void* bytes, std::size_t size);
+  Variable(std::string name, VariableType type, const void* bytes, std::size_t size);
 
+  const std::string& name() const { return name_; }
   VariableType type() const { return type_; }
   std::size_t size() const { return size_; }
+  // How many elements.
+  std::size_t length() const;
 
   void Read(void* bytes) const;
   void Assign(const void* bytes);
@@ -56,16 +63,18 @@ class Variable {
   void Forget(std::uint64_t closure);
 
  private:
-  // The lock of a reader. Passes turn_ (invariant 5).
-  std::shared_lock<std::shared_mutex> LockToRead() const;
-
+  const std::string name_;
   const VariableType type_;
   const std::size_t size_;
-  mutable std::mutex turn_;
-  mutable std::shared_mutex mutex_;
+  mutable FairSharedMutex mutex_;
+  // How many closures applied_ knows. Changed under mutex_; Forget looks first without it, and sees
+  // what the closure has added: that it has ended was told after its last AssignAdd.
+  std::atomic<std::size_t> applied_count_{0};
   // Guarded by mutex_.
   std::unique_ptr<unsigned char[]> bytes_;  // aligned for every type
   std::unordered_map<std::uint64_t, std::uint64_t> applied_;
+  // The entry in applied_ of the closure that has added last, which often adds again.
+  std::pair<const std::uint64_t, std::uint64_t>* last_applied_ = nullptr;
 };
 
 // Owned by the object that made it, and found by its id (Registry).

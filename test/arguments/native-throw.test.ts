@@ -58,6 +58,7 @@ describe('allstop_throw', () => {
 describe.each([
   ['allstop_throw_status', 'Coordinator'],
   ['allstop_queue_throw_status', 'BoundedQueue'],
+  ['allstop_variable_throw_status', 'Variable'],
 ] as const)('%s', (fn, what) => {
   it('says what the argument must be', () => {
     expect(thrown(fn, INVALID_HANDLE)).toMatchObject({

@@ -48,3 +48,42 @@ describe('an error of a native thread', () => {
     expect(error).not.toHaveProperty('code');
   });
 });
+
+describe('an error of JavaScript, read by a native thread,', () => {
+  const causesOf = (coord: Coordinator): string[] => addon.call(coord, 'causes').split('\n');
+
+  it('has its causes', () => {
+    const coord = new Coordinator();
+    const root = Object.assign(new RangeError('sector 7'), { code: 'E_SECTOR' });
+    coord.requestStop(new TypeError('no index', { cause: new Error('no page', { cause: root }) }));
+    coord.requestStop(new Error('later', { cause: 'a word' }));
+    expect(causesOf(coord)).toEqual([
+      'TypeError : no index <- Error : no page <- RangeError E_SECTOR: sector 7',
+      'Error : later <- string : a word',
+    ]);
+    expect(coord.stopRecord?.error).toMatchObject({ cause: { cause: root } });
+  });
+
+  it('has the first 32 of a long chain, and each of a circle once', () => {
+    const long = new Coordinator();
+    let error = new Error('0');
+    for (let i = 1; i <= 40; i++) error = new Error(`${i}`, { cause: error });
+    long.requestStop(error);
+    expect(causesOf(long)[0]?.split(' <- ')).toHaveLength(33);
+
+    const circle = new Coordinator();
+    const one = new Error('one');
+    one.cause = new Error('other', { cause: one });
+    circle.requestStop(one);
+    expect(causesOf(circle)).toEqual(['Error : one <- Error : other']);
+  });
+
+  it('has the causes of the error of a worker', async () => {
+    const coord = new Coordinator();
+    const source = `const { Coordinator } = await import(${JSON.stringify(import.meta.resolve('allstop'))});
+      Coordinator.current().requestStop(new TypeError('from there', { cause: new Error('root') }));`;
+    coord.spawn(new URL(`data:text/javascript,${encodeURIComponent(source)}`));
+    await expect(coord.join()).rejects.toThrow('from there');
+    expect(causesOf(coord)).toEqual(['TypeError : from there <- Error : root']);
+  });
+});

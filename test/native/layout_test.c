@@ -17,3 +17,5 @@ ENDS_WITH(allstop_queue, state);
 ENDS_WITH(allstop_item, in_place);
 ENDS_WITH(allstop_queue_options, capacity);
 ENDS_WITH(allstop_queue_info, name);
+ENDS_WITH(allstop_variable, state);
+ENDS_WITH(allstop_variable_info, name);

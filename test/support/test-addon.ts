@@ -1,6 +1,7 @@
 /** The types of test/addons/test-addon, the addon of a third party. */
 import { createRequire } from 'node:module';
 import type { BoundedQueue, Coordinator } from 'allstop';
+import type { Variable } from 'allstop/cluster';
 
 type Bytes = BoundedQueue<Uint8Array>;
 
@@ -32,7 +33,11 @@ export type TestAddon = {
   queueStatus(value: unknown): number;
   /** Throws the error that the function of allstop_node.h makes of the status. */
   throwStatus(
-    fn: 'allstop_throw' | 'allstop_throw_status' | 'allstop_queue_throw_status',
+    fn:
+      | 'allstop_throw'
+      | 'allstop_throw_status'
+      | 'allstop_queue_throw_status'
+      | 'allstop_variable_throw_status',
     status: number,
     message?: string,
   ): void;
@@ -44,6 +49,11 @@ export type TestAddon = {
   queueBlock(queue: Bytes, operation: 'enqueue' | 'dequeue', name: string): void;
   /** A native thread that enqueues items without a copy, of bytes i, and closes. */
   queueFill(queue: Bytes, count: number, size: number): void;
+  variableStatus(value: unknown): number;
+  /** "name|type|length" */
+  variableInfo(variable: unknown): string;
+  /** A native thread that waits at its gate, then adds 1 to each element; result: the status. */
+  variableAdd(variable: Variable<any>, count: number, name: string): void;
   /** The number of a StopFlag, or undefined if it is not valid. */
   flag(value?: unknown): number | undefined;
   /** The status of allstop_stop_flag_from_napi, and whether the flag is stopped: "0|1". */

@@ -61,6 +61,7 @@ export class ClusterVariables implements VariableStore, VariableSource {
     if (known !== undefined) return known.variable;
     const operations = nativeOperations(native, definition, () => undefined);
     const variable = new Variable(definition, operations, this.#owner);
+    native.bindCapsule(variable);
     this.#entries.set(name, { definition, native, variable });
     this.#onDefined?.(definition);
     return variable;

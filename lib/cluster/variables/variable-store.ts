@@ -10,7 +10,10 @@ export type Request = [
   name: string,
   /** The id of the closure that makes it; 0: none does. */
   closure: number,
-  /** Of an `assignAdd`: its number, from 1, among those of the closure on the variable. */
+  /**
+   * Of an `assignAdd`: its number, from 1, among those of the closure on the variable. Of an
+   * `assign`: the number of the closure's attempt; 0 outside functions.
+   */
   ordinal: number,
   value?: VariableValue | undefined,
 ];

@@ -29,6 +29,18 @@ export interface Operations {
 
 const CLASSES = { Float64Array, Float32Array, Int32Array } as const;
 
+/**
+ * What an array really is: `instanceof` and a property are what a program says that it is, and
+ * refuse the arrays of another realm (of `node:vm`).
+ */
+const typedArray = Object.getPrototypeOf(Float64Array.prototype) as object;
+const getterOf = (name: PropertyKey): ((this: unknown) => unknown) =>
+  Object.getOwnPropertyDescriptor(typedArray, name)?.get as () => unknown;
+const [tag, size] = [getterOf(Symbol.toStringTag), getterOf('length')];
+/** The name of its class; undefined if it is no typed array. */
+const classOf = (value: unknown): unknown => tag.call(value);
+const lengthOf = (array: ArrayBufferView): number => size.call(array) as number;
+
 /** A property that clones of a Variable have, with the variable's name. */
 const MARK = 'allstop:variable';
 
@@ -48,7 +60,6 @@ const DONE: Promise<void> = Promise.resolve();
  * operations go through the coordinator.
  */
 export class Variable<T extends VariableValue = VariableValue> {
-  readonly name: string;
   readonly #definition: Definition;
   readonly #operations: Operations;
 
@@ -63,19 +74,23 @@ export class Variable<T extends VariableValue = VariableValue> {
   constructor(definition: Definition, operations: Operations, owner: object) {
     this.#definition = definition;
     this.#operations = operations;
-    this.name = definition.name;
     // The copy of a class's object is a plain object. The copy of this one says by MARK what it
     // is, and `copying` hears, without a walk through the arguments, that there is one.
+    const { name } = definition;
     const mark = (): string => {
       if (copying?.owner !== owner) {
         throw new InvalidArgumentError(
-          `The variable '${this.name}' can only be sent as an argument, to functions of its own cluster`,
+          `The variable '${name}' can only be sent as an argument, to functions of its own cluster`,
         );
       }
       copying.hasVariables = true;
-      return this.name;
+      return name;
     };
     Object.defineProperty(this, MARK, { enumerable: true, get: mark });
+  }
+
+  get name(): string {
+    return this.#definition.name;
   }
 
   /**
@@ -94,7 +109,12 @@ export class Variable<T extends VariableValue = VariableValue> {
    *   UnavailableError: as for `read`
    */
   assign(value: T): Promise<void> {
-    return this.#update('value', value, (checked) => this.#operations.assign(checked));
+    try {
+      checkFits('value', this.#definition, value);
+      return this.#operations.assign(value) ?? DONE;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /**
@@ -105,17 +125,9 @@ export class Variable<T extends VariableValue = VariableValue> {
    * @throws (rejects) as `assign`
    */
   assignAdd(delta: T): Promise<void> {
-    return this.#update('delta', delta, (checked) => this.#operations.assignAdd(checked));
-  }
-
-  #update(
-    what: string,
-    value: unknown,
-    apply: (value: VariableValue) => void | Promise<void>,
-  ): Promise<void> {
     try {
-      checkFits(what, this.#definition, value);
-      return apply(value) ?? DONE;
+      checkFits('delta', this.#definition, delta);
+      return this.#operations.assignAdd(delta) ?? DONE;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -129,9 +141,7 @@ export class Variable<T extends VariableValue = VariableValue> {
  */
 export function definitionOf(name: string, initial: unknown): Definition {
   if (typeof initial === 'number') return { name, type: 0, length: 1 };
-  const type = VARIABLE_TYPES.findIndex(
-    (each) => each !== 'number' && initial instanceof CLASSES[each],
-  );
+  const type = VARIABLE_TYPES.indexOf(classOf(initial) as 'Float64Array');
   if (type === -1) {
     throw invalidType(
       'initial',
@@ -139,7 +149,7 @@ export function definitionOf(name: string, initial: unknown): Definition {
       initial,
     );
   }
-  return { name, type, length: (initial as Float64Array).length };
+  return { name, type, length: lengthOf(initial as Float64Array) };
 }
 
 /** For messages: `a number`, `a Float64Array of 3 elements`. */
@@ -165,10 +175,11 @@ export function checkFits(
     if (typeof value !== 'number') throw invalidType(what, 'of type number', value);
     return;
   }
-  if (!(value instanceof CLASSES[known])) throw invalidType(what, `an instance of ${known}`, value);
-  if (value.length !== length) {
+  if (classOf(value) !== known) throw invalidType(what, `an instance of ${known}`, value);
+  const given = lengthOf(value as NativeArray);
+  if (given !== length) {
     throw new InvalidArgumentError(
-      `The variable '${name}' is ${shapeOf(definition)}: a ${what} of ${value.length} does not fit`,
+      `The variable '${name}' is ${shapeOf(definition)}: a ${what} of ${given} does not fit`,
     );
   }
 }
@@ -176,8 +187,8 @@ export function checkFits(
 /** Whether `value` can be all of the variable's value; a number's is in a Float64Array. */
 export function isArrayFor({ type, length }: Definition, value: unknown): value is NativeArray {
   const known = VARIABLE_TYPES[type] ?? 'number';
-  const own = CLASSES[known === 'number' ? 'Float64Array' : known];
-  return value instanceof own && value.length === length;
+  const own = known === 'number' ? 'Float64Array' : known;
+  return classOf(value) === own && lengthOf(value as NativeArray) === length;
 }
 
 /** An array of zeros, for a copy of the variable's value; of one element for a number. */

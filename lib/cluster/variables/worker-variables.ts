@@ -12,6 +12,8 @@ import type { Answer, Request } from './variable-store.ts';
 export interface CallingClosure {
   /** Its id; 0 outside functions. */
   id(): number;
+  /** Which attempt of the closure it is, from 1; 0 outside functions. */
+  attempt(): number;
   /** The id of its next `assignAdd` on the variable; undefined outside functions. */
   nextId(name: string): OperationId | undefined;
 }
@@ -43,6 +45,7 @@ export function threadVariables(id: number, calling: CallingClosure): WorkerVari
       const definition: Definition = { name, type, length: byteLength / bytes };
       const operations = nativeOperations(native, definition, () => calling.nextId(name));
       const variable = new Variable(definition, operations, owner);
+      native.bindCapsule(variable);
       found.set(name, variable);
       return variable;
     },
@@ -83,14 +86,18 @@ export class RemoteVariables implements WorkerVariables {
     if (this.#found.has(name)) return;
     const operations: Operations = {
       read: () => this.#ask(['read', name, 0, 0]) as Promise<VariableValue>,
-      assign: (value) =>
-        this.#ask(['assign', name, this.#calling.id(), 0, copyOf(value)]) as Promise<void>,
+      assign: (value) => {
+        const [closure, attempt] = [this.#calling.id(), this.#calling.attempt()];
+        return this.#ask(['assign', name, closure, attempt, copyOf(value)]) as Promise<void>;
+      },
       assignAdd: (delta) => {
         const { closure, ordinal } = this.#calling.nextId(name) ?? { closure: 0, ordinal: 0 };
         return this.#ask(['assignAdd', name, closure, ordinal, copyOf(delta)]) as Promise<void>;
       },
     };
-    this.#found.set(name, new Variable(definition, operations, this));
+    const variable = new Variable(definition, operations, this);
+    binding().bindRemoteVariable(variable);
+    this.#found.set(name, variable);
   }
 
   find(name: string): Variable {

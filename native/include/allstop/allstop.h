@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define ALLSTOP_ABI_MAJOR 1u
-#define ALLSTOP_ABI_MINOR 5u
+#define ALLSTOP_ABI_MINOR 6u
 
 /** True if the installed package is new enough for `table` to have the function `member`. */
 #define ALLSTOP_HAS(table, member) \
@@ -90,6 +90,9 @@ typedef struct allstop_queue_state allstop_queue_state;
 typedef struct allstop_queue_options allstop_queue_options;
 typedef struct allstop_queue_info allstop_queue_info;
 typedef struct allstop_item allstop_item;
+/* The types of variables: allstop_variable.h defines and explains them. */
+typedef struct allstop_variable_state allstop_variable_state;
+typedef struct allstop_variable_info allstop_variable_info;
 
 /**
  * An error that you report. Set `size` to sizeof(allstop_error); every string is optional.
@@ -248,6 +251,16 @@ typedef struct allstop_table {
   /* Since 1.5 */
   allstop_status (*interruptible_enter)(allstop_state *state, allstop_interruptible **guard);
   void (*interruptible_leave)(allstop_interruptible *guard);
+  /* Since 1.6 */
+  void (*variable_retain)(allstop_variable_state *variable);
+  void (*variable_release)(allstop_variable_state *variable);
+  allstop_status (*variable_info)(allstop_variable_state *variable, allstop_variable_info *info);
+  allstop_status (*variable_read)(allstop_variable_state *variable, uint32_t type, void *values,
+                                  size_t count);
+  allstop_status (*variable_assign)(allstop_variable_state *variable, uint32_t type,
+                                    const void *values, size_t count);
+  allstop_status (*variable_assign_add)(allstop_variable_state *variable, uint32_t type,
+                                        const void *deltas, size_t count);
 } allstop_table;
 
 /** A handle: a borrowed reference to a coordinator's state, the table to use it with, and a
@@ -667,7 +680,7 @@ static inline allstop_status allstop_suppressed_errors(const allstop_coordinator
  * Gets the cause of a record's error. Any thread; does not block. Since 1.3.
  *
  * @param[out] cause a record of the cause, which you release with allstop_record_release; NULL
- *   if the error has no cause. The cause of a JavaScript error is known to JavaScript only: NULL.
+ *   if the error has no cause
  * @retval ALLSTOP_OK
  * @retval ALLSTOP_UNAVAILABLE the package is older than 1.3
  */
@@ -746,9 +759,9 @@ const allstop_table *allstop_library_table(void);
 #endif
 
 /**
- * The data that a JavaScript `Coordinator` or `BoundedQueue` object carries for addons;
- * allstop_node.h reads it. `size`, `major` and `minor` come first in every version, so that an
- * addon can detect a major version that it was not compiled for.
+ * The data that a JavaScript `Coordinator`, `BoundedQueue` or `Variable` object carries for
+ * addons; allstop_node.h reads it. `size`, `major` and `minor` come first in every version, so that
+ * an addon can detect a major version that it was not compiled for.
  */
 typedef struct allstop_capsule {
   uint32_t size;
@@ -756,11 +769,14 @@ typedef struct allstop_capsule {
   uint32_t minor;
   uint32_t kind; /**< ALLSTOP_CAPSULE_* */
   const allstop_table *table;
-  allstop_state *state; /**< of a queue's capsule: an allstop_queue_state */
+  /** Of a queue's capsule: an allstop_queue_state. Of a variable's: an allstop_variable_state, or
+   * NULL if the variable's value is not in this process. */
+  allstop_state *state;
 } allstop_capsule;
 
 #define ALLSTOP_CAPSULE_COORDINATOR 1u
 #define ALLSTOP_CAPSULE_QUEUE 2u
+#define ALLSTOP_CAPSULE_VARIABLE 3u /* since 1.6 */
 
 /* The Node-API type tag of the JavaScript objects that carry a capsule. */
 #define ALLSTOP_CAPSULE_TAG_LOWER UINT64_C(0x616c6c73746f7031)
@@ -771,5 +787,6 @@ typedef struct allstop_capsule {
 #endif
 
 #include "allstop_queue.h"
+#include "allstop_variable.h"
 
 #endif /* ALLSTOP_ALLSTOP_H_ */

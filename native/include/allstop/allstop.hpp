@@ -234,6 +234,7 @@ StopCallback(const Coordinator&, Function) -> StopCallback<Function>;
 #include "allstop_registration.hpp"
 #include "allstop_runner.hpp"
 #include "allstop_tensorflow.hpp"
+#include "allstop_variable.hpp"
 #include "allstop_wait_until_stop.hpp"
 
 #endif  // ALLSTOP_ALLSTOP_HPP_

@@ -99,7 +99,7 @@ inline constexpr std::uint32_t kNeverStopped = 0;
 // The table of an empty Coordinator, which has no state: nothing ever stops, and a call
 // that would have to keep something (a callback, a thread, a child) returns an error status. So
 // each class of these headers may use a handle without asking whether it is empty. The functions of
-// queues are null: no queue is created with this table.
+// queues and of variables are null: no queue is created with this table, and no variable found.
 constexpr allstop_table EmptyTable() {
   allstop_table table = {};
   table.size = sizeof(table);
@@ -249,17 +249,18 @@ class Coordinator {
     return allstop_request_stop(&handle_, view::ErrorView(error).get());
   }
   /// As above, and sets `*made` (a bool) to whether this call made the stop: false if the
-  /// coordinator was stopped before, by any thread. See allstop_request_stop_made.
+  /// coordinator was stopped before, by any thread. `made` may be null. See
+  /// allstop_request_stop_made.
   ///
   /// @retval ALLSTOP_UNAVAILABLE also if the installed package is older than 1.3 of allstop.h;
   ///   nothing was changed
   // A template, so that RequestStop({}) still is a request with an error without fields.
   template <typename Bool, typename = std::enable_if_t<std::is_same_v<Bool, bool>>>
   allstop_status RequestStop(Bool* made) const noexcept {
-    return RequestStopMade(nullptr, *made);
+    return RequestStopMade(nullptr, made);
   }
   allstop_status RequestStop(const Error& error, bool* made) const noexcept {
-    return RequestStopMade(view::ErrorView(error).get(), *made);
+    return RequestStopMade(view::ErrorView(error).get(), made);
   }
   /// Reports an error without requesting a stop: the error is kept for a join that ends with a
   /// stop without an error. See allstop_report_error.
@@ -269,8 +270,8 @@ class Coordinator {
 
   /// The error that a join would report now if the coordinator were stopped: the error of the
   /// stop, else the error that ReportError kept. Waits as allstop_stop_record does. With a package
-  /// older than 1.1, only the error of the stop. Its `cause` is empty if the error was reported
-  /// by JavaScript, or if the package is older than 1.3.
+  /// older than 1.1, only the error of the stop. It has its causes, up to ALLSTOP_MAX_CAUSES of
+  /// them, also if JavaScript reported it; none with a package older than 1.3.
   ///
   /// @returns nothing if there is no such error, or no memory for it
   std::optional<Error> FirstError() const {
@@ -386,10 +387,10 @@ class Coordinator {
                  view::ToString(info.id)};
   }
 
-  allstop_status RequestStopMade(const allstop_error* error, bool& made) const noexcept {
+  allstop_status RequestStopMade(const allstop_error* error, bool* made) const noexcept {
     int is_made = 0;
     const allstop_status status = allstop_request_stop_made(&handle_, error, &is_made);
-    made = is_made != 0;
+    if (made != nullptr) *made = is_made != 0;
     return status;
   }
 

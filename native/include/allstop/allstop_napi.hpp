@@ -37,6 +37,24 @@ inline Coordinator From(const Napi::Value& value) {
   return Coordinator(handle);
 }
 
+/// The variable of a JavaScript `Variable` object; see allstop_variable_from_napi. Otherwise as
+/// From.
+///
+/// @throws Napi::Error as From does; and with the code ERR_ALLSTOP_UNAVAILABLE for a Variable whose
+///   value is in another process
+inline Variable VariableFrom(const Napi::Value& value) {
+  const Napi::Env env = value.Env();
+  allstop_variable handle = {};
+  const allstop_status status = allstop_variable_from_napi(env, value, &handle);
+  if (status != ALLSTOP_OK) {
+    allstop_variable_throw_status(env, status);
+#if defined(NAPI_CPP_EXCEPTIONS)
+    throw Napi::Error::New(env);
+#endif
+  }
+  return Variable(handle);
+}
+
 }  // namespace allstop
 
 #endif  // ALLSTOP_ALLSTOP_NAPI_HPP_

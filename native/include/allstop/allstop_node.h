@@ -3,9 +3,9 @@
  * From a JavaScript value to a checked handle: for Node addons in C or C++, on plain Node-API
  * (version 8 or later).
  *
- * The value is the `Coordinator` or `BoundedQueue` object itself, as the JavaScript caller
- * passed it. The addon links nothing of allstop, and the functions here run no JavaScript: no
- * getter, no proxy trap.
+ * The value is the `Coordinator`, `BoundedQueue` or `Variable` object itself, as the JavaScript
+ * caller passed it. The addon links nothing of allstop, and the functions here run no JavaScript:
+ * no getter, no proxy trap.
  */
 #ifndef ALLSTOP_ALLSTOP_NODE_H_
 #define ALLSTOP_ALLSTOP_NODE_H_
@@ -25,7 +25,7 @@ extern "C" {
 
 /**
  * Gets the capsule of a JavaScript object. Call it on the JavaScript thread of `env`. Use
- * allstop_from_napi and allstop_queue_from_napi instead.
+ * allstop_from_napi, allstop_queue_from_napi and allstop_variable_from_napi instead.
  *
  * @param kind ALLSTOP_CAPSULE_*
  * @param[out] capsule belongs to the object, which must stay alive while you use it; valid
@@ -99,6 +99,31 @@ static inline allstop_status allstop_queue_from_napi(napi_env env, napi_value va
   queue->table = capsule->table;
   queue->state = (allstop_queue_state *)capsule->state;
   queue->table->queue_retain(queue->state);
+  return ALLSTOP_OK;
+}
+
+/**
+ * Turns a JavaScript `Variable` object into a handle, as allstop_from_napi does for a
+ * `Coordinator`. In the program that made the variable, and in its worker threads; the value of a
+ * Variable in a worker process, and of one of a NatsStrategy, is in another process. Since 1.6.
+ *
+ * @param[out] variable a handle that owns one reference, which you give back with
+ *   allstop_variable_release on any thread; unchanged unless ALLSTOP_OK
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_INVALID_HANDLE `value` is not a `Variable`
+ * @retval ALLSTOP_UNAVAILABLE the value of the `Variable` is not in this process
+ * @retval ALLSTOP_FAILED_PRECONDITION as from allstop_from_napi
+ */
+static inline allstop_status allstop_variable_from_napi(napi_env env, napi_value value,
+                                                        allstop_variable *variable) {
+  const allstop_capsule *capsule = NULL;
+  const allstop_status status =
+      allstop_capsule_from_napi(env, value, ALLSTOP_CAPSULE_VARIABLE, &capsule);
+  if (status != ALLSTOP_OK) return status;
+  if (capsule->state == NULL) return ALLSTOP_UNAVAILABLE;
+  variable->table = capsule->table;
+  variable->state = (allstop_variable_state *)capsule->state;
+  variable->table->variable_retain(variable->state);
   return ALLSTOP_OK;
 }
 
@@ -207,6 +232,22 @@ static inline void allstop_queue_throw_status(napi_env env, allstop_status statu
     message = "The argument must be an allstop BoundedQueue";
   } else if (status == ALLSTOP_FAILED_PRECONDITION) {
     message = "The BoundedQueue comes from a copy of allstop with an incompatible native interface";
+  }
+  allstop_throw(env, status, message);
+}
+
+/** Throws the JavaScript error for a status that allstop_variable_from_napi returned; otherwise
+ * as allstop_throw_status. */
+static inline void allstop_variable_throw_status(napi_env env, allstop_status status) {
+  const char *message = NULL;
+  if (status == ALLSTOP_INVALID_HANDLE) {
+    message = "The argument must be an allstop Variable";
+  } else if (status == ALLSTOP_FAILED_PRECONDITION) {
+    message = "The Variable comes from a copy of allstop with an incompatible native interface";
+  } else if (status == ALLSTOP_UNAVAILABLE) {
+    message =
+        "The value of the Variable is in another process: native code uses Variables in the "
+        "program that made them and in worker threads, not in worker processes nor over NATS";
   }
   allstop_throw(env, status, message);
 }

@@ -17,6 +17,10 @@
 #ifndef ALLSTOP_ALLSTOP_POLL_H_
 #define ALLSTOP_ALLSTOP_POLL_H_
 
+#if defined(_WIN32)
+#error "allstop_poll.h needs a POSIX system: on Windows, register a callback by allstop_on_stop"
+#endif
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

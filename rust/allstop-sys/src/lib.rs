@@ -1,4 +1,4 @@
-//! The C interface of allstop, version 1.5 (`allstop.h`), and what its header does inline: from a
+//! The C interface of allstop, version 1.6 (`allstop.h`), and what its header does inline: from a
 //! JavaScript value to a handle, and keeping the addon in memory.
 //!
 //! Nothing is linked. A handle brings the table of functions of the installed package, and the
@@ -13,7 +13,7 @@ mod node;
 pub use node::{from_napi, pin_module};
 
 pub const ALLSTOP_ABI_MAJOR: u32 = 1;
-pub const ALLSTOP_ABI_MINOR: u32 = 5;
+pub const ALLSTOP_ABI_MINOR: u32 = 6;
 
 pub type allstop_status = i32;
 pub const ALLSTOP_OK: allstop_status = 0;
@@ -34,6 +34,7 @@ pub const ALLSTOP_STOP_CLEAN: i32 = 1;
 pub const ALLSTOP_STOP_ERROR: i32 = 2;
 pub const ALLSTOP_CAPSULE_COORDINATOR: u32 = 1;
 pub const ALLSTOP_CAPSULE_QUEUE: u32 = 2;
+pub const ALLSTOP_CAPSULE_VARIABLE: u32 = 3;
 pub const ALLSTOP_CAPSULE_TAG_LOWER: u64 = 0x616c_6c73_746f_7031;
 pub const ALLSTOP_CAPSULE_TAG_UPPER: u64 = 0x9d0c_5b0a_7e4f_42c6;
 
@@ -42,7 +43,7 @@ macro_rules! opaque {
 }
 opaque!(allstop_state allstop_thread allstop_callback allstop_record allstop_looper
         allstop_deadline allstop_interruptible allstop_queue_state allstop_queue_options
-        allstop_queue_info allstop_item);
+        allstop_queue_info allstop_item allstop_variable_state allstop_variable_info);
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -177,6 +178,13 @@ pub struct allstop_table {
     // Since 1.5
     pub interruptible_enter: function!((*mut allstop_state, *mut *mut allstop_interruptible) -> allstop_status),
     pub interruptible_leave: function!((*mut allstop_interruptible)),
+    // Since 1.6
+    pub variable_retain: function!((*mut allstop_variable_state)),
+    pub variable_release: function!((*mut allstop_variable_state)),
+    pub variable_info: function!((*mut allstop_variable_state, *mut allstop_variable_info) -> allstop_status),
+    pub variable_read: function!((*mut allstop_variable_state, u32, *mut c_void, usize) -> allstop_status),
+    pub variable_assign: function!((*mut allstop_variable_state, u32, *const c_void, usize) -> allstop_status),
+    pub variable_assign_add: function!((*mut allstop_variable_state, u32, *const c_void, usize) -> allstop_status),
 }
 
 /// The offset of a member of the table, for [`has`].

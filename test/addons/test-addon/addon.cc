@@ -1,10 +1,15 @@
 // An addon as a third party would write it: native threads that share a Coordinator with
 // JavaScript. Each thread does one job of a test, and waits at a gate where the test opens one.
+#ifndef _WIN32
+#include <poll.h>
+#endif
+
 #include <allstop/allstop_node.h>
 
 #include <allstop/allstop.hpp>
 #include <allstop/allstop_threadsafe_function.hpp>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -17,6 +22,7 @@
 #include "flags.h"
 #include "queue.h"
 #include "results.h"
+#include "variable.h"
 
 namespace {
 
@@ -165,6 +171,11 @@ napi_value RegisterUnstarted(napi_env env, napi_callback_info info) {
   return Undefined(env);
 }
 
+std::string WithCauses(const allstop::Error& error) {
+  const std::string text = error.name + " " + error.code + ": " + error.message;
+  return error.cause ? text + " <- " + WithCauses(*error.cause) : text;
+}
+
 // Makes one call on a new native thread, and returns when that thread has ended.
 std::string CallOnThread(const allstop::Coordinator& coord, const std::string& operation,
                          const std::string& text) {
@@ -182,6 +193,12 @@ std::string CallOnThread(const allstop::Coordinator& coord, const std::string& o
       const bool stopped = coord.WaitForStop(allstop::Milliseconds(std::stod(text)));
       result = stopped ? "true" : "false";
     }
+#ifndef _WIN32
+    if (operation == "poll") {
+      const allstop::Interruptible guard(coord);
+      result = poll(nullptr, 0, std::stoi(text)) < 0 && errno == EINTR ? "interrupted" : "over";
+    }
+#endif
     if (operation == "clearStop") result = std::to_string(coord.ClearStop());
     if (operation == "join") {
       result = std::to_string(coord.Join(allstop::Milliseconds(std::stod(text))));
@@ -214,6 +231,13 @@ std::string CallOnThread(const allstop::Coordinator& coord, const std::string& o
       }
     }
     if (operation == "describe") result = DescribeStop(coord);
+    if (operation == "causes") {  // of the first error and of each suppressed one
+      const auto first = coord.FirstError();
+      if (first) result = WithCauses(*first);
+      for (const allstop::Error& error : coord.SuppressedErrors()) {
+        result += "\n" + WithCauses(error);
+      }
+    }
   }).join();
   return result;
 }
@@ -343,7 +367,8 @@ napi_value StatusOf(napi_env env, napi_callback_info info) {
 }
 
 // throwStatus(function, status, message): throws as `function` does: 'allstop_throw',
-// 'allstop_throw_status' or 'allstop_queue_throw_status'. Only the first one takes a message.
+// 'allstop_throw_status', 'allstop_queue_throw_status' or 'allstop_variable_throw_status'. Only the
+// first one takes a message.
 napi_value ThrowStatus(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   const std::string function = arguments.text(0);
@@ -351,6 +376,7 @@ napi_value ThrowStatus(napi_env env, napi_callback_info info) {
   napi_get_value_int32(env, arguments.values[1], &status);
   if (function == "allstop_throw_status") allstop_throw_status(env, status);
   if (function == "allstop_queue_throw_status") allstop_queue_throw_status(env, status);
+  if (function == "allstop_variable_throw_status") allstop_variable_throw_status(env, status);
   if (function == "allstop_throw") {
     const std::string message = arguments.count > 2 ? arguments.text(2) : "";
     allstop_throw(env, status, message.empty() ? nullptr : message.c_str());
@@ -400,6 +426,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("external", External);
   InitFlags(env, exports);
   InitQueue(env, exports);
+  InitVariable(env, exports);
   return exports;
 }
 

@@ -1,7 +1,11 @@
 /** Stories about variables that hold wherever their values are. */
 
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { type ClusterCoordinator, Variable } from 'allstop/cluster';
+import { runInNewContext } from 'node:vm';
+import { Checkpoint, type ClusterCoordinator, Variable } from 'allstop/cluster';
 import { expect, test } from 'vitest';
 import { type CounterEvent, faultsOf } from '../../support/counter-history.ts';
 
@@ -20,6 +24,36 @@ export function variableStories(
     expect(await sum.read()).toBe(110.5);
     expect(sum.name).toBe('sum');
     expect(sum).toBeInstanceOf(Variable);
+  });
+
+  test("the examples of TensorFlow's page of ClusterCoordinator", async () => {
+    await using cluster = await start();
+    // create_per_worker_dataset
+    const threes = cluster.createPerWorkerDataset<number>('threes').iterator();
+    const value = await cluster.schedule<any>('workerFn', [threes]);
+    expect(await value.fetch()).toBe(3);
+    // fetch
+    const v = await cluster.variable('v', 0);
+    const ones = cluster.createPerWorkerDataset<number>('ones').iterator();
+    const result = await cluster.schedule<any>('replicaFn', [v, ones]);
+    expect(await cluster.fetch(result)).toBe(1);
+    const more = [
+      await cluster.schedule<any>('replicaFn', [v, ones]),
+      await cluster.schedule<any>('replicaFn', [v, ones]),
+    ];
+    await cluster.join();
+    expect(await cluster.done()).toBe(true);
+    expect(new Set(await cluster.fetch(more))).toContain(3);
+    // "The program will [...] continue the progress from a checkpoint."
+    const directory = await mkdtemp(join(tmpdir(), 'allstop-page-'));
+    await new Checkpoint(cluster, { directory }).save(3);
+    await cluster.close();
+    await using again = await start();
+    const restored = await again.variable('v', 0);
+    expect(await new Checkpoint(again, { directory }).restoreLatest()).toBe(3);
+    const next = again.createPerWorkerDataset<number>('ones').iterator();
+    expect(await (await again.schedule<any>('replicaFn', [restored, next])).fetch()).toBe(4);
+    await rm(directory, { recursive: true });
   });
 
   test('each type of array is read and added to, and the reader gets a copy', async () => {
@@ -162,6 +196,43 @@ export function variableStories(
       code: 'ERR_INVALID_ARG_VALUE',
     });
     await expect(make('a', 0, { ps: -1 })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
+  });
+
+  test('an array counts as what it is, not as what it says that it is', async () => {
+    await using cluster = await start(1);
+    const weights = await cluster.variable('weights', new Float64Array([1, 2]));
+    const { prototype } = Float64Array;
+    const wrong = { code: 'ERR_INVALID_ARG_TYPE' };
+    for (const value of [
+      Object.setPrototypeOf(new Int8Array(2), prototype),
+      Object.create(prototype),
+      new Proxy(new Float64Array(2), {}),
+    ]) {
+      await expect(weights.assign(value)).rejects.toMatchObject(wrong);
+      await expect(weights.assignAdd(value)).rejects.toMatchObject(wrong);
+      await expect(cluster.variable('other', value)).rejects.toMatchObject(wrong);
+    }
+    const single = Object.setPrototypeOf(new Float32Array(2), prototype);
+    await expect(weights.assign(single)).rejects.toMatchObject(wrong);
+    const long = Object.defineProperty(new Float64Array(1_000), 'length', { value: 2 });
+    await expect(weights.assign(long)).rejects.toMatchObject({
+      code: 'ERR_ALLSTOP_INVALID_ARGUMENT',
+      message: expect.stringContaining('a value of 1000 does not fit'),
+    });
+    const foreign = runInNewContext('Float64Array.of(3, 4)') as typeof long;
+    await weights.assignAdd(foreign);
+    expect([...(await weights.read())]).toEqual([4, 6]);
+  });
+
+  test('a variable cannot be renamed, nor made when the cluster is closed', async () => {
+    const cluster = await start(1);
+    const sum = await cluster.variable('sum', 0);
+    expect(() => Object.assign(sum, { name: 'other' })).toThrow(TypeError);
+    await cluster.close();
+    await expect(cluster.variable('late', 0)).rejects.toMatchObject({
+      code: 'ERR_ALLSTOP_FAILED_PRECONDITION',
+      message: 'The cluster is closed',
+    });
   });
 
   test('a variable is an argument in its own cluster only, and no result', async () => {
