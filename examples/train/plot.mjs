@@ -4,40 +4,44 @@ import { parse, View } from 'vega';
 
 /** @typedef {{ seconds: number, loss: number, of: 'training' | 'validation' }} Point */
 
-const DEATH = 'a worker is killed';
-const RESTART = 'the coordinator is killed, and started again';
+/** The lanes of the lowest panel, by what died. */
+const DEATHS = {
+  worker: 'worker killed',
+  ps: 'parameter server killed',
+  coordinator: 'coordinator killed',
+  server: 'NATS server killed',
+};
+const RESTART = 'coordinator started again';
+const RED = '#d62728';
+const LANE = 22;
 
-/** Vertical lines where something happened. @param {string} data */
-const rules = (data, label) => ({
-  type: 'rule',
-  from: { data },
-  encode: {
-    enter: {
-      x: { scale: 'x', field: 'seconds' },
-      y: { value: 0 },
-      y2: { signal: 'height' },
-      stroke: { scale: 'color', value: label },
-      strokeWidth: { value: label === RESTART ? 2 : 1 },
-      strokeDash: { value: label === RESTART ? [4, 3] : [] },
-    },
-  },
-});
-
-/** @param {{ points: Point[], kills: number[], restarts: number[],
- *   alive: { seconds: number, alive: number }[], seconds: () => number }} history
+/** @param {ReturnType<import('./history.mjs').createHistory>} history
  * @returns {Promise<string>} */
-export function plot({ points, kills, restarts, alive, seconds }) {
-  const end = { seconds: seconds(), alive: alive.at(-1)?.alive ?? 0 };
+export function plot(history) {
+  const { points, alive } = history;
+  const end = { seconds: history.seconds(), alive: alive.at(-1)?.alive ?? 0 };
+  const deaths = history.deaths.map(({ of, at }) => ({
+    seconds: history.seconds(at),
+    lane: DEATHS[of],
+  }));
+  const restarts = history.restarts.map(({ at }) => ({
+    seconds: history.seconds(at),
+    lane: RESTART,
+  }));
+  const lanes = [...Object.values(DEATHS), RESTART].filter((lane) =>
+    [...deaths, ...restarts].some((each) => each.lane === lane),
+  );
+  const height = 440 + LANE * lanes.length;
   const view = new View(
     parse({
       width: 720,
-      height: 420,
+      height,
       padding: 10,
       background: 'white',
       data: [
         { name: 'points', values: points },
-        { name: 'kills', values: kills.map((at) => ({ seconds: at })) },
-        { name: 'restarts', values: restarts.map((at) => ({ seconds: at })) },
+        { name: 'deaths', values: deaths },
+        { name: 'restarts', values: restarts },
         { name: 'alive', values: [...alive, end] },
       ],
       scales: [
@@ -55,11 +59,12 @@ export function plot({ points, kills, restarts, alive, seconds }) {
           range: [420, 330],
           zero: true,
         },
+        { name: 'lane', type: 'band', domain: lanes, range: [440, height] },
         {
           name: 'color',
           type: 'ordinal',
-          domain: ['training', 'validation', DEATH, RESTART],
-          range: ['#4c78a8', '#f58518', '#d62728', '#333333'],
+          domain: ['training', 'validation'],
+          range: ['#4c78a8', '#f58518'],
         },
       ],
       axes: [
@@ -74,6 +79,7 @@ export function plot({ points, kills, restarts, alive, seconds }) {
           tickCount: 3,
           format: 'd',
         },
+        { scale: 'lane', orient: 'left', domain: false, ticks: false, labelLimit: 0 },
       ],
       legends: [
         {
@@ -85,8 +91,32 @@ export function plot({ points, kills, restarts, alive, seconds }) {
         },
       ],
       marks: [
-        rules('kills', DEATH),
-        rules('restarts', RESTART),
+        {
+          type: 'rule',
+          from: { data: 'deaths' },
+          encode: {
+            enter: {
+              x: { scale: 'x', field: 'seconds' },
+              y: { scale: 'lane', field: 'lane' },
+              y2: { scale: 'lane', field: 'lane', band: 0.8 },
+              stroke: { value: RED },
+              strokeWidth: { value: 2 },
+            },
+          },
+        },
+        {
+          type: 'symbol',
+          from: { data: 'restarts' },
+          encode: {
+            enter: {
+              x: { scale: 'x', field: 'seconds' },
+              y: { scale: 'lane', field: 'lane', band: 0.5 },
+              shape: { value: 'triangle-right' },
+              size: { value: 60 },
+              fill: { value: '#333333' },
+            },
+          },
+        },
         {
           type: 'group',
           from: { facet: { name: 'line', data: 'points', groupby: 'of' } },

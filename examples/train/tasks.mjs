@@ -35,7 +35,7 @@ export async function descend(parameters, batches, rate) {
 
 /** @param {Float64Array} parameters
  * @param {AsyncIterator<Example[]>} batches the data set of the worker that runs the function */
-export async function gradientStep(parameters, batches) {
+async function gradientStep(parameters, batches) {
   const { value } = await batches.next();
   return model.lossAndGradient(parameters, value);
 }

@@ -3,10 +3,11 @@
 
 import { LooperThread } from 'allstop';
 import { Checkpoint } from 'allstop/cluster';
-import { createParameters } from './parameters.mjs';
-import { miniBatches, validate } from './tasks.mjs';
+import { initialParameters } from './model.mjs';
+import { descend, miniBatches, validate } from './tasks.mjs';
 
 const BATCH_SIZE = 16;
+const LEARNING_RATE = 0.05;
 /**
  * The steps in flight for each worker: more than one, so that no worker waits for its next step.
  */
@@ -25,27 +26,24 @@ const CHECKPOINT_MS = 500;
  * @param {Options} options
  * @param {ReturnType<import('./history.mjs').createHistory>} history
  * @param {{ tick: (step: number) => Promise<void> }} killer
+ * @param {{ at: number, step: number } | undefined} end of the program that this one goes on for
  * @param {(step: number, loss: number) => void} onStep
  */
-export async function train(cluster, options, history, killer, onStep) {
+export async function train(cluster, options, history, killer, end, onStep) {
   const { workers, steps, seed, checkpoints, isolation } = options;
-  const parameters = await createParameters(cluster, options);
+  const parameters = await cluster.variable('parameters', initialParameters(seed));
   if (checkpoints !== undefined) {
     const checkpoint = new Checkpoint(cluster, {
       ...(isolation === 'nats' ? { bucket: checkpoints } : { directory: checkpoints }),
-      state: () => ({ ...history.save(), parameters: parameters.own }),
-      load: (saved) => {
-        const { parameters: own, ...known } = /** @type {any} */ (saved);
-        parameters.restore(own);
-        history.restore(known);
-      },
+      state: () => history.save(),
+      load: (saved) => history.restore(/** @type {any} */ (saved)),
     });
     await checkpoint.restoreLatest();
     LooperThread.loop(cluster.coordinator, CHECKPOINT_MS, async () => {
       await checkpoint.save(history.applied);
     });
   }
-  history.markRestarts();
+  if (end !== undefined) history.goOn(end);
   const batches = cluster.createPerWorkerDataset(miniBatches, [seed, BATCH_SIZE]).iterator();
   const window = Math.ceil(steps / POINTS);
   let begun = history.applied;
@@ -63,11 +61,12 @@ export async function train(cluster, options, history, killer, onStep) {
   };
 
   // Steps begin while others change the parameters: that is what makes the training asynchronous.
-  const descend = async () => {
+  const go = async () => {
     while (begun < steps) {
       begun += 1;
       await killer.tick(begun);
-      const loss = await parameters.step(batches);
+      const step = await cluster.schedule(descend, [parameters, batches, LEARNING_RATE]);
+      const loss = await step.fetch();
       history.applied += 1;
       history.lossOfWindow += loss;
       history.count(cluster.workers);
@@ -75,7 +74,7 @@ export async function train(cluster, options, history, killer, onStep) {
       if (history.applied % window === 0) await observe();
     }
   };
-  await Promise.all(Array.from({ length: workers * STEPS_AHEAD }, descend));
+  await Promise.all(Array.from({ length: workers * STEPS_AHEAD }, go));
   await cluster.join();
 
   const validated = await cluster.schedule(validate, [await parameters.read()]);

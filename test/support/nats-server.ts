@@ -59,9 +59,14 @@ export class NatsServer {
     this.#child?.kill('SIGHUP');
   }
 
+  /** The path of the program. */
+  static get binary(): string {
+    binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
+    return binary;
+  }
+
   /** `config`: lines to add to the configuration file. */
   static async start(config = '', { jetstream = true, port = 0 } = {}): Promise<NatsServer> {
-    binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
     const server = new NatsServer(port === 0 ? await freePort() : port, config, jetstream);
     await server.restart();
     return server;
@@ -69,7 +74,6 @@ export class NatsServer {
 
   /** Starts with that configuration file; only address and store are set on the command line. */
   static async startFrom(file: string, env: NodeJS.ProcessEnv): Promise<NatsServer> {
-    binary ??= execFileSync('bash', [script], { encoding: 'utf8' }).trim();
     const port = await freePort();
     const args = ['-c', file, '-a', '127.0.0.1', '-p', String(port)];
     const server = new NatsServer(port, '', false, { args, env });
@@ -89,7 +93,7 @@ export class NatsServer {
   /** Starts the server. Resolves when it is ready. */
   async restart(): Promise<void> {
     const { args, env } = this.#more;
-    const child = spawn(binary as string, args.length > 0 ? args : ['-c', this.#config], {
+    const child = spawn(NatsServer.binary, args.length > 0 ? args : ['-c', this.#config], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, ...env },
     });

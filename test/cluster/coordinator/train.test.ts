@@ -27,9 +27,10 @@ class Example {
   #stdout = '';
   #stderr = '';
 
-  constructor(...args: string[]) {
+  constructor(args: string[], more: NodeJS.ProcessEnv = {}) {
     // Without the execArgv of the test runner.
-    const { NODE_OPTIONS: _, ...env } = process.env;
+    const { NODE_OPTIONS: _, ...own } = process.env;
+    const env = { ...own, ...more };
     const child = spawn(process.execPath, [main, ...args], { env, cwd: directory, detached: true });
     this.pid = child.pid as number;
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -59,7 +60,7 @@ class Example {
   }
 }
 
-const run = (...args: string[]): Promise<Ended> => new Example(...args).ended;
+const run = (...args: string[]): Promise<Ended> => new Example(args).ended;
 
 /** Whether the text is one XML element whose tags are closed in order. */
 function isWellFormed(xml: string): boolean {
@@ -86,6 +87,9 @@ function pointsOf(svg: string): (number | undefined)[] {
   });
 }
 
+const deathsOf = (svg: string): number => svg.match(/<line [^>]*stroke="#d62728"/g)?.length ?? 0;
+const restartsOf = (svg: string): number => svg.match(/<path [^>]*fill="#333333"/g)?.length ?? 0;
+
 function numberAfter(label: string, { stdout }: Ended): number {
   return Number(new RegExp(`${label} (\\d+(?:\\.\\d+)?)`).exec(stdout)?.[1]);
 }
@@ -97,6 +101,7 @@ it('with --servers it converges on workers elsewhere, though one is killed', {
   const module = new URL('../../../examples/train/tasks.mjs', import.meta.url);
   const settings = { module, servers: server.address, cluster: 'train' };
   const workers = Array.from({ length: 3 }, () => new NatsWorker(settings));
+  workers.push(new NatsWorker({ ...settings, job: 'ps' }));
   const options = ['--servers', server.address, '--workers', '3', '--kill', '1'];
   const ended = await run(...options, '--out', join(directory, 'nats.svg'));
   await Promise.all(workers.map((worker) => worker.kill()));
@@ -105,6 +110,29 @@ it('with --servers it converges on workers elsewhere, though one is killed', {
   expect(ended.stdout).toContain('Steps: 2000, on 3 workers (nats)');
   expect(numberAfter('accuracy', ended)).toBeGreaterThan(80);
   expect(numberAfter('killed:', ended)).toBe(1);
+});
+
+it('with --isolation nats it converges, though everything is killed', {
+  tags: ['nats', 'long'],
+  timeout: 120_000,
+}, async () => {
+  const out = join(directory, 'local-nats.svg');
+  const kills = ['--kill', '3', '--kill-ps', '1', '--kill-server', '1', '--kill-coordinator', '1'];
+  const options = ['--isolation', 'nats', '--workers', '2', '--checkpoints', 'train', '--out', out];
+  const env = { NATS_SERVER: NatsServer.binary };
+  const ended = await new Example([...options, ...kills], env).ended;
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(ended.stdout).toContain('Steps: 2000, on 2 workers (nats)');
+  expect(numberAfter('accuracy', ended)).toBeGreaterThan(80);
+  expect(numberAfter('Workers killed:', ended)).toBe(3);
+  expect(numberAfter('Parameter server killed and started again:', ended)).toBe(1);
+  expect(numberAfter('NATS server killed and started again:', ended)).toBe(1);
+  expect(numberAfter('Coordinator killed and started again:', ended)).toBe(1);
+  expect(numberAfter('Restarts:', ended)).toBe(2);
+  const svg = readFileSync(out, 'utf8');
+  expect(isWellFormed(svg)).toBe(true);
+  expect(deathsOf(svg)).toBe(6);
+  expect(restartsOf(svg)).toBe(2);
 });
 
 describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
@@ -133,13 +161,13 @@ describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
     expect(isWellFormed(svg)).toBe(true);
     expect(svg.startsWith('<svg xmlns="http://www.w3.org/2000/svg"')).toBe(true);
     expect(pointsOf(svg)).toEqual([100, 100]);
-    expect(svg.match(/<line [^>]*stroke="#d62728"/g) ?? []).toHaveLength(kill);
+    expect(deathsOf(svg)).toBe(kill);
   }
 
   it('Ctrl-C stops all of it, says why, and exits with 130', { tags }, async () => {
     const out = join(directory, `${isolation}-stopped.svg`);
     const options = ['--workers', '3', '--isolation', isolation, '--out', out];
-    const example = new Example(...options, '--steps', '100000000', '--kill', '10000000');
+    const example = new Example([...options, '--steps', '100000000', '--kill', '10000000']);
     await example.writes(/\] [1-9]\d* of 100000000 steps/);
     process.kill(-example.pid, 'SIGINT'); // to the whole process group, as a terminal does
     const { code, stdout, stderr } = await example.ended;
@@ -166,7 +194,8 @@ it('goes on from its checkpoint when the coordinator is killed, too', {
   expect(isWellFormed(svg)).toBe(true);
   // A point of each curve may be lost with the program.
   for (const count of pointsOf(svg)) expect(count).toBeGreaterThan(90);
-  expect(svg.match(/<line [^>]*stroke="#333333"/g)).toHaveLength(2);
+  expect(deathsOf(svg)).toBe(3 + 2);
+  expect(restartsOf(svg)).toBe(2);
 });
 
 describe('wrong usage', () => {
@@ -177,11 +206,26 @@ describe('wrong usage', () => {
     ['no number', ['--steps', 'many'], "--steps takes an integer from 1, not 'many'"],
     ['half a worker', ['--kill', '0.5'], "--kill takes an integer from 0, not '0.5'"],
     ['too many deaths', ['--kill', '9', '--steps', '9'], '--kill 9 takes more than 9 steps'],
-    ['no isolation', ['--isolation', 'none'], "--isolation is thread or process, not 'none'"],
+    ['no isolation', ['--isolation', 'none'], "--isolation is thread, process or nats, not 'none'"],
     [
       'a restart from nothing',
       ['--kill-coordinator', '1'],
       '--kill-coordinator needs --checkpoints',
+    ],
+    [
+      'a parameter server from nothing',
+      ['--isolation', 'nats', '--kill-ps', '1'],
+      '--kill-ps needs --checkpoints',
+    ],
+    [
+      'a parameter server of threads',
+      ['--kill-ps', '1', '--checkpoints', 'c'],
+      '--kill-ps needs --isolation nats without --servers',
+    ],
+    [
+      'the NATS server of others',
+      ['--isolation', 'nats', '--servers', '127.0.0.1:9', '--kill-server', '1'],
+      '--kill-server needs --isolation nats without --servers',
     ],
     ['no folder', ['--out', '/no/such/x.svg'], 'No such folder: /no/such'],
     ['a folder', ['--out', tmpdir()], '--out takes a file, not a folder'],
