@@ -402,13 +402,25 @@ export const SECTIONS = [
           peer: 'bare `Atomics.add`',
           goal: { ratio: 5 },
           limit:
-            'An `assignAdd` that is counted exactly once, and may run in another process, is a promise: an `await` and a call of Node-API, where `Atomics.add` is one instruction that the compiler inlines.',
+            'An `assignAdd` is a promise, as it may run in another process: most of the time is Node’s `await`, which costs more in a function that can ask for its `currentTask()` (AsyncLocalStorage, up to Node 22). The rest is a call of Node-API and a lock, where `Atomics.add` is one instruction that the compiler inlines.',
         },
         {
           name: 'variables/floats',
           what: '`await variable.assignAdd(array)` of 10,000 floats',
           peer: 'a bare loop under a lock',
           goal: { ratio: 1.3 },
+        },
+      ]),
+      ...by('variables-read', 'ms', [
+        {
+          name: 'variables/read-threads',
+          what: '`variable.read()` of 40 MB by 8 worker threads at once, until all have it',
+          peer: '8 threads that copy as much shared memory',
+        },
+        {
+          name: 'variables/read-processes',
+          what: '`variable.read()` of 40 MB by 8 worker processes at once, until all have it',
+          peer: '8 threads that copy as much shared memory',
         },
       ]),
     ],
@@ -449,6 +461,13 @@ export const SECTIONS = [
           goal: { ratio: 1.2 },
           limit:
             'The plain message is heard by processes that do nothing else. Ours is measured on a thread of each that waits for the stop: the message is read, checked, and becomes a stop of the process, 0.3 to 0.5 ms each, cold, since it happens once; then a thread is woken, which competes with the other seven processes for two processors.',
+        },
+      ]),
+      ...by('variables-read', 'ms', [
+        {
+          name: 'variables/read-nats',
+          what: '`variable.read()` of 40 MB by 8 workers at once, until all have it',
+          peer: '8 threads that copy as much shared memory',
         },
       ]),
       ...by('nats-links', 's', [

@@ -65,8 +65,19 @@ export async function startRedis() {
   return `127.0.0.1:${port}`;
 }
 
-export function worker(module, servers, cluster) {
-  const options = ['--module', module, '--servers', servers, '--cluster', cluster, '--slots', '1'];
+/** @param {string[]} more options of `allstop worker` */
+export function worker(module, servers, cluster, more = []) {
+  const options = [
+    '--module',
+    module,
+    '--servers',
+    servers,
+    '--cluster',
+    cluster,
+    '--slots',
+    '1',
+    ...more,
+  ];
   const args = [join(root, 'dist/cli/main.js'), 'worker', ...options];
   return start(process.execPath, args, /connected/);
 }

@@ -29,3 +29,9 @@ export function loopUnderLock(lock, sums, values, count) {
   }
   return nsOf(start, count);
 }
+
+/** @returns how many floats the variable has */
+export const readAll = async (variable) => (await variable.read()).length;
+
+/** @param {Float64Array} shared of shared memory */
+export const copyAll = (shared) => shared.slice().length;

@@ -458,7 +458,7 @@ export class ClusterCoordinator<M extends object = any>
    *
    * @param initial - a number, Float64Array, Float32Array or Int32Array
    * @throws (rejects) TypeError, RangeError: an argument; InvalidArgumentError: the name is that of
-   *   a variable of another type or length; UnavailableError, with a NatsStrategy: there is no
+   *   a variable of another type or length; FailedPreconditionError: closed; UnavailableError, with a NatsStrategy: there is no
    *   parameter server for it after `timeoutMs`, or one is lost
    */
   async variable<T extends VariableValue>(
@@ -467,6 +467,7 @@ export class ClusterCoordinator<M extends object = any>
     options?: VariableOptions,
   ): Promise<Variable<Widened<T>>> {
     checkVariableOptions(name, options);
+    if (this.#closing) throw new FailedPreconditionError('The cluster is closed');
     const variable = await this.#wait(this.#variables.variable(name, initial, options));
     return variable as unknown as Variable<Widened<T>>;
   }

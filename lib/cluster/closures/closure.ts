@@ -3,6 +3,7 @@
 import { CLOSURE, type ClosureEvents } from '../../coordinator/timeline/closure-events.ts';
 import { CLOSURE_TYPES } from '../../coordinator/timeline/events.ts';
 import type { CallSpan } from '../../telemetry/spans.ts';
+import { releaseArguments } from '../worker/packing/to-thread.ts';
 import type { PassedArguments, WorkerResource } from '../worker/protocol.ts';
 import type { Movable } from '../worker/transfer.ts';
 import type { Era, Place, Queued } from './closure-queue.ts';
@@ -169,6 +170,7 @@ export class Closure implements Queued {
 
   /** The closure has settled, and no worker runs it any more. */
   leave(): void {
+    if (this.work.kind === 'call') releaseArguments(this.work.args);
     this.#owner?.onOver(this);
   }
 

@@ -17,12 +17,11 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 import {
   type BareArray,
   bareArray,
-  ownArray,
   packArguments,
   SHARED_MEMORY,
 } from '../worker/packing/packed-arguments.ts';
 import { bytesOfPrimitive, smallCopy } from '../worker/packing/small-copy.ts';
-import { markFlat } from '../worker/packing/to-thread.ts';
+import { copyFlat } from '../worker/packing/to-thread.ts';
 import {
   NO_PER_WORKER_VALUES,
   NO_REMOTE_VALUE,
@@ -143,8 +142,7 @@ function flatCopy(
     if (own === undefined) return undefined;
     bytes += own;
   }
-  for (const array of bare) values[array.index] = ownArray(array);
-  return { args: markFlat(values), bytes };
+  return { args: copyFlat(values, bare), bytes };
 }
 
 function holdsEmptyObject(packed: Uint8Array<ArrayBuffer>, bare: readonly BareArray[]): boolean {

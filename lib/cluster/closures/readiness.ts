@@ -21,6 +21,8 @@ export type ReadyWait = {
  */
 export function whenReady(options: ReadyWait): Promise<void> {
   const { report, whyNever, changes, timeoutMs, signal, onProgress } = options;
+  const asked = new Error();
+  Error.captureStackTrace(asked, whenReady);
   return new Promise((resolve, reject) => {
     const end = (settle: () => void): void => {
       timer.clear();
@@ -31,6 +33,8 @@ export function whenReady(options: ReadyWait): Promise<void> {
     const notReady = (why: string, cause: unknown): void => {
       const found = report();
       const error = new ClusterNotReadyError(describe(why, found), { cause, report: found });
+      // Its own frames are those of a timer or a message: they say nothing about the program.
+      error.stack = `${error.name}: ${error.message}${framesOf(asked)}`;
       end(() => reject(error));
     };
     const look = (): void => {
@@ -52,6 +56,9 @@ export function whenReady(options: ReadyWait): Promise<void> {
     look();
   });
 }
+
+/** The lines of the stack, each after a line break; the message of the error has none. */
+const framesOf = ({ stack = '' }: Error): string => /\n[^]*/.exec(stack)?.[0] ?? '';
 
 /** The message names at most this number of tasks; the report has all of them. */
 const MOST_SHOWN = 10;

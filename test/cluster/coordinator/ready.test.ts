@@ -46,6 +46,7 @@ describeKinds(kinds, (kind) => {
         tasks: [0, 1].map((task) => ({ job: 'worker', task, ready: false, phase })),
       });
       expect(error.report.tasks[0].since).toBeInstanceOf(Date);
+      expect(error.stack).toMatch(/^ClusterNotReadyError: The cluster .*\n[^]*ready\.test\.ts/);
       await cluster.ready();
     });
 

@@ -550,6 +550,8 @@ export class NatsEngine implements Engine {
       cause === undefined ? {} : { cause },
     );
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
+    const isNamed = info.job === 'ps' && this.#tasks.expectedServers?.includes(index) === true;
+    const isNeeded = this.#servers.isHome(session) || (isNamed && wasReady);
     task.endSession();
     task.restarts += 1;
     if (cause === undefined) task.enter('lost', error.message, remedy);
@@ -557,7 +559,7 @@ export class NatsEngine implements Engine {
     session.giveUp(error);
     this.#host.changed();
     if (how !== lost.hasLeft.how) this.#host.workerLost(task.info, error);
-    if (info.job === 'ps' && wasReady) {
+    if (isNeeded) {
       this.#fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }
     this.wake();

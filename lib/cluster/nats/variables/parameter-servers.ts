@@ -12,8 +12,16 @@
  * 3. An `assignAdd` of a function has the id of its closure and its ordinal. The server remembers
  *    both until the coordinator says that the closure is over; from then on the coordinator lets no
  *    write of an attempt through that a worker may still run.
- * 4. A variable lives as long as the session of the server that it was made in. When that is lost,
- *    the operations fail; a server that is started again has another session, without variables.
+ * 4. Of two attempts of a closure that run at the same time (the worker of the first was given up,
+ *    and came back) the later one's assigns stand: an assign of the earlier one that comes after
+ *    has no effect, as if it had come before.
+ * 5. A variable lives as long as the session of the server that it was made in. When that is lost,
+ *    the operations fail, and with them the cluster; a server that is started again has another
+ *    session, without variables. A server that has none can be lost and come back like a worker,
+ *    unless the ClusterSpec names it.
+ * 6. A read is answered by the one before it, if that is on its way and no write to the variable was
+ *    sent since: the server would give both the same value. So many workers that read at once cost
+ *    one message of the server.
  */
 
 import { createHash } from 'node:crypto';
@@ -24,6 +32,7 @@ import {
   UnavailableError,
 } from '../../../errors/errors.ts';
 import type { EngineReadiness } from '../../../errors/readiness-report.ts';
+import { binding } from '../../../native/native.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { ChangeListeners } from '../../closures/change-listeners.ts';
 import {
@@ -75,16 +84,22 @@ export class ParameterServers implements VariableStore {
   readonly #names = new Map<string, Promise<Made>>();
   readonly #made = new Map<string, Made>();
   readonly #pending = new Map<number, Pending>();
+  /** By name: a read on its way, with no write sent since. */
+  readonly #reads = new Map<string, Promise<unknown>>();
   #lastId = 0;
-  /** How many calls of `variable()` wait for a server. */
+  /** How many calls of `variable()` wait for a server or its answer. */
   #making = 0;
   /**
    * Sessions that began meanwhile: their threads start when no call waits any more, so that setup
    * functions find what the program makes at its beginning.
    */
   readonly #held = new WeakSet<NodeLine>();
+  /** The servers that a variable was made on, or is on its way to. */
+  readonly #homes = new WeakSet<NodeLine>();
   /** By closure: the servers that remember an `assignAdd` of it. */
   readonly #additions = new Map<number, Set<NodeLine>>();
+  /** By closure and variable: the latest attempt that has assigned (4). */
+  readonly #assigned = new Map<number, Map<string, number>>();
   /** The indexes of the servers among which names are shared out, from the first variable on. */
   #places: readonly number[] | undefined;
   /** Why no operation is possible any more. */
@@ -121,15 +136,12 @@ export class ParameterServers implements VariableStore {
     { ps, timeoutMs = TIMEOUT_MS }: VariableOptions = {},
   ): Promise<Variable> {
     const definition = definitionOf(name, initial);
-    const known = this.#names.get(name);
-    if (known === undefined) {
-      const value = typeof initial === 'number' ? initial : initial.slice();
-      const making = this.#make(definition, value, ps, timeoutMs);
-      this.#names.set(name, making);
-      making.catch(() => this.#names.delete(name));
-      return (await making).variable;
-    }
-    const made = await known;
+    const value = typeof initial === 'number' ? initial : initial.slice();
+    this.#making += 1;
+    const made = await this.#find(definition, value, ps, timeoutMs)
+      // The program may make the next variable when it has this one.
+      .finally(() => setImmediate(() => this.#endMaking()));
+    if (this.#end !== undefined) throw this.#unavailable();
     const { type, length } = made.definition;
     if (type !== definition.type || length !== definition.length) {
       throw otherShape(made.definition, definition);
@@ -157,6 +169,7 @@ export class ParameterServers implements VariableStore {
   }
 
   forget(closure: number): void {
+    this.#assigned.delete(closure);
     const servers = this.#additions.get(closure);
     if (servers === undefined) return;
     this.#additions.delete(closure);
@@ -168,6 +181,11 @@ export class ParameterServers implements VariableStore {
   /** A server may be ready now. */
   changed(): void {
     this.#changes.notify();
+  }
+
+  /** Whether variables are lost with this session. */
+  isHome(session: NodeLine): boolean {
+    return this.#homes.has(session);
   }
 
   /** A session has begun: its threads start with what this sends. */
@@ -212,22 +230,31 @@ export class ParameterServers implements VariableStore {
     });
   }
 
-  async #make(
+  /** The variable of this name. Of several calls the first one that finds its server makes it. */
+  async #find(
     definition: Definition,
     initial: VariableValue,
     ps: number | undefined,
     timeoutMs: number,
   ): Promise<Made> {
     const { name } = definition;
+    const known = this.#names.get(name);
+    if (known !== undefined) return await known;
     if (ArrayBuffer.isView(initial)) checkLength(bytesOf(initial));
-    this.#making += 1;
-    const server = await this.#serverOf(name, ps, timeoutMs)
-      .then(async (found) => {
-        await this.#ask(found, ['define', name, 0, 0, initial]);
-        return found;
-      })
-      // The program may make the next variable when it has this one.
-      .finally(() => setImmediate(() => this.#endMaking()));
+    const server = await this.#serverOf(name, ps, timeoutMs);
+    const meanwhile = this.#names.get(name);
+    if (meanwhile !== undefined) return await meanwhile;
+    if (server === undefined) throw this.#unavailable();
+    const making = this.#make(definition, initial, server);
+    this.#names.set(name, making);
+    making.catch(() => this.#names.delete(name));
+    this.#changes.notify();
+    return await making;
+  }
+
+  async #make(definition: Definition, initial: VariableValue, server: NodeLine): Promise<Made> {
+    const { name } = definition;
+    await this.#ask(server, ['define', name, 0, 0, initial]);
     const ask = (operation: Request[0], value?: VariableValue): Promise<unknown> =>
       this.#ask(server, [operation, name, 0, 0, value]);
     const variable = new Variable(
@@ -239,6 +266,7 @@ export class ParameterServers implements VariableStore {
       },
       this.#owner,
     );
+    binding().bindRemoteVariable(variable);
     const made = { definition, server, variable };
     this.#made.set(name, made);
     for (const session of this.#sessions.values()) {
@@ -255,8 +283,15 @@ export class ParameterServers implements VariableStore {
     }
   }
 
-  /** The server that keeps the variable, when it is ready. */
-  async #serverOf(name: string, ps: number | undefined, timeoutMs: number): Promise<NodeLine> {
+  /**
+   * The server that is to keep the variable, when it is ready. Undefined: another call makes the
+   * variable, or no operation is possible any more.
+   */
+  async #serverOf(
+    name: string,
+    ps: number | undefined,
+    timeoutMs: number,
+  ): Promise<NodeLine | undefined> {
     const { expectedServers: expected } = this.#tasks;
     if (ps !== undefined && expected?.includes(ps) === false) {
       throw new InvalidArgumentError(
@@ -271,7 +306,9 @@ export class ParameterServers implements VariableStore {
       }
       const index = ps ?? placeOf(name, this.#places);
       found = ready.find((server) => server.index === index)?.session;
-      return found !== undefined || this.#end !== undefined;
+      // Now, not when the caller goes on: the server may be lost before that.
+      if (found !== undefined && !this.#names.has(name)) this.#homes.add(found);
+      return found !== undefined || this.#names.has(name) || this.#end !== undefined;
     };
     await within(timeoutMs, this.#changes.until(look), () => {
       const index = ps ?? placeOf(name, this.#places);
@@ -280,27 +317,37 @@ export class ParameterServers implements VariableStore {
         `The variable '${name}' has no parameter server after ${timeoutMs} ms: ${why}`,
       );
     });
-    if (found === undefined) throw this.#unavailable();
     return found;
   }
 
   #ask(server: NodeLine, request: ServerRequest): Promise<unknown> {
     if (this.#end !== undefined) return Promise.reject(this.#unavailable());
-    const [operation, , closure] = request;
+    const [operation, name, closure] = request;
+    if (operation !== 'read') this.#reads.delete(name);
+    const known = this.#reads.get(name);
+    if (known !== undefined) return known;
     if (operation === 'assignAdd' && closure > 0) {
       const servers = this.#additions.get(closure) ?? new Set();
       this.#additions.set(closure, servers.add(server));
     }
     this.#lastId += 1;
     const id = this.#lastId;
-    return new Promise((resolve, reject) => {
+    const promise = new Promise((resolve, reject) => {
       this.#pending.set(id, { server, resolve, reject });
       server.post(['operate', id, ...request]);
     });
+    if (operation === 'read') {
+      this.#reads.set(name, promise);
+      const over = (): void => {
+        if (this.#reads.get(name) === promise) this.#reads.delete(name);
+      };
+      promise.then(over, over);
+    }
+    return promise;
   }
 
   async #pass(worker: NodeLine, request: Request): Promise<unknown> {
-    const [operation, name, closure] = request;
+    const [operation, name, closure, ordinal] = request;
     const made = this.#made.get(name);
     if (made === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
     if (operation !== 'read' && closure > 0 && !worker.isRunning(closure)) {
@@ -308,7 +355,18 @@ export class ParameterServers implements VariableStore {
         `The function that writes to the variable '${name}' has ended: another worker was first, or it was cancelled`,
       );
     }
+    if (operation === 'assign' && closure > 0 && this.#isLate(closure, name, ordinal))
+      return undefined;
     return await this.#ask(made.server, request);
+  }
+
+  /** Whether a later attempt of the closure has assigned to the variable (4). */
+  #isLate(closure: number, name: string, attempt: number): boolean {
+    const byName = this.#assigned.get(closure) ?? new Map<string, number>();
+    this.#assigned.set(closure, byName);
+    const latest = Math.max(byName.get(name) ?? 0, attempt);
+    byName.set(name, latest);
+    return latest > attempt;
   }
 }
 

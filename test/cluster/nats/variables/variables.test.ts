@@ -1,6 +1,7 @@
 // @module-tag nats
 /** Variables on parameter servers: nodes of the job `ps`. */
 
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -77,6 +78,13 @@ describe('variables on a parameter server', () => {
       message:
         "The variable 'sum' has no parameter server after 200 ms: none is ready. What to do: start one: allstop worker --job ps",
     });
+    // A call does not share the timeout of another one with its name.
+    const hasty = cluster.variable('shared', 1, { timeoutMs: 200 });
+    const patient = cluster.variable('shared', 2);
+    const elsewhere = cluster.variable('shared', 3, { ps: 5 });
+    const misshapen = cluster.variable('shared', new Float64Array(2));
+    misshapen.catch(() => undefined);
+    await expect(hasty).rejects.toMatchObject({ code: 'ERR_ALLSTOP_UNAVAILABLE' });
     const far = scene.coordinator({ module, servers: '127.0.0.1:9', cluster: 'far' });
     await expect(far.variable('sum', 0, { timeoutMs: 200 })).rejects.toMatchObject({
       code: 'ERR_ALLSTOP_UNAVAILABLE',
@@ -87,6 +95,9 @@ describe('variables on a parameter server', () => {
     const sum = cluster.variable('sum', 4);
     scene.spawn({ module, job: 'ps' });
     expect(await (await sum).read()).toBe(4);
+    expect(await (await patient).read()).toBe(2);
+    expect(await elsewhere).toBe(await patient);
+    await expect(misshapen).rejects.toMatchObject({ code: 'ERR_ALLSTOP_INVALID_ARGUMENT' });
   });
 
   it('count each addition once though workers are killed', async () => {
@@ -147,6 +158,70 @@ describe('variables on a parameter server', () => {
     expect(await sum.read()).toBe(1);
     expect(await last.read()).toBe(7);
     await visits.close();
+  });
+
+  it('keep what the later attempt has assigned when a worker comes back with the earlier one', async () => {
+    await visits.open();
+    const cluster = scene.coordinator({ module, lostAfterMs: 1_000 });
+    scene.spawn({ module, job: 'ps' });
+    const proxy = await scene.proxy();
+    scene.spawn({ module, servers: proxy.address, task: 0 });
+    const last = await cluster.variable('last', 0);
+    const call = cluster.run('assignWhenTold', [last, visits.path]);
+    const first = await visits.next('assigner');
+    const near = scene.spawn({ module, task: 1 });
+    await near.next('session');
+    proxy.swallow();
+    (await visits.next('assigner')).pass(); // the other worker runs it again
+    const second = await visits.next('assigned');
+    expect(await last.read()).toBe(2);
+    first.pass();
+    await first.left; // what it assigns waits for the connection
+    proxy.restore();
+    const late = await visits.next('assigned');
+    expect(await last.read()).toBe(2);
+    late.pass();
+    second.pass();
+    await call;
+    expect(await last.read()).toBe(2);
+    await visits.close();
+  });
+
+  it('are all that is lost with a server: one without any comes and goes', async () => {
+    const cluster = scene.coordinator({ module });
+    scene.spawn({ module, job: 'ps', task: 0 });
+    const spare = scene.spawn({ module, job: 'ps', task: 1 });
+    scene.spawn({ module, task: 0 });
+    await Promise.all([spare.next('session'), cluster.ready()]);
+    const sum = await cluster.variable('sum', 1, { ps: 0 });
+    const lost = once(cluster, 'workerLost');
+    await spare.kill();
+    expect(await lost).toMatchObject([{ job: 'ps', task: 1 }, {}]);
+    await cluster.run('add', [sum, 1]);
+    await cluster.join();
+    const waiting = cluster.variable('other', 5, { ps: 1 });
+    scene.spawn({ module, job: 'ps', task: 1 });
+    const other = await waiting;
+    await cluster.run('add', [other, 1]);
+    expect([await sum.read(), await other.read()]).toEqual([2, 6]);
+  });
+
+  it('are not those of a server that takes the place of theirs', async () => {
+    const cluster = scene.coordinator({ module, lostAfterMs: 60_000 });
+    const first = scene.spawn({ module, job: 'ps', task: 0 });
+    scene.spawn({ module, task: 0 });
+    const sum = await cluster.variable('sum', 1);
+    await first.kill();
+    const read = sum.read();
+    scene.spawn({ module, job: 'ps', task: 0 });
+    const unavailable = { code: 'ERR_ALLSTOP_UNAVAILABLE' };
+    await expect(read).rejects.toMatchObject(unavailable);
+    await expect(sum.assignAdd(1)).rejects.toMatchObject(unavailable);
+    await expect(cluster.variable('sum', 1)).rejects.toMatchObject(unavailable);
+    await expect(cluster.join()).rejects.toMatchObject({
+      ...unavailable,
+      message: 'The parameter server ps:0 is lost',
+    });
   });
 
   it('that are lost end the cluster; another one restores the checkpoint', async () => {
