@@ -22,6 +22,27 @@ describeKinds(kinds, (kind) => {
       expect(kept.byteLength).toBe(8);
     });
 
+    it('of arguments of one length is theirs, call after call, whatever becomes of the calls', async () => {
+      const cluster = start(2);
+      const bytes = (value: number): Uint8Array => new Uint8Array(40_000).fill(value);
+      const isFilledWith = (own: Uint8Array, value: number | undefined): boolean =>
+        own.length === 40_000 && own.every((each) => each === value);
+      for (let round = 0; round < 20; round += 1) {
+        const values = Array.from({ length: 10 }, (_, at) => 10 * round + at);
+        const calls = values.map((value) => cluster.schedule('echo', [bytes(value)]));
+        const cancelled = await cluster.schedule('echo', [bytes(255)]);
+        const dying = round === 5 ? cluster.schedule('dieOnceWith', [bytes(254)]) : undefined;
+        cancelled.cancel();
+        cancelled.cancel();
+        const results = (await cluster.fetch(await Promise.all(calls))) as Uint8Array[];
+        expect(results.filter((own, at) => !isFilledWith(own, values[at]))).toEqual([]);
+        if (dying !== undefined) {
+          expect(isFilledWith((await (await dying).fetch()) as Uint8Array, 254)).toBe(true);
+        }
+        await cancelled.fetch().catch(() => {});
+      }
+    });
+
     it('many results that are moved', async () => {
       const cluster = start(2);
       const values = [];

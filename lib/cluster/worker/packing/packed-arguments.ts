@@ -160,12 +160,17 @@ function readAny(packed: Uint8Array): { value: unknown; rest: PackedRest } {
   return { value: deserializer.readValue(), rest: deserializer };
 }
 
-/** An array of the same class and content, with an ArrayBuffer of its own. */
-export function ownArray({ kind, bytes }: BareArray): ArrayBufferView | ArrayBuffer {
+/**
+ * An array of the same class and content, with an ArrayBuffer of its own.
+ *
+ * @param buffer - its ArrayBuffer, of the same length, whose content is lost; a new one if left out
+ */
+export function ownArray(
+  { kind, bytes }: BareArray,
   // Not `slice`, which clears the memory before it copies.
-  const own = Buffer.allocUnsafeSlow(bytes.byteLength);
-  own.set(bytes);
-  const buffer = own.buffer as ArrayBuffer;
+  buffer: ArrayBuffer = Buffer.allocUnsafeSlow(bytes.byteLength).buffer as ArrayBuffer,
+): ArrayBufferView | ArrayBuffer {
+  new Uint8Array(buffer).set(bytes);
   const Class = KINDS[kind];
   if (Class === undefined) return buffer;
   return new Class(buffer, 0, buffer.byteLength / Class.BYTES_PER_ELEMENT);

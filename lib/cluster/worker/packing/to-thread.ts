@@ -9,7 +9,7 @@
  */
 
 import type { PassedArguments } from '../protocol.ts';
-import { bareArray, ownArray } from './packed-arguments.ts';
+import { type BareArray, bareArray, ownArray } from './packed-arguments.ts';
 
 /** Up to this size, copying bytes twice is as fast as moving an ArrayBuffer. */
 const FEW_BYTES = 16 * 1024;
@@ -17,10 +17,51 @@ const FEW_BYTES = 16 * 1024;
 /** Arguments of which each is a primitive value, or an array with an ArrayBuffer of its own. */
 const flat = new WeakSet<readonly unknown[]>();
 
-/** Marks values of which each is primitive, or a typed array or ArrayBuffer of nobody else's. */
-export function markFlat(values: readonly unknown[]): readonly unknown[] {
+const MOST_SPARE_BYTES = 64 * 2 ** 20;
+/**
+ * ArrayBuffers of calls that have ended, for the copies of other calls. An ArrayBuffer that is new
+ * gets its memory from the system, which clears it page by page: for 1 MB that takes longer than to
+ * copy the bytes. The last ones that were given are the last here, and no two are the same.
+ */
+const spare: ArrayBuffer[] = [];
+let spareBytes = 0;
+
+function takeSpare(length: number): ArrayBuffer | undefined {
+  const at = spare.findLastIndex(({ byteLength }) => byteLength === length);
+  if (at < 0) return undefined;
+  spareBytes -= length;
+  return spare.splice(at, 1)[0];
+}
+
+function giveSpare(buffer: ArrayBuffer): void {
+  const { byteLength } = buffer;
+  if (byteLength <= FEW_BYTES || byteLength > MOST_SPARE_BYTES) return;
+  spare.push(buffer);
+  spareBytes += byteLength;
+  while (spareBytes > MOST_SPARE_BYTES) spareBytes -= (spare.shift() as ArrayBuffer).byteLength;
+}
+
+/**
+ * Copies arguments of which each is primitive or a bare array.
+ *
+ * @param values - `undefined` in place of each bare array; is changed
+ */
+export function copyFlat(values: unknown[], bare: readonly BareArray[]): readonly unknown[] {
+  for (const array of bare) {
+    values[array.index] = ownArray(array, takeSpare(array.bytes.byteLength));
+  }
   flat.add(values);
   return values;
+}
+
+/** No attempt follows with these arguments of a call, which were sent to no worker themselves. */
+export function releaseArguments(args: PassedArguments): void {
+  // What is released is flat no more: a second release must not give the same buffers again.
+  if (!Array.isArray(args) || !flat.delete(args)) return;
+  for (const value of args as unknown[]) {
+    if (value instanceof ArrayBuffer) giveSpare(value);
+    else if (ArrayBuffer.isView(value)) giveSpare(value.buffer as ArrayBuffer);
+  }
 }
 
 /** @returns what is posted, and what of it moves */
