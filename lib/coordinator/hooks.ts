@@ -83,7 +83,7 @@ class Hooks {
       try {
         // A function without a parameter is not given the record, nor the error in it.
         const record = this.#attachment.toRecord(stop, hook.run.length > 0);
-        await runWithin(this.#attachment, hook, () => hook.run(record));
+        await runWithin(this.#attachment, hook, () => hook.run(record), hook.run);
       } catch (error) {
         this.#attachment.reportOfHook(error, hook.name);
       }

@@ -4,7 +4,8 @@ import { threadId as ownThreadId } from 'node:worker_threads';
 import { type NativeThread, THREAD_KINDS } from '../../native/binding.ts';
 import { binding, threadName } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
-import { awaitedBy } from '../threads/tasks.ts';
+import { awaitedBy, functionOf } from '../threads/tasks.ts';
+import { FunctionLines } from './function-lines.ts';
 import { type Asked, type AskedThread, askThreads } from './stacks.ts';
 import { waitOfProcess, waitOfThread } from './wait-state.ts';
 
@@ -49,9 +50,10 @@ function placeOfAsked(threadId: number, { answer }: AskedThread, timeoutMs: numb
 export class Places {
   readonly javaScriptThreads: readonly JavaScriptThread[];
   readonly #why: string;
+  readonly #lines: FunctionLines;
 
   /** `ownStack`: of this thread; '' if it waits here only. */
-  constructor({ threads, why }: Asked, timeoutMs: number, ownStack: string) {
+  constructor({ threads, why }: Asked, timeoutMs: number, ownStack: string, lines: FunctionLines) {
     const own = ownStack === '' ? { waitState: 'awaits this answer' } : { stack: ownStack };
     const found: JavaScriptThread[] = [{ threadId: ownThreadId, name: threadName(), ...own }];
     for (const [threadId, asked] of threads) {
@@ -59,10 +61,12 @@ export class Places {
     }
     this.javaScriptThreads = found.toSorted((a, b) => a.threadId - b.threadId);
     this.#why = why;
+    this.#lines = lines;
   }
 
   static async find(timeoutMs: number, ownStack: string): Promise<Places> {
-    return new Places(await askThreads(timeoutMs), timeoutMs, ownStack);
+    const asked = await askThreads(timeoutMs);
+    return new Places(asked, timeoutMs, ownStack, await FunctionLines.load());
   }
 
   /** Where a registered thread is. */
@@ -80,7 +84,10 @@ export class Places {
     }
     if (threadId === undefined) {
       const what = awaitedBy(attachment, thread.id) ?? 'a promise, which has no stack';
-      return { waitState: `has no thread of its own: it awaits ${what}` };
+      const written = functionOf(attachment, thread.id);
+      const line = written === undefined ? undefined : this.#lines.of(written);
+      const where = line === undefined ? '' : `; its function is at ${line}`;
+      return { waitState: `has no thread of its own: it awaits ${what}${where}` };
     }
     const found = this.javaScriptThreads.find((each) => each.threadId === threadId);
     if (found === undefined) {

@@ -107,7 +107,7 @@ describe.runIf(isLinux)('twelve programs that hang', () => {
       holder: /waits for a lock, a condition variable/,
       pipe: /blocked in native code.*waits for a pipe.*hangs-pipe/,
       reader: /another process; it waits for (a pipe|a socket).*cat/,
-      'lost promise': /awaits a promise/,
+      'lost promise': /awaits a promise.*its function is at .*diagnose\.test\.ts:\d+:\d+/,
       joiner: /awaits a join\(\) of the coordinator 'other', which waits for: joined/,
       'endless hook': /runs at the stop/,
       none: /not found/,
@@ -124,7 +124,9 @@ describe.runIf(isLinux)('twelve programs that hang', () => {
     for (const name of workers) expect(text).toContain(`  - ${name} (worker `);
 
     hangs.free();
-    expect(placeOf(await coord.diagnose(), 'endless hook')).toMatch(/awaits a promise/);
+    expect(placeOf(await coord.diagnose(), 'endless hook')).toMatch(
+      /awaits a promise.*its function is at .*diagnose\.test\.ts:\d+:\d+/,
+    );
     child.stdin?.end();
     held.open();
     await coord.join();
