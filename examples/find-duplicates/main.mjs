@@ -16,7 +16,8 @@ const OPTIONS = ['--strict', '--json', '--help', '-h', '--'];
 
 const USAGE = `Usage: npm start [-- [--strict] [--json] [DIR]]
 
-Finds files with the same bytes below DIR (default: this repository's node_modules).
+Finds files with the same bytes below DIR
+(default: this repository's node_modules).
 
   --strict   a file or directory that cannot be read is an error
   --json     all groups, as JSON, instead of a table of the largest

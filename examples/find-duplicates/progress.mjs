@@ -4,6 +4,10 @@ import cliProgress from 'cli-progress';
 import { formatBytes } from './summary.mjs';
 
 const BETWEEN_LINES_MS = 1000;
+const WIDEST_BAR = 40;
+const NARROWEST_BAR = 10;
+/** As of "1234567 files; hashed 123.4 MB of 123.4 MB". */
+const WIDEST_STATE = 44;
 
 /** @typedef {{ files: number, bytesToHash: number, bytesHashed: number }} State */
 
@@ -19,6 +23,9 @@ function describe({ files, bytesToHash, bytesHashed }) {
 
 /** @param {NodeJS.WriteStream} stream */
 function createBar(stream) {
+  // cli-progress cuts a line that is wider than the terminal.
+  const room = stream.columns - '[] 100%    '.length - WIDEST_STATE;
+  const barsize = Math.max(NARROWEST_BAR, Math.min(WIDEST_BAR, room));
   // gracefulExit would install a signal handler, but here allstop handles signals.
   const bar = new cliProgress.SingleBar({
     stream,
@@ -26,13 +33,16 @@ function createBar(stream) {
     gracefulExit: false,
     clearOnComplete: true,
     hideCursor: true,
+    barsize,
   });
   bar.start(0, 0, { state: '' });
   return {
     /** @param {State} state */
     update(state) {
       bar.setTotal(state.bytesToHash); // the total grows while the walker finds files
-      bar.update(state.bytesHashed, { state: describe(state) });
+      bar.update(state.bytesHashed, {
+        state: room < NARROWEST_BAR ? `${state.files} files` : describe(state),
+      });
     },
     end() {
       bar.stop();

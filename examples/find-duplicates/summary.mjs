@@ -47,6 +47,20 @@ function sort(directory, groups) {
  * @param {number} width */
 const shortened = (path, width) => (path.length <= width ? path : `…${path.slice(1 - width)}`);
 
+/** The columns beside the paths, for which the terminal has room, and the room for the paths.
+ * @param {{ wasted: string, copies: string, size: string }[]} rows
+ * @param {number} columns */
+function fitted(rows, columns) {
+  const titles = /** @type {('wasted' | 'copies' | 'size')[]} */ (['wasted', 'copies', 'size']);
+  // Beside each cell are two spaces and a rule, and one more rule at the end.
+  const room = () =>
+    titles
+      .map((title) => Math.max(title.length, ...rows.map((row) => row[title].length)))
+      .reduce((rest, width) => rest - width - 3, columns - 4);
+  while (room() < NARROWEST && titles.length > 1) titles.pop();
+  return { titles, room: Math.max(room(), NARROWEST) };
+}
+
 /** @param {Group[]} groups */
 const wastedByAll = (groups) => groups.reduce((sum, group) => sum + wasted(group), 0);
 
@@ -64,26 +78,23 @@ export function toTable(directory, { files, groups, unreadable }) {
   const sorted = sort(directory, groups);
   // hasColors() honours NO_COLOR; it does not exist if stdout is not a terminal.
   const colors = process.stdout.hasColors?.() ?? false;
+  const rows = sorted.slice(0, ROWS).map((group) => ({
+    wasted: formatBytes(wasted(group)),
+    copies: `${group.paths.length}`,
+    size: formatBytes(group.size),
+  }));
+  const columns = process.stdout.columns || PIPED;
+  const { titles, room } = fitted(rows, columns);
   const table = new Table({
-    head: ['wasted', 'copies', 'size', 'files'],
-    colAligns: ['right', 'right', 'right', 'left'],
+    head: [...titles, 'files'],
+    colAligns: [...titles.map(() => /** @type {const} */ ('right')), 'left'],
     style: colors ? { head: ['bold'], border: ['gray'] } : { head: [], border: [] },
   });
-  const rows = sorted
-    .slice(0, ROWS)
-    .map((group) => [formatBytes(wasted(group)), `${group.paths.length}`, formatBytes(group.size)]);
-  const others = ['wasted', 'copies', 'size'].map((title, at) =>
-    Math.max(title.length, ...rows.map((row) => row[at].length)),
-  );
-  // Beside each cell are two spaces and a rule, and one more rule at the end.
-  const room = (process.stdout.columns || PIPED) - others.reduce((sum, each) => sum + each + 3, 4);
   for (const [at, row] of rows.entries()) {
     const { paths } = sorted[at];
-    const shown = paths
-      .slice(0, PATHS_PER_ROW)
-      .map((path) => shortened(path, Math.max(room, NARROWEST)));
+    const shown = paths.slice(0, PATHS_PER_ROW).map((path) => shortened(path, room));
     if (paths.length > shown.length) shown.push(`and ${paths.length - shown.length} more`);
-    table.push([...row, shown.join('\n')]);
+    table.push([...titles.map((title) => row[title]), shown.join('\n')]);
   }
   const lines = groups.length > 0 ? [table.toString()] : [];
   if (groups.length > ROWS) lines.push(`Not shown: ${groups.length - ROWS} smaller groups.`);

@@ -132,7 +132,7 @@ export function completionOf(commands: () => Commands): Command {
 of allstop. The command has to be on the PATH by this name, as after npm install --global allstop.`,
     examples: [
       'allstop completion bash >> ~/.bash_completion',
-      'allstop completion zsh > ~/.zfunc/_allstop    # a folder of the fpath',
+      'allstop completion zsh > ~/.zfunc/_allstop',
       'allstop completion fish > ~/.config/fish/completions/allstop.fish',
     ],
     argument: 'SHELL',

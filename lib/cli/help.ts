@@ -3,7 +3,7 @@
 import { nearest } from '../base/arguments.ts';
 import type { Command } from './base/command.ts';
 import { type Flag, optionTexts, writtenAs } from './base/options.ts';
-import { definitions, paragraphs, proseWidth, wrapped } from './base/text-width.ts';
+import { definitions, paragraphs, proseWidth, shellExample, wrapped } from './base/text-width.ts';
 
 const optionList = (flags: readonly Flag[]): string =>
   definitions(
@@ -23,7 +23,7 @@ Commands:
 ${list}
 Options:
 ${optionList(['json', 'help', 'version'])}
-'allstop help <command>' prints what a command does, its options and examples.
+${paragraphs("'allstop help <command>' prints what a command does, its options and examples.", proseWidth())}
 `;
 }
 
@@ -51,7 +51,8 @@ export function helpOf(name: string, command: Command): string {
     sections.push(`Environment:\n${definitions(environment, proseWidth()).trimEnd()}`);
   }
   if (examples.length > 0) {
-    sections.push(['Examples:', ...examples.map((line) => `  ${line}`)].join('\n'));
+    const lines = examples.map((example) => shellExample(example, proseWidth()));
+    sections.push(['Examples:', ...lines].join('\n'));
   }
   return `${sections.join('\n\n')}\n`;
 }

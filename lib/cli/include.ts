@@ -7,4 +7,5 @@ export const include: Command = folderCommand(
   'include',
   'the folder with the C and C++ headers',
   'native/include',
+  ' With --relative for binding.gyp: node-gyp cannot handle an absolute path that contains a space.',
 );

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
+
 /** `npx allstop`: runs the command that the command line asks for, and prints its result. */
 
+import { fitTerminal } from '../coordinator/words.ts';
 import { CommandError, UsageError } from './base/command.ts';
 import { helpFor, readCommandLine } from './main.ts';
 
@@ -35,12 +37,12 @@ try {
     if (lingers) process.exit();
   });
 } catch (error) {
-  const { message } = error as Error;
+  const said = fitTerminal(`allstop: ${(error as Error).message}`.split('\n'));
   if (error instanceof UsageError) {
-    process.stderr.write(`allstop: ${message}\n\n${helpFor(process.argv.slice(2))}`);
+    process.stderr.write(`${said}\n\n${helpFor(process.argv.slice(2))}`);
     process.exitCode = 2;
   } else {
-    process.stderr.write(`allstop: ${message}\n`);
+    process.stderr.write(`${said}\n`);
     process.exitCode = error instanceof CommandError ? error.exitCode : 1;
   }
 }

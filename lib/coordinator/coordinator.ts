@@ -370,7 +370,7 @@ export class Coordinator implements AsyncDisposable {
     checkFunction('fn', fn);
     const { name } = checkOptions('options', options, ['name']);
     if (name !== undefined) checkString('options.name', name);
-    return runTask(this.#attachment, () => fn(this), name ?? nameOf(fn));
+    return runTask(this.#attachment, () => fn(this), name ?? nameOf(fn), fn);
   }
 
   /**
@@ -383,7 +383,7 @@ export class Coordinator implements AsyncDisposable {
 
   /**
    * As `spawn`, for a process: Node's `fork`. Stops go both ways; the end of this process stops the
-   * child with an UnavailableError. A stopped child stays stopped. Not on Windows.
+   * child with an UnavailableError. A stopped child stays stopped.
    */
   fork(
     module: URL | string,

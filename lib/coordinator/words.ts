@@ -1,5 +1,7 @@
 /** Times, durations and lines of text as people read them, for `explain()` and `diagnose()`. */
 
+import { endOfPiece } from '../base/line-end.ts';
+
 function two(value: number): string {
   return String(value).padStart(2, '0');
 }
@@ -49,25 +51,32 @@ export function counted(count: number, noun: string): string {
 /** The narrowest terminal for which lines are broken. */
 const MIN_WIDTH = 40;
 
-/** Breaks long lines at spaces, if this process writes to a terminal. */
+/**
+ * Breaks long lines at spaces, if this process writes to a terminal; a word that is longer, too. One of
+ * `lines` may be several, as the text of `explain()` in that of `diagnose()`.
+ */
 export function fitTerminal(lines: readonly string[]): string {
   const { columns } = process.stdout.isTTY ? process.stdout : process.stderr;
-  if (typeof columns !== 'number' || columns < MIN_WIDTH) return lines.join('\n');
-  return lines.map((line) => breakLine(line, columns)).join('\n');
+  const text = lines.join('\n');
+  if (typeof columns !== 'number' || columns < MIN_WIDTH) return text;
+  return text
+    .split('\n')
+    .map((line) => breakLine(line, columns))
+    .join('\n');
 }
 
 function breakLine(line: string, width: number): string {
   if (line.length <= width) return line;
-  const indent = ' '.repeat((line.match(/^ */)?.[0].length ?? 0) + 4);
+  const own = (line.match(/^ */)?.[0].length ?? 0) + 4;
+  const indent = ' '.repeat(Math.min(own, Math.floor(width / 2)));
   const broken: string[] = [];
   let rest = line;
   while (rest.length > width) {
-    const margin = rest.match(/^ */)?.[0].length ?? 0;
-    let end = rest.lastIndexOf(' ', width);
-    if (end <= margin) end = rest.indexOf(' ', width); // a word longer than the line stays whole
-    if (end === -1) break;
+    const margin = rest.match(/^ *(?:- )?/)?.[0].length ?? 0;
+    const space = rest.lastIndexOf(' ', width);
+    const end = space > margin ? space : endOfPiece(rest, margin, width);
     broken.push(rest.slice(0, end));
-    rest = indent + rest.slice(end + 1);
+    rest = indent + rest.slice(end).trimStart();
   }
   return [...broken, rest].join('\n');
 }

@@ -51,7 +51,7 @@ describe.skipIf(process.platform === 'win32')('in a terminal', () => {
     expect(shown.lastIndexOf(SHOW_CURSOR)).toBeGreaterThan(shown.lastIndexOf(HIDE_CURSOR));
   });
 
-  it.each([60, 80, 120])('the table fits %i columns', (columns) => {
+  it.each([40, 60, 80, 120])('the table fits %i columns', (columns) => {
     const { status, shown } = inTerminal(columns, join(folder, 'tree'));
     expect(status).toBe(0);
     const text = stripVTControlCharacters(shown);

@@ -4,11 +4,14 @@ import { join, relative, sep } from 'node:path';
 import { root } from '../../native/binary/package-files.ts';
 import type { Command } from './command.ts';
 
-/** Makes the command `name`. `folder`: the path, within the package, of what it prints. */
-export function folderCommand(name: string, what: string, folder: string): Command {
+/**
+ * Makes the command `name`. `folder`: the path, within the package, of what it prints; `note`: what
+ * its help says about --relative.
+ */
+export function folderCommand(name: string, what: string, folder: string, note = ''): Command {
   return {
     summary: `prints the path of ${what}`,
-    help: `Prints the path of ${what}.`,
+    help: `Prints the path of ${what}.${note}`,
     examples: [`npx allstop ${name}`, `npx allstop ${name} --relative`],
     options: ['relative'],
     run: (options) => {

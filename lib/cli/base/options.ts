@@ -16,7 +16,7 @@ export type Flag = keyof Options | 'help' | 'version';
 
 export const optionTexts: Readonly<Record<Flag, OptionText>> = {
   relative: {
-    text: 'prints the path relative to the working directory, for binding.gyp: node-gyp cannot handle an absolute path that contains a space (default: an absolute path)',
+    text: 'prints the path relative to the working directory (default: an absolute path)',
   },
   module: {
     value: 'FILE',

@@ -8,7 +8,10 @@ const GAP = 2;
 /** The last column is not made narrower than this. */
 const NARROWEST = 20;
 
-/** The text of the last column is wrapped, so that the table fits the terminal (80 for a pipe). */
+/**
+ * The text of the last column is wrapped, so that the table fits the terminal (80 for a pipe). Where it
+ * does not fit a terminal even so, it becomes a list.
+ */
 export function tableOf(head: string[], rows: string[][]): string {
   // Without frames, because people paste this text into mails and tickets.
   const empty = Object.fromEntries(
@@ -32,5 +35,18 @@ export function tableOf(head: string[], rows: string[][]): string {
   ]);
   table.push(...fitted);
   const lines = table.toString().split('\n');
-  return lines.map((line) => line.trimEnd()).join('\n');
+  const fits =
+    !process.stdout.isTTY ||
+    lines.every((line) => stripVTControlCharacters(line).trimEnd().length <= columns());
+  return fits ? lines.map((line) => line.trimEnd()).join('\n') : listOf(head, rows);
+}
+
+/** The rows below each other, a line or more for each cell: for a terminal narrower than the table. */
+function listOf(head: string[], rows: string[][]): string {
+  const lines = rows.map(([first = '', ...cells]) => {
+    const texts = cells.map((cell, at) => `${head[at + 1] ?? ''} ${cell}`.trim());
+    const below = texts.flatMap((text) => wrapped(text, columns() - GAP));
+    return [...wrapped(first, columns()), ...below.map((line) => ' '.repeat(GAP) + line)];
+  });
+  return [head[0] ?? '', ...lines.map((own) => own.join('\n'))].join('\n');
 }

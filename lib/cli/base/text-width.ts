@@ -1,5 +1,7 @@
 /** Text that fits the terminal: help is wrapped, and so are the tables of `table.ts`. */
 
+import { endOfPiece } from '../../base/line-end.ts';
+
 /** The width where stdout is not a terminal. */
 const PIPED = 80;
 const NARROWEST = 40;
@@ -15,17 +17,54 @@ export function columns(): number {
 /** The width of help and other prose. */
 export const proseWidth = (): number => Math.min(columns(), WIDEST_PROSE);
 
-/** Breaks `text` at spaces into lines of at most `width`. A word that is longer stays whole. */
-export function wrapped(text: string, width: number): string[] {
+/** A word that is longer than a line of the terminal, in pieces. In a pipe it stays whole. */
+function piecesOf(word: string, width: number): string[] {
+  if (!process.stdout.isTTY) return [word];
+  const pieces: string[] = [];
+  let rest = word;
+  while (rest.length > width) {
+    const end = endOfPiece(rest, 0, width);
+    pieces.push(rest.slice(0, end));
+    rest = rest.slice(end);
+  }
+  return [...pieces, rest];
+}
+
+/** The words in lines of at most `width`; a longer word has a line of its own. */
+function linesOf(words: readonly string[], width: number): string[] {
   const lines: string[] = [];
   let line = '';
-  for (const word of text.split(/[ \n]+/).filter((each) => each !== '')) {
+  for (const word of words) {
     if (line !== '' && line.length + 1 + word.length > width) {
       lines.push(line);
       line = word;
     } else line = line === '' ? word : `${line} ${word}`;
   }
   return [...lines, line];
+}
+
+const wordsOf = (text: string): string[] => text.split(/[ \n]+/).filter((each) => each !== '');
+
+/**
+ * Breaks `text` at spaces into lines of at most `width`. On a terminal, a word that is longer (a
+ * path) is broken, too.
+ */
+export function wrapped(text: string, width: number): string[] {
+  return linesOf(
+    wordsOf(text).flatMap((each) => piecesOf(each, width)),
+    width,
+  );
+}
+
+/**
+ * A command of the shell, as an example: where it is too long, it goes on after a backslash. No word
+ * is broken, so that the command can be copied.
+ */
+export function shellExample(command: string, width: number): string {
+  // A no-break space keeps each option with its value.
+  const parts = command.replaceAll(/(?<= -[a-z-]+) (?=[^- ])/g, '\u00A0');
+  const lines = linesOf(wordsOf(parts), width - '    '.length - ' \\'.length);
+  return `  ${lines.join(' \\\n    ').replaceAll('\u00A0', ' ')}`;
 }
 
 /**
@@ -64,9 +103,9 @@ export function definitions(
   return entries
     .map(([term, text]) => {
       const [first = '', ...rest] = wrapped(text, width - left - 4);
-      const head = `  ${term.padEnd(left)}`;
+      const heads = wrapped(term, width - 2).map((line) => `  ${line.padEnd(left)}`);
       const lines = rest.map((line) => `${indent}${line}`);
-      const own = term.length > left ? [head, `${indent}${first}`] : [`${head}  ${first}`];
+      const own = term.length > left ? [...heads, `${indent}${first}`] : [`${heads[0]}  ${first}`];
       return [...own, ...lines].map((line) => `${line.trimEnd()}\n`).join('');
     })
     .join('');

@@ -43,10 +43,11 @@ export function paint(colour: 'red' | 'green' | 'yellow', text: string): string 
   return wanted && 'styleText' in util ? util.styleText(colour, text) : text;
 }
 
+/** Broken at spaces where stdout is a terminal, and painted then: escapes have no width. */
 function linesOf({ name, ok, target, detail, cause, remedy }: Check, nameWidth: number): string[] {
   const word = ok ? (name === QUIRK ? 'note' : 'ok') : 'not ok';
   const colour = name === QUIRK ? 'yellow' : ok ? 'green' : 'red';
-  const mark = paint(colour, word.padEnd(MARK_WIDTH));
+  const mark = word.padEnd(MARK_WIDTH);
   const what =
     target !== undefined && detail !== undefined
       ? `${target} (${detail})`
@@ -55,12 +56,9 @@ function linesOf({ name, ok, target, detail, cause, remedy }: Check, nameWidth: 
   const lines = [`${mark}  ${name.padEnd(nameWidth)}  ${what}`.trimEnd()];
   if (cause !== undefined) lines.push(`${indent}Cause: ${cause}`);
   if (remedy !== undefined) lines.push(`${indent}What to do: ${remedy}`);
-  return lines;
+  const [first = '', ...rest] = lines.map((line) => fitTerminal([line]));
+  return [paint(colour, mark) + first.slice(MARK_WIDTH), ...rest];
 }
-
-/** A line for each check, broken at spaces where stdout is a terminal. */
-const shown = (checks: Check[], nameWidth: number): string[] =>
-  checks.flatMap((check) => linesOf(check, nameWidth)).map((line) => fitTerminal([line]));
 
 /** `withNotes`: as of `diagnose`. */
 export function report(checks: Check[], withNotes: boolean): CommandResult {
@@ -71,12 +69,11 @@ export function report(checks: Check[], withNotes: boolean): CommandResult {
     ? 'allstop works here.'
     : `${problems} ${problems === 1 ? 'problem' : 'problems'} found.`;
   const notes = checks.filter(({ name }) => name === QUIRK);
-  const lines = shown(
-    withNotes ? checks : checks.filter((each) => !notes.includes(each)),
-    nameWidth,
-  );
+  const shown = withNotes ? checks : checks.filter((each) => !notes.includes(each));
+  const lines = shown.flatMap((check) => linesOf(check, nameWidth));
   if (!withNotes && notes.length > 0) {
-    lines.push('', `${counted(notes.length, 'note')} about this runtime: allstop doctor --verbose`);
+    const count = counted(notes.length, 'note');
+    lines.push('', fitTerminal([`${count} about this runtime: allstop doctor --verbose`]));
   }
   lines.push('', summary);
   return { text: `${lines.join('\n')}\n`, json: { ok, checks }, exitCode: ok ? 0 : 1 };

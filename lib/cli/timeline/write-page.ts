@@ -2,6 +2,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { lanesOf } from '../../coordinator/timeline/lanes.ts';
+import { counted, fitTerminal } from '../../coordinator/words.ts';
 import { CommandError, type CommandResult } from '../base/command.ts';
 import { pageOf } from './page.ts';
 import { readTimeline } from './read-timeline.ts';
@@ -17,7 +18,7 @@ export function writePage(file: string, output: string): CommandResult {
   const threads = lanesOf(timeline.events).length;
   const events = timeline.events.length;
   return {
-    text: `${output}: ${events} events of ${threads} threads\n`,
+    text: `${fitTerminal([`${output}: ${counted(events, 'event')} of ${counted(threads, 'thread')}`])}\n`,
     json: { output, coordinator: timeline.coordinator, events, threads },
   };
 }

@@ -3,6 +3,7 @@
  */
 
 import { RUNGS } from '../../../cluster/nats/connection/connection-failure.ts';
+import { fitTerminal } from '../../../coordinator/words.ts';
 import { tableOf } from '../../base/table.ts';
 import { type Check, paint } from '../check.ts';
 
@@ -64,5 +65,6 @@ export function tables(found: Check[]): string {
     .filter(({ name }) => HERE.includes(name))
     .map((check) => `${check.name}  ${mark(check)}  ${check.target ?? ''}`.trimEnd());
   const parts = [here.join('\n'), serversOf(checks), othersOf(checks), problemsOf(checks)];
-  return `${parts.filter((part) => part !== undefined).join('\n\n')}\n`;
+  const text = parts.filter((part) => part !== undefined).join('\n\n');
+  return `${fitTerminal(text.split('\n'))}\n`;
 }
