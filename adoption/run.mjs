@@ -144,6 +144,7 @@ const projects = {
     const folder = fetch('better-sqlite3@12.11.1', 'better-sqlite3');
     build(folder);
     const project = join(work, 'sqlite');
+    rmSync(project, { recursive: true, force: true }); // what an earlier --keep has left
     mkdirSync(join(project, 'node_modules'), { recursive: true });
     symlinkSync(root, join(project, 'node_modules/allstop'), 'dir');
     symlinkSync(folder, join(project, 'node_modules/better-sqlite3'), 'dir');

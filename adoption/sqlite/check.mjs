@@ -58,7 +58,9 @@ if (isMainThread) {
     worker.postMessage('again');
   }
   say('an endless query ended after the stop', stops);
+  coord.requestStop(); // it may have begun a query again, which terminate() cannot end
   await worker.terminate();
+  coord.clearStop();
 
   const db = open(name);
   const late = [];
