@@ -81,7 +81,7 @@ function* faultsOfElf(target, path) {
 function* faultsOfPe(_target, path) {
   const text = read('x86_64-w64-mingw32-objdump', '-p', path);
   for (const [, library] of text.matchAll(/DLL Name: (\S+)/g)) {
-    if (!/^(KERNEL32|msvcrt)\.dll$/i.test(library)) yield `needs the library ${library}`;
+    if (!/^(KERNEL32|ADVAPI32|msvcrt)\.dll$/i.test(library)) yield `needs the library ${library}`;
   }
   const table = text.split('[Ordinal/Name Pointer] Table')[1]?.split('\n\n')[0] ?? '';
   const exported = [...table.matchAll(/\[\s*\d+\](?: \+base\[\s*\d+\])?\s+(?:\w{4}\s+)?(\w+)/g)];

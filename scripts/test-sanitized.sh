@@ -36,6 +36,9 @@ run() { # SANITIZER
   story native-threads-at-exit 9 exit
   story posts 0 terminated
   story posts 5 exit
+  story stop-flags 0 ends
+  story stop-flags 0 terminated
+  story stop-flags 5 exit
   story errors 0
   for how in dequeueSync enqueueSync dequeue enqueue; do
     story queues 0 terminate "$how" 5

@@ -15,10 +15,12 @@ import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
+import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 
 const addonPath = '../../addons/test-addon/build/Release/test_addon.node';
 const testAddon = () => createRequire(import.meta.url)(addonPath);
 const nothing = new URL('data:text/javascript,');
+const pooled = new URL('pooled.mjs', import.meta.url);
 
 /** Data for a new worker that calls `during` while spawn() clones it. */
 function clonedSlowly(during) {
@@ -248,6 +250,16 @@ export const states = {
       here();
     },
   },
+  'in a call of a pool of its own': {
+    async enter({ coord, here }) {
+      const strategy = new LocalStrategy({ module: pooled, workers: 1 });
+      const pool = new ClusterCoordinator(strategy, { coordinator: coord });
+      const variable = await pool.variable('sum', 0);
+      const call = pool.run('untilStopped', [variable], { onProgress: here });
+      await call.catch(() => {});
+      await pool.close();
+    },
+  },
   'with a child process': {
     enter({ coord, here }) {
       // It ends with its standard input, so with this worker at the latest.
@@ -309,6 +321,16 @@ export const states = {
       testAddon().call(coord, 'waitForStop', '1000'); // no slices: its end waits for the call's
     },
   },
+  ...(process.platform !== 'win32' && {
+    'in a system call under Interruptible': {
+      addon: true,
+      blocks: true,
+      enter({ coord, here }) {
+        here();
+        testAddon().call(coord, 'poll', '1000'); // its end waits for the call's
+      },
+    },
+  }),
   'with a native thread that waits': {
     addon: true,
     enter({ coord, here }) {
