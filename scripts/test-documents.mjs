@@ -44,6 +44,8 @@ const ofNativeAddons = new Set([
 const work = mkdtempSync(join(tmpdir(), 'allstop-documents-'));
 mkdirSync(join(work, 'node_modules'));
 symlinkSync(root, join(work, 'node_modules/allstop'), 'dir');
+// What docs/observability.md has its reader install.
+symlinkSync(join(root, 'node_modules/@opentelemetry'), join(work, 'node_modules/@opentelemetry'));
 
 let passed = 0;
 const failures = [];

@@ -137,7 +137,8 @@ describe.skipIf(process.platform === 'win32')('a server that gets SIGTERM', () =
 });
 
 const GRACE_MS = 2_000;
-const LATE_MS = 500; // for a busy machine; bench/server-stop.mjs measures it
+// Far less than the hang, which has no end; bench/server-stop.mjs measures how late it is.
+const LATE_MS = 10_000;
 
 // The culprit is named by the recipe where it ends it itself, else by exitAfterStop.
 describe.runIf(process.platform === 'linux')('a server in which', () => {

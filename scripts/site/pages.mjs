@@ -1,0 +1,50 @@
+// A plugin of typedoc: the menu shows the title of each page of docs/, in the groups and the order of
+// docs/index.md. A page keeps the address that its file's name gives it.
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { Application, Converter, KindRouter } from 'typedoc';
+
+const docs = join(import.meta.dirname, '../../docs');
+
+/** The pages that docs/index.md lists: the name of the file, and the group: "**How to**, …: [..](..)" */
+function listed() {
+  const index = readFileSync(join(docs, 'index.md'), 'utf8');
+  const pages = new Map([['index', 'Overview']]);
+  for (const section of index.split(/\n(?=\*\*)/).slice(1)) {
+    const group = /^\*\*(.+?)\*\*/.exec(section)[1];
+    for (const [, name] of section.matchAll(/\]\(([a-z-]+)\.md\)/g)) {
+      if (!pages.has(name)) pages.set(name, group);
+    }
+  }
+  return pages;
+}
+
+const fileNames = new WeakMap(); // of the documents
+
+class PageRouter extends KindRouter {
+  getIdealBaseName(reflection) {
+    const name = fileNames.get(reflection);
+    return name === undefined ? super.getIdealBaseName(reflection) : `documents/${name}`;
+  }
+}
+
+/** @param {Application} app */
+export function load(app) {
+  const pages = listed();
+  app.renderer.defineRouter('pages', PageRouter);
+  app.on(Application.EVENT_BOOTSTRAP_END, () => {
+    for (const file of readdirSync(docs).filter((name) => name.endsWith('.md'))) {
+      if (!pages.has(basename(file, '.md'))) app.logger.error(`docs/index.md lacks ${file}`);
+    }
+    const order = [...pages.keys()].map((name) => join(docs, `${name}.md`));
+    app.options.setValue('projectDocuments', order);
+    app.options.setValue('groupOrder', [...new Set(pages.values()), '*']);
+  });
+  app.converter.on(Converter.EVENT_CREATE_DOCUMENT, (_, document) => {
+    const name = basename(document.name);
+    const text = readFileSync(join(docs, `${name}.md`), 'utf8');
+    fileNames.set(document, name);
+    document.name = /^# (.+)$/m.exec(text)[1];
+    document.frontmatter.group = pages.get(name);
+  });
+}
