@@ -23,7 +23,7 @@ import {
   type StopOutcome,
 } from '../native/binding.ts';
 import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/doorbell.ts';
-import { binding } from '../native/native.ts';
+import { binding, hoistsReads } from '../native/native.ts';
 import { decode, encode } from '../record/encoded-error.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
 import { Publishing } from './channels/publisher.ts';
@@ -140,7 +140,8 @@ export class Attachment {
 
   shouldStop(): boolean {
     const { words, wordIndex } = this;
-    if (words[wordIndex] === 0 || Atomics.load(words, wordIndex) === 0) return false;
+    if (!hoistsReads && words[wordIndex] === 0) return false;
+    if (Atomics.load(words, wordIndex) === 0) return false;
     if (words[wordIndex + 1] !== this.#noted) {
       this.#noted = words[wordIndex + 1];
       this.native.noteSeen();

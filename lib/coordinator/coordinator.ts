@@ -18,7 +18,7 @@ import { showAs } from '../base/inspect.ts';
 import { isThenable } from '../base/thrown-value.ts';
 import { FailedPreconditionError, type Straggler } from '../errors/errors.ts';
 import { STOP_KINDS } from '../native/binding.ts';
-import { binding, firstSlab } from '../native/native.ts';
+import { binding, firstSlab, hoistsReads } from '../native/native.ts';
 import { Attachment } from './attachment.ts';
 import {
   type CoordinatorOptions,
@@ -67,7 +67,7 @@ import { adoptWorkers, stopOnUncaught } from './uncaught-links.ts';
 const nearWords = firstSlab;
 
 function indexOfNearWord({ words, wordIndex }: Attachment): number {
-  if (words.buffer !== nearWords.buffer) return 0;
+  if (hoistsReads || words.buffer !== nearWords.buffer) return 0;
   return wordIndex + words.byteOffset / words.BYTES_PER_ELEMENT;
 }
 

@@ -19,6 +19,11 @@ const WORDS_PER_MIRROR = 16; // a cache line, as in environment.cc
  */
 export const firstSlab: Int32Array = new Int32Array(new SharedArrayBuffer(FIRST_SLAB_BYTES));
 firstSlab[0] = 1;
+/**
+ * Whether this engine (JavaScriptCore) may move a plain read of an array out of a loop that does
+ * nothing else: such a loop would never see a stop. V8 reads again in each round.
+ */
+export const hoistsReads: boolean = process.versions['bun'] !== undefined;
 let firstSlabTaken = false;
 
 function allocateSlab(): Int32Array {
@@ -32,7 +37,9 @@ export function threadName(): string {
   if (workerThreads.isMainThread) return 'main';
   // Node 24.6 and later have `threadName`. Older versions would refuse to import it by name.
   const given = (workerThreads as { threadName?: string }).threadName;
-  return given || `worker-${workerThreads.threadId}`;
+  // Node 26 calls each worker that its program has not named 'WorkerThread'.
+  const isNamed = given !== undefined && given !== '' && given !== 'WorkerThread';
+  return isNamed ? given : `worker-${workerThreads.threadId}`;
 }
 
 function loadFile(path: string): Addon {
