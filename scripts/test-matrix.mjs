@@ -81,7 +81,12 @@ function starter({ target, prefix, program, flags, env, usesFiles }) {
       env: { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', ...env },
     });
     if (usesFiles) for (const stream of streams) closeSync(stream);
-    const timer = setTimeout(() => child.kill('SIGKILL'), SCENARIO_MS);
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      // A process that the script has started may hold these pipes for ever.
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+    }, SCENARIO_MS);
     const said = [];
     const waiting = new Set();
     let partial = '';
@@ -163,15 +168,17 @@ for (const runtime of runnable) {
       (isLive && runtime.usesFiles) ||
       (isPosix && runtime.target.startsWith('win32')) ||
       (forks && runtime.through === 'qemu-user');
-    row.outcomes.set(
-      title,
-      cannot ? { outcome: 'not run' } : await runScenario({ title, story, runtime }),
-    );
-    process.stderr.write('.');
+    if (cannot) {
+      row.outcomes.set(title, { outcome: 'not run' });
+      continue;
+    }
+    const start = performance.now();
+    const result = await runScenario({ title, story, runtime });
+    row.outcomes.set(title, result);
+    const seconds = ((performance.now() - start) / 1000).toFixed(1);
+    console.error(`${runtime.name} ${runtime.target}, ${title}: ${result.outcome} (${seconds} s)`);
   }
 }
-process.stderr.write('\n');
-
 const table = new Table({
   head: ['', ...results.map(({ runtime }) => `${runtime.name}\n${runtime.target}`)],
   style: { head: [], border: [] },
