@@ -220,12 +220,14 @@ function poolValues({ rows: names, of }, rows, results) {
   return [...found].map(([pool, value]) => ({ pool, value, label: number(value) }));
 }
 
+// Without fonts Vega takes text to be wider than it is. With `bounds: 'flush'` it lays panels out by
+// their frames alone, and the padding is the room for the text between them.
 function poolChart(theme, rows, results) {
   const panels = POOLS.map((panel) => ({ ...panel, values: poolValues(panel, rows, results) }));
   const drawn = panels.filter(({ values }) => values.length > 1);
   if (drawn.length === 0) return undefined;
   return framed(theme, {
-    layout: { columns: 2, padding: { row: 34, column: 70 }, align: 'all' },
+    layout: { columns: 2, padding: { row: 60, column: 190 }, align: 'all', bounds: 'flush' },
     marks: drawn.map(({ title, values }, index) => {
       const data = `pools${index}`;
       const height = values.length * 24;
@@ -285,9 +287,9 @@ function sizeChart(theme, rows, results) {
     return [{ row, values: sizes.map(([size, values]) => ({ size, cost: median(values) })) }];
   });
   if (panels.length === 0) return undefined;
-  const [width, height] = [230, 96];
+  const [width, height] = [380, 96];
   return framed(theme, {
-    layout: { columns: 3, padding: { row: 40, column: 40 }, align: 'all' },
+    layout: { columns: 2, padding: { row: 80, column: 70 }, align: 'all', bounds: 'flush' },
     marks: panels.map(({ row, values }, index) => {
       const data = `sizes${index}`;
       const first = values[0];
@@ -295,7 +297,7 @@ function sizeChart(theme, rows, results) {
       return {
         type: 'group',
         title: {
-          text: shorten(plain(row.what).split(': ').at(-1), 42),
+          text: shorten(plain(row.what).split(': ').at(-1), 60),
           fontSize: 11,
           subtitle: [...plain(row.what).split(': ').slice(0, -1), row.unit].join('; '),
           subtitleColor: theme.text,
