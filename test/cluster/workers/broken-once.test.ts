@@ -16,8 +16,9 @@ afterEach(async () => {
   for (const cluster of clusters.splice(0)) await cluster.close();
 });
 
+/** The first word is 1 when the gate is open, the second when a `passGate` waits there. */
 function gate(): Int32Array {
-  const words = new Int32Array(new SharedArrayBuffer(4));
+  const words = new Int32Array(new SharedArrayBuffer(8));
   gates.push(words);
   return words;
 }
@@ -129,6 +130,7 @@ it('what is taken back is cancelled, also if its arguments were moved', async ()
     cluster.schedule('passGate', [words, 'wait']),
     cluster.schedule('passGate', [words, transfer(bytes, [bytes.buffer])]),
   ]);
+  await Atomics.waitAsync(words, 1, 0).value;
   cluster.coordinator.requestStop(new Error('stopped'));
   await expect(moved?.fetch()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
   open(words);
