@@ -33,7 +33,9 @@ export function invalidSecret(name: string, expected: string, value: unknown): T
 
 function wrongType(name: string, expected: string, got: string): TypeError {
   const what = name.includes('.') ? 'property' : 'argument';
-  const error = new TypeError(`The "${name}" ${what} must be ${expected}. ${got}`);
+  const isTwin = got === `Received ${expected}`;
+  const why = isTwin ? ' of another copy of the package, or of another realm: run `npm ls`' : '';
+  const error = new TypeError(`The "${name}" ${what} must be ${expected}. ${got}${why}`);
   return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }
 

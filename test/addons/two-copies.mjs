@@ -15,6 +15,10 @@ const ofB = new b.Coordinator({ name: 'of b' });
 assert.throws(() => a.Coordinator.attach(ofB.handle), { code: 'ERR_ALLSTOP_INVALID_HANDLE' });
 assert.throws(() => b.Coordinator.attach(ofA.handle), { code: 'ERR_ALLSTOP_INVALID_HANDLE' });
 assert.throws(() => b.Coordinator.attach(ofA), { code: 'ERR_ALLSTOP_INVALID_HANDLE' });
+assert.throws(() => new a.BoundedQueue({ capacity: 1, coordinator: ofB }), {
+  code: 'ERR_INVALID_ARG_TYPE',
+  message: /an instance of Coordinator of another copy of the package/,
+});
 
 // The addon works with both, and a stop of one copy's coordinator does not reach the other copy.
 const readerOfA = addon.start(ofA, 'reader of a');
