@@ -187,7 +187,7 @@ export class Checkpoint {
    * @returns where it is: the path of the file, or BUCKET/NAME
    * @throws (rejects) TypeError, RangeError: `step`; the error of `state()`; DataCloneError: the
    *   state cannot be cloned; UnavailableError: it could not be written, and earlier
-   *   saves are as they were
+   *   saves are as they were; FailedPreconditionError: the cluster is closed
    */
   async save(step: number): Promise<string> {
     checkInteger('step', step, 0, Number.MAX_SAFE_INTEGER);
@@ -204,7 +204,7 @@ export class Checkpoint {
    *
    * @returns its step; undefined if there is none
    * @throws (rejects) the error of `load`; UnavailableError: the folder or the bucket
-   *   cannot be read
+   *   cannot be read; FailedPreconditionError: the cluster is closed
    */
   async restoreLatest(): Promise<number | undefined> {
     await this.#saved;

@@ -591,6 +591,7 @@ export class ClusterCoordinator<M extends object = any>
   async #close(): Promise<void> {
     this.#rules.close();
     await this.#wait(this.#changes.until(() => this.#rules.isIdle));
+    this.#variables.close();
     await this.#engine.close();
     await this.#calls.keyed?.close();
     this.coordinator.requestStop();

@@ -1,22 +1,33 @@
 /** The variables whose values are in this process. */
 
-import { InvalidArgumentError } from '../../errors/errors.ts';
+import { FailedPreconditionError, InvalidArgumentError } from '../../errors/errors.ts';
 import type { NativeArray, NativeVariable, NativeVariables } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
-import { nativeOperations } from './native-operations.ts';
+import { type NativeOperations, nativeOperations } from './native-operations.ts';
 import {
   checkFits,
   type Definition,
   definitionOf,
   emptyArray,
+  makeVariable,
   otherShape,
-  Variable,
+  type Variable,
   type VariableValue,
 } from './variable.ts';
 import type { Answer, Request, Values, VariableSource, VariableStore } from './variable-store.ts';
 
-type Entry = { definition: Definition; native: NativeVariable; variable: Variable };
+type Entry = {
+  definition: Definition;
+  native: NativeVariable;
+  /** Those of `variable`. */
+  operations: NativeOperations;
+  variable: Variable;
+};
+
+const refuse = (): never => {
+  throw new FailedPreconditionError('The cluster is closed');
+};
 
 export class ClusterVariables implements VariableStore, VariableSource {
   readonly #owner: object;
@@ -24,6 +35,7 @@ export class ClusterVariables implements VariableStore, VariableSource {
   readonly #entries = new Map<string, Entry>();
 
   readonly #onDefined: ((definition: Definition) => void) | undefined;
+  #isClosed = false;
 
   /**
    * @param owner - the ClusterCoordinator; on a parameter server, which makes no Variable that
@@ -60,9 +72,9 @@ export class ClusterVariables implements VariableStore, VariableSource {
     if (native === null) throw otherShape((known as Entry).definition, definition);
     if (known !== undefined) return known.variable;
     const operations = nativeOperations(native, definition, () => undefined);
-    const variable = new Variable(definition, operations, this.#owner);
+    const variable = makeVariable(definition, operations, this.#owner);
     native.bindCapsule(variable);
-    this.#entries.set(name, { definition, native, variable });
+    this.#entries.set(name, { definition, native, operations, variable });
     this.#onDefined?.(definition);
     return variable;
   }
@@ -92,6 +104,7 @@ export class ClusterVariables implements VariableStore, VariableSource {
 
   /** The values of all variables at one moment: no update is in one of them and missing in another. */
   async snapshot(): Promise<Values> {
+    if (this.#isClosed) refuse();
     const values: Values = new Map();
     for (const [name, { definition }] of this.#entries) {
       values.set(name, { definition, value: emptyArray(definition) });
@@ -106,6 +119,7 @@ export class ClusterVariables implements VariableStore, VariableSource {
 
   /** Sets the variables of `values`, which has values that fit, at one moment. */
   async restore(values: Values): Promise<void> {
+    if (this.#isClosed) refuse();
     const natives: NativeVariable[] = [];
     const arrays: NativeArray[] = [];
     for (const [name, { native }] of this.#entries) {
@@ -120,5 +134,11 @@ export class ClusterVariables implements VariableStore, VariableSource {
   /** The closure has ended for good. */
   forget(closure: number): void {
     if (this.#entries.size > 0) this.#native.forget(closure);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    const refused: NativeOperations = { read: refuse, assign: refuse, assignAdd: refuse };
+    for (const { operations } of this.#entries.values()) Object.assign(operations, refused);
   }
 }

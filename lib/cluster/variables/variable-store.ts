@@ -40,6 +40,11 @@ export interface VariableStore {
   restore(values: Values): Promise<void>;
   /** The closure has ended for good. */
   forget(closure: number): void;
+  /**
+   * The program has closed the cluster, and no function runs any more: from now on its operations
+   * are a FailedPreconditionError.
+   */
+  close(): void;
 }
 
 /** The variables of a cluster, as its workers find them. */

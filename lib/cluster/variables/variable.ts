@@ -49,6 +49,16 @@ let copying: { owner: object; hasVariables: boolean } | undefined;
 
 const DONE: Promise<void> = Promise.resolve();
 
+/** The first argument of the constructor, which programs do not have. */
+const MAKING = Symbol('making a Variable');
+
+/** Makes the Variable of `cluster.variable`, and those of workers, for the cluster `owner`. */
+export let makeVariable: (
+  definition: Definition,
+  operations: Operations,
+  owner: object,
+) => Variable;
+
 /**
  * State that scheduled functions read and update: a variable on TensorFlow's parameter servers.
  * Made by `cluster.variable`. In a worker it is found among the function's arguments, or by
@@ -64,14 +74,25 @@ export class Variable<T extends VariableValue = VariableValue> {
   readonly #operations: Operations;
 
   static {
+    makeVariable = (...parts) => new Variable(MAKING, ...parts);
     showAs(Variable.prototype, (variable) => ({
       name: variable.name,
       facts: [shapeOf(variable.#definition)],
     }));
   }
 
-  /** @internal Made by `cluster.variable` and in workers. */
-  constructor(definition: Definition, operations: Operations, owner: object) {
+  private constructor(
+    making: symbol,
+    definition: Definition,
+    operations: Operations,
+    owner: object,
+  ) {
+    if (making !== MAKING) {
+      const error = new TypeError(
+        'Illegal constructor: a Variable is made by cluster.variable(name, initial)',
+      );
+      throw Object.assign(error, { code: 'ERR_ILLEGAL_CONSTRUCTOR' });
+    }
     this.#definition = definition;
     this.#operations = operations;
     // The copy of a class's object is a plain object. The copy of this one says by MARK what it
@@ -96,7 +117,8 @@ export class Variable<T extends VariableValue = VariableValue> {
   /**
    * A copy of the value.
    *
-   * @throws (rejects) UnavailableError: the variable's memory or process is gone
+   * @throws (rejects) UnavailableError: the variable's memory or process is gone;
+   *   FailedPreconditionError: the cluster is closed
    */
   async read(): Promise<T> {
     return (await this.#operations.read()) as T;
@@ -106,7 +128,7 @@ export class Variable<T extends VariableValue = VariableValue> {
    * Sets the value. In a function that is run again, it is set again.
    *
    * @throws (rejects) TypeError: a value of another type; InvalidArgumentError: of another length;
-   *   UnavailableError: as for `read`
+   *   UnavailableError, FailedPreconditionError: as for `read`
    */
   assign(value: T): Promise<void> {
     try {

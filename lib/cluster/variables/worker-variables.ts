@@ -5,7 +5,13 @@ import { VARIABLE_TYPES } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { nativeOperations, type OperationId } from './native-operations.ts';
-import { type Definition, type Operations, Variable, type VariableValue } from './variable.ts';
+import {
+  type Definition,
+  makeVariable,
+  type Operations,
+  type Variable,
+  type VariableValue,
+} from './variable.ts';
 import type { Answer, Request } from './variable-store.ts';
 
 /** Names the closure of the function that calls. */
@@ -44,7 +50,7 @@ export function threadVariables(id: number, calling: CallingClosure): WorkerVari
       const bytes = VARIABLE_TYPES[type]?.endsWith('32Array') === true ? 4 : 8;
       const definition: Definition = { name, type, length: byteLength / bytes };
       const operations = nativeOperations(native, definition, () => calling.nextId(name));
-      const variable = new Variable(definition, operations, owner);
+      const variable = makeVariable(definition, operations, owner);
       native.bindCapsule(variable);
       found.set(name, variable);
       return variable;
@@ -95,7 +101,7 @@ export class RemoteVariables implements WorkerVariables {
         return this.#ask(['assignAdd', name, closure, ordinal, copyOf(delta)]) as Promise<void>;
       },
     };
-    const variable = new Variable(definition, operations, this);
+    const variable = makeVariable(definition, operations, this);
     binding().bindRemoteVariable(variable);
     this.#found.set(name, variable);
   }

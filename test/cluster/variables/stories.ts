@@ -11,6 +11,8 @@ import { type CounterEvent, faultsOf } from '../../support/counter-history.ts';
 
 export const module: URL = new URL('../../fixtures/cluster-variables.mjs', import.meta.url);
 
+const closed = { code: 'ERR_ALLSTOP_FAILED_PRECONDITION', message: 'The cluster is closed' };
+
 /** @param start - starts a cluster of `module` with this number of workers (2) */
 export function variableStories(
   start: (workers?: number) => ClusterCoordinator | Promise<ClusterCoordinator>,
@@ -229,10 +231,36 @@ export function variableStories(
     const sum = await cluster.variable('sum', 0);
     expect(() => Object.assign(sum, { name: 'other' })).toThrow(TypeError);
     await cluster.close();
-    await expect(cluster.variable('late', 0)).rejects.toMatchObject({
-      code: 'ERR_ALLSTOP_FAILED_PRECONDITION',
-      message: 'The cluster is closed',
-    });
+    await expect(cluster.variable('late', 0)).rejects.toMatchObject(closed);
+  });
+
+  test('each operation is refused when the cluster is closed, and a checkpoint, too', async () => {
+    const cluster = await start(1);
+    const sum = await cluster.variable('sum', 1);
+    const directory = await mkdtemp(join(tmpdir(), 'allstop-closed-'));
+    const checkpoint = new Checkpoint(cluster, { directory });
+    await checkpoint.save(1);
+    await cluster.close();
+    for (const refused of [
+      () => sum.read(),
+      () => sum.assign(1),
+      () => sum.assignAdd(1),
+      () => checkpoint.save(2),
+      () => checkpoint.restoreLatest(),
+    ]) {
+      await expect(refused()).rejects.toMatchObject(closed);
+    }
+    await rm(directory, { recursive: true });
+  });
+
+  test('only cluster.variable makes a variable', () => {
+    expect(() => Reflect.construct(Variable, ['x'])).toThrow(
+      expect.objectContaining({
+        name: 'TypeError',
+        code: 'ERR_ILLEGAL_CONSTRUCTOR',
+        message: 'Illegal constructor: a Variable is made by cluster.variable(name, initial)',
+      }),
+    );
   });
 
   test('a variable is an argument in its own cluster only, and no result', async () => {

@@ -243,7 +243,6 @@ export class NatsEngine implements Engine {
     this.#dispatcher.isOpen = false;
     if (this.#leadership.state.phase !== 'failed') this.#leadership.end({ phase: 'closed' });
     const sessions = [...this.#sessions.values()];
-    this.#servers.fail(new UnavailableError('the cluster was closed'));
     await endSessions(sessions, this.#leadership.connection.nats !== undefined);
     this.#sessions.clear(); // first, so that no session counts as lost
     for (const session of sessions) session.close();

@@ -39,9 +39,10 @@ import {
   type Definition,
   definitionOf,
   isArrayFor,
+  makeVariable,
   otherShape,
   shapeOf,
-  Variable,
+  type Variable,
   type VariableValue,
 } from '../../variables/variable.ts';
 import type { VariableOptions } from '../../variables/variable-options.ts';
@@ -104,6 +105,8 @@ export class ParameterServers implements VariableStore {
   #places: readonly number[] | undefined;
   /** Why no operation is possible any more. */
   #end: Error | undefined;
+  /** `#end` is that the program has closed the cluster. */
+  #isClosed = false;
 
   /**
    * @param sessions - all of the run, also those that are away
@@ -212,7 +215,12 @@ export class ParameterServers implements VariableStore {
     );
   }
 
-  /** No operation is possible any more: a server is lost, or the cluster has ended. */
+  close(): void {
+    this.#isClosed = this.#end === undefined;
+    this.fail(new FailedPreconditionError('The cluster is closed'));
+  }
+
+  /** No operation is possible any more: a server is lost, or the cluster has failed. */
   fail(error: Error): void {
     if (this.#end !== undefined) return;
     this.#end = error;
@@ -223,8 +231,9 @@ export class ParameterServers implements VariableStore {
 
   // ----------------------------------------------------------------
 
-  #unavailable(): UnavailableError {
+  #unavailable(): Error {
     const { message } = this.#end as Error;
+    if (this.#isClosed) return new FailedPreconditionError(message);
     return new UnavailableError(`The cluster's variables are gone: ${message}`, {
       cause: this.#end,
     });
@@ -257,7 +266,7 @@ export class ParameterServers implements VariableStore {
     await this.#ask(server, ['define', name, 0, 0, initial]);
     const ask = (operation: Request[0], value?: VariableValue): Promise<unknown> =>
       this.#ask(server, [operation, name, 0, 0, value]);
-    const variable = new Variable(
+    const variable = makeVariable(
       definition,
       {
         read: async () => fitting(definition, await ask('read')),
