@@ -5,8 +5,9 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 
 export type VariableOptions = {
   /**
-   * The index of the parameter server that keeps the variable (by default its name decides). A
-   * LocalStrategy has none, and ignores it.
+   * The index of the parameter server that keeps the variable. By default its name decides, and one
+   * of more than 1 MiB is on several servers, each with a range of its elements. A LocalStrategy has
+   * none, and ignores it.
    */
   ps?: number | undefined;
   /**

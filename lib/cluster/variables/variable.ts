@@ -37,6 +37,7 @@ const typedArray = Object.getPrototypeOf(Float64Array.prototype) as object;
 const getterOf = (name: PropertyKey): ((this: unknown) => unknown) =>
   Object.getOwnPropertyDescriptor(typedArray, name)?.get as () => unknown;
 const [tag, size] = [getterOf(Symbol.toStringTag), getterOf('length')];
+const [memory, offset] = [getterOf('buffer'), getterOf('byteOffset')];
 /** The name of its class; undefined if it is no typed array. */
 const classOf = (value: unknown): unknown => tag.call(value);
 const lengthOf = (array: ArrayBufferView): number => size.call(array) as number;
@@ -218,6 +219,21 @@ export function emptyArray({ type, length }: Definition): NativeArray {
   const known = VARIABLE_TYPES[type] ?? 'number';
   return new CLASSES[known === 'number' ? 'Float64Array' : known](length);
 }
+
+/** A view of the elements of `value`, which has as many at `begin`, that have this definition. */
+export function elementsOf(
+  { type, length }: Definition,
+  value: NativeArray,
+  begin: number,
+): NativeArray {
+  const Class = CLASSES[VARIABLE_TYPES[type] as keyof typeof CLASSES];
+  const start = (offset.call(value) as number) + begin * Class.BYTES_PER_ELEMENT;
+  return new Class(memory.call(value) as ArrayBuffer, start, length);
+}
+
+/** The length of its value, or of a copy of it. */
+export const byteLengthOf = ({ type, length }: Definition): number =>
+  length * (VARIABLE_TYPES[type]?.endsWith('32Array') === true ? 4 : 8);
 
 /**
  * Calls `copy`, which copies arguments for functions of the cluster `owner`.

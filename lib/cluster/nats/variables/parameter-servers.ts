@@ -1,30 +1,35 @@
 /**
  * The variables of a cluster over NATS, at its coordinator's end. Each variable is kept by one
- * parameter server, a node of the job `ps` (kept-variables.ts).
+ * parameter server, a node of the job `ps` (kept-variables.ts); a large one by several, each of
+ * which has a range of its elements (ranges.ts).
  *
  * 1. Every operation goes through the coordinator, also one of a function on a worker, and from
  *    there to the variable's server, through the server's one session. A session's channel delivers
  *    each message once, in order: so the operations on a variable happen once each, in the order in
- *    which the coordinator sends them.
+ *    which the coordinator sends them. The parts of an operation on several ranges are sent in one
+ *    turn of the event loop: so each server has the parts in the same order, and the parts of a read
+ *    are all from between the same two updates, though each comes at its own time.
  * 2. What is sent to all servers in one turn of the event loop is a consistent cut. An operation
  *    that was answered before that turn was sent before it, and one that follows from it is sent
  *    after it.
- * 3. An `assignAdd` of a function has the id of its closure and its ordinal. The server remembers
+ * 3. An `assignAdd` of a function has the id of its closure and its ordinal. Its servers remember
  *    both until the coordinator says that the closure is over; from then on the coordinator lets no
  *    write of an attempt through that a worker may still run.
  * 4. Of two attempts of a closure that run at the same time (the worker of the first was given up,
  *    and came back) the later one's assigns stand: an assign of the earlier one that comes after
  *    has no effect, as if it had come before.
- * 5. A variable lives as long as the session of the server that it was made in. When that is lost,
+ * 5. A variable lives as long as the sessions of servers that it was made in. When one is lost,
  *    the operations fail, and with them the cluster; a server that is started again has another
  *    session, without variables. A server that has none can be lost and come back like a worker,
  *    unless the ClusterSpec names it.
  * 6. A read is answered by the one before it, if that is on its way and no write to the variable was
- *    sent since: the server would give both the same value. So many workers that read at once cost
- *    one message of the server.
+ *    sent since: the servers would give both the same value. So many workers that read at once
+ *    cost one message of each server.
+ * 7. A server that refuses its part of an update (it has no memory for it, or the coordinator none
+ *    for the message) would have an older range than the others. The variables are gone then, before a read that was sent after the update is
+ *    answered: that server's answer to it comes later.
  */
 
-import { createHash } from 'node:crypto';
 import { within } from '../../../base/timer.ts';
 import {
   FailedPreconditionError,
@@ -36,12 +41,11 @@ import { binding } from '../../../native/native.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
 import { ChangeListeners } from '../../closures/change-listeners.ts';
 import {
+  checkFits,
   type Definition,
   definitionOf,
-  isArrayFor,
   makeVariable,
   otherShape,
-  shapeOf,
   type Variable,
   type VariableValue,
 } from '../../variables/variable.ts';
@@ -49,6 +53,7 @@ import type { VariableOptions } from '../../variables/variable-options.ts';
 import type { Answer, Request, Values, VariableStore } from '../../variables/variable-store.ts';
 import { checkLength } from '../wire/reliable-channel.ts';
 import type { ServerRequest, ToNode } from '../wire/session-messages.ts';
+import { joined, placesOf, type Range, rangesOf, split } from './ranges.ts';
 
 /** How long `variable()` waits for a parameter server. */
 const TIMEOUT_MS = 60_000;
@@ -68,7 +73,18 @@ export interface ServerTasks {
   readonly expectedServers: readonly number[] | undefined;
 }
 
-type Made = { definition: Definition; server: NodeLine; variable: Variable };
+/** A range, and the server that keeps it. */
+type Part = Range & { readonly server: NodeLine };
+/** The values of a variable's parts; all of it for messages to workers, when one was made. */
+type Reading = { readonly values: readonly unknown[]; whole?: unknown };
+type Made = {
+  readonly definition: Definition;
+  /** One, or those of a large variable in the order of their elements. */
+  readonly parts: readonly Part[];
+  readonly variable: Variable;
+  /** On its way, with no write sent since (6). */
+  reading?: Promise<Reading> | undefined;
+};
 type Pending = {
   server: NodeLine;
   resolve: (value: unknown) => void;
@@ -85,8 +101,6 @@ export class ParameterServers implements VariableStore {
   readonly #names = new Map<string, Promise<Made>>();
   readonly #made = new Map<string, Made>();
   readonly #pending = new Map<number, Pending>();
-  /** By name: a read on its way, with no write sent since. */
-  readonly #reads = new Map<string, Promise<unknown>>();
   #lastId = 0;
   /** How many calls of `variable()` wait for a server or its answer. */
   #making = 0;
@@ -250,33 +264,46 @@ export class ParameterServers implements VariableStore {
     const known = this.#names.get(name);
     if (known !== undefined) return await known;
     if (ArrayBuffer.isView(initial)) checkLength(bytesOf(initial));
-    const server = await this.#serverOf(name, ps, timeoutMs);
+    const servers = await this.#serversOf(definition, ps, timeoutMs);
     const meanwhile = this.#names.get(name);
     if (meanwhile !== undefined) return await meanwhile;
-    if (server === undefined) throw this.#unavailable();
-    const making = this.#make(definition, initial, server);
+    if (servers === undefined) throw this.#unavailable();
+    const making = this.#make(definition, initial, servers);
     this.#names.set(name, making);
     making.catch(() => this.#names.delete(name));
     this.#changes.notify();
     return await making;
   }
 
-  async #make(definition: Definition, initial: VariableValue, server: NodeLine): Promise<Made> {
+  async #make(
+    definition: Definition,
+    initial: VariableValue,
+    servers: readonly NodeLine[],
+  ): Promise<Made> {
     const { name } = definition;
-    await this.#ask(server, ['define', name, 0, 0, initial]);
-    const ask = (operation: Request[0], value?: VariableValue): Promise<unknown> =>
-      this.#ask(server, [operation, name, 0, 0, value]);
+    // A key is never used again: of a variable that could not be made, a server may keep a range.
+    const keys = servers.map(() => {
+      this.#lastId += 1;
+      return `${this.#lastId} ${name}`;
+    });
+    const ranges = rangesOf(definition, keys);
+    const parts = servers.map((server, at) => ({ ...(ranges[at] as Range), server }));
+    const values = split(initial, parts);
+    const defined = parts.map(({ server, definition: { name: key } }, at) =>
+      this.#ask(server, ['define', key, 0, 0, values[at]]),
+    );
+    await Promise.all(defined);
     const variable = makeVariable(
       definition,
       {
-        read: async () => fitting(definition, await ask('read')),
-        assign: (value) => ask('assign', value) as Promise<void>,
-        assignAdd: (delta) => ask('assignAdd', delta) as Promise<void>,
+        read: () => this.#read(made),
+        assign: (value) => this.#update(made, ['assign', name, 0, 0, value]),
+        assignAdd: (delta) => this.#update(made, ['assignAdd', name, 0, 0, delta]),
       },
       this.#owner,
     );
     binding().bindRemoteVariable(variable);
-    const made = { definition, server, variable };
+    const made: Made = { definition, parts, variable };
     this.#made.set(name, made);
     for (const session of this.#sessions.values()) {
       if (!this.#held.has(session)) session.post(['defined', definition]);
@@ -293,35 +320,42 @@ export class ParameterServers implements VariableStore {
   }
 
   /**
-   * The server that is to keep the variable, when it is ready. Undefined: another call makes the
+   * The servers that are to keep the variable, when all are ready. Undefined: another call makes the
    * variable, or no operation is possible any more.
    */
-  async #serverOf(
-    name: string,
+  async #serversOf(
+    definition: Definition,
     ps: number | undefined,
     timeoutMs: number,
-  ): Promise<NodeLine | undefined> {
+  ): Promise<NodeLine[] | undefined> {
+    const { name } = definition;
     const { expectedServers: expected } = this.#tasks;
     if (ps !== undefined && expected?.includes(ps) === false) {
       throw new InvalidArgumentError(
         `The variable '${name}' cannot be on ps:${ps}: the ClusterSpec has no such task`,
       );
     }
-    let found: NodeLine | undefined;
+    const indexes = (): number[] => (ps === undefined ? placesOf(definition, this.#places) : [ps]);
+    const session = (index: number): NodeLine | undefined =>
+      this.#tasks.servers.find((server) => server.index === index)?.session;
+    let found: NodeLine[] | undefined;
     const look = (): boolean => {
       const ready = this.#tasks.servers;
       if (this.#places === undefined && ps === undefined && ready.length > 0) {
         this.#places = ready.map(({ index }) => index);
       }
-      const index = ps ?? placeOf(name, this.#places);
-      found = ready.find((server) => server.index === index)?.session;
-      // Now, not when the caller goes on: the server may be lost before that.
-      if (found !== undefined && !this.#names.has(name)) this.#homes.add(found);
+      const wanted = indexes();
+      const there = wanted.map(session).filter((each) => each !== undefined);
+      found = wanted.length > 0 && there.length === wanted.length ? there : undefined;
+      // Now, not when the caller goes on: a server may be lost before that.
+      if (found !== undefined && !this.#names.has(name)) {
+        for (const server of found) this.#homes.add(server);
+      }
       return found !== undefined || this.#names.has(name) || this.#end !== undefined;
     };
     await within(timeoutMs, this.#changes.until(look), () => {
-      const index = ps ?? placeOf(name, this.#places);
-      const why = whyNone(index, this.#engine());
+      const missing = indexes().find((index) => session(index) === undefined);
+      const why = whyNone(missing, this.#engine());
       throw new UnavailableError(
         `The variable '${name}' has no parameter server after ${timeoutMs} ms: ${why}`,
       );
@@ -329,44 +363,92 @@ export class ParameterServers implements VariableStore {
     return found;
   }
 
-  #ask(server: NodeLine, request: ServerRequest): Promise<unknown> {
+  /** @param onRefused - called as soon as the server has refused, before it has answered more (7) */
+  #ask(
+    server: NodeLine,
+    request: ServerRequest,
+    onRefused?: (error: unknown) => void,
+  ): Promise<unknown> {
     if (this.#end !== undefined) return Promise.reject(this.#unavailable());
-    const [operation, name, closure] = request;
-    if (operation !== 'read') this.#reads.delete(name);
-    const known = this.#reads.get(name);
-    if (known !== undefined) return known;
-    if (operation === 'assignAdd' && closure > 0) {
-      const servers = this.#additions.get(closure) ?? new Set();
-      this.#additions.set(closure, servers.add(server));
-    }
     this.#lastId += 1;
     const id = this.#lastId;
-    const promise = new Promise((resolve, reject) => {
-      this.#pending.set(id, { server, resolve, reject });
-      server.post(['operate', id, ...request]);
-    });
-    if (operation === 'read') {
-      this.#reads.set(name, promise);
-      const over = (): void => {
-        if (this.#reads.get(name) === promise) this.#reads.delete(name);
+    return new Promise((resolve, rejectOwn) => {
+      const reject = (error: unknown): void => {
+        rejectOwn(error);
+        onRefused?.(error);
       };
-      promise.then(over, over);
-    }
-    return promise;
+      this.#pending.set(id, { server, resolve, reject });
+      try {
+        server.post(['operate', id, ...request]);
+      } catch (error) {
+        this.#pending.delete(id);
+        reject(error); // it could not be packed
+      }
+    });
+  }
+
+  #readParts(made: Made): Promise<Reading> {
+    if (made.reading !== undefined) return made.reading;
+    const asked = made.parts.map(({ server, definition: { name: key } }) =>
+      this.#ask(server, ['read', key, 0, 0]),
+    );
+    const reading = Promise.all(asked).then((values) => ({ values }));
+    made.reading = reading;
+    const over = (): void => {
+      if (made.reading === reading) made.reading = undefined;
+    };
+    reading.then(over, over);
+    return reading;
+  }
+
+  /** The value, in memory of its own. */
+  async #read(made: Made): Promise<VariableValue> {
+    return joined(made.definition, made.parts, (await this.#readParts(made)).values);
+  }
+
+  /** The value for a message, which other messages may hold, too. */
+  async #readForMessage(made: Made): Promise<unknown> {
+    const reading = await this.#readParts(made);
+    const { values } = reading;
+    if (values.length === 1) return values[0];
+    reading.whole ??= joined(made.definition, made.parts, values);
+    return reading.whole;
+  }
+
+  /** @param request - with a value that fits */
+  async #update(made: Made, request: Request): Promise<void> {
+    const { parts } = made;
+    const [operation, name, closure, ordinal, value] = request;
+    made.reading = undefined;
+    const onRefused = (cause: unknown): void => {
+      const message = `A parameter server has refused its part of the variable '${name}'`;
+      this.fail(new UnavailableError(message, { cause }));
+    };
+    const values = split(value as VariableValue, parts);
+    const asked = parts.map(({ server, definition: { name: key } }, at) => {
+      if (operation === 'assignAdd' && closure > 0) {
+        const servers = this.#additions.get(closure) ?? new Set();
+        this.#additions.set(closure, servers.add(server));
+      }
+      const part: Request = [operation, key, closure, ordinal, values[at]];
+      return this.#ask(server, part, parts.length === 1 ? undefined : onRefused);
+    });
+    await Promise.all(asked);
   }
 
   async #pass(worker: NodeLine, request: Request): Promise<unknown> {
-    const [operation, name, closure, ordinal] = request;
+    const [operation, name, closure, ordinal, value] = request;
     const made = this.#made.get(name);
     if (made === undefined) throw new InvalidArgumentError(`There is no variable '${name}'`);
-    if (operation !== 'read' && closure > 0 && !worker.isRunning(closure)) {
+    if (operation === 'read') return await this.#readForMessage(made);
+    if (closure > 0 && !worker.isRunning(closure)) {
       throw new FailedPreconditionError(
         `The function that writes to the variable '${name}' has ended: another worker was first, or it was cancelled`,
       );
     }
-    if (operation === 'assign' && closure > 0 && this.#isLate(closure, name, ordinal))
-      return undefined;
-    return await this.#ask(made.server, request);
+    checkFits('value', made.definition, value);
+    if (operation === 'assign' && closure > 0 && this.#isLate(closure, name, ordinal)) return;
+    await this.#update(made, request);
   }
 
   /** Whether a later attempt of the closure has assigned to the variable (4). */
@@ -389,21 +471,5 @@ function whyNone(index: number | undefined, { phase, cause, remedy }: EngineRead
   return `${which} ready. What to do: start one: allstop worker --job ps`;
 }
 
-/** @throws UnavailableError: the server's answer is not of the variable's type and length */
-function fitting(definition: Definition, value: unknown): VariableValue {
-  if (definition.type === 0 && typeof value === 'number') return value;
-  // A copy: the array that a message holds is a view of the message, or of memory of other buffers.
-  if (definition.type !== 0 && isArrayFor(definition, value)) return value.slice();
-  throw new UnavailableError(
-    `The parameter server of the variable '${definition.name}' has answered with what is not ${shapeOf(definition)}`,
-  );
-}
-
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
-
-/** The index of the server for a name: the same one in each program with as many servers. */
-function placeOf(name: string, places: readonly number[] | undefined): number | undefined {
-  if (places === undefined || places.length === 0) return undefined;
-  return places[createHash('sha256').update(name).digest().readUInt32LE(0) % places.length];
-}
