@@ -43,6 +43,7 @@
         "native/core/thread_registry.cc",
         "native/core/timeline.cc",
         "native/core/unseen_errors.cc",
+        "native/core/published_bytes.cc",
         "native/core/variables.cc"
       ],
       "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],

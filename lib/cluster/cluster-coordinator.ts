@@ -178,7 +178,11 @@ export class ClusterCoordinator<M extends object = any>
       onFailure: cancelledBy,
     });
     const { coordinator } = this;
-    const variables = new ClusterVariables(this, (definition) => this.#engine.define?.(definition));
+    const variables = new ClusterVariables(
+      this,
+      (definition) => this.#engine.define?.(definition),
+      () => !this.#sharesMemory,
+    );
     this.#rules = new ClosureRules(
       { queue: this.#queue, coordinator, cancelGraceMs, variables },
       {

@@ -389,6 +389,8 @@ export interface NativeVariable {
   /** An index into VARIABLE_TYPES. */
   readonly type: number;
   readonly byteLength: number;
+  /** For `openPublished` in other processes; undefined: the bytes are this process's alone. */
+  readonly path?: string;
   /** Copies the value into `into`. @returns the value of a number, which needs no `into` */
   read(into?: NativeValue): number | undefined;
   assign(value: NativeValue): void;
@@ -405,8 +407,17 @@ export interface NativeVariable {
 export interface NativeVariables {
   /** For `attachVariables` in another thread. Never used twice in a process. */
   readonly id: string;
-  /** @returns the variable of this name; null if it has another type or length */
-  define(name: string, type: number, value: NativeValue): NativeVariable | null;
+  /**
+   * @param isPublished - other processes of this machine shall read the value, if the platform lets
+   *   them. It costs a file descriptor.
+   * @returns the variable of this name; null if it has another type or length
+   */
+  define(
+    name: string,
+    type: number,
+    value: NativeValue,
+    isPublished: boolean,
+  ): NativeVariable | null;
   find(name: string): NativeVariable | null;
   /** Reads several variables as they stand at one moment; of a number into a Float64Array. */
   readAll(variables: readonly NativeVariable[], into: readonly NativeArray[]): void;
@@ -414,6 +425,8 @@ export interface NativeVariables {
   assignAll(variables: readonly NativeVariable[], values: readonly NativeArray[]): void;
   /** The closure has ended for good: no `assignAdd` of it follows. */
   forget(closure: number): void;
+  /** No process opens a value any more: closes the file descriptors. */
+  endPublishing(): void;
 }
 
 /** What a fork line carries, in the order of ForkFrame::Kind. */
@@ -478,6 +491,11 @@ export interface NativeBinding {
   createVariables(): NativeVariables;
   /** @returns null if the object that `createVariables` made is gone */
   attachVariables(id: number): NativeVariables | null;
+  /**
+   * The value of a variable of another process, by its `path`: a function that copies it, and
+   * returns false if writes were in the way, every time. Null: this process cannot read it.
+   */
+  openPublished(path: string, byteLength: number): ((into: NativeArray) => boolean) | null;
   /** Attaches a capsule that tells other addons: the value is in another process. */
   bindRemoteVariable(object: object): void;
   /** The OS's id of a JavaScript thread of this process; 0 if it has not loaded the addon. */

@@ -257,6 +257,7 @@ Napi::Value Setup(const Info& info) {
   set("queuesOf", Checked<QueuesOf>);
   set("createVariables", Checked<CreateVariables>);
   set("attachVariables", Checked<AttachVariables>);
+  set("openPublished", Checked<OpenPublished>);
   set("bindRemoteVariable", Checked<BindRemoteVariable>);
   set("connectSqlite", Checked<ConnectSqlite>);
   set("obeySqlite", Checked<ObeySqlite>);

@@ -163,6 +163,28 @@ NativeVariable::NativeVariable(const Info& info)
       property("assign", FunctionOf<Assign>(env, variable_, "assign")),
       property("assignAdd", FunctionOf<AssignAdd>(env, variable_, "assignAdd")),
   });
+  const std::string path = variable_->path();
+  if (path.empty()) return;
+  info.This().As<Napi::Object>().DefineProperty(property("path", Napi::String::New(env, path)));
+}
+
+Napi::Value OpenPublished(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto size = static_cast<std::size_t>(IdArgument(info, 1));
+  auto reader = core::PublishedReader::Open(StringArgument(info, 0), size);
+  if (!reader) return env.Null();
+  const std::shared_ptr<core::PublishedReader> shared = std::move(reader);
+  return Napi::Function::New(
+      env,
+      [shared, size](const Napi::CallbackInfo& call) -> Napi::Value {
+        Bytes bytes;
+        GetArray(call.Env(), call[0], bytes);
+        if (bytes.size != size) {
+          throw Napi::TypeError::New(call.Env(), InternalError("a value of another length"));
+        }
+        return Napi::Boolean::New(call.Env(), shared->Read(bytes.data));
+      },
+      "read");
 }
 
 Napi::Value NativeVariable::BindCapsule(const Info& info) {
@@ -187,6 +209,7 @@ Napi::Function NativeVariables::Class(Napi::Env env, Environment& environment) {
                          ALLSTOP_METHOD("readAll", ReadAll),
                          ALLSTOP_METHOD("assignAll", AssignAll),
                          ALLSTOP_METHOD("forget", Forget),
+                         ALLSTOP_METHOD("endPublishing", EndPublishing),
                      },
                      &environment);
 #undef ALLSTOP_METHOD
@@ -212,12 +235,14 @@ NativeVariables::NativeVariables(const Info& info)
   });
 }
 
-// define(name, type, value)
+// define(name, type, value, isPublished)
 Napi::Value NativeVariables::Define(const Info& info) {
   const auto type = static_cast<VariableType>(IdArgument(info, 1));
   Bytes bytes;
   GetBytes(info.Env(), info[2], bytes);
-  auto variable = variables_->Define(StringArgument(info, 0), type, bytes.data, bytes.size);
+  const bool is_published = info[3].IsBoolean() && info[3].As<Napi::Boolean>().Value();
+  auto variable =
+      variables_->Define(StringArgument(info, 0), type, bytes.data, bytes.size, is_published);
   return variable ? NativeVariable::Make(*environment_, std::move(variable)) : info.Env().Null();
 }
 
@@ -271,6 +296,11 @@ Napi::Value NativeVariables::AssignAll(const Info& info) {
 
 Napi::Value NativeVariables::Forget(const Info& info) {
   variables_->Forget(IdArgument(info, 0));
+  return info.Env().Undefined();
+}
+
+Napi::Value NativeVariables::EndPublishing(const Info& info) {
+  variables_->EndPublishing();
   return info.Env().Undefined();
 }
 

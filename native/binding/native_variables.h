@@ -55,10 +55,14 @@ class NativeVariables final : public Napi::ObjectWrap<NativeVariables> {
   Napi::Value ReadAll(const Info& info);
   Napi::Value AssignAll(const Info& info);
   Napi::Value Forget(const Info& info);
+  Napi::Value EndPublishing(const Info& info);
 
   std::shared_ptr<Environment> environment_;
   std::shared_ptr<core::Variables> variables_;
 };
+
+// openPublished in lib/native/binding.ts: a function that reads the bytes, or null.
+Napi::Value OpenPublished(const Napi::CallbackInfo& info);
 
 }  // namespace allstop::binding
 

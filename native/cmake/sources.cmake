@@ -20,6 +20,7 @@ set(ALLSTOP_CORE_SOURCES
   core/thread_registry.cc
   core/timeline.cc
   core/unseen_errors.cc
+  core/published_bytes.cc
   core/variables.cc
   abi/queue.cc
   abi/table.cc

@@ -38,9 +38,30 @@ std::vector<T*> InOrder(std::vector<T*> variables) {
 
 }  // namespace
 
-Variable::Variable(std::string name, VariableType type, const void* bytes, std::size_t size)
-    : name_(std::move(name)), type_(type), size_(size), bytes_(new unsigned char[size]) {
-  Copy(bytes_.get(), bytes, size);
+class Variable::Change {
+ public:
+  explicit Change(const Variable& variable) : published_(variable.published_.get()) {
+    if (published_ != nullptr) published_->BeginWrite();
+  }
+  ~Change() {
+    if (published_ != nullptr) published_->EndWrite();
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+ private:
+  PublishedBytes* const published_;
+};
+
+Variable::Variable(std::string name, VariableType type, const void* bytes, std::size_t size,
+                   bool is_published)
+    : name_(std::move(name)),
+      type_(type),
+      size_(size),
+      published_(is_published ? PublishedBytes::Create(size) : nullptr),
+      own_bytes_(published_ ? nullptr : new unsigned char[size]),
+      bytes_(published_ ? published_->bytes() : own_bytes_.get()) {
+  Copy(bytes_, bytes, size);
 }
 
 std::size_t Variable::length() const {
@@ -52,16 +73,17 @@ void Variable::Read(void* bytes) const {
   constexpr std::size_t kShort = 1024;
   if (size_ <= kShort) {
     const std::lock_guard<FairSharedMutex> lock(mutex_);
-    Copy(bytes, bytes_.get(), size_);
+    Copy(bytes, bytes_, size_);
     return;
   }
   const std::shared_lock<FairSharedMutex> lock(mutex_);
-  Copy(bytes, bytes_.get(), size_);
+  Copy(bytes, bytes_, size_);
 }
 
 void Variable::Assign(const void* bytes) {
   const std::lock_guard<FairSharedMutex> lock(mutex_);
-  Copy(bytes_.get(), bytes, size_);
+  const Change change(*this);
+  Copy(bytes_, bytes, size_);
 }
 
 bool Variable::AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t ordinal) {
@@ -74,13 +96,14 @@ bool Variable::AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t
     if (ordinal <= last_applied_->second) return false;
     last_applied_->second = ordinal;
   }
+  const Change change(*this);
   switch (type_) {
     case VariableType::kNumber:
-    case VariableType::kFloat64: Add<double, double>(bytes_.get(), bytes, size_); break;
-    case VariableType::kFloat32: Add<float, float>(bytes_.get(), bytes, size_); break;
+    case VariableType::kFloat64: Add<double, double>(bytes_, bytes, size_); break;
+    case VariableType::kFloat32: Add<float, float>(bytes_, bytes, size_); break;
     case VariableType::kInt32:
       // Unsigned, since the overflow of a signed sum is undefined.
-      Add<std::uint32_t, std::uint32_t>(bytes_.get(), bytes, size_);
+      Add<std::uint32_t, std::uint32_t>(bytes_, bytes, size_);
       break;
   }
   return true;
@@ -104,12 +127,13 @@ std::shared_ptr<Variables> Variables::Create() {
 Variables::~Variables() { Registry<Variables>::Get().Remove(id_); }
 
 std::shared_ptr<Variable> Variables::Define(const std::string& name, VariableType type,
-                                            const void* bytes, std::size_t size) {
+                                            const void* bytes, std::size_t size,
+                                            bool is_published) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::shared_ptr<Variable>& variable = by_name_[name];
   if (!variable) {
     try {
-      variable = std::make_shared<Variable>(name, type, bytes, size);
+      variable = std::make_shared<Variable>(name, type, bytes, size, is_published);
     } catch (...) {
       by_name_.erase(name);
       throw;
@@ -133,7 +157,7 @@ void Variables::ReadAll(const std::vector<const Variable*>& variables,
     locks.emplace_back(variable->mutex_);
   }
   for (std::size_t index = 0; index < variables.size(); ++index) {
-    Copy(to[index], variables[index]->bytes_.get(), variables[index]->size_);
+    Copy(to[index], variables[index]->bytes_, variables[index]->size_);
   }
 }
 
@@ -146,13 +170,21 @@ void Variables::AssignAll(const std::vector<Variable*>& variables,
     locks.emplace_back(variable->mutex_);
   }
   for (std::size_t index = 0; index < variables.size(); ++index) {
-    Copy(variables[index]->bytes_.get(), from[index], variables[index]->size_);
+    const Variable::Change change(*variables[index]);
+    Copy(variables[index]->bytes_, from[index], variables[index]->size_);
   }
 }
 
 void Variables::Forget(std::uint64_t closure) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [name, variable] : by_name_) variable->Forget(closure);
+}
+
+void Variables::EndPublishing() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [name, variable] : by_name_) {
+    if (variable->published_) variable->published_->EndPublishing();
+  }
 }
 
 }  // namespace allstop::core

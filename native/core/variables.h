@@ -17,6 +17,10 @@
 //     writer that waits for the readers of its variable waits for single reads, which wait for
 //     nothing, and for reads of several, which wait for later variables alone. So no two threads
 //     wait for each other.
+//  5. A variable that was defined as published has its bytes in PublishedBytes, if the platform
+//  gives
+//     them; each change by 1 is between its BeginWrite and EndWrite. So other processes read them
+//     without its mutex.
 #ifndef ALLSTOP_CORE_VARIABLES_H_
 #define ALLSTOP_CORE_VARIABLES_H_
 
@@ -33,6 +37,7 @@
 
 #include "fair_shared_mutex.h"
 #include "foreign_references.h"
+#include "published_bytes.h"
 
 namespace allstop::core {
 
@@ -45,13 +50,16 @@ class Variable : public ForeignReferences<Variable> {
   friend class Variables;
 
   // `bytes`: the first value.
-  Variable(std::string name, VariableType type, const void* bytes, std::size_t size);
+  Variable(std::string name, VariableType type, const void* bytes, std::size_t size,
+           bool is_published = false);
 
   const std::string& name() const { return name_; }
   VariableType type() const { return type_; }
   std::size_t size() const { return size_; }
   // How many elements.
   std::size_t length() const;
+  // For PublishedReader::Open in other processes; empty: its bytes are this process's alone.
+  std::string path() const { return published_ ? published_->Path() : std::string(); }
 
   void Read(void* bytes) const;
   void Assign(const void* bytes);
@@ -63,6 +71,9 @@ class Variable : public ForeignReferences<Variable> {
   void Forget(std::uint64_t closure);
 
  private:
+  // Around each change of bytes_ (5).
+  class Change;
+
   const std::string name_;
   const VariableType type_;
   const std::size_t size_;
@@ -70,8 +81,10 @@ class Variable : public ForeignReferences<Variable> {
   // How many closures applied_ knows. Changed under mutex_; Forget looks first without it, and sees
   // what the closure has added: that it has ended was told after its last AssignAdd.
   std::atomic<std::size_t> applied_count_{0};
+  const std::unique_ptr<PublishedBytes> published_;   // one of the two has the bytes
+  const std::unique_ptr<unsigned char[]> own_bytes_;  // aligned for every type
+  unsigned char* const bytes_;                        // what it points to is guarded by mutex_
   // Guarded by mutex_.
-  std::unique_ptr<unsigned char[]> bytes_;  // aligned for every type
   std::unordered_map<std::uint64_t, std::uint64_t> applied_;
   // The entry in applied_ of the closure that has added last, which often adds again.
   std::pair<const std::uint64_t, std::uint64_t>* last_applied_ = nullptr;
@@ -87,10 +100,11 @@ class Variables {
 
   std::uint64_t id() const { return id_; }
 
-  // The variable of this name, made with these bytes if there was none. Null if there is one of
+  // The variable of this name, made with these bytes if there was none; its bytes are readable by
+  // other processes if `is_published` and the platform lets them. Null if there is one of
   // another type or size.
   std::shared_ptr<Variable> Define(const std::string& name, VariableType type, const void* bytes,
-                                   std::size_t size);
+                                   std::size_t size, bool is_published = false);
   // Null if there is none.
   std::shared_ptr<Variable> Find(const std::string& name) const;
   // Reads several variables of this set as they stand at one moment: a consistent cut. Element i
@@ -99,6 +113,8 @@ class Variables {
   // Assigns several variables of this set: no other operation sees some of them assigned.
   void AssignAll(const std::vector<Variable*>& variables, const std::vector<const void*>& from);
   void Forget(std::uint64_t closure);
+  // No process opens the bytes of a variable any more.
+  void EndPublishing();
 
  private:
   explicit Variables(std::uint64_t id) : id_(id) {}

@@ -6,6 +6,7 @@ import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
 import { type NativeOperations, nativeOperations } from './native-operations.ts';
 import {
+  byteLengthOf,
   checkFits,
   type Definition,
   definitionOf,
@@ -25,6 +26,12 @@ type Entry = {
   variable: Variable;
 };
 
+/**
+ * Of this length a message costs more than a copy by far. (Each published value takes a file
+ * descriptor, of which a process may have no more than 1,024.)
+ */
+const PUBLISHED_BYTES = 64 * 1024;
+
 const refuse = (): never => {
   throw new FailedPreconditionError('The cluster is closed');
 };
@@ -35,16 +42,23 @@ export class ClusterVariables implements VariableStore, VariableSource {
   readonly #entries = new Map<string, Entry>();
 
   readonly #onDefined: ((definition: Definition) => void) | undefined;
+  readonly #isPublished: () => boolean;
   #isClosed = false;
 
   /**
    * @param owner - the ClusterCoordinator; on a parameter server, which makes no Variable that
    *   leaves it, any object
    * @param onDefined - tells the workers of a new variable
+   * @param isPublished - whether worker processes of this machine shall read large values
    */
-  constructor(owner: object, onDefined?: (definition: Definition) => void) {
+  constructor(
+    owner: object,
+    onDefined?: (definition: Definition) => void,
+    isPublished: () => boolean = () => false,
+  ) {
     this.#owner = owner;
     this.#onDefined = onDefined;
+    this.#isPublished = isPublished;
   }
 
   async variable(name: string, initial: VariableValue): Promise<Variable> {
@@ -66,11 +80,14 @@ export class ClusterVariables implements VariableStore, VariableSource {
    * @throws TypeError: `initial`; InvalidArgumentError: it has another type or length
    */
   define(name: string, initial: unknown): Variable {
-    const definition = definitionOf(name, initial);
-    const native = this.#native.define(name, definition.type, initial as VariableValue);
+    const shape = definitionOf(name, initial);
+    const isPublished = byteLengthOf(shape) >= PUBLISHED_BYTES && this.#isPublished();
+    const native = this.#native.define(name, shape.type, initial as VariableValue, isPublished);
     const known = this.#entries.get(name);
-    if (native === null) throw otherShape((known as Entry).definition, definition);
+    if (native === null) throw otherShape((known as Entry).definition, shape);
     if (known !== undefined) return known.variable;
+    const { path } = native;
+    const definition = path === undefined ? shape : { ...shape, path };
     const operations = nativeOperations(native, definition, () => undefined);
     const variable = makeVariable(definition, operations, this.#owner);
     native.bindCapsule(variable);
@@ -138,6 +155,7 @@ export class ClusterVariables implements VariableStore, VariableSource {
 
   close(): void {
     this.#isClosed = true;
+    this.#native.endPublishing();
     const refused: NativeOperations = { read: refuse, assign: refuse, assignAdd: refuse };
     for (const { operations } of this.#entries.values()) Object.assign(operations, refused);
   }

@@ -18,6 +18,8 @@ export type Definition = {
   readonly type: number;
   /** The number of elements; 1 for a number. */
   readonly length: number;
+  /** Where other processes of this machine read the value (NativeVariable.path). */
+  readonly path?: string;
 };
 
 /** Carries the operations of one variable to its value. Given only values that fit. */
@@ -67,7 +69,8 @@ export let makeVariable: (
  *
  * Each operation is atomic: a `read` gives a value from between two others. With worker threads the
  * value is in memory that the threads share; with worker processes it is in the coordinator's
- * process, and a message carries each operation there. Over NATS it is on a parameter server, and
+ * process, and a message carries each operation there, but for a `read` of an array of 64 KiB or
+ * more on Linux: that memory is shared with them. Over NATS it is on a parameter server, and
  * operations go through the coordinator.
  */
 export class Variable<T extends VariableValue = VariableValue> {

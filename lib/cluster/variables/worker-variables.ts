@@ -1,12 +1,14 @@
 /** The variables of a cluster, in one of its workers. */
 
 import { InvalidArgumentError, UnavailableError } from '../../errors/errors.ts';
-import { VARIABLE_TYPES } from '../../native/binding.ts';
+import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { nativeOperations, type OperationId } from './native-operations.ts';
 import {
+  byteLengthOf,
   type Definition,
+  emptyArray,
   makeVariable,
   type Operations,
   type Variable,
@@ -58,11 +60,23 @@ export function threadVariables(id: number, calling: CallingClosure): WorkerVari
   };
 }
 
+/** Copies the value, and returns whether it could; null: only messages read it. */
+const publishedValue = (definition: Definition): ((into: NativeArray) => boolean) | null =>
+  definition.path === undefined
+    ? null
+    : binding().openPublished(definition.path, byteLengthOf(definition));
+
 /** What a message carries: no memory that is shared, and nothing of the buffer around a view. */
 const copyOf = (value: VariableValue): VariableValue =>
   typeof value === 'number' ? value : value.slice();
 
-/** In a worker process, or on a node: messages carry the operations to the values. */
+/**
+ * In a worker process, or on a node: messages carry the operations to the values.
+ *
+ * A value that the coordinator's process publishes is read without a message. No reader sees less
+ * than it was told of: an update is in that memory before it is answered (published_bytes.h). While
+ * an update of this process is on its way, which a read behind it must see, that is a message, too.
+ */
 export class RemoteVariables implements WorkerVariables {
   readonly #found = new Map<string, Variable>();
   readonly #pending = new Map<
@@ -90,15 +104,31 @@ export class RemoteVariables implements WorkerVariables {
   #define(definition: Definition): void {
     const { name } = definition;
     if (this.#found.has(name)) return;
+    const copyInto = publishedValue(definition);
+    let updates = 0; // on their way
+    const update = async (request: Request): Promise<void> => {
+      updates += 1;
+      try {
+        await this.#ask(request);
+      } finally {
+        updates -= 1;
+      }
+    };
     const operations: Operations = {
-      read: () => this.#ask(['read', name, 0, 0]) as Promise<VariableValue>,
+      read: () => {
+        if (copyInto !== null && updates === 0) {
+          const into = emptyArray(definition);
+          if (copyInto(into)) return into;
+        }
+        return this.#ask(['read', name, 0, 0]) as Promise<VariableValue>;
+      },
       assign: (value) => {
         const [closure, attempt] = [this.#calling.id(), this.#calling.attempt()];
-        return this.#ask(['assign', name, closure, attempt, copyOf(value)]) as Promise<void>;
+        return update(['assign', name, closure, attempt, copyOf(value)]);
       },
       assignAdd: (delta) => {
         const { closure, ordinal } = this.#calling.nextId(name) ?? { closure: 0, ordinal: 0 };
-        return this.#ask(['assignAdd', name, closure, ordinal, copyOf(delta)]) as Promise<void>;
+        return update(['assignAdd', name, closure, ordinal, copyOf(delta)]);
       },
     };
     const variable = makeVariable(definition, operations, this);

@@ -177,8 +177,9 @@ function isStatus(value: unknown): value is NodeStatus {
 
 function isDefinition(value: unknown): value is Definition {
   if (!isObject(value)) return false;
-  const { name, type, length } = value;
-  return isText(name) && isCount(type) && type < VARIABLE_TYPES.length && isCount(length);
+  const { name, type, length, path } = value;
+  const isShape = isCount(type) && type < VARIABLE_TYPES.length && isCount(length);
+  return isText(name) && isShape && path === undefined; // of the coordinator's machine
 }
 
 /** Whether a variable can be made with `value`. */

@@ -1,0 +1,128 @@
+#include "core/published_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/variables.h"
+
+namespace allstop::core {
+namespace {
+
+constexpr std::size_t kSize = 80'000;
+
+std::vector<double> Copy(const PublishedReader& reader) {
+  std::vector<double> copy(kSize / sizeof(double), -1);
+  EXPECT_TRUE(reader.Read(copy.data()));
+  return copy;
+}
+
+// Skips the test where the platform has no such memory.
+#define ALLSTOP_PUBLISHED(name)                                               \
+  const std::unique_ptr<PublishedBytes> name = PublishedBytes::Create(kSize); \
+  if (!name) GTEST_SKIP()
+
+TEST(PublishedBytesTest, AreReadByWhoOpensThem) {
+  ALLSTOP_PUBLISHED(owner);
+  const auto reader = PublishedReader::Open(owner->Path(), kSize);
+  ASSERT_NE(reader, nullptr);
+  EXPECT_EQ(Copy(*reader), std::vector<double>(kSize / sizeof(double), 0));
+  const std::vector<double> value(kSize / sizeof(double), 2.5);
+  owner->BeginWrite();
+  std::memcpy(owner->bytes(), value.data(), kSize);
+  owner->EndWrite();
+  EXPECT_EQ(Copy(*reader), value);
+}
+
+TEST(PublishedBytesTest, AreNotReadInTheMiddleOfAWrite) {
+  ALLSTOP_PUBLISHED(owner);
+  const auto reader = PublishedReader::Open(owner->Path(), kSize);
+  ASSERT_NE(reader, nullptr);
+  owner->BeginWrite();
+  owner->bytes()[0] = 1;
+  std::vector<double> copy(kSize / sizeof(double));
+  EXPECT_FALSE(reader->Read(copy.data()));
+  owner->EndWrite();
+  EXPECT_TRUE(reader->Read(copy.data()));
+}
+
+TEST(PublishedBytesTest, AreReadAfterTheirOwnerHasGone) {
+  std::unique_ptr<PublishedBytes> owner = PublishedBytes::Create(kSize);
+  if (!owner) GTEST_SKIP();
+  const auto reader = PublishedReader::Open(owner->Path(), kSize);
+  ASSERT_NE(reader, nullptr);
+  const std::string path = owner->Path();
+  owner.reset();
+  EXPECT_EQ(Copy(*reader).front(), 0);
+  EXPECT_EQ(PublishedReader::Open(path, kSize), nullptr);
+}
+
+TEST(PublishedBytesTest, AreOpenedNoMoreAfterTheEnd) {
+  ALLSTOP_PUBLISHED(owner);
+  const std::string path = owner->Path();
+  const auto reader = PublishedReader::Open(path, kSize);
+  owner->EndPublishing();
+  EXPECT_EQ(PublishedReader::Open(path, kSize), nullptr);
+  owner->BeginWrite();
+  owner->bytes()[0] = 0;
+  owner->EndWrite();
+  EXPECT_EQ(Copy(*reader).front(), 0);
+}
+
+TEST(PublishedBytesTest, OfAnotherSizeOrKindAreRefused) {
+  ALLSTOP_PUBLISHED(owner);
+  EXPECT_EQ(PublishedReader::Open(owner->Path(), kSize + 1), nullptr);
+  EXPECT_EQ(PublishedReader::Open("/dev/null", kSize), nullptr);
+  EXPECT_EQ(PublishedReader::Open("/proc/self/fd/100000", kSize), nullptr);
+}
+
+TEST(PublishedBytesTest, OfAVariableAreWholeWhileItIsUpdated) {
+  const auto variables = Variables::Create();
+  const std::vector<double> zeros(kSize / sizeof(double), 0);
+  const std::vector<double> ones(kSize / sizeof(double), 1);
+  const auto variable =
+      variables->Define("w", VariableType::kFloat64, zeros.data(), kSize, /*is_published=*/true);
+  if (variable->path().empty()) GTEST_SKIP();
+  const auto reader = PublishedReader::Open(variable->path(), kSize);
+  ASSERT_NE(reader, nullptr);
+  constexpr int kUpdates = 20'000;
+  std::atomic<bool> is_done{false};
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 2; ++writer) {
+    writers.emplace_back([&] {
+      for (int update = 0; update < kUpdates; ++update) variable->AssignAdd(ones.data(), 0, 0);
+    });
+  }
+  std::thread joiner([&] {
+    for (std::thread& writer : writers) writer.join();
+    is_done = true;
+  });
+  double last = 0;
+  while (!is_done) {
+    std::vector<double> copy(kSize / sizeof(double));
+    if (!reader->Read(copy.data())) continue;
+    ASSERT_EQ(copy, std::vector<double>(copy.size(), copy.front()));
+    ASSERT_GE(copy.front(), last);
+    last = copy.front();
+  }
+  joiner.join();
+  EXPECT_EQ(Copy(*reader).back(), 2 * kUpdates);
+  variables->AssignAll({variable.get()}, {zeros.data()});
+  EXPECT_EQ(Copy(*reader), zeros);
+  variable->Assign(ones.data());
+  EXPECT_EQ(Copy(*reader), ones);
+}
+
+TEST(PublishedBytesTest, AreOnlyThoseOfVariablesThatWereDefinedSo) {
+  const auto variables = Variables::Create();
+  const double value = 1;
+  EXPECT_EQ(variables->Define("w", VariableType::kNumber, &value, sizeof value)->path(), "");
+}
+
+}  // namespace
+}  // namespace allstop::core
