@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <shared_mutex>
 #include <utility>
@@ -169,8 +170,9 @@ void Variables::AssignAll(const std::vector<Variable*>& variables,
   for (Variable* const variable : InOrder(variables)) {
     locks.emplace_back(variable->mutex_);
   }
+  std::deque<Variable::Change> changes;  // all begin before one ends (5)
+  for (const Variable* const variable : variables) changes.emplace_back(*variable);
   for (std::size_t index = 0; index < variables.size(); ++index) {
-    const Variable::Change change(*variables[index]);
     Copy(variables[index]->bytes_, from[index], variables[index]->size_);
   }
 }

@@ -17,10 +17,10 @@
 //     writer that waits for the readers of its variable waits for single reads, which wait for
 //     nothing, and for reads of several, which wait for later variables alone. So no two threads
 //     wait for each other.
-//  5. A variable that was defined as published has its bytes in PublishedBytes, if the platform
-//  gives
+//  5. A variable that was defined as published has its bytes in PublishedBytes, if the platform has
 //     them; each change by 1 is between its BeginWrite and EndWrite. So other processes read them
-//     without its mutex.
+//     without its mutex. Of changes of several together all begin before one ends: who has read one
+//     of them changed reads none of them unchanged.
 #ifndef ALLSTOP_CORE_VARIABLES_H_
 #define ALLSTOP_CORE_VARIABLES_H_
 

@@ -447,8 +447,9 @@ export class ParameterServers implements VariableStore {
       );
     }
     checkFits('value', made.definition, value);
-    if (operation === 'assign' && closure > 0 && this.#isLate(closure, name, ordinal)) return;
-    await this.#update(made, request);
+    const isLate = operation === 'assign' && closure > 0 && this.#isLate(closure, name, ordinal);
+    if (!isLate) await this.#update(made, request);
+    return undefined;
   }
 
   /** Whether a later attempt of the closure has assigned to the variable (4). */

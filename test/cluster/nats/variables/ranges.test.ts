@@ -5,10 +5,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { serialize } from 'node:v8';
 import { Checkpoint, type ClusterCoordinator, ClusterSpec, type Variable } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { NodeLine } from '../../../../lib/cluster/nats/variables/parameter-servers.ts';
 import { ParameterServers } from '../../../../lib/cluster/nats/variables/parameter-servers.ts';
+import { unpackToNode } from '../../../../lib/cluster/nats/wire/session-messages.ts';
 import { encode } from '../../../../lib/record/encoded-error.ts';
 import { type CounterEvent, faultsOf } from '../../../support/counter-history.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
@@ -193,6 +195,15 @@ describe('a large variable', () => {
     const large = cluster.variable('large', initial);
     scene.spawn({ module, job: 'ps', task: 0 });
     expectSame(await (await large).read(), initial);
+  });
+});
+
+describe('a definition that a coordinator sends', () => {
+  it('names no memory, which would be of another machine', () => {
+    const definition = { name: 'large', type: 1, length: 5 };
+    expect(unpackToNode(serialize(['defined', definition]))).toEqual(['defined', definition]);
+    const forged = { ...definition, path: '/proc/1/fd/3' };
+    expect(unpackToNode(serialize(['defined', forged]))).toBe(undefined);
   });
 });
 
