@@ -178,11 +178,7 @@ export class ClusterCoordinator<M extends object = any>
       onFailure: cancelledBy,
     });
     const { coordinator } = this;
-    const variables = new ClusterVariables(
-      this,
-      (definition) => this.#engine.define?.(definition),
-      () => !this.#sharesMemory,
-    );
+    const variables = new ClusterVariables(this, () => this.#engine);
     this.#rules = new ClosureRules(
       { queue: this.#queue, coordinator, cancelGraceMs, variables },
       {

@@ -18,6 +18,14 @@ import {
 } from './variable.ts';
 import type { Answer, Request, Values, VariableSource, VariableStore } from './variable-store.ts';
 
+/** The workers of a cluster, on this machine. */
+export interface VariableUsers {
+  /** They are threads of this process. */
+  readonly sharesMemory?: boolean;
+  /** Tells them of a new variable. */
+  define?(definition: Definition): void;
+}
+
 type Entry = {
   definition: Definition;
   native: NativeVariable;
@@ -41,24 +49,17 @@ export class ClusterVariables implements VariableStore, VariableSource {
   readonly #native: NativeVariables = binding().createVariables();
   readonly #entries = new Map<string, Entry>();
 
-  readonly #onDefined: ((definition: Definition) => void) | undefined;
-  readonly #isPublished: () => boolean;
+  readonly #workers: (() => VariableUsers) | undefined;
   #isClosed = false;
 
   /**
    * @param owner - the ClusterCoordinator; on a parameter server, which makes no Variable that
    *   leaves it, any object
-   * @param onDefined - tells the workers of a new variable
-   * @param isPublished - whether worker processes of this machine shall read large values
+   * @param workers - those of the cluster, on this machine
    */
-  constructor(
-    owner: object,
-    onDefined?: (definition: Definition) => void,
-    isPublished: () => boolean = () => false,
-  ) {
+  constructor(owner: object, workers?: () => VariableUsers) {
     this.#owner = owner;
-    this.#onDefined = onDefined;
-    this.#isPublished = isPublished;
+    this.#workers = workers;
   }
 
   async variable(name: string, initial: VariableValue): Promise<Variable> {
@@ -81,7 +82,9 @@ export class ClusterVariables implements VariableStore, VariableSource {
    */
   define(name: string, initial: unknown): Variable {
     const shape = definitionOf(name, initial);
-    const isPublished = byteLengthOf(shape) >= PUBLISHED_BYTES && this.#isPublished();
+    const workers = this.#workers?.();
+    const isPublished =
+      byteLengthOf(shape) >= PUBLISHED_BYTES && workers !== undefined && !workers.sharesMemory;
     const native = this.#native.define(name, shape.type, initial as VariableValue, isPublished);
     const known = this.#entries.get(name);
     if (native === null) throw otherShape((known as Entry).definition, shape);
@@ -92,7 +95,7 @@ export class ClusterVariables implements VariableStore, VariableSource {
     const variable = makeVariable(definition, operations, this.#owner);
     native.bindCapsule(variable);
     this.#entries.set(name, { definition, native, operations, variable });
-    this.#onDefined?.(definition);
+    workers?.define?.(definition);
     return variable;
   }
 
