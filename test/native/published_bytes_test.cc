@@ -118,6 +118,31 @@ TEST(PublishedBytesTest, OfAVariableAreWholeWhileItIsUpdated) {
   EXPECT_EQ(Copy(*reader), ones);
 }
 
+TEST(PublishedBytesTest, AreWholeThoughAWriteMeetsTheCopy) {
+  ALLSTOP_PUBLISHED(owner);
+  const auto reader = PublishedReader::Open(owner->Path(), kSize);
+  ASSERT_NE(reader, nullptr);
+  std::atomic<bool> is_done{false};
+  // From the end to the begin, against the direction of a copy.
+  std::thread writer([&] {
+    for (double value = 1; !is_done; ++value) {
+      owner->BeginWrite();
+      auto* const elements = reinterpret_cast<double*>(owner->bytes());
+      for (std::size_t at = kSize / sizeof(double); at > 0; --at) elements[at - 1] = value;
+      owner->EndWrite();
+      for (int turn = 0; turn < 20; ++turn) std::this_thread::yield();
+    }
+  });
+  int torn = 0;
+  std::vector<double> copy(kSize / sizeof(double));
+  for (int read = 0; read < 5'000; ++read) {
+    if (reader->Read(copy.data()) && copy.front() != copy.back()) ++torn;
+  }
+  is_done = true;
+  writer.join();
+  EXPECT_EQ(torn, 0);
+}
+
 TEST(PublishedBytesTest, AreOnlyThoseOfVariablesThatWereDefinedSo) {
   const auto variables = Variables::Create();
   const double value = 1;
