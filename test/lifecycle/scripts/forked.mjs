@@ -9,7 +9,7 @@ const acts = {
   async compute() {
     await new Promise((resolve) => process.send('computing', resolve));
     while (!coord.shouldStop());
-    const sawStopAt = process.hrtime.bigint().toString(); // the same clock in all processes
+    const sawStopAt = performance.timeOrigin + performance.now(); // one clock for all processes
     const { error } = coord.stopRecord;
     process.send({ sawStopAt, message: error?.message, part: error?.part });
     process.disconnect();
