@@ -200,6 +200,36 @@ function forkWithLine(
   });
 }
 
+/** @returns the error of a system that has no descriptor or thread left for a line */
+function tryToOpen<T>(start: () => T): T | UnavailableError {
+  try {
+    return start();
+  } catch (error) {
+    if (error instanceof UnavailableError) return error;
+    throw error;
+  }
+}
+
+/** The channel of a process that could not be started now, as if it had died: it is tried again. */
+function notStarted(
+  options: WorkerOptions,
+  listener: ChannelListener,
+  error: Error,
+): WorkerChannel {
+  process.nextTick(() => listener.onGone(error));
+  const nothing = (): void => {};
+  return {
+    pid: Number.NaN,
+    place: 'no process',
+    threadId: undefined,
+    words: new Int32Array(claimsOf(options)),
+    isShared: false,
+    post: nothing,
+    setReferenced: nothing,
+    kill: nothing,
+  };
+}
+
 export function startProcess(
   { coordinator }: Pick<StrategyHost, 'coordinator'>,
   options: WorkerOptions,
@@ -210,14 +240,21 @@ export function startProcess(
   const name = `${job}:${index}`;
   const settings = settingsOf(options, job, index);
   const environment = environmentOfChild(env as NodeJS.ProcessEnv);
-  const { child, line } = forkWithLine(coordinator, (stdio, down) =>
-    fork(workerEntry(), [JSON.stringify({ ...settings, down }), ...argv], {
-      serialization: 'advanced',
-      execArgv: [...execArgv],
-      env: environment,
-      stdio,
-    }),
+  const forked = tryToOpen(() =>
+    forkWithLine(coordinator, (stdio, down) =>
+      fork(workerEntry(), [JSON.stringify({ ...settings, down }), ...argv], {
+        serialization: 'advanced',
+        execArgv: [...execArgv],
+        env: environment,
+        stdio,
+      }),
+    ),
   );
+  if (forked instanceof UnavailableError) {
+    const error = goneError(`Worker ${name}`, 'could not be started', forked, {});
+    return notStarted(options, listener, error);
+  }
+  const { child, line } = forked;
   if (child.pid !== undefined) nameProcess(child.pid, name);
   if (children.size === 0) process.on('exit', killChildren);
   children.add(child);

@@ -13,7 +13,7 @@ import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { activeText } from '../../telemetry/inherited.ts';
 import type { Attachment } from '../attachment.ts';
-import { openLine } from './fork-line.ts';
+import { FrameReader, openLine } from './fork-line.ts';
 import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
 import { expectLastWords } from './last-words.ts';
 import { register } from './watch.ts';
@@ -83,7 +83,9 @@ export function fork(
       stdio: [...stdio, ...inherited, 'pipe'],
       env: { ...(rest.env ?? process.env), [FORK_VARIABLE]: JSON.stringify(settings) },
     });
-    listen(attachment, child, child.stdio[up] as Readable | null | undefined, id);
+    // Without a free descriptor Node makes no streams: 'error' says so.
+    const { stdio: streams } = child as { stdio?: ChildProcess['stdio'] };
+    listen(attachment, child, streams?.[up] as Readable | null | undefined, id);
     register(attachment, child, name);
     return child;
   });
@@ -91,11 +93,15 @@ export function fork(
 
 type Stdio = Exclude<NonNullable<ForkOptions['stdio']>, string>;
 
-/** The stdio that Node's `fork` would give the child. What is wrong in it, Node refuses. */
+/**
+ * The stdio that Node's `fork` would give the child, at least its first three descriptors: the line
+ * must not be one of them. What is wrong in it, Node refuses.
+ */
 function stdioOf({ stdio, silent }: ForkOptions): Stdio {
   if (Array.isArray(stdio)) {
     const hasChannel = stdio.includes('ipc');
-    if (hasChannel) return [...stdio];
+    const missing = Math.max(0, 3 - stdio.length);
+    if (hasChannel) return [...stdio, ...Array.from({ length: missing }, () => 'pipe' as const)];
     const error = new TypeError(
       "Forked processes must have an IPC channel, missing value 'ipc' in options.stdio",
     );
@@ -134,13 +140,10 @@ function listen(
     for (const then of waiting) then();
     waiting.clear();
   };
-  let unread: Buffer = Buffer.alloc(0);
+  const frames = new FrameReader();
   stream?.on('data', (bytes: Buffer) => {
-    unread = Buffer.concat([unread, bytes]);
-    while (unread.length >= 4 && unread.length - 4 >= unread.readUInt32LE(0)) {
-      const end = 4 + unread.readUInt32LE(0);
-      const frame = native.readForkFrame(unread.subarray(4, end));
-      unread = unread.subarray(end);
+    for (const bytesOfFrame of frames.add(bytes)) {
+      const frame = native.readForkFrame(bytesOfFrame);
       if (frame !== null) serve(frame);
     }
   });

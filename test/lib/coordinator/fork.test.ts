@@ -1,6 +1,8 @@
 /** Processes that `coord.fork()` starts: stops both ways, errors, the death of either side. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
@@ -79,6 +81,46 @@ describe('coord.fork', () => {
     expect(error).toMatchObject({ message: 'the fork broke', part: 8 });
     expect(child.exitCode).toBe(1);
     expect(coord.stopRecord).toMatchObject({ requester: { pid: child.pid, via: 'worker-exit' } });
+  });
+
+  it('carries an error of any length, both ways', async () => {
+    const length = 40_000_000;
+    const down = new Coordinator();
+    const child = down.fork(forked, ['large']);
+    down.requestStop(Object.assign(new Error('large'), { text: 'x'.repeat(length) }));
+    expect(await message(child)).toBe(length);
+    await expect(down.join()).rejects.toThrow('large');
+    const up = new Coordinator();
+    up.fork(forked, ['large', String(length)]);
+    const error = await up.join().catch((thrown: unknown) => thrown);
+    expect((error as { text: string }).text).toHaveLength(length);
+  });
+
+  it.each([[['ipc']], [['ipc', 'pipe']], [['pipe', 'pipe', 'pipe', 'ipc']]] as const)(
+    'leaves the child its own output with stdio %j',
+    async (stdio) => {
+      const coord = new Coordinator();
+      const child = coord.fork(forked, ['write'], { stdio: [...stdio] });
+      const written = [child.stdout, child.stderr].map((stream) => text(stream as Readable));
+      expect(await Promise.all(written)).toEqual(['out', 'err']);
+      coord.requestStop();
+      await coord.join();
+    },
+  );
+
+  // Windows has no limit of descriptors that a test can reach.
+  it.skipIf(isWindows).each([
+    [0, 'threw ERR_ALLSTOP_UNAVAILABLE'], // none for the line
+    [4, "emitted 'error' EMFILE"], // none for the child: Node's own way
+  ])('says so when the system has %i descriptors left', async (left, said) => {
+    const script = fileURLToPath(
+      new URL('../../fixtures/without-descriptors.mjs', import.meta.url),
+    );
+    const run = 'ulimit -n 100 && exec "$0" "$@"';
+    const program = spawn('sh', ['-c', run, process.execPath, script, String(left)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    expect(await text(program.stdout)).toBe(`fork ${said}\nthe cluster ran again\n`);
   });
 
   it('stays stopped when the parent clears its stop, and cannot clear it itself', async () => {
