@@ -87,7 +87,12 @@ class ParentEnd final : public core::Observer, public Closable {
   static void Start(const std::shared_ptr<ParentEnd>& self) {
     self->coordinator_->AddObserver(self, nullptr);
     self->coordinator_->SetInterested(*self, true);
-    StartThread([self] { self->Run(); });
+    try {
+      StartThread([self] { self->Run(); });
+    } catch (...) {
+      self->coordinator_->RemoveObserver(*self);
+      throw;
+    }
   }
 
   void OnStop() override { down_.Wake(); }
@@ -362,7 +367,13 @@ Napi::Value OpenForkLine(const Napi::CallbackInfo& info) {
     lines.open.emplace(line->id, line);
   }
   line->token = environment->Add(*line);
-  ParentEnd::Start(line);
+  try {
+    ParentEnd::Start(line);
+  } catch (...) {  // the system has no thread left
+    environment->Remove(line->token);
+    lines.Remove(line->id);
+    throw;
+  }
   Napi::Object opened = Napi::Object::New(info.Env());
   Define(opened, "id", static_cast<double>(line->id));
   Define(opened, "end", line->ChildsEnd(info.Env()));

@@ -24,8 +24,9 @@ class PipeDown {
   PipeDown(const PipeDown&) = delete;
   PipeDown& operator=(const PipeDown&) = delete;
 
-  // What the child needs to reach its end: a descriptor, which is closed by
-  // CloseInheritedDescriptor when the child has been started; on Windows a name.
+  // What the child needs to reach its end: a descriptor, which is the caller's from now on and is
+  // closed by CloseInheritedDescriptor when the child has been started; on Windows a name. Called
+  // once at most.
   Napi::Value ChildsEnd(Napi::Env env) const;
 
   // The line's thread only. False: the child's end is closed. Windows: while the child has not

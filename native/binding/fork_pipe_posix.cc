@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "fork_pipe.h"
 
@@ -66,11 +67,12 @@ PipeDown::PipeDown() : state_(std::make_unique<State>()) {
 
 PipeDown::~PipeDown() {
   Close();
+  if (state_->down.read_end != -1) close(state_->down.read_end);
   for (const int end : {state_->wakes.read_end, state_->wakes.write_end}) close(end);
 }
 
 Napi::Value PipeDown::ChildsEnd(Napi::Env env) const {
-  return Napi::Number::New(env, state_->down.read_end);
+  return Napi::Number::New(env, std::exchange(state_->down.read_end, -1));
 }
 
 bool PipeDown::Write(const std::string& bytes) { return WriteAll(state_->down.write_end, bytes); }
