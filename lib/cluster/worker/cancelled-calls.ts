@@ -14,9 +14,14 @@ export class CancelledCalls {
   readonly #reasons = new Map<number, Uint8Array>();
   readonly #most: number;
 
-  /** `most`: how many closures the process has at most. Older cancellations are of ended ones. */
-  constructor(most: number) {
-    this.#most = most;
+  /**
+   * `concurrency`: how many closures the process has at most. While one of them computes, what
+   * arrives after its own cancellation is of the others, and of those that the coordinator has sent
+   * for others that had ended: less than twice as many. Older cancellations are of ended closures,
+   * or the event loop has received their messages.
+   */
+  constructor(concurrency: number) {
+    this.#most = 2 * concurrency;
   }
 
   has(id: number): boolean {
@@ -29,9 +34,12 @@ export class CancelledCalls {
     return this.has(id) ? decode(this.#reasons.get(id) as Uint8Array) : undefined;
   }
 
-  /** Called when the closure has ended. */
+  /**
+   * Called when the closure has ended. What the native thread has received is taken all the same:
+   * it would stay there if no function ever asked.
+   */
   forget(id: number): void {
-    this.#reasons.delete(id);
+    if (this.has(id)) this.#reasons.delete(id);
   }
 
   #take(): void {

@@ -12,7 +12,7 @@ import { encode } from '../../record/encoded-error.ts';
 import { CancelledCalls } from './cancelled-calls.ts';
 import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
-import { CLAIMS, FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
+import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
 import { packValue, unpackMessage } from './value.ts';
 
@@ -28,7 +28,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   // A busy event loop would not see 'disconnect'; this ends the process all the same.
   endWithParent(ORPHAN_GRACE_MS);
   const coordinator = clusterCoordinator(settings);
-  const cancelled = new CancelledCalls(Math.max(CLAIMS, settings.concurrency));
+  const cancelled = new CancelledCalls(settings.concurrency);
   if (settings.down !== undefined) {
     const { native } = attachmentOf(coordinator);
     binding().listenToParent(native, settings.down, parent, cancelled.words);

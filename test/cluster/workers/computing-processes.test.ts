@@ -108,6 +108,21 @@ describe('a function that computes in a process', () => {
     await Promise.all(values);
   });
 
+  it('leaves no memory of cancellations for which no function asks', async () => {
+    const strategy = new LocalStrategy({ module, workers: 1, isolation: 'process' });
+    const cluster = new ClusterCoordinator(strategy, { cancelGraceMs: 20_000 });
+    clusters.push(cluster);
+    const text = 'x'.repeat(1_000_000);
+    const before = (await cluster.run('memory')) as number;
+    for (let count = 0; count < 300; count += 1) {
+      const caller = new AbortController();
+      const onProgress = () => caller.abort(Object.assign(new Error('enough'), { text }));
+      await cluster.run('brief', [], { signal: caller.signal, onProgress }).catch(() => {});
+    }
+    const grown = ((await cluster.run('memory')) as number) - before;
+    expect(grown).toBeLessThan(200e6); // their reasons have 300 MB
+  });
+
   it('has an error beside the stop, which the program finds suppressed', async () => {
     const { cluster, values } = await computing(['stopLate', 'and more']);
     cluster.coordinator.requestStop(new Error('first'));
