@@ -187,6 +187,29 @@ describe('variables on a parameter server', () => {
     await visits.close();
   });
 
+  it('are read at once by many, each with a copy, and as they were when the read began', async () => {
+    const cluster = scene.coordinator({ module });
+    scene.spawn({ module, job: 'ps' });
+    const weights = await cluster.variable('weights', new Float64Array([1, 2]));
+    const [one, other] = [weights.read(), weights.read()];
+    (await one)[0] = 7;
+    expect([...(await other)]).toEqual([1, 2]);
+    const values = [
+      weights.read(),
+      weights.assign(new Float64Array([3, 4])).then(() => weights.read()),
+      weights.read(),
+      weights.assignAdd(new Float64Array([1, 1])).then(() => weights.read()),
+      weights.read(),
+    ];
+    expect((await Promise.all(values)).map((value) => [...value])).toEqual([
+      [1, 2],
+      [4, 5],
+      [3, 4],
+      [4, 5],
+      [4, 5],
+    ]);
+  });
+
   it('are all that is lost with a server: one without any comes and goes', async () => {
     const cluster = scene.coordinator({ module });
     scene.spawn({ module, job: 'ps', task: 0 });
