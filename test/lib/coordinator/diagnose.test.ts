@@ -135,6 +135,18 @@ describe.runIf(isLinux)('twelve programs that hang', () => {
 });
 
 describe('diagnose', () => {
+  it('names the line of a function that awaits a promise, and leaves no trace of the question', async () => {
+    const coord = new Coordinator({ name: 'lost' });
+    const held = gate();
+    void coord.start(() => held.opened, { name: 'lost promise' });
+    const known = Reflect.ownKeys(globalThis);
+    const where = /awaits a promise.*its function is at .*diagnose\.test\.ts:\d+:\d+/;
+    expect(placeOf(await coord.diagnose(), 'lost promise')).toMatch(where);
+    expect(Reflect.ownKeys(globalThis)).toEqual(known);
+    held.open();
+    await coord.join();
+  });
+
   it('names the line of a worker that computes, also after other workers have ended', async () => {
     const ended = new Worker('0', { eval: true });
     await once(ended, 'exit');
