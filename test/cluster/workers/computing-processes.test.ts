@@ -109,7 +109,8 @@ describe('a function that computes in a process', () => {
   });
 
   it('leaves no memory of cancellations for which no function asks', async () => {
-    const strategy = new LocalStrategy({ module, workers: 1, isolation: 'process' });
+    const execArgv = ['--expose-gc'];
+    const strategy = new LocalStrategy({ module, workers: 1, isolation: 'process', execArgv });
     const cluster = new ClusterCoordinator(strategy, { cancelGraceMs: 20_000 });
     clusters.push(cluster);
     const text = 'x'.repeat(1_000_000);
