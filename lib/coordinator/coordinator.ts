@@ -384,8 +384,7 @@ export class Coordinator implements AsyncDisposable {
   /**
    * As `spawn`, for a process: Node's `fork`. Stops go both ways; the end of this process stops the
    * child with an UnavailableError. A stopped child stays stopped.
-   *
-   * @throws also UnavailableError: the system has no descriptor or thread left for the stop's way
+   * @throws also UnavailableError: the system has no descriptor or thread left
    */
   fork(
     module: URL | string,

@@ -46,10 +46,10 @@ describeKinds(kinds, (kind) => {
           const other = start(1);
           for (const value of values) await other.run('echo', [bytes(value)]); // it is short
           const many = [...values, ...values, ...values, ...values];
-          const sent = many.map((value) => other.run('echo', [bytes(value)]));
+          const sent = many.map((value) => other.run('echo', [bytes(value)]).catch(() => {}));
           await turn();
           await other.close();
-          await Promise.allSettled(sent);
+          await Promise.all(sent);
         }
       }
     });
