@@ -252,7 +252,9 @@ export class ClusterCoordinator<M extends object = any>
     this.#variables = this.#engine.variables?.(this) ?? variables;
     variablesOf.set(this, this.#variables);
     used.add(strategy);
-    coordinator.signal.addEventListener('abort', () => this.#rules.stop());
+    if (coordinator.shouldStop())
+      this.#rules.stop(); // by its parent, whose signal has aborted before
+    else coordinator.signal.addEventListener('abort', () => this.#rules.stop());
     this.#updateNeeded();
   }
 
@@ -290,11 +292,10 @@ export class ClusterCoordinator<M extends object = any>
    *   one fails it fails with that error
    * @throws (rejects) TypeError: not an export; DataCloneError: an argument that cannot be
    *   cloned; InvalidArgumentError: a RemoteValue inside an argument, or a SharedArrayBuffer where
-   *   workers are no threads; the first error of a
-   *   function, if no call has thrown it yet; CancelledError: the cluster was stopped;
-   *   FailedPreconditionError: it is closed; UnavailableError: no worker will start any more;
-   *   DeadlineExceededError, or the reason of `signal`: the function was not queued in time,
-   *   because its name had to be looked up, or there was no room
+   *   workers are no threads; the first error of a function, if no call has thrown it yet;
+   *   CancelledError: the cluster was stopped; FailedPreconditionError: it is closed;
+   *   UnavailableError: no worker will start any more; DeadlineExceededError, or the reason of
+   *   `signal`: it was not queued in time, as its name had to be looked up, or there was no room
    */
   schedule<F extends AnyFunction>(
     fn: F,

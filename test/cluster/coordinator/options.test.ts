@@ -67,6 +67,19 @@ describe('a coordinator above the cluster', () => {
     await parent.join().catch(() => {});
   });
 
+  it('that was stopped before gives a stopped cluster, in which nothing hangs', async () => {
+    const parent = new Coordinator();
+    const error = new RangeError('above');
+    parent.requestStop(error);
+    await using cluster = start(parent);
+    for (const call of [cluster.run('add', [1, 2]), cluster.schedule('add', [1, 2])]) {
+      const cancelled = await errorOf(call);
+      expect(cancelled).toBeInstanceOf(CancelledError);
+      expect(cancelled.cause).toBe(error);
+    }
+    await parent.join().catch(() => {});
+  });
+
   it('is not stopped by the cluster’s stop, nor by its close', async () => {
     const parent = new Coordinator();
     const stopped = start(parent);
