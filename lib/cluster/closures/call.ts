@@ -5,7 +5,7 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 import { copyWithVariables } from '../variables/variable.ts';
 import { whyUncloneable } from '../worker/packing/uncloneable.ts';
 import { argumentError, dataCloneError } from '../worker/protocol.ts';
-import { type Movable, transfer, transferListOf } from '../worker/transfer.ts';
+import { checkAttached, type Movable, transfer, transferListOf } from '../worker/transfer.ts';
 import type { Call, TakenArguments } from './closure.ts';
 import { checkMoved, copyArguments } from './copy-arguments.ts';
 import { PerWorkerValues } from './per-worker.ts';
@@ -35,6 +35,7 @@ export function makeHeldCall(
   const moved = lists.flat();
   const copied = (): TakenArguments => {
     try {
+      checkAttached(moved);
       const [copy, hasVariables] = copyWithVariables(cluster, () =>
         structuredClone({ values, lists }, { transfer: moved as never }),
       );
@@ -104,8 +105,8 @@ export function makeCall(
     return undefined;
   });
   const own = perWorker.length > 0 ? perWorker : undefined;
-  const moved = transferListOf(args);
   try {
+    const moved = transferListOf(args);
     if (moved.length === 0) {
       const [copy, hasVariables] = copyWithVariables(cluster, () =>
         copyArguments(args, sharesMemory),
@@ -129,6 +130,7 @@ function taken(
   cluster: object,
 ): TakenArguments {
   try {
+    checkAttached(moved);
     // The clones of the moved objects, which `transfer` has to name when they go to a worker.
     const [own, hasVariables] = copyWithVariables(cluster, () =>
       structuredClone({ args, transfer: moved }, { transfer: moved as never }),

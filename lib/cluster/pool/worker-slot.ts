@@ -94,10 +94,7 @@ export class WorkerSlot {
   #phase: TaskPhase = 'starting';
   #since = new Date();
   #cause: unknown;
-  /**
-   * The pid of the current or last worker. Never 0, with which process.kill() signals our own
-   * group.
-   */
+  /** The pid of the current or last worker. Never 0: with it process.kill() signals our own group. */
   #pid = Number.NaN;
   /** The closure whose result is the next message, and how long it ran. */
   #announced: { id: number; us: number } | undefined;
@@ -409,6 +406,9 @@ export class WorkerSlot {
   /** As what a closure is returned. One whose neighbour was to be ended is not charged. */
   #fateAfterDeath(sent: SentToWorker): Fate {
     const fate = this.#fateOf(sent);
+    // A repeated closure's result is sent at once. If it is lost all the same, the worker died of it.
+    const isRepeated = sent.closure.attempts > 0 && this.#killedFor === undefined;
+    if (fate === 'ended' && isRepeated) return 'running';
     const isNeighbour = this.#killedBy !== undefined && this.#killedBy !== sent.closure;
     return fate === 'running' && isNeighbour ? 'ended' : fate;
   }

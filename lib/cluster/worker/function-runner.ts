@@ -256,6 +256,11 @@ export class FunctionRunner {
   /** Imports the module, and calls its setup function if the settings name one. */
   async load(): Promise<void> {
     const { module, setup, teardown } = this.#settings;
+    // An exit that an error of a listener breaks off leaves a process in which Node runs no
+    // `process.nextTick`: what comes later would never end. So the exit is repeated.
+    process.on('exit', () => {
+      setImmediate(() => process.exit());
+    });
     try {
       this.#exports = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Record<
         string,

@@ -77,35 +77,36 @@ export const TO_WORKER = {
   drawn: 7,
 } as const;
 
+/** The numbers are such that no array begins with which a function posts to `parentPort` itself. */
 export const FROM_WORKER = {
   /** [results, ...[id, state, value, microseconds]]; the value is bytes if the arguments were a Uint8Array */
-  results: 0,
+  results: 0x2a11_5700,
   /** [ready, names of the module's functions] */
-  ready: 1,
+  ready: 0x2a11_5701,
   /** [failed, encoded error]: the module cannot be imported */
-  failed: 2,
+  failed: 0x2a11_5702,
   /** [prepared, id] */
-  prepared: 3,
+  prepared: 0x2a11_5703,
   /** [stop, StopMessage]: processes only */
-  stop: 4,
+  stop: 0x2a11_5704,
   /** [dying, encoded error]: processes only; an uncaught error is about to end the process */
-  dying: 5,
+  dying: 0x2a11_5705,
   /** [announcing, id, microseconds]: the next message is the result of this closure alone */
-  announcing: 6,
+  announcing: 0x2a11_5706,
   /** [settingUp]: the module is imported, and its setup function runs */
-  settingUp: 7,
+  settingUp: 0x2a11_5707,
   /** [setupFailed, encoded error]: also if the module has no such function, or no such teardown */
-  setupFailed: 8,
+  setupFailed: 0x2a11_5708,
   /** [tornDown, encoded error of the teardown function or null] */
-  tornDown: 9,
+  tornDown: 0x2a11_5709,
   /** [heapFull]: once */
-  heapFull: 10,
+  heapFull: 0x2a11_570a,
   /** [operate, id of the operation, ...Request] */
-  operate: 11,
+  operate: 0x2a11_570b,
   /** [progress, id, ...packed values] */
-  progress: 12,
+  progress: 0x2a11_570c,
   /** [draw, id of the request, packed arguments of a DRAW]: threads of a node only */
-  draw: 13,
+  draw: 0x2a11_570d,
 } as const;
 
 /**

@@ -45,12 +45,30 @@ export function toPost(bytes: Uint8Array): Uint8Array {
   return transfer(own, [own.buffer as ArrayBuffer]);
 }
 
-/** The objects that `transfer` has marked in these values; nested values are not searched. */
+/** @throws DataCloneError: one was moved before; Node 20 would pass it as an empty ArrayBuffer */
+export function checkAttached(moved: readonly Movable[]): void {
+  for (const each of moved) {
+    if (!(each instanceof ArrayBuffer) || each.byteLength > 0) continue;
+    try {
+      new Uint8Array(each);
+    } catch {
+      const why = 'An ArrayBuffer is detached and could not be cloned.';
+      throw new DOMException(why, 'DataCloneError');
+    }
+  }
+}
+
+/**
+ * The objects that `transfer` has marked in these values; nested values are not searched.
+ *
+ * @throws DataCloneError: one was moved before
+ */
 export function transferListOf(values: readonly unknown[]): Movable[] {
   const found: Movable[] = [];
   for (const value of values) {
     const list = typeof value === 'object' && value !== null ? lists.get(value) : undefined;
     if (list !== undefined) found.push(...list);
   }
+  checkAttached(found);
   return found;
 }

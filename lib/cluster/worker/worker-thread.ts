@@ -25,6 +25,10 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
   port.on('messageerror', (error) => {
     throw error;
   });
+  // Nor would those of a thread whose function has closed the port.
+  port.on('close', () => {
+    throw new Error('The parentPort of the thread was closed');
+  });
   showWorkerData(settings.workerData);
   // Before setup functions run: an operation on a variable gets its answer by a message.
   port.on('message', (message: unknown[]) => runner.receive(message));

@@ -64,6 +64,22 @@ describeKinds(kinds, (kind) => {
       expect(all.every((bytes, at) => bytes.length === 4 && bytes[0] === at % 256)).toBe(true);
     });
 
+    it('that was moved before is a DataCloneError, never an empty array', async () => {
+      const cluster = start();
+      const bytes = new ArrayBuffer(8);
+      expect(await cluster.run('lengthOf', [transfer(bytes, [bytes])])).toBe(8);
+      const again = await errorOf(cluster.run('lengthOf', [bytes]));
+      expect(again).toMatchObject({
+        name: 'DataCloneError',
+        message: expect.stringContaining('detached'),
+      });
+      const result = await errorOf(cluster.run('moveTwice'));
+      expect(result).toMatchObject({
+        name: 'DataCloneError',
+        message: expect.stringContaining('detached'),
+      });
+    });
+
     it('is not moved by a call that is refused, whatever refuses it', async () => {
       const cluster = start(1, { maxQueued: 1 });
       const bytes = new Uint8Array(8);

@@ -1,5 +1,6 @@
 /** Functions that kill their workers harm nobody else. */
 
+import { once } from 'node:events';
 import { UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
@@ -20,6 +21,29 @@ describeKinds(kinds, (kind) => {
       );
       await cluster.join();
       expect(cluster.stats()).toMatchObject({ completed: 20, failed: 1, retried: 3 });
+    });
+
+    it('also does so if a listener to the exit throws', async () => {
+      const cluster = start();
+      const lost = once(cluster, 'workerLost');
+      const error = await errorOf(cluster.run('exitInVain'));
+      expect(error.message).toBe('in vain');
+      await lost;
+      expect(await cluster.run('add', [1, 2])).toBe(3);
+    });
+
+    it.runIf(kind.hasThreads)('may be one that closes its thread’s parentPort', async () => {
+      const cluster = start();
+      const error = await errorOf(cluster.run('closePort', [], { retries: 1 }));
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(error.message).toMatch(/'closePort' lost its worker 2 times .*parentPort .* closed/);
+      expect(await cluster.run('add', [1, 2])).toBe(3);
+    });
+
+    it.runIf(kind.hasThreads)('is none that posts arrays of its own', async () => {
+      const cluster = start();
+      await cluster.run('postArrays');
+      expect(await cluster.run('add', [1, 2])).toBe(3);
     });
 
     it('is run as often as its call says', async () => {
