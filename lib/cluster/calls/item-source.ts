@@ -1,7 +1,8 @@
 /** The items of `map`, one after the other, from an iterable or an async iterable. */
 
+import { inspect } from 'node:util';
 import { isIterable } from '../../base/arguments.ts';
-import { isThenable } from '../../base/thrown-value.ts';
+import { isObject, isThenable } from '../../base/thrown-value.ts';
 
 /** What `pull` gives: the next item, or that there is none. */
 export type Pulled = IteratorResult<unknown, unknown>;
@@ -10,6 +11,15 @@ export const isSource = (value: unknown): value is Iterable<unknown> | AsyncIter
   isIterable(value) ||
   typeof (value as Partial<AsyncIterable<unknown>> | null | undefined)?.[Symbol.asyncIterator] ===
     'function';
+
+/** @throws TypeError: an iterator has given something else, which any loop refuses */
+function checked(result: unknown): Pulled {
+  if (!isObject(result)) {
+    throw new TypeError(`Iterator result ${inspect(result)} is not an object`);
+  }
+  const pulled = result as Pulled;
+  return pulled.done ? { done: true, value: undefined } : pulled;
+}
 
 export class ItemSource {
   readonly #items: Iterable<unknown> | AsyncIterable<unknown>;
@@ -34,7 +44,7 @@ export class ItemSource {
     try {
       const next = this.#opened().next();
       if (isThenable(next)) return this.#later(next as Promise<Pulled>);
-      const pulled = next as Pulled;
+      const pulled = checked(next);
       if (pulled.done === true) this.#hasEnded = true;
       else if (!this.#isAsync && isThenable(pulled.value)) return this.#awaited(pulled.value);
       return pulled;
@@ -68,7 +78,7 @@ export class ItemSource {
   async #later(next: PromiseLike<Pulled>): Promise<Pulled> {
     this.isPulling = true;
     try {
-      const pulled = await next;
+      const pulled = checked(await next);
       if (pulled.done === true) this.#hasEnded = true;
       return pulled;
     } catch (error) {

@@ -200,6 +200,20 @@ describeKinds(kinds, (kind) => {
       expect(source.isClosed).toBe(true);
     });
 
+    it('takes what a loop takes as the end and as no result of an iterator', async () => {
+      const cluster = start();
+      const giving = (result: unknown): Iterable<number> & AsyncIterable<number> => ({
+        [Symbol.iterator]: () => ({ next: () => result as never }),
+        [Symbol.asyncIterator]: () => ({ next: async () => result as never }),
+      });
+      for (const items of [giving(7), { [Symbol.iterator]: giving(7)[Symbol.iterator] }]) {
+        const error = await errorOf(cluster.map('double', items).next());
+        expect(error).toBeInstanceOf(TypeError);
+        expect(error.message).toContain('Iterator result 7 is not an object');
+      }
+      expect((await cluster.map('double', giving({ done: 1 })).next()).done).toBe(true);
+    });
+
     it('waits while the line is full', async () => {
       const cluster = start(1, { maxQueued: 1 });
       const expected = numbers(50).map((item) => item * 2);
