@@ -61,7 +61,7 @@ import { Leadership } from './leadership.ts';
 import { Probes } from './probes.ts';
 import { Session } from './session.ts';
 import { StopArbiter } from './stop-arbiter.ts';
-import { type ClusterTask, ClusterTasks } from './tasks.ts';
+import { type ClusterTask, ClusterTasks, stuckThread } from './tasks.ts';
 import { WhoMessages } from './who-messages.ts';
 
 const log = debuglog('allstop');
@@ -492,7 +492,7 @@ export class NatsEngine implements Engine {
   #onThread(task: ClusterTask, session: Session, error: unknown): void {
     if (task.session !== session) return;
     if (error instanceof Error) this.#host.workerLost(task.info, error);
-    else this.#host.workerStuck(task.info);
+    else this.#host.workerStuck(stuckThread(task));
   }
 
   /** Ends the session of a node that wants to leave, once it has no functions any more. */

@@ -137,6 +137,19 @@ function stateOf({ session, phase }: ClusterTask): WorkerInfo['state'] {
   return session.running > 0 ? 'busy' : 'idle';
 }
 
+/** A node's thread that is blocked in native code. Its counts are in those of the node. */
+export function stuckThread({ info }: ClusterTask): WorkerInfo {
+  return { ...info, state: 'stuck', running: 0, completed: 0, restarts: 0, tasks: [] };
+}
+
+/** A node that says more than this is not believed. */
+const MAX_STUCK = 1_000;
+
+const stuckThreads = (task: ClusterTask): WorkerInfo[] => {
+  const length = Math.min(task.session?.status.stuck ?? 0, MAX_STUCK);
+  return Array.from({ length }, () => stuckThread(task));
+};
+
 export class ClusterTasks {
   readonly #tasks = new Map<string, ClusterTask>();
   /** The jobs that the ClusterSpec names: in these jobs nodes get only the tasks of the spec. */
@@ -192,9 +205,10 @@ export class ClusterTasks {
     });
   }
 
-  /** The tasks that a node has, or has had. */
+  /** The tasks that a node has, or has had, and each thread of theirs that is stuck. */
   get workers(): WorkerInfo[] {
-    return this.all.filter(({ host }) => host !== undefined).map(({ info }) => info);
+    const known = this.all.filter(({ host }) => host !== undefined);
+    return known.flatMap((task) => [task.info, ...stuckThreads(task)]);
   }
 
   get areReady(): boolean {
