@@ -197,6 +197,7 @@ describe('allstop worker', () => {
     [[...module, ...others, '--job', 'chief'], "worker or ps, not 'chief'"],
     [[...module, ...others, '--slots', '0'], '--slots must be an integer from 1'],
     [[...module, ...others, '--resources', 'gpu'], '--resources must be names and amounts'],
+    [[...module, ...others, '--resources', 'gpu=1,gpu=2'], 'each resource once'],
     [[...module, ...others, '--task', '-1'], "'--task"],
     [[...module, ...others, '--task', '1.5'], '--task must be an integer from 0'],
     [[...module, ...others, '--spec', spec, '--task', '1'], `--spec: ${spec} has no task worker:1`],

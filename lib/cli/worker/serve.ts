@@ -40,7 +40,11 @@ function resourcesOf({ resources: text }: Options): Record<string, number> | und
       `--resources must be names and amounts, as in gpu=1,licence=2, not '${text}'`,
     );
   });
-  return Object.fromEntries(entries);
+  const resources = Object.fromEntries(entries);
+  if (Object.keys(resources).length < entries.length) {
+    throw new UsageError(`--resources must name each resource once, not '${text}'`);
+  }
+  return resources;
 }
 
 function moduleOf(options: Options): URL {
