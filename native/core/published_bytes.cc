@@ -29,7 +29,16 @@ constexpr std::size_t kHeadBytes = 64;
 static_assert(sizeof(PublishedHead) <= kHeadBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// Constants of Linux that the C library of an older system does not declare.
+// Constants of Linux that the C library of an older system does not declare. (-1: no such call.)
+#if defined(SYS_memfd_create)
+constexpr long kMemfdCreate = SYS_memfd_create;
+#elif defined(__x86_64__)
+constexpr long kMemfdCreate = 319;
+#elif defined(__aarch64__)
+constexpr long kMemfdCreate = 279;
+#else
+constexpr long kMemfdCreate = -1;
+#endif
 constexpr unsigned kCloseOnExec = 1;
 constexpr unsigned kAllowSealing = 2;
 constexpr int kAddSeals = 1033;
@@ -42,7 +51,7 @@ constexpr int kTries = 4;
 
 std::unique_ptr<PublishedBytes> PublishedBytes::Create(std::size_t size) {
   const int descriptor =
-      static_cast<int>(syscall(SYS_memfd_create, "allstop variable", kCloseOnExec | kAllowSealing));
+      static_cast<int>(syscall(kMemfdCreate, "allstop variable", kCloseOnExec | kAllowSealing));
   if (descriptor < 0) return nullptr;
   const std::size_t length = kHeadBytes + size;
   void* memory = MAP_FAILED;
