@@ -17,6 +17,16 @@
 #include "word_mirror.h"
 
 namespace allstop::binding {
+namespace {
+
+// What V8 is told that an attachment takes. One takes 1 KB here and 4 KB of V8's own heap; but its
+// Coordinator, then its AbortSignal, then the attachment go in one collection each, and while they
+// wait V8 lets the heap grow. A server that made 240,000 children in turn took 1,100 MB without
+// this number, 320 MB with 4 KiB, 200 MB with 8 KiB and 120 MB with 16 KiB, in the same time.
+constexpr std::int64_t kWeight = 16 * 1024;
+
+}  // namespace
+
 template <Napi::Value (NativeAttachment::*method)(const Napi::CallbackInfo&)>
 Napi::Value NativeAttachment::Checked(const Info& info) {
   // The doorbell does not ring for changes that this call makes: its JavaScript takes the dirty
@@ -112,6 +122,7 @@ NativeAttachment::NativeAttachment(const Info& info)
     environment_->ReleaseMirror(mirror_word_);
     throw;
   }
+  Napi::MemoryManagement::AdjustExternalMemory(info.Env(), kWeight);
 }
 
 // Defines the properties, since Object::Set would call a program's setters on Object.prototype.
@@ -142,6 +153,7 @@ void NativeAttachment::Close() {
 }
 
 void NativeAttachment::Detach() {
+  Napi::MemoryManagement::AdjustExternalMemory(Env(), -kWeight);
   ALLSTOP_FAULT_POINT(kDetach);
   coordinator_->RemoveObserver(*observer_);
   // After RemoveObserver: until then the core writes the mirror.
