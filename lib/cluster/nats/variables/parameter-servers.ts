@@ -26,8 +26,8 @@
  *    sent since: the servers would give both the same value. So many workers that read at once
  *    cost one message of each server.
  * 7. A server that refuses its part of an update (it has no memory for it, or the coordinator none
- *    for the message) would have an older range than the others. The variables are gone then, before a read that was sent after the update is
- *    answered: that server's answer to it comes later.
+ *    for the message) would have an older range than the others. The variables are gone then, before
+ *    a read that was sent after the update is answered: that server's answer to the read comes later.
  */
 
 import { within } from '../../../base/timer.ts';
