@@ -46,6 +46,7 @@ run() { # SANITIZER
   done
   story queues 0 'environment gone' ends
   story queues 0 'environment gone' terminated
+  story sqlite 0 # where Node has node:sqlite: from 22 on
 }
 
 for sanitizer in ${*:-address thread}; do run "$sanitizer"; done
