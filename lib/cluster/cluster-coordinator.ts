@@ -252,9 +252,9 @@ export class ClusterCoordinator<M extends object = any>
     this.#variables = this.#engine.variables?.(this) ?? variables;
     variablesOf.set(this, this.#variables);
     used.add(strategy);
-    if (coordinator.shouldStop())
-      this.#rules.stop(); // by its parent, whose signal has aborted before
-    else coordinator.signal.addEventListener('abort', () => this.#rules.stop());
+    const stop = (): void => this.#rules.stop(); // now, if the signal has aborted already
+    if (coordinator.shouldStop()) stop();
+    else coordinator.signal.addEventListener('abort', stop);
     this.#updateNeeded();
   }
 
@@ -459,8 +459,8 @@ export class ClusterCoordinator<M extends object = any>
    *
    * @param initial - a number, Float64Array, Float32Array or Int32Array
    * @throws (rejects) TypeError, RangeError: an argument; InvalidArgumentError: the name is that of
-   *   a variable of another type or length; FailedPreconditionError: closed; UnavailableError, with a NatsStrategy: there is no
-   *   parameter server for it after `timeoutMs`, or one is lost
+   *   a variable of another type or length; FailedPreconditionError: the cluster is closed;
+   *   UnavailableError, with a NatsStrategy: no parameter server for it in time, or one is lost
    */
   async variable<T extends VariableValue>(
     name: string,

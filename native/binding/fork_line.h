@@ -17,8 +17,8 @@
 //  6. A worker process's own stop is a message, which the parent's end of the line answers as it
 //     answers a forked child's: by the parent's stop.
 //  7. The cancellation of a function of a worker process goes down the line, and as a message, too:
-//     the function that computes sees the one, the event loop the other, in any order. Whoever
-//     reads the one that comes last finds the function cancelled or ended.
+//     the function that computes sees the one, the event loop the other, in any order. The
+//     one that is read last finds the function cancelled or ended.
 //  8. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
 //     other mutex.
 #ifndef ALLSTOP_BINDING_FORK_LINE_H_

@@ -8,8 +8,8 @@
 //     copies between two looks at the version: if both saw the same even one, no write has
 //     overlapped the copy, which is the value from between two updates. Else the reader tries
 //     again, a few times, and then asks the owner: it waits for nobody here.
-//  3. The version is even again before the owner tells anybody of an update. So whoever was told,
-//     by whatever message, reads that update or a later one.
+//  3. The version is even again before the owner tells anybody of an update. So a process
+//     that was told of it, by whatever message, reads that update or a later one.
 //  4. An owner that dies in the middle of a write leaves an odd version for ever. Its readers ask
 //     it then, and hear that it is gone.
 //  5. The length is sealed before anybody can open the memory. So a reader touches no page that is

@@ -19,8 +19,8 @@
 //     wait for each other.
 //  5. A variable that was defined as published has its bytes in PublishedBytes, if the platform has
 //     them; each change by 1 is between its BeginWrite and EndWrite. So other processes read them
-//     without its mutex. Of changes of several together all begin before one ends: who has read one
-//     of them changed reads none of them unchanged.
+//     without its mutex. Of changes of several together all begin before one ends: a process that
+//     has read one of them changed reads none of them unchanged.
 #ifndef ALLSTOP_CORE_VARIABLES_H_
 #define ALLSTOP_CORE_VARIABLES_H_
 

@@ -234,9 +234,13 @@ export function elementsOf(
   return new Class(memory.call(value) as ArrayBuffer, start, length);
 }
 
+/** `type`: an index into VARIABLE_TYPES. */
+export const bytesPerElement = (type: number): number =>
+  VARIABLE_TYPES[type]?.endsWith('32Array') === true ? 4 : 8;
+
 /** The length of its value, or of a copy of it. */
 export const byteLengthOf = ({ type, length }: Definition): number =>
-  length * (VARIABLE_TYPES[type]?.endsWith('32Array') === true ? 4 : 8);
+  length * bytesPerElement(type);
 
 /**
  * Calls `copy`, which copies arguments for functions of the cluster `owner`.

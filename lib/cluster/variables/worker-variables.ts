@@ -1,12 +1,13 @@
 /** The variables of a cluster, in one of its workers. */
 
 import { InvalidArgumentError, UnavailableError } from '../../errors/errors.ts';
-import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
+import type { NativeArray } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { nativeOperations, type OperationId } from './native-operations.ts';
 import {
   byteLengthOf,
+  bytesPerElement,
   type Definition,
   emptyArray,
   makeVariable,
@@ -49,8 +50,7 @@ export function threadVariables(id: number, calling: CallingClosure): WorkerVari
       const native = all.find(name);
       if (native === null) throw unknown(name);
       const { type, byteLength } = native;
-      const bytes = VARIABLE_TYPES[type]?.endsWith('32Array') === true ? 4 : 8;
-      const definition: Definition = { name, type, length: byteLength / bytes };
+      const definition: Definition = { name, type, length: byteLength / bytesPerElement(type) };
       const operations = nativeOperations(native, definition, () => calling.nextId(name));
       const variable = makeVariable(definition, operations, owner);
       native.bindCapsule(variable);

@@ -77,7 +77,10 @@ export const TO_WORKER = {
   drawn: 7,
 } as const;
 
-/** The numbers are such that no array begins with which a function posts to `parentPort` itself. */
+/**
+ * Large numbers: an array that a function posts to `parentPort` itself, say `[0, 1]`, must not be
+ * taken for a message of the worker.
+ */
 export const FROM_WORKER = {
   /** [results, ...[id, state, value, microseconds]]; the value is bytes if the arguments were a Uint8Array */
   results: 0x2a11_5700,

@@ -1,6 +1,7 @@
 /**
- * Opens the line (native/binding/fork_line.h) to a child process that is about to be started, so
- * that the child hears this coordinator's stop on a native thread.
+ * The parent's end of the line to a child process (native/binding/fork_line.h): opens it before the
+ * child is started, so that the child hears this coordinator's stop on a native thread, and cuts
+ * what the child sends into frames.
  */
 
 import { messageOf } from '../../base/thrown-value.ts';

@@ -40,7 +40,7 @@ describeKinds(kinds, (kind) => {
       expect(await cluster.run('add', [1, 2])).toBe(3);
     });
 
-    it.runIf(kind.hasThreads)('is none that posts arrays of its own', async () => {
+    it.runIf(kind.hasThreads)('is not a function that posts arrays of its own', async () => {
       const cluster = start();
       await cluster.run('postArrays');
       expect(await cluster.run('add', [1, 2])).toBe(3);

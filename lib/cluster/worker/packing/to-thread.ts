@@ -56,7 +56,7 @@ export function copyFlat(values: unknown[], bare: readonly BareArray[]): readonl
 
 /** No attempt follows with these arguments of a call, which were sent to no worker themselves. */
 export function releaseArguments(args: PassedArguments): void {
-  // What is released is flat no more: a second release must not give the same buffers again.
+  // Released arguments leave `flat`: a second release must not give the same buffers again.
   if (!Array.isArray(args) || !flat.delete(args)) return;
   for (const value of args as unknown[]) {
     if (value instanceof ArrayBuffer) giveSpare(value);
