@@ -276,7 +276,7 @@ export interface NativeAttachment {
   /**
    * What the end of the process says of workers, by all attachments; replaces what this attachment
    * has said. `numbers`: of each text, when the function began (ms since 1970), and the OS's id of
-   * its thread (0: unknown).
+   * its thread or process (0: unknown).
    */
   setBusyWorkers(texts: string[], numbers: number[]): void;
   /** At each stop the core stores `value` in `words[index]`; at once if the coordinator is stopped. */

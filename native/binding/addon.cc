@@ -7,13 +7,13 @@
 
 #include "../abi/table.h"
 #include "../core/identity.h"
+#include "../core/js_threads.h"
 #include "../core/registry.h"
 #include "../core/unseen_errors.h"
 #include "../include/allstop/allstop_node.h"
 #include "convert.h"
 #include "environment.h"
 #include "fork_line.h"
-#include "js_threads.h"
 #include "native_attachment.h"
 #include "native_queue.h"
 #include "native_variables.h"
@@ -116,7 +116,7 @@ Napi::Value QueuesOf(const Info& info) {
 }
 
 Napi::Value OsThreadIdOf(const Info& info) {
-  const std::uint64_t id = JsThreads::Get().Find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  const std::uint64_t id = core::JsThreads::Get().Find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   return Napi::Number::New(info.Env(), static_cast<double>(id));
 }
 

@@ -6,7 +6,7 @@
 
 #include "../core/fault_point.h"
 #include "../core/identity.h"
-#include "js_threads.h"
+#include "../core/js_threads.h"
 #include "native_attachment.h"
 #include "native_queue.h"
 #include "native_variables.h"
@@ -53,7 +53,7 @@ std::shared_ptr<Environment> Environment::Setup(Napi::Env env, Napi::Object opti
   if (env.GetInstanceData<All>() == nullptr) env.SetInstanceData(new All);
   env.GetInstanceData<All>()->push_back(environment);
   napi_add_env_cleanup_hook(env, CloseHook, environment.get());
-  JsThreads::Get().Add(environment->id_, {environment->thread_id_, core::OsThreadId()});
+  core::JsThreads::Get().Add(environment->id_, {environment->thread_id_, core::OsThreadId()});
   ++open_;
   if (!environment->is_worker_) main_was_set_up_ = true;
   return environment;
@@ -65,7 +65,7 @@ bool Environment::IsLastToExit() const { return !is_worker_ || (!main_was_set_up
 
 void Environment::Close() {
   --open_;
-  JsThreads::Get().Remove(id_);
+  core::JsThreads::Get().Remove(id_);
   doorbell_->Close();
   ALLSTOP_FAULT_POINT(kEnvironmentCloses);
   core::Coordinator::Departure departure;

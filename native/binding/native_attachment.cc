@@ -512,9 +512,9 @@ Napi::Value NativeAttachment::SetBusyWorkers(const Info& info) {
   for (std::string& text : texts) {
     const auto at = static_cast<std::uint32_t>(2 * workers.size());
     const Napi::Value started_at = numbers[at];
-    const Napi::Value os_thread = numbers[at + 1];
+    const Napi::Value kernel_id = numbers[at + 1];
     workers.push_back({std::move(text), started_at.ToNumber().Int64Value(),
-                       static_cast<std::uint64_t>(os_thread.ToNumber().Int64Value())});
+                       static_cast<std::uint64_t>(kernel_id.ToNumber().Int64Value())});
   }
   core::BusyWorkers::Get().Set(this, std::move(workers));
   return info.Env().Undefined();

@@ -15,7 +15,7 @@ namespace allstop::core {
 struct BusyWorker {
   std::string text;                // "worker:0 (thread 5) runs 'resize'"
   std::int64_t started_at_ms = 0;  // since 1970
-  std::uint64_t os_thread_id = 0;  // 0: unknown, or a thread of another process
+  std::uint64_t kernel_id = 0;     // of the thread or of the process; 0: unknown
 };
 
 // One list for the process: its end concerns the workers of all clusters. Its mutex is the last in

@@ -11,6 +11,7 @@
 
 #include "busy_workers.h"
 #include "identity.h"
+#include "js_threads.h"
 
 #if defined(_WIN32)
 #include <windows.h>
@@ -88,21 +89,23 @@ std::string FirstLine(const std::string& path) {
 }
 #endif
 
-// Where the kernel has the thread with this OS thread id: ", is computing", ", is blocked in
-// futex_wait_queue". Empty except on Linux.
-std::string WaitState(std::uint64_t os_thread_id) {
+// Where the kernel has the thread with this OS thread id, or the main thread of the process with
+// this id: ", is computing", ", is blocked in futex_wait_queue". Empty for 0, and except on Linux.
+std::string WaitState(std::uint64_t kernel_id) {
 #if defined(__linux__)
-  const std::string task = "/proc/self/task/" + std::to_string(os_thread_id);
+  const std::string task = "/proc/" + std::to_string(kernel_id);
   const std::string stat = FirstLine(task + "/stat");
   const std::string channel = FirstLine(task + "/wchan");
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos || name_end + 2 >= stat.size()) return {};
   const char state = stat[name_end + 2];
   if (state == 'R') return ", is computing";
+  if (state == 'Z') return ", has ended";
+  if (state == 'T') return ", is stopped by a signal";
   if (channel.empty() || channel == "0") return ", is blocked";
   return ", is blocked in " + channel;
 #else
-  static_cast<void>(os_thread_id);
+  static_cast<void>(kernel_id);
   return {};
 #endif
 }
@@ -120,18 +123,27 @@ const char* KindName(ThreadKind kind) {
   return "thread";
 }
 
+// The id by which the kernel knows a thread that has a stack of its own; 0: it has none, or is not
+// known. A worker is known once it has loaded the addon.
+std::uint64_t KernelId(const ThreadInfo& thread) {
+  if (!thread.has_thread_id) return 0;
+  if (thread.is_os_thread || thread.kind == ThreadKind::kProcess) return thread.thread_id;
+  if (thread.kind != ThreadKind::kWorker) return 0;
+  return JsThreads::Get().Find(static_cast<std::uint32_t>(thread.thread_id));
+}
+
 std::string ThreadLine(const ThreadInfo& thread, std::int64_t now_ms) {
   std::string line = "  - '" + thread.name + "' (" + KindName(thread.kind);
   if (thread.has_thread_id) line += ' ' + std::to_string(thread.thread_id);
   line += "): running for " + Span(static_cast<double>(now_ms - thread.started_at_ms));
-  if (thread.is_os_thread) line += WaitState(thread.thread_id);
+  line += WaitState(KernelId(thread));
   return line + '\n';
 }
 
 std::string BusyLine(const BusyWorker& worker, std::int64_t now_ms) {
   std::string line = "  - " + worker.text;
   line += " for " + Span(static_cast<double>(now_ms - worker.started_at_ms));
-  if (worker.os_thread_id != 0) line += WaitState(worker.os_thread_id);
+  line += WaitState(worker.kernel_id);
   return line + '\n';
 }
 

@@ -34,6 +34,17 @@ describe('exitAfterStop ends a process', () => {
     expect(stderr).toMatch(/- 'reader' \(native \d+\): running for \d+ ms, is blocked/);
   });
 
+  it.runIf(process.platform === 'linux').each([
+    ['worker', 'computes', /- 'deaf' \(worker \d+\): running for [\d.]+ m?s, is computing/],
+    ['worker', 'waits', /- 'deaf' \(worker \d+\): running for [\d.]+ m?s, is blocked/],
+    ['child', 'computes', /- 'deaf' \(process \d+\): running for [\d.]+ m?s, is computing/],
+    ['child', 'waits', /- 'deaf' \(process \d+\): running for [\d.]+ m?s, is blocked/],
+  ])('and says of a %s that it %s', async (kind, way, line) => {
+    const { code, stderr } = await runScript('exit-with-threads', [kind, way]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(line);
+  });
+
   it('with the exit code that it was given', async () => {
     expect((await run('computes', 'error', { exitCode: 0 })).code).toBe(0);
     expect((await run('computes', 'call', { exitCode: 77 })).code).toBe(77);
@@ -59,6 +70,7 @@ describe('exitAfterStop ends a process', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('workers of clusters that were asked to stop:');
     expect(stderr).toMatch(line);
+    if (process.platform === 'linux') expect(stderr).toMatch(/announceAndSpin.*, is computing\n/);
     expect(stderr.match(/announceAndSpin/g)).toHaveLength(1);
   });
 

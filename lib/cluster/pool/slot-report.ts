@@ -23,12 +23,12 @@ function activityOf(tasks: readonly RunningTask[], sent: number): string {
   return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
 }
 
-type Shown = Pick<WorkerChannel, 'place' | 'threadId'>;
+type Shown = Pick<WorkerChannel, 'pid' | 'place' | 'threadId'>;
 
 /** A worker with what it runs, now and later. */
 export function shownWorker(
   { job, index }: WorkerName,
-  { place, threadId }: Shown,
+  { pid, place, threadId }: Shown,
   ran: { readonly tasks: readonly RunningTask[]; readonly running: number },
 ): ShownWorker {
   const name = `${job}:${index} (${place})`;
@@ -38,6 +38,7 @@ export function shownWorker(
       ran.tasks.map((task) => ({
         text: `${name} runs '${task.name}'`,
         startedAt: task.startedAt,
+        pid,
         threadId,
       })),
   };
@@ -46,7 +47,7 @@ export function shownWorker(
 /** A thread that is blocked in native code and could not be ended. */
 export function stuckWorker(
   { job, index }: WorkerName,
-  { place, threadId }: Shown,
+  { pid, place, threadId }: Shown,
   tasks: readonly RunningTask[],
 ): ShownWorker {
   const name = `${job}:${index} (${place})`;
@@ -56,6 +57,7 @@ export function stuckWorker(
       tasks.map((task) => ({
         text: `${name}, which is stuck in native code, runs '${task.name}'`,
         startedAt: task.startedAt,
+        pid,
         threadId,
       })),
   };

@@ -11,7 +11,9 @@ export type BusyWorker = {
   /** "worker:0 (thread 5) runs 'resize'" */
   text: string;
   startedAt: Date;
-  /** Undefined: it runs in another process. */
+  /** Of the process that it runs in. */
+  pid: number;
+  /** Undefined: it runs in another process, in its main thread. */
   threadId: number | undefined;
 };
 
@@ -35,9 +37,9 @@ const told = new WeakSet<Employer>();
 /** Called at the stop. */
 export function tellBusyWorkers(attachment: Employer): void {
   const busy = Array.from(attachment.workers.values(), (worker) => worker.busy?.() ?? []).flat();
-  const numbers = busy.flatMap(({ startedAt, threadId }) => [
+  const numbers = busy.flatMap(({ startedAt, pid, threadId }) => [
     startedAt.getTime(),
-    threadId === undefined ? 0 : binding().osThreadIdOf(threadId),
+    threadId === undefined ? pid : binding().osThreadIdOf(threadId),
   ]);
   attachment.native.setBusyWorkers(
     busy.map(({ text }) => text),

@@ -1,13 +1,13 @@
 // The operating system's ids of the JavaScript threads that have loaded the addon: by them the
 // kernel says what a thread waits for that does not return to JavaScript.
-#ifndef ALLSTOP_BINDING_JS_THREADS_H_
-#define ALLSTOP_BINDING_JS_THREADS_H_
+#ifndef ALLSTOP_CORE_JS_THREADS_H_
+#define ALLSTOP_CORE_JS_THREADS_H_
 
 #include <cstdint>
 #include <map>
 #include <mutex>
 
-namespace allstop::binding {
+namespace allstop::core {
 
 // Any thread. Never destroyed, since threads may outlive process.exit().
 class JsThreads {
@@ -45,6 +45,6 @@ class JsThreads {
   std::map<std::uint64_t, Ids> threads_;  // guarded by mutex_
 };
 
-}  // namespace allstop::binding
+}  // namespace allstop::core
 
-#endif  // ALLSTOP_BINDING_JS_THREADS_H_
+#endif  // ALLSTOP_CORE_JS_THREADS_H_
