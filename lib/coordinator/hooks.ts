@@ -22,6 +22,19 @@ type Hook = {
   isRemoved: boolean;
 };
 
+/** `name()`, `async () =>`, `function ()`, `[key]()`: nothing is between the parentheses. */
+const NO_PARAMETERS = /^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]*|\[[^\]]*\])\s*\(\s*\)/;
+
+/**
+ * Whether a hook is given the record, and so the error in it: a function without parameters is
+ * not. Its `length` alone does not say so: it is 0 for `(...args)` and `(record = none)`, too.
+ */
+function takesArguments(run: Hook['run']): boolean {
+  if (run.length > 0) return true;
+  const source = Function.prototype.toString.call(run);
+  return !NO_PARAMETERS.test(source) || /\barguments\b/.test(source);
+}
+
 class Hooks {
   readonly #attachment: Attachment;
   readonly #hooks: Hook[] = []; // in the order of registration
@@ -81,8 +94,7 @@ class Hooks {
       if (stop === null) continue;
       hook.isRunning = true;
       try {
-        // A function without a parameter is not given the record, nor the error in it.
-        const record = this.#attachment.toRecord(stop, hook.run.length > 0);
+        const record = this.#attachment.toRecord(stop, takesArguments(hook.run));
         await runWithin(this.#attachment, hook, () => hook.run(record), hook.run);
       } catch (error) {
         this.#attachment.reportOfHook(error, hook.name);

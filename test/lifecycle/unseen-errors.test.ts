@@ -1,7 +1,7 @@
 // Nothing fails silently: an error that a thread threw, and that the program was not given until
 // it ends, is on standard error, and the exit code is 1.
 import { describe, expect, it } from 'vitest';
-import { runScript } from '../support/run-script.ts';
+import { runScript, startScript } from '../support/run-script.ts';
 
 const run = (story: string) => runScript('unseen-errors', [story], { execArgv: ['--expose-gc'] });
 const times = (text: string): number => text.split('allstop: an error of ').length - 1;
@@ -36,6 +36,19 @@ describe('an error that nobody was given', () => {
     );
   });
 
+  it.runIf(process.platform !== 'win32')(
+    'is written though a slow reader has let the pipe fill',
+    async () => {
+      const script = startScript('unseen-errors', ['full pipe']);
+      script.child.stderr?.pause();
+      expect(await script.says('full')).toMatchObject({ code: 'EAGAIN' });
+      script.child.stderr?.resume();
+      const { code, stderr } = await script.ended;
+      expect(times(stderr)).toBe(1);
+      expect(code).toBe(1);
+    },
+  );
+
   it("leaves the program's own exit code as it is", async () => {
     const { code, stderr } = await run('own exit code');
     expect(stderr).toContain('nobody looked');
@@ -52,6 +65,8 @@ describe('nothing is written, and the exit code is 0', () => {
     'explain',
     'signal',
     'a hook',
+    'a hook with any parameters',
+    'a hook with arguments',
     'another thread',
     'native code',
     'exceptionsRaised',

@@ -1,5 +1,6 @@
 // Errors that threads throw, and who is given them before the process ends. argv: a story below.
 import { once } from 'node:events';
+import { writeSync } from 'node:fs';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { BoundedQueue, Coordinator, OutOfRangeError, QueueRunner } from 'allstop';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
@@ -64,6 +65,9 @@ const stories = {
   async 'task and hook'() {
     const coord = new Coordinator();
     coord.onStop(ignore); // takes no record, so it is not given the error
+    const hooks = { async close() {}, async ['c' + 1]() {} };
+    for (const hook of Object.values(hooks)) coord.onStop(hook);
+    coord.onStop(async function named() {});
     await coord.start(fail);
   },
   async spawned() {
@@ -89,6 +93,19 @@ const stories = {
     await cluster().schedule('fail', [ERROR]);
   },
   'queue runner': failedRunner,
+  // Standard error is full: the test reads it after 'full'.
+  async 'full pipe'() {
+    await failed();
+    void process.stderr; // opens it: from now on it does not block
+    const line = `${'x'.repeat(1023)}\n`;
+    process.prependListener('exit', () => {
+      try {
+        for (;;) writeSync(2, line);
+      } catch (error) {
+        say('full', { code: error.code });
+      }
+    });
+  },
   async 'twice the same'() {
     const error = new RangeError(ERROR);
     for (let times = 0; times < 2; times++) {
@@ -109,6 +126,18 @@ const stories = {
   async 'given to a hook'() {
     const coord = new Coordinator();
     coord.onStop((record) => say('hook', { message: record.error.message }));
+    await coord.start(fail);
+  },
+  async 'given to a hook with any parameters'() {
+    const coord = new Coordinator();
+    coord.onStop((...args) => say('hook', { message: args[0].error.message }));
+    await coord.start(fail);
+  },
+  async 'given to a hook with arguments'() {
+    const coord = new Coordinator();
+    coord.onStop(function () {
+      say('hook', { message: arguments[0].error.message });
+    });
     await coord.start(fail);
   },
   async 'given to another thread'() {
