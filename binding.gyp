@@ -37,6 +37,7 @@
         "native/core/interruption.cc",
         "native/core/looper_thread.cc",
         "native/core/requester.cc",
+        "native/core/standard_error.cc",
         "native/core/stop_record.cc",
         "native/core/stop_timer.cc",
         "native/core/thread_kick.cc",

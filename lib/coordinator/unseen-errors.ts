@@ -5,7 +5,6 @@
  * may end before the process does.
  */
 
-import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { failWith } from '../base/exit-code.ts';
 import { attempt, describe } from '../base/thrown-value.ts';
@@ -13,6 +12,9 @@ import type { NativeUnseen } from '../native/binding.ts';
 import { onFirstUse } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
 import { decode } from '../record/encoded-error.ts';
+
+/** A reader that reads nothing for so long does not keep the process. */
+const PATIENCE_MS = 5_000;
 
 let isLeftToParent = false;
 
@@ -47,7 +49,8 @@ onFirstUse.push(() => {
     if (unseen.hasFailed) failWith(1);
     if (unseen.errors.length === 0) return;
     failWith(1);
-    // Not process.stderr, which on Windows writes to pipes later. No reader: nothing to be done.
-    attempt(() => writeSync(2, report(unseen)));
+    // Not process.stderr, which on Windows writes to pipes later. Not writeSync(), which fails
+    // where a pipe that does not block is full.
+    binding().writeToStandardError(report(unseen), PATIENCE_MS);
   });
 });

@@ -522,6 +522,8 @@ export interface NativeBinding {
    * another thread is to write them: the process does not end with this one.
    */
   takeUnseen(): NativeUnseen | null;
+  /** Waits for a slow reader, and gives up when it has read nothing for `patienceMs`. */
+  writeToStandardError(text: string, patienceMs: number): void;
   /** From now on this process ends `graceMs` after its parent, even if all threads are busy. */
   exitWithParent(parentId: number, graceMs: number): void;
   /**

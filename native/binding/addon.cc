@@ -9,6 +9,7 @@
 #include "../core/identity.h"
 #include "../core/js_threads.h"
 #include "../core/registry.h"
+#include "../core/standard_error.h"
 #include "../core/unseen_errors.h"
 #include "../include/allstop/allstop_node.h"
 #include "convert.h"
@@ -116,7 +117,8 @@ Napi::Value QueuesOf(const Info& info) {
 }
 
 Napi::Value OsThreadIdOf(const Info& info) {
-  const std::uint64_t id = core::JsThreads::Get().Find(static_cast<std::uint32_t>(IdArgument(info, 0)));
+  const std::uint64_t id =
+      core::JsThreads::Get().Find(static_cast<std::uint32_t>(IdArgument(info, 0)));
   return Napi::Number::New(info.Env(), static_cast<double>(id));
 }
 
@@ -227,6 +229,11 @@ Napi::Value TakeUnseen(const Info& info) {
   return result;
 }
 
+Napi::Value WriteToStandardError(const Info& info) {
+  core::WriteToStandardError(StringArgument(info, 0), static_cast<int>(NumberArgument(info, 1)));
+  return info.Env().Undefined();
+}
+
 Napi::Value ExitWithParent(const Info& info) {
   binding::ExitWithParent(IdArgument(info, 0), IdArgument(info, 1));
   return info.Env().Undefined();
@@ -275,6 +282,7 @@ Napi::Value Setup(const Info& info) {
   set("giveError", Checked<GiveError>);
   set("failProcess", Checked<FailProcess>);
   set("takeUnseen", Checked<TakeUnseen>);
+  set("writeToStandardError", Checked<WriteToStandardError>);
   set("exitWithParent", Checked<ExitWithParent>);
   set("openForkLine", Checked<OpenForkLine>);
   set("closeForkDescriptor", Checked<CloseForkDescriptor>);

@@ -14,6 +14,7 @@ set(ALLSTOP_CORE_SOURCES
   core/interruption.cc
   core/looper_thread.cc
   core/requester.cc
+  core/standard_error.cc
   core/stop_record.cc
   core/stop_timer.cc
   core/thread_kick.cc

@@ -12,11 +12,11 @@
 #include "busy_workers.h"
 #include "identity.h"
 #include "js_threads.h"
+#include "standard_error.h"
 
 #if defined(_WIN32)
 #include <windows.h>
 #else
-#include <poll.h>
 #include <unistd.h>
 #endif
 
@@ -196,27 +196,6 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
   return text;
 }
 
-// Writes as much as standard error takes without making this thread wait: a reader that has
-// stopped reading must not keep the process alive.
-void WriteToStandardError(std::string_view text) {
-#if defined(_WIN32)
-  DWORD written = 0;
-  WriteFile(GetStdHandle(STD_ERROR_HANDLE), text.data(), static_cast<DWORD>(text.size()), &written,
-            nullptr);
-#else
-  constexpr std::size_t kAtOnce = 512;  // POSIX: a pipe that polls writable takes that many bytes
-  constexpr int kPatienceMs = 20;
-  while (!text.empty()) {
-    pollfd descriptor{STDERR_FILENO, POLLOUT, 0};
-    if (poll(&descriptor, 1, kPatienceMs) != 1 || (descriptor.revents & POLLOUT) == 0) return;
-    const ssize_t written =
-        write(STDERR_FILENO, text.data(), text.size() < kAtOnce ? text.size() : kAtOnce);
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-#endif
-}
-
 [[noreturn]] void Exit(int code) {
 #if defined(_WIN32)
   TerminateProcess(GetCurrentProcess(), static_cast<UINT>(code));
@@ -236,7 +215,9 @@ void EndProcess(const Coordinator& coordinator, double ms, std::optional<int> ex
       const Requester requester = record->RequesterSoFar();
       const int signal = requester.via == Via::kSignal ? SignalNumber(requester.signal) : 0;
       if (!exit_code && signal != 0) code = 128 + signal;
-      WriteToStandardError(Report(coordinator, *record, requester, ms, code));
+      // A reader that has stopped reading must not keep the process alive.
+      constexpr int kPatienceMs = 20;
+      WriteToStandardError(Report(coordinator, *record, requester, ms, code), kPatienceMs);
     }
   } catch (...) {  // no memory for the report
   }
