@@ -3,7 +3,7 @@
  * addon, and the memory of both.
  */
 
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,8 +27,9 @@ const subjects = {
 if (!quick) {
   fetchPeers();
   compilePeer('better-sqlite3', 'build/Release/better_sqlite3.node');
-  const sqlite = join(peerFolder('better-sqlite3'), 'lib/index.js');
-  subjects.sqlite = [sqlite, 'Database', ':memory:'];
+  const sqlite = [join(peerFolder('better-sqlite3'), 'lib/index.js'), 'Database', ':memory:'];
+  // A binary that another version of Node has compiled cannot be loaded: no peer here.
+  if (spawnSync(process.execPath, [script, ...sqlite]).status === 0) subjects.sqlite = sqlite;
   subjects.piscina = [join(peerFolder('piscina'), 'dist/main.js')];
 }
 
@@ -52,7 +53,10 @@ await besidePeers({ rounds: 9, samples: 3, warmUp: 0, ours: first, peers: others
 const row = (name, key) => ({
   ours: found[name][key],
   ...(!quick && {
-    peers: { Piscina: found.piscina[key], 'better-sqlite3': found.sqlite[key] },
+    peers: {
+      Piscina: found.piscina[key],
+      ...(found.sqlite !== undefined && { 'better-sqlite3': found.sqlite[key] }),
+    },
   }),
 });
 report({
