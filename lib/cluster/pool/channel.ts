@@ -47,7 +47,6 @@ export interface WorkerChannel {
   /** Whether the worker sees `words`: a thread does, a process does not. */
   readonly isShared: boolean;
   post(message: unknown[], transfer?: readonly Movable[]): void;
-  setReferenced(referenced: boolean): void;
   /** Ends the worker by force. `onGone` is called when it has ended. */
   kill(): void;
 }
@@ -143,6 +142,7 @@ export function startThread(
       });
     },
   );
+  worker.unref(); // the pool holds the event loop while it is needed
   return {
     pid: process.pid,
     place: `thread ${worker.threadId}`,
@@ -150,7 +150,6 @@ export function startThread(
     words,
     isShared: true,
     post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
-    setReferenced: (referenced) => (referenced ? worker.ref() : worker.unref()),
     kill: () => void worker.terminate(),
   };
 }
@@ -225,7 +224,6 @@ function notStarted(
     words: new Int32Array(claimsOf(options)),
     isShared: false,
     post: nothing,
-    setReferenced: nothing,
     kill: nothing,
   };
 }
@@ -288,6 +286,8 @@ export function startProcess(
     const late = new Timer(CLOSE_TIMEOUT_MS, ended);
     child.once('close', ended);
   });
+  child.unref(); // the pool holds the event loop while it is needed
+  child.channel?.unref?.(); // Bun's channel has no such method
   return {
     pid: child.pid ?? Number.NaN,
     place: `process ${child.pid}`,
@@ -301,11 +301,6 @@ export function startProcess(
       if (kind === TO_WORKER.cancel)
         binding().cancelForkedCall(line, id as number, reason as Uint8Array);
       child.send(packValue(message), () => {});
-    },
-    setReferenced(referenced) {
-      const how = referenced ? 'ref' : 'unref';
-      child[how]();
-      child.channel?.[how]?.(); // Bun's channel has neither method
     },
     kill: () => void child.kill('SIGKILL'),
   };

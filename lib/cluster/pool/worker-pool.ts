@@ -13,6 +13,7 @@ import { attachmentOf } from '../../coordinator/attachment.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
+import { hold, release } from '../../native/doorbell.ts';
 import type { Closure } from '../closures/closure.ts';
 import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
@@ -66,7 +67,7 @@ export class WorkerPool implements Engine {
   #pastRestarts = 0;
   /** How often a worker was replaced between functions. */
   #recycled = 0;
-  /** The last argument of `setNeeded`. */
+  /** The last argument of `setNeeded`. The pool holds the event loop of this thread meanwhile. */
   #isNeeded = true;
   #functions: string[] | undefined;
   readonly #durations = new FunctionDurations();
@@ -87,6 +88,7 @@ export class WorkerPool implements Engine {
 
   constructor(host: StrategyHost, settings: PoolSettings) {
     const { workers, isolation, startTogether } = settings;
+    hold();
     this.#settings = settings;
     this.#concurrency = settings.concurrency ?? 1;
     this.#host = host;
@@ -126,7 +128,6 @@ export class WorkerPool implements Engine {
 
   #add(index = this.#lowestFree()): void {
     const slot = this.#makeSlot(index);
-    slot.setReferenced(this.#isNeeded);
     this.#slots = [...this.#slots, slot].toSorted((one, other) => one.index - other.index);
     this.#starts.enter(slot);
   }
@@ -228,8 +229,10 @@ export class WorkerPool implements Engine {
   }
 
   setNeeded(needed: boolean): void {
+    if (needed === this.#isNeeded) return;
     this.#isNeeded = needed;
-    for (const slot of this.#slots) slot.setReferenced(needed);
+    if (needed) hold();
+    else release();
   }
 
   wake(): void {
@@ -285,6 +288,7 @@ export class WorkerPool implements Engine {
     }
     this.#checkAllGone();
     await gone;
+    this.setNeeded(false);
   }
 
   /**

@@ -116,7 +116,6 @@ export class WorkerSlot {
   #killedBy: Closure | undefined;
   readonly #graceTimers = new GraceTimers();
   #stuckTimer: Timer | undefined;
-  #isReferenced = true;
   /** Threads of this slot that are blocked in native code and could not be ended. */
   readonly stuck: { info: WorkerInfo; channel: WorkerChannel }[] = [];
 
@@ -162,7 +161,6 @@ export class WorkerSlot {
     // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
     // would wait for the worker, which lives until the cluster is closed.
     this.#shown.set(this, shownWorker(this.#name, channel, this));
-    channel.setReferenced(this.#isReferenced);
   }
 
   /** The workers that `explain()` and the end of the process show. */
@@ -368,11 +366,6 @@ export class WorkerSlot {
     this.post([TO_WORKER.tearDown]);
   }
 
-  setReferenced(referenced: boolean): void {
-    this.#isReferenced = referenced;
-    this.#channel?.setReferenced(referenced);
-  }
-
   get info(): WorkerInfo {
     let state: WorkerInfo['state'] = 'lost';
     if (this.#channel !== undefined) {
@@ -565,7 +558,6 @@ export class WorkerSlot {
     const info: WorkerInfo = { ...this.info, state: 'stuck', running: 0 };
     this.stuck.push({ info, channel });
     this.#shown.set(channel, stuckWorker(this.#name, channel, info.tasks));
-    channel.setReferenced(false);
     this.#listener.onStuck(info);
     this.#lose(cause);
   }
