@@ -8,7 +8,9 @@ What a check, a wake-up, a join, an item of a queue, a closure of a pool and an 
 
 How to read it. Absolute times move with the machine, so a goal is a ratio. Ours and the peers are measured in turn, sample by sample; a round's value is the median of its samples, a cell the median of the rounds with the quartiles in brackets, a ratio that of the values of one round. "Within the spread": the median misses the goal, the better quartile does not. These are measurements, not tests: nothing fails when a number is bad. What must not become dearer is counted, in instructions, messages and system calls, by \`npm run bench:guard\`, which fails.
 
-On a machine with two processors trust ratios and orders of magnitude. To wake a processor that sleeps takes about 50 µs there, which is most of the rows with eight waiters and more.`;
+On a machine with two processors trust ratios and orders of magnitude. To wake a processor that sleeps takes about 50 µs there, which is most of the rows with eight waiters and more.
+
+This page is of the oldest Node that allstop supports. The same run on the newest is in `bench/results` of the repository.`;
 
 const ALT = {
   ratios: 'A dot for each row: its ratio to the peer with the quartiles, and the line of its goal',
