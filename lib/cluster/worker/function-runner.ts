@@ -259,6 +259,7 @@ export class FunctionRunner {
     // An exit that an error of a listener breaks off leaves a process in which Node runs no
     // `process.nextTick`: what comes later would never end. So the exit is repeated.
     process.on('exit', () => {
+      this.#flush(); // else the functions that have ended would run again
       setImmediate(() => process.exit());
     });
     try {

@@ -56,6 +56,14 @@ describeKinds(kinds, (kind) => {
       await cluster.join();
     });
 
+    it('the short functions that have ended there before are not run again', async () => {
+      const cluster = start();
+      const calls = Array.from({ length: 300 }, (_, index) => cluster.run('oneDies', [index]));
+      const attempts = await Promise.all(calls);
+      expect(cluster.workers[0]?.restarts).toBe(1);
+      expect(attempts).toEqual(Array.from({ length: 300 }, (_, index) => (index === 150 ? 2 : 1)));
+    });
+
     it('that works in between may die as often as it likes', async () => {
       const cluster = start();
       for (let count = 0; count < 12; count += 1) {
