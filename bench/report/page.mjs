@@ -10,7 +10,7 @@ How to read it. Absolute times move with the machine, so a goal is a ratio. Ours
 
 On a machine with two processors trust ratios and orders of magnitude. To wake a processor that sleeps takes about 50 µs there, which is most of the rows with eight waiters and more.
 
-This page is of the oldest Node that allstop supports. The same run on the newest is in `bench/results` of the repository.`;
+This page is of the oldest Node that allstop supports. The same run on the newest is in bench/results of the repository.`;
 
 const ALT = {
   ratios: 'A dot for each row: its ratio to the peer with the quartiles, and the line of its goal',
