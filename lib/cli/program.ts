@@ -39,7 +39,8 @@ try {
 } catch (error) {
   const said = fitTerminal(`allstop: ${(error as Error).message}`.split('\n'));
   if (error instanceof UsageError) {
-    process.stderr.write(`${said}\n\n${helpFor(process.argv.slice(2))}`);
+    // The help of `worker` is longer than many terminals: what is wrong stands below it.
+    process.stderr.write(`${helpFor(process.argv.slice(2))}\n${said}\n`);
     process.exitCode = 2;
   } else {
     process.stderr.write(`${said}\n`);
