@@ -101,8 +101,12 @@ function describe(event: NodeEvent): string {
   if (event.event === 'refused') {
     return `the coordinator refuses this worker: ${event.phase}: ${event.why}`;
   }
-  if (event.event === 'session') return `serving as ${event.job}:${event.task}`;
-  return `no longer serving: ${event.why}`;
+  if (event.event === 'session') {
+    const name = `${event.job}:${event.task}`;
+    return event.job === 'ps' ? `joined as ${name}` : `joined as ${name}; importing the module`;
+  }
+  if (event.event === 'serving') return `serving as ${event.job}:${event.task}`;
+  return `the session is over: ${event.why}`;
 }
 
 type ServeOptions = ModuleHooks & {

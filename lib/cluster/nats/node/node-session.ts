@@ -71,6 +71,8 @@ export interface NodeSessionListener {
   onMalformed(): void;
   /** The coordinator has ended the session; `isClosed`: its program has closed it. */
   onEnd(isClosed: boolean): void;
+  /** What the node is for has begun: a thread has the module, or a ps its variables. Called once. */
+  onServing(): void;
   /** No worker thread will live here. The message that tells the coordinator is on its way. */
   onFailed(error: Error): void;
 }
@@ -103,6 +105,7 @@ export class NodeSession implements StrategyHost {
   #results: unknown[] = [];
   #resultsBytes = 0;
   #lastStatus = '';
+  #isServing = false;
   #isStatusDue = false;
   #isFlushDue = false;
   /** The stop was sent to the coordinator, or came from the coordinator or by broadcast. */
@@ -494,6 +497,10 @@ export class NodeSession implements StrategyHost {
     if (text === this.#lastStatus) return;
     this.#lastStatus = text;
     this.#post(['status', status]);
+    const serves = status.phase === 'ready' || status.capacity > 0;
+    if (this.#isServing || !serves) return;
+    this.#isServing = true;
+    this.#listener.onServing();
   }
 
   #status(): NodeStatus {

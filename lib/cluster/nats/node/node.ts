@@ -83,6 +83,7 @@ export type NodeEvent =
   | { event: 'forbidden'; cause: string; remedy: string }
   | { event: 'refused'; phase: string; why: string }
   | { event: 'session'; job: string; task: number; run: string }
+  | { event: 'serving'; job: string; task: number; run: string }
   | { event: 'session-over'; why: string };
 
 export class ClusterNode {
@@ -330,6 +331,7 @@ export class ClusterNode {
               ? 'the program has closed its coordinator; waiting for the next'
               : 'the coordinator has ended the session',
           ),
+        onServing: () => this.#tell({ event: 'serving', job, task, run }),
         onFailed: (error) => void this.#fail(session, error),
       },
     );

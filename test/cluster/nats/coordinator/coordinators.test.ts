@@ -43,6 +43,7 @@ describe('a coordinator that a newer one has superseded', () => {
     }
     await over;
     await session;
+    expect(worker.events.map(({ event }) => event)).toContain('serving');
     visit.pass(); // the old run's function ends too late
     await works(newer);
     await expect(old.schedule('square', [1])).rejects.toMatchObject(failedPrecondition);

@@ -350,9 +350,11 @@ it('a worker on a runtime that writes values in another way', async () => {
 
 it('a module that cannot be imported', async () => {
   const coordinator = start(['localhost'], broken);
-  work({ module: broken });
+  const worker = work({ module: broken });
   const error = await whyNotReady(coordinator, hasPhase('import-failed'));
   expect(error.message).toContain('this module is broken');
+  expect(worker.events.map(({ event }) => event)).toContain('session');
+  expect(worker.events.map(({ event }) => event)).not.toContain('serving');
   const { found } = await diagnosed('worker:0', 1);
   expect(problemsOf(found)).toMatchObject([
     { name: 'coordinator', cause: expect.stringContaining('this module is broken') },
