@@ -257,10 +257,11 @@ export class FunctionRunner {
   async load(): Promise<void> {
     const { module, setup, teardown } = this.#settings;
     // An exit that an error of a listener breaks off leaves a process in which Node runs no
-    // `process.nextTick`: what comes later would never end. So the exit is repeated.
+    // `process.nextTick`: what comes later would never end. So the exit is repeated. (Not on Deno,
+    // where a worker that has an immediate left never exits.)
     process.on('exit', () => {
       this.#flush(); // else the functions that have ended would run again
-      setImmediate(() => process.exit());
+      if (process.versions['deno'] === undefined) setImmediate(() => process.exit());
     });
     try {
       this.#exports = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Record<
