@@ -346,7 +346,7 @@ export const SECTIONS = [
           peer: 'the better of two',
           goal: { ratio: 1 },
           limit:
-            'A large argument is copied twice by all of them. What decides is whether the second copy gets memory that was used before (0.07 ms for 1 MB) or new memory of the system’s, page by page (250 page faults, 0.4 ms more): which it is changes from round to round, also for a bare `postMessage` (0.07 to 0.45 ms), with the order in which the collections of two heaps give memory back. Tried and slower: memory that is shared with the worker and used again, and a clone instead of a move. Numbers: `v8.Deserializer` takes a sixth longer than the reader of `postMessage`.',
+            'A large argument is copied twice by all of them. What decides is whether the second copy gets memory that was used before (0.07 ms for 1 MB) or new memory of the system’s, page by page (250 page faults, 0.4 ms more): which it is changes from round to round, also for a bare `postMessage` (0.07 to 0.45 ms), with the order in which the collections of two heaps give memory back. Tried: memory that is shared with the worker and used again, which V8 copies word by word (91 and 74 µs to and from it, 56 otherwise), and byte by byte where it is not aligned. With a piece of the worker’s heap kept behind its arrays, so that glibc does not give their memory back, it takes a third of the page faults (20 and 59 a call), but no less processor time (303 and 311 µs). Slower: a clone instead of a move. Numbers: `v8.Deserializer` takes a sixth longer than the reader of `postMessage`.',
         })),
         ...Object.entries(PAYLOADS).map(([key, what]) => ({
           name: `pool/result-${key}`,
