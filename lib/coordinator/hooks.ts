@@ -37,7 +37,7 @@ function takesArguments(run: Hook['run']): boolean {
 
 class Hooks {
   readonly #attachment: Attachment;
-  readonly #hooks: Hook[] = []; // in the order of registration
+  readonly #hooks = new Set<Hook>(); // in the order of registration
   #isServing = false;
 
   constructor(attachment: Attachment) {
@@ -45,7 +45,7 @@ class Hooks {
   }
 
   get size(): number {
-    return this.#hooks.length;
+    return this.#hooks.size;
   }
 
   add(run: (record: StopRecord) => unknown, name: string): Disposable {
@@ -53,7 +53,7 @@ class Hooks {
     this.#attachment.beginHook();
     const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
     const hook: Hook = { id, name, run, isRunning: false, isRemoved: false };
-    this.#hooks.push(hook);
+    this.#hooks.add(hook);
     if (this.#attachment.shouldStop()) this.serve();
     const link = new Link(`the hook '${name}' (onStop)`, () => {
       links.delete(link);
@@ -65,7 +65,7 @@ class Hooks {
 
   #remove(hook: Hook): void {
     hook.isRemoved = true;
-    this.#hooks.splice(this.#hooks.indexOf(hook), 1);
+    this.#hooks.delete(hook);
     if (!hook.isRunning) this.#attachment.native.endThread(hook.id); // else when it has ended
     drain();
     this.#attachment.endHook();
@@ -73,7 +73,7 @@ class Hooks {
 
   /** Called after a stop. In the next turn the hooks run that have to. */
   serve(): void {
-    if (this.#isServing || this.#hooks.length === 0) return;
+    if (this.#isServing || this.#hooks.size === 0) return;
     this.#isServing = true;
     hold();
     setImmediate(() => void this.#runAll());
@@ -89,7 +89,7 @@ class Hooks {
   async #runNext(): Promise<boolean> {
     const { native } = this.#attachment;
     // Looked for again each time: hooks may be added, removed, or called for another stop meanwhile.
-    for (const hook of this.#hooks.toReversed()) {
+    for (const hook of [...this.#hooks].toReversed()) {
       const stop = native.takeStopOfHook(hook.id);
       if (stop === null) continue;
       hook.isRunning = true;

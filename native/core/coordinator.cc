@@ -303,7 +303,7 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
     effects.on_join_progress.emplace_back();
     effects.on_join_progress.back() = join->waiter_.lock();
   }
-  for (const auto& hook : threads_.hooks()) {
+  for (const auto& [id, hook] : threads_.hooks()) {
     ReserveEnd(*hook);
     ThreadRegistry::PrepareRun(*hook);
   }
@@ -316,7 +316,7 @@ void Coordinator::Latch(std::shared_ptr<const StopRecord> record, Stopped& stopp
   record_ = std::move(record);
   // A join now throws the record's error, so the reported error becomes a suppressed one.
   if (displaces_reported) Keep(std::exchange(reported_, {}));
-  for (const auto& hook : threads_.hooks()) BeginRun(*hook, record_);  // invariant 10
+  for (const auto& [id, hook] : threads_.hooks()) BeginRun(*hook, record_);  // invariant 10
   ++generation_;
   NoteStop(TimelineType::kStopRequested, record_->requested_at);
   stop_word_.store(1, std::memory_order_release);

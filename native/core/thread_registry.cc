@@ -18,13 +18,13 @@ std::shared_ptr<ThreadRegistry::Entry> ThreadRegistry::Add(NewThread thread) {
   entry->info.started_at_ms = WallClockMs();
   entry->owner = thread.owner;
   if (thread.kind == ThreadKind::kHook) {
-    if (!hooks_) hooks_ = std::make_unique<std::vector<std::shared_ptr<Entry>>>();
-    hooks_->push_back(entry);
+    if (!hooks_) hooks_ = std::make_unique<Entries>();
+    hooks_->emplace_hint(hooks_->end(), entry->info.id, entry);
   }
   try {
     live_.emplace(entry->info.id, entry);
   } catch (...) {
-    if (thread.kind == ThreadKind::kHook) hooks_->pop_back();
+    if (thread.kind == ThreadKind::kHook) hooks_->erase(entry->info.id);
     throw;
   }
   return entry;
@@ -81,8 +81,8 @@ void ThreadRegistry::Unlist(Entry& entry, Join* join) {
   if (entry.forgotten && !entry.info.alive && entry.joins.empty()) Erase(entry.info.id);
 }
 
-const std::vector<std::shared_ptr<ThreadRegistry::Entry>>& ThreadRegistry::hooks() const {
-  static const auto* const none = new std::vector<std::shared_ptr<Entry>>;
+const ThreadRegistry::Entries& ThreadRegistry::hooks() const {
+  static const auto* const none = new Entries;
   return hooks_ ? *hooks_ : *none;
 }
 
@@ -113,9 +113,7 @@ void ThreadRegistry::Erase(std::uint64_t id) {
     const auto found = entries->find(id);
     if (found == entries->end()) continue;
     Unindex(*found->second);
-    if (found->second->info.kind == ThreadKind::kHook) {
-      hooks_->erase(std::remove(hooks_->begin(), hooks_->end(), found->second), hooks_->end());
-    }
+    if (found->second->info.kind == ThreadKind::kHook) hooks_->erase(id);
     entries->erase(found);
   }
 }

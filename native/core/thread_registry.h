@@ -70,6 +70,8 @@ class ThreadRegistry {
     std::list<ThreadInfo> place_among_ended = std::list<ThreadInfo>(1);
   };
 
+  using Entries = std::map<std::uint64_t, std::shared_ptr<Entry>>;  // by ThreadInfo::id
+
   static constexpr std::size_t kMaxEnded = 64;
   // A promise that is never settled stays left behind for as long as the coordinator lives. So
   // that a server which leaves one behind at every request does not grow, the oldest go.
@@ -87,7 +89,7 @@ class ThreadRegistry {
   // Called when `join` stops waiting for the thread.
   void Unlist(Entry& entry, Join* join);
   // The hooks, in the order of their registration.
-  const std::vector<std::shared_ptr<Entry>>& hooks() const;
+  const Entries& hooks() const;
   // Allocates what EndRun needs. Call it before Start.
   static void PrepareRun(Entry& hook);
   // The hook has ended, is listed in ended(), and stays registered for the next stop.
@@ -111,16 +113,14 @@ class ThreadRegistry {
   const std::list<ThreadInfo>& ended() const { return ended_; }
 
  private:
-  using Entries = std::map<std::uint64_t, std::shared_ptr<Entry>>;  // by ThreadInfo::id
-
   void Erase(std::uint64_t id);
   void LimitLeftBehind();
   void Unindex(const Entry& entry);
 
   std::uint64_t next_id_ = 1;
-  Entries live_;         // all but those in left_behind_
-  Entries left_behind_;  // those that are forgotten and alive
-  std::unique_ptr<std::vector<std::shared_ptr<Entry>>> hooks_;     // null before the first hook
+  Entries live_;                    // all but those in left_behind_
+  Entries left_behind_;             // those that are forgotten and alive
+  std::unique_ptr<Entries> hooks_;  // null before the first hook
   std::unordered_map<std::uint64_t, std::uint64_t> by_os_thread_;  // OS thread id to id
   std::list<ThreadInfo> ended_;  // newest last (a list, as an empty deque takes 576 bytes)
 };
