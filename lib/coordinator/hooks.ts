@@ -39,6 +39,8 @@ class Hooks {
   readonly #attachment: Attachment;
   readonly #hooks = new Set<Hook>(); // in the order of registration
   #isServing = false;
+  /** A stop has come, or a hook, since the hooks were last looked through. */
+  #isChanged = false;
 
   constructor(attachment: Attachment) {
     this.#attachment = attachment;
@@ -73,6 +75,7 @@ class Hooks {
 
   /** Called after a stop. In the next turn the hooks run that have to. */
   serve(): void {
+    this.#isChanged = true;
     if (this.#isServing || this.#hooks.size === 0) return;
     this.#isServing = true;
     hold();
@@ -80,33 +83,34 @@ class Hooks {
   }
 
   async #runAll(): Promise<void> {
-    for (let ran = true; ran; ) ran = await this.#runNext();
+    // Again after a change: a hook may be added, or has to run for another stop meanwhile.
+    do {
+      this.#isChanged = false;
+      for (const hook of [...this.#hooks].toReversed()) {
+        await this.#run(hook);
+        if (this.#isChanged) break; // the last that was registered is the first again
+      }
+    } while (this.#isChanged);
     this.#isServing = false;
     release();
   }
 
-  /** Runs the last hook that has to run. @returns false if there is none */
-  async #runNext(): Promise<boolean> {
+  /** Runs the hook if it has to run for a stop. */
+  async #run(hook: Hook): Promise<void> {
     const { native } = this.#attachment;
-    // Looked for again each time: hooks may be added, removed, or called for another stop meanwhile.
-    for (const hook of [...this.#hooks].toReversed()) {
-      const stop = native.takeStopOfHook(hook.id);
-      if (stop === null) continue;
-      hook.isRunning = true;
-      try {
-        const record = this.#attachment.toRecord(stop, takesArguments(hook.run));
-        await runWithin(this.#attachment, hook, () => hook.run(record), hook.run);
-      } catch (error) {
-        this.#attachment.reportOfHook(error, hook.name);
-      }
-      hook.isRunning = false;
-      // If another stop has come, `endHook` leaves the hook alive, and it is found again.
-      if (hook.isRemoved) native.endThread(hook.id);
-      else native.endHook(hook.id);
-      drain();
-      return true;
+    const stop = native.takeStopOfHook(hook.id);
+    if (stop === null) return;
+    hook.isRunning = true;
+    try {
+      const record = this.#attachment.toRecord(stop, takesArguments(hook.run));
+      await runWithin(this.#attachment, hook, () => hook.run(record), hook.run);
+    } catch (error) {
+      this.#attachment.reportOfHook(error, hook.name);
     }
-    return false;
+    hook.isRunning = false;
+    if (hook.isRemoved) native.endThread(hook.id);
+    else if (!native.endHook(hook.id)) this.#isChanged = true; // another stop has come
+    drain();
   }
 }
 

@@ -314,21 +314,6 @@ describe('a hook that fails', () => {
   });
 });
 
-describe('many hooks', () => {
-  it('are removed at a cost that does not grow with their number', () => {
-    const costOf = (count: number): number => {
-      const coord = new Coordinator();
-      const hooks = Array.from({ length: count }, () => coord.onStop(() => {}));
-      const start = performance.now();
-      for (const hook of hooks) hook[Symbol.dispose](); // the oldest first
-      return (performance.now() - start) / count;
-    };
-    const best = (count: number): number => Math.min(costOf(count), costOf(count));
-    const few = best(5000);
-    expect(best(80_000) / few).toBeLessThan(4); // 16 if each removal looks at all hooks
-  });
-});
-
 describe('a hook of a worker', () => {
   const WORKER = `
     const { parentPort, workerData } = require('node:worker_threads');
