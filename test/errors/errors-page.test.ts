@@ -35,7 +35,9 @@ describe('docs/errors.md', () => {
   );
 
   const messages = page.split('## Messages')[1]?.split('## Warnings')[0] ?? '';
-  const texts = [...messages.matchAll(/^\| `([^`]+)`/gm)].map(([, text = '']) => text);
+  const texts = [...messages.matchAll(/^\| (?:`` (.+?) ``|`([^`]+)`)/gm)].map(
+    ([, withTicks, text]) => withTicks ?? text ?? '',
+  );
 
   it.each(texts)('has a message of the code: %s', (text) => {
     // A word in capitals stands for what the code puts in, as does the kind of thread or the method.
@@ -45,6 +47,32 @@ describe('docs/errors.md', () => {
       .filter((part) => part.length > 8);
     expect(parts.length).toBeGreaterThan(0);
     for (const part of parts) expect(sources).toContain(part);
+  });
+
+  /** What of a message stands in the code as it is. */
+  const partsOf = (text: string): string[] =>
+    text
+      .replaceAll("\\'", "'")
+      .split(/\$\{[^}]*\}/)
+      .map((part) =>
+        part
+          .replaceAll('`', '')
+          .replace(/^[^\w.]+/, '')
+          .trim()
+          .slice(0, 40)
+          .trim(),
+      )
+      .filter((part) => part.length > 10);
+  const ours = [...sources.matchAll(/new (\w+Error)\(\s*(['`"])((?:\\.|(?!\2)[^\\])+)\2/g)]
+    .map(([, name, , text = '']) => ({ name, parts: partsOf(text) }))
+    .filter(({ name, parts }) => errors.some((each) => each.name === name) && parts.length > 0);
+  const rows = messages.replaceAll('`', '').split('\n');
+
+  it.each(ours)('tells of the message of $name: $parts', ({ name, parts }) => {
+    const told = rows.filter((row) => parts.some((part) => row.includes(part)));
+    const Class = errors.find((each) => each.name === name) as new (message: string) => Error;
+    const { code } = new Class('') as allstop.AllstopError;
+    expect(told.map((row) => row.split(' | ').at(-2))).toContain(code);
   });
 
   it('has many messages', () => expect(texts.length).toBeGreaterThan(25));
