@@ -517,7 +517,7 @@ describe('doctor, called wrongly', () => {
   ])('with %s', async (_, args) => {
     const { status, stdout, stderr } = await doctor(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-    expect(stderr).toMatch(/^allstop: /);
+    expect(stderr).toMatch(/^allstop: /m);
     expect(stderr).not.toContain(SECRET);
   });
 
@@ -528,7 +528,7 @@ describe('doctor, called wrongly', () => {
       const env = { [`ALLSTOP_NATS_${name}`]: path };
       const { status, stdout, stderr } = await doctor(['--servers', '127.0.0.1'], env);
       expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-      expect(stderr).toMatch(/^allstop: ALLSTOP_NATS_\w+ cannot be read: ENOENT/);
+      expect(stderr).toMatch(/^allstop: ALLSTOP_NATS_\w+ cannot be read: ENOENT/m);
       expect(stderr).toContain(`ALLSTOP_NATS_${name}`);
       expect(stderr).toContain(path);
     },
