@@ -384,6 +384,9 @@ export class NodeSession implements StrategyHost {
         this.#isStopSent = true;
         answerStop(this.coordinator, message[1]);
         this.#onAnswered();
+        // A thread here may have stopped the run while a broadcast stop was applied. Its error is
+        // suppressed only now, and no function may end any more.
+        this.#sendStops();
         return;
       case 'end':
         this.#sendStops();
