@@ -9,7 +9,7 @@ import { addAbortListener, removeAbortListener } from '../base/abort-listeners.t
 import { invalidType } from '../base/arguments.ts';
 import { now } from '../base/clock.ts';
 import { define } from '../base/define.ts';
-import { isObject } from '../base/thrown-value.ts';
+import { attempt, isObject } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import {
@@ -407,7 +407,8 @@ export class Attachment {
     this.#isAborted = true;
     this.#abortedAt = stop.generation;
     if (stop.error !== null && this.signalWasRead) this.give(stop.error); // with the reason
-    controller.abort(this.#reasonOf(stop));
+    const reason = this.#reasonOf(stop);
+    attempt(() => controller.abort(reason)); // throws if the program has frozen the signal
   }
 
   #reasonOf(stop: NativeStop): unknown {

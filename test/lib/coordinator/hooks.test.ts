@@ -22,6 +22,15 @@ describe('a hook', () => {
     expect(records[0]).toMatchObject({ kind: 'error', error, id: coord.stopRecord?.id });
   });
 
+  it('is called, and join() ends, though the program has frozen the signal', async () => {
+    const coord = new Coordinator();
+    Object.freeze(coord.signal);
+    const called = new Promise((resolve) => coord.onStop(resolve));
+    coord.requestStop();
+    expect(await called).toMatchObject({ kind: 'plain' });
+    await coord.join();
+  });
+
   it('runs after those that were registered after it, one awaited after the other', async () => {
     const coord = new Coordinator();
     const events: string[] = [];
