@@ -102,8 +102,8 @@ function describe(event: NodeEvent): string {
     return `the coordinator refuses this worker: ${event.phase}: ${event.why}`;
   }
   if (event.event === 'session') {
-    const name = `${event.job}:${event.task}`;
-    return event.job === 'ps' ? `joined as ${name}` : `joined as ${name}; importing the module`;
+    const next = event.job === 'ps' ? '' : '; importing the module';
+    return `joined as ${event.job}:${event.task}${next}`;
   }
   if (event.event === 'serving') return `serving as ${event.job}:${event.task}`;
   return `the session is over: ${event.why}`;

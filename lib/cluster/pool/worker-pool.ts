@@ -88,7 +88,6 @@ export class WorkerPool implements Engine {
 
   constructor(host: StrategyHost, settings: PoolSettings) {
     const { workers, isolation, startTogether } = settings;
-    hold();
     this.#settings = settings;
     this.#concurrency = settings.concurrency ?? 1;
     this.#host = host;
@@ -105,6 +104,7 @@ export class WorkerPool implements Engine {
       this.#size.close();
       this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
     });
+    hold(); // last: a constructor that throws would hold for ever
   }
 
   /** Resolves when there are so many workers, and all are ready. */
