@@ -22,6 +22,8 @@ const TIMEOUT_MS = 1_000;
 const STARTING_FACTOR = 6;
 /** A server that answers later than this leaves a node too little of TIMEOUT_MS. */
 const SOON_MS = 500;
+/** How often the server is asked while a node's last probe is out. */
+const ASK_SERVER_MS = 250;
 /** After this time without a listener, a node in the place of this one gets its task. */
 const ABSENT_MS = 500;
 /** How long after our own reconnect nodes may take to reconnect before they count as gone. */
@@ -94,13 +96,17 @@ export class Probes {
   async #probe(nats: NatsConnection, session: Session): Promise<void> {
     const { subject, probe } = this.#listener.probeFor(session);
     session.isProbed = true;
+    let isOver = false;
     const sentAt = performance.now();
     const heldUpMs = this.#heldUpMs;
-    // Sent ahead of the probe. A late answer: the probe, too, had to wait for a slow link.
+    // First asked ahead of the probe. A late answer: the probe, too, had to wait for a slow link,
+    // or the reply waits at a server that hangs.
     const isLast = session.missed + 1 >= this.#mostMissed(session);
-    const isServerQuick = isLast ? answersSoon(nats) : undefined;
+    const isServerQuick = isLast ? staysQuick(nats, () => isOver) : undefined;
     try {
-      const { data } = await nats.request(subject, json(probe), { timeout: TIMEOUT_MS });
+      const { data } = await nats
+        .request(subject, json(probe), { timeout: TIMEOUT_MS })
+        .finally(() => (isOver = true));
       if (!this.#isCurrent(nats, session)) return;
       const reply = parseProbeReply(data);
       if (reply === undefined) this.#listener.onMalformed();
@@ -112,7 +118,7 @@ export class Probes {
         this.#listener.onReply(session, reply);
       }
     } catch (error) {
-      // If the server's answer is late or missing, the node is not to blame.
+      // If an answer of the server is late or missing, the node is not to blame.
       if (!isNoResponders(error) && (await isServerQuick) === false) return;
       if (this.#isCurrent(nats, session)) this.#onNoReply(session, error);
     } finally {
@@ -159,6 +165,16 @@ export class Probes {
       this.#listener.onSilent(session, absent(host, pid));
     }
   }
+}
+
+/** Whether the server answers soon each time that it is asked in TIMEOUT_MS, or until `isOver`. */
+async function staysQuick(nats: NatsConnection, isOver: () => boolean): Promise<boolean> {
+  const endsAt = performance.now() + TIMEOUT_MS;
+  while (await answersSoon(nats)) {
+    if (isOver() || performance.now() + ASK_SERVER_MS >= endsAt) return true;
+    await new Promise<void>((resolve) => void new Timer(ASK_SERVER_MS, resolve).unref());
+  }
+  return false;
 }
 
 async function answersSoon(nats: NatsConnection): Promise<boolean> {

@@ -3,6 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
@@ -187,6 +188,27 @@ it('a server that hangs for longer than lostAfterMs is no fault of a worker', as
   await scene.server.kill('SIGSTOP');
   await new Promise((resolve) => setTimeout(resolve, 2_500)); // two probes are missed
   await scene.server.kill('SIGCONT');
+  visit.pass();
+  expect(await value.fetch()).toMatchObject({ attempt: 1 });
+  expect(nodesLost(cluster)).toBe(0);
+});
+
+it('a server that hangs between a probe and its reply is no fault of a worker', async () => {
+  const cluster = scene.coordinator({ lostAfterMs: 1_000 });
+  const worker = scene.spawn();
+  await cluster.ready();
+  const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
+  const visit = await visits.next('a');
+  const { port } = scene.server;
+  const witness = await connect({ servers: `127.0.0.1:${port}` });
+  worker.child.kill('SIGSTOP'); // so that the reply comes after the server's stop
+  const subscription = witness.subscribe('allstop.test.node.*', { max: 1 });
+  for await (const message of subscription) expect(message.string()).toContain('"probe"');
+  await scene.server.kill('SIGSTOP');
+  worker.child.kill('SIGCONT');
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  await scene.server.kill('SIGCONT');
+  await witness.close();
   visit.pass();
   expect(await value.fetch()).toMatchObject({ attempt: 1 });
   expect(nodesLost(cluster)).toBe(0);
