@@ -365,11 +365,38 @@ class Unpacker {
   }
 }
 
+/**
+ * Whether `node` is what a Packer writes. The lengths come first: a forged sparse array states
+ * any length, and a loop would visit every index of it.
+ * @throws TypeError if an entry of `own` is no object
+ */
+function isNode(node: Partial<Node>, mostItems: number): boolean {
+  const isText = (text: unknown) => typeof text === 'string';
+  const isTextOrAbsent = (text: unknown) => text === undefined || isText(text);
+  const { chain, own, code } = node;
+  return (
+    isText(node.id) &&
+    isText(node.name) &&
+    isTextOrAbsent(node.echoOf) &&
+    isTextOrAbsent(node.message) &&
+    isTextOrAbsent(node.stack) &&
+    (isTextOrAbsent(code) || typeof code === 'number') &&
+    Array.isArray(chain) &&
+    chain.length <= mostItems &&
+    Array.from(chain).every(isText) &&
+    Array.isArray(own) &&
+    own.length <= mostItems &&
+    Array.from(own).every(({ key, enumerable }) => isText(key) && typeof enumerable === 'boolean')
+  );
+}
+
 /** The value of packed bytes. Objects that this thread has thrown are the originals, not copies. */
 export function unpack(graph: Uint8Array): unknown {
   const own = v8.deserialize(graph) as Graph;
-  // A forged sparse array states any length, and a loop would visit every index of it.
   const most = Math.max(own.nodes.length, own.thrown.length);
   if (!(most <= graph.byteLength)) throw new RangeError('The graph has more entries than bytes');
+  for (const node of own.nodes) {
+    if (!isNode(node, graph.byteLength)) throw new TypeError('The graph has an entry of no error');
+  }
   return new Unpacker(own).unpack();
 }
