@@ -32,6 +32,7 @@ extern "C" void* malloc(std::size_t size) {
 
 namespace {
 
+constexpr int kHooks = 10'000;
 int count = 0;
 const char* separator = "{";
 
@@ -118,6 +119,19 @@ int main(int argc, char** argv) {
     const auto joined = allstop::bench::MakeCoordinator();
     const allstop_coordinator handle = allstop::bench::HandleOf(joined);
     Count("register-and-join", [&] { Join(handle); });
+  }
+  {
+    // The oldest of many hooks is removed, and a new one takes the last place.
+    const auto hooked = allstop::bench::MakeCoordinator();
+    allstop::core::NewThread hook;
+    hook.name = "hook";
+    hook.kind = allstop::core::ThreadKind::kHook;
+    std::uint64_t oldest = hooked->RegisterThread(hook);
+    for (int i = 1; i < kHooks; ++i) hooked->RegisterThread(hook);
+    Count("hook-of-many", [&] {
+      hooked->EndThread(oldest++);
+      hooked->RegisterThread(hook);
+    });
   }
   Count("child", [&] { coordinator->CreateChild({"child", {}}); });
   Count("coordinator", [] { allstop::bench::MakeCoordinator(); });
