@@ -10,7 +10,11 @@ import { debuglog } from 'node:util';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
+import {
+  addEmployer,
+  removeEmployer,
+  tellBusyWorkers,
+} from '../../coordinator/threads/busy-workers.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import { hold, release } from '../../native/doorbell.ts';
@@ -97,13 +101,16 @@ export class WorkerPool implements Engine {
     this.sharesMemory = isolation === 'thread';
     this.#size = new PoolSize(this.#sizeListener(), settings.elastic);
     for (let index = 0; index < workers; index++) this.#add();
+    const employer = attachmentOf(host.coordinator);
     const { signal } = host.coordinator;
     signal.addEventListener('abort', () => {
-      tellBusyWorkers(attachmentOf(host.coordinator));
+      removeEmployer(employer);
+      tellBusyWorkers(employer);
       if (isolation === 'process') this.#sendStop();
       this.#size.close();
       this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
     });
+    addEmployer(employer);
     hold(); // last: a constructor that throws would hold for ever
   }
 
@@ -288,6 +295,7 @@ export class WorkerPool implements Engine {
     }
     this.#checkAllGone();
     await gone;
+    removeEmployer(attachmentOf(this.#host.coordinator));
     this.setNeeded(false);
   }
 
