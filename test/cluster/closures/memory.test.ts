@@ -85,8 +85,9 @@ describeKinds(kinds, (kind) => {
       const bytes = new Uint8Array(8);
       const args: [Uint8Array, number] = [transfer(bytes, [bytes.buffer]), 7];
       const ways = [
+        // First, in the turn that starts the worker: it cannot have reported its functions yet.
+        () => cluster.schedule('add', args, { timeoutMs: 0 }),
         () => cluster.schedule((() => 1) as AnyFunction, args), // not an export
-        () => cluster.schedule('add', args, { timeoutMs: 0 }), // no worker has reported its functions yet
         () => cluster.schedule('fill', [...args, Symbol('uncopyable')]),
       ];
       for (const way of ways) await errorOf(way());

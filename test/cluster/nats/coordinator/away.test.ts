@@ -201,8 +201,9 @@ it('a server that hangs between a probe and its reply is no fault of a worker', 
   const visit = await visits.next('a');
   const { port } = scene.server;
   const witness = await connect({ servers: `127.0.0.1:${port}` });
-  worker.child.kill('SIGSTOP'); // so that the reply comes after the server's stop
   const subscription = witness.subscribe('allstop.test.node.*', { max: 1 });
+  await witness.flush(); // the witness sees every probe that the stopped worker does not answer
+  worker.child.kill('SIGSTOP'); // so that the reply comes after the server's stop
   for await (const message of subscription) expect(message.string()).toContain('"probe"');
   await scene.server.kill('SIGSTOP');
   worker.child.kill('SIGCONT');
