@@ -30,7 +30,6 @@ import { binding } from '../native/native.ts';
 import { encode } from '../record/encoded-error.ts';
 import { markEcho } from '../record/error-identity.ts';
 import type { Attachment } from './attachment.ts';
-import { tellAllBusyWorkers } from './threads/busy-workers.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
 
@@ -357,13 +356,8 @@ export function exitAfterStop(
   if (exitCode !== undefined) checkInteger('options.exitCode', exitCode, 0, 255);
   const description = `the end of the process ${ms} ms after a stop (exitAfterStop)`;
   const exit = attachment.native.exitAfterStop(ms, exitCode, description);
-  const { signal } = attachment;
-  const tell = (): void => tellAllBusyWorkers(); // each link has a listener of its own
-  if (signal.aborted) tell();
-  else addAbortListener(signal, tell);
   const link = new Link(description, () => {
     attachment.links.delete(link);
-    removeAbortListener(signal, tell);
     attachment.native.cancelExitAfterStop(exit);
   });
   attachment.links.add(link);

@@ -189,7 +189,7 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
   text += count == 0 ? "allstop: no registered thread is left\n"
                      : "allstop: " + std::to_string(count) + " still running:\n" + lines;
   const auto busy = BusyWorkers::Get().All();
-  if (!busy.empty()) text += "allstop: functions that workers of clusters run:\n";
+  if (!busy.empty()) text += "allstop: workers of clusters that were asked to stop:\n";
   for (const BusyWorker& worker : busy) text += BusyLine(worker, now_ms);
   const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));
   if (!main_state.empty()) text += "allstop: the main thread" + main_state.substr(1) + '\n';

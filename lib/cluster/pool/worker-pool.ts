@@ -10,11 +10,7 @@ import { debuglog } from 'node:util';
 import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
-import {
-  addEmployer,
-  removeEmployer,
-  tellBusyWorkers,
-} from '../../coordinator/threads/busy-workers.ts';
+import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import { hold, release } from '../../native/doorbell.ts';
@@ -101,16 +97,13 @@ export class WorkerPool implements Engine {
     this.sharesMemory = isolation === 'thread';
     this.#size = new PoolSize(this.#sizeListener(), settings.elastic);
     for (let index = 0; index < workers; index++) this.#add();
-    const employer = attachmentOf(host.coordinator);
     const { signal } = host.coordinator;
     signal.addEventListener('abort', () => {
-      removeEmployer(employer);
-      tellBusyWorkers(employer);
+      tellBusyWorkers(attachmentOf(host.coordinator));
       if (isolation === 'process') this.#sendStop();
       this.#size.close();
       this.#size.fail(new CancelledError('The cluster was stopped', { cause: signal.reason }));
     });
-    addEmployer(employer);
     hold(); // last: a constructor that throws would hold for ever
   }
 
@@ -295,7 +288,6 @@ export class WorkerPool implements Engine {
     }
     this.#checkAllGone();
     await gone;
-    removeEmployer(attachmentOf(this.#host.coordinator));
     this.setNeeded(false);
   }
 

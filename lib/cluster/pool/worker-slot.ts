@@ -272,7 +272,6 @@ export class WorkerSlot {
       const value = dataCloneError(error);
       if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
     }
-    updateBusyWorkers(attachmentOf(this.#host.coordinator));
   }
 
   /** @returns whether the closure was recalled: it was here, and the worker had not started it */

@@ -1,6 +1,5 @@
 /**
- * What the workers of clusters run after a stop of theirs, or of a coordinator that is to end the
- * process: told to the native thread that ends the process
+ * What the workers of clusters run after a stop: told to the native thread that ends the process
  * (`exitAfterStop`), which cannot ask JavaScript.
  */
 
@@ -32,26 +31,10 @@ type Employer = {
   readonly native: Pick<NativeAttachment, 'setBusyWorkers'>;
 };
 
-/** The attachments of this thread's clusters, from their start until their end. */
-const employers = new Set<Employer>();
-/** The attachments whose workers are told again when what they run changes. */
+/** The attachments whose workers ran something when they were last told. */
 const told = new WeakSet<Employer>();
 
-export function addEmployer(attachment: Employer): void {
-  employers.add(attachment);
-}
-
-/** Called when the cluster has ended, or was stopped: what its workers still run stays told. */
-export function removeEmployer(attachment: Employer): void {
-  employers.delete(attachment);
-}
-
-/** Called at the stop of a coordinator that ends the process: it ends the workers of all clusters. */
-export function tellAllBusyWorkers(): void {
-  for (const attachment of employers) tellBusyWorkers(attachment);
-}
-
-/** Called at the stop of the cluster. */
+/** Called at the stop. */
 export function tellBusyWorkers(attachment: Employer): void {
   const busy = Array.from(attachment.workers.values(), (worker) => worker.busy?.() ?? []).flat();
   const numbers = busy.flatMap(({ startedAt, pid, threadId }) => [
@@ -62,12 +45,11 @@ export function tellBusyWorkers(attachment: Employer): void {
     busy.map(({ text }) => text),
     numbers,
   );
-  // A cluster that was not stopped itself may be given functions after this.
-  if (busy.length > 0 || employers.has(attachment)) told.add(attachment);
+  if (busy.length > 0) told.add(attachment);
   else told.delete(attachment);
 }
 
-/** Called when a worker was sent functions, when a function has ended, or a worker. */
+/** Called when a function has ended, or a worker. */
 export function updateBusyWorkers(attachment: Employer): void {
   if (told.has(attachment)) tellBusyWorkers(attachment);
 }
