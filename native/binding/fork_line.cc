@@ -64,7 +64,7 @@ ForkFrame StopFrame(const core::StopRecord& record) {
   frame.kind = Kind::kStop;
   frame.id = record.id;
   frame.error = record.error;
-  frame.requester = record.RequesterWithin(10);  // its stack may come late: the stop must not
+  frame.requester = record.RequesterWithin(10);  // the stop does not wait for its stack
   return frame;
 }
 

@@ -25,9 +25,13 @@ std::string OsThreadName(std::uint64_t thread_id) {
 
 void Origin::Begin(Requester known) noexcept {
   if (known.at_ms == 0) known.at_ms = WallClockMs();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  completing_thread_ = std::this_thread::get_id();
-  requester_ = std::move(known);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    completing_thread_ = std::this_thread::get_id();
+    requester_ = std::move(known);
+    is_begun_ = true;
+  }
+  changed_.notify_all();
 }
 
 void Origin::Complete(const Describe& locate) noexcept {
@@ -48,15 +52,16 @@ void Origin::Complete(const Describe& locate) noexcept {
     if (is_begun) requester_ = std::move(located);
     is_complete_.store(true, std::memory_order_release);
   }
-  completed_.notify_all();
+  changed_.notify_all();
 }
 
 Requester Origin::GetWithin(double patience_ms) const {
   const auto is_complete = [this] { return is_complete_.load(std::memory_order_acquire); };
   if (is_complete()) return requester_;
   std::unique_lock<std::mutex> lock(mutex_);
+  Deadline::After(1000).Wait(changed_, lock, [this] { return is_begun_; });
   if (completing_thread_ != std::this_thread::get_id()) {
-    Deadline::After(patience_ms).Wait(completed_, lock, is_complete);
+    Deadline::After(patience_ms).Wait(changed_, lock, is_complete);
   }
   return requester_;
 }

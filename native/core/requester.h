@@ -60,17 +60,19 @@ class Origin {
   // program's own code, which may wait for the calling thread in turn. Does not wait if
   // the caller is the thread that is to call Complete. Returns the fields that are known by then.
   Requester Get() const { return GetWithin(1000); }
-  // As Get, but waits for at most `patience_ms` milliseconds.
+  // As Get, but from Begin on waits for at most `patience_ms` milliseconds. Before Begin no
+  // program's code runs, so that the language, the process and the thread are there soon.
   Requester GetWithin(double patience_ms) const;
   // Any thread. The fields that are known now. Does not wait.
   Requester GetSoFar() const;
 
  private:
   std::atomic<bool> is_complete_{false};  // written under mutex_, read without it
+  bool is_begun_ = false;                 // guarded by mutex_
   mutable std::mutex mutex_;              // last in the lock order
-  mutable ConditionVariable completed_;
-  std::thread::id completing_thread_;  // guarded by mutex_; the thread that called Begin
-  Requester requester_;                // guarded by mutex_ until is_complete_, then constant
+  mutable ConditionVariable changed_;     // Begin or Complete was called
+  std::thread::id completing_thread_;     // guarded by mutex_; the thread that called Begin
+  Requester requester_;                   // guarded by mutex_ until is_complete_, then constant
 };
 
 }  // namespace allstop::core

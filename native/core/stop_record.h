@@ -35,7 +35,7 @@ struct StopRecord {
   }
   // The requester, with Via::kParent if the record is inherited. Waits as Origin::Get does.
   Requester requester() const { return RequesterWithin(1000); }
-  // As requester(), but waits for at most `patience_ms` milliseconds.
+  // As requester(), but waits as Origin::GetWithin does.
   Requester RequesterWithin(double patience_ms) const;
   // What is known of the requester now, also if it stopped a parent. Does not wait.
   Requester RequesterSoFar() const;

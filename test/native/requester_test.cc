@@ -58,6 +58,49 @@ TEST(RequesterTest, WhoeverReadsItEarlyWaitsForIt) {
   reader.join();
 }
 
+// An observer that keeps the requesting thread until the gate is open, before the requester is
+// described.
+class HeldAt final : public Observer {
+ public:
+  HeldAt(Gate& reached, Gate& gate) : reached_(reached), gate_(gate) {}
+  void OnStop() override {
+    reached_.Open();
+    gate_.Wait();
+  }
+
+ private:
+  Gate& reached_;
+  Gate& gate_;
+};
+
+TEST(RequesterTest, AReaderOfLittlePatienceWaitsForTheDescriptionButNotForTheLocation) {
+  const auto coordinator = MakeCoordinator();
+  Gate reached;
+  Gate described;
+  Gate was_read;
+  Gate located;
+  const auto held = std::make_shared<HeldAt>(reached, described);
+  coordinator->AddObserver(held, nullptr);
+  coordinator->SetInterested(*held, true);
+  std::thread requester([&] {
+    StopRequest request = DescribedBehind(located);
+    request.describe = [](Requester& known) { known.thread_name = "described"; };
+    coordinator->RequestStop(request);
+  });
+  reached.Wait();
+  std::thread reader([&] {
+    EXPECT_EQ(coordinator->View().record->RequesterWithin(1).thread_name, "described");
+    was_read.Open();
+  });
+  EXPECT_FALSE(was_read.OpensWrongly());
+  described.Open();
+  was_read.Wait();
+  located.Open();
+  requester.join();
+  reader.join();
+  coordinator->RemoveObserver(*held);
+}
+
 TEST(RequesterTest, CallbacksRunWhenItIsKnownWhoAskedAndNotYetFromWhere) {
   const auto coordinator = MakeCoordinator();
   struct Context {
