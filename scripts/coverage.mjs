@@ -13,7 +13,7 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'nod
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { lcovOfNative, nativeEnvironment } from './coverage/native.mjs';
-import { bundleWithSourceMaps, lcovOfTypeScript } from './coverage/typescript.mjs';
+import { bundleWithSources, lcovOfTypeScript } from './coverage/typescript.mjs';
 import { judge } from './coverage/verdict.mjs';
 
 const root = resolve(import.meta.dirname, '..');
@@ -96,7 +96,7 @@ async function collect() {
   if (!run('compiling', environment, process.execPath, 'scripts/compile.mjs', ...targets)) {
     return false;
   }
-  await bundleWithSourceMaps(tree);
+  await bundleWithSources(tree);
   let ok = true;
   if (!flags.add) {
     for (const each of [profiles, v8]) rmSync(each, { recursive: true, force: true });

@@ -11,11 +11,11 @@ import { inputOptions, outputOptions } from './bundle.mjs';
 const root = resolve(import.meta.dirname, '..');
 const say = (line) => process.stderr.write(`${line}\n`);
 
-/** The name of a chunk has a hash of its content: each change leaves old chunks behind. */
+/** A chunk is named after one of its modules: a change of the imports can leave files behind. */
 function removeOldChunks(output) {
   const bundled = new Set(output.map(({ fileName }) => join(fileName)));
   for (const file of readdirSync(outputOptions.dir, { recursive: true })) {
-    if (/-[\w-]{8}\.js$/.test(file) && !bundled.has(join(file))) {
+    if (/\.js(\.map)?$/.test(file) && !bundled.has(join(file))) {
       rmSync(join(outputOptions.dir, file));
     }
   }

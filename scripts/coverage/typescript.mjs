@@ -10,8 +10,8 @@ import coverage from 'istanbul-lib-coverage';
 import { rolldown } from 'rolldown';
 import { parseAst } from 'rolldown/parseAst';
 
-/** Bundles as scripts/bundle.mjs of the copy does, with source maps, and with code that nobody calls. */
-export async function bundleWithSourceMaps(tree) {
+/** Bundles as scripts/bundle.mjs of the copy does, with the sources in the maps, and with code that nobody calls. */
+export async function bundleWithSources(tree) {
   const { inputOptions, outputOptions } = await import(
     pathToFileURL(join(tree, 'scripts/bundle.mjs'))
   );
@@ -19,7 +19,7 @@ export async function bundleWithSourceMaps(tree) {
     if (/\.js(\.map)?$/.test(file)) rmSync(join(tree, 'dist', file));
   }
   const build = await rolldown({ ...inputOptions, treeshake: false });
-  await build.write({ ...outputOptions, sourcemap: true });
+  await build.write({ ...outputOptions, sourcemapExcludeSources: false });
   await build.close();
 }
 

@@ -1,0 +1,35 @@
+/** The source maps of dist/, by which `node --enable-source-maps` names the lines of lib/. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const dist = join(root, 'dist');
+
+describe('the source maps', () => {
+  it('lead from a stack to the line of lib/ that threw', () => {
+    const program = `import(${JSON.stringify(pathToFileURL(join(dist, 'index.js')).href)}).then(
+      ({ Coordinator }) => new Coordinator('no options'))`;
+    const { stderr } = spawnSync(process.execPath, ['--enable-source-maps', '-e', program], {
+      encoding: 'utf8',
+      timeout: 50_000,
+      env: { ...process.env, NODE_OPTIONS: '' },
+    });
+    const [, file = '', line = ''] = /\((\/.*\/lib\/.*\.ts):(\d+):\d+\)/.exec(stderr) ?? [];
+    expect(readFileSync(file, 'utf8').split('\n')[Number(line) - 1]).toContain('new TypeError(');
+    expect(stderr).toContain(join(root, 'lib/coordinator/coordinator.ts'));
+    expect(stderr).not.toContain(dist);
+  });
+
+  it('name sources that exist', () => {
+    const files = readdirSync(dist, { recursive: true, encoding: 'utf8' });
+    const maps = files.filter((file) => file.endsWith('.js.map')).map((file) => join(dist, file));
+    expect(maps).toContain(join(dist, 'coordinator.js.map'));
+    for (const map of maps) {
+      const { sources } = JSON.parse(readFileSync(map, 'utf8')) as { sources: string[] };
+      expect(sources.filter((source) => !existsSync(join(dirname(map), source)))).toEqual([]);
+    }
+  });
+});
