@@ -52,7 +52,9 @@ const failures = [];
 const chosen = positionals.length > 0 ? positionals : pages;
 for (const page of chosen) {
   const text = readFileSync(join(root, page), 'utf8');
-  for (const problem of deadLinks(page, text)) failures.push(`${page}: ${problem}`);
+  for (const problem of [...deadLinks(page, text), ...brokenTables(text)]) {
+    failures.push(`${page}: ${problem}`);
+  }
   if (!ofNativeAddons.has(page)) await runPage(page, text);
 }
 if (!values.keep) rmSync(work, { recursive: true });
@@ -149,6 +151,15 @@ function patternOf(expected) {
 }
 
 // --- links
+
+/** Rows that a page shows as text, since an empty line parts them from the head of their table. */
+function brokenTables(text) {
+  const lines = text.replace(/^```.*?^```$/gms, '').split('\n');
+  const isRow = (line) => line?.startsWith('|') ?? false;
+  return lines
+    .filter((line, at) => isRow(line) && !isRow(lines[at - 1]) && !/^[|:\s-]+$/.test(lines[at + 1]))
+    .map((line) => `the table that begins with ${line} has no head`);
+}
 
 function deadLinks(page, text) {
   const prose = text.replaceAll(/^```[\s\S]*?^```$/gm, '');
