@@ -170,7 +170,7 @@ const { values, positionals } = parseArgs({
 const chosen = positionals.length > 0 ? positionals : Object.keys(projects);
 for (const name of chosen) {
   if (!Object.hasOwn(projects, name))
-    throw new Error(`${name} is none of ${Object.keys(projects).join(', ')}`);
+    throw new Error(`Unknown project '${name}'. The projects: ${Object.keys(projects).join(', ')}`);
 }
 if (!existsSync(allstop)) throw new Error('Run `npm run compile` first');
 let failed = 0;

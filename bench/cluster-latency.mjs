@@ -1,6 +1,6 @@
 /**
- * The latency of `run` under load: functions of 100 µs that are due at random moments, so many a
- * second as keep two workers half busy, beside Piscina. A latency counts from the moment at which
+ * The latency of `run` under load: functions of 100 µs that are due at random moments, at a
+ * rate that keeps two workers half busy, beside Piscina. A latency counts from the moment at which
  * the call was due.
  */
 

@@ -1,4 +1,4 @@
-/** A TCP proxy before a NATS server: carries so many bytes a second to it, counts them, can be cut. */
+/** A TCP proxy before a NATS server: carries a number of bytes a second to it, counts them, can be cut. */
 
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * node --expose-gc --import ./count-messages.mjs closures.mjs WAVES TRIPS: runs so many waves of
- * closures, each at once, and so many closures one after the other, on two threads. Prints
+ * node --expose-gc --import ./count-messages.mjs closures.mjs WAVES TRIPS: runs WAVES waves of
+ * closures, each at once, and TRIPS closures one after the other, on two threads. Prints
  * { waveMessages, tripMessages, bytes } as JSON: messages between threads, and bytes of the heap of
  * the main thread, for one closure.
  */

@@ -27,8 +27,8 @@ async function processorsInUse() {
 }
 
 /**
- * Waits until the machine is quiet, for at most so many seconds: what a benchmark has left behind
- * needs a moment. Returns how many processors were in use at last.
+ * Waits until the machine is quiet, for at most `seconds`: processes of the last benchmark may still
+ * end. Returns how many processors were in use at last.
  */
 export async function useOfOthers(seconds) {
   let use;

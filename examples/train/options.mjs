@@ -10,14 +10,14 @@ export const USAGE = `Usage: node examples/train/main.mjs [OPTIONS]
 Trains a small neural network to tell three species of iris, by asynchronous stochastic
 gradient descent on several workers.
 
-  --workers N      so many workers (default: as many as processors)
+  --workers N      the number of workers (default: as many as processors)
   --isolation HOW  thread (default), process, or nats: the workers, a parameter server and
                    a nats-server, which has to be installed, are programs of this machine
-  --servers URL    workers elsewhere, of these NATS servers: so many as --workers says;
+  --servers URL    workers elsewhere, of these NATS servers, as many as --workers says;
                    start each by: npx allstop worker --module examples/train/tasks.mjs
                    --cluster train --servers URL
                    and a parameter server by the same with --job ps
-  --steps N        so many steps of gradient descent (default: 2000)
+  --steps N        the number of steps of gradient descent (default: 2000)
   --kill N         kill a worker at random, N times in all (default: 0)
   --checkpoints DIR   saves the training there twice a second, and goes on from what is there;
                    over NATS the name of an object store in JetStream

@@ -504,9 +504,9 @@ export class ClusterCoordinator<M extends object = any>
   }
 
   /**
-   * Changes the number of workers of a LocalStrategy (1 to 1024). Resolves when there are so many,
-   * all ready. Those with the highest indexes end first, when what they run has ended. Of calls that
-   * overlap the last one wins, and all settle with it.
+   * Changes the number of workers of a LocalStrategy (1 to 1024). Resolves when that many
+   * workers are ready. The workers with the highest indexes end first, after the functions that they
+   * run. Of calls that overlap, the last one wins, and all settle with it.
    *
    * @throws (rejects) TypeError, RangeError; FailedPreconditionError: another strategy, or the
    *   cluster is over; UnavailableError: a worker could not be started, and is tried again;

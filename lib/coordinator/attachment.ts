@@ -334,7 +334,7 @@ export class Attachment {
    * @returns a function that ends that
    */
   listenToStops(listener: () => void): () => void {
-    this.check(); // an earlier stop is none of its business
+    this.check(); // the listener does not hear of an earlier stop
     this.#stopListeners.add(listener);
     this.#watch();
     return () => {
@@ -424,7 +424,7 @@ export class Attachment {
   interrupted(error: Error): Error {
     const stop = this.native.stop();
     if (stop === null) return error;
-    const { signal } = this; // makes one if there is none: it must have this reason later
+    const { signal } = this; // read now, so that a signal exists, which must have this reason later
     const isKnown = signal.aborted && this.#abortedAt === stop.generation;
     const cause = isKnown ? signal.reason : this.#reasonOf(stop);
     define(error, 'cause', cause, false);

@@ -396,7 +396,7 @@ export interface NativeVariable {
   assign(value: NativeValue): void;
   /**
    * Adds `delta`, unless the closure's AssignAdd of this ordinal (from 1) has been added before.
-   * A closure of 0 is none: then the delta always counts.
+   * A `closure` of 0 stands for no closure: then the delta always counts.
    */
   assignAdd(delta: NativeValue, closure: number, ordinal: number): void;
   /** Attaches a capsule to `object`, by which other addons get a native handle (allstop_node.h). */

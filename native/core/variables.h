@@ -64,7 +64,8 @@ class Variable : public ForeignReferences<Variable> {
   void Read(void* bytes) const;
   void Assign(const void* bytes);
   // Adds each element; integers wrap around. `ordinal` is the number of this AssignAdd among those
-  // of the closure on this variable, from 1. A closure of 0 is none: then the delta always counts.
+  // of the closure on this variable, from 1. A `closure` of 0 stands for no closure: then the delta
+  // always counts.
   // Returns false if it had been applied before.
   bool AssignAdd(const void* bytes, std::uint64_t closure, std::uint64_t ordinal);
   // The closure has ended for good: no AssignAdd of it follows.

@@ -17,7 +17,7 @@ const SLOW_MS = 2_000;
 /** The most bytes that a decoder may take, besides a multiple of the input's length. */
 const MOST_BYTES = 32 * 1024 * 1024;
 const BYTES_PER_BYTE = 4_096;
-/** The event loop turns after so many executions: finalizers and rejections run there. */
+/** The event loop turns after this many executions: finalizers and rejections run there. */
 const TURN_EVERY = 128;
 
 const branches = new Uint8Array(job.branches);

@@ -111,7 +111,7 @@ describe('the native object behind a coordinator', () => {
     expect(attachment.stop()).toBeNull();
   });
 
-  it('takes no bytes for an error that are none', () => {
+  it('refuses bytes that are not an encoded error', () => {
     expect(() => attachment.requestStop(bytesOf('?'), { via: 'call' }, [], [], true, true)).toThrow(
       'argument 0 must be an encoded error',
     );
@@ -180,7 +180,7 @@ describe('the native object behind a queue', () => {
   });
 });
 
-it('a program of the same process is none the worse for it', () => {
+it('a program of the same process works as before', () => {
   const coordinator = new Coordinator();
   coordinator.requestStop();
   expect(coordinator.shouldStop()).toBe(true);

@@ -112,7 +112,7 @@ describe('bad input', () => {
     await second.close();
   });
 
-  it('an empty options object is none, and undefined is left out', async () => {
+  it('an empty options object counts as no options, and undefined is left out', async () => {
     await cluster.schedule('add', [1, 2], {});
     await cluster.schedule('add', [1, 2], { timeoutMs: undefined, signal: undefined });
     await cluster.schedule('nothing', undefined, undefined);

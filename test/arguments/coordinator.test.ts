@@ -226,7 +226,7 @@ describe('an object that throws when it is read', () => {
   it.each([
     ['a key that is no function', { [Symbol.iterator]: 5 }],
     ['a key without a value', { [Symbol.iterator]: undefined }],
-  ])('an iterable with %s is none', (_, value) => {
+  ])('an iterable with %s is refused', (_, value) => {
     expect(() => new Coordinator({ cleanStopErrors: wrong(value) })).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }),
     );
@@ -311,7 +311,7 @@ describe('a method of another object', () => {
   });
 });
 
-describe('a handle that is none', () => {
+describe('a handle that is not valid', () => {
   const real = new Coordinator().handle;
   const refusedWith = async (handle: unknown): Promise<string> => {
     const { error } = await refusal(new Coordinator(), () => Coordinator.attach(wrong(handle)));

@@ -116,7 +116,7 @@ describe('an option that does not exist', () => {
   });
 });
 
-describe('a value that is none of an enumeration', () => {
+describe('a value outside an enumeration', () => {
   const rows: [string, (coord: Coordinator, value: unknown) => unknown][] = [
     ['as', (coord, as) => coord.stopOnClose(process, wrong({ as }))],
     ['codec', (_, codec) => new BoundedQueue(wrong({ capacity: 1, codec }))],

@@ -42,7 +42,7 @@ const parameters: Parameter[] = [
 ];
 
 describe.each<State>(['running', 'stopped', 'joined'])('a coordinator that is %s', (state) => {
-  it.each(parameters)('$call refuses what is none', async (parameter) => {
+  it.each(parameters)('$call refuses what is not a thread', async (parameter) => {
     expect(await misbehaviour(await coordinatorThatIs(state), parameter)).toEqual([]);
   });
 });
@@ -54,7 +54,7 @@ describe('join', () => {
     ['a promise without brackets', endless()],
     ['a thread without brackets', { name: 'bare', join: endless }],
     ['a coordinator without brackets', new Coordinator()],
-    ['an iterable that is none', { [Symbol.iterator]: 5 }],
+    ['an object whose Symbol.iterator is not a function', { [Symbol.iterator]: 5 }],
   ])('does not take %s for its threads, nor for its options', async (_, value) => {
     const coord = new Coordinator();
     const { error, rejected } = await refusal(coord, () => coord.join(wrong(value)));
@@ -177,7 +177,7 @@ describe('threads that misbehave', () => {
     expect(await stopOf({ join })).toBe(error);
   });
 
-  it('a promise whose constructor throws fails, and one whose then throws is none', async () => {
+  it('a promise whose constructor throws fails, and one whose then throws is no promise', async () => {
     const spoiled = (key: string): Promise<void> =>
       Object.defineProperties(
         Promise.resolve(),

@@ -87,7 +87,7 @@ describe.each(kinds)('echoes of %s', (_, error) => {
     expect(coord.stopRecord?.suppressedCount).toBe(0);
   });
 
-  it('the recorded error itself, reported again, is none', () => {
+  it('the recorded error itself, reported again, is not a new error', () => {
     const coord = new Coordinator();
     coord.requestStop(error);
     for (let i = 0; i < 3; i++) coord.requestStop(error);
@@ -95,7 +95,7 @@ describe.each(kinds)('echoes of %s', (_, error) => {
     expect(coord.stopRecord?.suppressedCount).toBe(0);
   });
 
-  it('in another thread, and back from it, they are none', async () => {
+  it('in another thread, and back from it, they are not new errors', async () => {
     const coord = new Coordinator();
     coord.requestStop(error);
     await there.report(coord, ({ coord: attached }) => attached.signal.reason);

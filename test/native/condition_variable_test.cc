@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 static_assert(!std::is_copy_constructible_v<ConditionVariable>);
 static_assert(!std::is_copy_assignable_v<ConditionVariable>);
 
-// A wait may wake up spuriously, but not that often: with so many wake-ups it does not wait at all.
+// A wait may wake up spuriously, but not that often: a wait with this many wake-ups does not wait.
 constexpr int kTooMany = 50;
 
 TEST(ConditionVariableTest, ATimedWaitLastsUntilItsTime) {

@@ -19,10 +19,10 @@ const { values } = parseArgs({
 });
 const ITEMS = Number(values.items);
 const { isolation } = values;
-/** One item in so many kills its worker at each attempt. */
+/** One item in this many kills its worker at each attempt. */
 const POISON_EVERY = 1_000;
 const isPoison = (item) => item % POISON_EVERY === POISON_EVERY - 1;
-/** A worker is killed after about so many results, at random. */
+/** A worker is killed after about this many results, at random. */
 const KILL_EVERY = 2_000;
 
 let state = Number(values.seed);

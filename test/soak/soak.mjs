@@ -1,6 +1,6 @@
 // Usage: node --expose-gc soak.mjs [--minutes N] [--report DIR] [--only TEXT] [--without TEXT]
 //   [--seed N] [--sanitized]
-// Does everything that the package can do, all at once, for so many minutes (5), and judges what it
+// Does everything that the package can do, all at once, for N minutes (5), and judges what it
 // has measured meanwhile. Writes DIR/soak.json and DIR/index.html (soak-report). `--only` and
 // `--without` choose among the activities by a part of their names. `--sanitized`: the addon is built
 // under a sanitizer, which keeps memory, so the RSS is not judged. Exits with 1 if a verdict fails.

@@ -1,4 +1,4 @@
-"""terminal.py COLUMNS UID COMMAND...: runs COMMAND in a pseudo-terminal of so many columns, as the
+"""terminal.py COLUMNS UID COMMAND...: runs COMMAND in a pseudo-terminal of COLUMNS columns, as the
 user UID (-1: as this one). Copies what the terminal shows to stdout; the exit code is COMMAND's."""
 import fcntl, os, pty, struct, sys, termios
 

@@ -5,7 +5,8 @@
  *   SHA-256 of all this, 32 bytes; then the parts that the header lists, one after the other.
  *
  * Each part has a SHA-256 of its own in the header. A file is whole if all of them match and the
- * file ends with its last part. The header has the file's name: one that was renamed is none.
+ * file ends with its last part. The header has the file's name: a file that was renamed is not a
+ * checkpoint.
  */
 
 import { webcrypto } from 'node:crypto';
@@ -18,7 +19,7 @@ import { type CheckpointSource, NotACheckpoint } from './checkpoint-store.ts';
 const MAGIC: Buffer = Buffer.from('allstop-ckpt-1\n\n', 'latin1');
 const HASH_BYTES = 32;
 const PREFIX_BYTES: number = MAGIC.length + 4;
-/** A longer header is none of ours: it lists a hundred bytes or so for each variable. */
+/** No checkpoint has a longer header: it lists a hundred bytes or so for each variable. */
 const MAX_HEADER_BYTES = 64 * 1024 * 1024;
 
 export type Snapshot = {

@@ -335,10 +335,10 @@ export class ClosureQueue<C extends Queued> {
   }
 
   /**
-   * Removes a closure that is queued or held, or that waits for room; the `put` of the latter
-   * rejects with `error`.
+   * Removes a closure that is queued or held, or that waits for room. The `put` of a closure that
+   * waits for room rejects with `error`.
    *
-   * @returns false if the closure is none of these
+   * @returns false if the closure is neither queued nor held, and does not wait for room
    */
   remove(closure: C, error?: unknown): boolean {
     if (closure.place === 'queued') {

@@ -43,8 +43,8 @@ export type CopiedArguments = {
 const EMPTY_OBJECT = Buffer.from('o{\0', 'latin1');
 
 /**
- * @throws DataCloneError; InvalidArgumentError: shared memory where there is none; the error of a
- *   getter; RangeError: a value is nested too deeply
+ * @throws DataCloneError; InvalidArgumentError: a SharedArrayBuffer for a process or node; the
+ *   error of a getter; RangeError: a value is nested too deeply
  */
 export function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedArguments {
   const small = smallCopy(args, refuseFields);

@@ -181,8 +181,8 @@ export interface Engine {
   /** Names of the module's functions; undefined until a worker has reported them. */
   readonly functions: readonly string[] | undefined;
   /**
-   * Changes the number of workers. Resolves when there are so many, and all are ready; rejects when
-   * a new one cannot be started. Left out if the engine does not start its workers itself.
+   * Changes the number of workers. Resolves when that many workers are ready; rejects when a new
+   * worker cannot be started. Left out if the engine does not start its workers itself.
    */
   resize?(workers: number): Promise<void>;
   /** Ends the workers. Resolves when they have ended, or were found to be stuck. */

@@ -22,7 +22,7 @@ import { checkWorkerOptions, type LocalWorkerOptions, WORKER_OPTIONS } from './w
 
 /** More workers while functions wait for one, fewer when workers have nothing to do. */
 export type ElasticWorkers = {
-  /** 0 to 1024. The cluster begins with so many, and with 1 at least. */
+  /** 0 to 1024. The cluster begins with this many workers, and with 1 at least. */
   min: number;
   /** 1 to 1024, and not less than `min`. */
   max: number;

@@ -55,7 +55,7 @@ export type WorkerName = { job: string; index: number };
 
 /** When a worker is replaced, between functions. */
 export type Recycle = {
-  /** After so many functions. */
+  /** After this many functions. */
   readonly tasks?: number | undefined;
   /** After a function that leaves its heap larger, in MB (2 ** 20 bytes). */
   readonly heapMb?: number | undefined;

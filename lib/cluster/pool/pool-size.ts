@@ -131,7 +131,7 @@ export class PoolSize {
   }
 
   /**
-   * Resolves when there are so many workers, and all are ready. Of calls that overlap the last one
+   * Resolves when that many workers are ready. Of calls that overlap the last one
    * wins, and all resolve then.
    */
   resize(workers: number): Promise<void> {

@@ -41,9 +41,9 @@ const LONGEST_RESTART_DELAY_MS = 2_000;
 const log = debuglog('allstop');
 
 export type PoolSettings = WorkerOptions & {
-  /** How many there are at first. */
+  /** The number of workers at first. */
   workers: number;
-  /** Undefined: there are always so many. */
+  /** Undefined: the number of workers stays `workers`, until `resize`. */
   elastic?: Elastic | undefined;
   isolation: Isolation;
   /** Set on a NATS node, where all workers are one task. Undefined: each worker is its own task. */
@@ -107,7 +107,7 @@ export class WorkerPool implements Engine {
     hold(); // last: a constructor that throws would hold for ever
   }
 
-  /** Resolves when there are so many workers, and all are ready. */
+  /** Resolves when that many workers are ready. */
   resize(workers: number): Promise<void> {
     return this.#size.resize(workers);
   }

@@ -28,7 +28,7 @@ export interface CallingClosure {
 }
 
 export interface WorkerVariables {
-  /** @throws InvalidArgumentError: there is none of this name */
+  /** @throws InvalidArgumentError: no variable has this name */
   find(name: string): Variable;
 }
 

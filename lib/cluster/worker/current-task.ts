@@ -19,7 +19,7 @@ export type CurrentTask = {
   /**
    * The cluster's variable of this name, which `cluster.variable` has made.
    *
-   * @throws TypeError: no string; InvalidArgumentError: there is none of this name
+   * @throws TypeError: `name` is not a string; InvalidArgumentError: no variable has this name
    */
   variable<T extends VariableValue>(name: string): Variable<T>;
   /**

@@ -103,7 +103,7 @@ describe('bad input', () => {
   });
 
   it.each([['-1'], ['1.5'], ['01'], ['first'], ['1e3'], ['1000000001']])(
-    'an index that is none: %s',
+    'an index that is not valid: %s',
     (index) => {
       const make = (): ClusterSpec => new ClusterSpec({ worker: { [index]: 'a' } as never });
       expect(make).toThrow(RangeError);

@@ -26,7 +26,7 @@ describeKinds(kinds, (kind) => {
       expect(cluster.workers[0]?.restarts).toBe(2);
     });
 
-    it('after so many retries it fails, because of the last death', async () => {
+    it('fails after its retries, because of the last death', async () => {
       const cluster = start(1, { retries: 1 });
       const value = await cluster.schedule('dieUntil', [9]);
       const error = await errorOf(value.fetch());

@@ -97,7 +97,7 @@ describe.each(['thread', 'process'] as const)('workers as %s', (isolation) => {
     expect(cluster.stats()).toMatchObject({ retried: 0, failed: 0 });
   });
 
-  it('stay so many after resize', async () => {
+  it('stay as many as resize said', async () => {
     await using cluster = start({ min: 1, max: 2, idleMs: 0 });
     await cluster.resize(4);
     for (let turns = 0; turns < 100; turns++) await new Promise((turn) => setImmediate(turn));

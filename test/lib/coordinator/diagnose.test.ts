@@ -210,7 +210,7 @@ describe('diagnose', () => {
     );
   });
 
-  it('refuses options that are none', async () => {
+  it('refuses options that are not valid', async () => {
     const coord = new Coordinator();
     await expect(coord.diagnose({ timeoutMs: -1 })).rejects.toThrow(RangeError);
     // @ts-expect-error: no such option

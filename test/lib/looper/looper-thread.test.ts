@@ -312,7 +312,7 @@ describe('a stop', () => {
     expect(runs).toBe(1);
   });
 
-  it('from before its start is none of its own once it is cleared', async () => {
+  it('from before its start does not stop it once it is cleared', async () => {
     const coord = new Coordinator();
     const ran = gate();
     const looper = new LooperThread(coord, ENDLESS, { target: ran.open });

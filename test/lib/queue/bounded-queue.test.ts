@@ -751,7 +751,7 @@ describe('a stop of the coordinator', () => {
     expect(one.tryDequeue()).toBe(2);
   });
 
-  it('that came before a wait began, and was cleared, is none of its business', async () => {
+  it('that came before a wait began, and was cleared, does not end the wait', async () => {
     const coord = new Coordinator();
     coord.requestStop();
     coord.clearStop();

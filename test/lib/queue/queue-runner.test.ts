@@ -439,7 +439,7 @@ describe('what is refused', () => {
     ],
     ['no error types', () => new QueueRunner(queue, [op], { queueClosedErrors: wrong('E') })],
     ['a wrong type', () => new QueueRunner(queue, [op], { queueClosedErrors: [wrong(Map)] })],
-    ['options that are none', () => new QueueRunner(queue, [op], wrong([]))],
+    ['options that are not an object', () => new QueueRunner(queue, [op], wrong([]))],
     ['wrong options', () => new QueueRunner(queue, [op]).createThreads(wrong(1))],
     [
       'a value that is not a coordinator',

@@ -134,7 +134,7 @@ describe('values', () => {
     expect((got[2] as unknown[])[0]).toBe((got[2] as unknown[])[1]);
   });
 
-  it('are none of the business of native threads', () => {
+  it('are not seen by native threads', () => {
     const queue = new BoundedQueue<never>({ capacity: 4 });
     queue.enqueueSync('a value' as never);
     addon.queueBlock(queue, 'dequeue', 'values-out');

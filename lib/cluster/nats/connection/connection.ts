@@ -16,7 +16,7 @@ const RETRY_JITTER_MS = 50;
 const CLOSE_MS = 1_000;
 const PING_MS = 2_000;
 /**
- * A connection over which nothing has come for so many pings is lost. (The client would count
+ * A connection is lost when nothing has come over it for this many pings. (The client would count
  * only the replies to its pings, which wait behind all that a slow link still has to carry.)
  */
 const MAX_SILENT_PINGS = 2;

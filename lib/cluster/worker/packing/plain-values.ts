@@ -11,7 +11,7 @@
 /** The only version of the format that is read here: that of Node 18 and later. */
 const VERSION = 15;
 const MAX_DEPTH = 100;
-/** V8 reads so many numbers faster: 30 ms for a million, here 46 ms. They are in no table. */
+/** V8 reads longer arrays of numbers faster: 30 ms for a million, here 46 ms. Its table has no numbers. */
 const MANY_NUMBERS = 50_000;
 const CACHED_STRINGS = 256;
 const LONGEST_CACHED = 32;

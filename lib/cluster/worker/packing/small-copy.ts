@@ -46,7 +46,7 @@ class Copier {
     if (this.#seen.includes(from)) return false;
     this.#seen.push(from);
     const keys = Object.keys(from);
-    // An array with holes, or with more properties than its elements, is none of ours.
+    // An array with holes, or with properties beside its elements, is left to a serializer.
     if (Array.isArray(from) && keys.length !== from.length) return false;
     this.#left -= keys.length;
     if (this.#left < 0) return false;

@@ -1,6 +1,6 @@
 /**
  * Objects that no serializer takes. structuredClone copies the enumerable properties of an object,
- * and a class's private fields are none: a RemoteValue among other values would arrive as `{}`.
+ * and not the private fields of its class: a RemoteValue among other values would arrive as `{}`.
  * So such an object has a property that cannot be cloned; the serializer itself finds it,
  * wherever the object is, and no walk of ours through all values is needed.
  */

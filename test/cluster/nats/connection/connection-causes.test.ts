@@ -254,7 +254,7 @@ const cases: Record<string, Case> = {
       remedy: /nkey/,
     };
   })(),
-  'an nkey that is none': {
+  'an nkey that is not valid': {
     servers: () => nats(nkeyOf()[1]),
     options: () => ({ nkey: `SU${SECRET}` }),
     env: () => ({ ALLSTOP_NATS_NKEY: `SU${SECRET}` }),
@@ -513,7 +513,7 @@ describe('doctor, called wrongly', () => {
     ['credentials on the command line', ['--servers', `nats://app:${SECRET}@127.0.0.1`]],
     ['a cluster without servers', ['--cluster', 'causes']],
     ['a cluster that cannot be one', ['--servers', '127.0.0.1', '--cluster', 'a.b']],
-    ['an address that is none', ['--servers', 'http://127.0.0.1']],
+    ['an address that is not valid', ['--servers', 'http://127.0.0.1']],
   ])('with %s', async (_, args) => {
     const { status, stdout, stderr } = await doctor(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -184,7 +184,7 @@ describe('to the coordinator', () => {
     expect((await diagnose(server.address, 'c')).status).toBe(0);
   });
 
-  it('an answer to a probe that speaks of a newer run, or is none', { tags: 'long' }, async () => {
+  it('an answer to a probe that names a newer run, or is malformed', { tags: 'long' }, async () => {
     const forged = ['nonsense', '{"session":5,"token":1}', '{"session":null,"token":-1}'].map(text);
     forged.push(text({ session, token: Number.MAX_SAFE_INTEGER }));
     // The worker is stopped, so that the stranger replies first.
@@ -203,7 +203,7 @@ describe('to the coordinator', () => {
   });
 });
 
-it('to a doctor: what is none is left out, and what a terminal would obey is taken out', async () => {
+it('to a doctor: malformed messages are left out, and escape sequences are taken out', async () => {
   const host = 'h\u001B[2J\nok';
   const answers = [...NONSENSE, ...HELLOS, text({ kind: 'hello', info: { ...info, host } })];
   for (const subject of ['allstop.c.who', 'allstop.c.report']) {

@@ -7,7 +7,7 @@ import { NatsScene } from '../../../support/nats-scene.ts';
 import { Visits } from '../../../support/visits.ts';
 
 const isSoak = process.env['ALLSTOP_SOAK'] !== undefined;
-/** Reading so many objects on the main thread would make the node silent for too long. */
+/** A node that reads this many objects on its main thread would be silent for too long. */
 const COUNT = 1_000_000;
 const MANY_MS = 180_000;
 const TOO_LONG = 1024 ** 3;
