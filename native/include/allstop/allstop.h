@@ -539,10 +539,10 @@ static inline void allstop_deadline_release(const allstop_coordinator *coord,
  *
  * How. On POSIX systems the thread gets a signal whose handler does nothing and is installed
  * without SA_RESTART: on Linux the highest real-time signal below SIGRTMAX that has no handler, on
- * other systems SIGURG or SIGIO. The signal is opened in the mask of this thread alone, and no other thread
- * gets it. Handler and sending thread are made by the first guard of the process, and stay. On
- * Windows CancelSynchronousIo is called. Not ended are: calls that are made again at EINTR before
- * they return to you (pthread_mutex_lock, pthread_cond_wait, pthread_join,
+ * other systems SIGURG or SIGIO. The signal is opened in the mask of this thread alone, and no
+ * other thread gets it. Handler and sending thread are made by the first guard of the process, and
+ * stay. On Windows CancelSynchronousIo is called. Not ended are: calls that are made again at EINTR
+ * before they return to you (pthread_mutex_lock, pthread_cond_wait, pthread_join,
  * std::this_thread::sleep_for, glibc's stdio), a wait of the kernel that no signal ends, and
  * computing.
  *
