@@ -84,6 +84,8 @@ export class Attachment {
   readonly links: Set<Disposable> = new Set();
   /** The cluster workers that this thread has started. */
   readonly workers: Map<object, ShownWorker> = new Map();
+  /** Since when the body of `Coordinator.run` runs; undefined: it has returned, or there is none. */
+  bodySince: Date | undefined;
   /** Whether the program has read `signal`: then the reason of the signal gives it the error. */
   signalWasRead = false;
   /** The hooks of this thread, once it has had one; `serve` is called after each stop. */

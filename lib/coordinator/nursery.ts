@@ -4,6 +4,7 @@ import { constants } from 'node:os';
 import { failWith } from '../base/exit-code.ts';
 import type { Attachment } from './attachment.ts';
 import { untilIdle } from './join.ts';
+import { tellBusyWorkers, updateBusyWorkers } from './threads/busy-workers.ts';
 
 /** What `runIn` needs of the public Coordinator. */
 type Scope = { join(options: { ignoreLiveThreads: boolean }): Promise<void> };
@@ -36,7 +37,7 @@ async function bodyThenJoin<C extends Scope, T>(
 ): Promise<T | undefined> {
   let value: T;
   try {
-    value = await body(coord);
+    value = await untilReturned(coord, attachment, body);
   } catch (error) {
     const outcome = attachment.report(error, { via: 'exception', hasCaller: false });
     const isEcho = outcome === 'echo' && attachment.native.status() === null;
@@ -51,6 +52,23 @@ async function bodyThenJoin<C extends Scope, T>(
   attachment.requestPlainStop({ via: 'call' });
   await coord.join({ ignoreLiveThreads: false });
   return value;
+}
+
+/** Calls `body`. While it runs after a stop, the end of the process by `exitAfterStop` names it. */
+async function untilReturned<C, T>(
+  coord: C,
+  attachment: Attachment,
+  body: (coord: C) => T | PromiseLike<T>,
+): Promise<T> {
+  attachment.bodySince = new Date();
+  const unlisten = attachment.listenToStops(() => tellBusyWorkers(attachment));
+  try {
+    return await body(coord);
+  } finally {
+    unlisten();
+    attachment.bodySince = undefined;
+    updateBusyWorkers(attachment);
+  }
 }
 
 /** A program that a signal ended must not look like one that was done. */

@@ -1,5 +1,5 @@
-// What the workers of this process's clusters run, as the end of the process says it
-// (exit_report.h).
+// What the workers of this process's clusters run, and which bodies of Coordinator.run have not
+// returned, as the end of the process says it (exit_report.h).
 #ifndef ALLSTOP_CORE_BUSY_WORKERS_H_
 #define ALLSTOP_CORE_BUSY_WORKERS_H_
 
@@ -11,7 +11,7 @@
 
 namespace allstop::core {
 
-// A function that a worker runs.
+// A function that a worker runs, or a body of Coordinator.run.
 struct BusyWorker {
   std::string text;                // "worker:0 (thread 5) runs 'resize'"
   std::int64_t started_at_ms = 0;  // since 1970

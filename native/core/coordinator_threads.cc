@@ -27,6 +27,7 @@ std::uint64_t Coordinator::RegisterThread(NewThread thread) {
 void Coordinator::BeginRun(ThreadRegistry::Entry& hook,
                            const std::shared_ptr<const StopRecord>& stop) {
   hook.stop_to_run_for = stop;
+  hook.info.has_begun = false;
   threads_.Readmit(hook.info.id);  // a join of an earlier stop may have left it behind
   Begin(hook);
 }
@@ -34,7 +35,9 @@ void Coordinator::BeginRun(ThreadRegistry::Entry& hook,
 std::shared_ptr<const StopRecord> Coordinator::TakeStopOfHook(std::uint64_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Find(id);
-  return entry ? std::exchange(entry->stop_to_run_for, nullptr) : nullptr;
+  if (!entry) return nullptr;
+  entry->info.has_begun = true;
+  return std::exchange(entry->stop_to_run_for, nullptr);
 }
 
 bool Coordinator::EndHook(std::uint64_t id) {

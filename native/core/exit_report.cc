@@ -1,5 +1,6 @@
 #include "exit_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
@@ -90,7 +91,8 @@ std::string FirstLine(const std::string& path) {
 #endif
 
 // Where the kernel has the thread with this OS thread id, or the main thread of the process with
-// this id: ", is computing", ", is blocked in futex_wait_queue". Empty for 0, and except on Linux.
+// this id: ", is computing", ", is blocked in futex_wait_queue", ", waits for events (ep_poll)".
+// Empty for 0, and except on Linux.
 std::string WaitState(std::uint64_t kernel_id) {
 #if defined(__linux__)
   const std::string task = "/proc/" + std::to_string(kernel_id);
@@ -103,6 +105,9 @@ std::string WaitState(std::uint64_t kernel_id) {
   if (state == 'Z') return ", has ended";
   if (state == 'T') return ", is stopped by a signal";
   if (channel.empty() || channel == "0") return ", is blocked";
+  // An event loop that has nothing to do waits there.
+  if (channel == "do_epoll_wait" || channel == "ep_poll")
+    return ", waits for events (" + channel + ")";
   return ", is blocked in " + channel;
 #else
   static_cast<void>(kernel_id);
@@ -135,8 +140,10 @@ std::uint64_t KernelId(const ThreadInfo& thread) {
 std::string ThreadLine(const ThreadInfo& thread, std::int64_t now_ms) {
   std::string line = "  - '" + thread.name + "' (" + KindName(thread.kind);
   if (thread.has_thread_id) line += ' ' + std::to_string(thread.thread_id);
-  line += "): running for " + Span(static_cast<double>(now_ms - thread.started_at_ms));
-  line += WaitState(KernelId(thread));
+  const std::string span = Span(static_cast<double>(now_ms - thread.started_at_ms));
+  // Hooks of one thread run one after the other, when its event loop turns.
+  if (!thread.has_begun) return line + "): has not begun, " + span + " after the stop\n";
+  line += "): running for " + span + WaitState(KernelId(thread));
   return line + '\n';
 }
 
@@ -167,6 +174,31 @@ std::string RequesterLine(const StopRecord& record, const Requester& requester) 
   return line + '\n';
 }
 
+// The stack of the error and of its causes, each line indented. The process ends before anybody
+// else could show them.
+std::string StackLines(const EncodedError* error) {
+  constexpr std::size_t kMostBytes = 16 * 1024;  // a longer text keeps a slow reader too long
+  std::string text;
+  for (const char* title = ""; error != nullptr && text.size() < kMostBytes; title = "Caused by ") {
+    const ErrorFields& fields = error->fields();
+    const std::string headline = fields.name + ": " + fields.message;
+    // The stack of an error of JavaScript begins with its name and message.
+    std::string_view stack = fields.stack;
+    if (stack.substr(0, headline.size()) == headline) stack.remove_prefix(headline.size());
+    std::string lines = title + headline;
+    if (!stack.empty() && stack.front() != '\n') lines += '\n';
+    lines += stack.substr(0, kMostBytes);
+    while (!lines.empty() && lines.back() == '\n') lines.pop_back();
+    for (std::size_t at = 0; at <= lines.size();) {
+      const std::size_t end = std::min(lines.find('\n', at), lines.size());
+      text += "    " + lines.substr(at, end - at) + '\n';
+      at = end + 1;
+    }
+    error = fields.cause.get();
+  }
+  return text;
+}
+
 std::string Report(const Coordinator& coordinator, const StopRecord& record,
                    const Requester& requester, double ms, int exit_code) {
   const std::int64_t now_ms = WallClockMs();
@@ -175,6 +207,9 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
                      ": it was still alive " + Span(ms) + " after the stop of the coordinator '" +
                      coordinator.name() + "' (exitAfterStop)\nallstop: ";
   text += RequesterLine(record, requester);
+  if (record.error) text += StackLines(record.error.get());
+  const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));
+  if (!main_state.empty()) text += "allstop: the main thread" + main_state.substr(1) + '\n';
   std::string lines;
   int count = 0;
   for (const ThreadInfo& thread : coordinator.LiveThreads()) {
@@ -186,13 +221,20 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
     lines += ThreadLine(thread.info, now_ms);
     ++count;
   }
-  text += count == 0 ? "allstop: no registered thread is left\n"
-                     : "allstop: " + std::to_string(count) + " still running:\n" + lines;
   const auto busy = BusyWorkers::Get().All();
-  if (!busy.empty()) text += "allstop: workers of clusters that were asked to stop:\n";
+  if (count > 0) {
+    text += "allstop: " + std::to_string(count) + " still running:\n" + lines;
+  } else {
+    text += "allstop: no registered thread is left";
+    if (busy.empty()) {
+      text +=
+          ": what keeps the process alive is not registered (a server, a socket, a timer, a "
+          "Worker)";
+    }
+    text += '\n';
+  }
+  if (!busy.empty()) text += "allstop: functions that have not returned:\n";
   for (const BusyWorker& worker : busy) text += BusyLine(worker, now_ms);
-  const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));
-  if (!main_state.empty()) text += "allstop: the main thread" + main_state.substr(1) + '\n';
   return text;
 }
 

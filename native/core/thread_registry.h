@@ -27,6 +27,7 @@ struct ThreadInfo {
   ThreadKind kind = ThreadKind::kCustom;
   bool alive = true;        // started and not ended
   bool unobserved = false;  // counts as ended because the environment that watched it ended
+  bool has_begun = true;    // false: a hook that has to run for a stop, and does not run yet
   bool has_thread_id = false;
   bool is_os_thread = false;    // a native thread that has entered: thread_id is its OS id
   std::uint64_t thread_id = 0;  // JavaScript's threadId, the OS id, or a pid

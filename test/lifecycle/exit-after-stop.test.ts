@@ -22,7 +22,43 @@ describe('exitAfterStop ends a process', () => {
     },
   );
 
+  it.each(['is idle', 'computes'])(
+    'whose main thread %s, and shows the stack of the error and of its cause',
+    async (way) => {
+      const { stderr } = await run(way, 'error');
+      expect(stderr).toMatch(
+        / {4}TypeError: the disk is full\n {4}and more\n {8}at .*exit-after-stop\.mjs:\d+:\d+\)?\n/,
+      );
+      expect(stderr).toMatch(
+        / {4}Caused by RangeError: no space is left\n {8}at .*exit-after-stop\.mjs:\d+:\d+\)?\n/,
+      );
+    },
+  );
+
+  it('and says which hooks have not begun', async () => {
+    const { stderr } = await run('is idle', 'hooks');
+    expect(stderr).toMatch(/- 'close http' \(hook\): running for \d+ ms\n/);
+    expect(stderr).toMatch(/- 'close db' \(hook\): has not begun, \d+ ms after the stop\n/);
+  });
+
+  it('and says that the body of Coordinator.run has not returned', async () => {
+    const { code, stderr } = await runScript('run-and-hang', ['a body that hangs']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('no registered thread is left\n');
+    expect(stderr).toMatch(
+      / {2}- the function that was given to Coordinator\.run runs for \d+ ms\n/,
+    );
+  });
+
+  it('and says that nothing registered keeps it alive', async () => {
+    const { code, stderr } = await runScript('run-and-hang', ['a body that has returned']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('what keeps the process alive is not registered');
+    expect(stderr).not.toContain('Coordinator.run');
+  });
+
   it.runIf(process.platform === 'linux').each([
+    ['is idle', /the main thread waits for events/],
     ['computes', /the main thread is computing/],
     ['waits', /the main thread is blocked/],
   ])('and says what the main thread does that %s', async (way, words) => {
@@ -68,7 +104,7 @@ describe('exitAfterStop ends a process', () => {
   ])('and names the function that a %s of its cluster computes', async (isolation, line) => {
     const { code, stderr } = await runScript('exit-with-cluster', [isolation, 'left']);
     expect(code).toBe(1);
-    expect(stderr).toContain('workers of clusters that were asked to stop:');
+    expect(stderr).toContain('functions that have not returned:');
     expect(stderr).toMatch(line);
     if (process.platform === 'linux') expect(stderr).toMatch(/announceAndSpin.*, is computing\n/);
     expect(stderr.match(/announceAndSpin/g)).toHaveLength(1);

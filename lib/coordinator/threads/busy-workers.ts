@@ -1,6 +1,7 @@
 /**
- * What the workers of clusters run after a stop: told to the native thread that ends the process
- * (`exitAfterStop`), which cannot ask JavaScript.
+ * What the workers of clusters run after a stop, and that the body of `Coordinator.run` has not
+ * returned: told to the native thread that ends the process (`exitAfterStop`), which cannot ask
+ * JavaScript.
  */
 
 import type { NativeAttachment } from '../../native/binding.ts';
@@ -28,10 +29,12 @@ export type ShownWorker = {
 /** Of an Attachment. */
 type Employer = {
   readonly workers: ReadonlyMap<object, ShownWorker>;
+  /** Since when the body of `Coordinator.run` runs; undefined: it has returned, or there is none. */
+  readonly bodySince: Date | undefined;
   readonly native: Pick<NativeAttachment, 'setBusyWorkers'>;
 };
 
-/** The attachments whose workers ran something when they were last told. */
+/** The attachments of which something still ran when they were last told. */
 const told = new WeakSet<Employer>();
 
 /** Called at the stop. */
@@ -41,15 +44,17 @@ export function tellBusyWorkers(attachment: Employer): void {
     startedAt.getTime(),
     threadId === undefined ? pid : binding().osThreadIdOf(threadId),
   ]);
-  attachment.native.setBusyWorkers(
-    busy.map(({ text }) => text),
-    numbers,
-  );
-  if (busy.length > 0) told.add(attachment);
+  const texts = busy.map(({ text }) => text);
+  if (attachment.bodySince !== undefined) {
+    texts.push('the function that was given to Coordinator.run runs');
+    numbers.push(attachment.bodySince.getTime(), 0);
+  }
+  attachment.native.setBusyWorkers(texts, numbers);
+  if (texts.length > 0) told.add(attachment);
   else told.delete(attachment);
 }
 
-/** Called when a function has ended, or a worker. */
+/** Called when a function has ended, or a worker, or the body of `Coordinator.run`. */
 export function updateBusyWorkers(attachment: Employer): void {
   if (told.has(attachment)) tellBusyWorkers(attachment);
 }

@@ -4,6 +4,7 @@ import type { Straggler } from '../../errors/errors.ts';
 import type { NativeThread } from '../../native/binding.ts';
 import type { Attachment } from '../attachment.ts';
 import { waitState } from '../diagnosis/wait-state.ts';
+import { warn } from '../warning.ts';
 import { toThreadInfo } from './watch.ts';
 
 export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler {
@@ -33,9 +34,10 @@ export function warnOfStragglers(
   attachment: Attachment,
   stragglers: readonly NativeThread[],
 ): void {
-  process.emitWarning(stragglersMessage(stragglers), {
-    type: 'StragglersWarning',
-    code: 'ALLSTOP_STRAGGLERS',
-    detail: `leftBehind and explain() of the coordinator '${attachment.native.name}' list them until they end.`,
-  });
+  warn(
+    'StragglersWarning',
+    'ALLSTOP_STRAGGLERS',
+    stragglersMessage(stragglers),
+    `leftBehind and explain() of the coordinator '${attachment.native.name}' list them until they end.`,
+  );
 }

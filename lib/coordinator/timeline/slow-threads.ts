@@ -1,6 +1,7 @@
 /** The warning of threads that ask too seldom: `join({ warnSeenAfterMs })`. */
 
 import type { Attachment } from '../attachment.ts';
+import { warn } from '../warning.ts';
 import { latenciesOf } from './lanes.ts';
 import { timeline } from './timeline.ts';
 
@@ -10,12 +11,10 @@ export function warnOfSlowThreads(attachment: Attachment, limitMs: number): void
     seenMs !== undefined && seenMs > limitMs ? `${thread} (${seenMs.toFixed(0)} ms)` : [],
   );
   if (slow.length === 0) return;
-  process.emitWarning(
+  warn(
+    'SlowStopWarning',
+    'ALLSTOP_SLOW_STOP',
     `Threads of the coordinator '${attachment.native.name}' saw the stop later than after ${limitMs} ms: ${slow.join(', ')}`,
-    {
-      type: 'SlowStopWarning',
-      code: 'ALLSTOP_SLOW_STOP',
-      detail: 'Have them call shouldStop() more often.',
-    },
+    'Have them call shouldStop() more often.',
   );
 }

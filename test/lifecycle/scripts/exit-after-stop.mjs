@@ -27,7 +27,16 @@ function main() {
   const stops = {
     signal: () => say('ready'), // the test sends it
     call: () => coord.requestStop(),
-    error: () => coord.requestStop(new TypeError('the disk is full\nand more')),
+    error: () => {
+      const cause = new RangeError('no space is left');
+      coord.requestStop(new TypeError('the disk is full\nand more', { cause }));
+    },
+    // The first that was registered waits for the second, which never ends.
+    hooks: () => {
+      coord.onStop(() => {}, { name: 'close db' });
+      coord.onStop(() => new Promise(() => {}), { name: 'close http' });
+      coord.requestStop();
+    },
     parent: () => {
       exit[Symbol.dispose]();
       coord.child({ name: 'child' }).exitAfterStop(50);

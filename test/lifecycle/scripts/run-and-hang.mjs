@@ -1,0 +1,30 @@
+// Coordinator.run whose program does not end as it should. argv: which.
+import { Coordinator } from 'allstop';
+
+const deaf = (coord) => {
+  coord.spawn('for (;;);', { eval: true, name: 'deaf' });
+  coord.requestStop(new RangeError('the first error'));
+};
+
+const ways = {
+  // The error ends the process in the turn in which the join has left the worker behind.
+  uncaught: () => Coordinator.run(deaf, { name: 'app', stopGracePeriodMs: 50 }),
+  'process.exit()': async () => {
+    await Coordinator.run(deaf, { name: 'app', stopGracePeriodMs: 50 }).catch(() => {});
+    process.exit(3);
+  },
+  'a body that hangs': async () => {
+    setInterval(() => {}, 60_000);
+    const body = (coord) => {
+      coord.requestStop();
+      return new Promise(() => {});
+    };
+    await Coordinator.run(body, { name: 'app', exitAfterStopMs: 50 });
+  },
+  'a body that has returned': async () => {
+    setInterval(() => {}, 60_000);
+    await Coordinator.run((coord) => coord.requestStop(), { name: 'app', exitAfterStopMs: 50 });
+  },
+};
+
+await ways[process.argv[2]]();

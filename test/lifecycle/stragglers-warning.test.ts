@@ -1,0 +1,22 @@
+// The warning of threads that a join leaves behind, in processes that end at once.
+
+import { expect, it } from 'vitest';
+import { runScript } from '../support/run-script.ts';
+
+it.each([
+  ['uncaught', 1],
+  ['process.exit()', 3],
+])('a process that ends by %s still names the threads that are left', async (way, exitCode) => {
+  const { code, stderr } = await runScript('run-and-hang', [way]);
+  expect(code).toBe(exitCode);
+  const warning = 'StragglersWarning: Coordinator stopped with threads still running: deaf\n';
+  expect(stderr.split(warning)).toHaveLength(2); // once
+});
+
+it('but not if it was told to be silent', async () => {
+  const { code, stderr } = await runScript('run-and-hang', ['process.exit()'], {
+    execArgv: ['--no-warnings'],
+  });
+  expect(code).toBe(3);
+  expect(stderr).toBe('');
+});
