@@ -44,7 +44,7 @@ const PAYLOADS = {
 export const SECTIONS = [
   section(
     'A check, a wake-up, a join',
-    'A check is measured in a loop that reads through a field and calls functions which the compiler does not inline. A wake-up is measured after a pause, in which the kernel and others evict our code: a call that takes 0.3 µs when repeated takes some microseconds then, so these rows weigh how much code and memory a path touches.',
+    'A check is measured in a loop that reads the coordinator, or the signal, from a field and calls functions that the compiler does not inline. A wake-up is measured after a pause, in which the kernel and other programs evict the code of allstop from the processor’s caches. A call that takes 0.3 µs when it is repeated then takes some microseconds. So these rows show how much code and memory a path touches.',
     [
       ...by('should-stop', 'ns', [
         {
@@ -53,7 +53,7 @@ export const SECTIONS = [
           peer: '`AbortSignal.aborted`',
           goal: { ratio: 1 },
           limit:
-            'The check is two dependent loads, the index and then the word of shared memory that other threads write; `aborted` is one load of a field that only this thread can change. By some percent the ratio depends on where the compiled code comes to lie (hence several processes). On Node 24 and newer the goal is met.',
+            '`shouldStop()` is two dependent loads: the index, and then the word of shared memory that other threads write. `aborted` is one load of a field that only this thread can change. The ratio also varies by some percent with the position of the compiled code in memory, so the row is measured in several processes. On Node 24 and newer the goal is met.',
         },
         { name: 'should-stop/unchecked', what: 'the same loop without a check' },
       ]),
@@ -80,7 +80,7 @@ export const SECTIONS = [
           peer: 'bare condition variable',
           goal: { ratio: 1.1 },
           limit:
-            'A bare condition variable notifies after it has set a flag. A request also looks whether it is an echo, whether a join has completed and who else is to be told, and latches a record. That is 0.2 µs more, most of it code and memory that the pause between samples has evicted; with more waiters it vanishes in their wake-ups.',
+            'The peer sets a flag and notifies. A request also checks whether it is an echo, whether a join has completed and which observers to call, and latches a record. This takes 0.2 µs more, mostly for code and memory that the pause between samples has evicted from the caches. With more waiters this is little beside their wake-ups.',
         })),
       ),
       ...by('wake-workers', 'µs', [
@@ -90,7 +90,7 @@ export const SECTIONS = [
           peer: '`Atomics.wait`/`notify`',
           goal: { ratio: 1.1 },
           limit:
-            'Before a thread is woken the request goes through JavaScript and Node-API, some 15 µs when they are cold; `Atomics.notify` is one built-in function.',
+            'Before a thread wakes, the request goes through JavaScript and Node-API, which takes some 15 µs when their code is not in the caches. `Atomics.notify` is one built-in function.',
         },
       ]),
       ...by('promise-latency', 'µs', [
@@ -100,7 +100,7 @@ export const SECTIONS = [
           peer: 'bare thread-safe function that resolves a promise',
           goal: { ratio: 1.2 },
           limit:
-            'Both take the same way into the event loop. The answer then checks which stop it is and settles the wait, where the bare function only resolves: about 1 µs of code that the pause between samples has evicted.',
+            'Both take the same way into the event loop. There allstop checks which stop it is, and settles the wait; the bare function only resolves a promise. The difference is about 1 µs, for code that the pause between samples has evicted from the caches.',
         },
       ]),
       ...by('join-latency', 'µs', [
@@ -124,7 +124,7 @@ export const SECTIONS = [
         },
         {
           name: 'join/exit',
-          what: 'a worker’s last statement → its `exit` event (Node’s own share of the above)',
+          what: 'a worker’s last statement → its `exit` event (Node’s own share of the row above)',
         },
       ]),
       ...by('spawn', 'ms', [
@@ -142,7 +142,7 @@ export const SECTIONS = [
           peer: 'the look at the clock alone',
           goal: { atMost: 50 },
           limit:
-            'The peer is the part that nothing can spare: what a look at the clock costs on this machine. The rest is one copy into the ring.',
+            'The peer is the part that cannot be saved: one look at the clock of this machine. The rest is one copy into the ring buffer.',
         },
         {
           name: 'timeline/event',
@@ -155,7 +155,7 @@ export const SECTIONS = [
         },
         {
           name: 'timeline/closures',
-          what: 'timeline: its three events of a trivial closure, of that closure’s time',
+          what: 'timeline: the three events of a trivial closure, as a share of that closure’s time',
           unit: '%',
           goal: { atMost: 2 },
         },
@@ -164,7 +164,7 @@ export const SECTIONS = [
   ),
   section(
     'Queues',
-    'Items of 8 bytes between native threads, of 16 bytes from native threads to JavaScript, objects with four fields between JavaScript threads. The capacity is 1,024.',
+    'Items between native threads have 8 bytes, items from native threads to JavaScript have 16 bytes, and items between JavaScript threads are objects with four fields. The capacity is 1,024.',
     [
       ...by(
         'native',
@@ -178,7 +178,7 @@ export const SECTIONS = [
               peer: '`std::mutex`, `std::deque`, condition variables',
               goal: { ratio: 1 },
               limit:
-                'Without competition an item costs 750 instructions here, 340 with the mutex and the deque (callgrind): a call through the interface’s table at each side, and under the lock a look at the stop, at `close`, at who waits and for how many. Between two threads that is what each waits for the other’s lock. To spin before a thread sleeps (10 to 8,000 pauses were tried) gained nothing; `dequeueMany` spreads it over a batch.',
+                'Without competition an item costs 750 instructions in allstop, and 340 with mutex and deque (callgrind). The difference is a call through the C table on each side, and checks under the lock: of the stop, of `close`, of the threads that wait and for how many items. Of two threads, each waits while the other runs this code under the lock. Spinning before a thread sleeps (10 to 8,000 pauses were tried) gained nothing. `dequeueMany` spreads the cost over a batch.',
             },
             {
               name: `queue/native-${threads}-spin`,
@@ -186,7 +186,7 @@ export const SECTIONS = [
               peer: 'a queue that spins (as rigtorp’s MPMCQueue)',
               goal: { ratio: 3 },
               limit:
-                'The queue that spins hands an item over without asking the kernel, and burns both processors while it waits. Ours sleeps, as the queue of mutex and deque does.',
+                'The queue that spins hands an item over without the kernel, and keeps both processors busy while it waits. A thread that waits at a queue of allstop sleeps, as with mutex and deque.',
             },
           ];
         }),
@@ -204,7 +204,7 @@ export const SECTIONS = [
           peer: '`MessagePort`',
           goal: { ratio: 1 / 2 },
           limit:
-            'Alone, the producer takes 620 ns for an object (JSON, and one call of Node-API) and the consumer 235. Together they take 400 ns more, of which the lock is a small part: two busy processors of one small machine slow each other down, and the consumer, faster than its producer, is busy too. Where the consumer waits for a millisecond between looks the ratio is 0.45, but each item is late by as much.',
+            'Measured alone, the producer takes 620 ns for an object (JSON, and one call of Node-API), and the consumer 235 ns. Together they take 400 ns more. The lock is a small part of this: two busy processors of one small machine slow each other down, and the consumer, which is faster than its producer, is busy, too. If the consumer waits for a millisecond between two looks, the ratio is 0.45, but each item is delayed by as much.',
         },
       ]),
       ...by('queue-stop', 'ms', [
@@ -232,7 +232,7 @@ export const SECTIONS = [
   ),
   section(
     'Stops',
-    'The time until a stop has been heard where other flags are heard late or never. `AbortSignal.any` makes what a `child()` is compared with.',
+    'The rows show the time from a stop until a thread sees it, in cases in which other flags are seen late or never. A `child()` is compared with a signal of `AbortSignal.any`.',
     [
       ...by('signal', 'ms', [
         {
@@ -299,11 +299,14 @@ export const SECTIONS = [
         },
         {
           name: 'server/memory',
-          what: 'its memory, after each of six times 20,000 requests',
+          what: 'memory of that HTTP server, after each of six times 20,000 requests',
           unit: 'MB',
           peer: '`AbortSignal.any`',
         },
-        { name: 'server/bare', what: 'processor time of the same server without either' },
+        {
+          name: 'server/bare',
+          what: 'processor time of the same server without `child()` and listener',
+        },
       ]),
       ...by('interruptible', 'ms', [
         ...CALLS.map((call) => ({
@@ -312,7 +315,7 @@ export const SECTIONS = [
         })),
         {
           name: 'interrupt/others',
-          what: 'calls of threads without a guard that a stop has interrupted meanwhile',
+          what: 'blocked calls of threads without an `Interruptible` that a stop has interrupted meanwhile',
           unit: '',
           goal: { atMost: 0 },
         },
@@ -321,7 +324,7 @@ export const SECTIONS = [
   ),
   section(
     'The pool, on threads',
-    'Trivial functions are `(a, b) => a + b`, called from one process with all pools beside each other. Many closures of ours go as one message, and many results, where functions are short; the peers post each. The rows of CPU count all threads of the process. A row with several peers is compared with the best of them.',
+    'A trivial closure calls the function `(a, b) => a + b`. All pools are in one process at the same time. If functions are short, allstop sends many closures in one message, and many results; the other pools post a message for each. The rows with “CPU” count all threads of the process. A row with several peers is compared with the best of them.',
     [
       ...by('cluster', 'µs', [
         {
@@ -336,7 +339,7 @@ export const SECTIONS = [
           peer: 'the best of four',
           goal: { ratio: 1.1 },
           limit:
-            'Alone, a round trip takes 1 µs more than that of a bare `postMessage` (16.6 and 15.6 µs, both on one processor). Here each call comes after one of each other pool, which has evicted code and memory, and ours touches more of both: what it keeps of a call for a deadline, a stop, another attempt, the statistics and the timeline is some 5 µs when it is cold. On two processors the kernel decides, for seconds at a time, whether the worker runs where the caller has just gone to sleep or on the other processor, which has to be woken: that is 16 or 55 µs, with the bare mechanism, too.',
+            'Measured alone, a round trip takes 1 µs more than with a bare `postMessage` (16.6 and 15.6 µs, both on one processor). In this row a call of each other pool comes before each call, and evicts code and memory from the caches. allstop touches more of both: the state that it keeps of a call (for a deadline, a stop, another attempt, the statistics and the timeline) costs some 5 µs when it is not in the caches. On two processors the kernel decides, for seconds at a time, on which of them the worker runs: on that of the caller, which has just gone to sleep, or on the other one, which has to be woken. This makes 16 or 55 µs, with a bare `postMessage`, too.',
         },
       ]),
       ...by('payloads', 'µs', [
@@ -346,7 +349,7 @@ export const SECTIONS = [
           peer: 'the better of two',
           goal: { ratio: 1 },
           limit:
-            'A large argument is copied twice by all of them. What decides is whether the second copy gets memory that was used before (0.07 ms for 1 MB) or new memory of the system’s, page by page (250 page faults, 0.4 ms more): which it is changes from round to round, also for a bare `postMessage` (0.07 to 0.45 ms), with the order in which the collections of two heaps give memory back. Tried: memory that is shared with the worker and used again, which V8 copies word by word (91 and 74 µs to and from it, 56 otherwise), and byte by byte where it is not aligned. With a piece of the worker’s heap kept behind its arrays, so that glibc does not give their memory back, it takes a third of the page faults (20 and 59 a call), but no less processor time (303 and 311 µs). Slower: a clone instead of a move. Numbers: `v8.Deserializer` takes a sixth longer than the reader of `postMessage`.',
+            'All pools copy a large argument twice. The cost depends on the memory for the second copy: memory that was used before (0.07 ms for 1 MB), or new memory from the system, page by page (250 page faults, 0.4 ms more). Which of the two it is changes from round to round, also for a bare `postMessage` (0.07 to 0.45 ms), with the order in which the garbage collections of two heaps give memory back. Three things were tried. First, memory that is shared with the worker and used again: V8 copies it word by word (91 µs into it, 74 µs out of it, otherwise 56 µs), or byte by byte if it is not aligned. Second, a piece of the worker’s heap kept behind its arrays, so that glibc does not give their memory back: a call then takes a third of the page faults (20, not 59), but no less processor time (303 and 311 µs). Third, a clone instead of a move, which is slower. For numbers, `v8.Deserializer` takes a sixth longer than the reader of `postMessage`.',
         })),
         ...Object.entries(PAYLOADS).map(([key, what]) => ({
           name: `pool/result-${key}`,
@@ -354,7 +357,7 @@ export const SECTIONS = [
           peer: 'the better of two',
           goal: { ratio: 1 },
           limit:
-            'For large values nearly all the time is V8’s, here and there: it writes, reads and collects them in both directions (profiles of a million numbers). Ours packs the argument as the call is made, and reads it by `v8.Deserializer`, which takes a sixth longer than the reader of `postMessage`.',
+            'For large values V8 takes nearly all the time, in all pools: it writes, reads and garbage-collects the values in both directions (profiles of a million numbers). allstop packs the argument when the call is made, and reads it with `v8.Deserializer`, which takes a sixth longer than the reader of `postMessage`.',
         })),
       ]),
       ...by('cluster-map', 'µs', [
@@ -396,7 +399,12 @@ export const SECTIONS = [
           unit: 'ms',
           peer: 'Piscina',
         },
-        { name: 'pool/64-memory', what: '64 workers: memory of one', unit: 'MB', peer: 'Piscina' },
+        {
+          name: 'pool/64-memory',
+          what: '64 workers: memory of one worker',
+          unit: 'MB',
+          peer: 'Piscina',
+        },
         {
           name: 'pool/64-closures',
           what: '64 workers: a trivial closure, of 5,000 at once',
@@ -410,7 +418,7 @@ export const SECTIONS = [
           peer: 'bare `Atomics.add`',
           goal: { ratio: 5 },
           limit:
-            'An `assignAdd` is a promise, as it may run in another process: most of the time is Node’s `await`, which costs more in a function that can ask for its `currentTask()` (AsyncLocalStorage, up to Node 22). The rest is a call of Node-API and a lock, where `Atomics.add` is one instruction that the compiler inlines.',
+            '`assignAdd` returns a promise, since the variable may be in another process. Most of the time goes to Node’s `await`, which costs more in a function that can call `currentTask()` (AsyncLocalStorage, up to Node 22). The rest is a call of Node-API and a lock; `Atomics.add` is one instruction, which the compiler inlines.',
         },
         {
           name: 'variables/floats',
@@ -435,7 +443,7 @@ export const SECTIONS = [
   ),
   section(
     'The pool, on NATS',
-    'The server, the coordinator and all workers run on this machine, one thread a worker. BullMQ has a concurrency of 16, and its jobs are added in bulk; plain JetStream is a work queue and a stream of results, with 16 pulls a worker (bench/nats-peers). The slow links are a proxy that carries so many bytes a second; their peer is the time that the bytes alone take.',
+    'The server, the coordinator and all workers run on this machine; each worker has one thread. BullMQ has a concurrency of 16, and its jobs are added in bulk. Plain JetStream is a work queue and a stream of results, with 16 pulls for each worker (bench/nats-peers). A slow link is a proxy that carries a limited number of bytes a second; its peer is the time that the bytes alone need at that rate.',
     [
       ...by('nats', 'µs', [
         {
@@ -468,7 +476,7 @@ export const SECTIONS = [
           peer: 'plain publish',
           goal: { ratio: 1.2 },
           limit:
-            'The plain message is heard by processes that do nothing else. Ours is measured on a thread of each that waits for the stop: the message is read, checked, and becomes a stop of the process, 0.3 to 0.5 ms each, cold, since it happens once; then a thread is woken, which competes with the other seven processes for two processors.',
+            'The processes that receive the plain message do nothing else. The stop of allstop is measured on a thread of each process that waits for the stop. The process reads and checks the message, and makes it a stop of the process. This takes 0.3 to 0.5 ms in each process: it happens once, so the code is not in the caches. Then the thread wakes, and competes with the other seven processes for two processors.',
         },
       ]),
       ...by('variables-read', 'ms', [
@@ -499,7 +507,7 @@ export const SECTIONS = [
           peer: 'the value',
           goal: { ratio: 2 },
           limit:
-            'The result itself, its serialized copy, and the window of messages under way are in memory at a time; the heap of V8 takes back what it has used later.',
+            'The result, its serialized copy and the window of messages on their way are in memory at the same time; V8 frees its part of this memory later.',
         },
         {
           name: 'nats/slow-arguments',
@@ -544,7 +552,7 @@ export const SECTIONS = [
   ]),
   section(
     'Start, size and idle cost',
-    'Each import is measured in a fresh process. better-sqlite3, which is CommonJS, shows what loading a binary costs. Half of the time of `allstop` is that of Node’s own modules (`worker_threads`, `child_process`, `v8`).',
+    'Each import is measured in a fresh process. better-sqlite3, which is CommonJS, shows what loading a binary costs. Half of the time of `allstop` goes to Node’s own modules (`worker_threads`, `child_process`, `v8`).',
     [
       ...by('load', 'ms', [
         { name: 'start/import', what: '`import` of `allstop`', peer: 'the better of two' },
@@ -589,7 +597,7 @@ export const SECTIONS = [
           unit: 'MB',
           goal: { atMost: 1.5 },
           limit:
-            'Compressed, the five binaries are 1.05 MB (0.20 each, 0.24 for Windows), compiled for size (`scripts/cross-build.mjs` has what was tried) and with the C++ library inside, so that they run on old systems; JavaScript and types are 0.30 MB, headers and the sources for other platforms 0.17, the documents 0.16.',
+            'The five binaries take 1.05 MB when they are compressed (0.20 MB each, 0.24 MB for Windows). They are compiled for size (`scripts/cross-build.mjs` says what was tried), and contain the C++ library, so that they run on old systems. JavaScript and types take 0.30 MB, headers and the sources for other platforms 0.17 MB, the documents 0.16 MB.',
         },
         { name: 'package/installed', what: 'installed', unit: 'MB', peer: 'Piscina' },
         { name: 'package/dependencies', what: 'dependencies at run time', goal: { atMost: 2 } },
@@ -617,7 +625,7 @@ export const SECTIONS = [
   ),
   section(
     'Many of a kind',
-    'Twice the number is twice the memory, so an item costs a little more in time where the processors’ caches are small. It does not in work: callgrind counts 3,700 to 4,100 instructions for a child among 1,000 and among 20,000, and 3,100 to 3,400 for a registered thread.',
+    'Twice as many items need twice the memory, so with small caches of the processor an item takes a little more time. It does not take more work: callgrind counts 3,700 to 4,100 instructions for a child, among 1,000 children and among 20,000, and 3,100 to 3,400 for a registered thread.',
     [
       ...by('native', 'ns each', [
         {
@@ -684,7 +692,7 @@ export const SECTIONS = [
   ),
   section(
     'Other runtimes',
-    'Two rows again, on the runtimes of the matrix, which come from npm; Node is run in several processes.',
+    'Two of the rows above, measured on the runtimes of `npm run test:matrix`, which come from npm. Node runs in several processes.',
     [
       ...by(
         'runtimes',
@@ -694,7 +702,7 @@ export const SECTIONS = [
           what: `${node}: an iteration of a loop that checks \`shouldStop()\``,
           peer: '`AbortSignal.aborted`',
           goal: { ratio: 1 },
-          limit: 'As above: two dependent loads beside one.',
+          limit: 'As above: two dependent loads, where the peer has one.',
         })),
       ),
       ...by(
