@@ -129,6 +129,10 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
     if (!outer) error.id = id;
   } catch (const std::exception& caught) {
     error.message = allstop_str(caught.what());
+  } catch (const std::string& text) {
+    error.message = allstop_str(text.c_str());
+  } catch (const char* text) {  // a char*, and nullptr, too
+    error.message = allstop_str(text != nullptr ? text : "a null pointer");
   } catch (...) {
     error.message = allstop_str("not a std::exception");
   }

@@ -45,6 +45,25 @@ TEST(ThreadTest, CatchesObjectsThatAreNoStdException) {
   EXPECT_EQ(RecordOf(coord).message, "not a std::exception");
 }
 
+TEST(ThreadTest, AThrownTextIsTheMessage) {
+  const auto thrown = [](void (*function)()) {
+    const Coordinator coord = Coordinator::Create();
+    Thread(coord, "thrower", [function] { function(); }).Join();
+    return RecordOf(coord);
+  };
+  const Record literal = thrown([] { throw "disk gone"; });
+  EXPECT_EQ(literal.message, "disk gone");
+  EXPECT_EQ(literal.native_type, "char const*");
+  static char text[] = "disk full";
+  const Record pointer = thrown([] { throw static_cast<char*>(text); });
+  EXPECT_EQ(pointer.message, "disk full");
+  EXPECT_EQ(pointer.native_type, "char*");
+  const Record string = thrown([] { throw std::string("a disk that is gone, and its twin"); });
+  EXPECT_EQ(string.message, "a disk that is gone, and its twin");
+  EXPECT_NE(string.native_type.find("string"), std::string::npos);
+  EXPECT_EQ(thrown([] { throw static_cast<const char*>(nullptr); }).message, "a null pointer");
+}
+
 TEST(ThreadTest, DestroysItsFunctionBeforeItCountsAsEnded) {
   const Coordinator coord = Coordinator::Create();
   const auto captured = std::make_shared<int>(1);
