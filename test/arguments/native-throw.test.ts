@@ -56,7 +56,10 @@ describe('allstop_throw', () => {
 });
 
 describe.each([
-  ['allstop_throw_status', 'Coordinator'],
+  [
+    'allstop_throw_status',
+    'Coordinator or its signal; of a handle, pass Coordinator.attach(handle)',
+  ],
   ['allstop_queue_throw_status', 'BoundedQueue'],
   ['allstop_variable_throw_status', 'Variable'],
 ] as const)('%s', (fn, what) => {

@@ -110,7 +110,9 @@ describe('allstop_from_napi', () => {
         expect.objectContaining({
           name: 'TypeError',
           code: 'ERR_ALLSTOP_INVALID_HANDLE',
-          message: 'The argument must be an allstop Coordinator',
+          message:
+            'The argument must be an allstop Coordinator or its signal; of a handle, pass ' +
+            'Coordinator.attach(handle)',
         }),
       );
     }

@@ -217,7 +217,9 @@ static inline void allstop_throw(napi_env env, allstop_status status, const char
 static inline void allstop_throw_status(napi_env env, allstop_status status) {
   const char *message = NULL;
   if (status == ALLSTOP_INVALID_HANDLE) {
-    message = "The argument must be an allstop Coordinator";
+    message =
+        "The argument must be an allstop Coordinator or its signal; of a handle, pass "
+        "Coordinator.attach(handle)";
   } else if (status == ALLSTOP_FAILED_PRECONDITION) {
     message = "The Coordinator comes from a copy of allstop with an incompatible native interface";
   }
