@@ -37,6 +37,23 @@ inline Coordinator From(const Napi::Value& value) {
   return Coordinator(handle);
 }
 
+/// The queue of a JavaScript `BoundedQueue` object; see allstop_queue_from_napi. Its codec must be
+/// 'bytes': otherwise Enqueue and Dequeue return ALLSTOP_FAILED_PRECONDITION. Otherwise as From.
+///
+/// @throws Napi::Error as From does
+inline BoundedQueue QueueFrom(const Napi::Value& value) {
+  const Napi::Env env = value.Env();
+  allstop_queue handle = {};
+  const allstop_status status = allstop_queue_from_napi(env, value, &handle);
+  if (status != ALLSTOP_OK) {
+    allstop_queue_throw_status(env, status);
+#if defined(NAPI_CPP_EXCEPTIONS)
+    throw Napi::Error::New(env);
+#endif
+  }
+  return BoundedQueue(handle);
+}
+
 /// The variable of a JavaScript `Variable` object; see allstop_variable_from_napi. Otherwise as
 /// From.
 ///

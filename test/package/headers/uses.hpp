@@ -62,6 +62,8 @@ void Use(const allstop::Coordinator& coord, const allstop::StopFlag& flag, napi_
 
   (void)allstop::StopFlag::Merge(flag, allstop::StopFlag(env, value)).ShouldStop();
   (void)allstop::From(value).ShouldStop();
+  (void)allstop::QueueFrom(value).size();
+  (void)allstop::VariableFrom(value).length();
   const auto function = allstop::ThreadsafeFunction::Create(env, value, "function", [] {});
   (void)function->Post([](napi_env, napi_value) {});
 }
