@@ -83,6 +83,19 @@ describe('an exercise', { timeout: 90_000 }, () => {
     expect(resultsOf(rows, /^running|^done/)).toEqual(['error: no device']);
   });
 
+  it('that fails is told last, beside what the addon exports', { tags: 'long' }, () => {
+    const wrong = script('export default (addon) => addon.begin();');
+    const args = [addonFile('survivor'), '--exercise', wrong, '--runtimes', process.execPath];
+    const { status, stdout } = checkAddon(...args);
+    expect(status).toBe(1);
+    const last = stdout.trimEnd().split('\n').slice(-2);
+    expect(last).toEqual([
+      'The exercise itself failed: addon.begin is not a function',
+      expect.stringMatching(/^The addon exports: (?:\w+, )*post/),
+    ]);
+    expect(stdout).not.toContain('surviving-addons.md');
+  });
+
   it('that is missing is one in each case', { tags: 'long' }, () => {
     const rows = rowsOf('survivor', 'export const exercise = () => {};');
     expect(resultsOf(rows, /./)).toEqual([expect.stringContaining('must export a function')]);

@@ -6,7 +6,7 @@
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { DELIBERATE, type FromWorker, MARK, type Order, type Told } from './case.ts';
+import { DELIBERATE, type Failed, type FromWorker, MARK, type Order, type Told } from './case.ts';
 
 const order = JSON.parse(process.argv[2] as string) as Order;
 
@@ -14,8 +14,8 @@ const order = JSON.parse(process.argv[2] as string) as Order;
 // may print, too.
 const tell = (told: Told): void => void writeSync(1, `\n${MARK}${JSON.stringify(told)}\n`);
 
-function fail(reason: string): never {
-  tell({ failed: reason });
+function fail(why: Failed): never {
+  tell(why);
   process.exit(1);
 }
 
@@ -29,19 +29,19 @@ class Exerciser {
   constructor(workerData: Order | (Order & { afterwards: true })) {
     this.#worker = new Worker(order.worker, { workerData });
     this.#worker.on('error', (error: Error) => {
-      if (error.message !== DELIBERATE) fail(error.message);
+      if (error.message !== DELIBERATE) fail({ failed: error.message });
     });
     this.#ended = new Promise((resolve) => this.#worker.once('exit', () => resolve()));
     let isReached = false;
     this.reached = new Promise((resolve) => {
       this.#worker.on('message', (told: FromWorker) => {
-        if ('failed' in told) fail(told.failed);
+        if ('failed' in told) fail(told);
         isReached = true;
         resolve(told.hasAfterwards);
       });
     });
     this.#worker.once('exit', () => {
-      if (!isReached) fail('the worker ended by itself during the exercise');
+      if (!isReached) fail({ failed: 'the worker ended by itself during the exercise' });
     });
   }
 

@@ -30,13 +30,16 @@ export type Order = Case & {
 };
 
 /** What a worker tells the main thread of the child process. */
-export type FromWorker = { reached: true; hasAfterwards: boolean } | { failed: string };
+export type FromWorker = { reached: true; hasAfterwards: boolean } | Failed;
+
+/** Why the exercise could not be made; `exports` are the names that the addon exports, if known. */
+export type Failed = { failed: string; exports?: readonly string[] };
 
 /**
  * What the child process prints, a line each: what it does from now on, why the exercise could not
  * be made, and that all is done.
  */
-export type Told = { step: string } | { failed: string } | { done: true };
+export type Told = { step: string } | Failed | { done: true };
 
 /** Begins each line of a child process that is meant for the parent. */
 export const MARK = 'allstop-check-addon ';

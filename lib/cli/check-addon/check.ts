@@ -20,10 +20,16 @@ const AFTER_MS = 400;
 /** More processes at once would disturb one another's times. */
 const MOST_PROCESSES = 4;
 
+/** Begins the result of a case whose exercise itself failed. */
+const ERROR = 'error: ';
+
 type Row = Case & Outcome & { runtime: string };
 
 /** "running, terminated": the phase of a row as it is printed. */
 const phaseOf = ({ phase, ending }: Case): string => `${phase}, ${ending}`;
+
+/** Whether the exercise itself failed. */
+const isError = ({ result }: Outcome): boolean => result.startsWith(ERROR);
 
 /** Runs `work` for each of the items, a few at a time. The results have the order of the items. */
 async function mapSome<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
@@ -48,12 +54,10 @@ function textOf(rows: readonly Row[]): string {
     const cells = bad.map((row) => [
       phaseOf(row),
       `${row.workers}`,
-      row.result.startsWith('error: ') ? 'error' : row.result,
+      isError(row) ? 'error' : row.result,
       row.when ?? '',
     ]);
-    const why = new Set(
-      bad.flatMap(({ result, said }) => (result.startsWith('error: ') ? result : (said ?? []))),
-    );
+    const why = new Set(bad.flatMap((row) => (isError(row) ? row.result : (row.said ?? []))));
     return [
       `${runtime}: ${bad.length} of ${counted(own.length, 'case')} not ok`,
       tableOf(['phase', 'workers', 'result', 'when'], cells),
@@ -65,11 +69,23 @@ function textOf(rows: readonly Row[]): string {
   return fitTerminal(parts.join('\n\n').split('\n'));
 }
 
+/** The last lines, of the rows that are not ok. */
+function adviceOf(bad: readonly Row[]): string[] {
+  if (!bad.every(isError)) {
+    return ['How an addon survives its worker: docs/surviving-addons.md in the package.'];
+  }
+  const exported = bad.find(({ exports }) => exports !== undefined)?.exports;
+  const reasons = new Set(bad.map(({ result }) => result.slice(ERROR.length)));
+  return [
+    ...[...reasons].map((reason) => `The exercise itself failed: ${reason}`),
+    ...(exported ? [`The addon exports: ${exported.join(', ') || 'nothing'}`] : []),
+  ];
+}
+
 function report(rows: readonly Row[]): CommandResult {
-  const isOk = rows.every(({ result }) => result === 'ok');
-  const advice = isOk
-    ? ''
-    : '\n\nHow an addon survives its worker: docs/surviving-addons.md in the package.';
+  const bad = rows.filter(({ result }) => result !== 'ok');
+  const isOk = bad.length === 0;
+  const advice = isOk ? '' : `\n\n${fitTerminal(adviceOf(bad))}`;
   return {
     text: `${textOf(rows)}${advice}\n`,
     json: rows.map((row) => ({

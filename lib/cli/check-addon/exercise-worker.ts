@@ -12,6 +12,22 @@ const tell = (told: FromWorker): void => port.postMessage(told);
 /** The script's exports; `afterwards` brings about events for native threads that are left. */
 type Script = { default?: (addon: unknown) => unknown; afterwards?: () => unknown };
 
+/** The names that the addon exports. Undefined until it is loaded. */
+let exported: readonly string[] | undefined;
+
+function load(path: string): unknown {
+  try {
+    const addon: unknown = createRequire(import.meta.url)(path);
+    exported = Object.keys(addon ?? {});
+    return addon;
+  } catch (error) {
+    throw new Error(`the addon cannot be loaded: ${messageOf(error)}`);
+  }
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
 async function exercise(): Promise<void> {
   const { phase, script } = order;
   const { default: use, afterwards } = (await import(pathToFileURL(script).href)) as Script;
@@ -26,7 +42,7 @@ async function exercise(): Promise<void> {
   if (typeof use !== 'function') {
     throw new Error(`${script} must export a function: export default async (addon) => {}`);
   }
-  const addon: unknown = createRequire(import.meta.url)(order.addon);
+  const addon = load(order.addon);
   if (phase === 'loaded') return reached();
   const used = use(addon);
   if (phase === 'running') reached();
@@ -40,5 +56,6 @@ port.on('message', () => {
   throw new Error(DELIBERATE);
 });
 exercise().catch((error: unknown) => {
-  tell({ failed: error instanceof Error ? error.message : String(error) });
+  const failed = messageOf(error);
+  tell(exported === undefined ? { failed } : { failed, exports: exported });
 });

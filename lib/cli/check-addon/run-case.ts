@@ -1,7 +1,7 @@
 /** Runs a case in a child process, and says how that ended. */
 
 import { spawn } from 'node:child_process';
-import { MARK, type Order, type Told } from './case.ts';
+import { type Failed, MARK, type Order, type Told } from './case.ts';
 import type { Runtime } from './runtimes.ts';
 
 export type Outcome = {
@@ -11,6 +11,8 @@ export type Outcome = {
   when?: string;
   /** The line of the process's own output that tells most about a crash. */
   said?: string;
+  /** The names that the addon exports, if `result` is an error and they are known. */
+  exports?: readonly string[];
 };
 
 /** How much of the end of stderr is kept. */
@@ -33,7 +35,7 @@ function tellingLine(stderr: string): string | undefined {
 }
 
 /** What `stdout` has told: the last step, and the end. */
-function toldIn(stdout: string): { step: string; failed?: string; done?: true } {
+function toldIn(stdout: string): { step: string; done?: true } & Partial<Failed> {
   const told = stdout
     .split('\n')
     .filter((line) => line.startsWith(MARK) && line.endsWith('}'))
@@ -80,9 +82,11 @@ export async function runCase(
   );
   clearTimeout(timer);
   clearTimeout(closing);
-  const { step, failed, done } = toldIn(stdout);
+  const { step, failed, exports, done } = toldIn(stdout);
   if (isLate) return { result: 'hang', when: step };
-  if (failed !== undefined) return { result: `error: ${failed}`, when: step };
+  if (failed !== undefined) {
+    return { result: `error: ${failed}`, when: step, ...(exports && { exports }) };
+  }
   if (signal === null && code === 0 && done) return { result: 'ok' };
   const said = tellingLine(stderr);
   return {
