@@ -6,6 +6,7 @@
 //   ```cpp file=step1/addon.cc          a file of the project step1
 //   ```json file=package.json           a file of every project of the page
 //   ```text output-of=step1/main.mjs    the output of that program (exit=N: and its exit code)
+//   ```cpp fragment                     a part of a program, which is not compiled
 // A block without one of these is an error, so that every listing is tested. A project with
 // CMakeLists.txt is built by cmake-js if one of its sources is an addon, else by cmake; a project
 // with binding.gyp is built and run once more by node-gyp. The package `allstop` is this
@@ -59,7 +60,7 @@ function readPage(page) {
     } else if (attributes['output-of']) {
       const exitCode = Number(attributes.exit ?? 0);
       runs.push({ program: attributes['output-of'], expected: body, exitCode });
-    } else if (language !== 'sh') {
+    } else if (language !== 'sh' && !rest.includes('fragment')) {
       throw new Error(
         `${page}: a block of ${language || 'code'} has neither file= nor output-of=:\n${body}`,
       );
