@@ -186,7 +186,7 @@ export function checkOneOf<T extends string>(
   throw invalidValue(`The "${name}" property must be one of ${listed}. ${received(value)}`);
 }
 
-function invalidValue(message: string): TypeError {
+export function invalidValue(message: string): TypeError {
   return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_VALUE' });
 }
 

@@ -6,6 +6,8 @@ import {
   checkString,
   holds,
   invalidType,
+  invalidValue,
+  isBag,
   isIterable,
   nameOf,
 } from '../base/arguments.ts';
@@ -59,12 +61,13 @@ export type JoinOptions = {
 };
 
 const COORDINATOR_OPTIONS = ['name', 'cleanStopErrors', 'stopGracePeriodMs'] as const;
-export const RUN_OPTIONS: readonly string[] = [
-  ...COORDINATOR_OPTIONS,
-  'stopOnSignals',
-  'stopOnUncaught',
-  'exitAfterStopMs',
-] as const;
+/** What does, of a coordinator, what an option of `Coordinator.run` does. */
+const METHOD_OF = {
+  stopOnSignals: 'stopOnSignals',
+  stopOnUncaught: 'stopOnUncaught',
+  exitAfterStopMs: 'exitAfterStop',
+} as const;
+export const RUN_OPTIONS: readonly string[] = [...COORDINATOR_OPTIONS, ...Object.keys(METHOD_OF)];
 export const JOIN_OPTIONS = [
   'stopGracePeriodMs',
   'ignoreLiveThreads',
@@ -99,8 +102,19 @@ export type CheckedOptions = {
   graceMs?: number;
 };
 
+/** @throws TypeError: an option of `Coordinator.run` was given to a Coordinator */
+function refuseRunOptions(options: object): void {
+  for (const [option, method] of Object.entries(METHOD_OF)) {
+    if (!holds(() => Object.hasOwn(options, option))) continue;
+    throw invalidValue(
+      `"options.${option}" is an option of Coordinator.run(). Of a coordinator, call ${method}()`,
+    );
+  }
+}
+
 export function checkCoordinatorOptions(options: CoordinatorOptions | undefined): CheckedOptions {
   const known = COORDINATOR_OPTIONS;
+  if (isBag(options)) refuseRunOptions(options);
   const { name, cleanStopErrors, stopGracePeriodMs } = checkOptions('options', options, known);
   if (name !== undefined) checkString('options.name', name);
   if (stopGracePeriodMs !== undefined) {

@@ -188,8 +188,9 @@ export class Coordinator implements AsyncDisposable {
     if (exitMs !== undefined) checkDuration('options.exitAfterStopMs', exitMs);
     const coord = new Coordinator(rest);
     try {
-      if (signals !== undefined) coord.stopOnSignals(signals);
-      if (uncaught === true) coord.stopOnUncaught();
+      const site = callSite(Coordinator.run);
+      if (signals !== undefined) stopOnSignals(coord.#attachment, signals, site);
+      if (uncaught === true) stopOnUncaught(coord.#attachment, site);
       // Not a link that the end of `run` undoes: a thread left behind would keep the process alive.
       if (exitMs !== undefined) coord.#attachment.links.delete(coord.exitAfterStop(exitMs));
       return await runIn(coord, coord.#attachment, body);
@@ -353,7 +354,7 @@ export class Coordinator implements AsyncDisposable {
    * `join()` of a custom object is called once, during this call.
    */
   registerThread(thread: JoinableThread, options?: { name?: string | undefined }): void {
-    checkThread('thread', thread);
+    checkThread(this.#attachment, 'thread', thread);
     const { name } = checkOptions('options', options, ['name']);
     if (name !== undefined) checkString('options.name', name);
     register(this.#attachment, thread, name);

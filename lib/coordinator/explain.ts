@@ -64,6 +64,15 @@ function oneLine(error: unknown): string {
   }
 }
 
+/** Of these requests `requester.stack` is where the link to their cause was made. */
+const LINKS: ReadonlySet<StopRequester['via']> = new Set([
+  'signal',
+  'abort',
+  'close',
+  'timeout',
+  'uncaught',
+]);
+
 /** The requester and its request, in words. */
 function requestOf(requester: StopRequester): string {
   const language = requester.language === 'native' ? 'native' : 'JavaScript';
@@ -74,10 +83,17 @@ function requestOf(requester: StopRequester): string {
   return `the ${language} thread '${requester.threadName}'${id}${elsewhere} ${VIA_WORDS[requester.via]}`;
 }
 
+/** What `requester.stack` shows: where the stop was requested, or where its cause was linked. */
+const placeTitle = ({ via }: StopRequester): string =>
+  LINKS.has(via) ? 'Linked at:' : 'Requested from:';
+
+/** Lines of Node's own loader, which started the program. */
+const LOADER = /\bnode:internal\/(?:modules|process)\//;
+
 function indent(text: string): string[] {
   return text
     .split('\n')
-    .filter((line) => line.trim() !== '')
+    .filter((line) => line.trim() !== '' && !LOADER.test(line))
     .slice(0, 8)
     .map((line) => `    ${line.trim()}`);
 }
@@ -154,7 +170,7 @@ function recordLines(name: string, record: StopRecord, now: number): string[] {
   if (record.kind === 'plain') lines.push('No error was reported.');
   if (record.kind === 'clean') lines.push(`It counts as a clean stop: ${oneLine(record.error)}.`);
   if (record.kind === 'error') lines.push(`The error: ${oneLine(record.error)}.`);
-  if (requester.stack !== undefined) lines.push('Requested from:', ...indent(requester.stack));
+  if (requester.stack !== undefined) lines.push(placeTitle(requester), ...indent(requester.stack));
   return lines;
 }
 

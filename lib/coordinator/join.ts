@@ -51,7 +51,7 @@ export async function join(
   if (warnSeenAfterMs !== undefined) checkDuration('options.warnSeenAfterMs', warnSeenAfterMs);
   if (signal !== undefined) checkSignal('options.signal', signal);
   const threads = passed ? [...first] : [];
-  for (const thread of threads) checkThread('threads[]', thread);
+  for (const thread of threads) checkThread(attachment, 'threads[]', thread);
   if (signal?.aborted) throw signal.reason;
   const tasks = enclosingTasks(attachment);
   // First: a refused call must register no thread.

@@ -36,7 +36,8 @@ function report({ errors, dropped }: NativeUnseen): string {
   if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
   lines.push(
     'allstop: so the exit code is 1. To be given such errors, await join() or Coordinator.run(), ' +
-      'or fetch() the results of functions\n',
+      'or fetch() the results of functions. An error that came after the stop is in ' +
+      'stopRecord.suppressed\n',
   );
   return lines.join('');
 }

@@ -111,6 +111,19 @@ describe('an option that does not exist', () => {
     await refusal(coord, () => coord.spawn('', wrong({ nam: 'x' })));
   });
 
+  it.each([
+    ['stopOnSignals', 'stopOnSignals()'],
+    ['stopOnUncaught', 'stopOnUncaught()'],
+    ['exitAfterStopMs', 'exitAfterStop()'],
+  ])('but one of Coordinator.run is refused with the method: %s', async (name, method) => {
+    const make = (): unknown => new Coordinator(wrong({ [name]: 1 }));
+    const { error } = await refusal(new Coordinator(), make);
+    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
+    expect(error.message).toBe(
+      `"options.${name}" is an option of Coordinator.run(). Of a coordinator, call ${method}`,
+    );
+  });
+
   it('is told from an option that is undefined', () => {
     expect(new Coordinator({ name: undefined }).name).toMatch(/^coordinator-/);
   });

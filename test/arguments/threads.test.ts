@@ -47,6 +47,23 @@ describe.each<State>(['running', 'stopped', 'joined'])('a coordinator that is %s
   });
 });
 
+describe('a coordinator as a thread of itself', () => {
+  it.each<[string, (coord: Coordinator) => unknown]>([
+    ['join', (coord) => coord.join([coord])],
+    ['registerThread', (coord) => coord.registerThread(coord)],
+  ])('is refused by %s', async (_, call) => {
+    const coord = new Coordinator({ name: 'me' });
+    const { error } = await refusal(coord, () => call(coord));
+    expect(error).toBeInstanceOf(SelfJoinError);
+    expect(error.message).toContain("The coordinator 'me' cannot be a thread of itself");
+  });
+
+  it('but another coordinator is a thread like any other', async () => {
+    const coord = new Coordinator();
+    await coord.join([new Coordinator()]);
+  });
+});
+
 describe('join', () => {
   it.each([
     ['a string', 'threads'],

@@ -8,10 +8,10 @@ import { ChildProcess } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../../base/arguments.ts';
 import { isThenable } from '../../base/thrown-value.ts';
-import { UnavailableError } from '../../errors/errors.ts';
+import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
 import { drain } from '../../native/doorbell.ts';
-import type { Attachment, RequestOptions } from '../attachment.ts';
+import { type Attachment, attachmentOf, type RequestOptions } from '../attachment.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 import { afterLastWords } from './last-words.ts';
 
@@ -161,10 +161,22 @@ export function isThread(thread: unknown): thread is JoinableThread {
   });
 }
 
-export function checkThread(name: string, thread: unknown): asserts thread is JoinableThread {
-  if (isThread(thread)) return;
-  const expected = 'a Worker, a ChildProcess, a promise, or an object with a join() method';
-  throw invalidType(name, expected, thread);
+/** @throws TypeError; SelfJoinError: `thread` is the Coordinator of `attachment` */
+export function checkThread(
+  attachment: Attachment,
+  name: string,
+  thread: unknown,
+): asserts thread is JoinableThread {
+  if (!isThread(thread)) {
+    const expected = 'a Worker, a ChildProcess, a promise, or an object with a join() method';
+    throw invalidType(name, expected, thread);
+  }
+  if (attachmentOf(thread) === attachment) {
+    throw new SelfJoinError(
+      `The coordinator '${attachment.native.name}' cannot be a thread of itself: its join() would ` +
+        'wait for itself',
+    );
+  }
 }
 
 /**

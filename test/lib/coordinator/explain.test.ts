@@ -30,6 +30,13 @@ describe('explain', () => {
     );
   });
 
+  it('says where the link was made whose cause stopped it', () => {
+    const coord = new Coordinator();
+    coord.stopOnAbort(AbortSignal.abort());
+    expect(words(coord)).toMatch(/\nLinked at:\n {4}at .*explain\.test\.ts/);
+    expect(words(coord)).not.toContain('Requested from:');
+  });
+
   it('says with what error, and what was suppressed', () => {
     const coord = new Coordinator();
     coord.requestStop(Object.assign(new RangeError('first'), { code: 'E_FIRST' }));
