@@ -44,8 +44,10 @@ const ofNativeAddons = new Set([
 const work = mkdtempSync(join(tmpdir(), 'allstop-documents-'));
 mkdirSync(join(work, 'node_modules'));
 symlinkSync(root, join(work, 'node_modules/allstop'), 'dir');
-// What docs/observability.md has its reader install.
-symlinkSync(join(root, 'node_modules/@opentelemetry'), join(work, 'node_modules/@opentelemetry'));
+// What docs/observability.md and docs/recipes.md have their readers install.
+for (const name of ['@opentelemetry', 'fastify']) {
+  symlinkSync(join(root, 'node_modules', name), join(work, 'node_modules', name));
+}
 
 let passed = 0;
 const failures = [];

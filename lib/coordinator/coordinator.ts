@@ -166,7 +166,11 @@ export class Coordinator implements AsyncDisposable {
    * signal's number when `run` ends (130 for SIGINT).
    *
    * A LooperThread ends only after a stop: a body that starts one has to see to a stop, or `run`
-   * waits for it.
+   * waits for it. A server or a timer is not a registered thread: a body that has nothing else awaits
+   * `coord.waitForStop()`.
+   *
+   * The grace period (`stopGracePeriodMs`) begins when `body` has returned and a stop is requested;
+   * `exitAfterStopMs` counts from the stop.
    *
    * @returns the value of `body`; undefined if `body` threw the echo of a stop without an error
    * @throws (rejects) the recorded error, else the error that `body` threw, else what `join()`
