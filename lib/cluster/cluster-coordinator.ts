@@ -68,6 +68,7 @@ import { checkVariableOptions, type VariableOptions } from './variables/variable
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
 import { moduleFingerprint } from './worker/module-fingerprint.ts';
+import { refuseOwnModule } from './worker/own-module.ts';
 import { publishWorker } from './worker-channel.ts';
 
 /** The strategies that have a ClusterCoordinator. */
@@ -140,8 +141,8 @@ export class ClusterCoordinator<M extends object = any>
   }
 
   /**
-   * @throws TypeError, RangeError; FailedPreconditionError: the strategy was used before; the
-   *   error of starting a worker
+   * @throws TypeError, RangeError; FailedPreconditionError: the strategy was used before, or its
+   *   module makes this cluster in a worker that has imported it; the error of starting a worker
    */
   constructor(strategy: Strategy, options?: ClusterCoordinatorOptions) {
     if (typeof (strategy as Partial<Strategy> | null)?.connect !== 'function') {
@@ -170,6 +171,7 @@ export class ClusterCoordinator<M extends object = any>
         'This strategy already has a ClusterCoordinator: make a new strategy for each',
       );
     }
+    refuseOwnModule(strategy.module);
     this.strategy = strategy;
     this.#functions = new ModuleExports(strategy.module);
     this.coordinator = clusterCoordinator(undefined, parent);

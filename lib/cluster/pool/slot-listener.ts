@@ -13,8 +13,8 @@ export interface SlotListener<S> {
   /** The worker, a thread, is blocked in native code and cannot be ended. `onGone` follows. */
   onStuck(stuck: WorkerInfo): void;
   onFunctions(names: string[]): void;
-  /** The module cannot be imported. */
-  onImportFailed(slot: S, error: unknown): void;
+  /** The module cannot be imported. `isWhole`: the message of the error names the module. */
+  onImportFailed(slot: S, error: unknown, isWhole: boolean): void;
   /** The worker is gone. Its closures were given to `StrategyHost.returned` before. */
   onGone(slot: S, death: Death): void;
   /** A process has stopped its coordinator. */

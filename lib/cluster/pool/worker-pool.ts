@@ -174,7 +174,8 @@ export class WorkerPool implements Engine {
       onFunctions: (names) => {
         this.#functions = names;
       },
-      onImportFailed: (_slot, error) => this.#fail(importError(options.module, error)),
+      onImportFailed: (_slot, error, isWhole) =>
+        this.#fail(isWhole ? (error as Error) : importError(options.module, error)),
       onGone: (slot, death) => {
         this.#starts.left(slot);
         this.#onGone(slot, death);

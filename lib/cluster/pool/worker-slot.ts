@@ -469,7 +469,7 @@ export class WorkerSlot {
       case FROM_WORKER.failed: {
         const { value } = decode(message[1] as Uint8Array);
         this.#enter('import-failed', value);
-        return this.#listener.onImportFailed(this, value);
+        return this.#listener.onImportFailed(this, value, message[2] === true);
       }
       case FROM_WORKER.settingUp:
         return this.#enter(

@@ -25,6 +25,7 @@ import {
 } from '../variables/worker-variables.ts';
 import type { CancelledCalls } from './cancelled-calls.ts';
 import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
+import { serveModule } from './own-module.ts';
 import { receivedArguments } from './packing/packed-arguments.ts';
 import { smallCopy } from './packing/small-copy.ts';
 import { ProgressOutbox } from './progress-outbox.ts';
@@ -263,13 +264,20 @@ export class FunctionRunner {
       this.#flush(); // else the functions that have ended would run again
       if (process.versions['deno'] === undefined) setImmediate(() => process.exit());
     });
+    const fail = (error: unknown, isWhole: boolean): void =>
+      this.#channel.post([FROM_WORKER.failed, encode(error).bytes, isWhole]);
+    let isRefused = false;
+    serveModule(module, (error) => {
+      if (!isRefused) fail(error, true);
+      isRefused = true;
+    });
     try {
       this.#exports = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Record<
         string,
         unknown
       >;
     } catch (error) {
-      this.#channel.post([FROM_WORKER.failed, encode(error).bytes]);
+      if (!isRefused) fail(error, false);
       return;
     }
     try {

@@ -86,7 +86,7 @@ export const FROM_WORKER = {
   results: 0x2a11_5700,
   /** [ready, names of the module's functions] */
   ready: 0x2a11_5701,
-  /** [failed, encoded error]: the module cannot be imported */
+  /** [failed, encoded error, whether it says all]: the module cannot be imported, or may not be */
   failed: 0x2a11_5702,
   /** [prepared, id] */
   prepared: 0x2a11_5703,
