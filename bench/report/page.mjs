@@ -4,13 +4,21 @@ import { judge, missedTable, table } from './table.mjs';
 
 const INTRODUCTION = `# Benchmarks
 
-What a check, a wake-up, a join, an item of a queue, a closure of a pool and an idle coordinator cost, each beside what one would use otherwise. \`npm run bench\` measures all of it after \`npm run compile\`, writes this page and its pictures, and is their only author. \`npm run bench -- --row NAME\` measures one row, \`--list\` names them, \`--output FILE\` writes elsewhere, also while others use the machine; \`--quick\` only sees whether everything still runs.
+This page says what a check, a wake-up, a join, an item of a queue, a closure of a pool and an idle coordinator cost, each beside the tool that a program would use otherwise. After \`npm run compile\`, \`npm run bench\` measures every row, and writes this page and its pictures.
 
-How to read it. Absolute times move with the machine, so a goal is a ratio. Ours and the peers are measured in turn, sample by sample; a round's value is the median of its samples, a cell the median of the rounds with the quartiles in brackets, a ratio that of the values of one round. "Within the spread": the median misses the goal, the better quartile does not. These are measurements, not tests: nothing fails when a number is bad. What must not become dearer is counted, in instructions, messages and system calls, by \`npm run bench:guard\`, which fails.
+- \`npm run bench -- --row NAME\` measures one row, \`--list\` names them.
+- \`--output FILE\` writes elsewhere, also while other programs use the machine.
+- \`--quick\` only shows that every benchmark still runs.
 
-On a machine with two processors trust ratios and orders of magnitude. To wake a processor that sleeps takes about 50 µs there, which is most of the rows with eight waiters and more.
+How to read the tables:
 
-This page is of the oldest Node that allstop supports. The same run on the newest is in bench/results of the repository.`;
+- Absolute times change with the machine, so each goal is a ratio. allstop and its peers are measured in turn, sample by sample.
+- The value of a round is the median of its samples. A cell shows the median of the rounds, with the quartiles in brackets. A ratio compares the values of one round.
+- "Within the spread" means that the median misses the goal and the better quartile meets it.
+- These are measurements, not tests: a bad number fails nothing. \`npm run bench:guard\` counts instructions, messages and system calls, and fails when they grow.
+- On a machine with two processors trust ratios and orders of magnitude. Waking a sleeping processor takes about 50 µs there, which is most of the time in the rows with eight waiters and more.
+
+The oldest Node that allstop supports has run these benchmarks. The same run on the newest Node is in bench/results of the repository.`;
 
 const ALT = {
   ratios: 'A dot for each row: its ratio to the peer with the quartiles, and the line of its goal',
