@@ -14,15 +14,23 @@ function received(value: unknown): string {
   return `Received type ${typeof value} (${text.length > 28 ? `${text.slice(0, 25)}...` : text})`;
 }
 
-/** The `TypeError` for an argument of a wrong type. `expected` reads like "of type number". */
-export function invalidType(name: string, expected: string, value: unknown): TypeError {
+/**
+ * The `TypeError` for an argument of a wrong type. `expected` reads like "of type number", `remedy`
+ * like "write 'thread'".
+ */
+export function invalidType(
+  name: string,
+  expected: string,
+  value: unknown,
+  remedy?: string,
+): TypeError {
   let got: string;
   try {
     got = received(value);
   } catch {
     got = `Received a value of type ${typeof value}`; // a proxy's trap threw
   }
-  return wrongType(name, expected, got);
+  return wrongType(name, expected, got, remedy);
 }
 
 /** As `invalidType`, for secrets: the message has the type of the value, not the value. */
@@ -31,11 +39,12 @@ export function invalidSecret(name: string, expected: string, value: unknown): T
   return wrongType(name, expected, `Received ${got}`);
 }
 
-function wrongType(name: string, expected: string, got: string): TypeError {
+function wrongType(name: string, expected: string, got: string, remedy?: string): TypeError {
   const what = name.includes('.') ? 'property' : 'argument';
   const isTwin = got === `Received ${expected}`;
   const why = isTwin ? ' of another copy of the package, or of another realm: run `npm ls`' : '';
-  const error = new TypeError(`The "${name}" ${what} must be ${expected}. ${got}${why}`);
+  const todo = remedy === undefined ? '' : `: ${remedy}`;
+  const error = new TypeError(`The "${name}" ${what} must be ${expected}. ${got}${why}${todo}`);
   return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }
 
@@ -158,6 +167,18 @@ export function nearest(name: string, known: readonly string[]): string | undefi
     return meant.startsWith(typed) ? 0 : editDistance(typed, meant);
   });
   return known[distances.indexOf(Math.min(...distances))];
+}
+
+/**
+ * The end of a message about a name that does not exist: ` Did you mean 'square'?`. Empty if no name
+ * of `known` is near: whatever the case of letters, it may take an edit for three letters.
+ */
+export function didYouMean(name: string, known: readonly string[]): string {
+  const [near] = known
+    .map((each) => ({ each, edits: editDistance(name.toLowerCase(), each.toLowerCase()) }))
+    .filter(({ each, edits }) => edits <= Math.round(Math.max(name.length, each.length) / 3))
+    .toSorted((one, other) => one.edits - other.edits);
+  return near === undefined ? '' : ` Did you mean '${near.each}'?`;
 }
 
 /** Levenshtein's: how many letters have to be inserted, left out or replaced. */
