@@ -7,6 +7,7 @@ import {
   checkString,
   invalidType,
 } from '../base/arguments.ts';
+import { showAs } from '../base/inspect.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { checkpointParts, readCheckpoint, type Snapshot } from './checkpoints/checkpoint-file.ts';
@@ -152,6 +153,12 @@ export class Checkpoint {
   readonly #load: ((state: unknown) => void) | undefined;
   /** Settles when the last save has ended: saves follow each other. */
   #saved: Promise<unknown> = Promise.resolve();
+
+  static {
+    showAs(Checkpoint.prototype, (checkpoint) => ({
+      facts: [`keeps the newest ${checkpoint.#keep}`],
+    }));
+  }
 
   /**
    * @param cluster - a ClusterCoordinator

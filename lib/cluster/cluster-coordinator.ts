@@ -11,7 +11,7 @@ import {
 import { showAs } from '../base/inspect.ts';
 import { within } from '../base/timer.ts';
 import { attachmentOf } from '../coordinator/attachment.ts';
-import { Coordinator } from '../coordinator/coordinator.ts';
+import type { Coordinator } from '../coordinator/coordinator.ts';
 import { beginClosureEvents } from '../coordinator/timeline/closure-events.ts';
 import { counted } from '../coordinator/words.ts';
 import {
@@ -19,7 +19,7 @@ import {
   FailedPreconditionError,
   InvalidArgumentError,
 } from '../errors/errors.ts';
-import { checkCount, checkWaitOptions, type WaitOptions } from './calls/call-options.ts';
+import { checkWaitOptions, type WaitOptions } from './calls/call-options.ts';
 import { Calls, shownName } from './calls/calls.ts';
 import { map } from './calls/map.ts';
 import type {
@@ -52,42 +52,29 @@ import type { Engine, Strategy, WorkerInfo } from './closures/strategy.ts';
 import { inTime } from './closures/time-limits.ts';
 import { giveFailure } from './closures/unseen-functions.ts';
 import type { ClusterEvents } from './cluster-events.ts';
-import type {
-  CloseOptions,
-  ClusterCoordinatorOptions,
-  ClusterStats,
-  ReadyOptions,
+import {
+  type CloseOptions,
+  type ClusterCoordinatorOptions,
+  type ClusterStats,
+  checkClusterOptions,
+  type ReadyOptions,
 } from './cluster-options.ts';
 import { type Fetched, fetchAll } from './fetch-all.ts';
 import { FunctionStatistics } from './function-stats.ts';
 import { resize } from './resize.ts';
-import { checkResults } from './results/result-store.ts';
 import { ClusterVariables } from './variables/cluster-variables.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
 import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
+import { refuseOwnModule } from './worker/module/own-module.ts';
 import { moduleFingerprint } from './worker/module-fingerprint.ts';
-import { refuseOwnModule } from './worker/own-module.ts';
 import { publishWorker } from './worker-channel.ts';
 
 /** The strategies that have a ClusterCoordinator. */
 const used = new WeakSet<Strategy>();
 
-const MAX_QUEUED = 262_144; // as in TensorFlow
-const MAX_QUEUED_BYTES = 2 ** 30;
-const RETRIES = 3;
-const CANCEL_GRACE_MS = 5_000;
 const READY_MS = 60_000;
-
-const OPTIONS = [
-  'maxQueued',
-  'maxQueuedBytes',
-  'retries',
-  'cancelGraceMs',
-  'coordinator',
-  'results',
-] satisfies (keyof ClusterCoordinatorOptions)[];
 
 /**
  * Runs exported functions on a cluster of workers. TensorFlow's ClusterCoordinator.
@@ -149,23 +136,8 @@ export class ClusterCoordinator<M extends object = any>
       throw invalidType('strategy', 'a LocalStrategy or a NatsStrategy', strategy);
     }
     super();
-    const given = checkOptions('options', options, OPTIONS) as ClusterCoordinatorOptions;
-    const {
-      maxQueued = MAX_QUEUED,
-      maxQueuedBytes = MAX_QUEUED_BYTES,
-      retries = RETRIES,
-      cancelGraceMs = CANCEL_GRACE_MS,
-      coordinator: parent,
-      results,
-    } = given;
-    checkCount('options.maxQueued', maxQueued, 1);
-    checkCount('options.maxQueuedBytes', maxQueuedBytes, 1);
-    checkCount('options.retries', retries, 0);
-    checkDuration('options.cancelGraceMs', cancelGraceMs);
-    if (parent !== undefined && !(parent instanceof Coordinator)) {
-      throw invalidType('options.coordinator', 'an instance of Coordinator', parent);
-    }
-    checkResults(results);
+    const { maxQueued, maxQueuedBytes, retries, cancelGraceMs, parent, results } =
+      checkClusterOptions(options);
     if (used.has(strategy)) {
       throw new FailedPreconditionError(
         'This strategy already has a ClusterCoordinator: make a new strategy for each',

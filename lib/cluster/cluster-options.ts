@@ -1,9 +1,11 @@
 /** What a ClusterCoordinator takes and gives: the options of its methods, and its counts. */
 
-import type { Coordinator } from '../coordinator/coordinator.ts';
+import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
+import { Coordinator } from '../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
+import { checkCount } from './calls/call-options.ts';
 import type { FunctionStats } from './function-stats.ts';
-import type { Results } from './results/result-store.ts';
+import { checkResults, type Results } from './results/result-store.ts';
 
 export type ClusterCoordinatorOptions = {
   /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
@@ -64,3 +66,44 @@ export type ReadyOptions = {
   signal?: AbortSignal | undefined;
   onProgress?: ((report: ReadinessReport) => void) | undefined;
 };
+
+const MAX_QUEUED = 262_144; // as in TensorFlow
+const MAX_QUEUED_BYTES = 2 ** 30;
+const RETRIES = 3;
+const CANCEL_GRACE_MS = 5_000;
+
+const OPTIONS = [
+  'maxQueued',
+  'maxQueuedBytes',
+  'retries',
+  'cancelGraceMs',
+  'coordinator',
+  'results',
+] satisfies (keyof ClusterCoordinatorOptions)[];
+
+/** The options with their defaults. */
+type Checked = {
+  maxQueued: number;
+  maxQueuedBytes: number;
+  retries: number;
+  cancelGraceMs: number;
+  /** The option `coordinator`. */
+  parent: Coordinator | undefined;
+  results: Results | undefined;
+};
+
+/** @throws TypeError, RangeError */
+export function checkClusterOptions(options: ClusterCoordinatorOptions | undefined): Checked {
+  const given = checkOptions('options', options, OPTIONS) as ClusterCoordinatorOptions;
+  const { maxQueued = MAX_QUEUED, maxQueuedBytes = MAX_QUEUED_BYTES, retries = RETRIES } = given;
+  const { cancelGraceMs = CANCEL_GRACE_MS, coordinator: parent, results } = given;
+  checkCount('options.maxQueued', maxQueued, 1);
+  checkCount('options.maxQueuedBytes', maxQueuedBytes, 1);
+  checkCount('options.retries', retries, 0);
+  checkDuration('options.cancelGraceMs', cancelGraceMs);
+  if (parent !== undefined && !(parent instanceof Coordinator)) {
+    throw invalidType('options.coordinator', 'an instance of Coordinator', parent);
+  }
+  checkResults(results);
+  return { maxQueued, maxQueuedBytes, retries, cancelGraceMs, parent, results };
+}

@@ -1,7 +1,7 @@
 /** Finds the name under which the strategy's module exports a function. */
 
 import { basename } from 'node:path';
-import { invalidType } from '../../base/arguments.ts';
+import { didYouMean, invalidType } from '../../base/arguments.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { PASS_A_NAME } from '../worker/protocol.ts';
 
@@ -56,7 +56,7 @@ export class ModuleExports {
     if (exported.includes(name)) return;
     const its = exported.length === 0 ? 'no functions' : `the functions ${exported.join(', ')}`;
     throw wrongFunction(
-      `The module ${this.#module.href} has no function '${name}': ${PASS_A_NAME}. It exports ${its}`,
+      `The module ${this.#module.href} has no function '${name}': ${PASS_A_NAME}. It exports ${its}.${didYouMean(name, exported)}`,
     );
   }
 }

@@ -1,5 +1,6 @@
 /** Values of which each worker has its own. TensorFlow's PerWorkerDataset and PerWorkerValues. */
 
+import { showAs } from '../../base/inspect.ts';
 import { NO_PER_WORKER_VALUES } from '../worker/packing/uncloneable.ts';
 
 /**
@@ -13,6 +14,12 @@ export class PerWorkerValues<T> {
   readonly uncloneable: symbol = NO_PER_WORKER_VALUES;
   readonly #id: number;
   readonly #owner: object;
+
+  static {
+    showAs(PerWorkerValues.prototype, (values) => ({
+      facts: ['one for each worker', `number ${values.#id}`],
+    }));
+  }
 
   /** @internal */
   constructor(owner: object, id: number) {
@@ -30,6 +37,12 @@ export class PerWorkerValues<T> {
 /** A data set that each worker makes for itself, also a worker that replaces a lost one. */
 export class PerWorkerDataset<T> {
   readonly #iterate: () => PerWorkerValues<AsyncIterator<T>>;
+
+  static {
+    showAs(PerWorkerDataset.prototype, (dataset) => ({
+      facts: #iterate in dataset ? ['one on each worker'] : [],
+    }));
+  }
 
   /** @internal Made by `createPerWorkerDataset`. */
   constructor(iterate: () => PerWorkerValues<AsyncIterator<T>>) {

@@ -17,7 +17,7 @@ import { fileName } from '../closures/module-exports.ts';
 import type { Engine, Strategy, StrategyHost } from '../closures/strategy.ts';
 import type { Isolation, Recycle } from '../pool/channel.ts';
 import { WorkerPool } from '../pool/worker-pool.ts';
-import { checkDefinition, checkHooks } from '../worker/module-options.ts';
+import { checkDefinition, checkHooks, checkModule } from '../worker/module-options.ts';
 import { checkWorkerOptions, type LocalWorkerOptions, WORKER_OPTIONS } from './worker-options.ts';
 
 /** More workers while functions wait for one, fewer when workers have nothing to do. */
@@ -122,7 +122,7 @@ export class LocalStrategy implements Strategy {
     const given = checkOptions('options', options, OPTIONS) as LocalStrategyOptions;
     const { module, workers = availableParallelism(), isolation = 'thread' } = given;
     const { concurrency = 1 } = given;
-    if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
+    checkModule(module);
     checkOneOf('options.isolation', ['thread', 'process'], isolation);
     checkInteger('options.concurrency', concurrency, 1, 1_024);
     const recycle = given.recycle === undefined ? undefined : checkRecycle(given.recycle);

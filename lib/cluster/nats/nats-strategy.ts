@@ -14,7 +14,7 @@ import type { CheckpointStore } from '../checkpoints/checkpoint-store.ts';
 import { fileName } from '../closures/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
 import { ClusterSpec } from '../cluster-spec.ts';
-import { checkDefinition, checkHooks } from '../worker/module-options.ts';
+import { checkDefinition, checkHooks, checkModule } from '../worker/module-options.ts';
 import { BucketCheckpoints } from './checkpoints/bucket-checkpoints.ts';
 import {
   CONNECTION_OPTIONS,
@@ -134,7 +134,7 @@ export class NatsStrategy implements Strategy {
     const given = checkOptions('options', options, OPTIONS) as NatsStrategyOptions;
     const { module, cluster, expect, unavailableAfterMs = UNAVAILABLE_AFTER_MS } = given;
     const { minWorkers, replicas = 1, lostAfterMs = LOST_AFTER_MS, definition } = given;
-    if (!(module instanceof URL)) throw invalidType('options.module', 'an instance of URL', module);
+    checkModule(module);
     checkString('options.cluster', cluster);
     if (!CLUSTER_NAME.test(cluster)) {
       throw new InvalidArgumentError(

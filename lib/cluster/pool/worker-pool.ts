@@ -18,6 +18,7 @@ import type { Closure } from '../closures/closure.ts';
 import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, Engine, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Definition } from '../variables/variable.ts';
+import { importError } from '../worker/module/import-error.ts';
 import { CLAIMS, TO_WORKER } from '../worker/protocol.ts';
 import { applyStop, stopMessage } from '../worker/stop-relay.ts';
 import type { Isolation, WorkerName, WorkerOptions } from './channel.ts';
@@ -474,9 +475,4 @@ export class WorkerPool implements Engine {
   #checkAllGone(): void {
     if (this.#slots.every(({ isAlive }) => !isAlive)) this.#onAllGone?.();
   }
-}
-
-function importError(module: URL, error: unknown): Error {
-  const text = `The module ${module.href} cannot be imported: ${messageOf(error)}`;
-  return new UnavailableError(text, { cause: error });
 }

@@ -30,6 +30,7 @@ import type { Placement } from '../closures/lines/placement.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Definition } from '../variables/variable.ts';
 import type { Request } from '../variables/variable-store.ts';
+import { whyNotImported } from '../worker/module/import-error.ts';
 import { passedAsBytes } from '../worker/packing/packed-arguments.ts';
 import { toThread } from '../worker/packing/to-thread.ts';
 import type { Fate, WorkerResource } from '../worker/protocol.ts';
@@ -468,7 +469,7 @@ export class WorkerSlot {
         return this.#checkReady();
       case FROM_WORKER.failed: {
         const { value } = decode(message[1] as Uint8Array);
-        this.#enter('import-failed', value);
+        this.#enter('import-failed', whyNotImported(this.#options.module, value));
         return this.#listener.onImportFailed(this, value, message[2] === true);
       }
       case FROM_WORKER.settingUp:

@@ -25,7 +25,13 @@ import {
 } from '../variables/worker-variables.ts';
 import type { CancelledCalls } from './cancelled-calls.ts';
 import { type CurrentTask, runAsTask, taskOfCaller } from './current-task.ts';
-import { serveModule } from './own-module.ts';
+import {
+  type ExportedFunction,
+  type Exports,
+  functionNames,
+  functionOf,
+} from './module/exported.ts';
+import { serveModule } from './module/own-module.ts';
 import { receivedArguments } from './packing/packed-arguments.ts';
 import { smallCopy } from './packing/small-copy.ts';
 import { ProgressOutbox } from './progress-outbox.ts';
@@ -36,7 +42,6 @@ import {
   dataCloneError,
   ENDED,
   FROM_WORKER,
-  PASS_A_NAME,
   RESULT_LENGTH,
   RUN_LENGTH,
   STATE,
@@ -58,8 +63,6 @@ import { packValue } from './value.ts';
 export interface Channel {
   post(message: unknown[], transfer?: readonly Movable[]): void;
 }
-
-type AnyFunction = (...args: unknown[]) => unknown;
 
 /** The id of an attempt that is no closure's: of a resource, of setup and teardown. */
 const NO_CLOSURE = -1;
@@ -194,10 +197,10 @@ export class FunctionRunner {
   readonly #index: number;
   readonly #words: Int32Array | undefined;
   readonly variables: WorkerVariables;
-  #exports: Record<string, unknown> = {};
+  #exports: Exports = {};
   readonly #shared: SharedIterators;
   readonly #resources: WorkerResources;
-  readonly #draw: AnyFunction = (id, method, value) =>
+  readonly #draw: ExportedFunction = (id, method, value) =>
     this.#resources.draw(id as number, method as DrawMethod, value);
   readonly #inbox: unknown[][] = [];
   #isWorking = false;
@@ -272,10 +275,9 @@ export class FunctionRunner {
       isRefused = true;
     });
     try {
-      this.#exports = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Record<
-        string,
-        unknown
-      >;
+      this.#exports = (await import(
+        /* webpackIgnore: true */ /* @vite-ignore */ module
+      )) as Exports;
     } catch (error) {
       if (!isRefused) fail(error, false);
       return;
@@ -290,10 +292,7 @@ export class FunctionRunner {
       this.#channel.post([FROM_WORKER.setupFailed, encode(error).bytes]);
       return;
     }
-    const names = Object.keys(this.#exports).filter(
-      (name) => typeof this.#exports[name] === 'function',
-    );
-    this.#channel.post([FROM_WORKER.ready, names]);
+    this.#channel.post([FROM_WORKER.ready, functionNames(this.#exports)]);
   }
 
   /** Whether no asynchronous function runs. (While one that is synchronous runs, nothing asks.) */
@@ -490,11 +489,9 @@ export class FunctionRunner {
   }
 
   /** @throws TypeError: the module exports no function of this name */
-  #function(name: string): AnyFunction {
+  #function(name: string): ExportedFunction {
     if (name === DRAW) return this.#draw;
-    const found = this.#exports[name];
-    if (typeof found !== 'function') throw noFunction(name);
-    return found as AnyFunction;
+    return functionOf(this.#exports, name);
   }
 
   /** Calls a setup or teardown function, where `currentTask()` works as in any other. */
@@ -598,9 +595,4 @@ export class FunctionRunner {
     if (resource.hasVariables) revive(args, (own) => this.variables.find(own));
     return this.#asTask(() => build(...args));
   }
-}
-
-function noFunction(name: string): TypeError {
-  const error = new TypeError(`The module has no function '${name}': ${PASS_A_NAME}`);
-  return Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }

@@ -1,7 +1,17 @@
 /** What a strategy says about its module besides the module's URL. */
 
-import { checkString } from '../../base/arguments.ts';
+import { inspect } from 'node:util';
+import { checkString, invalidType } from '../../base/arguments.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+
+/** @throws TypeError, which says how to write the URL of a path */
+export function checkModule(module: unknown): asserts module is URL {
+  if (module instanceof URL) return;
+  const path = module === undefined || module === '' ? './tasks.mjs' : module;
+  const remedy = `write new URL(${inspect(path)}, import.meta.url)`;
+  const isPath = typeof path === 'string';
+  throw invalidType('options.module', 'an instance of URL', module, isPath ? remedy : undefined);
+}
 
 /** The names of exports that a worker calls when it begins and when it ends. */
 export type ModuleHooks = {

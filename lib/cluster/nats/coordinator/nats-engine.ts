@@ -171,7 +171,10 @@ export class NatsEngine implements Engine {
         for (const session of this.#sessions.values()) session.post(['stopped', stop]);
       },
     });
-    void fingerprintsOf(settings).then((found) => (this.#fingerprints = found));
+    fingerprintsOf(settings).then(
+      (found) => (this.#fingerprints = found),
+      (error: Error) => this.#fail(error),
+    );
   }
 
   get functions(): readonly string[] | undefined {

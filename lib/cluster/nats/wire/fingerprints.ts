@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import type { ClusterSpec } from '../../cluster-spec.ts';
+import { hasNoFile, importError } from '../../worker/module/import-error.ts';
 import { moduleFingerprint } from '../../worker/module-fingerprint.ts';
 
 export { moduleFingerprint };
@@ -20,7 +21,11 @@ export function specFingerprint(spec: ClusterSpec): string {
   return createHash('sha256').update(JSON.stringify(spec)).digest('hex');
 }
 
-/** What the nodes of a coordinator must have. */
+/**
+ * What the nodes of a coordinator must have.
+ *
+ * @throws (rejects) UnavailableError: there is no such file, and no definition takes its place
+ */
 export async function fingerprintsOf({
   module,
   definition,
@@ -30,6 +35,7 @@ export async function fingerprintsOf({
   definition: string | undefined;
   expect: ClusterSpec | undefined;
 }): Promise<Fingerprints> {
+  if (definition === undefined && hasNoFile(module)) throw importError(module, undefined);
   return {
     module: await moduleFingerprint(module, definition),
     spec: expect && specFingerprint(expect),

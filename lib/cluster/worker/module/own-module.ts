@@ -4,9 +4,9 @@
  */
 
 import { realpathSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { FailedPreconditionError } from '../../errors/errors.ts';
-import { taskOfCaller } from './current-task.ts';
+import { FailedPreconditionError } from '../../../errors/errors.ts';
+import { taskOfCaller } from '../current-task.ts';
+import { shownModule } from './import-error.ts';
 
 /** What this thread is a worker for; undefined in a thread that is no worker of a cluster. */
 let served: { readonly module: URL; readonly tell: (error: Error) => void } | undefined;
@@ -28,9 +28,8 @@ export function serveModule(href: string, tell: (error: Error) => void): void {
 export function refuseOwnModule(module: URL): void {
   if (served === undefined || taskOfCaller() !== undefined) return;
   if (placeOf(module) !== placeOf(served.module)) return;
-  const file = module.protocol === 'file:' ? fileURLToPath(module) : module.href.slice(0, 80);
   const error = new FailedPreconditionError(
-    `The module ${file} makes a cluster while a worker imports it. Put the functions into a file of their own, or make the cluster only outside workers: if (!Coordinator.current())`,
+    `The module ${shownModule(module)} makes a cluster while a worker imports it. Put the functions into a file of their own, or make the cluster only outside workers: if (!Coordinator.current())`,
   );
   served.tell(error);
   throw error;

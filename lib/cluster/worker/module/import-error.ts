@@ -1,0 +1,36 @@
+/** Why a module cannot be imported, for people. */
+
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { messageOf } from '../../../base/thrown-value.ts';
+import { UnavailableError } from '../../../errors/errors.ts';
+
+/** The path of the module's file; of another URL its text. */
+export const shownModule = (module: URL): string =>
+  module.protocol === 'file:' ? fileURLToPath(module) : module.href.slice(0, 80);
+
+/** Whether the module is a file that does not exist here. */
+export const hasNoFile = (module: URL): boolean =>
+  module.protocol === 'file:' && !existsSync(module);
+
+/** @param error - what the import has thrown; undefined: the file was only looked for */
+export function importError(module: URL, error: unknown): UnavailableError {
+  const text = `The module ${module.href} cannot be imported: ${whyNotImported(module, error)}`;
+  return new UnavailableError(text, error === undefined ? {} : { cause: error });
+}
+
+/**
+ * What is wrong, in one line. Of a SyntaxError the message says nothing without its line, which Node
+ * tells as the first line of the stack, if at all.
+ */
+export function whyNotImported(module: URL, error: unknown): string {
+  if (hasNoFile(module)) {
+    return `there is no file ${shownModule(module)} (correct the option 'module')`;
+  }
+  const text = messageOf(error);
+  if (!(error instanceof SyntaxError)) return text;
+  const place = /^(\S.*:\d+)\n/.exec(error.stack ?? '')?.[1];
+  return place === undefined || place.startsWith('SyntaxError')
+    ? `SyntaxError: ${text} (\`node ${shownModule(module)}\` shows the line)`
+    : `SyntaxError: ${text}, at ${place}`;
+}

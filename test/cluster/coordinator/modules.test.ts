@@ -1,0 +1,118 @@
+/** Modules that cannot be used: what is wrong, where, and what to do. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { ClusterCoordinator, LocalStrategy, UnavailableError } from 'allstop/cluster';
+import { NatsStrategy } from 'allstop/nats';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { errorOf } from '../../support/clusters.ts';
+
+const local = (module: URL): LocalStrategy => new LocalStrategy({ module, workers: 1 });
+/** Nothing listens at this address. */
+const remote = (module: URL): NatsStrategy =>
+  new NatsStrategy({ module, servers: '127.0.0.1:1', cluster: 'modules' });
+
+function start(strategy: LocalStrategy | NatsStrategy): ClusterCoordinator {
+  const cluster = new ClusterCoordinator(strategy);
+  onTestFinished(() => cluster.close());
+  return cluster;
+}
+
+/** The URL of a file in a new folder, with other files beside it. */
+function write(files: { 'main.mjs': string } & Record<string, string>): URL {
+  const folder = mkdtempSync(join(tmpdir(), 'allstop-modules-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return pathToFileURL(join(folder, 'main.mjs'));
+}
+
+describe('options.module', () => {
+  const strategies: [string, (options: never) => unknown][] = [
+    ['LocalStrategy', (options) => new LocalStrategy(options)],
+    ['NatsStrategy', (options) => new NatsStrategy(options)],
+  ];
+
+  describe.each(strategies)('of a %s', (_, make) => {
+    it.each([
+      ["'./sub/tasks.mjs'", { module: './sub/tasks.mjs' }, './sub/tasks.mjs'],
+      ['left out', {}, './tasks.mjs'],
+    ])('that is %s is refused, with what to write', (__, options, path) => {
+      const wrong = (): unknown => make(options as never);
+      expect(wrong).toThrow(TypeError);
+      expect(wrong).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
+      expect(wrong).toThrow(/^The "options.module" property must be an instance of URL. Received /);
+      expect(wrong).toThrow(`: write new URL('${path}', import.meta.url)`);
+    });
+
+    it('that is no path is refused without it', () => {
+      const wrong = (): unknown => make({ module: 3 } as never);
+      expect(wrong).toThrow(/instance of URL\. Received type number \(3\)$/);
+    });
+  });
+});
+
+it.each([
+  ['LocalStrategy', local],
+  ['NatsStrategy', remote],
+])('a file that does not exist: %s', async (_, strategy) => {
+  const module = new URL('no-such.mjs', import.meta.url);
+  const cluster = start(strategy(module));
+  const why = `The module ${module} cannot be imported: there is no file ${fileURLToPath(module)} (correct the option 'module')`;
+  const error = await errorOf(cluster.run('add', [1, 2]));
+  expect(error).toBeInstanceOf(UnavailableError);
+  expect(error.message).toBe(why);
+  expect((await errorOf(cluster.ready())).message).toContain(`The cluster is not ready: ${why}`);
+});
+
+it('a syntax error of which Node tells the line', async () => {
+  const module = write({
+    'main.mjs': "// The second line is wrong.\nimport { nothing } from './other.mjs';",
+    'other.mjs': '',
+  });
+  const error = await errorOf(start(local(module)).run('add'));
+  const text = "The requested module './other.mjs' does not provide an export named 'nothing'";
+  expect(error.message).toBe(
+    `The module ${module} cannot be imported: SyntaxError: ${text}, at ${module}:2`,
+  );
+  expect(error.cause).toBeInstanceOf(SyntaxError);
+});
+
+it('a syntax error of which Node does not tell the line', async () => {
+  const module = write({ 'main.mjs': 'export function add(a, b) {\n  return [a + b;\n}' });
+  const cluster = start(local(module));
+  const error = await errorOf(cluster.run('add'));
+  const why = `SyntaxError: ${error.cause.message} (\`node ${fileURLToPath(module)}\` shows the line)`;
+  expect(error.message).toBe(`The module ${module} cannot be imported: ${why}`);
+  const { report } = await errorOf(cluster.ready());
+  expect(report.tasks[0]).toMatchObject({ phase: 'import-failed', cause: why });
+});
+
+describe('the name of a function', () => {
+  const refused = async (name: string): Promise<string> => {
+    const cluster = start(local(write({ 'main.mjs': 'export function square() {}' })));
+    await cluster.ready();
+    const error = await errorOf(cluster.run(name));
+    expect(error).toBeInstanceOf(TypeError);
+    return error.message;
+  };
+
+  it.each(['sqare', 'sqaure', 'SQUARE', 'squares'])('that is nearly right: %s', async (name) => {
+    expect(await refused(name)).toMatch(
+      /It exports the functions square\. Did you mean 'square'\?$/,
+    );
+  });
+
+  it.each(['root', 'sq', 'circle'])('that is like no other: %s', async (name) => {
+    expect(await refused(name)).toMatch(/It exports the functions square\.$/);
+  });
+
+  it('of a setup function that is nearly right', async () => {
+    const module = write({ 'main.mjs': 'export function connect() {}' });
+    const cluster = start(new LocalStrategy({ module, workers: 1, setup: 'conect' }));
+    const error = await errorOf(cluster.ready());
+    expect(error.message).toContain("has no function 'conect'");
+    expect(error.message).toContain("Did you mean 'connect'?");
+  });
+});
