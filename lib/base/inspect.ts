@@ -34,6 +34,12 @@ export function showAs<T extends object>(prototype: T, describe: (object: T) => 
   define(prototype, inspect.custom, show, false);
 }
 
+/** From now on util.inspect and console.log show `object` as its `toString()`. @returns `object` */
+export function shownAsText<T extends { toString(): string }>(object: T): T {
+  define(object, inspect.custom, () => object.toString(), false);
+  return object;
+}
+
 function inOne(fact: string): string {
   const escaped = fact.replaceAll(
     /[\p{Cc}\p{Zl}\p{Zp}]/gu,

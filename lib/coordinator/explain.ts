@@ -1,6 +1,6 @@
 /** `explain()`: says in plain words why a coordinator is stopped or not. */
 
-import type { Shown } from '../base/inspect.ts';
+import { type Shown, shownAsText } from '../base/inspect.ts';
 import type { Straggler } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
@@ -194,7 +194,7 @@ export function explain(attachment: Attachment): StopExplanation {
   const reported = status === null ? undefined : { value: attachment.give(status) };
   const joined = native.joined();
   const workers = Array.from(attachment.workers.values(), (worker) => worker.describe());
-  const explanation: StopExplanation = {
+  const explanation: StopExplanation = shownAsText({
     stopped: record !== undefined,
     threads: native.threads().map(toThreadInfo),
     recentlyEnded: native.endedThreads().map(toThreadInfo),
@@ -228,7 +228,7 @@ export function explain(attachment: Attachment): StopExplanation {
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
       return fitTerminal(lines);
     },
-  };
+  });
   if (record !== undefined) explanation.record = record;
   if (workers.length > 0) explanation.workers = workers;
   return explanation;

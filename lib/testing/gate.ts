@@ -20,9 +20,11 @@ import {
   outOfRange,
 } from '../base/arguments.ts';
 import { now } from '../base/clock.ts';
+import { showAs } from '../base/inspect.ts';
 import { type Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import type { CoordinatorHandle } from '../coordinator/handle.ts';
+import { counted } from '../coordinator/words.ts';
 import { CancelledError, DeadlineExceededError, InvalidHandleError } from '../errors/errors.ts';
 import { SLICE_MS } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
@@ -83,6 +85,13 @@ function isState(words: unknown): words is Int32Array {
 export class Gate implements Disposable {
   readonly #state: State;
   readonly #attachment: Attachment | undefined;
+
+  static {
+    showAs(Gate.prototype, ({ name, isOpen, arrivals }) => ({
+      name,
+      facts: [isOpen ? 'open' : 'closed', counted(arrivals, 'arrival')],
+    }));
+  }
 
   /** @throws TypeError (`ERR_INVALID_ARG_TYPE`) */
   constructor(options?: GateOptions) {

@@ -1,6 +1,7 @@
 /** `diagnose()`: `explain()`, and where each thread is. */
 
 import { checkDuration, checkOptions } from '../../base/arguments.ts';
+import { shownAsText } from '../../base/inspect.ts';
 import type { Straggler } from '../../errors/errors.ts';
 import type { Attachment } from '../attachment.ts';
 import { explain, type StopExplanation } from '../explain.ts';
@@ -45,7 +46,7 @@ export async function diagnose(
     .leftBehindThreads()
     .map((each) => ({ ...toStraggler(each, each.stopAgeMs), ...places.of(attachment, each) }));
   const javaScriptThreads = [...places.javaScriptThreads];
-  return {
+  return shownAsText({
     ...explanation,
     threads,
     leftBehind,
@@ -67,5 +68,5 @@ export async function diagnose(
       }
       return fitTerminal(text);
     },
-  };
+  });
 }

@@ -1,8 +1,10 @@
 import { EventEmitter } from 'node:events';
+import { tmpdir } from 'node:os';
 import { inspect } from 'node:util';
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner, StragglersError } from 'allstop';
-import { ClusterCoordinator, ClusterSpec, LocalStrategy } from 'allstop/cluster';
+import { Checkpoint, ClusterCoordinator, ClusterSpec, LocalStrategy } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
+import { Gate } from 'allstop/testing';
 import { describe, expect, it } from 'vitest';
 import { gate } from '../../support/gate.ts';
 
@@ -115,6 +117,30 @@ describe('util.inspect', () => {
     expect(inspect(new ClusterSpec({ worker: ['a:1', 'b:1'], ps: ['c:1'] }))).toBe(
       'ClusterSpec { ps: 1 task, worker: 2 tasks }',
     );
+  });
+
+  it('shows gates, checkpoints, and what each worker has of its own', async () => {
+    const gateOfTest = new Gate({ name: 'before' });
+    expect(inspect(gateOfTest)).toBe("Gate 'before' { closed, 0 arrivals }");
+    gateOfTest.open();
+    expect(inspect(gateOfTest)).toBe("Gate 'before' { open, 0 arrivals }");
+    await using cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
+    const checkpoint = new Checkpoint(cluster, { directory: tmpdir(), keep: 3 });
+    expect(inspect(checkpoint)).toBe('Checkpoint { keeps the newest 3 }');
+    const dataset = cluster.createPerWorkerDataset('numbers');
+    expect(inspect(dataset)).toBe('PerWorkerDataset { one on each worker }');
+    expect(inspect(dataset.iterator())).toMatch(
+      /^PerWorkerValues \{ one for each worker, number \d+ \}$/,
+    );
+  });
+
+  it('shows an explanation and a diagnosis as their text', async () => {
+    const coord = new Coordinator({ name: 'app' });
+    const explanation = coord.explain();
+    expect(inspect(explanation)).toBe(String(explanation));
+    const diagnosis = await coord.diagnose({ timeoutMs: 0 });
+    expect(inspect(diagnosis)).toBe(String(diagnosis));
+    expect(Object.keys(diagnosis)).toContain('javaScriptThreads'); // the fields are there
   });
 
   it('shows no credentials, no address and no query of a module', () => {
