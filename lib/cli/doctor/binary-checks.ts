@@ -64,10 +64,15 @@ function failedCheck({
   return { name: 'binary', ok: false, ...describe(from), cause, remedy };
 }
 
+const OUT_OF_MEMORY = /\bOOM\b|out of memory|virtual memory|cannot allocate/i;
+const MORE_MEMORY =
+  'give the process more memory and address space: raise ulimit -v, or the limit of the container';
+
 const crashedCheck = (crash: string): Check =>
   failedCheck({
     from: candidates().find(({ exists }) => exists),
     cause: `the process that loaded it ${crash}`,
+    ...(OUT_OF_MEMORY.test(crash) && { remedy: MORE_MEMORY }),
   });
 
 /** The ABI version of allstop.h, the header against which native addons are compiled. */
@@ -92,6 +97,7 @@ function abiCheck({ abi, from }: Loaded): Check {
   return { ...check, ok: false, cause, remedy: remedies[from.origin] };
 }
 
+const SEE_PERMISSIONS = "do what the check 'permissions' says";
 const SELF_TEST = 'a worker stops its coordinator and is joined';
 
 function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean): Check {
@@ -100,8 +106,14 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
     return { name, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
   }
   const cause = untested ?? `the process ${crash}`;
-  const remedy = isRestricted ? "follow the remedy of the check 'permissions'" : REPORT_BUG;
-  return { name, ok: false, detail: SELF_TEST, cause, remedy };
+  const fault = OUT_OF_MEMORY.test(cause) ? MORE_MEMORY : REPORT_BUG;
+  return {
+    name,
+    ok: false,
+    detail: SELF_TEST,
+    cause,
+    remedy: isRestricted ? SEE_PERMISSIONS : fault,
+  };
 }
 
 /** If `isRestricted` (the check of permissions has failed), no child process is started. */

@@ -3,6 +3,7 @@
 import * as util from 'node:util';
 import { counted, fitTerminal } from '../../coordinator/words.ts';
 import type { CommandResult } from '../base/command.ts';
+import { bugsUrl } from '../base/version.ts';
 
 /**
  * `allstop doctor --json` prints these objects: a public format, to which fields are only added.
@@ -22,8 +23,7 @@ export type Check = {
 };
 
 /** The remedy for a fault of allstop itself. */
-export const REPORT_BUG =
-  'report this as a bug of allstop, with the output of allstop doctor --json';
+export const REPORT_BUG: string = `report this as a bug of allstop, with the output of allstop doctor --json: ${bugsUrl}`;
 
 /** The name of checks that are for information only and never fail. */
 export const QUIRK = 'quirk';
