@@ -56,7 +56,10 @@ export type JoinOptions = {
    * milliseconds than this to see the stop, since they ask too seldom; by default none is named.
    */
   warnSeenAfterMs?: number | undefined;
-  /** When `signal` aborts, the join rejects with the signal's reason; nothing else changes. */
+  /**
+   * When `signal` aborts, the join rejects with the signal's reason; nothing else changes. By
+   * default no signal ends the join.
+   */
   signal?: AbortSignal | undefined;
 };
 

@@ -22,14 +22,17 @@ import type { LooperWork } from './looper-worker.ts';
 export type LooperThreadOptions = {
   /**
    * What each run calls: a function, called on the event loop of this JavaScript thread, or the
-   * URL of a module whose default export is called in a Worker.
+   * URL of a module whose default export is called in a Worker. Left out only by a derived class
+   * that overrides `runLoop`.
    */
   target?: ((...args: any[]) => unknown) | URL | undefined;
-  /** The arguments of `target`. If `target` is a URL, the constructor clones them. */
+  /**
+   * The arguments of `target`; by default none. If `target` is a URL, the constructor clones them.
+   */
   args?: readonly unknown[] | undefined;
   /** Default: the name of the function or of the derived class, else 'looper'. */
   name?: string | undefined;
-  /** Default: 'burst', as in TensorFlow. */
+  /** What the looper does about runs that are due while a run takes too long. Default: 'burst'. */
   missedTicks?: MissedTicks | undefined;
 };
 

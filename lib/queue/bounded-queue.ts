@@ -35,8 +35,9 @@ import { maySettleAtOnce, QueueWaits, WOULD_WAIT } from './queue-waits.ts';
 export type BoundedQueueOptions = {
   /** How many items the queue holds, at least 1. */
   capacity: number;
+  /** For messages; by default "queue-N". */
   name?: string | undefined;
-  /** A stop of this coordinator ends every wait at the queue. */
+  /** A stop of this coordinator ends every wait at the queue; by default no stop does. */
   coordinator?: Coordinator | undefined;
   /**
    * 'structured' (default): the items are JavaScript values, copied as a structured clone copies
@@ -49,7 +50,7 @@ export type BoundedQueueOptions = {
 export type QueueWaitOptions = {
   /** The longest wait, in milliseconds. 0: do not wait. Default: no limit. */
   timeoutMs?: number | undefined;
-  /** When it aborts, the wait ends and rejects with the signal's reason. */
+  /** When it aborts, the wait ends and rejects with the signal's reason. Default: no signal. */
   signal?: AbortSignal | undefined;
 };
 
