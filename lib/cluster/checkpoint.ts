@@ -40,13 +40,17 @@ export type CheckpointPlace =
     };
 
 export type CheckpointOptions = CheckpointPlace & {
-  /** How many checkpoints stay, the newest (5). */
+  /** How many checkpoints stay, the newest. Default: 5. */
   keep?: number | undefined;
-  /** Gives the program's own state for a save: anything that `structuredClone` takes. */
+  /**
+   * Gives the program's own state for a save: anything that `structuredClone` takes. By default a
+   * checkpoint has the variables alone.
+   */
   state?: (() => unknown) | undefined;
   /**
    * Takes the state of the checkpoint that is restored, before its variables are assigned. If it
-   * throws, no variable has changed. Not called for a checkpoint without a state.
+   * throws, no variable has changed. Not called for a checkpoint without a state. By default the
+   * state is not read.
    */
   load?: ((state: unknown) => void) | undefined;
 };

@@ -8,26 +8,29 @@ import type { FunctionStats } from './function-stats.ts';
 import { checkResults, type Results } from './results/result-store.ts';
 
 export type ClusterCoordinatorOptions = {
-  /** How many closures may be queued (262,144, as TensorFlow); `schedule` waits for room. */
+  /** How many closures may be queued; `schedule` waits for room. Default: 262,144. */
   maxQueued?: number | undefined;
   /**
-   * How many bytes the arguments of queued closures may take (1 GiB, 1,073,741,824); `schedule`
-   * waits for room. A single closure is queued however large it is. What is shared, and not copied,
-   * does not count.
+   * How many bytes the arguments of queued closures may take; `schedule` waits for room. A single
+   * closure is queued however large it is. What is shared, and not copied, does not count. Default:
+   * 1 GiB (1,073,741,824).
    */
   maxQueuedBytes?: number | undefined;
   /**
    * A coordinator whose stop stops this cluster. A stop of the cluster, or `close`, does not stop
-   * it.
+   * it. By default no other coordinator stops the cluster.
    */
   coordinator?: Coordinator | undefined;
-  /** How often a function is run again after the death of a worker that was running it (3). */
+  /** How often a function is run again after the death of a worker that ran it. Default: 3. */
   retries?: number | undefined;
-  /** Milliseconds that a cancelled function may go on (5,000); then its worker is replaced. */
+  /**
+   * Milliseconds that a cancelled function may go on (default 5,000); then its worker is replaced.
+   */
   cancelGraceMs?: number | undefined;
   /**
    * Where the results of calls with a `key` are kept: a FileResults, or a NatsResults of
-   * `allstop/nats`. `close` ends what this cluster has open there.
+   * `allstop/nats`. `close` ends what this cluster has open there. By default nowhere: a call with
+   * a `key` is refused.
    */
   results?: Results | undefined;
 };
@@ -57,13 +60,19 @@ export type ClusterStats = {
 };
 
 export type CloseOptions = {
-  /** Milliseconds that what was called before has to end (0). */
+  /** Milliseconds that what was called before `close` has to end. Default: 0. */
   drainMs?: number | undefined;
 };
 
 export type ReadyOptions = {
+  /** Milliseconds after which `ready` rejects with a ClusterNotReadyError. Default: 60,000. */
   timeoutMs?: number | undefined;
+  /** When it aborts, `ready` rejects with the signal's reason. Default: no signal. */
   signal?: AbortSignal | undefined;
+  /**
+   * Called with the report when `ready` begins to wait and after each change, until it
+   * settles. If it throws, `ready` rejects with that error. By default nothing is called.
+   */
   onProgress?: ((report: ReadinessReport) => void) | undefined;
 };
 

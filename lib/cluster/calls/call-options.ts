@@ -157,8 +157,9 @@ export function checkMapOptions(
 }
 
 export type WaitOptions = {
-  /** Milliseconds (Infinity). */
+  /** Milliseconds after which the wait rejects with a DeadlineExceededError. Default: Infinity. */
   timeoutMs?: number | undefined;
+  /** When it aborts, the wait rejects with the signal's reason. Default: no signal. */
   signal?: AbortSignal | undefined;
 };
 

@@ -7,30 +7,34 @@ import type { RemoteValue } from '../closures/remote-value.ts';
 
 /** The options of a call of `run` or `schedule`. */
 export type ScheduleOptions = {
-  /** Cancels the function at any stage: the call, or its RemoteValue, rejects with the reason. */
+  /**
+   * Cancels the function at any stage: the call, or its RemoteValue, rejects with the reason. By
+   * default no signal does.
+   */
   signal?: AbortSignal | undefined;
   /**
-   * Milliseconds from the call to the function's end (Infinity), queueing included; then the call,
-   * or its RemoteValue, rejects with a DeadlineExceededError.
+   * Milliseconds from the call to the function's end (default Infinity), queueing included; then
+   * the call, or its RemoteValue, rejects with a DeadlineExceededError.
    */
   timeoutMs?: number | undefined;
   /**
-   * How often the function is run again after the death of a worker that was running it (the
-   * `retries` of the ClusterCoordinator).
+   * How often the function is run again after the death of a worker that was running it. Default:
+   * the `retries` of the ClusterCoordinator.
    */
   retries?: number | undefined;
   /** 'high' is run before everything that is 'normal' (the default), and that before 'low'. */
   priority?: Priority | undefined;
-  /** The index of the worker that runs it. One that is away is waited for. */
+  /** The index of the worker that runs it (default: any). A worker that is away is waited for. */
   worker?: number | undefined;
   /**
    * What the worker must have free, by name (`allstop worker --resources gpu=1`); the function
-   * uses it up while it runs.
+   * uses it up while it runs. Default: nothing.
    */
   resources?: Readonly<Record<string, number>> | undefined;
   /**
    * Called with each value that the function reports (`currentTask().report`); by `map` also with
-   * the item. If it throws, the function is cancelled with that error as the reason.
+   * the item. If it throws, the function is cancelled with that error as the reason. By default
+   * only `RemoteValue.progress` gives the values.
    */
   onProgress?: ((value: unknown, item?: any) => void) | undefined;
 };
@@ -39,7 +43,8 @@ export type ScheduleOptions = {
 export type RunOptions = ScheduleOptions & {
   /**
    * The name of this piece of work among those of its function: any text. The result is kept in the
-   * cluster's `results`; a call with the same key and the same arguments gets it from there.
+   * cluster's `results`; a call with the same key and the same arguments gets it from there. By
+   * default the result is not kept.
    */
   key?: string | undefined;
 };
@@ -47,8 +52,8 @@ export type RunOptions = ScheduleOptions & {
 /** The options of `map`: those of its calls, but that `signal` ends the whole map. */
 export type MapOptions<E extends OnError = OnError, I = any> = ScheduleOptions & {
   /**
-   * Gives the key of each item, as by `run`. Called with the item, when it is pulled, and its number
-   * from 0.
+   * Gives the key of each item, as by `run`. Called with the item, when it is pulled, and its
+   * number from 0. By default no result is kept.
    */
   key?: ((item: I, index: number) => string) | undefined;
   /**
@@ -56,7 +61,7 @@ export type MapOptions<E extends OnError = OnError, I = any> = ScheduleOptions &
    * once, and where functions are short as many as they do in 10 ms.
    */
   concurrency?: number | undefined;
-  /** Whether results are yielded in the order of their items (true), or as they come. */
+  /** Whether results are yielded in the order of their items (default true), or as they come. */
   ordered?: boolean | undefined;
   /**
    * 'throw' (the default): the first error ends the map. 'settle': results and errors are yielded

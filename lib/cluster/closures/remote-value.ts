@@ -12,7 +12,12 @@ import { giveFailure, noteFailure } from './unseen-functions.ts';
 export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
 
 export type FetchOptions = {
+  /** Milliseconds after which the fetch rejects with a DeadlineExceededError. Default: Infinity. */
   timeoutMs?: number | undefined;
+  /**
+   * When it aborts, the fetch rejects with the signal's reason, and the function goes on. Default:
+   * no signal.
+   */
   signal?: AbortSignal | undefined;
 };
 

@@ -26,7 +26,10 @@ export type ElasticWorkers = {
   min: number;
   /** 1 to 1024, and not less than `min`. */
   max: number;
-  /** Milliseconds without work after which a worker ends, as long as more than `min` stay (10,000). */
+  /**
+   * Milliseconds without work after which a worker ends, if there are more than `min`. Default:
+   * 10,000.
+   */
   idleMs?: number | undefined;
 };
 
@@ -49,30 +52,32 @@ export type LocalStrategyOptions = LocalWorkerOptions & {
    */
   isolation?: Isolation | undefined;
   /**
-   * How many asynchronous functions run at once on one worker, 1 to 1024 (1). A function that
-   * blocks or computes holds up those that run beside it.
+   * How many asynchronous functions run at once on one worker, 1 to 1024 (default 1). A function
+   * that blocks or computes holds up those that run beside it.
    */
   concurrency?: number | undefined;
   /**
    * When a worker is replaced by a new one, between functions: after `tasks` of them, or after one
    * that leaves the worker's V8 heap larger than `heapMb` (2 ** 20 bytes each; garbage that is not
-   * collected counts, ArrayBuffers do not).
+   * collected counts, ArrayBuffers do not). By default no worker is replaced between functions.
    */
   recycle?: Recycle | undefined;
   /**
    * The name of an export that each worker calls with `{ workerIndex }`, and awaits, before it takes
-   * functions. One that throws is a worker that cannot start.
+   * functions. A worker whose `setup` throws cannot start. By default nothing is called.
    */
   setup?: string | undefined;
   /**
    * The name of an export that each worker calls with `{ workerIndex }` after its last function,
    * when the cluster lets it go (not when it dies or is ended by force), and that has
-   * `cancelGraceMs` to end. What goes wrong there is a warning (`ALLSTOP_TEARDOWN`).
+   * `cancelGraceMs` to end. What goes wrong there is a warning (`ALLSTOP_TEARDOWN`). By default
+   * nothing is called.
    */
   teardown?: string | undefined;
   /**
    * The version of the program, such as a git hash: 1 to 128 printable ASCII characters without
-   * spaces. What a store of results has of another definition is not used.
+   * spaces. What a store of results has of another definition is not used. Default: the SHA-256 of
+   * the module's file.
    */
   definition?: string | undefined;
 };

@@ -8,17 +8,23 @@ import type { Isolation, WorkerOptions } from '../pool/channel.ts';
 
 /** Options of Node's Worker (threads) or `fork` (processes), for each worker. */
 export type LocalWorkerOptions = {
-  /** Threads only: limits of each worker's heap and stack. */
+  /** Threads only: limits of each worker's heap and stack, in MB. Default: those of Node. */
   resourceLimits?: ResourceLimits | undefined;
-  /** Threads only: the module finds a clone of it as `workerData` of `node:worker_threads`. */
+  /**
+   * Threads only: the module finds a clone of it as `workerData` of `node:worker_threads`. Default:
+   * undefined.
+   */
   workerData?: unknown;
-  /** Options of Node (those of this process). Threads take only options that are a thread's own. */
+  /**
+   * Options of Node. Threads take only options that are a thread's own. Default: those of this
+   * process.
+   */
   execArgv?: readonly string[] | undefined;
-  /** `process.argv.slice(2)` of each worker (none). */
+  /** `process.argv.slice(2)` of each worker. Default: empty. */
   argv?: readonly string[] | undefined;
   /**
-   * `process.env` of each worker (a copy of this process's). SHARE_ENV, for threads only, lets them
-   * share this one's.
+   * `process.env` of each worker. SHARE_ENV, for threads only, lets them share this process's.
+   * Default: a copy of this process's.
    */
   env?: NodeJS.ProcessEnv | typeof SHARE_ENV | undefined;
 };

@@ -49,35 +49,43 @@ export type NatsStrategyOptions = NatsCredentials & {
    * or 1 if `expect` names no workers).
    */
   minWorkers?: number | undefined;
-  /** Milliseconds without a connection to a server after which the cluster fails (60,000). */
+  /**
+   * Milliseconds without a connection to a server after which the cluster fails. Default: 60,000.
+   */
   unavailableAfterMs?: number | undefined;
   /**
    * Milliseconds for which a worker may be away (its connection cut, its process paused) before
-   * what it runs is run elsewhere (10,000). A worker that comes back later goes on, and the first
-   * result counts.
+   * what it runs is run elsewhere. A worker that comes back later goes on, and the first result
+   * counts. Default: 10,000.
    */
   lostAfterMs?: number | undefined;
   /**
    * The version of the program, such as a git hash: 1 to 128 printable ASCII characters without
    * spaces. Only workers with the same `--definition` are let in; their module files are not
-   * compared.
+   * compared. By default only workers with the same module file are let in.
    */
   definition?: string | undefined;
   /**
    * The name of an export that each thread of a worker calls with `{ workerIndex }`, and awaits,
-   * before it takes functions. `allstop worker --setup` names another for its machine.
+   * before it takes functions. `allstop worker --setup` names another for its machine. By default
+   * nothing is called.
    */
   setup?: string | undefined;
   /**
    * The name of an export that each thread of a worker calls with `{ workerIndex }` after its last
-   * function, and that has `cancelGraceMs` to end. `allstop worker --teardown` names another.
+   * function, and that has `cancelGraceMs` to end. `allstop worker --teardown` names another. By
+   * default nothing is called.
    */
   teardown?: string | undefined;
   /**
    * Copies of the cluster's key in JetStream, and of checkpoints in a bucket that is made, 1 to 5,
-   * at most one a server (1).
+   * at most one a server. Default: 1.
    */
   replicas?: number | undefined;
+  /**
+   * `true`, or the options of TLS: a server without TLS is refused. Default: the same if an address
+   * begins with `tls://`; else TLS is used if the server has it.
+   */
   tls?: NatsTlsOptions | boolean | undefined;
 };
 

@@ -55,9 +55,9 @@ export type WorkerName = { job: string; index: number };
 
 /** When a worker is replaced, between functions. */
 export type Recycle = {
-  /** After this many functions. */
+  /** After this many functions. By default their number does not matter. */
   readonly tasks?: number | undefined;
-  /** After a function that leaves its heap larger, in MB (2 ** 20 bytes). */
+  /** After a function that leaves its heap larger, in MB (2 ** 20 bytes). Default: Infinity. */
   readonly heapMb?: number | undefined;
 };
 

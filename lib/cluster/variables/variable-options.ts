@@ -11,7 +11,8 @@ export type VariableOptions = {
    */
   ps?: number | undefined;
   /**
-   * Milliseconds to wait for a parameter server (60,000). A LocalStrategy has nothing to wait for.
+   * Milliseconds to wait for a parameter server. Default: 60,000. A LocalStrategy has nothing to
+   * wait for.
    */
   timeoutMs?: number | undefined;
 };

@@ -6,23 +6,42 @@ import { InvalidArgumentError } from '../../../errors/errors.ts';
 
 /** The TLS options of the NATS client: paths of PEM files (`…File`), or their content. */
 export type NatsTlsOptions = {
+  /**
+   * The path of the certificates of the authorities that the client trusts. By default it trusts
+   * `ca`, or without that those that Node trusts.
+   */
   caFile?: string | undefined;
+  /** The content of such a file. Not used if there is a `caFile`. Default: none. */
   ca?: string | undefined;
+  /** The path of the client's own certificate. By default the client has that of `cert`. */
   certFile?: string | undefined;
+  /** The content of such a file. Not used if there is a `certFile`. Default: no certificate. */
   cert?: string | undefined;
+  /** The path of the private key of the client's certificate. Default: the key of `key`. */
   keyFile?: string | undefined;
+  /** The content of such a file. Not used if there is a `keyFile`. Default: no key. */
   key?: string | undefined;
-  /** For a server with `handshake_first`: TLS begins before the server's INFO. */
+  /**
+   * Whether TLS begins before the server's INFO, as a server with `handshake_first` wants it.
+   * Default: false.
+   */
   handshakeFirst?: boolean | undefined;
 };
 
+/**
+ * One way to log in: `user` and `pass`, `token`, `nkey`, or `creds`. Default: the user or token in
+ * an address of `servers`, or without one no login.
+ */
 export type NatsCredentials = {
+  /** The name of the user, with `pass`. Default: the one in an address of `servers`, or none. */
   user?: string | undefined;
+  /** The password of `user`. Default: the one in an address of `servers`, or none. */
   pass?: string | undefined;
+  /** A token. Default: the one in an address of `servers` (`nats://TOKEN@host`), or none. */
   token?: string | undefined;
-  /** The seed of an nkey: `SU…`. */
+  /** The seed of an nkey: `SU…`. Default: none. */
   nkey?: string | undefined;
-  /** The content of a .creds file. */
+  /** The content of a .creds file. Default: none. */
   creds?: string | undefined;
 };
 

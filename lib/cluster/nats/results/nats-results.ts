@@ -26,6 +26,10 @@ export type NatsResultsOptions = NatsCredentials & {
    * the bucket is made: a bucket that is there keeps its own, and a warning says so.
    */
   ttlMs?: number | undefined;
+  /**
+   * `true`, or the options of TLS: a server without TLS is refused. Default: the same if an address
+   * begins with `tls://`; else TLS is used if the server has it.
+   */
   tls?: NatsTlsOptions | boolean | undefined;
 };
 
