@@ -4,17 +4,37 @@ import type { NativeRequester, Via } from '../native/binding.ts';
 
 /** The thread that requested a stop, and the call site. */
 export type StopRequester = {
+  /** Whether JavaScript or native code (C, C++, Rust) requested the stop. */
   language: 'js' | 'native';
+  /**
+   * What requested the stop:
+   *
+   * - 'call': a call of `requestStop`, or the end of the body of `Coordinator.run`
+   * - 'exception': an error of `stopOnException`, `start`, a looper, an op of a QueueRunner, a
+   *   registered promise, a native thread, or the body of `Coordinator.run`
+   * - 'signal': a signal of the process (`stopOnSignals`)
+   * - 'abort': an AbortSignal (`stopOnAbort`)
+   * - 'close': an event of a resource (`stopOnClose`)
+   * - 'timeout': a deadline (`stopAfter`)
+   * - 'parent': the stop of the parent of a `child`; the other fields are those of that stop
+   * - 'worker-exit': a Worker or child process that died
+   * - 'uncaught': an uncaught error (`stopOnUncaught`)
+   * - 'hook': an error of a hook (`onStop`)
+   */
   via: Via;
+  /** The name of the thread: as registered, else the one it has in the operating system. */
   threadName: string;
   /** JavaScript's threadId, or the OS thread id for a native thread. */
   threadId: number;
+  /** Of the thread's process, or of the process that died. */
   pid: number;
+  /** The name of the thread's machine. Left out: this machine. */
   host?: string;
   /** JOB:INDEX of the cluster's worker that the thread belongs to, if it is known. */
   worker?: string;
-  /** The stack of the call. */
+  /** The stack of the call, without a title. Left out if it is not known. */
   stack?: string;
+  /** With via 'signal': that signal. With via 'worker-exit': the signal that killed the process. */
   signal?: NodeJS.Signals;
 };
 
@@ -23,11 +43,18 @@ export type SuppressedError = { error: unknown; requester: StopRequester; at: Da
 
 /** One stop: who requested it, when, why, and the errors that came later. */
 export type StopRecord = {
+  /** Names this stop: the same in every thread, child and process that sees the stop. */
   id: string;
-  /** 'clean': an error of a clean-stop type was reported. */
+  /**
+   * 'plain': requested without an error. 'clean': with an error of `cleanStopErrors`, which no join
+   * throws. 'error': with another error, which joins throw.
+   */
   kind: 'plain' | 'clean' | 'error';
+  /** The error of a 'clean' stop or an 'error'; left out of a 'plain' stop. */
   error?: unknown;
+  /** When the stop was requested, by the clock of the requester's machine. */
   requestedAt: Date;
+  /** Who requested the stop, and by what. */
   requester: StopRequester;
   /** The first 16 later errors. */
   suppressed: SuppressedError[];

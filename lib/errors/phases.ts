@@ -46,14 +46,56 @@ const ENGINE_PHASES = [
 ] as const;
 
 /**
- * How far a task (a place for a worker) is: `report.tasks[].phase`. docs/operations.md explains
- * the phases. New versions may add some.
+ * How far a task (a place for a worker) is: `report.tasks[].phase`. docs/operations.md says what to
+ * do about each phase. New versions may add some.
+ *
+ * With every strategy:
+ *
+ * - 'starting': the worker imports the module
+ * - 'setting-up': the worker runs the module's `setup`
+ * - 'setup-failed': `setup` has failed, and the worker is started again
+ * - 'building-dataset': the worker makes its data sets
+ * - 'ready': the worker takes functions
+ * - 'import-failed': the worker cannot import the module
+ * - 'stopping': the cluster ends the worker by force
+ * - 'lost': the worker is gone
+ *
+ * Over NATS, before a node has the task:
+ *
+ * - 'unregistered': no node has come
+ * - 'version-mismatch': the last node was refused: another protocol, or Bun and not Bun
+ * - 'definition-mismatch': the last node was refused: another module file or `definition`
+ * - 'spec-mismatch': the last node was refused: another ClusterSpec
+ * - 'unprintable': the last node was refused: the name of its host, for example, is not printable
+ * - 'insufficient-resources': the last node was refused: too little free memory
+ *
+ * Over NATS, with a node:
+ *
+ * - 'connecting': the node has not answered yet
+ * - 'silent': the node has missed a probe
+ * - 'leaving': the node finishes what it has, and ends
+ * - 'failed': no worker thread lives on the node
+ * - 'closed': the coordinator is closed
+ * - 'unknown': the node reports a phase that only another version knows; the cause quotes it
  */
 export type TaskPhase = (typeof TASK_PHASES)[number];
 
 /**
  * How far the engine (what carries functions to the workers) is: `report.engine.phase`. New
  * versions may add phases.
+ *
+ * With every strategy:
+ *
+ * - 'ready': the engine carries functions
+ * - 'failed': no function will run any more
+ *
+ * Over NATS:
+ *
+ * - 'connecting': there is no connection to a server
+ * - 'jetstream': connected, but JetStream has not given the cluster's bucket
+ * - 'forbidden': connected, but the server refuses a subject
+ * - 'closed': the coordinator is closed
+ * - 'unknown': an error without a report, or a phase that only another version knows
  */
 export type EnginePhase = (typeof ENGINE_PHASES)[number];
 

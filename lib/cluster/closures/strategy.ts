@@ -14,14 +14,19 @@ import type { Closure, ClosureOutcome } from './closure.ts';
 import type { Runner } from './lines/closure-lines.ts';
 import type { Placement, Resources } from './lines/placement.ts';
 
+/** One worker of a cluster, at the moment when `workers` was read. */
 export type WorkerInfo = {
+  /** The job of the worker: 'worker', or another of the ClusterSpec. */
   job: string;
+  /** The index of the worker in its job, from 0. A worker that replaces another keeps it. */
   task: number;
   /**
-   * 'lost': the worker has died and is being replaced; 'stuck': a thread that is blocked in
-   * native code and cannot be ended.
+   * 'starting': the worker imports the module, runs `setup` or makes data sets; 'idle': it is ready
+   * and has no function; 'busy': it has functions; 'lost': it has died and is being replaced;
+   * 'stuck': a thread that is blocked in native code and cannot be ended.
    */
   state: 'starting' | 'idle' | 'busy' | 'lost' | 'stuck';
+  /** The name of the worker's machine; empty if it is not known. */
   host: string;
   /**
    * The pid of the program if the worker is a thread. A lost process keeps its pid here until
@@ -31,23 +36,27 @@ export type WorkerInfo = {
   pid: number;
   /** How many functions were sent to the worker and have not ended. */
   running: number;
+  /** How many functions have ended on this worker and those that it replaces. */
   completed: number;
+  /** How often a worker was started in the place of one that had died. */
   restarts: number;
   /** Over NATS, of a node that has answered a probe. */
   health?: NodeHealth;
   /** Over NATS: what the worker has (`allstop worker --resources`). Left out: nothing. */
   resources?: Resources;
   /**
-   * The functions that the worker runs, as many as its `concurrency`; of a node, one a thread. What it was only sent is not among them. Of
-   * a node it is what was sent first, which its threads take first.
+   * The functions that the worker runs, as many as its `concurrency`; of a node, one a thread. What
+   * the worker was only sent is not among them. Of a node it is what was sent first, which its
+   * threads take first.
    */
   tasks: RunningTask[];
 };
 
+/** A function that a worker runs. */
 export type RunningTask = {
   /** The name of the export. */
   name: string;
-  /** From 1. */
+  /** How often the function has been run, this time included: from 1. */
   attempt: number;
   /**
    * When it was sent; or when the last function before it ended, if that was later, and the worker
