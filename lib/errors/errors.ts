@@ -9,52 +9,63 @@ import type { ReadinessReport } from './readiness-report.ts';
 
 /** Base of all errors of this package. `code` is stable; messages are not. */
 export class AllstopError extends Error {
+  /** `ERR_ALLSTOP`; each derived class has its own. */
   readonly code: string = 'ERR_ALLSTOP';
 }
 
 /** The input is exhausted. By default this stops a coordinator cleanly. */
 export class OutOfRangeError extends AllstopError {
+  /** Always `ERR_ALLSTOP_OUT_OF_RANGE`. */
   override readonly code: string = 'ERR_ALLSTOP_OUT_OF_RANGE';
 }
 
 /** The operation was cancelled by a stop, by a close, or because another operation failed. */
 export class CancelledError extends AllstopError {
+  /** Always `ERR_ALLSTOP_CANCELLED`. */
   override readonly code: string = 'ERR_ALLSTOP_CANCELLED';
 }
 
 /** The operation did not end within its timeout or before its deadline. */
 export class DeadlineExceededError extends AllstopError {
+  /** Always `ERR_ALLSTOP_DEADLINE_EXCEEDED`. */
   override readonly code: string = 'ERR_ALLSTOP_DEADLINE_EXCEEDED';
 }
 
 /** The object is in a state that does not allow the operation. */
 export class FailedPreconditionError extends AllstopError {
+  /** Always `ERR_ALLSTOP_FAILED_PRECONDITION`. */
   override readonly code: string = 'ERR_ALLSTOP_FAILED_PRECONDITION';
 }
 
 /** An argument has the right type and a value that this call can never accept. */
 export class InvalidArgumentError extends AllstopError {
+  /** Always `ERR_ALLSTOP_INVALID_ARGUMENT`. */
   override readonly code: string = 'ERR_ALLSTOP_INVALID_ARGUMENT';
 }
 
 /** A thread, process, worker or server that is needed is gone or cannot be reached. */
 export class UnavailableError extends AllstopError {
+  /** Always `ERR_ALLSTOP_UNAVAILABLE`. */
   override readonly code: string = 'ERR_ALLSTOP_UNAVAILABLE';
 }
 
 /** The handle is stale, or comes from another process or another copy of the package. */
 export class InvalidHandleError extends AllstopError {
+  /** Always `ERR_ALLSTOP_INVALID_HANDLE`. */
   override readonly code: string = 'ERR_ALLSTOP_INVALID_HANDLE';
 }
 
 /** A thread or task called a `join()` that waits for that same thread or task. */
 export class SelfJoinError extends AllstopError {
+  /** Always `ERR_ALLSTOP_SELF_JOIN`. */
   override readonly code: string = 'ERR_ALLSTOP_SELF_JOIN';
 }
 
 /** A thread that was still alive at the end of the grace period. */
 export type Straggler = {
+  /** The name with which the thread was registered. */
   name: string;
+  /** What the thread is, as in ThreadInfo. */
   kind: 'worker' | 'process' | 'task' | 'looper' | 'native' | 'hook' | 'custom';
   /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
   threadId?: number;
@@ -71,7 +82,9 @@ export type Straggler = {
 
 /** Threads were still running at the end of the grace period of a `join()`. */
 export class StragglersError extends AllstopError {
+  /** Always `ERR_ALLSTOP_STRAGGLERS`. */
   override readonly code: string = 'ERR_ALLSTOP_STRAGGLERS';
+  /** The threads that were still running. */
   readonly stragglers: Straggler[];
 
   constructor(message?: string, options?: { cause?: unknown; stragglers?: Straggler[] }) {
@@ -82,6 +95,7 @@ export class StragglersError extends AllstopError {
 
 /** A C++ exception. `message` is the result of its `what()`. */
 export class NativeError extends AllstopError {
+  /** Always `ERR_ALLSTOP_NATIVE`. */
   override readonly code: string = 'ERR_ALLSTOP_NATIVE';
   /** The demangled C++ type, such as `std::runtime_error`; empty if the type is unknown. */
   readonly nativeType: string;
@@ -94,12 +108,15 @@ export class NativeError extends AllstopError {
 
 /** A data set that a function takes as an argument could not be made; `cause` says why. */
 export class ClosureInputError extends AllstopError {
+  /** Always `ERR_ALLSTOP_CLOSURE_INPUT`. */
   override readonly code: string = 'ERR_ALLSTOP_CLOSURE_INPUT';
 }
 
 /** A cluster was not ready in time. `report` names the tasks that are not, and why. */
 export class ClusterNotReadyError extends AllstopError {
+  /** Always `ERR_ALLSTOP_CLUSTER_NOT_READY`. */
   override readonly code: string = 'ERR_ALLSTOP_CLUSTER_NOT_READY';
+  /** How far the cluster was when the error was made. */
   readonly report: ReadinessReport;
 
   constructor(message?: string, options?: { cause?: unknown; report?: ReadinessReport }) {
@@ -114,6 +131,7 @@ export class ClusterNotReadyError extends AllstopError {
  * export.
  */
 export class AbortError extends Error {
+  /** Always `ABORT_ERR`. */
   readonly code: string = 'ABORT_ERR';
 }
 

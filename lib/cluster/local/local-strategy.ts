@@ -101,14 +101,27 @@ export function poolOf(strategy: Strategy): WorkerPool | undefined {
   return pools.get(strategy);
 }
 
+/**
+ * The workers of a cluster are threads or child processes of this program. Given to one
+ * ClusterCoordinator, which starts the workers, replaces those that die, and ends all of them when
+ * it is closed or stopped. Its properties are the options, with their defaults.
+ */
 export class LocalStrategy implements Strategy {
+  /** The option `module`. */
   readonly module: URL;
+  /** The option `workers`. */
   readonly workers: number | Limits;
+  /** The option `isolation`. */
   readonly isolation: Isolation;
+  /** The option `concurrency`. */
   readonly concurrency: number;
+  /** The option `recycle`. */
   readonly recycle: Recycle | undefined;
+  /** The option `setup`. */
   readonly setup: string | undefined;
+  /** The option `teardown`. */
   readonly teardown: string | undefined;
+  /** The option `definition`. */
   readonly definition: string | undefined;
   /** Private, so that an environment with secrets does not show when the strategy is printed. */
   readonly #worker: ReturnType<typeof checkWorkerOptions>;

@@ -107,16 +107,32 @@ const MAX_WORKERS = 1_000_000;
 const UNAVAILABLE_AFTER_MS = 60_000;
 const LOST_AFTER_MS = 10_000;
 
+/**
+ * The workers of a cluster are processes on any machines, which somebody starts with
+ * `allstop worker`; workers and coordinator find each other by NATS servers. Given to one
+ * ClusterCoordinator, which is connected to the servers until it is closed. Its properties are the
+ * options, with their defaults.
+ */
 export class NatsStrategy implements Strategy {
+  /** The option `module`. */
   readonly module: URL;
+  /** The option `cluster`. */
   readonly cluster: string;
+  /** The option `expect`. */
   readonly expect: ClusterSpec | undefined;
+  /** The option `minWorkers`. */
   readonly minWorkers: number | undefined;
+  /** The option `unavailableAfterMs`. */
   readonly unavailableAfterMs: number;
+  /** The option `lostAfterMs`. */
   readonly lostAfterMs: number;
+  /** The option `definition`. */
   readonly definition: string | undefined;
+  /** The option `setup`. */
   readonly setup: string | undefined;
+  /** The option `teardown`. */
   readonly teardown: string | undefined;
+  /** The option `replicas`. */
   readonly replicas: number;
   /** Private, so that credentials do not show when the strategy is printed. */
   readonly #connection: NatsConnectionOptions;
