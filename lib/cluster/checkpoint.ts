@@ -27,6 +27,7 @@ export type CheckpointPlace =
   | {
       /** The folder of the files, which is made if it is missing. For one program at a time. */
       directory: string;
+      /** Left out: the checkpoints are in files. */
       bucket?: undefined;
     }
   | {
@@ -36,6 +37,7 @@ export type CheckpointPlace =
        * package `@nats-io/obj`.
        */
       bucket: string;
+      /** Left out: the checkpoints are in an object store. */
       directory?: undefined;
     };
 

@@ -39,6 +39,7 @@ export type GateOptions = {
 export type GateWaitOptions = {
   /** Milliseconds (default Infinity; 0 only looks). Real time, also under fake timers. */
   timeoutMs?: number | undefined;
+  /** When it aborts, the wait rejects with the signal's reason. Default: no signal. */
   signal?: AbortSignal | undefined;
 };
 

@@ -13,11 +13,13 @@ export type KillWorkerOptions =
   | {
       /** The index of the worker, from 0: `currentTask().workerIndex`, `workers[].task`. */
       worker: number;
+      /** Left out: the index has chosen the worker. */
       function?: undefined;
     }
   | {
       /** The name of a function. Of several workers that run it the one with the lowest index. */
       function: string;
+      /** Left out: the function has chosen the worker. */
       worker?: undefined;
     };
 
