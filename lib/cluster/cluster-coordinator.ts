@@ -61,6 +61,7 @@ import {
 } from './cluster-options.ts';
 import { type Fetched, fetchAll } from './fetch-all.ts';
 import { FunctionStatistics } from './function-stats.ts';
+import { NoWorkerWarning } from './no-worker.ts';
 import { resize } from './resize.ts';
 import { ClusterVariables } from './variables/cluster-variables.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
@@ -111,6 +112,7 @@ export class ClusterCoordinator<M extends object = any>
   readonly #variables: VariableStore;
   readonly #calls: Calls;
   readonly #statistics = new FunctionStatistics();
+  readonly #noWorker: NoWorkerWarning;
   /** Something was queued since the last event 'idle'. */
   #wasBusy = false;
   readonly #changes = new ChangeListeners();
@@ -164,7 +166,11 @@ export class ClusterCoordinator<M extends object = any>
         },
         onChange: () => {
           this.#changes.notify();
-          queueMicrotask(() => this.#statistics.setCapacity(this.#engine.capacity));
+          queueMicrotask(() => {
+            const { capacity } = this.#engine;
+            this.#statistics.setCapacity(capacity);
+            this.#noWorker.look(capacity > 0 || this.#rules.isOver);
+          });
         },
         onRun: (closure, microseconds) => this.#statistics.onRun(closure, microseconds),
         onRetry: (closure, attempt, cause) => {
@@ -196,6 +202,11 @@ export class ClusterCoordinator<M extends object = any>
       prepare: (closure, worker) => this.#queue.putTagged(closure, worker),
       onDefined: () => this.#changes.notify(),
     });
+    this.#noWorker = new NoWorkerWarning({
+      report: () => this.#engine.report(),
+      noWorker: strategy.noWorker,
+      waiting: () => (this.#rules.isOver ? 0 : this.#queue.queued),
+    });
     this.#calls = new Calls({
       cluster: this,
       coordinator,
@@ -218,6 +229,7 @@ export class ClusterCoordinator<M extends object = any>
       whyNowhere: (placement) => this.#engine.whyNowhere(placement),
       onPut: () => {
         this.#wasBusy = true;
+        this.#noWorker.onPut();
         this.#updateNeeded();
       },
       keepAlive: (promise) => this.#wait(promise),

@@ -10,10 +10,12 @@ import {
 import { showAs } from '../../base/inspect.ts';
 import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
+import type { Explanation } from '../../errors/phases.ts';
 import type { CheckpointStore } from '../checkpoints/checkpoint-store.ts';
 import { fileName } from '../closures/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
 import { ClusterSpec } from '../cluster-spec.ts';
+import { shownModule } from '../worker/module/import-error.ts';
 import { checkDefinition, checkHooks, checkModule } from '../worker/module-options.ts';
 import { BucketCheckpoints } from './checkpoints/bucket-checkpoints.ts';
 import {
@@ -194,6 +196,16 @@ export class NatsStrategy implements Strategy {
   /** @internal */
   connect(host: ClusterHost): Engine {
     return new NatsEngine(host, this, this.#connection);
+  }
+
+  /** @internal */
+  get noWorker(): Explanation {
+    const { module, cluster } = this;
+    const servers = this.#connection.servers.join(',');
+    return {
+      cause: `no worker of the cluster '${cluster}' has registered at ${servers}`,
+      remedy: `npx allstop worker --module ${shownModule(module)} --servers ${servers} --cluster ${cluster}`,
+    };
   }
 
   /** @internal */

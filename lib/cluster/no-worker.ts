@@ -1,0 +1,86 @@
+/** The warning that calls wait while the cluster has no worker: a program would hang without a word. */
+
+import { Timer } from '../base/timer.ts';
+import { type Explanation, unregistered } from '../errors/phases.ts';
+import type { ReadinessReport } from '../errors/readiness-report.ts';
+
+const NO_WORKER_MS = 10_000;
+
+export type NoWorkerOptions = {
+  report: () => ReadinessReport;
+  /** `Strategy.noWorker` */
+  noWorker: Explanation | undefined;
+  /** How many calls are queued; 0 if the cluster runs nothing more. */
+  waiting: () => number;
+};
+
+/** Warns once for each time without a worker. While there is one, nothing is timed. */
+export class NoWorkerWarning {
+  readonly #options: NoWorkerOptions;
+  #hasWorker = false;
+  #hasWarned = false;
+  #timer: Timer | undefined;
+
+  constructor(options: NoWorkerOptions) {
+    this.#options = options;
+  }
+
+  /** The workers have changed. `isFine`: one is ready, or none is needed any more. */
+  look(isFine: boolean): void {
+    this.#hasWorker = isFine;
+    if (isFine) {
+      this.#timer?.clear();
+      this.#timer = undefined;
+      this.#hasWarned = false;
+    } else if (this.#options.waiting() > 0) this.onPut();
+  }
+
+  /** A call was queued. */
+  onPut(): void {
+    if (this.#hasWorker || this.#hasWarned || this.#timer !== undefined) return;
+    // The message of a worker that is ready may have come while the program computed: the event
+    // loop reads it before the immediate.
+    const late = (): void => void setImmediate(() => this.#warn(timer)).unref();
+    const timer = new Timer(NO_WORKER_MS, late).unref();
+    this.#timer = timer;
+  }
+
+  #warn(timer: Timer): void {
+    if (this.#timer !== timer) return;
+    this.#timer = undefined;
+    const waiting = this.#options.waiting();
+    if (waiting === 0) return;
+    this.#hasWarned = true;
+    const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
+    const text = `${calls}, and no worker of the cluster has been ready for ${NO_WORKER_MS / 1_000} s`;
+    process.emitWarning(`${text}${reasonOf(this.#options.report(), this.#options.noWorker)}`, {
+      type: 'ClusterWarning',
+      code: 'ALLSTOP_NO_WORKER',
+    });
+  }
+}
+
+/** What `ready()` would say of the engine, or else of the first worker. */
+function reasonOf({ engine, tasks }: ReadinessReport, noWorker: Explanation | undefined): string {
+  if (engine.phase !== 'ready') return textOf(`The engine is '${engine.phase}'`, engine);
+  const blocking = tasks.filter(({ ready }) => !ready);
+  const [first] = blocking;
+  if (first === undefined) return '';
+  const { job, task, phase, cause } = first;
+  const more = blocking.length > 1 ? `, as are ${blocking.length - 1} more` : '';
+  const what = `${job}:${task} is not ready (${phase})${more}`;
+  if (phase === 'starting' && cause === undefined) return textOf(what, IMPORTING);
+  if (phase !== 'unregistered' || noWorker === undefined) return textOf(what, first);
+  const hasFound = cause !== undefined && cause !== unregistered.noWorker().cause;
+  return textOf(what, hasFound ? { cause, remedy: noWorker.remedy } : noWorker);
+}
+
+const IMPORTING: Explanation = {
+  cause: 'the import of the module has not ended',
+  remedy: 'see what the module awaits when it is imported, or wait',
+};
+
+function textOf(what: string, { cause, remedy }: { cause?: string; remedy?: string }): string {
+  const why = cause === undefined ? '' : `: ${cause}`;
+  return `. ${what}${why}${remedy === undefined ? '' : `. What to do: ${remedy}`}`;
+}

@@ -1,0 +1,130 @@
+// @module-tag nats
+/** The warning of calls that wait while the cluster has no worker. Its ten seconds are fake. */
+
+import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+import { NatsStrategy } from 'allstop/nats';
+import { killWorker } from 'allstop/testing';
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { errorOf, module as tasks } from '../../support/clusters.ts';
+import { turn } from '../../support/gate.ts';
+import { NatsServer } from '../../support/nats-server.ts';
+import { whyNotReady } from '../../support/not-ready.ts';
+
+type Warning = Error & { code?: string };
+
+let warnings: Warning[];
+const listener = (warning: Warning): void => void warnings.push(warning);
+
+beforeEach(() => {
+  warnings = [];
+  process.on('warning', listener);
+});
+afterEach(() => {
+  vi.useRealTimers();
+  process.off('warning', listener);
+});
+
+const useFakeTimers = (): unknown =>
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+
+async function pass(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+  await turn();
+  await turn();
+}
+
+/** Its import lasts for as long as the word is 0, its function as long as the word is 1. */
+const slowModule = new URL(
+  `data:text/javascript,${encodeURIComponent(`
+    import { workerData } from 'node:worker_threads';
+    await Atomics.waitAsync(workerData, 0, 0).value;
+    export const add = (a, b) => a + b;
+    export async function rest() {
+      await Atomics.waitAsync(workerData, 0, 1).value;
+    }
+  `)}`,
+);
+
+function set(word: Int32Array, value: number): void {
+  Atomics.store(word, 0, value);
+  Atomics.notify(word, 0);
+}
+
+it('comes once for each time without a worker, when a call has waited', async () => {
+  useFakeTimers();
+  const word = new Int32Array(new SharedArrayBuffer(4));
+  const strategy = new LocalStrategy({ module: slowModule, workers: 1, workerData: word });
+  const cluster = new ClusterCoordinator(strategy);
+  onTestFinished(() => cluster.close());
+  await pass(60_000);
+  expect(warnings).toEqual([]); // nothing waits
+
+  const calls = [cluster.run('add', [1, 2]), cluster.run('add', [3, 4])];
+  await pass(3_000); // the names are not checked any more: the calls are queued
+  await pass(9_000);
+  expect(warnings).toEqual([]);
+  await pass(1_000);
+  expect(warnings).toMatchObject([{ name: 'ClusterWarning', code: 'ALLSTOP_NO_WORKER' }]);
+  expect(warnings[0]?.message).toBe(
+    '2 calls wait, and no worker of the cluster has been ready for 10 s. worker:0 is not ready (starting): the import of the module has not ended. What to do: see what the module awaits when it is imported, or wait',
+  );
+  calls.push(cluster.run('add', [5, 6]));
+  await pass(60_000);
+  expect(warnings).toHaveLength(1);
+  set(word, 1);
+  expect(await Promise.all(calls)).toEqual([3, 7, 11]);
+  expect(vi.getTimerCount()).toBe(0);
+
+  Atomics.store(word, 0, 0);
+  await killWorker(cluster, { worker: 0 });
+  const again = cluster.run('add', [7, 8]);
+  await pass(9_000);
+  expect(warnings).toHaveLength(1);
+  await pass(1_000);
+  expect(warnings).toHaveLength(2);
+  expect(warnings[1]?.message).toMatch(/^1 call waits, and no worker /);
+  set(word, 1);
+  expect(await again).toBe(15);
+});
+
+it('does not come while there is a worker, nor after the cluster is over', async () => {
+  useFakeTimers();
+  const word = new Int32Array(new SharedArrayBuffer(4));
+  const strategy = (): LocalStrategy =>
+    new LocalStrategy({ module: slowModule, workers: 1, workerData: word });
+  const closed = new ClusterCoordinator(strategy());
+  const dropped = errorOf(closed.run('add', [1, 2]));
+  await pass(3_000);
+  await closed.close();
+  await pass(60_000);
+  expect((await dropped).message).toBe('The cluster was closed');
+
+  set(word, 1);
+  const busy = new ClusterCoordinator(strategy());
+  onTestFinished(() => busy.close());
+  await busy.ready();
+  const calls = [busy.run('rest'), busy.run('rest')];
+  await pass(60_000);
+  set(word, 2);
+  await Promise.all(calls);
+  expect(warnings).toEqual([]);
+});
+
+it('says over NATS how to start a worker', async () => {
+  const server = await NatsServer.start();
+  onTestFinished(() => server.close());
+  const servers = server.address;
+  const strategy = new NatsStrategy({ module: tasks, servers, cluster: 'no-worker' });
+  const cluster = new ClusterCoordinator(strategy);
+  onTestFinished(() => cluster.close());
+  await whyNotReady(cluster, ({ engine }) => engine.phase === 'ready');
+  useFakeTimers();
+  const call = cluster.run('add', [1, 2]);
+  call.catch(() => {}); // the cluster is closed at the end
+  await pass(3_000);
+  await pass(10_000);
+  vi.useRealTimers();
+  expect(warnings.map(({ message }) => message)).toEqual([
+    `1 call waits, and no worker of the cluster has been ready for 10 s. worker:0 is not ready (unregistered): no worker of the cluster 'no-worker' has registered at ${servers}. What to do: npx allstop worker --module ${tasks.pathname} --servers ${servers} --cluster no-worker`,
+  ]);
+});
