@@ -84,10 +84,8 @@ let unnamed = 0;
  * One stop flag and one stop record for a set of threads: JavaScript threads, native threads,
  * processes and async tasks. The counterpart of TensorFlow's `tf.train.Coordinator`.
  *
- * Any thread may request a stop, all threads see it at once, and `join()` throws the first
- * error. Threads have to look (`shouldStop()`, a wait, `signal`): nothing interrupts code that
- * never does.
- *
+ * Any thread may request a stop, all threads see it at once, and `join()` throws the first error.
+ * Threads have to look (`shouldStop()`, a wait, `signal`): nothing interrupts code that never does.
  * Garbage collection of a Coordinator, or leaving its scope, never stops anything.
  */
 export class Coordinator implements AsyncDisposable {
@@ -98,9 +96,7 @@ export class Coordinator implements AsyncDisposable {
     showAs(Coordinator.prototype, (coord) => shown(coord.#attachment));
   }
 
-  /**
-   * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`)
-   */
+  /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`) */
   constructor(options?: CoordinatorOptions) {
     if (adopted !== undefined) {
       this.#attachment = adopted;
@@ -133,7 +129,6 @@ export class Coordinator implements AsyncDisposable {
   /**
    * The coordinator whose `handle` another JavaScript thread of this process has read. In one
    * thread it is the same object each time, while that object lives.
-   *
    * @throws InvalidHandleError (`ERR_ALLSTOP_INVALID_HANDLE`): the handle is stale, or comes
    *   from another process or another copy of the package; TypeError: `handle` is not an object
    */
@@ -165,13 +160,22 @@ export class Coordinator implements AsyncDisposable {
    * If a signal has stopped the coordinator, and `process.exitCode` is unset or 0, it is 128 + the
    * signal's number when `run` ends (130 for SIGINT).
    *
-   * A LooperThread ends only after a stop: a body that starts one has to see to a stop, or `run`
-   * waits for it. A server or a timer is not a registered thread: a body that has nothing else awaits
-   * `coord.waitForStop()`.
+   * A LooperThread ends only after a stop: a body that starts one has to see to a stop. A server or
+   * a timer is not a registered thread: a body that has nothing else awaits `coord.waitForStop()`.
+   * The grace period begins when `body` has returned and a stop is requested.
    *
-   * The grace period (`stopGracePeriodMs`) begins when `body` has returned and a stop is requested;
-   * `exitAfterStopMs` counts from the stop.
+   * @example
+   * ```js
+   * import { setTimeout } from 'node:timers/promises';
+   * import { Coordinator } from 'allstop';
    *
+   * const body = (coord) => {
+   *   coord.onStop(() => console.log('closed'));
+   *   coord.start(() => setTimeout(100, undefined, { signal: coord.signal }));
+   *   return 42;
+   * };
+   * console.log(await Coordinator.run(body, { stopOnSignals: ['SIGINT'] })); // closed, then 42
+   * ```
    * @returns the value of `body`; undefined if `body` threw the echo of a stop without an error
    * @throws (rejects) the recorded error, else the error that `body` threw, else what `join()`
    *   throws (StragglersError); TypeError, RangeError
@@ -257,9 +261,8 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Requests that all threads stop, with an error, or without one (undefined, null). The first
    * stop is the record; a later error is kept in `stopRecord.suppressed`. Any thread may call it.
-   *
-   * After a completed `join()` no join would throw the error, so this call throws it, and the
-   * flag stays as it was. TensorFlow does the same.
+   * @throws `error`, after a completed `join()`, since no join would throw it: the flag stays as it
+   *   was, as in TensorFlow
    */
   requestStop(error?: unknown): void {
     const stack = (): string => callSite(this.requestStop);
@@ -278,7 +281,6 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Resolves to true when a stop is requested, even if it is cleared at once, or to false after
    * `timeoutMs` milliseconds (default Infinity; 0 polls). Keeps the event loop alive meanwhile.
-   *
    * @throws (rejects) the reason of `options.signal`; TypeError, RangeError
    */
   waitForStop(
@@ -299,7 +301,6 @@ export class Coordinator implements AsyncDisposable {
   /**
    * As `waitForStop`, but blocks this thread. If it is a worker, another thread that calls
    * `terminate()` or `process.exit()` ends it within 50 ms.
-   *
    * @throws TypeError, RangeError
    */
   waitForStopSync(timeoutMs: number = Number.POSITIVE_INFINITY): boolean {
@@ -312,7 +313,6 @@ export class Coordinator implements AsyncDisposable {
    * children stay stopped. Waits that had begun still see the stop. A join that had begun goes on
    * to its grace period and throws the error that is recorded when it ends, as in TensorFlow. It
    * also marks the coordinator as joined, so await it before you reuse the coordinator.
-   *
    * @throws FailedPreconditionError: the parent is stopped, or this is a cluster's coordinator
    */
   clearStop(): void {
@@ -324,9 +324,9 @@ export class Coordinator implements AsyncDisposable {
 
   /**
    * Calls `fn`. An error that it throws, or rejects with, is reported as with `requestStop` and
-   * not thrown again, except after a completed `join()`. A normal end changes nothing.
-   *
+   * not thrown again. A normal end changes nothing.
    * @returns the result of `fn`; undefined after an error
+   * @throws (or rejects) the error of `fn`, after a completed `join()`; TypeError: no function
    */
   stopOnException<T>(fn: () => PromiseLike<T>): Promise<T | undefined>;
   stopOnException<T>(fn: () => T): T | undefined;
@@ -356,6 +356,7 @@ export class Coordinator implements AsyncDisposable {
    * Registers a thread: `join` waits for it, and its failure requests a stop. Registering it
    * twice changes nothing. The JavaScript thread that makes this call watches `thread`. The
    * `join()` of a custom object is called once, during this call.
+   * @throws TypeError; SelfJoinError: `thread` is this coordinator
    */
   registerThread(thread: JoinableThread, options?: { name?: string | undefined }): void {
     checkThread(this.#attachment, 'thread', thread);
@@ -367,6 +368,7 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Runs `fn` now as an async task: a registered thread that runs in this JavaScript thread. The
    * promise resolves when the task has ended, and never rejects: errors go to the coordinator.
+   * @throws TypeError, at once: `fn` is no function, or an option is not valid
    */
   start(
     fn: (coord: Coordinator) => unknown,
@@ -380,7 +382,8 @@ export class Coordinator implements AsyncDisposable {
 
   /**
    * Starts a Worker and registers it. The Worker finds this coordinator with
-   * `Coordinator.current()`. Takes the arguments of `new Worker`, and throws its errors.
+   * `Coordinator.current()`. Takes the arguments of `new Worker`.
+   * @throws the errors of `new Worker`; TypeError: an option that Worker does not have
    */
   spawn(url: URL | string, options?: WorkerOptions): Worker {
     return spawn(this.#attachment, url, options);
@@ -406,10 +409,8 @@ export class Coordinator implements AsyncDisposable {
    * `join()` waits for hooks as for threads: from the stop until `fn` has ended a hook is alive, and
    * its thread's event loop with it; before the stop it holds up nothing. After `clearStop()` it
    * stands for the next stop. If its JavaScript thread ends before a stop, the hook is gone.
-   *
    * If `fn` throws or rejects, and nothing else has failed, `join()`, `run` and disposal throw its
    * error; otherwise the error is in `stopRecord.suppressed`.
-   *
    * @param options.name for `threads`, `explain()` and messages; by default the name of `fn`
    * @returns the hook; disposing of it removes it, and a run that has begun goes on
    * @throws TypeError
@@ -429,7 +430,6 @@ export class Coordinator implements AsyncDisposable {
    * behind: `leftBehind` lists them. If this method does not throw a StragglersError then, since
    * there is an error or `ignoreLiveThreads`, the process emits a warning that names them
    * (`ALLSTOP_STRAGGLERS`).
-   *
    * @throws (rejects) StragglersError: threads are alive after the grace period;
    *   SelfJoinError: the calling thread or task is one of the threads; the reason of
    *   `options.signal`; TypeError, RangeError
@@ -444,7 +444,6 @@ export class Coordinator implements AsyncDisposable {
    * A child: a coordinator that stops when this one stops, at once if this one is stopped. A stop
    * of the child does not stop this one, and a join of this one does not wait for the child's
    * threads. Options that are left out have the values of this one.
-   *
    * @throws RangeError (`ERR_OUT_OF_RANGE`): nested deeper than 256 levels; TypeError
    */
   child(options?: CoordinatorOptions): Coordinator {
@@ -465,8 +464,8 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Links `signal`: the coordinator stops when `signal` aborts, or now if it has. A reason that
    * is an AbortError stops it without an error, any other reason stops it with that reason.
-   *
    * @returns the link; disposing of it undoes it
+   * @throws TypeError
    */
   stopOnAbort(signal: AbortSignal): Disposable {
     checkSignal('signal', signal);
@@ -477,8 +476,8 @@ export class Coordinator implements AsyncDisposable {
    * Links `resource`: the coordinator stops when `resource` emits one of `events` (default:
    * 'close'), or now if `events` has 'close' and `resource` is closed. With `as: 'error'` the stop
    * has the resource's own error, or an UnavailableError if there is none; by default no error.
-   *
    * @returns the link; disposing of it undoes it
+   * @throws TypeError; what `resource` throws when it is given a listener
    */
   stopOnClose(
     resource: NodeJS.EventEmitter | EventTarget,
@@ -498,7 +497,6 @@ export class Coordinator implements AsyncDisposable {
    * Links process signals: the coordinator stops when the process receives one of them (default:
    * SIGINT, SIGTERM), even while the main thread is blocked or busy. A second signal gets the
    * system's default action. Never sets an exit code. Main thread only.
-   *
    * @returns the link; disposing of it undoes it
    * @throws FailedPreconditionError: in a worker; TypeError, RangeError
    */
@@ -511,7 +509,6 @@ export class Coordinator implements AsyncDisposable {
    * Links the uncaught errors of this JavaScript thread: an uncaught exception or an unhandled
    * rejection stops the coordinator with that error, instead of ending the process (or the worker)
    * at once. The exit code of the process is then 1, unless the program has set one that is not 0.
-   *
    * @returns the link; disposing of it gives uncaught errors back to Node
    */
   stopOnUncaught(): Disposable {
@@ -522,7 +519,6 @@ export class Coordinator implements AsyncDisposable {
    * Links the Workers that this JavaScript thread creates from now on, in libraries too: one that
    * dies of an uncaught error stops the coordinator with that error. A Worker that is terminated, or
    * that exits with a code and no error, does not: pools trim their workers.
-   *
    * @returns the link; disposing of it undoes it, also for the Workers that it has found
    */
   adoptWorkers(): Disposable {
@@ -532,7 +528,6 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Sets a deadline: the coordinator stops with a DeadlineExceededError `ms` milliseconds from
    * now, even if all JavaScript threads are busy then. Does not keep the process alive.
-   *
    * @returns the link; disposing of it cancels the deadline
    * @throws TypeError, RangeError
    */
@@ -545,7 +540,6 @@ export class Coordinator implements AsyncDisposable {
    * do: a native thread writes to standard error which threads are left and who requested the
    * stop, then ends the process at once, without exit handlers. Only `clearStop()` calls the
    * countdown off, a completed `join()` does not. The link outlives the thread that makes it.
-   *
    * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
    * @throws TypeError, RangeError
    */
