@@ -182,7 +182,7 @@ export function didYouMean(name: string, known: readonly string[]): string {
 }
 
 /** Levenshtein's: how many letters have to be inserted, left out or replaced. */
-function editDistance(from: string, to: string): number {
+export function editDistance(from: string, to: string): number {
   let above = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 0; row < from.length; row++) {
     const line = [row + 1];

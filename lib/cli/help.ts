@@ -1,6 +1,6 @@
 /** The texts of `allstop help` and `allstop <command> --help`, and what a wrong usage is told. */
 
-import { nearest } from '../base/arguments.ts';
+import { editDistance, nearest } from '../base/arguments.ts';
 import type { Command } from './base/command.ts';
 import { type Flag, optionTexts, writtenAs } from './base/options.ts';
 import { definitions, paragraphs, proseWidth, shellExample, wrapped } from './base/text-width.ts';
@@ -39,6 +39,13 @@ function usageLine(name: string, command: Command): string {
   return lines.join('\n    ').replaceAll('\u00A0', ' ');
 }
 
+/** What a wrong use of one command is told besides its message: how the command is written. */
+export function shortHelpOf(name: string, command: Command): string {
+  const options = `Options:\n${optionList([...command.options, 'json', 'help']).trimEnd()}`;
+  const more = `allstop help ${name} shows examples.`;
+  return `${[usageLine(name, command), options, more].join('\n\n')}\n`;
+}
+
 /** The help of one command. */
 export function helpOf(name: string, command: Command): string {
   const { help, examples, environment = [], options } = command;
@@ -57,9 +64,41 @@ export function helpOf(name: string, command: Command): string {
   return `${sections.join('\n\n')}\n`;
 }
 
+/** What other programs call an option of ours. */
+const OTHER_NAMES: ReadonlyMap<string, Flag> = new Map<string, Flag>([
+  ['threads', 'slots'],
+  ['concurrency', 'slots'],
+  ['index', 'task'],
+  ['server', 'servers'],
+  ['name', 'cluster'],
+]);
+
+/** Credentials are never options: every user of a machine can read these. */
+const CREDENTIALS: ReadonlyMap<string, string> = new Map([
+  ['user', 'ALLSTOP_NATS_USER'],
+  ['username', 'ALLSTOP_NATS_USER'],
+  ['pass', 'ALLSTOP_NATS_PASS'],
+  ['password', 'ALLSTOP_NATS_PASS'],
+  ['token', 'ALLSTOP_NATS_TOKEN'],
+  ['nkey', 'ALLSTOP_NATS_NKEY'],
+  ['creds', 'ALLSTOP_NATS_CREDS'],
+]);
+
+/** The nearest of `known`, if at most half of the longer word has to be changed for it. */
+function near(name: string, known: readonly string[]): string | undefined {
+  const meant = nearest(name, known);
+  if (meant === undefined || name === '') return undefined;
+  const isPrefix = meant.startsWith(name.toLowerCase());
+  const distance = editDistance(name.toLowerCase(), meant);
+  return isPrefix || distance <= Math.max(name.length, meant.length) / 2 ? meant : undefined;
+}
+
 /** "Unknown command 'doctr'. Did you mean 'doctor'?" */
-export const unknownCommand = (name: string, known: readonly string[]): string =>
-  `Unknown command '${name}'. Did you mean '${nearest(name, known)}'?`;
+export function unknownCommand(name: string, known: readonly string[]): string {
+  const meant = near(name, known);
+  const what = meant === undefined ? "'allstop help' lists them" : `Did you mean '${meant}'?`;
+  return `Unknown command '${name}'. ${what}`;
+}
 
 /** `name`, as it was written: `--sever`. `known`: the options of the command. */
 export function unknownOption(
@@ -67,7 +106,14 @@ export function unknownOption(
   known: readonly Flag[],
   command: string | undefined,
 ): string {
-  const where = command === undefined ? 'allstop' : `'${command}'`;
-  const meant = nearest(name.replace(/^-+/, ''), known);
-  return `${where} does not take the option '${name}'. Did you mean '--${meant}'?`;
+  const what =
+    command === undefined
+      ? `Without a command there is no option '${name}'.`
+      : `'${command}' does not take the option '${name}'.`;
+  const bare = name.replace(/^-+/, '');
+  const variable = known.includes('servers') ? CREDENTIALS.get(bare) : undefined;
+  if (variable !== undefined) return `${what} Set the environment variable ${variable}`;
+  const other = OTHER_NAMES.get(bare);
+  const meant = other !== undefined && known.includes(other) ? other : near(bare, known);
+  return meant === undefined ? what : `${what} Did you mean '--${meant}'?`;
 }

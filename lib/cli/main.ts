@@ -13,7 +13,7 @@ import { cmake } from './cmake.ts';
 import { completionOf } from './completion.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
-import { helpOf, overview, unknownCommand, unknownOption } from './help.ts';
+import { helpOf, overview, shortHelpOf, unknownCommand, unknownOption } from './help.ts';
 import { include } from './include.ts';
 import { timeline } from './timeline.ts';
 import { worker } from './worker.ts';
@@ -72,7 +72,7 @@ function commandIn(args: readonly string[]): string | undefined {
 export function helpFor(args: readonly string[]): string {
   const name = commandIn(args);
   const command = name === undefined ? undefined : commands.get(name);
-  return command === undefined ? overview(commands) : helpOf(name as string, command);
+  return command === undefined ? overview(commands) : shortHelpOf(name as string, command);
 }
 
 type Token = ReturnType<typeof tokensOf>[number];
@@ -146,7 +146,9 @@ export function readCommandLine(args: string[]): Request {
   const surplus = command.argument === undefined ? rest[0] : rest[1];
   if (surplus !== undefined) {
     const taken = command.argument === undefined ? 'no arguments' : `one ${command.argument}`;
-    throw new UsageError(`'${name}' takes ${taken}, but got '${surplus}'`);
+    const isModule = command.options.includes('module') && options['module'] === undefined;
+    const meant = isModule ? `. Did you mean --module ${surplus}?` : '';
+    throw new UsageError(`'${name}' takes ${taken}, but got '${surplus}'${meant}`);
   }
   const [argument] = rest;
   const lacking = [

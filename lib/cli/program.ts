@@ -39,7 +39,7 @@ try {
 } catch (error) {
   const said = fitTerminal(`allstop: ${(error as Error).message}`.split('\n'));
   if (error instanceof UsageError) {
-    // The help of `worker` is longer than many terminals: what is wrong stands below it.
+    // What is wrong stands last, where a reader looks first.
     process.stderr.write(`${helpFor(process.argv.slice(2))}\n${said}\n`);
     process.exitCode = 2;
   } else {
