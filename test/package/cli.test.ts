@@ -92,7 +92,15 @@ describe('allstop', () => {
     [['completion', 'tcsh'], /Usage: allstop completion[^]*one of bash, zsh, fish, not 'tcsh'/],
     [['__proto__'], /Unknown command '__proto__'/],
     [['include', 'cmake'], /'include' takes no arguments, but got 'cmake'/],
-    [['include', '--xml'], /--xml/],
+    [['include', '--xml'], /does not take the option '--xml'\.\n$/],
+    [['frobnicate'], /Unknown command 'frobnicate'\. 'allstop help' lists them\n$/],
+    [['--frob', 'include'], /'include' does not take the option '--frob'/],
+    [['--frob'], /^allstop: Without a command there is no option '--frob'\.\n$/m],
+    [['worker', '--threads', '2'], /Did you mean '--slots'\?\n$/],
+    [['worker', '--index', '2'], /Did you mean '--task'\?\n$/],
+    [['worker', '--password', 'x'], /Set the environment variable\s+ALLSTOP_NATS_PASS\n$/],
+    [['worker', './tasks.mjs'], /Did you mean --module\s+\.\/tasks\.mjs\?\n$/],
+    [['worker', '--task'], /Options:[^]*\n\nallstop help worker shows examples\.\n\nallstop: /],
     [['include', '--json=yes'], /--json/],
     [['doctor', '--relative'], /'doctor' does not take the option '--relative'/],
     [['doctor', 'now'], /'doctor' takes no arguments, but got 'now'/],
@@ -210,13 +218,23 @@ describe('allstop worker', () => {
 
   it.each([
     [['--module', 'no-such-file.mjs'], '--module: there is no file '],
-    [['--module', folder], `--module: there is no file ${folder}`],
+    [['--module', folder], `--module: ${folder} is a folder`],
     [[...module, '--spec', 'no-such-file.json'], 'no-such-file.json is not a ClusterSpec: ENOENT'],
     [[...module, '--spec', none], `${none} is not a ClusterSpec: The "jobs.worker"`],
   ])('cannot work with %j: exit code 1', (args, why) => {
     const { status, stdout, stderr } = allstop('worker', ...others, ...args);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toContain(why);
+  });
+
+  it('--json says why it cannot work as an event, too', () => {
+    const { status, stderr } = allstop('worker', ...others, '--module', folder, '--json');
+    expect(status).toBe(1);
+    const [line] = stderr.split('\n');
+    expect(JSON.parse(line as string)).toMatchObject({
+      event: 'failed',
+      why: expect.stringContaining(`${folder} is a folder`),
+    });
   });
 });
 

@@ -49,9 +49,11 @@ function resourcesOf({ resources: text }: Options): Record<string, number> | und
 
 function moduleOf(options: Options): URL {
   const path = resolve(required(options, 'module'));
-  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) {
-    throw new CommandError(`--module: there is no file ${path}`);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true) {
+    throw new CommandError(`--module: ${path} is a folder: give the file of the module in it`);
   }
+  if (found?.isFile() !== true) throw new CommandError(`--module: there is no file ${path}`);
   return pathToFileURL(path);
 }
 
@@ -90,10 +92,12 @@ function recycleOf({ recycle: text }: Options): Recycle | undefined {
 
 function describe(event: NodeEvent): string {
   if (event.event === 'connected') {
-    return `connected; waiting for the coordinator of the cluster '${event.cluster}'`;
+    const { job, task, cluster } = event;
+    if (task !== undefined) return `connected again; goes on as ${job}:${task}`;
+    return `connected; waiting for the coordinator of the cluster '${cluster}'`;
   }
   if (event.event === 'disconnected') {
-    return `not connected: ${event.cause}. What to do: ${event.remedy}`;
+    return `not connected: ${event.cause}. What to do: ${event.remedy}. This worker tries again until a server answers`;
   }
   if (event.event === 'forbidden') {
     return `not permitted: ${event.cause}. What to do: ${event.remedy}`;
@@ -142,21 +146,36 @@ export function checkOptions(options: Options): ServeOptions {
   return { job, connection, cluster, slots, task, definition, ...own };
 }
 
+/** Writes an event to stderr: `data` with --json, else `text`. */
+type Say = (text: string, data: object) => void;
+
 /** Resolves after SIGINT or SIGTERM, when the functions that the node has are done. */
 export async function serve(options: Options): Promise<CommandResult> {
   const { json = false } = options;
+  const say: Say = (text, data) => {
+    const at = new Date().toISOString();
+    process.stderr.write(
+      json ? `${JSON.stringify({ at, ...data })}\n` : `${at} allstop: ${text}\n`,
+    );
+  };
+  try {
+    return await serveUntilSignal(options, say);
+  } catch (error) {
+    // For people, program.ts prints the message.
+    if (json && !(error instanceof UsageError)) {
+      say('', { event: 'failed', why: (error as Error).message });
+    }
+    throw error;
+  }
+}
+
+async function serveUntilSignal(options: Options, say: Say): Promise<CommandResult> {
   const { slots, ...checked } = checkOptions(options);
   const { job, task } = checked;
   // Threads and processes of the functions inherit the environment.
   for (const name of CREDENTIAL_VARIABLES) delete process.env[name];
   const spec = specOf(options, job, task);
   const module = moduleOf(options);
-  const say = (text: string, data: object): void => {
-    const at = new Date().toISOString();
-    process.stderr.write(
-      json ? `${JSON.stringify({ at, ...data })}\n` : `${at} allstop: ${text}\n`,
-    );
-  };
   await loadClient();
   const node = await ClusterNode.start({
     ...checked,

@@ -52,6 +52,8 @@ const LOOK_MS = 1_000;
 const LEAVE_IDLE_MS = 2_000;
 /** As LEAVE_IDLE_MS, for a node that had functions when it was told to leave. */
 const LEAVE_BUSY_MS = 10_000;
+/** A cause of a disconnection that was met within this time is not told again. */
+const SAME_CAUSE_MS = 60_000;
 
 /** `setup` and `teardown`: those of this machine, instead of the coordinator's. */
 export type ClusterNodeOptions = ModuleHooks & {
@@ -78,7 +80,8 @@ export type ClusterNodeOptions = ModuleHooks & {
 
 /** `phase`: a RefusalPhase of the coordinator, which this version may not know. */
 export type NodeEvent =
-  | { event: 'connected'; cluster: string }
+  /** `job` and `task`: of the session that goes on. */
+  | { event: 'connected'; cluster: string; job?: string; task?: number }
   | { event: 'disconnected'; cause: string; remedy: string }
   | { event: 'forbidden'; cause: string; remedy: string }
   | { event: 'refused'; phase: string; why: string }
@@ -94,7 +97,9 @@ export class ClusterNode {
   readonly #fingerprint: string;
   /** The token of the newest run that this node has heard of; older runs are ignored. */
   #token = 0;
-  #current: { id: string; run: string; session: NodeSession; unsubscribe: () => void } | undefined;
+  #current:
+    | { id: string; run: string; task: number; session: NodeSession; unsubscribe: () => void }
+    | undefined;
   /** A stop that the last session reported, and the coordinator did not answer. */
   #unansweredStop: { run: string; stop: StopMessage } | undefined;
   /** A run that has asked who is there, and has not answered this node's `hellos`. */
@@ -105,6 +110,8 @@ export class ClusterNode {
   /** For how long the node has looked and heard of no probe of its session. */
   #silentMs = 0;
   #lastEvent = '';
+  /** When each cause of the present disconnection was met last, in `performance.now()`. */
+  readonly #causes = new Map<string, number>();
   #isLeaving = false;
   #onLeft: (() => void) | undefined;
   #onFailed: ((error: Error) => void) | undefined;
@@ -129,7 +136,7 @@ export class ClusterNode {
       onUp: (nats) => this.#onUp(nats),
       onDown: (cause, servers) => {
         this.#hello?.clear();
-        this.#tell({ event: 'disconnected', ...explainFailure(cause, servers) });
+        this.#tellDown({ event: 'disconnected', ...explainFailure(cause, servers) });
       },
       onRefused: (error, server) => {
         // After any other error the connection ends, and onDown tells why.
@@ -203,6 +210,16 @@ export class ClusterNode {
     this.#options.onEvent(event);
   }
 
+  /** Of several servers that fail in turn, each is told once, not at each attempt. */
+  #tellDown(event: NodeEvent & { event: 'disconnected' }): void {
+    const { cause } = event;
+    const now = performance.now();
+    const before = this.#causes.get(cause) ?? Number.NEGATIVE_INFINITY;
+    this.#causes.set(cause, now);
+    const hasOthers = this.#options.connection.servers.length > 1;
+    if (!hasOthers || now - before > SAME_CAUSE_MS) this.#tell(event);
+  }
+
   #info(): NodeInfo {
     const { job, task, spec, slots, resources, version } = this.#options;
     const addresses = Object.values(networkInterfaces()).flatMap((each) =>
@@ -231,7 +248,10 @@ export class ClusterNode {
 
   #onUp(nats: NatsConnection): void {
     this.#subscribe(nats);
-    this.#tell({ event: 'connected', cluster: this.#options.cluster });
+    this.#causes.clear();
+    const { job, cluster } = this.#options;
+    const place = this.#current === undefined ? {} : { job, task: this.#current.task };
+    this.#tell({ event: 'connected', cluster, ...place });
     const channel = this.#current?.session.channel;
     if (channel?.fits(nats.info?.max_payload) === false) {
       void this.#end(
@@ -306,7 +326,12 @@ export class ClusterNode {
     const { run, session: id, task, cancelGraceMs, unavailableAfterMs } = welcome;
     const { nats } = this.#connection;
     if (nats === undefined) return; // the welcome will be repeated
-    void this.#end('another session has begun');
+    const isSameRun = run === this.#current?.run;
+    void this.#end(
+      isSameRun
+        ? 'the program has begun a new session with this worker'
+        : 'the program has been started again, or another program has taken over the cluster',
+    );
     const { module, job, slots, setup, teardown, recycle } = this.#options;
     const own = { recycle, setup: setup ?? welcome.setup, teardown: teardown ?? welcome.teardown };
     const subject = this.#subjects.up(id);
@@ -335,7 +360,7 @@ export class ClusterNode {
         onFailed: (error) => void this.#fail(session, error),
       },
     );
-    this.#current = { id, run, session, unsubscribe: () => {} };
+    this.#current = { id, run, task, session, unsubscribe: () => {} };
     this.#listen(nats);
     if (this.#unansweredStop?.run === run)
       applyStop(session.coordinator, this.#unansweredStop.stop);
