@@ -61,6 +61,10 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   const checks = [coordinatorCheck(cluster, holder, told, older)];
   if (told === undefined) {
     checks.push(...nodes.map((node) => nodeCheck(node, undefined)));
+    if (holder !== undefined && nodes.length === 0) {
+      const detail = 'no worker of this cluster is connected';
+      checks.push({ name: 'node', ok: true, target: cluster, detail });
+    }
     return { checks };
   }
   const { report, turnedAway } = told;
@@ -197,7 +201,7 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
     return {
       ...check,
       ok: false,
-      cause: `${where} is in the coordinator's report (${state}), but does not answer: it hangs, is stopped (SIGSTOP), or has no connection`,
+      cause: `${where} is in the coordinator's report (${state}), but does not answer: it was killed or crashed, hangs, is stopped (SIGSTOP), or has no connection`,
       remedy: 'check that process; if need be, end it and start the worker again',
     };
   }
@@ -221,8 +225,11 @@ function nodeCheck(node: NodeInfo, refused: RefusedNode | undefined): Check {
   const check = { name: 'node', target: `${host} (pid ${pid})` };
   const machine = machineOf(node);
   const what = task === undefined ? `any ${job}` : `${job}:${task}`;
-  if (refused === undefined)
-    return { ...check, ok: true, detail: `${what}, has no task yet; ${machine}` };
+  if (refused === undefined) {
+    // The session of a coordinator that does not answer, or that a newer one has superseded.
+    const has = node.session === undefined ? 'has no task yet' : 'still has its session';
+    return { ...check, ok: true, detail: `${what}, ${has}; ${machine}` };
+  }
   const { phase, since, cause, remedy } = refused;
   const state = `refused for ${ago(since)}: ${phase}`;
   const detail = `${what}, ${state}; ${machine}`;
