@@ -91,6 +91,15 @@ const READY_MS = 60_000;
  *
  * Its events are ClusterEvents.
  *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ *
+ * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+ * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
+ * console.log(await cluster.run('square', [7])); // 49
+ * await cluster.close();
+ * ```
  * @typeParam M - the module of the functions: `typeof import('./tasks.js')`
  */
 export class ClusterCoordinator<M extends object = any>
@@ -422,6 +431,8 @@ export class ClusterCoordinator<M extends object = any>
    * A data set that each worker makes for itself, by calling `datasetFn`, an export of the
    * module. A worker that replaces another makes its own before it takes functions. If `datasetFn`
    * throws, the functions that use the data set fail with a ClosureInputError.
+   * @throws TypeError; DataCloneError: an argument that cannot be cloned; InvalidArgumentError: an
+   *   argument has a RemoteValue, PerWorkerValues, or shared memory though workers are processes
    */
   createPerWorkerDataset<T>(
     datasetFn: ((...args: any[]) => DatasetOf<T>) | string,

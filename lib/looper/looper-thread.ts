@@ -120,7 +120,23 @@ export class LooperThread {
     this.#thread = new OwnThread(attachment, this, 'looper', this.name);
   }
 
-  /** Makes a LooperThread and starts it. @throws the errors of the constructor */
+  /**
+   * Makes a LooperThread and starts it.
+   *
+   * @example
+   * ```js
+   * import { Coordinator, LooperThread } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * let runs = 0;
+   * const count = () => ++runs === 3 && coord.requestStop();
+   * LooperThread.loop(coord, 100, count); // now, and every 100 ms until the stop
+   * await coord.join();
+   * console.log(runs); // 3
+   * ```
+   * @param intervalMs - milliseconds; null or 0: back to back; Infinity: one run
+   * @throws the errors of the constructor
+   */
   static loop(
     coord: Coordinator,
     intervalMs: number | null,

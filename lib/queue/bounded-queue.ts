@@ -125,6 +125,20 @@ function checkWait(
  * - While a promise of the queue is pending, the event loop stays alive. However fast items
  *   come, the loop turns every few milliseconds between them, so a loop that awaits one item
  *   after another does not starve timers and signals.
+ *
+ * @example
+ * ```js
+ * import { BoundedQueue, Coordinator } from 'allstop';
+ *
+ * await Coordinator.run(async (coord) => {
+ *   const queue = new BoundedQueue({ capacity: 2, coordinator: coord });
+ *   coord.start(async () => {
+ *     for (const item of [1, 2, 3]) await queue.enqueue(item); // waits while the queue is full
+ *     queue.close();
+ *   });
+ *   for await (const item of queue) console.log(item); // ends when it is closed and empty
+ * });
+ * ```
  */
 export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   readonly #native: NativeQueue;
