@@ -2,12 +2,14 @@
 
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../../../base/thrown-value.ts';
+import { attempt, messageOf } from '../../../base/thrown-value.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
 
-/** The path of the module's file; of another URL its text. */
-export const shownModule = (module: URL): string =>
-  module.protocol === 'file:' ? fileURLToPath(module) : module.href.slice(0, 80);
+/** The path of the module's file; of another URL, or of a file of another host, its text. */
+export function shownModule(module: URL): string {
+  const path = module.protocol === 'file:' ? attempt(() => fileURLToPath(module)) : undefined;
+  return path ?? module.href.slice(0, 80);
+}
 
 /** Whether the module is a file that does not exist here. */
 export const hasNoFile = (module: URL): boolean =>
