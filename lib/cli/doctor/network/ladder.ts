@@ -9,6 +9,7 @@ import { clientOptions, load, loadClient } from '../../../cluster/nats/connectio
 import {
   failureOf,
   failureOfJetStream,
+  failureOfLogin,
   type Rung,
 } from '../../../cluster/nats/connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../../../cluster/nats/connection/connection-options.ts';
@@ -127,7 +128,9 @@ async function connect(
     });
   } catch (error) {
     const isTls = failureOf(error).rung === 'tls' || wantsCertificate(greeting, options);
-    const why = wantsCertificate(greeting, options) ? noCertificate(error) : error;
+    const why = wantsCertificate(greeting, options)
+      ? noCertificate(error)
+      : failureOfLogin(error, options);
     throw new Fall(isTls ? 'tls' : 'auth', why);
   }
 }

@@ -2,6 +2,7 @@
 
 import { messageOf } from '../../../base/thrown-value.ts';
 import type { Explanation } from '../../../errors/phases.ts';
+import type { NatsConnectionOptions } from './connection-options.ts';
 
 type Failure = { name?: unknown; code?: unknown; message?: unknown; cause?: unknown };
 
@@ -59,6 +60,13 @@ const RULES: readonly Rule[] = [
     cause:
       'the host of the server cannot be reached: no route, it is off, or a firewall drops packets',
     remedy: 'check the address in `servers`, the host, the network and firewalls',
+  },
+  {
+    rung: 'auth',
+    is: says(/^NoCredentialsError:/),
+    cause: 'the server wants credentials, and none were given',
+    remedy:
+      'set ALLSTOP_NATS_USER and ALLSTOP_NATS_PASS (or ALLSTOP_NATS_TOKEN, _NKEY or _CREDS) for a command; give `user` and `pass` (or `token`, `nkey`, `creds`) in a program',
   },
   {
     rung: 'auth',
@@ -170,6 +178,16 @@ const RULES: readonly Rule[] = [
   },
 ];
 
+/** Marks refused credentials where there were none: the server's error is the same. */
+export function failureOfLogin(error: unknown, options: NatsConnectionOptions): unknown {
+  const { user, token, nkey, creds } = options;
+  const isGiven = [user, token, nkey, creds].some((each) => each !== undefined);
+  if (isGiven || failureOf(error).rung !== 'auth') return error;
+  const found = new Error(messageOf(error), { cause: error });
+  found.name = 'NoCredentialsError';
+  return found;
+}
+
 /** Marks a timeout as JetStream's: the server itself has answered. */
 export function failureOfJetStream(error: unknown): unknown {
   const isTimeout = chainOf(error).some(says(/TimeoutError|^Error: timeout/i));
@@ -198,6 +216,7 @@ export function failureOf(error: unknown): Explanation & { rung?: Rung | undefin
 
 /** An AggregateError of several addresses has a code, but no message. */
 function textOf(failure: Failure): string {
-  const message = messageOf(failure);
+  // The remedy of the rule takes the place of the one in the message.
+  const message = messageOf(failure).split('. What to do: ', 1)[0] as string;
   return message === '' ? String(failure.code) : message;
 }

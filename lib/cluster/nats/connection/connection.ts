@@ -56,7 +56,7 @@ export async function load<T>(name: string, imported: () => Promise<T>): Promise
   } catch (error) {
     const all = [...new Set([...CLIENTS, name])].join(' ');
     throw new UnavailableError(
-      `allstop/nats needs the package ${name}, which cannot be loaded: npm install ${all} (${messageOf(error)})`,
+      `allstop/nats needs the package ${name}, which cannot be loaded: ${messageOf(error)}. What to do: npm install ${all}`,
       { cause: error },
     );
   }

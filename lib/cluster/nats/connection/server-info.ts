@@ -5,7 +5,7 @@
 
 import type { Socket } from 'node:net';
 import { Timer } from '../../../base/timer.ts';
-import { failureOf } from './connection-failure.ts';
+import { failureOf, failureOfLogin } from './connection-failure.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import { dial, splitAddress } from './dns-tcp.ts';
 
@@ -96,7 +96,8 @@ export async function clarifyFailure(
   options: NatsConnectionOptions,
   signal: AbortSignal,
 ): Promise<unknown> {
-  if (!isVague(error) || options.tls?.handshakeFirst === true) return error;
+  if (!isVague(error) || options.tls?.handshakeFirst === true)
+    return failureOfLogin(error, options);
   for (const server of options.servers) {
     const { host, port } = splitAddress(server);
     try {

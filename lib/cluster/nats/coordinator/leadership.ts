@@ -136,8 +136,9 @@ export class Leadership {
 
   #watchUnavailable(): void {
     this.#unavailable ??= new Timer(this.#unavailableAfterMs, () => {
-      const { cause } = this.#state;
-      const why = cause === undefined ? '' : `: ${cause}`;
+      const { cause, remedy } = this.#state;
+      const hint = remedy === undefined ? '' : `. What to do: ${remedy}`;
+      const why = cause === undefined ? '' : `: ${cause}${hint}`;
       const text = `The NATS servers were not available for ${this.#unavailableAfterMs} ms${why}`;
       this.#listener.onLost(new UnavailableError(text));
     });

@@ -224,8 +224,8 @@ const cases: Record<string, Case> = {
   'no credentials': {
     servers: () => nats(user),
     rung: 'auth',
-    cause: /does not accept the credentials/,
-    remedy: /which of them the server wants/,
+    cause: /wants credentials, and none were given/,
+    remedy: /set ALLSTOP_NATS_USER and ALLSTOP_NATS_PASS/,
   },
   'a wrong password': {
     servers: () => nats(user),
