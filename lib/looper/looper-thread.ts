@@ -19,6 +19,7 @@ import { duration } from '../coordinator/words.ts';
 import { type LooperTimes, loop, MISSED_TICKS, type MissedTicks } from './looper-loop.ts';
 import type { LooperWork } from './looper-worker.ts';
 
+/** The options of a LooperThread. */
 export type LooperThreadOptions = {
   /**
    * What each run calls: a function, called on the event loop of this JavaScript thread, or the
@@ -30,7 +31,7 @@ export type LooperThreadOptions = {
    * The arguments of `target`; by default none. If `target` is a URL, the constructor clones them.
    */
   args?: readonly unknown[] | undefined;
-  /** Default: the name of the function or of the derived class, else 'looper'. */
+  /** The name of the thread. Default: that of the function or derived class, else 'looper'. */
   name?: string | undefined;
   /** What the looper does about runs that are due while a run takes too long. Default: 'burst'. */
   missedTicks?: MissedTicks | undefined;
@@ -69,6 +70,7 @@ function checkTarget(
  * A derived class may override `runLoop` instead of giving a target.
  */
 export class LooperThread {
+  /** The name of the thread, as the coordinator lists it. */
   readonly name: string;
   readonly #times: LooperTimes;
   readonly #target: ((...args: any[]) => unknown) | URL | undefined;

@@ -32,6 +32,7 @@ import { binding } from '../native/native.ts';
 import { readBytes, readValue, readValues, type Written, writeValue } from './queue-codec.ts';
 import { maySettleAtOnce, QueueWaits, WOULD_WAIT } from './queue-waits.ts';
 
+/** The options of a BoundedQueue. */
 export type BoundedQueueOptions = {
   /** How many items the queue holds, at least 1. */
   capacity: number;
@@ -47,6 +48,7 @@ export type BoundedQueueOptions = {
   codec?: 'structured' | 'bytes' | undefined;
 };
 
+/** The options of the waits at a queue: `enqueue` and `dequeue`. */
 export type QueueWaitOptions = {
   /** The longest wait, in milliseconds. 0: do not wait. Default: no limit. */
   timeoutMs?: number | undefined;
@@ -54,6 +56,7 @@ export type QueueWaitOptions = {
   signal?: AbortSignal | undefined;
 };
 
+/** The options of `dequeueMany`. */
 export type DequeueManyOptions = QueueWaitOptions & {
   /**
    * How many items to wait for: an integer from 1 (default) to `max`, and not above the capacity.
@@ -203,10 +206,12 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
     }
   }
 
+  /** The option `name`. */
   get name(): string {
     return this.#native.name;
   }
 
+  /** The option `capacity`: how many items the queue holds. */
   get capacity(): number {
     return this.#native.capacity;
   }
@@ -262,6 +267,9 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   /**
    * As `enqueue`, but blocks this thread. In a worker, `terminate()` and `process.exit()` end the
    * wait within 50 ms. Pending calls of `enqueue` from this thread go first.
+   *
+   * @param timeoutMs - the longest wait, in milliseconds; default: no limit
+   * @throws CancelledError, DeadlineExceededError, TypeError: as `enqueue`; RangeError: `timeoutMs`
    */
   enqueueSync(item: T, timeoutMs: number = Number.POSITIVE_INFINITY): void {
     checkDuration('timeoutMs', timeoutMs);
@@ -338,8 +346,13 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
 
   /**
    * As `dequeue`, but blocks this thread. If this thread is a worker, the wait ends within 50 ms
-   * when another thread calls `terminate()` on it, or the main thread calls `process.exit()`. Items of `enqueue` calls of this
-   * thread that wait for room enter the queue meanwhile; their promises resolve afterwards.
+   * when another thread calls `terminate()` on it, or the main thread calls `process.exit()`. Items
+   * of `enqueue` calls of this thread that wait for room enter the queue meanwhile; their promises
+   * resolve afterwards.
+   *
+   * @param timeoutMs - the longest wait, in milliseconds; default: no limit
+   * @throws OutOfRangeError, CancelledError, DeadlineExceededError: as `dequeue`; TypeError,
+   *   RangeError: `timeoutMs`
    */
   dequeueSync(timeoutMs: number = Number.POSITIVE_INFINITY): T {
     checkDuration('timeoutMs', timeoutMs);
@@ -397,7 +410,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
   /**
    * Closes the queue: from now on every new `enqueue` fails, and the items that are left can be
    * dequeued. Calls of `enqueue` that are already waiting complete as there is room, unless
-   * `cancelPendingEnqueues` is set. May be called again.
+   * `cancelPendingEnqueues` is set (default false): then they fail with a CancelledError. May be
+   * called again.
+   *
+   * @throws TypeError
    */
   close(options?: { cancelPendingEnqueues?: boolean | undefined }): void {
     const known = ['cancelPendingEnqueues'] as const;

@@ -31,6 +31,7 @@ import type { QueueRunnerWork } from './queue-runner-worker.ts';
  */
 export type EnqueueOp = ((queue: BoundedQueue<any>, coord?: Coordinator) => unknown) | URL;
 
+/** The options of a QueueRunner. */
 export type QueueRunnerOptions = {
   /**
    * Errors with which an op ends its thread quietly. Given as `cleanStopErrors` of a Coordinator.
@@ -47,6 +48,7 @@ export type QueueRunnerOptions = {
 
 /** One thread of a QueueRunner. */
 export interface QueueRunnerThread {
+  /** `QueueRunnerThread-NAME-OP`: the names of the runner and of the op. */
   readonly name: string;
   /** Whether the thread has been started and has not ended. */
   readonly alive: boolean;
@@ -140,6 +142,7 @@ async function ignoringErrors(run: () => unknown): Promise<void> {
  *   (TensorFlow's thread goes on waiting for a stop, and a join waits for that thread.)
  */
 export class QueueRunner {
+  /** The option `name`. */
   readonly name: string;
   readonly #queue: BoundedQueue<any>;
   readonly #ops: EnqueueOp[];
@@ -199,8 +202,11 @@ export class QueueRunner {
    *
    * @returns an empty array while an op thread of an earlier call has not ended, even if it was
    *   never started (as in TensorFlow)
+   * @throws TypeError: an option is not valid. The errors of ops go to the coordinator, or to
+   *   `exceptionsRaised`
    */
   createThreads(options?: {
+    /** Gets the errors of the ops, and its stop ends the ops. Default: no coordinator. */
     coordinator?: Coordinator | undefined;
     /** Whether to start the threads, too. Default: false, as in TensorFlow. */
     start?: boolean | undefined;
