@@ -41,6 +41,7 @@ export type CheckpointPlace =
       directory?: undefined;
     };
 
+/** The options of a Checkpoint. */
 export type CheckpointOptions = CheckpointPlace & {
   /** How many checkpoints stay, the newest. Default: 5. */
   keep?: number | undefined;

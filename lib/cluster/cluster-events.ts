@@ -12,6 +12,7 @@ export type Retry = {
   cause: unknown;
 };
 
+/** The events of a ClusterCoordinator, by name: the arguments of their listeners. */
 export type ClusterEvents = {
   /** A worker can take functions: a thread, a process or a node; also one that replaces another. */
   workerStarted: [worker: WorkerInfo];
@@ -22,6 +23,7 @@ export type ClusterEvents = {
   workerLost: [worker: WorkerInfo, error: Error];
   /** A thread is blocked in native code and cannot be ended; another takes its place. */
   workerStuck: [worker: WorkerInfo];
+  /** A function is run again because its worker was lost. */
   retry: [retry: Retry];
   /** Nothing is queued or running any more. */
   idle: [];

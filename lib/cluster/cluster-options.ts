@@ -7,6 +7,7 @@ import { checkCount } from './calls/call-options.ts';
 import type { FunctionStats } from './function-stats.ts';
 import { checkResults, type Results } from './results/result-store.ts';
 
+/** The options of a ClusterCoordinator. */
 export type ClusterCoordinatorOptions = {
   /** How many closures may be queued; `schedule` waits for room. Default: 262,144. */
   maxQueued?: number | undefined;
@@ -43,9 +44,11 @@ export type ClusterStats = {
   held: number;
   /** Taken by a worker and not ended. */
   inFlight: number;
-  /** Ended with a result; with an error; cancelled before their end. */
+  /** Ended with a result. */
   completed: number;
+  /** Ended with an error. */
   failed: number;
+  /** Cancelled before their end. */
   cancelled: number;
   /** How often a function was run again because its worker was lost. */
   retried: number;
@@ -59,11 +62,13 @@ export type ClusterStats = {
   engine: Record<string, number>;
 };
 
+/** The options of `close`. */
 export type CloseOptions = {
   /** Milliseconds that what was called before `close` has to end. Default: 0. */
   drainMs?: number | undefined;
 };
 
+/** The options of `ready`. */
 export type ReadyOptions = {
   /** Milliseconds after which `ready` rejects with a ClusterNotReadyError. Default: 60,000. */
   timeoutMs?: number | undefined;

@@ -97,6 +97,7 @@ export class ClusterSpec {
     return [...this.#jobs.keys()];
   }
 
+  /** Whether there are no jobs. */
   get isEmpty(): boolean {
     return this.#jobs.size === 0;
   }
@@ -159,6 +160,7 @@ export class ClusterSpec {
     return `ClusterSpec({${jobs.join(', ')}})`;
   }
 
+  /** As `asDict`, for `JSON.stringify`. */
   toJSON(): Record<string, string[] | Record<number, string>> {
     return this.asDict();
   }

@@ -6,9 +6,11 @@ import { Histogram, type Percentiles } from './histogram.ts';
 
 /** Counts since the cluster was made. */
 export type FunctionStats = {
-  /** Ended with a result; with an error; cancelled before their end. */
+  /** Ended with a result. */
   completed: number;
+  /** Ended with an error. */
   failed: number;
+  /** Cancelled before their end. */
   cancelled: number;
   /** How often it was run again because its worker was lost. */
   retried: number;

@@ -3,11 +3,15 @@
  * small memory however many there are. (Node's own `createHistogram` is not in every runtime.)
  */
 
+/** How durations are spread, in milliseconds. */
 export type Percentiles = {
-  /** Milliseconds. */
+  /** The median: half of the durations are not longer. */
   p50: number;
+  /** 90 % of the durations are not longer. */
   p90: number;
+  /** 99 % of the durations are not longer. */
   p99: number;
+  /** The longest duration. */
   max: number;
 };
 

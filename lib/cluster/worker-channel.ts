@@ -11,6 +11,7 @@ import { aboutOf } from './worker/task-channel.ts';
 export type WorkerMessage = CoordinatorMessage & {
   /** As the events `workerStarted`, `workerLost` and `workerStuck` of the ClusterCoordinator. */
   event: 'started' | 'lost' | 'stuck';
+  /** The worker that has started, is lost, or is stuck. */
   worker: WorkerInfo;
   /** Why the worker was lost. */
   error?: Error;

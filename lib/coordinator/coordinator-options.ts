@@ -15,6 +15,7 @@ import {
 /** A class of errors. */
 export type ErrorClass = abstract new (...args: any[]) => Error;
 
+/** The options of a Coordinator. */
 export type CoordinatorOptions = {
   /** For `explain()` and messages; by default "coordinator-N". */
   name?: string | undefined;
@@ -41,6 +42,7 @@ export type RunOptions = CoordinatorOptions & {
   exitAfterStopMs?: number | undefined;
 };
 
+/** The options of `join`. */
 export type JoinOptions = {
   /** How long threads may go on after the stop, in milliseconds; default: the coordinator's. */
   stopGracePeriodMs?: number | undefined;

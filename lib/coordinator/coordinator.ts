@@ -207,6 +207,7 @@ export class Coordinator implements AsyncDisposable {
     }
   }
 
+  /** The option `name`. */
   get name(): string {
     return this.#attachment.native.name;
   }

@@ -16,8 +16,11 @@ export type QueueState = { name: string; size: number; capacity: number; waiting
 
 /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
 export type StopExplanation = {
+  /** What `shouldStop()` says. */
   stopped: boolean;
+  /** The stop; left out if there is none. */
   record?: StopRecord;
+  /** The registered threads, which have not ended. */
   threads: ThreadInfo[];
   /** The last 64 threads that have ended. */
   recentlyEnded: ThreadInfo[];
@@ -34,6 +37,7 @@ export type StopExplanation = {
   links: string[];
   /** The workers of the cluster that this thread has made: JOB:INDEX, where each runs, what. */
   workers?: string[];
+  /** All of this as lines of text. */
   toString(): string;
 };
 

@@ -10,8 +10,11 @@ import { Attachment } from './attachment.ts';
  * Plain data: post it, put it in `workerData`.
  */
 export type CoordinatorHandle = {
+  /** What the handle is of. */
   readonly type: 'allstop.Coordinator';
+  /** Names the process and the copy of the package: elsewhere the handle is refused. */
   readonly world: string;
+  /** Names the coordinator in its world. */
   readonly id: string;
 };
 
@@ -20,8 +23,11 @@ export type CoordinatorHandle = {
  * data: post it, put it in `workerData`.
  */
 export type QueueHandle<T = unknown> = {
+  /** What the handle is of. */
   readonly type: 'allstop.BoundedQueue';
+  /** Names the process and the copy of the package: elsewhere the handle is refused. */
   readonly world: string;
+  /** Names the queue in its world. */
   readonly id: string;
   /** Never set: the type of the items, for the compiler. */
   readonly item?: T;

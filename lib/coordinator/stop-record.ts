@@ -39,7 +39,14 @@ export type StopRequester = {
 };
 
 /** An error reported after the stop, or, where no caller could get it, after a completed `join()`. */
-export type SuppressedError = { error: unknown; requester: StopRequester; at: Date };
+export type SuppressedError = {
+  /** The error: in the thread that reported it, the identical value. */
+  error: unknown;
+  /** Who reported it, and by what. */
+  requester: StopRequester;
+  /** When it was reported. */
+  at: Date;
+};
 
 /** One stop: who requested it, when, why, and the errors that came later. */
 export type StopRecord = {

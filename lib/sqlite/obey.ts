@@ -11,6 +11,7 @@ import { binaryPath, binding } from '../native/native.ts';
 /** A database of better-sqlite3 (`Database`) or of node:sqlite (`DatabaseSync`). */
 export type SqliteDatabase = { loadExtension(path: string): unknown };
 
+/** The options of `obey`. */
 export type ObeyOptions = {
   /**
    * How many steps of SQLite's virtual machine are between two looks at the stop, an integer from

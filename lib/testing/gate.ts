@@ -29,6 +29,7 @@ import { CancelledError, DeadlineExceededError, InvalidHandleError } from '../er
 import { SLICE_MS } from '../native/binding.ts';
 import { hold, release } from '../native/doorbell.ts';
 
+/** The options of a Gate. */
 export type GateOptions = {
   /** Its stop ends the waits at the gate, with a CancelledError (default: none). */
   coordinator?: Coordinator | undefined;
@@ -36,6 +37,7 @@ export type GateOptions = {
   name?: string | undefined;
 };
 
+/** The options of the waits at a Gate. */
 export type GateWaitOptions = {
   /** Milliseconds (default Infinity; 0 only looks). Real time, also under fake timers. */
   timeoutMs?: number | undefined;
@@ -48,9 +50,13 @@ export type GateWaitOptions = {
  * an argument of a function on a cluster of threads.
  */
 export type GateHandle = {
+  /** What the handle is of. */
   readonly type: 'allstop.Gate';
+  /** The name of the gate. */
   readonly name: string;
+  /** The shared memory of the gate. */
   readonly words: Int32Array;
+  /** The handle of the option `coordinator`. Left out if there is none. */
   readonly coordinator?: CoordinatorHandle;
 };
 
@@ -138,6 +144,7 @@ export class Gate implements Disposable {
     }
   }
 
+  /** The option `name`. */
   get name(): string {
     return this.#state.name;
   }

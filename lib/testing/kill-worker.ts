@@ -23,6 +23,7 @@ export type KillWorkerOptions =
       worker?: undefined;
     };
 
+/** What `killWorker` resolves with. */
 export type KilledWorker = {
   /** The index of the worker. */
   worker: number;

@@ -156,6 +156,7 @@ export function checkMapOptions(
   return { concurrency, ordered, settles, key, ofCalls: checkCallOptions(ofCalls, defaults) };
 }
 
+/** The options of `join` of a cluster. */
 export type WaitOptions = {
   /** Milliseconds after which the wait rejects with a DeadlineExceededError. Default: Infinity. */
   timeoutMs?: number | undefined;

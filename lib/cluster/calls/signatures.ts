@@ -70,11 +70,13 @@ export type MapOptions<E extends OnError = OnError, I = any> = ScheduleOptions &
   onError?: E | undefined;
 };
 
+/** What the error of a function does to its `map`: the option `onError`. */
 export type OnError = 'throw' | 'settle';
 
 /** What `map` yields with `onError: 'settle'`. */
 export type SettledItem<R, I> = (PromiseFulfilledResult<R> | PromiseRejectedResult) & { item: I };
 
+/** What `map` yields: results, or with `onError: 'settle'` a SettledItem for each item. */
 export type Mapped<R, I, E extends OnError> = E extends 'settle' ? SettledItem<R, I> : R;
 
 /** The results of `map`. `return`, which the end of a loop calls, cancels what is in flight. */
@@ -96,10 +98,12 @@ export type PerWorkerArgs<P extends readonly unknown[]> = {
   [I in keyof P]: P[I] | PerWorkerValues<P[I]> | RemoteValue<P[I]>;
 };
 
+/** What follows the function in a call: its arguments, left out if it needs none, and options. */
 export type ScheduleArgs<P extends readonly unknown[], O = ScheduleOptions> = [] extends P
   ? [args?: PerWorkerArgs<P>, options?: O]
   : [args: PerWorkerArgs<P>, options?: O];
 
+/** The names of the functions that a module exports. */
 export type FunctionNames<M extends object> = {
   [K in keyof M]: M[K] extends AnyFunction ? K : never;
 }[keyof M] &

@@ -9,8 +9,10 @@ import { NO_REMOTE_VALUE } from '../worker/packing/uncloneable.ts';
 import { ProgressValues } from './progress/progress-values.ts';
 import { giveFailure, noteFailure } from './unseen-functions.ts';
 
+/** How far a RemoteValue is: `RemoteValue.state`. */
 export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
 
+/** The options of `RemoteValue.fetch`. */
 export type FetchOptions = {
   /** Milliseconds after which the fetch rejects with a DeadlineExceededError. Default: Infinity. */
   timeoutMs?: number | undefined;

@@ -38,6 +38,7 @@ type Limits = { readonly min: number; readonly max: number; readonly idleMs: num
 const IDLE_MS = 10_000;
 const MAX_WORKERS = 1_024;
 
+/** The options of a LocalStrategy. */
 export type LocalStrategyOptions = LocalWorkerOptions & {
   /** The module whose exports can be scheduled. Each worker imports it. */
   module: URL;

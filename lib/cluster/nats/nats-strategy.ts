@@ -28,6 +28,7 @@ import {
 import { NatsEngine } from './coordinator/nats-engine.ts';
 import { CLUSTER_NAME } from './wire/subjects.ts';
 
+/** The options of a NatsStrategy. */
 export type NatsStrategyOptions = NatsCredentials & {
   /** The module whose exports can be scheduled. Workers are started with the same file. */
   module: URL;

@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { FailedPreconditionError } from '../../errors/errors.ts';
 import type { Variable, VariableValue } from '../variables/variable.ts';
 
+/** The attempt of a function in which the caller runs. */
 export type CurrentTask = {
   /**
    * Aborts when the function is cancelled or times out, another function has failed, or the cluster

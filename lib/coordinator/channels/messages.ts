@@ -23,6 +23,7 @@ export type StopMessage = CoordinatorMessage & {
 
 /** On `allstop:thread:start` and `allstop:thread:end`. */
 export type ThreadMessage = CoordinatorMessage & {
+  /** The thread that has started or ended, or is a straggler. */
   thread: ThreadInfo;
 };
 

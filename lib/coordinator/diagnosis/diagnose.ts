@@ -10,6 +10,7 @@ import { type ThreadInfo, toThreadInfo } from '../threads/watch.ts';
 import { fitTerminal } from '../words.ts';
 import { type JavaScriptThread, type Place, Places, STACKS_TIMEOUT_MS } from './places.ts';
 
+/** The options of `diagnose`. */
 export type DiagnoseOptions = {
   /** Milliseconds for all threads together. Default: 1,000. */
   timeoutMs?: number | undefined;
@@ -17,6 +18,7 @@ export type DiagnoseOptions = {
 
 /** `explain()` with places: each thread has a `stack`, or a `waitState` in words. */
 export type Diagnosis = Omit<StopExplanation, 'threads'> & {
+  /** The registered threads, which have not ended. */
   threads: (ThreadInfo & Place)[];
   /** The JavaScript threads of this process, registered or not. */
   javaScriptThreads: JavaScriptThread[];

@@ -21,6 +21,7 @@ export type Place = {
 export type JavaScriptThread = Place & {
   /** 0: the main thread. */
   threadId: number;
+  /** The name of the thread: 'main', that of a Worker, or 'worker-N'. */
   name: string;
 };
 

@@ -18,6 +18,7 @@ import { FORK_VARIABLE, type ForkSettings } from './forked.ts';
 import { expectLastWords } from './last-words.ts';
 import { register } from './watch.ts';
 
+/** The options of `fork`: those of Node's, and a name. */
 export type CoordinatorForkOptions = ForkOptions & {
   /** The name of the thread; by default `process-` and the pid. */
   name?: string | undefined;

@@ -13,12 +13,14 @@ export const CLOSURE_TYPES = [
 
 export type ClosureEventType = (typeof CLOSURE_TYPES)[number];
 
+/** What an event is about. docs/timeline.md explains each type. */
 export type TimelineEventType = (typeof TIMELINE_TYPES)[number] | ClosureEventType;
 
 /** One event. Fields that do not apply to its type are left out. */
 export type TimelineEvent = {
   /** Milliseconds since `startedAt`, by a monotonic clock. */
   at: number;
+  /** What the event is about. */
   type: TimelineEventType;
   /** The name of the thread that the event is about; of 'stop-requested': that requested it. */
   thread?: string;
@@ -41,10 +43,14 @@ export type TimelineEvent = {
 };
 
 /** In the format of Chrome's trace viewer, which https://ui.perfetto.dev opens, too. */
-export type ChromeTrace = { traceEvents: object[] };
+export type ChromeTrace = {
+  /** The events of the format, with their times in microseconds. */
+  traceEvents: object[];
+};
 
 /** What `coord.timeline()` returns: plain data but for the method. */
 export type Timeline = {
+  /** The version of this format. */
   version: 1;
   /** The name of the coordinator. */
   coordinator: string;
@@ -54,5 +60,6 @@ export type Timeline = {
   dropped: number;
   /** The oldest first. */
   events: TimelineEvent[];
+  /** The same events in the format of Chrome's trace viewer. */
   toChromeTrace(): ChromeTrace;
 };

@@ -17,10 +17,15 @@ export type Lane = {
 
 /** How long a thread took from the request of a stop; undefined: it did not, or nobody saw it. */
 export type StopLatency = {
+  /** The name of the thread. */
   thread: string;
+  /** What the thread is, as in ThreadInfo; 'thread' if it is not registered. */
   kind: string;
+  /** Milliseconds from the stop until the thread saw it. */
   seenMs?: number;
+  /** Milliseconds from the stop until the thread ended. */
   endedMs?: number;
+  /** A join has left the thread behind. */
   isStraggler?: true;
 };
 

@@ -8,6 +8,7 @@ import { Line } from '../line.ts';
 import type { Placement } from './placement.ts';
 
 export const PRIORITIES = ['high', 'normal', 'low'] as const;
+/** Which functions are run first: the option `priority` of a call. */
 export type Priority = (typeof PRIORITIES)[number];
 
 /** The part of a closure that the lines use. */

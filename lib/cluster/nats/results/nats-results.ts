@@ -13,6 +13,7 @@ import {
 } from '../connection/connection-options.ts';
 import { BucketStore } from './bucket-store.ts';
 
+/** The options of a NatsResults. */
 export type NatsResultsOptions = NatsCredentials & {
   /**
    * `nats://host:4222`, `tls://…` or `host:port`: one or several addresses of one server or one
@@ -46,7 +47,9 @@ const LEAST_TTL_MS = 100;
  * share the results.
  */
 export class NatsResults implements Results {
+  /** The option `bucket`. */
   readonly bucket: string;
+  /** The option `ttlMs`. */
   readonly ttlMs: number | undefined;
   /** Private, so that credentials do not show when the object is printed. */
   readonly #connection: NatsConnectionOptions;
