@@ -106,6 +106,7 @@ export class ClusterCoordinator<M extends object = any>
   extends EventEmitter<ClusterEvents>
   implements AsyncDisposable
 {
+  /** The strategy that the cluster was made with. */
   readonly strategy: Strategy;
   /**
    * The stop flag of the whole cluster: `requestStop` in any worker stops everything. It cannot
@@ -280,7 +281,6 @@ export class ClusterCoordinator<M extends object = any>
    * Queues a function. Resolves at once while there is room. The arguments are copied during
    * the call; if `transfer` marks something in them as moved, they are taken when the function
    * is queued.
-   *
    * @param fn - an export of the strategy's module, or its name
    * @param args - its arguments; PerWorkerValues become those of the worker that runs it, and
    *   RemoteValues their values: until these are there the function waits outside the line, and if
@@ -296,6 +296,7 @@ export class ClusterCoordinator<M extends object = any>
     fn: F,
     ...rest: ScheduleArgs<Parameters<F>>
   ): Promise<RemoteValue<Result<F>>>;
+  /** As `schedule` with a function, by the name of the export. */
   schedule<K extends FunctionNames<M>>(
     name: K,
     ...rest: ScheduleArgs<Parameters<Named<M, K>>>
@@ -317,7 +318,6 @@ export class ClusterCoordinator<M extends object = any>
    * call of the function with that key and the same arguments, also in another run of the program,
    * resolves with it and runs nothing. Calls of one key at once share one run. A key that ended with
    * an error is run again.
-   *
    * @throws (rejects) what the function throws; the errors of the arguments and options that
    *   `schedule` throws; DeadlineExceededError, or the reason of `signal`, at any stage;
    *   CancelledError: the cluster was stopped or closed before the function has ended;
@@ -330,6 +330,7 @@ export class ClusterCoordinator<M extends object = any>
     fn: F,
     ...rest: ScheduleArgs<Parameters<F>, RunOptions>
   ): Promise<Result<F>>;
+  /** As `run` with a function, by the name of the export. */
   run<K extends FunctionNames<M>>(
     name: K,
     ...rest: ScheduleArgs<Parameters<Named<M, K>>, RunOptions>
@@ -350,7 +351,6 @@ export class ClusterCoordinator<M extends object = any>
    * The first error (of a function in its turn, or of the source) is thrown. Then, when the loop
    * is left, and when the signal is aborted, what is in flight is cancelled and the source is
    * closed.
-   *
    * @param fn - an export of the strategy's module that takes one argument, or its name
    * @param items - an iterable or an async iterable
    * @throws TypeError, RangeError: the arguments. Its `next` rejects with the errors of `run`
@@ -360,6 +360,7 @@ export class ClusterCoordinator<M extends object = any>
     items: Items<I>,
     options?: MapOptions<E, I>,
   ): MapResults<Mapped<Result<F>, I, E>>;
+  /** As `map` with a function, by the name of the export. */
   map<K extends FunctionNames<M>, I extends ItemOf<Named<M, K>>, E extends OnError = 'throw'>(
     name: K,
     items: Items<I>,
@@ -372,7 +373,6 @@ export class ClusterCoordinator<M extends object = any>
 
   /**
    * Resolves when everything that was scheduled or run before has ended.
-   *
    * @throws (rejects) the first error of a scheduled function, once; CancelledError,
    *   FailedPreconditionError, UnavailableError: as for `schedule`; DeadlineExceededError after
    *   `timeoutMs` (milliseconds, Infinity), or the reason of `signal`: then the functions go on
@@ -407,7 +407,6 @@ export class ClusterCoordinator<M extends object = any>
   /**
    * Whether everything that was scheduled has ended. Waits only if a function has failed, or
    * while the name of a scheduled function is being looked up.
-   *
    * @throws (rejects) the first error of a function, once; CancelledError,
    *   FailedPreconditionError, UnavailableError: as for `schedule`
    */
@@ -420,7 +419,6 @@ export class ClusterCoordinator<M extends object = any>
   /**
    * Resolves with a copy of the structure (arrays, plain objects, Maps, Sets), in which each
    * RemoteValue is replaced by its value.
-   *
    * @throws (rejects) the error of the first RemoteValue to fail
    */
   fetch<T>(structure: T): Promise<Fetched<T>> {
@@ -453,7 +451,6 @@ export class ClusterCoordinator<M extends object = any>
   /**
    * Makes a variable, a number or an array of numbers that functions read and update, with a copy
    * of `initial`; or finds the one that was made with this name: that one keeps its value.
-   *
    * @param initial - a number, Float64Array, Float32Array or Int32Array
    * @throws (rejects) TypeError, RangeError: an argument; InvalidArgumentError: the name is that of
    *   a variable of another type or length; FailedPreconditionError: the cluster is closed;
@@ -472,7 +469,6 @@ export class ClusterCoordinator<M extends object = any>
 
   /**
    * Resolves when every worker can take functions. Never hangs.
-   *
    * @throws (rejects) ClusterNotReadyError after `timeoutMs` (60,000), or at once when no
    *   worker will start any more: its `report` names each worker that is not ready, with the
    *   cause; the reason of `signal`; the error that `onProgress` throws
@@ -504,7 +500,6 @@ export class ClusterCoordinator<M extends object = any>
    * Changes the number of workers of a LocalStrategy (1 to 1024). Resolves when that many
    * workers are ready. The workers with the highest indexes end first, after the functions that they
    * run. Of calls that overlap, the last one wins, and all settle with it.
-   *
    * @throws (rejects) TypeError, RangeError; FailedPreconditionError: another strategy, or the
    *   cluster is over; UnavailableError: a worker could not be started, and is tried again;
    *   CancelledError: the cluster was closed or stopped meanwhile
@@ -519,7 +514,6 @@ export class ClusterCoordinator<M extends object = any>
    * and have `cancelGraceMs` for that. Every RemoteValue is settled. A second call does not drain
    * any longer: it waits for the first, or ends what that still drains if its own `drainMs` is over
    * before.
-   *
    * @throws (rejects) TypeError, RangeError: the options
    */
   async close(options?: CloseOptions): Promise<void> {

@@ -87,6 +87,7 @@ export class StragglersError extends AllstopError {
   /** The threads that were still running. */
   readonly stragglers: Straggler[];
 
+  /** `stragglers`: by default none. */
   constructor(message?: string, options?: { cause?: unknown; stragglers?: Straggler[] }) {
     super(message, options);
     this.stragglers = options?.stragglers ?? [];
@@ -100,6 +101,7 @@ export class NativeError extends AllstopError {
   /** The demangled C++ type, such as `std::runtime_error`; empty if the type is unknown. */
   readonly nativeType: string;
 
+  /** `nativeType`: by default unknown, ''. */
   constructor(message?: string, options?: { cause?: unknown; nativeType?: string }) {
     super(message, options);
     this.nativeType = options?.nativeType ?? '';
@@ -119,6 +121,7 @@ export class ClusterNotReadyError extends AllstopError {
   /** How far the cluster was when the error was made. */
   readonly report: ReadinessReport;
 
+  /** `report`: by default one that knows nothing. */
   constructor(message?: string, options?: { cause?: unknown; report?: ReadinessReport }) {
     super(message, options);
     this.report = options?.report ?? { ready: false, engine: { phase: 'unknown' }, tasks: [] };

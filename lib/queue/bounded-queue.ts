@@ -415,7 +415,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    *
    * @throws TypeError
    */
-  close(options?: { cancelPendingEnqueues?: boolean | undefined }): void {
+  close(options?: {
+    /** Whether calls of `enqueue` that wait for room fail. Default: false. */
+    cancelPendingEnqueues?: boolean | undefined;
+  }): void {
     const known = ['cancelPendingEnqueues'] as const;
     const { cancelPendingEnqueues = false } = checkOptions('options', options, known);
     checkBoolean('options.cancelPendingEnqueues', cancelPendingEnqueues);

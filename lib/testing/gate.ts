@@ -220,6 +220,7 @@ export class Gate implements Disposable {
    * As `pass`, but blocks this thread. If it is a worker, another thread that calls `terminate()`
    * or `process.exit()` ends it, and the coordinator's stop ends the wait within 50 ms.
    *
+   * @param options.timeoutMs - milliseconds; default Infinity
    * @throws DeadlineExceededError, CancelledError: as `pass`; TypeError, RangeError
    */
   passSync(options?: { timeoutMs?: number | undefined }): void {
