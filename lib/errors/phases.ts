@@ -158,7 +158,9 @@ export const unregistered = {
     remedy: START_WORKER,
   }),
   noCoordinator: (phase: EnginePhase): string =>
-    `no worker can register while the engine is '${phase}'`,
+    phase === 'failed'
+      ? 'no worker can register any more: the cluster has failed'
+      : `no worker can register before the coordinator is ready: it is '${phase}'`,
   hostUnknown: (host: string, code: string): Explanation => ({
     cause: `the name ${host} is unknown (DNS: ${code})`,
     remedy: 'correct it in the ClusterSpec, or add it to the DNS',
