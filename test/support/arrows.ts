@@ -111,10 +111,14 @@ function filesBelow(folder: string, endings: RegExp): string[] {
 
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
+/** A line of a docstring, which may import in an example. */
+const DOCSTRING_LINE = /^ *\* .*$/gm;
+
 /** Every import of lib/, `import type`, re-exports and `import()` included, but Node's own. */
 export function importsOfLib(): Arrow[] {
   return filesBelow('lib', /\.ts$/).flatMap((from) => {
-    const found = read(from).matchAll(/(?:\bfrom|^import|\bimport\() ?'([^']+)'/gm);
+    const code = read(from).replaceAll(DOCSTRING_LINE, '');
+    const found = code.matchAll(/(?:\bfrom|^import|\bimport\() ?'([^']+)'/gm);
     return [...found]
       .map(([, name]) => name as string)
       .filter((name) => !name.startsWith('node:'))
