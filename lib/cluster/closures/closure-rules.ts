@@ -358,7 +358,7 @@ export class ClosureRules implements ClusterHost {
   }
 
   /** Closes the queue, cancels the closures in flight, and replaces workers that do not obey. */
-  #stopAll(error: unknown, dropped: CancelledError, reason: unknown): void {
+  #stopAll(error: unknown, dropped: Error, reason: unknown): void {
     if (!this.#queue.isClosed) this.#refusal = { value: error };
     this.#queue.close(error, dropped);
     for (const closure of this.#queue.inFlight) {
@@ -368,10 +368,13 @@ export class ClosureRules implements ClusterHost {
     this.#listener.onChange();
   }
 
-  #stopError(): CancelledError {
-    const record = this.coordinator.stopRecord;
-    const options = record?.error === undefined ? {} : { cause: record.error };
-    return new CancelledError('The cluster was stopped', options);
+  /**
+   * An echo of the stop, as the error of a queue's wait is: a body of `Coordinator.run` that rejects
+   * with it at Ctrl-C has just ended. Its `cause` is the error of the stop, else an AbortError.
+   */
+  #stopError(): Error {
+    const error = new CancelledError('The cluster was stopped');
+    return attachmentOf(this.coordinator).interrupted(error);
   }
 
   /** Whether a function threw `error` because the cluster was stopped: no failure of its own. */

@@ -80,6 +80,21 @@ describe('a coordinator above the cluster', () => {
     await parent.join().catch(() => {});
   });
 
+  it.each<[string, (cluster: ClusterCoordinator) => Promise<unknown>]>([
+    ['run', (cluster) => cluster.run('add', [1, 2])],
+    ['schedule', (cluster) => cluster.schedule('add', [1, 2])],
+    ['join', (cluster) => cluster.join()],
+    ['map', (cluster) => cluster.map('double', [1, 2])[Symbol.asyncIterator]().next()],
+  ])('ends its run quietly where a plain stop has cancelled %s', async (_, call) => {
+    const body = async (parent: Coordinator): Promise<unknown> => {
+      await using cluster = start(parent);
+      await cluster.ready();
+      parent.requestStop();
+      return await call(cluster);
+    };
+    expect(await Coordinator.run(body)).toBeUndefined();
+  });
+
   it('is not stopped by the cluster’s stop, nor by its close', async () => {
     const parent = new Coordinator();
     const stopped = start(parent);
