@@ -21,7 +21,7 @@ function load(path: string): unknown {
     exported = Object.keys(addon ?? {});
     return addon;
   } catch (error) {
-    throw new Error(`the addon cannot be loaded: ${messageOf(error)}`);
+    throw new Error(`the addon cannot be loaded: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -59,7 +59,7 @@ it.each([
 ])('a file that does not exist: %s', async (_, strategy) => {
   const module = new URL('no-such.mjs', import.meta.url);
   const cluster = start(strategy(module));
-  const why = `The module ${module} cannot be imported: there is no file ${fileURLToPath(module)} (correct the option 'module')`;
+  const why = `The module ${module.href} cannot be imported: there is no file ${fileURLToPath(module)} (correct the option 'module')`;
   const error = await errorOf(cluster.run('add', [1, 2]));
   expect(error).toBeInstanceOf(UnavailableError);
   expect(error.message).toBe(why);
@@ -74,7 +74,7 @@ it('a syntax error of which Node tells the line', async () => {
   const error = await errorOf(start(local(module)).run('add'));
   const text = "The requested module './other.mjs' does not provide an export named 'nothing'";
   expect(error.message).toBe(
-    `The module ${module} cannot be imported: SyntaxError: ${text}, at ${module}:2`,
+    `The module ${module.href} cannot be imported: SyntaxError: ${text}, at ${module.href}:2`,
   );
   expect(error.cause).toBeInstanceOf(SyntaxError);
 });
@@ -84,7 +84,7 @@ it('a syntax error of which Node does not tell the line', async () => {
   const cluster = start(local(module));
   const error = await errorOf(cluster.run('add'));
   const why = `SyntaxError: ${error.cause.message} (\`node ${fileURLToPath(module)}\` shows the line)`;
-  expect(error.message).toBe(`The module ${module} cannot be imported: ${why}`);
+  expect(error.message).toBe(`The module ${module.href} cannot be imported: ${why}`);
   const { report } = await errorOf(cluster.ready());
   expect(report.tasks[0]).toMatchObject({ phase: 'import-failed', cause: why });
 });

@@ -79,7 +79,7 @@ describeKinds(kinds, (kind) => {
         const url = new URL(`../../fixtures/${name}`, import.meta.url);
         const cluster = start(2, {}, url);
         // Where workers start slowly, `schedule` takes the name before it is known to be missing.
-        const scheduled = errorOf(cluster.schedule('add', [1, 2]).then((it) => it.fetch()));
+        const scheduled = errorOf(cluster.schedule('add', [1, 2]).then((remote) => remote.fetch()));
         const error = await errorOf(cluster.ready());
         expect(error).toBeInstanceOf(ClusterNotReadyError);
         const message = name === 'broken-tasks.mjs' ? 'this module is broken' : 'no-such-tasks.mjs';
