@@ -8,6 +8,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { Coordinator } from 'allstop';
+import { testAddon } from '../lifecycle/matrix/states.mjs';
 import { activities } from './activities.mjs';
 import { startNats } from './nats.mjs';
 import { report } from './report.mjs';
@@ -78,7 +80,19 @@ async function runAll(isOver, counts) {
   );
 }
 
+/**
+ * Starts the native threads that stay once the process has needed them (for deadlines, exitAfterStop
+ * and Interruptible): a random cell would start them after the rehearsal, as if they leaked.
+ */
+function startLastingThreads() {
+  const coord = new Coordinator();
+  coord.stopAfter(3_600_000)[Symbol.dispose]();
+  coord.exitAfterStop(3_600_000)[Symbol.dispose]();
+  testAddon().call(coord, 'poll', '0');
+}
+
 let startedAt = performance.now();
+startLastingThreads();
 process.stderr.write(`A rehearsal, and ${minutes} minutes; --seed ${options.seed}\n`);
 await runAll(() => true, {});
 if (failures.length > 0) process.exit(1);

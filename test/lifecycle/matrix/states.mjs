@@ -18,7 +18,7 @@ import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 
 const addonPath = '../../addons/test-addon/build/Release/test_addon.node';
-const testAddon = () => createRequire(import.meta.url)(addonPath);
+export const testAddon = () => createRequire(import.meta.url)(addonPath);
 const nothing = new URL('data:text/javascript,');
 const pooled = new URL('pooled.mjs', import.meta.url);
 
