@@ -177,7 +177,7 @@ std::string RequesterLine(const StopRecord& record, const Requester& requester) 
 // The stack of the error and of its causes, each line indented. The process ends before anybody
 // else could show them.
 std::string StackLines(const EncodedError* error) {
-  constexpr std::size_t kMostBytes = 16 * 1024;  // a longer text keeps a slow reader too long
+  constexpr std::size_t kMostBytes = 16'384;  // a longer text keeps a slow reader too long
   std::string text;
   for (const char* title = ""; error != nullptr && text.size() < kMostBytes; title = "Caused by ") {
     const ErrorFields& fields = error->fields();
