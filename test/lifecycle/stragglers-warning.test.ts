@@ -13,6 +13,14 @@ it.each([
   expect(stderr.split(warning)).toHaveLength(2); // once
 });
 
+it('names the threads that many joins leave behind, each once, and warns of nothing else', async () => {
+  const { code, stderr } = await runScript('run-and-hang', ['many joins']);
+  expect(code).toBe(3);
+  expect(stderr.match(/still running: left-\d+\n/g)).toHaveLength(20);
+  expect(new Set(stderr.match(/left-\d+/g)).size).toBe(20);
+  expect(stderr).not.toContain('MaxListeners');
+});
+
 it('but not if it was told to be silent', async () => {
   const { code, stderr } = await runScript('run-and-hang', ['process.exit()'], {
     execArgv: ['--no-warnings'],

@@ -13,6 +13,16 @@ const ways = {
     await Coordinator.run(deaf, { name: 'app', stopGracePeriodMs: 50 }).catch(() => {});
     process.exit(3);
   },
+  'many joins': async () => {
+    const joins = Array.from({ length: 20 }, (_, i) => {
+      const coord = new Coordinator();
+      void coord.start(() => new Promise(() => {}), { name: `left-${i}` });
+      coord.requestStop();
+      return coord.join([], { stopGracePeriodMs: 0, ignoreLiveThreads: true });
+    });
+    await Promise.all(joins);
+    process.exit(3);
+  },
   'a body that hangs': async () => {
     setInterval(() => {}, 60_000);
     const body = (coord) => {
