@@ -2,7 +2,10 @@
 // docs/index.md. A page keeps the address that its file's name gives it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { Application, Converter, KindRouter } from 'typedoc';
+import { Application, Converter, KindRouter, PageEvent, RendererEvent } from 'typedoc';
+import { markdownOf } from './markdown.mjs';
+import { Sections } from './search.mjs';
+import { improved } from './theme.mjs';
 
 const docs = join(import.meta.dirname, '../../docs');
 
@@ -31,13 +34,22 @@ class PageRouter extends KindRouter {
 /** @param {Application} app */
 export function load(app) {
   const pages = listed();
+  const sections = new Sections();
   app.renderer.defineRouter('pages', PageRouter);
+  app.renderer.on(PageEvent.END, (page) => {
+    if (page.filename.endsWith('.html')) page.contents = improved(page.contents);
+    sections.add(page);
+  });
+  const last = -1_000; // typedoc has written its assets
+  const addSections = ({ outputDirectory }) => sections.write(join(outputDirectory, 'assets'));
+  app.renderer.on(RendererEvent.END, addSections, last);
   app.on(Application.EVENT_BOOTSTRAP_END, () => {
     for (const file of readdirSync(docs).filter((name) => name.endsWith('.md'))) {
       if (!pages.has(basename(file, '.md'))) app.logger.error(`docs/index.md lacks ${file}`);
     }
     const order = [...pages.keys()].map((name) => join(docs, `${name}.md`));
     app.options.setValue('projectDocuments', order);
+    app.options.setValue('markdownItLoader', markdownOf(docs, pages));
     app.options.setValue('groupOrder', [...new Set(pages.values()), '*']);
   });
   app.converter.on(Converter.EVENT_CREATE_DOCUMENT, (_, document) => {

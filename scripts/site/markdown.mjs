@@ -1,0 +1,54 @@
+// How the pages of docs/ are read, where typedoc's own reading loses something.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Names in HTML may be broken after "_" and between "Cancelled" and "Error", outside of tags. */
+export const breakable = (html) =>
+  html.replaceAll(
+    /(<[^>]*>|&\w+;)|([a-z])(?=[A-Z])|_(?=[A-Z])/g,
+    (text, skipped) => skipped ?? `${text}<wbr>`,
+  );
+
+/**
+ * @param {string} docs the folder of the pages
+ * @param {ReadonlyMap<string, string>} pages the names of the pages that docs/index.md lists
+ * @returns typedoc's option `markdownItLoader`
+ */
+export function markdownOf(docs, pages) {
+  const titleOf = (name) => /^# (.+)$/m.exec(readFileSync(join(docs, `${name}.md`), 'utf8'))[1];
+
+  /** Changes the words of a heading, or of a link. */
+  function reword(tokens) {
+    for (const [i, { children }] of tokens.entries()) {
+      const isHeading = tokens[i - 1]?.type === 'heading_open';
+      for (const [j, token] of (children ?? []).entries()) {
+        // typedoc makes the title and the id of a heading from its texts, and forgets the code in it.
+        if (isHeading && token.type === 'code_inline') token.type = 'text';
+        // A link that shows the name of a file shows the title of that page.
+        const name = /^(?:docs\/)?([a-z-]+)\.md$/.exec(token.content)?.[1];
+        const isLink = token.type === 'text' && children[j - 1]?.type === 'link_open';
+        if (isLink && pages.has(name)) token.content = titleOf(name);
+      }
+    }
+  }
+
+  return (parser) => {
+    parser.linkify.set({ fuzzyLink: false }); // platforms.md is a file, not an address
+    parser.core.ruler.push('site', ({ tokens }) => reword(tokens));
+    let tables = 0;
+    let inTable = false;
+    const { rules } = parser.renderer;
+    rules.table_open = () => {
+      inTable = true;
+      tables += 1;
+      // The keyboard can scroll a region that takes the focus.
+      return `<div class="table" role="region" aria-label="Table ${tables}" tabindex="0"><table>\n`;
+    };
+    rules.table_close = () => {
+      inTable = false;
+      return '</table></div>\n';
+    };
+    const code = rules.code_inline;
+    rules.code_inline = (...args) => (inTable ? breakable(code(...args)) : code(...args));
+  };
+}

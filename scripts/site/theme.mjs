@@ -1,0 +1,61 @@
+// What typedoc's theme lacks: a main landmark, descriptions, an order of headings, pictures of the
+// theme that is chosen.
+import { breakable } from './markdown.mjs';
+
+const escape = (text) =>
+  text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
+
+const textOf = (html) =>
+  html
+    .replaceAll(/<[^>]+>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+    .replaceAll(/\s+/g, ' ');
+
+/** The page's own description in place of the site's: its first paragraph. */
+function described(html) {
+  const content = html.slice(html.indexOf('<div class="col-content">'));
+  const first = /<p>(.+?)<\/p>/s.exec(content)?.[1];
+  if (first === undefined) return html;
+  const text = escape(textOf(first).slice(0, 300));
+  return html.replace(/(<meta name="description" content=")[^"]*/, (_, start) => `${start}${text}`);
+}
+
+/** typedoc's headings of an index are h4 and h5 below the h1, and h3 in the menus. */
+function withLevels(html) {
+  return html
+    .replaceAll('<h5 class="tsd-index-heading', '<h5 aria-level="2" class="tsd-index-heading')
+    .replace(/^.*?(?=<h2|<section class="tsd-panel-group)/s, (top) =>
+      top.replaceAll(/<h4(?=[ >])/g, '<h4 aria-level="2"'),
+    )
+    .replaceAll(
+      /<div class="(?:page|site)-menu">.*?(?=<div class="site-menu">|<footer)/gs,
+      (menu) => menu.replaceAll(/<h3(?=[ >])/g, '<h3 aria-level="2"'),
+    );
+}
+
+const PICTURE =
+  /<picture><source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"><img alt="([^"]*)" src="([^"]+)"><\/picture>/g;
+
+/** @param {string} html a page */
+export function improved(html) {
+  return withLevels(described(html))
+    .replace('<div class="col-content">', '<div class="col-content" role="main">')
+    .replace(
+      '<header class="tsd-page-toolbar">',
+      '$&<a class="skip" href="#tsd-nav-container">To the menu</a>',
+    )
+    .replace('</head>', '<link rel="icon" href="data:,"></head>')
+    .replace(/(<h1[^>]*>)(.*?)(<\/h1>)/s, (_, start, title, end) => start + breakable(title) + end)
+    .replace(
+      '<div class="page-menu">',
+      '<div class="page-menu" role="navigation" aria-label="This page">',
+    )
+    .replaceAll(
+      PICTURE,
+      '<img class="when-light" alt="$2" src="$3"><img class="when-dark" alt="$2" src="$1">',
+    );
+}
