@@ -50,7 +50,7 @@ function replaceSearch(file) {
   if (!QUERY.test(script)) throw new Error(`${file}: the search of this typedoc is another`);
   const ours = script.replace(
     QUERY,
-    (_all, _words, text, results, data) => `${results}=(${search})(${text},${data})`,
+    (_all, _words, text, results, data) => `${results}=(${String(search)})(${text},${data})`,
   );
   writeFileSync(file, ours);
 }
