@@ -1,5 +1,6 @@
 /** `ready()` of a cluster. */
 
+import { inspect } from 'node:util';
 import { ClusterNotReadyError, type ReadinessReport, UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
@@ -38,6 +39,7 @@ describeKinds(kinds, (kind) => {
       const cluster = start(2);
       const error = await errorOf(cluster.ready({ timeoutMs: 0 }));
       expect(error).toBeInstanceOf(ClusterNotReadyError);
+      expect(inspect(error)).not.toContain('[cause]'); // there is none
       expect(error.code).toBe('ERR_ALLSTOP_CLUSTER_NOT_READY');
       const phase = kind.isRemote ? 'unregistered' : 'starting';
       expect(error.message).toContain(`worker:0 ${phase}, worker:1 ${phase}`);
