@@ -1,6 +1,6 @@
 // Bundles lib/ into few files: a program, and each of its workers, loads few files in half the
 // time that forty modules take. The declarations (.d.ts) are written by tsc.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { pruneDeclarations } from './declarations.mjs';
@@ -65,10 +65,40 @@ function writeLicences(output) {
   writeFileSync(join(root, 'dist/cli/LICENSES.txt'), licences.join(`\n${'-'.repeat(72)}\n\n`));
 }
 
+/**
+ * The command line goes without source maps, which would be 40 KB more to download: its stacks are
+ * those of a program, not of a library.
+ *
+ * @param {import('rolldown').RolldownOutput['output']} output
+ */
+function dropMapsOfCommands(output) {
+  const chunks = new Map(
+    output.flatMap((each) => (each.type === 'chunk' ? [[each.fileName, each]] : [])),
+  );
+  const ofLibrary = new Set();
+  function reach(fileName) {
+    const chunk = chunks.get(fileName);
+    if (chunk === undefined || ofLibrary.has(fileName)) return;
+    ofLibrary.add(fileName);
+    for (const each of [...chunk.imports, ...chunk.dynamicImports]) reach(each);
+  }
+  for (const { fileName, isEntry } of chunks.values()) {
+    if (isEntry && !fileName.startsWith('cli/')) reach(fileName);
+  }
+  for (const fileName of chunks.keys()) {
+    if (ofLibrary.has(fileName)) continue;
+    const file = join(root, 'dist', fileName);
+    const code = readFileSync(file, 'utf8');
+    writeFileSync(file, code.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'));
+    rmSync(`${file}.map`, { force: true });
+  }
+}
+
 export async function bundle() {
   const build = await rolldown(inputOptions);
   const { output } = await build.write(outputOptions);
   await build.close();
   writeLicences(output);
+  dropMapsOfCommands(output);
   pruneDeclarations(root, JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')));
 }

@@ -23,6 +23,12 @@ describe('the source maps', () => {
     expect(stderr).not.toContain(dist);
   });
 
+  it('are those of the library: the command line has none, and names none', () => {
+    const program = join(dist, 'cli/main.js');
+    expect(existsSync(`${program}.map`)).toBe(false);
+    expect(readFileSync(program, 'utf8')).not.toContain('sourceMappingURL');
+  });
+
   it('name sources that exist', () => {
     const files = readdirSync(dist, { recursive: true, encoding: 'utf8' });
     const maps = files.filter((file) => file.endsWith('.js.map')).map((file) => join(dist, file));
