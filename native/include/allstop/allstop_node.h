@@ -231,7 +231,9 @@ static inline void allstop_throw_status(napi_env env, allstop_status status) {
 static inline void allstop_queue_throw_status(napi_env env, allstop_status status) {
   const char *message = NULL;
   if (status == ALLSTOP_INVALID_HANDLE) {
-    message = "The argument must be an allstop BoundedQueue";
+    message =
+        "The argument must be an allstop BoundedQueue; of a handle, pass "
+        "BoundedQueue.attach(handle)";
   } else if (status == ALLSTOP_FAILED_PRECONDITION) {
     message = "The BoundedQueue comes from a copy of allstop with an incompatible native interface";
   }
