@@ -9,6 +9,7 @@
 #include "../core/busy_workers.h"
 #include "../core/exit_timer.h"
 #include "../core/fault_point.h"
+#include "../core/identity.h"
 #include "../core/registry.h"
 #include "../core/stop_timer.h"
 #include "convert.h"
@@ -178,9 +179,10 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
   request.requester.language = core::Language::kJavaScript;
   request.requester.thread_name = environment_->thread_name;
   request.requester.thread_id = environment_->thread_id();
+  // Not by `locate`: another process is told of the stop while a slow `locate` still runs.
+  request.describe = [](core::Requester& known) { known.pid = core::ProcessId(); };
   // Reading the properties of `requester` takes long, so `locate` does it.
   request.locate = [&](core::Requester& located) {
-    located = environment_->ThisThread(core::Via::kCall);
     ReadRequester(requester, located);
     const Napi::Value stack = requester.Get("stack");
     if (!stack.IsFunction()) return;

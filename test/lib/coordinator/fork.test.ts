@@ -66,6 +66,18 @@ describe('coord.fork', () => {
     });
   });
 
+  it('says who stopped the parent, though the stack of the stop takes long', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['failSlowly'], { name: 'cook', serialization: 'advanced' });
+    await expect(coord.join()).rejects.toThrow('the fork is bent');
+    expect(coord.stopRecord?.requester).toMatchObject({
+      language: 'js',
+      pid: child.pid,
+      threadName: 'cook',
+      via: 'call',
+    });
+  });
+
   it('stops the parent without an error', async () => {
     const coord = new Coordinator();
     coord.fork(forked, ['plain']);
