@@ -11,7 +11,7 @@ tarball=$(realpath "${1:-$(bash scripts/pack.sh "$work/packed")}")
 npx --no-install publint --strict "$tarball"
 npx --no-install attw "$tarball" --profile esm-only
 tar tzf "$tarball" | sed 's/^package\///' >"$work/contents"
-if grep -vE '^examples/(nats/[a-z]+\.conf|first/main\.mjs)$' "$work/contents" | grep -E '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)'; then
+if grep -vE '^examples/(nats/[a-z]+\.conf|first/main\.mjs|(server|native-c)/[A-Za-z.-]+)$' "$work/contents" | grep -E '^(test|\.ci|examples|bench|scripts|node_modules|binding\.gyp)'; then
   echo 'the tarball contains files that no user needs (listed above)' >&2
   exit 1
 fi
