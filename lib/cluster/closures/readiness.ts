@@ -32,8 +32,8 @@ export function whenReady(options: ReadyWait): Promise<void> {
     };
     const notReady = (why: string, cause: unknown): void => {
       const found = report();
-      const options = cause === undefined ? { report: found } : { cause, report: found };
-      const error = new ClusterNotReadyError(describe(why, found), options);
+      const fields = cause === undefined ? { report: found } : { cause, report: found };
+      const error = new ClusterNotReadyError(describe(why, found), fields);
       // Its own frames are those of a timer or a message: they say nothing about the program.
       error.stack = `${error.name}: ${error.message}${framesOf(asked)}`;
       end(() => reject(error));
