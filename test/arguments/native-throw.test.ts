@@ -60,7 +60,7 @@ describe.each([
     'allstop_throw_status',
     'Coordinator or its signal; of a handle, pass Coordinator.attach(handle)',
   ],
-  ['allstop_queue_throw_status', 'BoundedQueue'],
+  ['allstop_queue_throw_status', 'BoundedQueue; of a handle, pass BoundedQueue.attach(handle)'],
   ['allstop_variable_throw_status', 'Variable'],
 ] as const)('%s', (fn, what) => {
   it('says what the argument must be', () => {
