@@ -59,8 +59,7 @@ Requester Origin::GetWithin(double patience_ms) const {
   const auto is_complete = [this] { return is_complete_.load(std::memory_order_acquire); };
   if (is_complete()) return requester_;
   std::unique_lock<std::mutex> lock(mutex_);
-  // The limit is for a requesting thread that gets no processor: before Begin it waits for nothing.
-  Deadline::After(10'000).Wait(changed_, lock, [this] { return is_begun_; });
+  Deadline::After(1000).Wait(changed_, lock, [this] { return is_begun_; });
   if (completing_thread_ != std::this_thread::get_id()) {
     Deadline::After(patience_ms).Wait(changed_, lock, is_complete);
   }
