@@ -1,8 +1,10 @@
 /** Finds the name under which the strategy's module exports a function. */
 
 import { basename } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { didYouMean, invalidType } from '../../base/arguments.ts';
 import { messageOf } from '../../base/thrown-value.ts';
+import { placeOf } from '../worker/module/own-module.ts';
 import { PASS_A_NAME } from '../worker/protocol.ts';
 
 export type AnyFunction = (...args: any[]) => any;
@@ -14,6 +16,12 @@ export class ModuleExports {
 
   constructor(module: URL) {
     this.#module = module;
+  }
+
+  /** Whether the module is the file that this thread executes: a program in one file. */
+  get isProgram(): boolean {
+    const file = process.argv[1];
+    return file !== undefined && placeOf(pathToFileURL(file)) === placeOf(this.#module);
   }
 
   /** @returns undefined if `find` has not been called for the function */
@@ -46,6 +54,15 @@ export class ModuleExports {
     if (found === undefined) throw wrongFunction(notExported(fn, href));
     this.#names.set(fn, found);
     return found;
+  }
+
+  /**
+   * @param exported - the names of the module's functions
+   * @throws TypeError: the name of the function is not among them
+   */
+  checkFunction(fn: AnyFunction, exported: readonly string[]): void {
+    if (!exported.includes(fn.name)) throw wrongFunction(notExported(fn, this.#module.href));
+    this.#names.set(fn, fn.name);
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Finds the names of the functions that are called, and keeps the calls in order meanwhile. */
 
 import { Timer } from '../../base/timer.ts';
+import { turn } from '../../base/turn.ts';
 import type { ChangeListeners } from './change-listeners.ts';
 import type { AnyFunction, ModuleExports } from './module-exports.ts';
 
@@ -88,15 +89,35 @@ export class NameResolver {
   async #find(fn: AnyFunction | string, defined: Promise<void> | undefined): Promise<string> {
     let name: string | undefined;
     if (typeof fn === 'function') {
+      const found = this.#module.find(fn);
+      const named = this.#module.isProgram ? Promise.race([found, this.#reported(fn)]) : found;
       // When the cluster is over any name will do: the queue refuses the call.
-      name = (await this.#untilOver(this.#module.find(fn))) ?? fn.name;
+      name = (await this.#untilOver(named)) ?? fn.name;
     } else {
-      this.#firstNames ??= this.#untilNamesAreKnown();
-      await this.#listener.keepAlive(this.#firstNames);
+      await this.#namesOrTime();
       name = this.#checkName(fn) ?? fn;
     }
     await defined;
     return name;
+  }
+
+  /**
+   * The name by which a worker knows the function of a program that awaits this call at its top
+   * level: the import of the program does not end before the call.
+   *
+   * @throws (rejects) TypeError: the module has no function of this name
+   */
+  async #reported(fn: AnyFunction): Promise<string> {
+    await turn(); // the import of a program whose top level has ended ends before that
+    await this.#namesOrTime();
+    const names = this.#listener.functionNames();
+    if (names !== undefined) this.#module.checkFunction(fn, names);
+    return fn.name;
+  }
+
+  #namesOrTime(): Promise<void> {
+    this.#firstNames ??= this.#untilNamesAreKnown();
+    return this.#listener.keepAlive(this.#firstNames);
   }
 
   /** Resolves when a worker has reported function names, or the cluster is over, or time is up. */

@@ -15,7 +15,7 @@ import { NatsWorker } from '../../support/nats-worker.ts';
 
 const program = new URL('../../fixtures/one-file.mjs', import.meta.url);
 const file = fileURLToPath(program);
-const REFUSED = `The module ${file} makes a cluster while a worker imports it. Put the functions into a file of their own, or make the cluster only outside workers: if (!Coordinator.current())`;
+const REFUSED = `The module ${file} makes a cluster while a worker imports it. Put the functions into a file of their own, or make the cluster only outside workers: if (!Coordinator.current()), with import { Coordinator } from "allstop"`;
 
 type End = { code: unknown; stdout: string; stderr: string };
 
@@ -25,7 +25,7 @@ const environment = (settings: object): NodeJS.ProcessEnv => {
   return { ...rest, ONE_FILE: JSON.stringify(settings) };
 };
 
-function run(settings: { where: string; when: string }): Promise<End> {
+function run(settings: { where: string; when: string; ready?: boolean }): Promise<End> {
   const options = { env: environment(settings), timeout: 20_000, killSignal: 'SIGKILL' } as const;
   return new Promise((resolve) => {
     execFile(process.execPath, [file], options, (error, stdout, stderr) => {
@@ -54,6 +54,21 @@ it.each(['thread', 'process'])('its cluster may be made outside workers: %s', as
 
 it.each(['thread', 'process'])('a function may make a cluster of its module: %s', async (where) => {
   expect(await run({ where, when: 'task' })).toEqual({ code: 0, stdout: '3\n', stderr: '' });
+});
+
+it.each(['thread', 'process'])('its top level may pass the function itself: %s', async (where) => {
+  expect(await run({ where, when: 'function' })).toEqual({ code: 0, stdout: '3\n', stderr: '' });
+});
+
+it('its top level may pass the function itself when the workers are ready', async () => {
+  const settings = { where: 'thread', when: 'function', ready: true };
+  expect(await run(settings)).toEqual({ code: 0, stdout: '3\n', stderr: '' });
+});
+
+it('its top level passes a function that it does not export: the error says so', async () => {
+  const { code, stdout, stderr } = await run({ where: 'thread', when: 'local' });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toContain(`TypeError: The function 'local' is not an export of ${program.href}`);
 });
 
 it.each([

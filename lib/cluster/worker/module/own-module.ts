@@ -29,14 +29,14 @@ export function refuseOwnModule(module: URL): void {
   if (served === undefined || taskOfCaller() !== undefined) return;
   if (placeOf(module) !== placeOf(served.module)) return;
   const error = new FailedPreconditionError(
-    `The module ${shownModule(module)} makes a cluster while a worker imports it. Put the functions into a file of their own, or make the cluster only outside workers: if (!Coordinator.current())`,
+    `The module ${shownModule(module)} makes a cluster while a worker imports it. Put the functions into a file of their own, or make the cluster only outside workers: if (!Coordinator.current()), with import { Coordinator } from "allstop"`,
   );
   served.tell(error);
   throw error;
 }
 
 /** The path of the file, whatever links lead there; of another URL its text. */
-function placeOf(module: URL): string {
+export function placeOf(module: URL): string {
   if (module.protocol !== 'file:') return module.href;
   try {
     return realpathSync(module);
