@@ -40,7 +40,7 @@ export function invalidSecret(name: string, expected: string, value: unknown): T
 }
 
 function wrongType(name: string, expected: string, got: string, remedy?: string): TypeError {
-  const what = name.includes('.') ? 'property' : 'argument';
+  const what = /[.[]/.test(name) ? 'property' : 'argument';
   const isTwin = got === `Received ${expected}`;
   const why = isTwin ? ' of another copy of the package, or of another realm: run `npm ls`' : '';
   const todo = remedy === undefined ? '' : `: ${remedy}`;

@@ -8,6 +8,7 @@ import {
   invalidType,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
+import { refusedValue } from '../base/refused-values.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
 import { checkpointParts, readCheckpoint, type Snapshot } from './checkpoints/checkpoint-file.ts';
@@ -20,7 +21,6 @@ import { DirectoryStore } from './checkpoints/directory-store.ts';
 import type { Strategy } from './closures/strategy.ts';
 import type { Definition } from './variables/variable.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
-import { dataCloneError } from './worker/protocol.ts';
 import { packValue, unpackValue } from './worker/value.ts';
 
 export type CheckpointPlace =
@@ -75,7 +75,12 @@ function packState(state: unknown): Uint8Array {
   try {
     return packValue(state);
   } catch (error) {
-    throw dataCloneError(error);
+    throw refusedValue(
+      error,
+      'The state of the checkpoint',
+      { path: 'state', value: state },
+      packValue,
+    );
   }
 }
 

@@ -10,6 +10,7 @@ import {
   nameOf,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
+import { refusedValue } from '../base/refused-values.ts';
 import { checkCoordinator } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { OwnThread } from '../coordinator/threads/own-thread.ts';
@@ -39,6 +40,15 @@ export type LooperThreadOptions = {
 
 const TARGET_OR_OVERRIDE =
   'a function or an instance of URL, unless a derived class overrides runLoop()';
+
+function copyOf(args: readonly unknown[]): unknown[] {
+  try {
+    return structuredClone([...args]);
+  } catch (error) {
+    const whole = { path: 'options.args', value: args };
+    throw refusedValue(error, 'The arguments of the module', whole, structuredClone);
+  }
+}
 
 function rhythm(intervalMs: number): string {
   if (intervalMs === 0) return 'back to back';
@@ -114,7 +124,7 @@ export class LooperThread {
       throw invalidType('options.target', 'a function where runLoop is overridden', target);
     }
     this.#target = target;
-    this.#args = target instanceof URL ? structuredClone([...(args ?? [])]) : [...(args ?? [])];
+    this.#args = target instanceof URL ? copyOf(args ?? []) : [...(args ?? [])];
     this.#times = { intervalMs: intervalMs ?? 0, missedTicks };
     const ownName = new.target === LooperThread ? undefined : nameOf(new.target);
     this.name =

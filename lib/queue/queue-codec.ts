@@ -11,6 +11,7 @@ import { isProxy } from 'node:util/types';
 import { Deserializer, Serializer } from 'node:v8';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
+import { refusedPart } from '../base/refused-values.ts';
 
 /** An item as JSON text, or as the bytes of V8's serializer. */
 export type Written = string | Uint8Array;
@@ -80,32 +81,36 @@ Object.assign(ValueSerializer.prototype, {
 function serialize(value: unknown): Uint8Array {
   const serializer = new ValueSerializer();
   serializer.writeHeader();
+  serializer.writeValue(value);
+  return serializer.releaseBuffer();
+}
+
+function serializeItem(item: unknown): Uint8Array {
   try {
-    serializer.writeValue(value);
+    return serialize(item);
   } catch (error) {
     if (!(error instanceof NotCloneable)) throw error; // thrown by a getter of the item
-    throw Object.assign(invalidType('item', 'a value that can be cloned', value), {
-      cause: error,
-    });
+    const { path, value } = refusedPart({ path: 'item', value: item }, serialize);
+    const refused = invalidType(path, 'a value that can be cloned', value);
+    throw Object.assign(refused, { cause: error });
   }
-  return serializer.releaseBuffer();
 }
 
 /** @throws TypeError (`ERR_INVALID_ARG_TYPE`): `value` cannot be cloned; any error of a getter */
 export function writeValue(value: unknown): Written {
-  if (isBusy) return serialize(value); // called by a getter of the item that isText() reads
+  if (isBusy) return serializeItem(value); // called by a getter of the item that isText() reads
   isBusy = true;
   try {
     if (isText(value)) return JSON.stringify(value);
   } catch (error) {
-    // A RangeError means that the JSON text is too long for a string: serialize() takes the value.
+    // A RangeError means that the JSON text is too long for a string: serializeItem() takes it.
     if (!(error instanceof RangeError)) throw error;
   } finally {
     while (objects > 0) seen[--objects] = undefined;
     values = 0;
     isBusy = false;
   }
-  return serialize(value);
+  return serializeItem(value);
 }
 
 function readSerialized(bytes: Uint8Array): unknown {

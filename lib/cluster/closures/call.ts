@@ -1,10 +1,11 @@
 /** Checks and copies the arguments of a call before it is queued. */
 
 import { invalidType } from '../../base/arguments.ts';
+import { dataCloneError } from '../../base/refused-values.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { copyWithVariables } from '../variables/variable.ts';
 import { whyUncloneable } from '../worker/packing/uncloneable.ts';
-import { argumentError, dataCloneError } from '../worker/protocol.ts';
+import { argumentError } from '../worker/protocol.ts';
 import { checkAttached, type Movable, transfer, transferListOf } from '../worker/transfer.ts';
 import type { Call, TakenArguments } from './closure.ts';
 import { checkMoved, copyArguments } from './copy-arguments.ts';

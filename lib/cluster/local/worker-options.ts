@@ -2,6 +2,7 @@
 
 import { type ResourceLimits, SHARE_ENV } from 'node:worker_threads';
 import { checkOptions, invalidType, isBag, outOfRange } from '../../base/arguments.ts';
+import { refusedPart } from '../../base/refused-values.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { Isolation, WorkerOptions } from '../pool/channel.ts';
@@ -93,8 +94,12 @@ function cloneOf(workerData: unknown): unknown {
   try {
     return structuredClone(workerData);
   } catch (error) {
+    const { path } = refusedPart(
+      { path: 'options.workerData', value: workerData },
+      structuredClone,
+    );
     throw new InvalidArgumentError(
-      `options.workerData cannot be cloned for worker threads: ${messageOf(error)}`,
+      `options.workerData cannot be cloned for worker threads: ${path}: ${messageOf(error)}`,
       { cause: error },
     );
   }

@@ -18,6 +18,7 @@
  */
 
 import { hostname } from 'node:os';
+import { dataCloneError } from '../../base/refused-values.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
@@ -34,14 +35,7 @@ import { whyNotImported } from '../worker/module/import-error.ts';
 import { passedAsBytes } from '../worker/packing/packed-arguments.ts';
 import { toThread } from '../worker/packing/to-thread.ts';
 import type { Fate, WorkerResource } from '../worker/protocol.ts';
-import {
-  argumentError,
-  dataCloneError,
-  FROM_WORKER,
-  RESULT_LENGTH,
-  STATE,
-  TO_WORKER,
-} from '../worker/protocol.ts';
+import { argumentError, FROM_WORKER, RESULT_LENGTH, STATE, TO_WORKER } from '../worker/protocol.ts';
 import type { StopMessage } from '../worker/stop-relay.ts';
 import { packValue } from '../worker/value.ts';
 import { Batch } from './batch.ts';

@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events';
 import { getHeapStatistics } from 'node:v8';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
+import { refusedValue } from '../../base/refused-values.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
@@ -39,7 +40,6 @@ import type { DrawMethod, PassedArguments, WorkerResource } from './protocol.ts'
 import {
   CANCELLED,
   DRAW,
-  dataCloneError,
   ENDED,
   FROM_WORKER,
   RESULT_LENGTH,
@@ -57,7 +57,7 @@ import {
   type TaskMessage,
   traceRun,
 } from './task-channel.ts';
-import { type Movable, toPost, transferListOf } from './transfer.ts';
+import { type Movable, refusedResult, toPost, transferListOf } from './transfer.ts';
 import { packValue } from './value.ts';
 
 export interface Channel {
@@ -154,7 +154,7 @@ class Attempt implements CurrentTask {
     try {
       bytes = packValue(value);
     } catch (error) {
-      throw dataCloneError(error);
+      throw refusedValue(error, 'Reported progress', { path: 'value', value }, packValue);
     }
     if (this.#hasEnded || this.id === NO_CLOSURE) return;
     this.#progress ??= new ProgressOutbox((values) => this.#runner.sendProgress(this.id, values));
@@ -521,7 +521,7 @@ export class FunctionRunner {
       const bytes = packValue(value);
       return this.#words === undefined ? bytes : toPost(bytes);
     } catch (error) {
-      throw dataCloneError(error);
+      throw refusedResult(error, value, packValue);
     }
   }
 
@@ -575,7 +575,7 @@ export class FunctionRunner {
       const transfers = transferListOf([value]);
       this.#channel.post([FROM_WORKER.results, id, state, value, us], transfers);
     } catch (error) {
-      const record = encode(dataCloneError(error)).bytes;
+      const record = encode(refusedResult(error, value, structuredClone)).bytes;
       this.#channel.post([FROM_WORKER.results, id, STATE.failed, record, us]);
     }
   }

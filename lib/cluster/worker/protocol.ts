@@ -3,6 +3,7 @@
  * element is the kind of message. Several closures, or several results, share one message.
  */
 
+import { dataCloneError, refusedValue } from '../../base/refused-values.ts';
 import type { Definition } from '../variables/variable.ts';
 import type { ModuleHooks } from './module-options.ts';
 
@@ -144,24 +145,13 @@ export const RESULT_LENGTH = 4;
 /** The state of a result. */
 export const STATE = { ready: 0, failed: 1 } as const;
 
-/** Turns a plain Error of a serializer into the DataCloneError that structuredClone throws. */
-export function dataCloneError(error: unknown): unknown {
-  const isPlain = error instanceof Error && error.name === 'Error';
-  return isPlain ? new DOMException(error.message, 'DataCloneError') : error;
-}
-
-/**
- * Makes the error for arguments that cannot be cloned, with the index of the first argument that
- * `clone` refuses. An `error` of another kind (of a getter; RangeError) is returned as it is.
- */
+/** As `refusedValue`, for the first argument that `clone` refuses. */
 export function argumentError(
   error: unknown,
   name: string,
   args: readonly unknown[],
   clone: (value: unknown) => unknown,
 ): unknown {
-  const known = dataCloneError(error);
-  if (!(known instanceof Error && known.name === 'DataCloneError')) return known;
   const isRefused = (value: unknown): boolean => {
     try {
       clone(value);
@@ -171,13 +161,9 @@ export function argumentError(
     }
   };
   const index = [...args].findIndex(isRefused);
-  if (index === -1) return known;
-  const isFunction = typeof args[index] === 'function';
-  const why = isFunction ? 'functions cannot be sent to workers' : known.message;
-  return new DOMException(
-    `Argument ${index} of '${name}' cannot be cloned: ${why}`,
-    'DataCloneError',
-  );
+  if (index === -1) return dataCloneError(error);
+  const argument = { path: `args[${index}]`, value: args[index] };
+  return refusedValue(error, `Argument ${index} of '${name}'`, argument, clone);
 }
 
 /** The advice in errors about a function that is not found. */

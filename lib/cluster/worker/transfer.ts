@@ -5,6 +5,8 @@ import type { X509Certificate } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
+import { dataCloneError, refusedValue } from '../../base/refused-values.ts';
+import { isObject } from '../../base/thrown-value.ts';
 
 /**
  * What can be moved to another thread. A type of ours, because @types/node has it under one name up
@@ -71,4 +73,15 @@ export function transferListOf(values: readonly unknown[]): Movable[] {
   }
   checkAttached(found);
   return found;
+}
+
+/** The error for a result that `clone` has refused. */
+export function refusedResult(
+  error: unknown,
+  value: unknown,
+  clone: (value: unknown) => unknown,
+): unknown {
+  // `clone` moves nothing: it would refuse the objects that are moved, too.
+  if (isObject(value) && lists.has(value)) return dataCloneError(error);
+  return refusedValue(error, 'The result', { path: 'result', value }, clone);
 }

@@ -88,10 +88,17 @@ describeKinds(kinds, (kind) => {
 
     it('that cannot be copied are refused by schedule', async () => {
       const cluster = start();
-      for (const value of [() => {}, Symbol('a'), { deep: [() => {}] }]) {
+      const deep = [{}, () => {}];
+      const refused: [why: string, value: unknown][] = [
+        ['args[1] is a function', () => {}],
+        ['args[1]: Symbol(a) could not be cloned.', Symbol('a')],
+        ['args[1].deep[1] is a function', { deep }],
+        ['args[1][0].deep: #<Promise> could not be cloned.', [{ deep: Promise.resolve(1) }]],
+      ];
+      for (const [why, value] of refused) {
         await expect(cluster.schedule('add', [1, value as never])).rejects.toMatchObject({
           name: 'DataCloneError',
-          message: expect.stringMatching(/^Argument 1 of 'add' cannot be cloned: .+/),
+          message: `Argument 1 of 'add' cannot be cloned: ${why}`,
         });
       }
       await cluster.join();

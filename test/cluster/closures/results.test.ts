@@ -64,7 +64,10 @@ describeKinds(kinds, (kind) => {
     it('a result that cannot be sent is an error of the function', async () => {
       const cluster = start();
       const value = await cluster.schedule('unsendable');
-      expect(await errorOf(value.fetch())).toMatchObject({ name: 'DataCloneError' });
+      expect(await errorOf(value.fetch())).toMatchObject({
+        name: 'DataCloneError',
+        message: 'The result cannot be cloned: result.in[1] is a function',
+      });
       await expect(cluster.join()).rejects.toMatchObject({ name: 'DataCloneError' });
       expect(await (await cluster.schedule('add', [1, 1])).fetch()).toBe(2);
     });

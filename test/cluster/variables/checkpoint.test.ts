@@ -139,8 +139,11 @@ describe('a checkpoint', () => {
     let state: unknown = 1;
     const checkpoint = new Checkpoint(cluster, { directory, state: () => state });
     await checkpoint.save(1);
-    state = (): void => {};
-    await expect(checkpoint.save(2)).rejects.toMatchObject({ name: 'DataCloneError' });
+    state = { epoch: [(): void => {}] };
+    await expect(checkpoint.save(2)).rejects.toMatchObject({
+      name: 'DataCloneError',
+      message: 'The state of the checkpoint cannot be cloned: state.epoch[0] is a function',
+    });
     await expect(checkpoint.save(-1)).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
     state = 2;
     await checkpoint.save(3);

@@ -77,6 +77,7 @@ describe('an option that workers cannot have', () => {
     ['resourceLimits', { isolation: 'process', resourceLimits: { stackSizeMb: 4 } }],
     ['SHARE_ENV', { isolation: 'process', env: SHARE_ENV }],
     ['workerData cannot be cloned', { workerData: () => {} }],
+    [': options.workerData.log: log() {} could', { workerData: { log() {} } }],
     ['definition', { definition: 'two words' }],
     ['setup must be the name', { setup: '' }],
     ['teardown must be the name', { teardown: '' }],

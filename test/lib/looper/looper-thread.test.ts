@@ -671,8 +671,12 @@ describe('refused, and nothing registered', () => {
     ],
     [
       'args of a module that cannot be cloned',
-      (coord) => LooperThread.loop(coord, 1, module, { args: [nothing] }),
-      expect.objectContaining({ name: 'DataCloneError' }),
+      (coord) => LooperThread.loop(coord, 1, module, { args: [1, { nothing }] }),
+      expect.objectContaining({
+        name: 'DataCloneError',
+        message:
+          'The arguments of the module cannot be cloned: options.args[1].nothing is a function',
+      }),
     ],
     [
       'a getter that throws',

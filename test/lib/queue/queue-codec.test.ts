@@ -373,6 +373,44 @@ describe('what cannot be cloned', () => {
     expectAlike(queue.dequeueSync(), [same, same]);
   });
 
+  const root: Record<string, unknown> = {};
+  root['list'] = [{ root }, { root }];
+  root['f'] = () => {};
+  it.each([
+    ['item', 'argument', () => {}],
+    ['item.deep[1].f', 'property', { deep: [{}, { f: () => {} }] }],
+    ['item.own.at', 'property', { own: Object.assign(new Point(), { at: Symbol('s') }) }],
+    ['item["a-b"][0]', 'property', { 'a-b': [Promise.resolve(1)] }],
+    [
+      '[...item.map][1][0]',
+      'property',
+      {
+        map: new Map<unknown, unknown>([
+          [1, 1],
+          [() => {}, 2],
+        ]),
+      },
+    ],
+    ['[...item.map][0][1].f', 'property', { map: new Map([[1, { f: () => {} }]]) }],
+    ['[...item][1]', 'property', new Set([1, new WeakMap()])],
+    ['item.cause.f', 'property', new Error('with a cause', { cause: { f: () => {} } })],
+    ['item.port', 'property', { text: 'x'.repeat(2_000), port: port1 }],
+    ['item.view', 'property', { view: new Uint8Array(new SharedArrayBuffer(8)) }],
+    ['item.proxy', 'property', { proxy: hostile() }],
+    ['item.f', 'property', root], // which its own list contains
+  ])('is named in the error: %s', (path, what, item) => {
+    const message = `The "${path}" ${what} must be a value that can be cloned. Received `;
+    expect(() => values().enqueueSync(item)).toThrow(message);
+  });
+
+  it('is not searched in all of a value that has very many parts, or levels', () => {
+    const wide = [...Array.from({ length: 20_000 }, () => ({})), { f: () => {} }];
+    expect(() => values().enqueueSync({ wide })).toThrow('The "item.wide" property must');
+    let deep: object = { f: () => {} };
+    for (let level = 0; level < 100; ++level) deep = { in: deep };
+    expect(() => values().enqueueSync(deep)).toThrow(`The "item${'.in'.repeat(64)}" property must`);
+  });
+
   it.each([
     ['a getter', throwing('a')],
     ['a getter inside', [{ b: [throwing('a')] }]],

@@ -3,9 +3,10 @@
  * goes to the thread that has the iterator, and its result comes back as a copy.
  */
 
+import { dataCloneError } from '../../../base/refused-values.ts';
 import { decode } from '../../../record/encoded-error.ts';
 import { packArguments } from '../packing/packed-arguments.ts';
-import { type DrawMethod, dataCloneError, STATE } from '../protocol.ts';
+import { type DrawMethod, STATE } from '../protocol.ts';
 import { unpackValue } from '../value.ts';
 
 type Waiting = {

@@ -1,0 +1,114 @@
+/** The errors for values that a serializer refuses: they name the part for which it does. */
+
+import { types } from 'node:util';
+import { isObject } from './thrown-value.ts';
+
+export type Part = {
+  /** How a program would write it: `item.list[2].fn`. */
+  readonly path: string;
+  readonly value: unknown;
+};
+
+/** The search ends here, with the innermost refused part that it knows. */
+const MOST_PARTS = 10_000;
+const MOST_LEVELS = 64;
+
+/** Turns a plain Error of a serializer into the DataCloneError that structuredClone throws. */
+export function dataCloneError(error: unknown): unknown {
+  const isPlain = error instanceof Error && error.name === 'Error';
+  return isPlain ? new DOMException(error.message, 'DataCloneError') : error;
+}
+
+/**
+ * Makes the error for a value that `clone` refuses, with the place of the part that it refuses. An
+ * `error` of another kind (of a getter; RangeError) is returned as it is.
+ *
+ * @param what - begins the message: "The result"
+ * @param whole - the value, with its name in the message
+ */
+export function refusedValue(
+  error: unknown,
+  what: string,
+  whole: Part,
+  clone: (value: unknown) => unknown,
+): unknown {
+  const known = dataCloneError(error);
+  if (!(known instanceof Error && known.name === 'DataCloneError')) return known;
+  const part = refusedPart(whole, clone);
+  const why =
+    typeof part.value === 'function'
+      ? `${part.path} is a function`
+      : `${part.path}: ${known.message}`;
+  return new DOMException(`${what} cannot be cloned: ${why}`, 'DataCloneError');
+}
+
+/**
+ * @param clone - throws for the value of `whole`
+ * @returns the innermost part that `clone` refuses; `whole` if that is the value itself
+ */
+export function refusedPart(whole: Part, clone: (value: unknown) => unknown): Part {
+  /** Refused objects. A part that contains one of them may be refused for that one. */
+  const met = new Set<unknown>();
+  let left = MOST_PARTS;
+  const isRefused = (value: unknown): boolean => {
+    if (typeof value !== 'symbol' && !isObject(value)) return false;
+    left -= 1;
+    try {
+      clone(value);
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  const innermost = (refused: Part, level: number): Part | undefined => {
+    met.add(refused.value);
+    let isWhole = true;
+    for (const part of level < MOST_LEVELS ? partsOf(refused) : []) {
+      if (left === 0) break;
+      if (!met.has(part.value)) {
+        if (!isRefused(part.value)) continue;
+        const found = innermost(part, level + 1);
+        if (found !== undefined) return found;
+      }
+      isWhole = false;
+    }
+    return isWhole ? refused : undefined;
+  };
+  return innermost(whole, 0) ?? whole;
+}
+
+/** The parts of an object that a structured clone copies. */
+function* partsOf({ path, value }: Part): Generator<Part> {
+  if (typeof value !== 'object' || value === null) return;
+  if (types.isProxy(value) || ArrayBuffer.isView(value)) return;
+  if (types.isMap(value)) {
+    for (const [at, [key, item]] of [...value].entries()) {
+      yield { path: `[...${path}][${at}][0]`, value: key };
+      yield { path: `[...${path}][${at}][1]`, value: item };
+    }
+  } else if (types.isSet(value)) {
+    for (const [at, item] of [...value].entries())
+      yield { path: `[...${path}][${at}]`, value: item };
+  } else {
+    for (const key of types.isNativeError(value) ? ['cause'] : Object.keys(value)) {
+      const part = propertyOf(value, key);
+      if (part !== undefined) yield { path: path + accessTo(key), value: part.value };
+    }
+  }
+}
+
+/** @returns undefined: a getter has thrown */
+function propertyOf(value: object, key: string): { value: unknown } | undefined {
+  try {
+    return { value: (value as Record<string, unknown>)[key] };
+  } catch {
+    return undefined;
+  }
+}
+
+function accessTo(key: string): string {
+  if (/^\d+$/.test(key)) return `[${key}]`;
+  return /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(key)
+    ? `.${key}`
+    : `[${JSON.stringify(key)}]`;
+}
