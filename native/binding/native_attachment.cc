@@ -180,10 +180,11 @@ Napi::Value NativeAttachment::RequestStop(const Info& info) {
   request.requester.thread_name = environment_->thread_name;
   request.requester.thread_id = environment_->thread_id();
   // Not by `locate`: another process is told of the stop while a slow `locate` still runs.
-  request.describe = [](core::Requester& known) { known.pid = core::ProcessId(); };
-  // Reading the properties of `requester` takes long, so `locate` does it.
+  request.describe = [&](core::Requester& known) {
+    known.pid = core::ProcessId();
+    ReadRequester(requester, known);
+  };
   request.locate = [&](core::Requester& located) {
-    ReadRequester(requester, located);
     const Napi::Value stack = requester.Get("stack");
     if (!stack.IsFunction()) return;
     const Napi::Value text = stack.As<Napi::Function>().Call({});

@@ -22,6 +22,8 @@ export type TestAddon = {
   registerUnstarted(coord: Coordinator, name: string): void;
   /** One call on a native thread of its own; numbers are statuses of allstop.h. */
   call(coord: Coordinator, operation: string, text?: string): string;
+  /** A stop callback that takes 300 ms. */
+  slowCallback(coord: Coordinator): void;
   openGate(name: string): void;
   /** Blocks until the thread of this name has a result, and returns it. */
   result(name: string): string | undefined;

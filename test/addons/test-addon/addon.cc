@@ -10,6 +10,7 @@
 #include <allstop/allstop_threadsafe_function.hpp>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -17,6 +18,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "flags.h"
@@ -251,6 +253,16 @@ napi_value Call(napi_env env, napi_callback_info info) {
   return ToJs(env, CallOnThread(coord, arguments.text(1), text));
 }
 
+// slowCallback(coord): a stop callback that takes 300 ms, which callbacks must not.
+napi_value SlowCallback(napi_env env, napi_callback_info info) {
+  const Arguments arguments(env, info);
+  allstop::Coordinator coord;
+  if (!Take(arguments, coord)) return nullptr;
+  const auto take_long = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
+  new allstop::StopCallback(coord, take_long);  // for as long as the process lives
+  return Undefined(env);
+}
+
 napi_value OpenGate(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   const std::lock_guard<std::mutex> lock(shared().mutex);
@@ -413,6 +425,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("startUnregistered", StartUnregistered);
   set("registerUnstarted", RegisterUnstarted);
   set("call", Call);
+  set("slowCallback", SlowCallback);
   set("openGate", OpenGate);
   set("result", Result);
   set("requestStop", RequestStop);

@@ -66,15 +66,18 @@ describe('coord.fork', () => {
     });
   });
 
-  it('says who stopped the parent, though the stack of the stop takes long', async () => {
+  it.each([
+    ['call', 'failSlowly'],
+    ['abort', 'abortSlowly'],
+  ])('says who stopped the parent, and how, though it takes long: %s', async (via, act) => {
     const coord = new Coordinator();
-    const child = coord.fork(forked, ['failSlowly'], { name: 'cook', serialization: 'advanced' });
+    const child = coord.fork(forked, [act], { name: 'cook', serialization: 'advanced' });
     await expect(coord.join()).rejects.toThrow('the fork is bent');
     expect(coord.stopRecord?.requester).toMatchObject({
       language: 'js',
       pid: child.pid,
       threadName: 'cook',
-      via: 'call',
+      via,
     });
   });
 
