@@ -3,8 +3,8 @@
     {
       "target_name": "reader",
       "sources": ["reader.c"],
-      # A relative path, because gyp cannot handle an absolute path that contains a space.
-      "include_dirs": ["<!(npx allstop include --relative)"],
+      # The folder of the headers, as `npx allstop include` prints it.
+      "include_dirs": ["<!(node -p \"require('allstop/include')\")"],
       "defines": ["NAPI_VERSION=8"],
       "cflags": ["-Wall", "-Wextra", "-Wpedantic"],
       "cflags_c": ["-std=c11"],
