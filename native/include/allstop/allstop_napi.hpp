@@ -13,14 +13,65 @@
 
 #include <napi.h>
 
+#include <string>
+
 #include "allstop.hpp"
 #include "allstop_node.h"
 #include "allstop_stop_flag.hpp"
 
 namespace allstop {
+namespace refusal {
+
+/// What `value` is, in the words of Node's own errors: "type number", "an instance of Object".
+inline std::string Described(napi_env env, napi_value value) {
+  napi_valuetype type = napi_undefined;
+  napi_typeof(env, value, &type);
+  switch (type) {
+    case napi_undefined: return "undefined";
+    case napi_null: return "null";
+    case napi_boolean: return "type boolean";
+    case napi_number: return "type number";
+    case napi_string: return "type string";
+    case napi_symbol: return "type symbol";
+    case napi_bigint: return "type bigint";
+    case napi_function: return "a function";
+    default: break;
+  }
+  napi_value constructor = nullptr;
+  napi_value name = nullptr;
+  char text[64] = "";
+  std::size_t length = 0;
+  if (napi_get_named_property(env, value, "constructor", &constructor) == napi_ok &&
+      napi_get_named_property(env, constructor, "name", &name) == napi_ok &&
+      napi_get_value_string_utf8(env, name, text, sizeof text, &length) == napi_ok && length > 0) {
+    return "an instance of " + std::string(text, length);
+  }
+  bool is_pending = false;  // what a getter has thrown
+  napi_is_exception_pending(env, &is_pending);
+  if (is_pending) napi_get_and_clear_last_exception(env, &name);
+  return "an object";
+}
+
+/// Throws the error of `throw_status`, which for a wrong argument also says what `value` is.
+inline void Throw(const Napi::Value& value, allstop_status status,
+                  void (*throw_status)(napi_env, allstop_status)) {
+  const Napi::Env env = value.Env();
+  throw_status(env, status);
+  if (status == ALLSTOP_INVALID_HANDLE) {
+    const std::string expected = env.GetAndClearPendingException().Message();
+    const std::string message = expected + ". Received " + Described(env, value);
+    allstop_throw(env, status, message.c_str());
+  }
+#if defined(NAPI_CPP_EXCEPTIONS)
+  throw Napi::Error::New(env);  // takes the pending one
+#endif
+}
+
+}  // namespace refusal
 
 /// The coordinator of a JavaScript `Coordinator` object or of its `signal`; see allstop_from_napi.
-/// Call it on the JavaScript thread; runs no JavaScript, does not block.
+/// Call it on the JavaScript thread; does not block. Runs no JavaScript, unless the value is
+/// refused and has getters or is a proxy.
 ///
 /// @throws Napi::Error for any other value: a TypeError with the code ERR_ALLSTOP_INVALID_HANDLE.
 ///   In an addon without C++ exceptions, that error is pending, and the result is empty.
@@ -28,12 +79,7 @@ inline Coordinator From(const Napi::Value& value) {
   const Napi::Env env = value.Env();
   allstop_coordinator handle = {};
   const allstop_status status = allstop_from_napi(env, value, &handle);
-  if (status != ALLSTOP_OK) {
-    allstop_throw_status(env, status);
-#if defined(NAPI_CPP_EXCEPTIONS)
-    throw Napi::Error::New(env);  // takes the pending one
-#endif
-  }
+  if (status != ALLSTOP_OK) refusal::Throw(value, status, allstop_throw_status);
   return Coordinator(handle);
 }
 
@@ -45,12 +91,7 @@ inline BoundedQueue QueueFrom(const Napi::Value& value) {
   const Napi::Env env = value.Env();
   allstop_queue handle = {};
   const allstop_status status = allstop_queue_from_napi(env, value, &handle);
-  if (status != ALLSTOP_OK) {
-    allstop_queue_throw_status(env, status);
-#if defined(NAPI_CPP_EXCEPTIONS)
-    throw Napi::Error::New(env);
-#endif
-  }
+  if (status != ALLSTOP_OK) refusal::Throw(value, status, allstop_queue_throw_status);
   return BoundedQueue(handle);
 }
 
@@ -63,12 +104,7 @@ inline Variable VariableFrom(const Napi::Value& value) {
   const Napi::Env env = value.Env();
   allstop_variable handle = {};
   const allstop_status status = allstop_variable_from_napi(env, value, &handle);
-  if (status != ALLSTOP_OK) {
-    allstop_variable_throw_status(env, status);
-#if defined(NAPI_CPP_EXCEPTIONS)
-    throw Napi::Error::New(env);
-#endif
-  }
+  if (status != ALLSTOP_OK) refusal::Throw(value, status, allstop_variable_throw_status);
   return Variable(handle);
 }
 
