@@ -38,6 +38,11 @@ export async function serve(coord, options) {
 
   const app = Fastify();
   let requests = 0;
+  let inFlight = 0;
+  app.server.on('request', (_, response) => {
+    inFlight++;
+    response.once('close', () => inFlight--);
+  });
   app.addHook('onResponse', async (request, reply) => {
     requests++;
     const { method, url } = request;
@@ -50,7 +55,7 @@ export async function serve(coord, options) {
   app.post('/primes', async ({ body }) => ({
     primes: await pool.run('countPrimes', [body.below], { timeoutMs: 30_000 }),
   }));
-  coord.onStop(() => closeServer(app, shareMs), { name: 'close http' });
+  coord.onStop(() => closeServer(app, shareMs, () => inFlight), { name: 'close http' });
   // The first hook to run: /health says 503 now, and the load balancer has time to notice, while
   // its requests are still answered.
   coord.onStop(() => sleep(drainMs), { name: 'drain' });
@@ -67,13 +72,17 @@ function report(requests, pool) {
   process.title = `server: ${requests} requests, ${queued + inFlight} in the pool`;
 }
 
-/** Stops accepting, and ends when the requests in flight have, or after `ms`. */
-async function closeServer(app, ms) {
+/** Stops accepting, and ends when the requests in flight have their answers, or after `ms`. */
+async function closeServer(app, ms, inFlight) {
+  // Clients keep a connection alive after its answer.
+  const idle = setInterval(() => app.server.closeIdleConnections(), 100);
   const force = setTimeout(() => {
-    console.error(`Requests are in flight after ${ms} ms: their connections are closed`);
+    const requests = `requests in flight: ${inFlight()}`; // a connection may have none yet
+    console.error(`Connections are open after ${ms} ms (${requests}): they are closed`);
     app.server.closeAllConnections();
   }, ms);
   await app.close();
+  clearInterval(idle);
   clearTimeout(force);
 }
 

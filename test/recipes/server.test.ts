@@ -2,7 +2,8 @@
 
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { type ClientRequest, get, type IncomingMessage, request } from 'node:http';
+import { Agent, type ClientRequest, get, type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -29,10 +30,13 @@ async function answerOf(sent: ClientRequest): Promise<Answer> {
 const ask = async (url: string): Promise<Answer> => answerOf(get(url, { agent: false }));
 
 /** A POST whose headers are sent, and whose body is not: it is in flight as long as we like. */
-async function begin(url: string): Promise<{ finish(body: string): Promise<Answer> }> {
+async function begin(
+  url: string,
+  agent: Agent | false = false,
+): Promise<{ finish(body: string): Promise<Answer> }> {
   const sent = request(url, {
     method: 'POST',
-    agent: false,
+    agent,
     headers: { 'content-type': 'application/json', expect: '100-continue' },
   });
   sent.flushHeaders();
@@ -103,9 +107,34 @@ describe.skipIf(process.platform === 'win32')('a server that gets SIGTERM', () =
     const { server, url } = await start('slow-client', '--grace-ms', '2000');
     const { finish } = await begin(`${url}/primes`);
     server.kill('SIGTERM');
-    await server.writes(/in flight after 500 ms: their connections are closed/, 'stderr');
+    const line = /^Connections are open after 500 ms \(requests in flight: 1\): they are closed$/m;
+    await server.writes(line, 'stderr');
     await expect(finish('{}')).rejects.toThrow(/socket hang up|ECONNRESET|EPIPE/);
     expect(await server.ended).toMatchObject({ code: 143 });
+  });
+
+  it('closes the connection of a client that has sent no request, and counts none', async () => {
+    const { server, url } = await start('no-request', '--grace-ms', '2000');
+    const silent = connect(Number(new URL(url).port), '127.0.0.1');
+    await once(silent, 'connect');
+    // Connections are accepted in their order: the server has the silent one, too.
+    await ask(`${url}/health`);
+    server.kill('SIGTERM');
+    const line = /^Connections are open after 500 ms \(requests in flight: 0\): they are closed$/m;
+    await server.writes(line, 'stderr');
+    expect(await server.ended).toMatchObject({ code: 143 });
+    silent.destroy();
+  });
+
+  it('closes a connection that its client keeps alive once it has had its answer', async () => {
+    const { server, url } = await start('kept-alive');
+    const agent = new Agent({ keepAlive: true });
+    const inFlight = await begin(`${url}/primes`, agent);
+    server.kill('SIGTERM');
+    await refusal(`${url}/health`);
+    expect(await inFlight.finish('{"below":100}')).toMatchObject({ status: 200 });
+    expect(await server.ended).toMatchObject({ code: 143, stderr: '' });
+    agent.destroy();
   });
 
   it('ends with the error of a child that fails, and says which', async () => {
