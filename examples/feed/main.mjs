@@ -6,12 +6,14 @@ import { open } from 'node:fs/promises';
 import { availableParallelism, constants, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
+import cliProgress from 'cli-progress';
 
 const USAGE = `Usage: node examples/feed/main.mjs [--interval MS] FILE
 
 Appends a line of JSON to FILE every MS milliseconds (default: 1000), with the load of
-the machine and the memory of this process. Ctrl-C ends it, when all that waited in the
-queue is written.`;
+the machine and the memory of this process. Shows how many samples were taken and written,
+and how many wait in the queue: in a terminal as one line, otherwise as a line each second.
+Ctrl-C ends it, when the samples in the queue are written.`;
 
 /** @typedef {{ at: string, load: number, rss: number, heapUsed: number }} Sample */
 
@@ -33,10 +35,22 @@ function parseCommandLine() {
   });
   if (values.help) return undefined;
   const [file, ...others] = positionals;
-  if (file === undefined || others.length > 0) throw new Error('One file, please');
+  if (file === undefined || others.length > 0) throw new Error('Pass one FILE');
   const intervalMs = Number(values.interval);
-  if (!(intervalMs > 0)) throw new Error(`No interval: ${values.interval}`);
+  if (!(intervalMs > 0)) throw new Error(`MS must be a number above 0, not '${values.interval}'`);
   return { file, intervalMs };
+}
+
+/** A line on standard error: drawn anew in a terminal, else written once a second. */
+function createDisplay() {
+  return new cliProgress.SingleBar({
+    format: 'sampled {sampled}, written {written}, queue {waiting}',
+    gracefulExit: false, // it would install a signal handler, but here allstop handles signals
+    clearOnComplete: true,
+    hideCursor: true,
+    noTTYOutput: true,
+    notTTYSchedule: 1000,
+  });
 }
 
 /** @param {{ file: string, intervalMs: number }} options */
@@ -47,17 +61,32 @@ async function main({ file, intervalMs }) {
   /** @type {BoundedQueue<Sample>} */
   const samples = new BoundedQueue({ capacity: 100, name: 'samples', coordinator: coord });
 
-  let written = 0;
+  // The display reads it whenever it draws.
+  const state = {
+    sampled: 0,
+    written: 0,
+    get waiting() {
+      return samples.size;
+    },
+  };
   /** @param {Sample[]} some */
   const write = async (some) => {
     await out.appendFile(some.map((each) => `${JSON.stringify(each)}\n`).join(''));
-    written += some.length;
+    state.written += some.length;
   };
 
-  LooperThread.loop(coord, intervalMs, () => samples.enqueue(sample()), {
-    name: 'sampler',
-    missedTicks: 'skip', // after a delay take one sample, not all those that were missed
-  });
+  LooperThread.loop(
+    coord,
+    intervalMs,
+    async () => {
+      await samples.enqueue(sample()); // a stop may refuse it
+      state.sampled++;
+    },
+    {
+      name: 'sampler',
+      missedTicks: 'skip', // after a delay take one sample, not all those that were missed
+    },
+  );
   const runner = new QueueRunner(samples, [
     async function write_out(queue) {
       await write(await queue.dequeueMany(100));
@@ -65,14 +94,17 @@ async function main({ file, intervalMs }) {
   ]);
   runner.createThreads({ coordinator: coord, start: true });
 
+  const display = createDisplay();
+  display.start(samples.capacity, 0, state);
   try {
     await coord.join();
     // The samples that are left after the stop.
     for await (const each of samples) await write([each]);
   } finally {
+    display.stop(); // else its timer would keep the process alive
     await out.close();
   }
-  console.log(`Samples written: ${written}`);
+  console.log(`Samples written: ${state.written}`);
   const signal = coord.stopRecord?.requester.signal;
   if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];
 }
