@@ -14,16 +14,21 @@ import { toJson, toTable } from './summary.mjs';
 const VERIFIERS = 2;
 const OPTIONS = ['--strict', '--json', '--help', '-h', '--'];
 
-const USAGE = `Usage: npm start [-- [--strict] [--json] [DIR]]
+// It fits a terminal of 40 columns.
+const USAGE = `Usage: npm start -- [OPTIONS] [DIR]
 
-Finds files with the same bytes below DIR
-(default: this repository's node_modules).
+Finds files with the same bytes below
+DIR (default: this repository's
+node_modules).
 
-  --strict   a file or directory that cannot be read is an error
-  --json     all groups, as JSON, instead of a table of the largest
+  --strict   a file or directory that
+             cannot be read is an error
+  --json     all groups, as JSON, not a
+             table of the largest
   --help     this text
 
-Ctrl-C stops all threads and says what was stopped.`;
+Ctrl-C stops all threads and says what
+was stopped.`;
 
 /** @typedef {import('./verify-worker.mjs').Result} Result */
 

@@ -47,6 +47,12 @@ function sort(directory, groups) {
  * @param {number} width */
 const shortened = (path, width) => (path.length <= width ? path : `…${path.slice(1 - width)}`);
 
+/** The text in lines of at most `width` letters, broken at spaces. A longer word stays whole.
+ * @param {string} text
+ * @param {number} width */
+const wrapped = (text, width) =>
+  text.replaceAll(new RegExp(`(.{1,${width}})(?: +|$)`, 'g'), '$1\n').trimEnd();
+
 /** The columns beside the paths, for which the terminal has room, and the room for the paths.
  * @param {{ wasted: string, copies: string, size: string }[]} rows
  * @param {number} columns */
@@ -96,13 +102,16 @@ export function toTable(directory, { files, groups, unreadable }) {
     if (paths.length > shown.length) shown.push(`and ${paths.length - shown.length} more`);
     table.push([...titles.map((title) => row[title]), shown.join('\n')]);
   }
-  const lines = groups.length > 0 ? [table.toString()] : [];
-  if (groups.length > ROWS) lines.push(`Not shown: ${groups.length - ROWS} smaller groups.`);
-  lines.push(
+  const sentences = [];
+  if (groups.length > ROWS) sentences.push(`Not shown: ${groups.length - ROWS} smaller groups.`);
+  sentences.push(
     `Groups of duplicates: ${groups.length}, among ${files} files. Wasted: ${formatBytes(wastedByAll(groups))}.`,
   );
   if (unreadable.length > 0) {
-    lines.push(`Not readable: ${unreadable.length}, the first: ${unreadable[0]}`);
+    sentences.push(`Not readable: ${unreadable.length}, the first: ${unreadable[0]}`);
   }
-  return lines.join('\n');
+  // A program that reads the output gets each sentence on one line.
+  const { columns: width } = process.stdout;
+  const lines = width ? sentences.map((sentence) => wrapped(sentence, width)) : sentences;
+  return (groups.length > 0 ? [table.toString(), ...lines] : lines).join('\n');
 }

@@ -14,10 +14,12 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runScript } from '../support/run-script.ts';
 
 const main = fileURLToPath(new URL('../../examples/find-duplicates/main.mjs', import.meta.url));
+const terminal = fileURLToPath(new URL('../support/terminal.py', import.meta.url));
 
 type Ended = {
   code: number | null;
@@ -65,6 +67,22 @@ class Example {
 }
 
 const run = (...args: string[]): Promise<Ended> => new Example(args).ended;
+
+/** What a terminal of `columns` shows at the end, without colours and the progress. */
+function linesIn(columns: number, ...args: string[]): string[] {
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const { stdout } = spawnSync(
+    'python3',
+    [terminal, `${columns}`, '-1', process.execPath, main, ...args],
+    { encoding: 'utf8', env },
+  );
+  // The progress bar is cleared when the scan has ended.
+  return stripVTControlCharacters(stdout.split('\u001b[2K').at(-1) as string)
+    .trim()
+    .split('\r\n');
+}
+
+const widest = (lines: readonly string[]): number => Math.max(...lines.map(({ length }) => length));
 
 let root: string;
 
@@ -134,6 +152,22 @@ describe('what it finds', () => {
     expect(stdout).toContain('Groups of duplicates: 1, among 4 files. Wasted: 12 B.\n');
     expect(stdout).not.toContain('\u001b');
     expect(code).toBe(0);
+  });
+
+  it.skipIf(process.platform === 'win32')('fits a terminal of 40 columns', () => {
+    const long = 'a-folder-with-a-long-name/'.repeat(3);
+    const files = Object.fromEntries(
+      Array.from({ length: 24 }, (_, i) => [`${long}${i}`, 'x'.repeat(1000 + Math.floor(i / 2))]),
+    );
+    const directory = tree('narrow', files);
+    const table = linesIn(40, directory);
+    expect(widest(table)).toBe(40);
+    expect(table.join(' ')).toContain(
+      'Not shown: 2 smaller groups. Groups of duplicates: 12, among 24 files. Wasted: 12.1 KB.',
+    );
+    const usage = linesIn(40, '--help');
+    expect(usage.length).toBeGreaterThan(4);
+    expect(widest(usage)).toBeLessThanOrEqual(40);
   });
 
   it('may be nothing', async () => {
