@@ -81,7 +81,9 @@ function starter({ target, prefix, program, flags, env, usesFiles }) {
       env: { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1', ...env },
     });
     if (usesFiles) for (const stream of streams) closeSync(stream);
+    let isLate = false;
     const timer = setTimeout(() => {
+      isLate = true;
       child.kill('SIGKILL');
       // A process that the script has started may hold these pipes for ever.
       child.stdout?.destroy();
@@ -113,7 +115,13 @@ function starter({ target, prefix, program, flags, env, usesFiles }) {
           hear(readFileSync(files[0], 'utf8'));
           stderr = readFileSync(files[1], 'utf8');
         }
-        done({ code, signal, said, stderr, at });
+        done({
+          code,
+          signal: isLate ? `SIGKILL after ${SCENARIO_MS / 1_000} s` : signal,
+          said,
+          stderr,
+          at,
+        });
       });
     });
     const says = (event) =>
