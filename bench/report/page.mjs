@@ -18,7 +18,7 @@ How to read the tables:
 - These are measurements, not tests: a bad number fails nothing. \`npm run bench:guard\` counts instructions, messages and system calls, and fails when they grow.
 - On a machine with two processors trust ratios and orders of magnitude. Waking a sleeping processor takes about 50 µs there, which is most of the time in the rows with eight waiters and more.
 
-The oldest Node that allstop supports has run these benchmarks. The same run on the newest Node is in bench/results of the repository.`;
+The oldest Node that allstop supports has run these benchmarks. [The same run on the newest Node](https://github.com/allstop/allstop/blob/main/bench/results/node-26.md) is in the repository. The npm package does not contain the pictures of this page: see [the page in the repository](https://github.com/allstop/allstop/blob/main/docs/benchmarks.md).`;
 
 const ALT = {
   ratios: 'A dot for each row: its ratio to the peer with the quartiles, and the line of its goal',
