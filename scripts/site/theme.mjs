@@ -1,5 +1,5 @@
-// What typedoc's theme lacks: a main landmark, descriptions, an order of headings, pictures of the
-// theme that is chosen.
+// What typedoc's theme lacks: a main landmark, names of landmarks and of the search, descriptions,
+// an order of headings, pictures of the theme that is chosen.
 import { breakable } from './markdown.mjs';
 
 const escape = (text) =>
@@ -24,12 +24,14 @@ function described(html) {
   return html.replace(/(<meta name="description" content=")[^"]*/, (_, start) => `${start}${text}`);
 }
 
-/** typedoc's headings of an index are h4 and h5 below the h1, and h3 in the menus. */
+/** typedoc's headings are h4 and h5 below an h1, also without an index, and h3 in the menus. */
 function withLevels(html) {
   return html
     .replaceAll('<h5 class="tsd-index-heading', '<h5 aria-level="2" class="tsd-index-heading')
-    .replace(/^.*?(?=<h2|<section class="tsd-panel-group)/s, (top) =>
-      top.replaceAll(/<h4(?=[ >])/g, '<h4 aria-level="2"'),
+    .replace(/^.*?(?=<h2|<section class="tsd-panel-group|<\/html>)/s, (top) =>
+      top
+        .replaceAll(/<h4(?=[ >])/g, '<h4 aria-level="2"')
+        .replaceAll(/<h5(?! aria-level)(?=[ >])/g, '<h5 aria-level="3"'),
     )
     .replaceAll(
       /<div class="(?:page|site)-menu">.*?(?=<div class="site-menu">|<footer)/gs,
@@ -54,6 +56,10 @@ export function improved(html) {
       '<div class="page-menu">',
       '<div class="page-menu" role="navigation" aria-label="This page">',
     )
+    .replace('<nav id="tsd-sidebar-links"', '$& aria-label="Elsewhere"')
+    .replace('<nav class="tsd-navigation"', '$& aria-label="All pages"')
+    .replace('<input role="combobox"', '$& aria-label="Search the docs"')
+    .replace('<ul role="listbox"', '$& aria-label="Results"')
     .replaceAll(
       PICTURE,
       '<img class="when-light" alt="$2" src="$3"><img class="when-dark" alt="$2" src="$1">',
