@@ -339,7 +339,7 @@ export const SECTIONS = [
           peer: 'the best of four',
           goal: { ratio: 1.1 },
           limit:
-            'Measured alone, a round trip takes 1 µs more than with a bare `postMessage` (16.6 and 15.6 µs, both on one processor). In this row a call of each other pool comes before each call, and evicts code and memory from the caches. allstop touches more of both: the state that it keeps of a call (for a deadline, a stop, another attempt, the statistics and the timeline) costs some 5 µs when it is not in the caches. On two processors the kernel decides, for seconds at a time, on which of them the worker runs: on that of the caller, which has just gone to sleep, or on the other one, which has to be woken. This makes 16 or 55 µs, with a bare `postMessage`, too.',
+            'Measured alone, a round trip takes 1 µs more than with a bare `postMessage` (16.6 and 15.6 µs, both on one processor). In this row a call of each other pool comes before each call, and evicts code and memory from the caches. allstop touches more of both: the state that it keeps of a call (for a deadline, a stop, another attempt, the statistics and the timeline) costs some 5 µs when it is not in the caches. On two processors the kernel decides, for seconds at a time, on which of them the worker runs: on the processor of the caller, which has just gone to sleep, or on the other processor, which has to be woken. A round trip then takes 16 or 55 µs, with a bare `postMessage`, too.',
         },
       ]),
       ...by('payloads', 'µs', [
@@ -349,7 +349,7 @@ export const SECTIONS = [
           peer: 'the better of two',
           goal: { ratio: 1 },
           limit:
-            'All pools copy a large argument twice. The cost depends on the memory for the second copy: memory that was used before (0.07 ms for 1 MB), or new memory from the system, page by page (250 page faults, 0.4 ms more). Which of the two it is changes from round to round, also for a bare `postMessage` (0.07 to 0.45 ms), with the order in which the garbage collections of two heaps give memory back. Three things were tried. First, memory that is shared with the worker and used again: V8 copies it word by word (91 µs into it, 74 µs out of it, otherwise 56 µs), or byte by byte if it is not aligned. Second, a piece of the worker’s heap kept behind its arrays, so that glibc does not give their memory back: a call then takes a third of the page faults (20, not 59), but no less processor time (303 and 311 µs). Third, a clone instead of a move, which is slower. For numbers, `v8.Deserializer` takes a sixth longer than the reader of `postMessage`.',
+            'All pools copy a large argument twice. The cost depends on the memory for the second copy: memory that was used before (0.07 ms for 1 MB), or new memory from the system, page by page (250 page faults, 0.4 ms more). The kind of memory changes from round to round, also for a bare `postMessage` (0.07 to 0.45 ms), with the order in which the garbage collections of two heaps give memory back. Three things were tried. First, memory that is shared with the worker and used again: V8 copies it word by word (91 µs into it, 74 µs out of it, otherwise 56 µs), or byte by byte if it is not aligned. Second, a piece of the worker’s heap kept behind its arrays, so that glibc does not give their memory back: a call then takes a third of the page faults (20, not 59), but no less processor time (303 and 311 µs). Third, a clone instead of a move, which is slower. For numbers, `v8.Deserializer` takes a sixth longer than the reader of `postMessage`.',
         })),
         ...Object.entries(PAYLOADS).map(([key, what]) => ({
           name: `pool/result-${key}`,
@@ -519,17 +519,17 @@ export const SECTIONS = [
       ...by('nats-gaps', '', [
         {
           name: 'nats/gap-connection',
-          what: 'a node’s connection away for 5 s: functions that were begun again',
+          what: 'a node’s connection lost for 5 s: functions that were started again',
           goal: { atMost: 0 },
         },
         {
           name: 'nats/gap-stopped',
-          what: 'a node’s process stopped for 5 s: functions that were begun again',
+          what: 'a node’s process stopped for 5 s: functions that were started again',
           goal: { atMost: 0 },
         },
         {
           name: 'nats/gap-coordinator',
-          what: 'the coordinator cut off for 5 s: functions that were begun again',
+          what: 'the coordinator cut off for 5 s: functions that were started again',
           goal: { atMost: 0 },
         },
       ]),

@@ -15,7 +15,7 @@ How to read the tables:
 - Absolute times change with the machine, so each goal is a ratio. allstop and its peers are measured in turn, sample by sample.
 - The value of a round is the median of its samples. A cell shows the median of the rounds, with the quartiles in brackets. A ratio compares the values of one round.
 - "Within the spread" means that the median misses the goal and the better quartile meets it.
-- These are measurements, not tests: a bad number fails nothing. \`npm run bench:guard\` counts instructions, messages and system calls, and fails when they grow.
+- These are measurements, not tests: no number fails the command. \`npm run bench:guard\` counts instructions, messages and system calls, and fails when they grow.
 - On a machine with two processors trust ratios and orders of magnitude. Waking a sleeping processor takes about 50 µs there, which is most of the time in the rows with eight waiters and more.
 
 The oldest Node that allstop supports has run these benchmarks. [The same run on the newest Node](https://github.com/allstop/allstop/blob/main/bench/results/node-26.md) is in the repository. The npm package does not contain the pictures of this page: see [the page in the repository](https://github.com/allstop/allstop/blob/main/docs/benchmarks.md).`;
@@ -64,7 +64,7 @@ export function page(sections, results, { environment, minutes, use, folder, dra
   const { date, commit, machine, system, node, compiler, priority } = environment;
   return `${[
     INTRODUCTION,
-    `Measured on ${date} at ${commit}, in ${Math.round(minutes)} minutes: ${machine}; ${system}; ${node}; ${compiler}; process priority ${priority}. Others used at most ${use.toFixed(2)} processors between the benchmarks.`,
+    `Measured on ${date} at ${commit}, in ${Math.round(minutes)} minutes: ${machine}; ${system}; ${node}; ${compiler}; process priority ${priority}. Other programs used at most ${use.toFixed(2)} processors between the benchmarks.`,
     `**${count(rows, results)}.**`,
     ...picture('ratios', folder, drawn),
     '## Where a goal is missed, and why',
