@@ -58,22 +58,24 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   // While no coordinator holds the cluster, one that waits for JetStream may still send a report.
   const told = holder === undefined ? reports[0] : reports.find(({ run }) => run === holder.run);
   const older = reports.length - (told === undefined ? 0 : 1);
-  const checks = [coordinatorCheck(cluster, holder, told, older)];
+  const coordinator = coordinatorCheck(cluster, holder, told, older);
   if (told === undefined) {
-    checks.push(...nodes.map((node) => nodeCheck(node, undefined)));
     if (holder !== undefined && nodes.length === 0) {
-      const detail = 'no worker of this cluster is connected';
-      checks.push({ name: 'node', ok: true, target: cluster, detail });
+      coordinator.detail = `${coordinator.detail}; no worker of this cluster is connected`;
     }
-    return { checks };
+    return { checks: [coordinator, ...nodes.map((node) => nodeCheck(node, undefined))] };
   }
   const { report, turnedAway } = told;
-  checks.push(...report.tasks.map((task) => taskCheck(task, nodes)));
+  const checks = [coordinator, ...report.tasks.map((task) => taskCheck(task, nodes))];
   const isPlaced = (node: NodeInfo): boolean =>
     report.tasks.some((task) => isSame(task, node) && node.session !== undefined);
+  // The task that a node was refused for shows the refusal, until another node is refused for it.
+  const isShown = ({ phase }: RefusedNode, node: NodeInfo): boolean =>
+    report.tasks.some((task) => isSame(task, node) && task.phase === phase);
   for (const node of nodes) {
     const refused = turnedAway.find((each) => isSame(each, node));
-    if (refused !== undefined || !isPlaced(node)) checks.push(nodeCheck(node, refused));
+    const isKnown = refused === undefined ? isPlaced(node) : isShown(refused, node);
+    if (!isKnown) checks.push(nodeCheck(node, refused));
   }
   return { checks, report };
 }
@@ -150,7 +152,7 @@ function coordinatorCheck(
       ...check,
       ok: false,
       detail: who,
-      cause: `the coordinator, on ${who}, does not answer: it was killed or crashed, hangs, or has no connection`,
+      cause: `the coordinator, on ${who}, does not answer: its process has ended without close(), hangs, or has no connection`,
       remedy: 'start the program; if it runs, check that process and its connection to the servers',
     };
   }
