@@ -214,7 +214,6 @@ export class ClusterCoordinator<M extends object = any>
     });
     this.#noWorker = new NoWorkerWarning({
       report: () => this.#engine.report(),
-      noWorker: strategy.noWorker,
       waiting: () => (this.#rules.isOver ? 0 : this.#queue.queued),
     });
     this.#calls = new Calls({

@@ -1,15 +1,13 @@
 /** The warning that calls wait while the cluster has no worker: a program would hang without a word. */
 
 import { Timer } from '../base/timer.ts';
-import { type Explanation, unregistered } from '../errors/phases.ts';
+import type { Explanation } from '../errors/phases.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
 
 const NO_WORKER_MS = 10_000;
 
 export type NoWorkerOptions = {
   report: () => ReadinessReport;
-  /** `Strategy.noWorker` */
-  noWorker: Explanation | undefined;
   /** How many calls are queued; 0 if the cluster runs nothing more. */
   waiting: () => number;
 };
@@ -53,7 +51,7 @@ export class NoWorkerWarning {
     this.#hasWarned = true;
     const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
     const text = `${calls}, and no worker of the cluster has been ready for ${NO_WORKER_MS / 1_000} s`;
-    process.emitWarning(`${text}${reasonOf(this.#options.report(), this.#options.noWorker)}`, {
+    process.emitWarning(`${text}${reasonOf(this.#options.report())}`, {
       type: 'ClusterWarning',
       code: 'ALLSTOP_NO_WORKER',
     });
@@ -61,7 +59,7 @@ export class NoWorkerWarning {
 }
 
 /** What `ready()` would say of the engine, or else of the first worker. */
-function reasonOf({ engine, tasks }: ReadinessReport, noWorker: Explanation | undefined): string {
+function reasonOf({ engine, tasks }: ReadinessReport): string {
   if (engine.phase !== 'ready') return textOf(`The engine is '${engine.phase}'`, engine);
   const blocking = tasks.filter(({ ready }) => !ready);
   const [first] = blocking;
@@ -70,9 +68,7 @@ function reasonOf({ engine, tasks }: ReadinessReport, noWorker: Explanation | un
   const more = blocking.length > 1 ? `, as are ${blocking.length - 1} more` : '';
   const what = `${job}:${task} is not ready (${phase})${more}`;
   if (phase === 'starting' && cause === undefined) return textOf(what, IMPORTING);
-  if (phase !== 'unregistered' || noWorker === undefined) return textOf(what, first);
-  const hasFound = cause !== undefined && cause !== unregistered.noWorker().cause;
-  return textOf(what, hasFound ? { cause, remedy: noWorker.remedy } : noWorker);
+  return textOf(what, first);
 }
 
 const IMPORTING: Explanation = {

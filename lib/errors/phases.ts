@@ -133,7 +133,6 @@ export const checkEnginePhase = (value: Phased): void => checkPhase(value, ENGIN
 
 // ---------------------------------------------------------------- causes and remedies
 
-const START_WORKER = 'start `allstop worker` for this cluster';
 const RESTART_WORKER = 'start the worker again';
 const KILL_AND_RESTART = 'look at that process; end it, and start the worker again';
 
@@ -148,14 +147,17 @@ export const localRemedy = (phase: TaskPhase): string => {
 /** Why a worker that is in the phase 'setting-up' is not ready. */
 export const settingUp = (name: string): string => `the setup function '${name}' has not ended`;
 
+/** Which cluster a worker has to join, and how one is started, in the words of the program's options. */
+export type WorkerStart = { cluster: string; servers: string; command: string };
+
 /**
  * The phase 'unregistered': no node has the task. The causes that begin with `host` say what a
  * look at the task's host in the ClusterSpec has found.
  */
 export const unregistered = {
-  noWorker: (): Explanation => ({
-    cause: 'no worker has registered for this task',
-    remedy: START_WORKER,
+  noWorker: ({ cluster, servers, command }: WorkerStart): Explanation => ({
+    cause: `no worker of the cluster '${cluster}' has registered at ${servers}`,
+    remedy: command,
   }),
   noCoordinator: (phase: EnginePhase): string =>
     phase === 'failed'
@@ -165,13 +167,13 @@ export const unregistered = {
     cause: `the name ${host} is unknown (DNS: ${code})`,
     remedy: 'correct it in the ClusterSpec, or add it to the DNS',
   }),
-  hostSilent: (host: string, code: string): Explanation => ({
+  hostSilent: (host: string, code: string, { command }: WorkerStart): Explanation => ({
     cause: `the host ${host} does not answer (TCP: ${code}): it is off, or a firewall drops packets`,
-    remedy: `start the host, or check its network and firewalls; then ${START_WORKER} on it`,
+    remedy: `start the host, or check its network and firewalls; then start its worker: ${command}`,
   }),
-  hostAnswers: (host: string): Explanation => ({
-    cause: `the host ${host} answers, but no worker has registered`,
-    remedy: `${START_WORKER} on that host; if it already runs there, read its output`,
+  hostAnswers: (host: string, { cluster, servers, command }: WorkerStart): Explanation => ({
+    cause: `the host ${host} answers, but no worker of the cluster '${cluster}' has registered at ${servers}`,
+    remedy: `start it on that host, or, if it already runs there, read its output: ${command}`,
   }),
   refusedNodeGone: (phase: string, remedy: string): Explanation => ({
     cause: `the worker that was turned away (${phase}) is gone`,

@@ -5,7 +5,6 @@
  */
 
 import type { Coordinator } from '../../coordinator/coordinator.ts';
-import type { Explanation } from '../../errors/phases.ts';
 import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
 import type { CheckpointStore } from '../checkpoints/checkpoint-store.ts';
 import type { Definition } from '../variables/variable.ts';
@@ -207,13 +206,6 @@ export interface Strategy {
   readonly definition?: string | undefined;
   /** @internal */
   connect(host: ClusterHost): Engine;
-  /**
-   * That no worker has come, and how to start one, in the words of the program's own options. Left
-   * out by a strategy that starts its workers itself.
-   *
-   * @internal
-   */
-  readonly noWorker?: Explanation;
   /**
    * Keeps checkpoints in the object store of this name. Left out by a strategy without servers.
    *

@@ -10,7 +10,7 @@ import {
 import { showAs } from '../../base/inspect.ts';
 import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
-import type { Explanation } from '../../errors/phases.ts';
+import type { WorkerStart } from '../../errors/phases.ts';
 import type { CheckpointStore } from '../checkpoints/checkpoint-store.ts';
 import { fileName } from '../closures/module-exports.ts';
 import type { ClusterHost, Engine, Strategy } from '../closures/strategy.ts';
@@ -200,13 +200,11 @@ export class NatsStrategy implements Strategy {
   }
 
   /** @internal */
-  get noWorker(): Explanation {
+  get workerStart(): WorkerStart {
     const { module, cluster } = this;
     const servers = this.#connection.servers.join(',');
-    return {
-      cause: `no worker of the cluster '${cluster}' has registered at ${servers}`,
-      remedy: `npx allstop worker --module ${shownModule(module)} --servers ${servers} --cluster ${cluster}`,
-    };
+    const command = `npx allstop worker --module ${shownModule(module)} --servers ${servers} --cluster ${cluster}`;
+    return { cluster, servers, command };
   }
 
   /** @internal */

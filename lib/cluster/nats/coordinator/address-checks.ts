@@ -70,7 +70,7 @@ export class AddressChecks {
     const work = async (): Promise<void> => {
       for (let task = left.shift(); task !== undefined; task = left.shift()) {
         if (this.#abort.signal.aborted) return;
-        const { cause, remedy } = await explain(task.address as string, this.#abort.signal);
+        const { cause, remedy } = await explain(task, this.#abort.signal);
         // A node may have registered for the task during the check.
         const isWaiting = task.session === undefined && task.phase === 'unregistered';
         if (isWaiting && task.enter('unregistered', cause, remedy)) this.#listener.onChange();
@@ -84,8 +84,9 @@ export class AddressChecks {
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code);
 
-async function explain(address: string, signal: AbortSignal): Promise<Explanation> {
-  const { host, port = PORT } = splitAddress(address);
+/** @param task - has an address */
+async function explain(task: ClusterTask, signal: AbortSignal): Promise<Explanation> {
+  const { host, port = PORT } = splitAddress(task.address as string);
   try {
     await lookUp(host, TIMEOUT_MS);
   } catch (error) {
@@ -96,7 +97,7 @@ async function explain(address: string, signal: AbortSignal): Promise<Explanatio
   } catch (error) {
     const code = codeOf(error);
     const isAlive = code === 'ECONNREFUSED' || code === 'ECONNRESET';
-    if (!isAlive) return unregistered.hostSilent(host, code);
+    if (!isAlive) return unregistered.hostSilent(host, code, task.start);
   }
-  return unregistered.hostAnswers(host);
+  return unregistered.hostAnswers(host, task.start);
 }

@@ -26,6 +26,7 @@ import {
   type Loss,
   lost,
   nodeRemedy,
+  type WorkerStart,
 } from '../../../errors/phases.ts';
 import type { EngineReadiness, ReadinessReport } from '../../../errors/readiness-report.ts';
 import type { Closure } from '../../closures/closure.ts';
@@ -76,6 +77,7 @@ export type NatsSettings = ModuleHooks & {
   readonly lostAfterMs: number;
   readonly definition: string | undefined;
   readonly replicas: number;
+  readonly workerStart: WorkerStart;
 };
 
 export class NatsEngine implements Engine {
@@ -113,7 +115,7 @@ export class NatsEngine implements Engine {
     const since = new Date().toISOString();
     const own = { run: this.#run, host: hostname(), pid: process.pid, since };
     const fence = new Fence(settings.cluster, settings.replicas, own);
-    this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers);
+    this.#tasks = new ClusterTasks(settings.expect, settings.minWorkers, settings.workerStart);
     const state = (): EngineReadiness => this.#leadership.state;
     this.#servers = new ParameterServers(this.#tasks, this.#sessions, state);
     this.#malformed = new MalformedMessages('The coordinator', settings.cluster);

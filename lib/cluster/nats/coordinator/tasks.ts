@@ -6,6 +6,7 @@ import {
   refused,
   type TaskPhase,
   unregistered,
+  type WorkerStart,
 } from '../../../errors/phases.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { WorkerInfo } from '../../closures/strategy.ts';
@@ -23,6 +24,8 @@ const JOBS: readonly Job[] = ['worker', 'ps'];
 export class ClusterTask {
   readonly job: Job;
   readonly index: number;
+  /** How a worker for this task is started. */
+  readonly start: WorkerStart;
   /** The host that the ClusterSpec names for the task. */
   readonly address: string | undefined;
   #session: Session | undefined;
@@ -37,11 +40,12 @@ export class ClusterTask {
   completed = 0;
   restarts = 0;
 
-  constructor(job: Job, index: number, address?: string) {
+  constructor(job: Job, index: number, start: WorkerStart, address?: string) {
     this.job = job;
     this.index = index;
+    this.start = start;
     this.address = address;
-    const { cause, remedy } = unregistered.noWorker();
+    const { cause, remedy } = unregistered.noWorker(start);
     this.#cause = cause;
     this.#remedy = remedy;
   }
@@ -155,17 +159,19 @@ export class ClusterTasks {
   /** The jobs that the ClusterSpec names: in these jobs nodes get only the tasks of the spec. */
   readonly #closed: ReadonlySet<Job>;
   readonly #minWorkers: number;
+  readonly #start: WorkerStart;
 
   /** The tasks that the cluster waits for. */
   readonly #expected: ReadonlySet<string>;
 
   /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
-  constructor(expect: ClusterSpec | undefined, minWorkers: number | undefined) {
+  constructor(expect: ClusterSpec | undefined, minWorkers: number | undefined, start: WorkerStart) {
+    this.#start = start;
     this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
     for (const job of this.#closed) {
       const spec = expect as ClusterSpec;
       for (const index of spec.taskIndices(job)) {
-        this.add(new ClusterTask(job, index, spec.taskAddress(job, index)));
+        this.add(this.#make(job, index, spec.taskAddress(job, index)));
       }
     }
     if (this.#closed.has('worker')) {
@@ -173,10 +179,18 @@ export class ClusterTasks {
     } else {
       this.#minWorkers = minWorkers ?? 1;
       for (let index = 0; index < this.#minWorkers; index += 1) {
-        this.add(new ClusterTask('worker', index));
+        this.add(this.#make('worker', index));
       }
     }
     this.#expected = new Set(this.#tasks.keys());
+  }
+
+  #make(job: Job, index: number, address?: string): ClusterTask {
+    const start =
+      job === 'worker'
+        ? this.#start
+        : { ...this.#start, command: `${this.#start.command} --job ${job}` };
+    return new ClusterTask(job, index, start, address);
   }
 
   get all(): ClusterTask[] {
@@ -245,7 +259,7 @@ export class ClusterTasks {
     if (wanted !== undefined) {
       const task = this.#tasks.get(`${job}:${wanted}`);
       if (task !== undefined) return task;
-      if (!this.#closed.has(job)) return new ClusterTask(job, wanted);
+      if (!this.#closed.has(job)) return this.#make(job, wanted);
       return refused.taskNotInSpec(`${job}:${wanted}`);
     }
     const free = this.all
@@ -258,7 +272,7 @@ export class ClusterTasks {
     if (this.#closed.has(job)) return refused.noFreeTask(job);
     let index = 0;
     while (this.#tasks.has(`${job}:${index}`)) index += 1;
-    return new ClusterTask(job, index);
+    return this.#make(job, index);
   }
 
   /** @returns why the worker can never be there; undefined if it can */
