@@ -51,7 +51,10 @@ export class ModuleExports {
       typeof exports[name] === 'function' &&
       String(exports[name]) === String(fn);
     const found = names.find((name) => exports[name] === fn) ?? names.find(isSame);
-    if (found === undefined) throw wrongFunction(notExported(fn, href));
+    if (found === undefined) {
+      const isOther = fn.name !== '' && typeof exports[fn.name] === 'function';
+      throw wrongFunction((isOther ? isNotTheExport : notExported)(fn, href));
+    }
     this.#names.set(fn, found);
     return found;
   }
@@ -76,6 +79,10 @@ export class ModuleExports {
       `The module ${this.#module.href} has no function '${name}': ${PASS_A_NAME}. It exports ${its}.${didYouMean(name, exported)}`,
     );
   }
+}
+
+function isNotTheExport({ name }: AnyFunction, href: string): string {
+  return `The function '${name}' has another source than the export of that name of ${href}: pass the name '${name}', if that export is meant. (vitest, for example, changes the source of the modules that it loads.)`;
 }
 
 function notExported({ name }: AnyFunction, href: string): string {

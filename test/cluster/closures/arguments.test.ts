@@ -17,6 +17,15 @@ describeKinds(kinds, (kind) => {
   const { start, running } = useClusters(kind);
 
   describe('which function', () => {
+    it('one with the name of an export and another source: the message says so', async () => {
+      const cluster = start();
+      const { add } = { add: (a: number) => a };
+      const { message } = await errorOf(cluster.schedule(add, [1]));
+      expect(message).toMatch(
+        /^The function 'add' has another source than the export of that name of file:.*cluster-tasks\.mjs: pass the name 'add'/,
+      );
+    });
+
     it('an export itself, its name, or the same of a copy of the module', async () => {
       const cluster = start();
       const copy = (await import(
