@@ -119,7 +119,8 @@ async function main(options) {
   } catch (error) {
     const type = error.nativeType || error.name;
     const thread = coord.stopRecord?.requester.threadName;
-    console.error(`Failed: ${type} in the thread '${thread}': ${error.message}`);
+    const where = thread === undefined ? '' : ` in the thread '${thread}'`; // before the first thread
+    console.error(`Failed: ${type}${where}: ${error.message}`);
     process.exitCode = 1;
     return;
   }
