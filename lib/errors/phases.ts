@@ -156,7 +156,7 @@ export type WorkerStart = { cluster: string; servers: string; command: string };
  */
 export const unregistered = {
   noWorker: ({ cluster, servers, command }: WorkerStart): Explanation => ({
-    cause: `no worker of the cluster '${cluster}' has registered at ${servers}`,
+    cause: `no worker has registered for this task of the cluster '${cluster}' at ${servers}`,
     remedy: command,
   }),
   noCoordinator: (phase: EnginePhase): string =>
@@ -169,11 +169,11 @@ export const unregistered = {
   }),
   hostSilent: (host: string, code: string, { command }: WorkerStart): Explanation => ({
     cause: `the host ${host} does not answer (TCP: ${code}): it is off, or a firewall drops packets`,
-    remedy: `start the host, or check its network and firewalls; then start its worker: ${command}`,
+    remedy: `start the host, or check its network and firewalls; then start a worker on it: ${command}`,
   }),
   hostAnswers: (host: string, { cluster, servers, command }: WorkerStart): Explanation => ({
-    cause: `the host ${host} answers, but no worker of the cluster '${cluster}' has registered at ${servers}`,
-    remedy: `start it on that host, or, if it already runs there, read its output: ${command}`,
+    cause: `the host ${host} answers, but no worker has registered for this task of the cluster '${cluster}' at ${servers}`,
+    remedy: `if a worker already runs on that host, read its output; else start one there: ${command}`,
   }),
   refusedNodeGone: (phase: string, remedy: string): Explanation => ({
     cause: `the worker that was turned away (${phase}) is gone`,

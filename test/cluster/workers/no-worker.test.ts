@@ -125,6 +125,6 @@ it('says over NATS how to start a worker', async () => {
   await pass(10_000);
   vi.useRealTimers();
   expect(warnings.map(({ message }) => message)).toEqual([
-    `1 call waits, and no worker of the cluster has been ready for 10 s. worker:0 is not ready (unregistered): no worker of the cluster 'no-worker' has registered at ${servers}. What to do: npx allstop worker --module ${tasks.pathname} --servers ${servers} --cluster no-worker`,
+    `1 call waits, and no worker of the cluster has been ready for 10 s. worker:0 is not ready (unregistered): no worker has registered for this task of the cluster 'no-worker' at ${servers}. What to do: npx allstop worker --module ${tasks.pathname} --servers ${servers} --cluster no-worker`,
   ]);
 });

@@ -97,7 +97,7 @@ async function explain(task: ClusterTask, signal: AbortSignal): Promise<Explanat
   } catch (error) {
     const code = codeOf(error);
     const isAlive = code === 'ECONNREFUSED' || code === 'ECONNRESET';
-    if (!isAlive) return unregistered.hostSilent(host, code, task.start);
+    if (!isAlive) return unregistered.hostSilent(host, code, task.workerStart);
   }
-  return unregistered.hostAnswers(host, task.start);
+  return unregistered.hostAnswers(host, task.workerStart);
 }

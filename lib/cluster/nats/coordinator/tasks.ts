@@ -25,7 +25,7 @@ export class ClusterTask {
   readonly job: Job;
   readonly index: number;
   /** How a worker for this task is started. */
-  readonly start: WorkerStart;
+  readonly workerStart: WorkerStart;
   /** The host that the ClusterSpec names for the task. */
   readonly address: string | undefined;
   #session: Session | undefined;
@@ -40,12 +40,12 @@ export class ClusterTask {
   completed = 0;
   restarts = 0;
 
-  constructor(job: Job, index: number, start: WorkerStart, address?: string) {
+  constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
     this.job = job;
     this.index = index;
-    this.start = start;
+    this.workerStart = workerStart;
     this.address = address;
-    const { cause, remedy } = unregistered.noWorker(start);
+    const { cause, remedy } = unregistered.noWorker(workerStart);
     this.#cause = cause;
     this.#remedy = remedy;
   }
@@ -159,14 +159,18 @@ export class ClusterTasks {
   /** The jobs that the ClusterSpec names: in these jobs nodes get only the tasks of the spec. */
   readonly #closed: ReadonlySet<Job>;
   readonly #minWorkers: number;
-  readonly #start: WorkerStart;
+  readonly #workerStart: WorkerStart;
 
   /** The tasks that the cluster waits for. */
   readonly #expected: ReadonlySet<string>;
 
   /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
-  constructor(expect: ClusterSpec | undefined, minWorkers: number | undefined, start: WorkerStart) {
-    this.#start = start;
+  constructor(
+    expect: ClusterSpec | undefined,
+    minWorkers: number | undefined,
+    workerStart: WorkerStart,
+  ) {
+    this.#workerStart = workerStart;
     this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
     for (const job of this.#closed) {
       const spec = expect as ClusterSpec;
@@ -186,11 +190,11 @@ export class ClusterTasks {
   }
 
   #make(job: Job, index: number, address?: string): ClusterTask {
-    const start =
+    const workerStart =
       job === 'worker'
-        ? this.#start
-        : { ...this.#start, command: `${this.#start.command} --job ${job}` };
-    return new ClusterTask(job, index, start, address);
+        ? this.#workerStart
+        : { ...this.#workerStart, command: `${this.#workerStart.command} --job ${job}` };
+    return new ClusterTask(job, index, workerStart, address);
   }
 
   get all(): ClusterTask[] {
