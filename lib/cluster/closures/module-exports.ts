@@ -60,12 +60,14 @@ export class ModuleExports {
   }
 
   /**
-   * @param exported - the names of the module's functions
-   * @throws TypeError: the name of the function is not among them
+   * Finds the function among the names of the module's functions, by its own name.
+   *
+   * @throws TypeError: its name is not among them
    */
-  checkFunction(fn: AnyFunction, exported: readonly string[]): void {
+  findByName(fn: AnyFunction, exported: readonly string[]): string {
     if (!exported.includes(fn.name)) throw wrongFunction(notExported(fn, this.#module.href));
     this.#names.set(fn, fn.name);
+    return fn.name;
   }
 
   /**

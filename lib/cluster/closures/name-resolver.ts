@@ -111,8 +111,7 @@ export class NameResolver {
     await turn(); // the import of a program whose top level has ended ends before that
     await this.#namesOrTime();
     const names = this.#listener.functionNames();
-    if (names !== undefined) this.#module.checkFunction(fn, names);
-    return fn.name;
+    return names === undefined ? fn.name : this.#module.findByName(fn, names);
   }
 
   #namesOrTime(): Promise<void> {
