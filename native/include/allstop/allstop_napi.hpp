@@ -20,7 +20,7 @@
 #include "allstop_stop_flag.hpp"
 
 namespace allstop {
-namespace refusal {
+namespace internal {
 
 /// What `value` is, in the words of Node's own errors: "type number", "an instance of Object".
 inline std::string Described(napi_env env, napi_value value) {
@@ -52,9 +52,10 @@ inline std::string Described(napi_env env, napi_value value) {
   return "an object";
 }
 
-/// Throws the error of `throw_status`, which for a wrong argument also says what `value` is.
-inline void Throw(const Napi::Value& value, allstop_status status,
-                  void (*throw_status)(napi_env, allstop_status)) {
+/// Throws the error of `throw_status` for `value`, which for a wrong argument also says what
+/// `value` is.
+inline void ThrowRefusal(const Napi::Value& value, allstop_status status,
+                         void (*throw_status)(napi_env, allstop_status)) {
   const Napi::Env env = value.Env();
   throw_status(env, status);
   if (status == ALLSTOP_INVALID_HANDLE) {
@@ -67,7 +68,7 @@ inline void Throw(const Napi::Value& value, allstop_status status,
 #endif
 }
 
-}  // namespace refusal
+}  // namespace internal
 
 /// The coordinator of a JavaScript `Coordinator` object or of its `signal`; see allstop_from_napi.
 /// Call it on the JavaScript thread; does not block. Runs no JavaScript, unless the value is
@@ -79,7 +80,7 @@ inline Coordinator From(const Napi::Value& value) {
   const Napi::Env env = value.Env();
   allstop_coordinator handle = {};
   const allstop_status status = allstop_from_napi(env, value, &handle);
-  if (status != ALLSTOP_OK) refusal::Throw(value, status, allstop_throw_status);
+  if (status != ALLSTOP_OK) internal::ThrowRefusal(value, status, allstop_throw_status);
   return Coordinator(handle);
 }
 
@@ -91,7 +92,7 @@ inline BoundedQueue QueueFrom(const Napi::Value& value) {
   const Napi::Env env = value.Env();
   allstop_queue handle = {};
   const allstop_status status = allstop_queue_from_napi(env, value, &handle);
-  if (status != ALLSTOP_OK) refusal::Throw(value, status, allstop_queue_throw_status);
+  if (status != ALLSTOP_OK) internal::ThrowRefusal(value, status, allstop_queue_throw_status);
   return BoundedQueue(handle);
 }
 
@@ -104,7 +105,7 @@ inline Variable VariableFrom(const Napi::Value& value) {
   const Napi::Env env = value.Env();
   allstop_variable handle = {};
   const allstop_status status = allstop_variable_from_napi(env, value, &handle);
-  if (status != ALLSTOP_OK) refusal::Throw(value, status, allstop_variable_throw_status);
+  if (status != ALLSTOP_OK) internal::ThrowRefusal(value, status, allstop_variable_throw_status);
   return Variable(handle);
 }
 
