@@ -23,7 +23,7 @@ export type TestAddon = {
   /** One call on a native thread of its own; numbers are statuses of allstop.h. */
   call(coord: Coordinator, operation: string, text?: string): string;
   /** A stop callback that takes 300 ms. */
-  slowCallback(coord: Coordinator): void;
+  blockingCallback(coord: Coordinator): void;
   openGate(name: string): void;
   /** Blocks until the thread of this name has a result, and returns it. */
   result(name: string): string | undefined;

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <exception>
 #include <map>
 #include <memory>
@@ -253,13 +254,17 @@ napi_value Call(napi_env env, napi_callback_info info) {
   return ToJs(env, CallOnThread(coord, arguments.text(1), text));
 }
 
-// slowCallback(coord): a stop callback that takes 300 ms, which callbacks must not.
-napi_value SlowCallback(napi_env env, napi_callback_info info) {
+// blockingCallback(coord): a stop callback that blocks until standard input ends, which callbacks
+// must not.
+napi_value BlockingCallback(napi_env env, napi_callback_info info) {
   const Arguments arguments(env, info);
   allstop::Coordinator coord;
   if (!Take(arguments, coord)) return nullptr;
-  const auto take_long = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
-  new allstop::StopCallback(coord, take_long);  // for as long as the process lives
+  const auto wait = [] {
+    while (std::fgetc(stdin) != EOF)
+      ;
+  };
+  new allstop::StopCallback(coord, wait);  // for as long as the process lives
   return Undefined(env);
 }
 
@@ -425,7 +430,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("startUnregistered", StartUnregistered);
   set("registerUnstarted", RegisterUnstarted);
   set("call", Call);
-  set("slowCallback", SlowCallback);
+  set("blockingCallback", BlockingCallback);
   set("openGate", OpenGate);
   set("result", Result);
   set("requestStop", RequestStop);

@@ -69,17 +69,25 @@ describe('coord.fork', () => {
   it.each([
     ['call', 'failSlowly'],
     ['abort', 'abortSlowly'],
-  ])('says who stopped the parent, and how, though it takes long: %s', async (via, act) => {
-    const coord = new Coordinator();
-    const child = coord.fork(forked, [act], { name: 'cook', serialization: 'advanced' });
-    await expect(coord.join()).rejects.toThrow('the fork is bent');
-    expect(coord.stopRecord?.requester).toMatchObject({
-      language: 'js',
-      pid: child.pid,
-      threadName: 'cook',
-      via,
-    });
-  });
+  ])(
+    'says who stopped the parent, and how, before the stop of the child has ended: %s',
+    async (via, act) => {
+      const coord = new Coordinator();
+      const child = coord.fork(forked, [act], {
+        name: 'cook',
+        stdio: ['pipe', 'inherit', 'inherit', 'ipc'],
+      });
+      await coord.waitForStop();
+      child.stdin?.end();
+      await expect(coord.join()).rejects.toThrow('the fork is bent');
+      expect(coord.stopRecord?.requester).toMatchObject({
+        language: 'js',
+        pid: child.pid,
+        threadName: 'cook',
+        via,
+      });
+    },
+  );
 
   it('stops the parent without an error', async () => {
     const coord = new Coordinator();
