@@ -134,7 +134,7 @@ describe.each(blips)('%s for 5 s', { tags: 'long' }, (_, { near, go }) => {
     running.push(cluster.run('holdAndSay', [visits.path, 'c'], { worker: 1 }));
     const all = [await visits.next('a'), await visits.next('b'), await visits.next('c')];
     const undo = go(node);
-    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    await new Promise((resolve) => setTimeout(resolve, 5_000)); // how long the fault lasts
     undo();
     for (const visit of all) visit.pass();
     for (const result of await Promise.all(running)) expect(result).toMatchObject({ attempt: 1 });
@@ -159,7 +159,7 @@ it.each(blips.slice(0, 2))(
     const all = [...Array(COUNT).keys()].map((n) => cluster.run('compute', [1, lines, n]));
     await all[COUNT / 8];
     const undo = go(node);
-    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    await new Promise((resolve) => setTimeout(resolve, 5_000)); // how long the fault lasts
     undo();
     await Promise.all(all);
     const ran = readFileSync(lines, 'utf8').trim().split('\n');
@@ -207,7 +207,7 @@ it('a server that hangs between a probe and its reply is no fault of a worker', 
   for await (const message of subscription) expect(message.string()).toContain('"probe"');
   await scene.server.kill('SIGSTOP');
   worker.child.kill('SIGCONT');
-  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  await new Promise((resolve) => setTimeout(resolve, 2_500)); // how long the server hangs
   await scene.server.kill('SIGCONT');
   await witness.close();
   visit.pass();
