@@ -597,7 +597,7 @@ export const SECTIONS = [
           unit: 'MB',
           goal: { atMost: 1.5 },
           limit:
-            'Compressed, the five binaries take 1.08 MB (0.21 MB each, 0.24 MB for Windows), and everything else 0.82 MB: JavaScript with its types and source maps 0.43 MB, the documents 0.19 MB, headers and the sources for other platforms 0.17 MB. So the goal would leave 0.14 MB for a binary. The binaries are compiled for size (`scripts/cross-build.mjs` says what was tried), and contain the C++ library, so that they run on old systems. A package for each platform would meet the goal. One tarball for all platforms installs without optional dependencies, and a copied `node_modules` works on another platform.',
+            'Compressed, the five binaries take 1.08 MB (0.21 MB each, 0.24 MB for Windows), and everything else 0.83 MB: JavaScript with its types and source maps 0.43 MB, the documents 0.19 MB, headers and the sources for other platforms 0.17 MB. So the goal would leave 0.13 MB for a binary. The binaries are compiled for size (`scripts/cross-build.mjs` says what was tried), and contain the C++ library, so that they run on old systems. A package for each platform would meet the goal. One tarball for all platforms installs without optional dependencies, and a copied `node_modules` works on another platform.',
         },
         { name: 'package/installed', what: 'installed', unit: 'MB', peer: 'Piscina' },
         { name: 'package/dependencies', what: 'dependencies at run time', goal: { atMost: 2 } },
