@@ -68,9 +68,12 @@ export interface Queued extends InLine {
   readonly bytes: number;
   /** Called just before the closure is queued. If it throws, the closure is not put in. */
   enter(): void;
-  /** The queue has dropped the closure with this error; its place is 'out' already. */
-  drop(error: unknown): void;
+  /** The queue has dropped the closure, which settles so; its place is 'out' already. */
+  drop(outcome: Dropped): void;
 }
+
+/** 'failed': the cluster has failed. 'cancelled': a stop, `close` or another closure's failure. */
+export type Dropped = { state: 'failed' | 'cancelled'; value: unknown };
 
 type Waiter<C> = {
   /** The number of the call: what waits for room gets it in this order. */
@@ -127,7 +130,7 @@ export class ClosureQueue<C extends Queued> {
   #error: { value: unknown; errorOfDropped: (dropped: C) => unknown } | undefined;
   /** Why nothing can be put in any more, though what is here goes on. */
   #refusal: { value: unknown } | undefined;
-  #closed: { value: unknown; dropped: unknown } | undefined;
+  #closed: { value: unknown; dropped: Dropped } | undefined;
 
   /**
    * @param maxQueued - `put` waits while this number of closures is queued
@@ -288,7 +291,7 @@ export class ClosureQueue<C extends Queued> {
       this.#listener.onWork();
     } else {
       this.#out(closure);
-      closure.drop(this.#closed?.dropped ?? this.#error?.errorOfDropped(closure));
+      closure.drop(this.#closed?.dropped ?? this.#cancelled(closure));
     }
     this.#advance();
     return isQueued;
@@ -400,9 +403,10 @@ export class ClosureQueue<C extends Queued> {
   }
 
   /**
-   * Drops the queued closures with `dropped`. Later `put`, `join` and `done` reject with `error`.
+   * Drops the queued closures, which settle as `dropped`. Later `put`, `join` and `done` reject
+   * with `error`.
    */
-  close(error: unknown, dropped: unknown): void {
+  close(error: unknown, dropped: Dropped): void {
     if (this.#closed !== undefined) return;
     this.#closed = { value: error, dropped };
     this.#dropAll(
@@ -489,18 +493,26 @@ export class ClosureQueue<C extends Queued> {
     if (this.#error !== undefined || this.#closed !== undefined) return false;
     const errorOfDropped = this.#listener.onFailure(closure, error);
     this.#error = { value: error, errorOfDropped };
-    this.#dropAll(({ isOwn }) => !isOwn, errorOfDropped);
+    this.#dropAll(
+      ({ isOwn }) => !isOwn,
+      (dropped) => this.#cancelled(dropped),
+    );
     return true;
   }
 
-  #dropAll(isWanted: (item: C) => boolean, errorOf: (dropped: C) => unknown): void {
+  /** How a closure settles that the first failure has cancelled. */
+  #cancelled(closure: C): Dropped {
+    return { state: 'cancelled', value: this.#error?.errorOfDropped(closure) };
+  }
+
+  #dropAll(isWanted: (item: C) => boolean, outcomeOf: (dropped: C) => Dropped): void {
     const queued = this.#items.takeAll(isWanted);
     for (const { bytes } of queued) this.#bytes -= bytes;
     const held = [...this.#held].filter(isWanted);
     for (const closure of held) this.#held.delete(closure);
     const dropped = [...queued, ...held];
     for (const closure of dropped) this.#out(closure);
-    for (const closure of dropped) closure.drop(errorOf(closure));
+    for (const closure of dropped) closure.drop(outcomeOf(closure));
   }
 
   /** Serves the waiting calls, as far as the state allows. */

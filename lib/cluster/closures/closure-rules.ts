@@ -245,7 +245,7 @@ export class ClosureRules implements ClusterHost {
     this.#refusal = { value: error };
     // In a microtask, since `connect` may call this before it has returned the engine.
     queueMicrotask(() => {
-      this.#queue.close(error, error);
+      this.#queue.close(error, { state: 'failed', value: error });
       for (const closure of this.#queue.inFlight) {
         closure.settle('failed', error);
         this.#queue.end(closure);
@@ -360,7 +360,7 @@ export class ClosureRules implements ClusterHost {
   /** Closes the queue, cancels the closures in flight, and replaces workers that do not obey. */
   #stopAll(error: unknown, dropped: Error, reason: unknown): void {
     if (!this.#queue.isClosed) this.#refusal = { value: error };
-    this.#queue.close(error, dropped);
+    this.#queue.close(error, { state: 'cancelled', value: dropped });
     for (const closure of this.#queue.inFlight) {
       this.#listener.cancel(closure, { reason, replace: true });
     }

@@ -6,7 +6,7 @@ import type { CallSpan } from '../../telemetry/spans.ts';
 import { releaseArguments } from '../worker/packing/to-thread.ts';
 import type { PassedArguments, WorkerResource } from '../worker/protocol.ts';
 import type { Movable } from '../worker/transfer.ts';
-import type { Era, Place, Queued } from './closure-queue.ts';
+import type { Dropped, Era, Place, Queued } from './closure-queue.ts';
 import type { Priority } from './lines/closure-lines.ts';
 import type { Placement } from './lines/placement.ts';
 import { type RemoteState, RemoteValue, type Settle } from './remote-value.ts';
@@ -201,8 +201,8 @@ export class Closure implements Queued {
     this.#owner?.cancel(this, reason);
   }
 
-  /** The queue calls it for closures that a failure, a stop or `close` has cancelled. */
-  drop(error: unknown): void {
-    this.settle('cancelled', error);
+  /** The queue calls it for closures that no worker will run. */
+  drop({ state, value }: Dropped): void {
+    this.settle(state, value);
   }
 }

@@ -6,6 +6,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   ClosureQueue,
+  type Dropped,
   type Era,
   type Place,
   type Queued,
@@ -32,9 +33,9 @@ class Item implements Queued {
     if (this.refusal !== undefined) throw this.refusal;
   }
 
-  drop(error: unknown): void {
+  drop({ state, value }: Dropped): void {
     expect(this.place).toBe('out');
-    this.dropped.push(error);
+    this.dropped.push(`${state}: ${value}`);
   }
 }
 
@@ -47,7 +48,7 @@ function makeQueue(
     onWork: () => {
       woken += 1;
     },
-    onFailure: (_failed, error) => () => `cancelled because of ${String(error)}`,
+    onFailure: (_failed, error) => () => `because of ${String(error)}`,
   });
   return {
     queue,
@@ -173,7 +174,7 @@ describe('2: from the first failure until somebody knows, nothing is taken', () 
     const running = flying(made, 'first');
     const { item } = made.put('second');
     expect(made.queue.fail(running, 'broken')).toBe(true);
-    expect(item.dropped).toEqual(['cancelled because of broken']);
+    expect(item.dropped).toEqual(['cancelled: because of broken']);
     expect(item.place).toBe('out');
     expect([made.queue.queued, made.take()]).toEqual([0, undefined]);
     expect(made.queue.hasFailed).toBe(true);
@@ -193,7 +194,7 @@ describe('2: from the first failure until somebody knows, nothing is taken', () 
     const [first, second] = [flying(made, 'first'), flying(made, 'second')];
     made.queue.fail(first, 'one');
     made.queue.putBack(second);
-    expect(second.dropped).toEqual(['cancelled because of one']);
+    expect(second.dropped).toEqual(['cancelled: because of one']);
     expect([made.queue.queued, made.queue.inFlight.size]).toEqual([0, 0]);
   });
 
@@ -346,7 +347,7 @@ describe('6: what is tagged is a line of its own', () => {
     made.queue.fail(flying(made, 'first'), 'broken');
     expect(made.queue.takeTagged(0)).toBe(one);
     made.queue.putTagged(two, 0);
-    made.queue.close('closed', 'dropped');
+    made.queue.close('closed', { state: 'failed', value: 'closed' });
     expect(made.queue.takeTagged(0)).toBe(two);
     expect([one.dropped, two.dropped]).toEqual([[], []]);
   });
@@ -359,7 +360,7 @@ describe('2: a closure that is its caller’s own', () => {
     const { item: own } = made.put('own', true);
     const { item: scheduled } = made.put('second');
     made.queue.fail(running, 'broken');
-    expect([own.dropped, scheduled.dropped]).toEqual([[], ['cancelled because of broken']]);
+    expect([own.dropped, scheduled.dropped]).toEqual([[], ['cancelled: because of broken']]);
     expect(made.put('own too', true).room).toBe(undefined);
     expect([made.take(), made.take(), made.take()]).toEqual(['own', 'own too', undefined]);
     made.queue.putBack(own);
@@ -479,13 +480,13 @@ describe('closing', () => {
     const made = makeQueue();
     const running = flying(made, 'first');
     const { item } = made.put('second');
-    made.queue.close('closed', 'dropped');
-    expect(item.dropped).toEqual(['dropped']);
+    made.queue.close('closed', { state: 'failed', value: 'closed' });
+    expect(item.dropped).toEqual(['failed: closed']);
     await expect(made.put('third').room).rejects.toBe('closed');
     const told = made.queue.done();
     expect(await isPending(told)).toBe(true);
     made.queue.putBack(running);
-    expect(running.dropped).toEqual(['dropped']);
+    expect(running.dropped).toEqual(['failed: closed']);
     await expect(told).rejects.toBe('closed');
     await expect(made.queue.join()).rejects.toBe('closed');
   });
@@ -496,8 +497,8 @@ describe('closing', () => {
     const other = flying(made, 'second');
     const joins = [made.queue.join(), made.queue.join()];
     made.queue.fail(running, 'broken');
-    made.queue.close('closed', 'dropped');
-    made.queue.close('closed twice', 'dropped twice');
+    made.queue.close('closed', { state: 'failed', value: 'closed' });
+    made.queue.close('closed twice', { state: 'cancelled', value: 'closed twice' });
     made.queue.end(other);
     const told = await Promise.allSettled(joins);
     expect(told.map((each) => each.status === 'rejected' && each.reason)).toEqual([
@@ -540,7 +541,7 @@ class Model {
     this.failure = error;
     const dropped = this.line.filter((name) => !isOwn(name));
     this.line = this.line.filter(isOwn);
-    for (const name of dropped) this.drop(name, `cancelled because of ${error}`);
+    for (const name of dropped) this.drop(name, `cancelled: because of ${error}`);
     return true;
   }
 
@@ -600,16 +601,16 @@ class Real {
   constructor(max: number) {
     this.queue = new ClosureQueue<Item>(max, Number.POSITIVE_INFINITY, {
       onWork: () => {},
-      onFailure: (_failed, error) => () => `cancelled because of ${String(error)}`,
+      onFailure: (_failed, error) => () => `because of ${String(error)}`,
     });
   }
 
   make(name: string): Item {
     const { told } = this;
     const item = new (class extends Item {
-      override drop(error: unknown): void {
-        super.drop(error);
-        told.push(`${name} dropped: ${String(error)}`);
+      override drop(outcome: Dropped): void {
+        super.drop(outcome);
+        told.push(`${name} dropped: ${outcome.state}: ${outcome.value}`);
       }
     })(name, isOwn(name));
     this.items.set(name, item);
@@ -691,9 +692,9 @@ const steps: Record<string, Step> = {
     run(model, real, at) {
       const name = picked(model.flight, at);
       model.flight = without(model.flight, name);
-      if (model.isClosed) model.drop(name, 'dropped');
+      if (model.isClosed) model.drop(name, 'failed: closed');
       else if (model.failure !== undefined && !isOwn(name)) {
-        model.drop(name, `cancelled because of ${model.failure}`);
+        model.drop(name, `cancelled: because of ${model.failure}`);
       } else model.line.unshift(name);
       model.serve();
       real.queue.putBack(real.item(name));
@@ -743,10 +744,10 @@ const steps: Record<string, Step> = {
     run(model, real) {
       if (!model.isClosed) {
         model.isClosed = true;
-        for (const name of model.line.splice(0)) model.drop(name, 'dropped');
+        for (const name of model.line.splice(0)) model.drop(name, 'failed: closed');
       }
       model.serve();
-      real.queue.close('closed', 'dropped');
+      real.queue.close('closed', { state: 'failed', value: 'closed' });
     },
   },
   putTagged: {
