@@ -9,7 +9,7 @@
 // part of the code has less than the LEAST of scripts/coverage/verdict.mjs. A test that fails is
 // printed and changes no exit code: tests that measure time may fail in a build that counts.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -21,6 +21,9 @@ import { prepare, runtimes } from './matrix/runtimes.mjs';
 const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'build-coverage');
 const tree = join(folder, 'tree');
+const v8 = join(folder, 'v8');
+const newerV8 = join(folder, 'v8-newer');
+const v8s = [v8, newerV8];
 const say = (line) => process.stderr.write(`${line}\n`);
 const { values: flags, positionals: testFiles } = parseArgs({
   allowPositionals: true,
@@ -96,7 +99,6 @@ function copyTree() {
 
 async function collect() {
   const profiles = join(folder, 'profiles');
-  const v8 = join(folder, 'v8');
   copyTree();
   const environment = nativeEnvironment({ tree, folder });
   const targets = ['addon', 'ts', 'example', 'test-addon'];
@@ -106,18 +108,20 @@ async function collect() {
   await bundleWithSources(tree);
   let ok = true;
   if (!flags.add) {
-    for (const each of [profiles, v8]) rmSync(each, { recursive: true, force: true });
+    for (const each of [profiles, ...v8s]) rmSync(each, { recursive: true, force: true });
     ok = run('native tests', environment, 'bash', 'scripts/test-native.sh', 'plain');
   }
   const filter = flags.long ? [] : ['--tags-filter=!long'];
   const config = ['--config', 'test/coverage/vitest.config.ts'];
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', ...config];
-  const counted = { NODE_V8_COVERAGE: v8 };
-  ok = run('vitest', counted, process.execPath, ...vitest, ...filter, ...testFiles) && ok;
+  ok =
+    run('vitest', { NODE_V8_COVERAGE: v8 }, process.execPath, ...vitest, ...filter, ...testFiles) &&
+    ok;
   if (testFiles.length > 0 || hasSqlite) return ok;
   const newer = runtimes.find(({ name, target }) => name === NEWER && target === NEWER_TARGET);
   prepare([newer]);
   const file = 'test/lifecycle/sqlite.test.ts';
+  const counted = { NODE_V8_COVERAGE: newerV8 };
   return run(`vitest on ${NEWER}`, counted, newer.program, ...vitest, file) && ok;
 }
 
@@ -129,7 +133,8 @@ const passed = flags.report || (await collect());
 const lcov = join(folder, 'lcov.info');
 writeFileSync(
   lcov,
-  lcovOfNative({ root, tree, folder }) + (await lcovOfTypeScript({ root, tree, folder })),
+  lcovOfNative({ root, tree, folder }) +
+    (await lcovOfTypeScript({ root, tree, folders: v8s.filter(existsSync) })),
 );
 const html = join(folder, 'html');
 rmSync(html, { recursive: true, force: true });

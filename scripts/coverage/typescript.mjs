@@ -77,20 +77,25 @@ const neverLoaded = (url, { length }) => ({
   ],
 });
 
-/** The coverage of the sources under lib/, as text in lcov's format. */
-export async function lcovOfTypeScript({ root, tree, folder }) {
+/**
+ * The coverage of the sources under lib/, as text in lcov's format. `folders` have what V8 counted;
+ * each is of one version of V8, since versions split a script into functions in their own ways.
+ */
+export async function lcovOfTypeScript({ root, tree, folders }) {
   const map = coverage.createCoverageMap({});
-  const loaded = new Map(merged(join(folder, 'v8'), tree).map((each) => [each.url, each]));
-  for (const name of readdirSync(join(tree, 'dist'), { recursive: true })) {
-    const path = join(tree, 'dist', name);
-    if (!existsSync(`${path}.map`)) continue; // a file of re-exports only has none
-    const code = readFileSync(path, 'utf8');
-    const sourceMap = JSON.parse(readFileSync(`${path}.map`, 'utf8'));
-    const script = {
-      ...(loaded.get(name) ?? neverLoaded(name, code)),
-      url: pathToFileURL(path).href,
-    };
-    map.merge(await convert({ code, sourceMap, ast: parseAst(code), coverage: script }));
+  for (const folder of folders) {
+    const loaded = new Map(merged(folder, tree).map((each) => [each.url, each]));
+    for (const name of readdirSync(join(tree, 'dist'), { recursive: true })) {
+      const path = join(tree, 'dist', name);
+      if (!existsSync(`${path}.map`)) continue; // a file of re-exports only has none
+      const code = readFileSync(path, 'utf8');
+      const sourceMap = JSON.parse(readFileSync(`${path}.map`, 'utf8'));
+      const script = {
+        ...(loaded.get(name) ?? neverLoaded(name, code)),
+        url: pathToFileURL(path).href,
+      };
+      map.merge(await convert({ code, sourceMap, ast: parseAst(code), coverage: script }));
+    }
   }
   return map
     .files()
