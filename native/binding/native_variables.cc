@@ -237,7 +237,11 @@ NativeVariables::NativeVariables(const Info& info)
 
 // define(name, type, value, isPublished)
 Napi::Value NativeVariables::Define(const Info& info) {
-  const auto type = static_cast<VariableType>(IdArgument(info, 1));
+  const std::uint64_t number = IdArgument(info, 1);
+  if (number > static_cast<std::uint64_t>(VariableType::kInt32)) {
+    throw Napi::TypeError::New(info.Env(), InternalError("an unknown type of variable"));
+  }
+  const auto type = static_cast<VariableType>(number);
   Bytes bytes;
   GetBytes(info.Env(), info[2], bytes);
   const bool is_published = info[3].IsBoolean() && info[3].As<Napi::Boolean>().Value();
