@@ -2,6 +2,7 @@
 import { Coordinator } from 'allstop';
 import { obey, type SqliteDatabase } from 'allstop/sqlite';
 import { describe, expect, it } from 'vitest';
+import { compiledBinary } from '../support/published-copy.ts';
 import { runScript, saidOf } from '../support/run-script.ts';
 
 const hasSqlite = await import('node:sqlite' as string).then(
@@ -11,13 +12,14 @@ const hasSqlite = await import('node:sqlite' as string).then(
 
 describe.skipIf(!hasSqlite)('a connection of node:sqlite that obeys a coordinator', () => {
   it('ends its queries at a stop, a deadline and none, as the script says', async () => {
-    const ended = await runScript('sqlite');
+    const ended = await runScript('sqlite', [compiledBinary]);
     expect(ended).toMatchObject({ code: 0, signal: null });
     expect(saidOf(ended, 'blocked')).toMatchObject({ said: ['asks', 'interrupted'] });
     expect(saidOf(ended, 'short')).toMatchObject({
       ran: 'ran',
       stopped: 'interrupted',
       rollback: 'ran',
+      noRollbacks: Array(3).fill('interrupted'),
       replaced: 'ran',
       ended: 'ran',
       cleared: 'ran',
@@ -27,6 +29,10 @@ describe.skipIf(!hasSqlite)('a connection of node:sqlite that obeys a coordinato
       parent: false,
       reopened: 'ran',
       again: 'interrupted',
+    });
+    expect(saidOf(ended, 'function')).toMatchObject({ free: 'ran' });
+    expect(saidOf(ended, 'extension')).toMatchObject({
+      alone: expect.stringMatching(/^error during initialization/),
     });
     expect(saidOf(ended, 'refused')).toMatchObject({ code: 'ERR_ALLSTOP_FAILED_PRECONDITION' });
   });

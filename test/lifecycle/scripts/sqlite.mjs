@@ -7,6 +7,9 @@ import { say } from './say.mjs';
 const ENDLESS =
   'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x) FROM c';
 
+const LONG =
+  'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 100000) SELECT sum(x) FROM c';
+
 const sqlite = await import('node:sqlite').catch(() => undefined);
 if (sqlite === undefined) say('unavailable');
 else if (isMainThread) await main();
@@ -48,7 +51,9 @@ async function main() {
   db.exec('CREATE TABLE t(a); BEGIN; INSERT INTO t VALUES (1)');
   first.requestStop();
   const stopped = short();
-  const rollback = outcome(() => db.exec('/* undo */ -- all\n ROLLBACK'));
+  const rollback = outcome(() => db.exec('\t/* undo * / */ -- all\n ROLLBACK'));
+  const others = ['/* ROLLBACK */ SELECT 1', '-- ROLLBACK\nSELECT 1', 'REPLACE INTO t VALUES (1)'];
+  const noRollbacks = others.map((sql) => outcome(() => db.prepare(sql).all()));
   const other = new Coordinator();
   obey(db, other);
   const replaced = short();
@@ -58,7 +63,7 @@ async function main() {
   obey(db, first);
   first.clearStop();
   const cleared = short();
-  say('short', { ran, stopped, rollback, replaced, ended, cleared });
+  say('short', { ran, stopped, rollback, noRollbacks, replaced, ended, cleared });
 
   const child = first.child();
   obey(db, child, { everySteps: 10 });
@@ -69,6 +74,14 @@ async function main() {
   const reopened = short();
   obey(db, child);
   say('deadline', { deadline, parent: first.shouldStop(), reopened, again: short() });
+
+  db.function('allstop_obeys', () => 1); // ends the obedience, as close() does
+  say('function', { free: outcome(() => db.prepare(LONG).get()) });
+
+  const [, , binary] = process.argv;
+  if (binary !== undefined) {
+    say('extension', { alone: outcome(() => open().loadExtension(binary)) });
+  }
 
   let code;
   try {
