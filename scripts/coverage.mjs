@@ -1,9 +1,9 @@
 // npm run coverage: which lines and branches of native/ and lib/ the tests reach.
-//   coverage.mjs [--long] [TEST-FILE...]   runs the C++ tests and the vitest suites (--long: also
-//                                          those with the tag `long`; or only the named files)
-//   coverage.mjs --add [TEST-FILE...]      adds to what earlier runs have collected, and runs the
-//                                          vitest suites only
-//   coverage.mjs --report                  runs nothing, and reports what was collected
+//   coverage.mjs [TEST-FILE...]         runs the C++ tests and the vitest suites, the long ones too
+//                                       (or only the named files)
+//   coverage.mjs --add [TEST-FILE...]   adds to what earlier runs have collected, and runs the
+//                                       vitest suites only
+//   coverage.mjs --report               runs nothing, and reports what was collected
 // It works in a copy of the checkout, build-coverage/tree, in which the addon, the native tests and
 // dist/ are compiled for coverage, so that `npm test` keeps its own build. The exit code is 1 if a
 // part of the code has less than the LEAST of scripts/coverage/verdict.mjs. A test that fails is
@@ -28,7 +28,6 @@ const say = (line) => process.stderr.write(`${line}\n`);
 const { values: flags, positionals: testFiles } = parseArgs({
   allowPositionals: true,
   options: {
-    long: { type: 'boolean', default: false },
     add: { type: 'boolean', default: false },
     report: { type: 'boolean', default: false },
   },
@@ -111,12 +110,9 @@ async function collect() {
     for (const each of [profiles, ...v8s]) rmSync(each, { recursive: true, force: true });
     ok = run('native tests', environment, 'bash', 'scripts/test-native.sh', 'plain');
   }
-  const filter = flags.long ? [] : ['--tags-filter=!long'];
   const config = ['--config', 'test/coverage/vitest.config.ts'];
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', ...config];
-  ok =
-    run('vitest', { NODE_V8_COVERAGE: v8 }, process.execPath, ...vitest, ...filter, ...testFiles) &&
-    ok;
+  ok = run('vitest', { NODE_V8_COVERAGE: v8 }, process.execPath, ...vitest, ...testFiles) && ok;
   if (testFiles.length > 0 || hasSqlite) return ok;
   const newer = runtimes.find(({ name, target }) => name === NEWER && target === NEWER_TARGET);
   prepare([newer]);
