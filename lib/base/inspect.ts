@@ -40,6 +40,14 @@ export function shownAsText<T extends { toString(): string }>(object: T): T {
   return object;
 }
 
+/** From now on util.inspect and console.log show `object` whole, however deep. @returns `object` */
+export function shownWhole<T extends object>(object: T): T {
+  const show = (_depth: number, options: InspectOptionsStylized): string =>
+    inspect({ ...object }, { ...options, depth: null });
+  define(object, inspect.custom, show, false);
+  return object;
+}
+
 function inOne(fact: string): string {
   const escaped = fact.replaceAll(
     /[\p{Cc}\p{Zl}\p{Zp}]/gu,

@@ -1,6 +1,7 @@
 /** `ready()` of a cluster: waits with a deadline; its error describes the tasks that block. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { shownWhole } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { ClusterNotReadyError } from '../../errors/errors.ts';
 import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
@@ -20,7 +21,8 @@ export type ReadyWait = {
  * Rejects with ClusterNotReadyError, the reason of `signal`, or the error that `onProgress` throws.
  */
 export function whenReady(options: ReadyWait): Promise<void> {
-  const { report, whyNever, changes, timeoutMs, signal, onProgress } = options;
+  const { whyNever, changes, timeoutMs, signal, onProgress } = options;
+  const report = (): ReadinessReport => shownWhole(options.report());
   const asked = new Error();
   Error.captureStackTrace(asked, whenReady);
   return new Promise((resolve, reject) => {

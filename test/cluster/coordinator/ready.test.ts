@@ -40,6 +40,7 @@ describeKinds(kinds, (kind) => {
       const error = await errorOf(cluster.ready({ timeoutMs: 0 }));
       expect(error).toBeInstanceOf(ClusterNotReadyError);
       expect(inspect(error)).not.toContain('[cause]'); // there is none
+      expect(inspect(error)).toMatch(/report: \{[^]* task: 1,[^]*\}\n\}$/); // whole, not [Object]
       expect(error.code).toBe('ERR_ALLSTOP_CLUSTER_NOT_READY');
       const phase = kind.isRemote ? 'unregistered' : 'starting';
       expect(error.message).toContain(`worker:0 ${phase}, worker:1 ${phase}`);
