@@ -52,6 +52,14 @@ timeout 30 node two-addons.mjs "$addon"
 tsc --noEmit --strict --module nodenext --target es2022 --lib es2023,esnext.disposable \
   --typeRoots "$root/node_modules/@types" --types node index.d.mts
 
+echo '=== wrong values, with and without C++ exceptions'
+mkdir "$work/refusals"
+cd "$work/refusals"
+cp "$root/test/addons/refusals/"* .
+install . "$tarball" "$root/node_modules/node-addon-api"
+node-gyp rebuild --silent
+timeout 60 node check.mjs
+
 echo '=== an addon with a stop flag alone, without allstop at run time'
 mkdir "$work/signal only"
 cd "$work/signal only"

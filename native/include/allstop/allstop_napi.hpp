@@ -53,17 +53,19 @@ inline std::string Described(napi_env env, napi_value value) {
 }
 
 /// Throws the error of `throw_status` for `value`, which for a wrong argument also says what
-/// `value` is.
+/// `value` is. Without C++ exceptions, an exception that is pending already stays.
 inline void ThrowRefusal(const Napi::Value& value, allstop_status status,
                          void (*throw_status)(napi_env, allstop_status)) {
   const Napi::Env env = value.Env();
-  throw_status(env, status);
-  if (status == ALLSTOP_INVALID_HANDLE) {
-    const std::string expected = env.GetAndClearPendingException().Message();
-    const std::string message = expected + ". Received " + Described(env, value);
-    allstop_throw(env, status, message.c_str());
+  if (!env.IsExceptionPending()) {
+    throw_status(env, status);
+    if (status == ALLSTOP_INVALID_HANDLE) {
+      const std::string expected = env.GetAndClearPendingException().Message();
+      const std::string message = expected + ". Received " + Described(env, value);
+      allstop_throw(env, status, message.c_str());
+    }
   }
-#if defined(NAPI_CPP_EXCEPTIONS)
+#if defined(NODE_ADDON_API_CPP_EXCEPTIONS) || defined(NAPI_CPP_EXCEPTIONS)
   throw Napi::Error::New(env);  // takes the pending one
 #endif
 }

@@ -1,6 +1,6 @@
 // Uses every template of the public headers, since a compiler says what is wrong with one only
 // where it is used. scripts/test-headers.mjs compiles this file in many ways; nothing runs it.
-#ifdef NAPI_CPP_EXCEPTIONS
+#if defined(NODE_ADDON_API_CPP_EXCEPTIONS) || defined(NAPI_CPP_EXCEPTIONS)
 #define ALLSTOP_USES_EXCEPTIONS 1
 #else
 #define ALLSTOP_USES_EXCEPTIONS 0

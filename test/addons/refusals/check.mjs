@@ -1,0 +1,17 @@
+// Each build refuses wrong values with a TypeError. With C++ exceptions nothing after the refusal
+// runs; without, the addon gets an empty object while the error is pending.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+for (const build of ['compiler', 'all', 'present', 'former', 'disabled']) {
+  const addon = require(`./build/Release/${build}.node`);
+  for (const take of ['coordinator', 'queue', 'variable', 'all']) {
+    assert.throws(() => addon[take]({}), {
+      name: 'TypeError',
+      code: 'ERR_ALLSTOP_INVALID_HANDLE',
+      message: /^((?!Received).)*\. Received an instance of Object$/,
+    });
+  }
+  assert.equal(addon.ranOn(), build === 'disabled' ? 6 : 0, build);
+}
