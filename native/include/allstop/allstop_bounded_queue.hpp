@@ -63,8 +63,7 @@ class BoundedQueue {
  public:
   static constexpr Milliseconds kForever{std::numeric_limits<double>::infinity()};
 
-  /// An empty object, as a moved-from one is. You may only assign it, destroy it, or test it
-  /// with operator bool.
+  /// An empty object, as a moved-from one is: its methods return ALLSTOP_INVALID_HANDLE, or 0.
   BoundedQueue() noexcept = default;
   /// Takes over the reference that `handle` owns (from allstop_queue_from_napi).
   explicit BoundedQueue(const allstop_queue& handle) noexcept : handle_(handle) {}
@@ -98,17 +97,20 @@ class BoundedQueue {
 
   /// Enqueues a copy of `bytes`. See allstop_queue_enqueue.
   allstop_status Enqueue(std::string_view bytes, Milliseconds timeout = kForever) const noexcept {
+    if (!*this) return ALLSTOP_INVALID_HANDLE;
     return allstop_queue_enqueue(&handle_, bytes.data(), bytes.size(), Ms(timeout));
   }
   /// Enqueues the item without a copy. The item is empty afterwards if ALLSTOP_OK, and
   /// otherwise unchanged.
   allstop_status Enqueue(Item&& item, Milliseconds timeout = kForever) const noexcept {
+    if (!*this) return ALLSTOP_INVALID_HANDLE;
     return allstop_queue_enqueue_many(&handle_, item.handle(), 1, Ms(timeout), nullptr);
   }
 
   /// Dequeues one item into `item`, which is unchanged unless ALLSTOP_OK. See
   /// allstop_queue_dequeue.
   allstop_status Dequeue(Item& item, Milliseconds timeout = kForever) const noexcept {
+    if (!*this) return ALLSTOP_INVALID_HANDLE;
     allstop_item taken = {};
     const allstop_status status = allstop_queue_dequeue(&handle_, &taken, Ms(timeout));
     if (status == ALLSTOP_OK) item = Item(taken);
@@ -118,6 +120,7 @@ class BoundedQueue {
   /// if the queue is empty. See allstop_queue_dequeue_many.
   allstop_status DequeueMany(std::vector<Item>& items, std::size_t max,
                              Milliseconds timeout = kForever) const {
+    if (!*this) return ALLSTOP_INVALID_HANDLE;
     constexpr std::size_t kBatch = 32;
     allstop_status status = max > 0 ? ALLSTOP_OK : ALLSTOP_INVALID_ARGUMENT;
     for (std::size_t taken = 0; taken < max;) {
@@ -139,6 +142,7 @@ class BoundedQueue {
   /// not above the capacity. See allstop_queue_dequeue_least.
   allstop_status DequeueMany(std::vector<Item>& items, std::size_t max, std::size_t least,
                              Milliseconds timeout = kForever) const {
+    if (!*this) return ALLSTOP_INVALID_HANDLE;
     if (least == 0 || least > max || least > capacity()) return ALLSTOP_INVALID_ARGUMENT;
     std::vector<allstop_item> first(least);
     items.reserve(items.size() + least);  // before dequeuing: bad_alloc must not lose items
@@ -153,6 +157,7 @@ class BoundedQueue {
   /// Closes the queue: no enqueue may begin from now on. With `cancel_pending_enqueues`, an
   /// enqueue that waits already returns ALLSTOP_CANCELLED. See allstop_queue_close.
   void Close(bool cancel_pending_enqueues = false) const noexcept {
+    if (!*this) return;
     allstop_queue_close(&handle_, cancel_pending_enqueues ? ALLSTOP_CLOSE_CANCEL_PENDING : 0);
   }
 
@@ -168,7 +173,7 @@ class BoundedQueue {
   allstop_queue_info Info() const noexcept {
     allstop_queue_info info = {};
     info.size = sizeof(info);
-    allstop_queue_read(&handle_, &info);
+    if (*this) allstop_queue_read(&handle_, &info);
     return info;
   }
 

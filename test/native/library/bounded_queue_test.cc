@@ -17,6 +17,23 @@ std::vector<std::string> Texts(const std::vector<Item>& items) {
   return texts;
 }
 
+TEST(LibraryQueueTest, AnEmptyObjectRefusesEverything) {
+  const BoundedQueue none;
+  EXPECT_FALSE(none);
+  Item item;
+  std::vector<Item> items;
+  EXPECT_EQ(none.Enqueue("bytes"), ALLSTOP_INVALID_HANDLE);
+  EXPECT_EQ(none.Enqueue(Item()), ALLSTOP_INVALID_HANDLE);
+  EXPECT_EQ(none.Dequeue(item), ALLSTOP_INVALID_HANDLE);
+  EXPECT_EQ(none.DequeueMany(items, 2), ALLSTOP_INVALID_HANDLE);
+  EXPECT_EQ(none.DequeueMany(items, 2, 1), ALLSTOP_INVALID_HANDLE);
+  none.Close();
+  EXPECT_EQ(none.size(), 0u);
+  EXPECT_EQ(none.capacity(), 0u);
+  EXPECT_FALSE(none.closed());
+  EXPECT_EQ(none.name(), "");
+}
+
 TEST(LibraryQueueTest, TakesBytesOfAnyLengthInOrder) {
   const BoundedQueue queue(Coordinator::Create(), 8, "frames");
   const std::vector<std::string> texts = {"", "a", std::string(32, 'b'), std::string(33, 'c'),
