@@ -120,17 +120,23 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
       type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr) : nullptr, &std::free);
   if (type) error.native_type = allstop_str(demangled ? demangled.get() : type->name());
 #endif
+  std::optional<view::ErrorView> fields;
+  const auto take = [&](const Error& caught) {
+    const allstop_string id = error.id;
+    error = *fields.emplace(caught).get();
+    if (!outer) error.id = id;
+  };
   try {
     throw;
   } catch (const StopError& caught) {
-    const allstop_string id = error.id;
-    error = *view::ErrorView(caught.error()).get();
+    take(caught.error());
     error.cause = nullptr;
-    if (!outer) error.id = id;
+  } catch (const Error& caught) {
+    take(caught);
   } catch (const std::exception& caught) {
     error.message = allstop_str(caught.what());
   } catch (const std::string& text) {
-    error.message = allstop_str(text.c_str());
+    error.message = view::Of(text);
   } catch (const char* text) {  // a char*, and nullptr, too
     error.message = allstop_str(text != nullptr ? text : "a null pointer");
   } catch (...) {
@@ -167,6 +173,8 @@ inline void ReportCaught(const Coordinator& coord, Report report, void* context)
       if (known.empty()) throw;
     } catch (const StopError& stop) {
       known = stop.error().id;
+    } catch (const Error& thrown) {
+      known = thrown.id;
     } catch (...) {
     }
     error.id = view::Of(known);

@@ -61,7 +61,31 @@ TEST(ThreadTest, AThrownTextIsTheMessage) {
   const Record string = thrown([] { throw std::string("a disk that is gone, and its twin"); });
   EXPECT_EQ(string.message, "a disk that is gone, and its twin");
   EXPECT_NE(string.native_type.find("string"), std::string::npos);
+  const Record zero = thrown([] { throw std::string("a\0b", 3); });
+  EXPECT_EQ(zero.message, std::string("a\0b", 3));
   EXPECT_EQ(thrown([] { throw static_cast<const char*>(nullptr); }).message, "a null pointer");
+}
+
+TEST(ThreadTest, TakesTheFieldsOfAThrownError) {
+  const Coordinator coord = Coordinator::Create();
+  Error root;
+  root.message = "the disk is gone";
+  Error error;
+  error.name = "RangeError";
+  error.message = "no such block";
+  error.code = "E_BLOCK";
+  error.cause = std::make_shared<const Error>(root);
+  Thread(coord, "thrower", [&error] { throw error; }).Join();
+  const auto first = coord.FirstError();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->name, "RangeError");
+  EXPECT_EQ(first->message, "no such block");
+  EXPECT_EQ(first->code, "E_BLOCK");
+  ASSERT_NE(first->cause, nullptr);
+  EXPECT_EQ(first->cause->message, "the disk is gone");
+  // Of a recorded error nothing is new.
+  Thread(coord, "again", [&first] { throw Error(*first); }).Join();
+  EXPECT_TRUE(coord.SuppressedErrors().empty());
 }
 
 TEST(ThreadTest, DestroysItsFunctionBeforeItCountsAsEnded) {
