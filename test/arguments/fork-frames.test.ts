@@ -22,8 +22,10 @@ const text = (content: string): number[] => [
 const STOP = FORK_FRAMES.indexOf('stop');
 /** Kind, language and via; thread, process and time; id, thread's name, stack, signal and error. */
 const whole = [
-  ...[STOP, 0, 0],
-  ...[...u64(7), ...u64(42), ...u64(1000)],
+  STOP,
+  0,
+  0,
+  ...[7, 42, 1000].flatMap(u64),
   ...['an id', 'main', '', '', ''].flatMap(text),
 ];
 const read = (bytes: number[]) => binding.readForkFrame(Uint8Array.from(bytes));

@@ -35,7 +35,7 @@ class Item implements Queued {
 
   drop({ state, value }: Dropped): void {
     expect(this.place).toBe('out');
-    this.dropped.push(`${state}: ${value}`);
+    this.dropped.push(`${state}: ${String(value)}`);
   }
 }
 
@@ -610,7 +610,7 @@ class Real {
     const item = new (class extends Item {
       override drop(outcome: Dropped): void {
         super.drop(outcome);
-        told.push(`${name} dropped: ${outcome.state}: ${outcome.value}`);
+        told.push(`${name} dropped: ${outcome.state}: ${String(outcome.value)}`);
       }
     })(name, isOwn(name));
     this.items.set(name, item);
