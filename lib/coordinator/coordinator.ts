@@ -38,6 +38,7 @@ import {
   callSite,
   checkSignals,
   checkSource,
+  closingEvent,
   exitAfterStop,
   mirror,
   stopAfter,
@@ -475,7 +476,8 @@ export class Coordinator implements AsyncDisposable {
 
   /**
    * Links `resource`: the coordinator stops when `resource` emits one of `events` (default:
-   * 'close'), or now if `events` has 'close' and `resource` is closed. With `as: 'error'` the stop
+   * 'close'; of a Worker, which emits no 'close', 'exit'), or now if `events` has that one and
+   * `resource` is closed. With `as: 'error'` the stop
    * has the resource's own error, or an UnavailableError if there is none; by default no error.
    * @returns the link; disposing of it undoes it
    * @throws TypeError; what `resource` throws when it is given a listener
@@ -486,7 +488,11 @@ export class Coordinator implements AsyncDisposable {
   ): Disposable {
     checkSource(resource);
     const known = ['events', 'as'] as const;
-    const { events = ['close'], as = 'plain' } = checkOptions('options', options, known);
+    const { events = [closingEvent(resource)], as = 'plain' } = checkOptions(
+      'options',
+      options,
+      known,
+    );
     if (!holds(() => Array.isArray(events)))
       throw invalidType('options.events', 'an array of strings', events);
     for (const event of events) checkString('options.events[]', event);

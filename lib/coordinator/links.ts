@@ -8,7 +8,7 @@
  */
 
 import { constants } from 'node:os';
-import { isMainThread } from 'node:worker_threads';
+import { isMainThread, Worker } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import {
   checkDuration,
@@ -162,12 +162,18 @@ type Closing = {
 
 /**
  * Whether `resource` has closed: then a stream, socket or readline has `closed` or `destroyed`, a
- * WebSocket has `readyState` 3, a child process has an exit code or a signal.
+ * WebSocket has `readyState` 3, a child process has an exit code or a signal, a Worker no thread.
  */
 function isClosed(resource: Closing): boolean {
+  if (resource instanceof Worker) return resource.threadId === -1;
   if (typeof resource.closed === 'boolean') return resource.closed;
   const exited = typeof resource.exitCode === 'number' || typeof resource.signalCode === 'string';
   return exited || resource.destroyed === true || resource.readyState === 3;
+}
+
+/** The event by which `resource` says that it has closed. */
+export function closingEvent(resource: unknown): 'close' | 'exit' {
+  return holds(() => resource instanceof Worker) ? 'exit' : 'close';
 }
 
 function describeSource(resource: Closing): string {
@@ -195,8 +201,9 @@ export function stopOnClose(
     attachment.report(error ?? new UnavailableError(fallback), options);
   };
   const description = `${what}, on ${events.join(', ')} (stopOnClose)`;
-  if (events.includes('close') && isClosed(resource as Closing)) {
-    stop('close');
+  const closing = closingEvent(resource);
+  if (events.includes(closing) && isClosed(resource as Closing)) {
+    stop(closing);
     return new Link(description);
   }
   const listeners = events.map((event) => ({

@@ -1,6 +1,7 @@
-import { EventEmitter, getEventListeners } from 'node:events';
+import { EventEmitter, getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
+import { Worker } from 'node:worker_threads';
 import { Coordinator, DeadlineExceededError, UnavailableError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { collectUntil } from '../../support/collect.ts';
@@ -128,6 +129,21 @@ describe('stopOnClose', () => {
     emitter.emit('close');
     expect(coord.stopRecord?.error).toBeInstanceOf(UnavailableError);
     expect(coord.stopRecord?.error).toMatchObject({ code: 'ERR_ALLSTOP_UNAVAILABLE' });
+  });
+
+  it('stops when a Worker ends, or has ended, with whatever exit code', async () => {
+    const coords = [new Coordinator(), new Coordinator(), new Coordinator({ name: 'server' })];
+    const [running, ended, failing] = coords as [Coordinator, Coordinator, Coordinator];
+    const worker = new Worker('process.exit(0)', { eval: true });
+    running.stopOnClose(worker);
+    failing.stopOnClose(worker, { as: 'error' });
+    await once(worker, 'exit');
+    ended.stopOnClose(worker);
+    expect(coords.map((coord) => coord.stopRecord?.kind)).toEqual(['plain', 'plain', 'error']);
+    expect(failing.stopRecord?.error).toMatchObject({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      message: "The coordinator 'server' depends on a Worker, which emitted 'exit'",
+    });
   });
 
   it('works with an EventTarget', () => {
