@@ -35,9 +35,9 @@ function report({ errors, dropped }: NativeUnseen): string {
   });
   if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
   lines.push(
-    'allstop: so the exit code is 1. To be given such errors, await join() or Coordinator.run(), ' +
-      'or fetch() the results of functions. An error that came after the stop is in ' +
-      'stopRecord.suppressed\n',
+    `allstop: so the exit code is ${process.exitCode}. join() and Coordinator.run() throw the error ` +
+      'of the stop, stopRecord.suppressed has the errors that came after it, and fetch() throws ' +
+      'those of functions\n',
   );
   return lines.join('');
 }
