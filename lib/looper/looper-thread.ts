@@ -155,6 +155,7 @@ export class LooperThread {
     target: ((...args: any[]) => unknown) | URL,
     options?: Omit<LooperThreadOptions, 'target'>,
   ): LooperThread {
+    checkCoordinator('coord', coord);
     checkTarget('target', target);
     return new LooperThread(coord, intervalMs, {
       ...checkOptions('options', options, ['args', 'name', 'missedTicks']),

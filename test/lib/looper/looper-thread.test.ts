@@ -658,6 +658,12 @@ describe('refused, and nothing registered', () => {
 
   it.each<[string, (coord: Coordinator) => unknown, unknown]>([
     ['neither a target nor a runLoop', (coord) => new LooperThread(coord, 1), TYPE],
+    [
+      'no coordinator',
+      () =>
+        LooperThread.loop(...([1, () => {}] as unknown as Parameters<typeof LooperThread.loop>)),
+      expect.objectContaining({ message: expect.stringContaining('"coord" argument') }),
+    ],
     ['args without a target', (coord) => new LooperThread(coord, 1, { args: [] }), TYPE],
     [
       'args without a target in a derived class',
