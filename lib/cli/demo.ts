@@ -38,6 +38,7 @@ stderr.`,
       isPassed = true;
     };
     for (const signal of SIGNALS) process.on(signal, pass);
+    process.stderr.write('Press Ctrl-C, or wait ten seconds until the worker fails.\n');
     try {
       const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
       const exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);

@@ -15,7 +15,7 @@ not find them in their environment. TLS is used if a server is given as tls://â€
 
 After the first SIGINT or SIGTERM the worker accepts no more functions and ends when those
 that it has are done. After the second it ends at once; its functions then run again elsewhere.
-Each line of output on stderr begins with the time (UTC).
+Each line of output on stderr begins with the time (UTC). With --json each is an event as JSON.
 
 A service (systemd, Docker, Kubernetes) runs node_modules/.bin/allstop itself, or
 node node_modules/allstop/dist/cli/main.js, because the signal has to reach the worker. npx ends
