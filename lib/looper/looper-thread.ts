@@ -182,7 +182,8 @@ export class LooperThread {
   start(): this {
     this.#thread.refuseSecondStart();
     if (!this.#runsItself) checkTarget('options.target', this.#target, TARGET_OR_OVERRIDE);
-    this.#thread.start(() => this.#run());
+    const written = this.#runsItself ? this.runLoop : this.#target;
+    this.#thread.start(() => this.#run(), written instanceof URL ? undefined : written);
     return this;
   }
 

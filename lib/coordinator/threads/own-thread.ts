@@ -38,12 +38,15 @@ export class OwnThread {
     );
   }
 
-  /** Runs `body`. Until it has ended, the event loop stays alive and joins wait. */
-  start(body: () => Promise<void>): void {
+  /**
+   * Runs `body`, which calls the program's function `written`, if that is given. Until `body` has
+   * ended, the event loop stays alive and joins wait.
+   */
+  start(body: () => Promise<void>, written?: unknown): void {
     this.refuseSecondStart();
     this.watch.start();
     hold();
-    this.#ended = runAs(this.attachment, this.watch, body).then(release);
+    this.#ended = runAs(this.attachment, this.watch, body, written).then(release);
   }
 
   /** Rejects only with SelfJoinError: an error of `body` goes to the coordinator. */

@@ -40,7 +40,7 @@ export function awaitedBy(attachment: Attachment, id: number): string | undefine
   return awaited.get(attachment)?.get(id)?.();
 }
 
-/** The program's functions that run as async tasks and hooks now, by coordinator and id. */
+/** The program's functions that run as tasks, loopers and hooks now, by coordinator and id. */
 const running = new WeakMap<Attachment, Map<number, unknown>>();
 
 /** The program's function that runs in this JavaScript thread as the registered thread `id`. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { BoundedQueue, Coordinator, type Diagnosis, StragglersError } from 'allstop';
+import { BoundedQueue, Coordinator, type Diagnosis, LooperThread, StragglersError } from 'allstop';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { gate } from '../../support/gate.ts';
 
@@ -81,6 +81,7 @@ describe.runIf(isLinux)('threads that hang', () => {
 
     const held = gate();
     void coord.start(() => held.opened, { name: 'lost promise' });
+    LooperThread.loop(coord, 10, () => held.opened, { name: 'job' });
     const full = new BoundedQueue<number>({ name: 'full', capacity: 1, coordinator: coord });
     const empty = new BoundedQueue({ name: 'empty', capacity: 1, coordinator: coord });
     full.tryEnqueue(1);
@@ -106,6 +107,7 @@ describe.runIf(isLinux)('threads that hang', () => {
       pipe: /blocked in native code.*waits for a pipe.*hangs-pipe/,
       reader: /another process; it waits for (a pipe|a socket).*cat/,
       'lost promise': /awaits a promise.*its function is at .*diagnose\.test\.ts:\d+:\d+/,
+      job: /awaits a promise.*its function is at .*diagnose\.test\.ts:\d+:\d+/,
       joiner: /awaits a join\(\) of the coordinator 'other', which waits for: joined/,
       'endless hook': /runs at the stop/,
       none: /not found/,
@@ -137,11 +139,15 @@ describe('diagnose', () => {
     const coord = new Coordinator({ name: 'lost' });
     const held = gate();
     void coord.start(() => held.opened, { name: 'lost promise' });
+    LooperThread.loop(coord, 10, () => held.opened, { name: 'job' });
     const known = Reflect.ownKeys(globalThis);
     const where = /awaits a promise.*its function is at .*diagnose\.test\.ts:\d+:\d+/;
-    expect(placeOf(await coord.diagnose(), 'lost promise')).toMatch(where);
+    const diagnosis = await coord.diagnose();
+    expect(placeOf(diagnosis, 'lost promise')).toMatch(where);
+    expect(placeOf(diagnosis, 'job')).toMatch(where);
     expect(Reflect.ownKeys(globalThis)).toEqual(known);
     held.open();
+    coord.requestStop();
     await coord.join();
   });
 
