@@ -6,12 +6,9 @@ import {
   checkBoolean,
   checkDuration,
   checkFunction,
-  checkOneOf,
   checkOptions,
   checkSignal,
   checkString,
-  holds,
-  invalidType,
   nameOf,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
@@ -36,9 +33,8 @@ import { onStop } from './hooks.ts';
 import { join } from './join.ts';
 import {
   callSite,
+  checkCloseLink,
   checkSignals,
-  checkSource,
-  closingEvent,
   exitAfterStop,
   mirror,
   stopAfter,
@@ -486,17 +482,7 @@ export class Coordinator implements AsyncDisposable {
     resource: NodeJS.EventEmitter | EventTarget,
     options?: { events?: readonly string[] | undefined; as?: 'plain' | 'error' | undefined },
   ): Disposable {
-    checkSource(resource);
-    const known = ['events', 'as'] as const;
-    const { events = [closingEvent(resource)], as = 'plain' } = checkOptions(
-      'options',
-      options,
-      known,
-    );
-    if (!holds(() => Array.isArray(events)))
-      throw invalidType('options.events', 'an array of strings', events);
-    for (const event of events) checkString('options.events[]', event);
-    checkOneOf('options.as', ['plain', 'error'], as);
+    const { events, as } = checkCloseLink(resource, options);
     return stopOnClose(this.#attachment, resource, events, as, callSite(this.stopOnClose));
   }
 

@@ -13,6 +13,7 @@ import { addAbortListener, removeAbortListener } from '../base/abort-listeners.t
 import {
   checkDuration,
   checkInteger,
+  checkOneOf,
   checkOptions,
   checkString,
   holds,
@@ -138,7 +139,7 @@ function isEmitter(resource: Source): resource is NodeJS.EventEmitter {
   return 'on' in resource && typeof resource.on === 'function';
 }
 
-export function checkSource(resource: unknown): asserts resource is Source {
+function checkSource(resource: unknown): asserts resource is Source {
   const can = (method: string): boolean =>
     holds(
       () =>
@@ -172,13 +173,30 @@ function isClosed(resource: Closing): boolean {
 }
 
 /** The event by which `resource` says that it has closed. */
-export function closingEvent(resource: unknown): 'close' | 'exit' {
+function closingEvent(resource: unknown): 'close' | 'exit' {
   return holds(() => resource instanceof Worker) ? 'exit' : 'close';
 }
 
 function describeSource(resource: Closing): string {
   const name = resource.constructor?.name;
   return typeof name === 'string' && name !== '' ? `a ${name}` : 'a resource';
+}
+
+export function checkCloseLink(
+  resource: unknown,
+  options:
+    | { events?: readonly string[] | undefined; as?: 'plain' | 'error' | undefined }
+    | undefined,
+): { events: readonly string[]; as: 'plain' | 'error' } {
+  checkSource(resource);
+  const known = ['events', 'as'] as const;
+  const given = checkOptions('options', options, known);
+  const { events = [closingEvent(resource)], as = 'plain' } = given;
+  if (!holds(() => Array.isArray(events)))
+    throw invalidType('options.events', 'an array of strings', events);
+  for (const event of events) checkString('options.events[]', event);
+  checkOneOf('options.as', ['plain', 'error'], as);
+  return { events, as };
 }
 
 export function stopOnClose(

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 
@@ -140,7 +140,7 @@ describe('allstop demo', () => {
   it('ends by Ctrl-C, says why, and gives the exit code of the signal', async () => {
     const child = spawn(process.execPath, [join(root, manifest.bin.allstop), 'demo']);
     let said = '';
-    const hint = text(child.stderr);
+    const hint = textOf(child.stderr);
     for await (const data of child.stdout) {
       said += data;
       if (!child.killed && said.includes('looper: still here')) child.kill('SIGINT');
