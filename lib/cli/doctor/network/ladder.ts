@@ -5,6 +5,7 @@
 
 import { isIP } from 'node:net';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { ClientSockets } from '../../../cluster/nats/connection/client-sockets.ts';
 import { clientOptions, load, loadClient } from '../../../cluster/nats/connection/connection.ts';
 import {
   failureOf,
@@ -121,11 +122,12 @@ async function connect(
 ): Promise<NatsConnection> {
   const client = await loadClient();
   try {
-    return await client.connect({
+    const settings = {
       ...clientOptions(client, options, inboxPrefix),
       name: 'allstop doctor',
       timeout: CONNECT_MS,
-    });
+    };
+    return await new ClientSockets().connect(() => client.connect(settings));
   } catch (error) {
     const isTls = failureOf(error).rung === 'tls' || wantsCertificate(greeting, options);
     const why = wantsCertificate(greeting, options)

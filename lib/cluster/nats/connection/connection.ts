@@ -7,6 +7,7 @@ import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
 import { messageOf } from '../../../base/thrown-value.ts';
 import { Timer, within } from '../../../base/timer.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
+import { ClientSockets } from './client-sockets.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import { clarifyFailure } from './server-info.ts';
 
@@ -94,6 +95,8 @@ export class Connection {
   readonly #inboxPrefix: string;
   readonly #listener: ConnectionListener;
   #nats: NatsConnection | undefined;
+  /** Of `#nats`, or of the attempt to connect. */
+  #sockets = new ClientSockets();
   #isUp = false;
   #isClosed = false;
   readonly #closing = new AbortController();
@@ -149,7 +152,9 @@ export class Connection {
       const drained = nats.drain().catch(() => {});
       await within(CLOSE_MS, drained, () => {});
     }
-    await nats?.close().catch(() => {});
+    const closed = nats?.close().catch(() => {});
+    this.#sockets.destroy(); // else close() of the client may wait for a server that hangs
+    await closed;
     await this.#over;
   }
 
@@ -165,10 +170,9 @@ export class Connection {
       const servers = [...new Set([...this.#options.servers, ...this.#learned])];
       try {
         const options = { ...this.#options, servers };
-        this.#nats = await client.connect({
-          ...clientOptions(client, options, this.#inboxPrefix),
-          name: this.#name,
-        });
+        const settings = { ...clientOptions(client, options, this.#inboxPrefix), name: this.#name };
+        this.#sockets = new ClientSockets();
+        this.#nats = await this.#sockets.connect(() => client.connect(settings));
       } catch (error) {
         const cause = await clarifyFailure(error, this.#options, this.#closing.signal);
         if (!this.#isClosed) this.#listener.onDown(cause, servers.join(', '));
@@ -183,6 +187,7 @@ export class Connection {
   async #follow(nats: NatsConnection): Promise<void> {
     if (this.#isClosed) {
       await nats.close();
+      this.#sockets.destroy();
       return;
     }
     let lastError: Error | undefined;
@@ -210,6 +215,7 @@ export class Connection {
     this.#isUp = true;
     this.#listener.onUp(nats);
     const error = await nats.closed();
+    this.#sockets.destroy();
     this.#isUp = false;
     await watching;
     if (this.#isClosed) return;

@@ -1,0 +1,60 @@
+/**
+ * The TCP sockets that the NATS client opens. The client leaves a socket open when it gives up a
+ * server that has accepted the connection and is silent, and when it closes a connection to a
+ * server that hangs. Such a socket would keep the process from its end.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+
+/** The sockets of the attempt to connect that the running code belongs to. */
+const attempt = new AsyncLocalStorage<ClientSockets>();
+let isSubscribed = false;
+
+export class ClientSockets {
+  readonly #sockets = new Set<Socket>();
+  #isConnecting = false;
+
+  /** Calls `connect` of the client, and knows the sockets that it opens. */
+  async connect<T>(connect: () => Promise<T>): Promise<T> {
+    if (!isSubscribed) {
+      // Node tells of each socket that `net.connect` makes, in the caller's context.
+      subscribe('net.client.socket', (message) => {
+        const sockets = attempt.getStore();
+        if (sockets !== undefined) sockets.#add((message as { socket: Socket }).socket);
+      });
+      isSubscribed = true;
+    }
+    this.#isConnecting = true;
+    try {
+      const connected = await attempt.run(this, connect);
+      // The client tries one server after the other: only the last socket is in use.
+      this.#destroyAllBut(1);
+      return connected;
+    } catch (error) {
+      this.destroy();
+      throw error;
+    } finally {
+      // What the program does when it hears of the connection may have inherited the context.
+      this.#isConnecting = false;
+    }
+  }
+
+  /** Ends the connection, or the attempt to connect. */
+  destroy(): void {
+    this.#destroyAllBut(0);
+  }
+
+  #destroyAllBut(last: number): void {
+    for (const socket of [...this.#sockets].slice(0, this.#sockets.size - last)) {
+      socket.destroy();
+      this.#sockets.delete(socket);
+    }
+  }
+
+  #add(socket: Socket): void {
+    if (!this.#isConnecting) return;
+    this.#sockets.add(socket);
+  }
+}
