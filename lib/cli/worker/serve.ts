@@ -193,8 +193,12 @@ async function serveUntilSignal(options: Options, say: Say): Promise<CommandResu
     throw new CommandError(signal.message);
   }
   const running = node.running;
-  if (running > 0) {
-    const text = `${signal}: ending when ${counted(running, 'function')} ${running === 1 ? 'is' : 'are'} done; send ${signal} again to end at once`;
+  if (running > 0 || node.hasResults) {
+    const when =
+      running > 0
+        ? `${counted(running, 'function')} ${running === 1 ? 'is' : 'are'} done`
+        : 'the coordinator has acknowledged the results';
+    const text = `${signal}: ending when ${when}; send ${signal} again to end at once`;
     say(text, { event: 'leaving', signal, running });
   }
   await Promise.race([node.leave(), firstSignal()]);

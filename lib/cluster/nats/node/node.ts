@@ -151,6 +151,11 @@ export class ClusterNode {
     return this.#current?.session.running ?? 0;
   }
 
+  /** Whether the coordinator has not acknowledged all that the node has sent. */
+  get hasResults(): boolean {
+    return this.#current?.session.channel.isDrained === false;
+  }
+
   /** Takes no more functions. Resolves when the functions that run or are queued here are done. */
   leave(): Promise<void> {
     if (this.#isLeaving) return Promise.resolve();
