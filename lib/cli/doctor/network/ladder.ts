@@ -127,7 +127,7 @@ async function connect(
       name: 'allstop doctor',
       timeout: CONNECT_MS,
     };
-    return await new ClientSockets().connect(() => client.connect(settings));
+    return await new ClientSockets().connect(client.connect, settings);
   } catch (error) {
     const isTls = failureOf(error).rung === 'tls' || wantsCertificate(greeting, options);
     const why = wantsCertificate(greeting, options)

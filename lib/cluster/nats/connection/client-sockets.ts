@@ -7,6 +7,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
+import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
 
 /** The sockets of the attempt to connect that the running code belongs to. */
 const attempt = new AsyncLocalStorage<ClientSockets>();
@@ -14,10 +15,15 @@ let isSubscribed = false;
 
 export class ClientSockets {
   readonly #sockets = new Set<Socket>();
+  /** Ends sockets that begin with TLS, of which Node does not tell. */
+  readonly #ending = new AbortController();
   #isConnecting = false;
 
   /** Calls `connect` of the client, and knows the sockets that it opens. */
-  async connect<T>(connect: () => Promise<T>): Promise<T> {
+  async connect(
+    connect: (settings: ConnectionOptions) => Promise<NatsConnection>,
+    settings: ConnectionOptions,
+  ): Promise<NatsConnection> {
     if (!isSubscribed) {
       // Node tells of each socket that `net.connect` makes, in the caller's context.
       subscribe('net.client.socket', (message) => {
@@ -28,7 +34,7 @@ export class ClientSockets {
     }
     this.#isConnecting = true;
     try {
-      const connected = await attempt.run(this, connect);
+      const connected = await attempt.run(this, connect, this.#withSignal(settings));
       // The client tries one server after the other: only the last socket is in use.
       this.#destroyAllBut(1);
       return connected;
@@ -44,6 +50,14 @@ export class ClientSockets {
   /** Ends the connection, or the attempt to connect. */
   destroy(): void {
     this.#destroyAllBut(0);
+    this.#ending.abort();
+  }
+
+  #withSignal(settings: ConnectionOptions): ConnectionOptions {
+    const { tls } = settings;
+    if (typeof tls !== 'object' || tls?.handshakeFirst !== true) return settings;
+    const { signal } = this.#ending; // an option of `tls.connect`, to which the client passes it
+    return { ...settings, tls: { ...tls, signal } as NonNullable<ConnectionOptions['tls']> };
   }
 
   #destroyAllBut(last: number): void {

@@ -172,7 +172,7 @@ export class Connection {
         const options = { ...this.#options, servers };
         const settings = { ...clientOptions(client, options, this.#inboxPrefix), name: this.#name };
         this.#sockets = new ClientSockets();
-        this.#nats = await this.#sockets.connect(() => client.connect(settings));
+        this.#nats = await this.#sockets.connect(client.connect, settings);
       } catch (error) {
         const cause = await clarifyFailure(error, this.#options, this.#closing.signal);
         if (!this.#isClosed) this.#listener.onDown(cause, servers.join(', '));

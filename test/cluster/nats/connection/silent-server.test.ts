@@ -53,8 +53,8 @@ describe.each([
   ['while it connects', whenConnecting],
   ['after it has given up', whenConnectingAgain],
 ])('a silent server does not keep, %s,', (_, when) => {
-  it('a program that has closed its cluster', async () => {
-    const child = started(fork(fixture('nats-closes-when-told.mjs'), [tasks.href, address]));
+  it.each(['tcp', 'tls'])('a program that has closed its cluster: %s', async (tls) => {
+    const child = started(fork(fixture('nats-closes-when-told.mjs'), [tasks.href, address, tls]));
     await when();
     const end = once(child, 'exit');
     child.send('close');
