@@ -342,6 +342,14 @@ describe('the way in that the server wants', () => {
     });
     await cluster.ready();
   });
+
+  it('by TLS that comes before the greeting', async () => {
+    const servers = await nats(certificates.config('server', 'handshake_first: true'));
+    const tls = { caFile: certificates.path('ca.pem'), handshakeFirst: true };
+    const cluster = start(servers, { minWorkers: 0, tls });
+    await cluster.ready();
+    await cluster.close();
+  });
 });
 
 it('an authority whose file is missing', async () => {
