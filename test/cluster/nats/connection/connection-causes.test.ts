@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer as createWebServer } from 'node:http';
-import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nkeys } from '@nats-io/transport-node';
@@ -48,6 +48,8 @@ function start(servers: string, options: Options = {}): ClusterCoordinator {
 
 /** Starts the server on the loopback. @returns its address */
 async function listen(server: Server): Promise<string> {
+  // A client that gives up may reset its connection.
+  server.on('connection', (socket: Socket) => void socket.on('error', () => {}));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   ending.push(() => server.close());
@@ -114,7 +116,7 @@ const cases: Record<string, Case> = {
   'a host that accepts, and never speaks': {
     tags: ['long'],
     servers: () => {
-      const server = createServer((socket) => socket.resume().on('error', () => {}));
+      const server = createServer((socket) => socket.resume());
       return listen(server);
     },
     rung: 'nats',
@@ -148,7 +150,7 @@ const cases: Record<string, Case> = {
       const greet = `INFO ${JSON.stringify(info)} \r\n`;
       return listen(
         createServer((socket) => {
-          socket.on('error', () => {}).resume();
+          socket.resume();
           socket.write(greet);
         }),
       );
