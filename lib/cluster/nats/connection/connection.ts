@@ -11,9 +11,14 @@ import { ClientSockets } from './client-sockets.ts';
 import type { NatsConnectionOptions } from './connection-options.ts';
 import { clarifyFailure } from './server-info.ts';
 
+/** The delay after a failed attempt to connect; it doubles with each that follows, up to the maximum. */
 const RETRY_MS = 100;
-/** A random delay, so that nodes that have lost the same server do not all connect at once. */
-const RETRY_JITTER_MS = 50;
+const MAX_RETRY_MS = 1_000;
+/**
+ * The part of a delay that is random, so that nodes that have lost the same server do not all
+ * connect at once.
+ */
+const RETRY_JITTER = 0.5;
 const CLOSE_MS = 1_000;
 const PING_MS = 2_000;
 /**
@@ -102,6 +107,8 @@ export class Connection {
   readonly #closing = new AbortController();
   /** Addresses of the other servers of the NATS cluster, which a server has sent us. */
   #learned: readonly string[] = [];
+  /** How many attempts to connect have failed since the last connection. */
+  #failures = 0;
   #retry: { timer: Timer; resolve: () => void } | undefined;
   /** Resolves when, after `close`, no connection and no attempt to connect is left. */
   readonly #over: Promise<void>;
@@ -177,8 +184,10 @@ export class Connection {
         const cause = await clarifyFailure(error, this.#options, this.#closing.signal);
         if (!this.#isClosed) this.#listener.onDown(cause, servers.join(', '));
         await this.#delay();
+        this.#failures += 1;
         continue;
       }
+      this.#failures = 0;
       await this.#follow(this.#nats);
       if (!this.#isClosed) await this.#delay();
     }
@@ -226,7 +235,8 @@ export class Connection {
   #delay(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => {
-      const afterMs = RETRY_MS + Math.random() * RETRY_JITTER_MS;
+      const delayMs = Math.min(RETRY_MS * 2 ** this.#failures, MAX_RETRY_MS);
+      const afterMs = delayMs * (1 + RETRY_JITTER * Math.random());
       this.#retry = { timer: new Timer(afterMs, resolve), resolve };
     });
   }
