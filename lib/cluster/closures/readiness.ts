@@ -67,7 +67,8 @@ const framesOf = ({ stack = '' }: Error): string => /\n[^]*/.exec(stack)?.[0] ??
 const MOST_SHOWN = 10;
 
 /**
- * A line with the tasks that are not ready; then a line for each: since when, why, what to do.
+ * A line with what is not ready, the engine first, as every task needs it; then a line for each:
+ * since when, why, what to do.
  *
  * @param why - continues "The cluster is not ready"
  */
@@ -77,11 +78,11 @@ function describe(why: string, { engine, tasks }: ReadinessReport): string {
   const names = shown.map(({ job, task, phase }) => `${job}:${task} ${phase}`);
   const left = blocking.length - shown.length;
   if (left > 0) names.push(`and ${left} more`);
+  const isEngineShown = engine.phase !== 'ready' && engine.phase !== 'failed';
+  if (isEngineShown) names.unshift(`the engine ${engine.phase}`);
   const which = names.length > 0 ? `. Blocking: ${names.join(', ')}` : '';
   const details = [
-    ...(engine.phase === 'ready' || engine.phase === 'failed'
-      ? []
-      : [`the engine, ${engine.phase}${reasonOf(engine)}`]),
+    ...(isEngineShown ? [`the engine, ${engine.phase}${reasonOf(engine)}`] : []),
     ...shown.map((task) => `${nameOf(task)}, ${task.phase} ${agoOf(task.since)}${reasonOf(task)}`),
   ];
   return [`The cluster is not ready${why}${which}`, ...details].join('\n  ');

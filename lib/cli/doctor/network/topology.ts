@@ -160,7 +160,9 @@ function coordinatorCheck(
   const others =
     older === 0 ? '' : `; ${older} older coordinators, from which it took over, still run`;
   const leftOff = told.leftOff === 0 ? '' : `; ${told.leftOff} more tasks`;
-  const detail = `${who}: ${phase}${leftOff}${others}${malformed(told.dropped)}`;
+  // Of the workers, each has a line of its own.
+  const state = phase === 'ready' ? 'holds the cluster' : phase;
+  const detail = `${who}: ${state}${leftOff}${others}${malformed(told.dropped)}`;
   if (phase === 'ready') return { ...check, ok: true, detail };
   const why = cause === undefined ? phase : `${phase}: ${cause}`;
   const where = holder === undefined ? '' : `, on ${who},`;
@@ -198,7 +200,7 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   if (health !== undefined) check.detail += `; ${figuresOf(health)}`;
   if (ready && cause !== undefined) check.detail += `; ${cause}. What to do: ${remedy}`;
   check.detail += malformed(there?.dropped);
-  if (ready && isThere) return { ...check, ok: true };
+  if (isThere && (ready || phase === 'leaving')) return { ...check, ok: true };
   if (ready || (!isThere && host !== undefined && !GONE.includes(phase))) {
     return {
       ...check,

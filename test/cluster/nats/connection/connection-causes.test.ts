@@ -302,6 +302,7 @@ describe.each(Object.entries(cases))(
       expect(report.engine.cause).toMatch(cause);
       expect(report.engine.cause).toContain(servers.replace('tls://', ''));
       expect(report.engine.remedy).toMatch(remedy);
+      expect(message.split('\n')[0]).toContain(`. Blocking: the engine ${phase}`);
       expect(message).toContain(
         `the engine, ${phase}: ${report.engine.cause}. What to do: ${report.engine.remedy}`,
       );
@@ -493,7 +494,9 @@ it('of several servers doctor names the one that is wrong, and the cluster works
   expect({ status, stderr }).toEqual({ status: 1, stderr: '' });
   expect(stdout).toMatch(new RegExp(`^${bad} +ok +NOT OK +- +- +- +-$`, 'm'));
   expect(stdout).toMatch(new RegExp(`^${good} +ok +ok +ok +none +none +ok$`, 'm'));
-  expect(stdout).toMatch(/^coordinator +causes +ok +\S+ \(pid \d+\), started \d+ s ago: ready$/m);
+  expect(stdout).toMatch(
+    /^coordinator +causes +ok +\S+ \(pid \d+\), started \d+ s ago: holds the cluster$/m,
+  );
   expect(stdout).toMatch(
     new RegExp(`Problems:\\n1\\. tcp ${bad}\\n {3}Cause: .*\\n {3}What to do: .*\\n$`),
   );
