@@ -46,6 +46,10 @@ const quirks: Quirk[] = [
   },
   {
     runtime: 'Deno',
+    text: 'terminate() of a worker kills the child processes that it has started',
+  },
+  {
+    runtime: 'Deno',
     text: 'the uncaught error of a worker is also printed to stderr when the coordinator has recorded it',
   },
   {

@@ -80,7 +80,9 @@ function parseServer(server: string): {
     const what = server.includes('@')
       ? "A server's address (with credentials, so it is not shown) is not valid"
       : `'${server}' is not a valid server address`;
-    return new InvalidArgumentError(`${what}: use nats://host:4222, tls://host:4222 or host:4222`);
+    return new InvalidArgumentError(
+      `${what}: use nats://host:4222, tls://host:4222 or host:4222 (a port is a number from 1 to 65535)`,
+    );
   };
   const text = server.includes('://') ? server : `nats://${server}`;
   let url: URL;
