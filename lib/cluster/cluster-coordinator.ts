@@ -487,6 +487,7 @@ export class ClusterCoordinator<M extends object = any>
           return this.#datasets.isDefining ? { ...report, ready: false } : report;
         },
         whyNever: () => this.#rules.whyNeverReady(),
+        interrupted: (error) => this.#rules.interrupted(error),
         changes: this.#changes,
         timeoutMs,
         signal,

@@ -17,8 +17,9 @@ export async function resize(engine: Engine, rules: ClosureRules, workers: numbe
   }
   const over = rules.whyNeverReady();
   if (over !== undefined) {
-    const { why, cause } = over;
-    throw new FailedPreconditionError(`The cluster cannot be resized: ${why}`, { cause });
+    const { why, cause, isStop } = over;
+    const error = new FailedPreconditionError(`The cluster cannot be resized: ${why}`, { cause });
+    throw isStop === true ? rules.interrupted(error) : error;
   }
   const resized = engine.resize(workers);
   rules.failUnplaceable();

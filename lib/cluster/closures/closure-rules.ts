@@ -14,6 +14,7 @@ import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
 import type { Runner } from './lines/closure-lines.ts';
 import { nowhere, type Placement } from './lines/placement.ts';
+import type { NeverReady } from './readiness.ts';
 import type { Cancellation, ClusterHost, WorkerInfo } from './strategy.ts';
 
 export type ClosureRulesOptions = {
@@ -97,13 +98,23 @@ export class ClosureRules implements ClusterHost {
   }
 
   /** @returns undefined as long as workers can still become ready */
-  whyNeverReady(): { why: string; cause: unknown } | undefined {
+  whyNeverReady(): NeverReady | undefined {
     if (this.#failure !== undefined) {
       return { why: this.#failure.message, cause: this.#failure.cause ?? this.#failure };
     }
     if (this.#isClosed) return { why: 'the cluster is closed', cause: undefined };
     if (!this.coordinator.shouldStop()) return undefined;
-    return { why: 'the cluster was stopped', cause: this.coordinator.stopRecord?.error };
+    const why = 'the cluster was stopped';
+    return { why, cause: this.coordinator.stopRecord?.error, isStop: true };
+  }
+
+  /**
+   * Marks the error of a call that the stop has ended as an echo of the stop, as the error of a
+   * queue's wait is: a body of `Coordinator.run` that rejects with it at Ctrl-C has just ended. Its
+   * `cause` becomes the error of the stop, else an AbortError.
+   */
+  interrupted(error: Error): Error {
+    return attachmentOf(this.coordinator).interrupted(error);
   }
 
   // ---------------------------------------------------------------- called by an engine
@@ -368,13 +379,8 @@ export class ClosureRules implements ClusterHost {
     this.#listener.onChange();
   }
 
-  /**
-   * An echo of the stop, as the error of a queue's wait is: a body of `Coordinator.run` that rejects
-   * with it at Ctrl-C has just ended. Its `cause` is the error of the stop, else an AbortError.
-   */
   #stopError(): Error {
-    const error = new CancelledError('The cluster was stopped');
-    return attachmentOf(this.coordinator).interrupted(error);
+    return this.interrupted(new CancelledError('The cluster was stopped'));
   }
 
   /** Whether a function threw `error` because the cluster was stopped: no failure of its own. */

@@ -7,10 +7,14 @@ import { ClusterNotReadyError } from '../../errors/errors.ts';
 import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
 import type { ChangeListeners } from './change-listeners.ts';
 
+/** Why a cluster can never become ready. */
+export type NeverReady = { why: string; cause: unknown; isStop?: boolean };
+
 export type ReadyWait = {
   report: () => ReadinessReport;
-  /** Why the cluster can never become ready; undefined while it can. */
-  whyNever: () => { why: string; cause: unknown } | undefined;
+  whyNever: () => NeverReady | undefined;
+  /** Marks an error as an echo of the stop. */
+  interrupted: (error: Error) => Error;
   changes: ChangeListeners;
   timeoutMs: number;
   signal: AbortSignal | undefined;
@@ -21,7 +25,7 @@ export type ReadyWait = {
  * Rejects with ClusterNotReadyError, the reason of `signal`, or the error that `onProgress` throws.
  */
 export function whenReady(options: ReadyWait): Promise<void> {
-  const { whyNever, changes, timeoutMs, signal, onProgress } = options;
+  const { whyNever, interrupted, changes, timeoutMs, signal, onProgress } = options;
   const report = (): ReadinessReport => shownWhole(options.report());
   const asked = new Error();
   Error.captureStackTrace(asked, whenReady);
@@ -32,13 +36,14 @@ export function whenReady(options: ReadyWait): Promise<void> {
       if (signal !== undefined) removeAbortListener(signal, onAbort);
       settle();
     };
-    const notReady = (why: string, cause: unknown): void => {
+    const notReady = (why: string, never?: NeverReady): void => {
       const found = report();
+      const cause = never?.cause;
       const fields = cause === undefined ? { report: found } : { cause, report: found };
       const error = new ClusterNotReadyError(describe(why, found), fields);
       // Its own frames are those of a timer or a message: they say nothing about the program.
       error.stack = `${error.name}: ${error.message}${framesOf(asked)}`;
-      end(() => reject(error));
+      end(() => reject(never?.isStop === true ? interrupted(error) : error));
     };
     const look = (): void => {
       const found = report();
@@ -49,11 +54,11 @@ export function whenReady(options: ReadyWait): Promise<void> {
         return;
       }
       const never = whyNever();
-      if (never !== undefined) notReady(`: ${never.why}`, never.cause);
+      if (never !== undefined) notReady(`: ${never.why}`, never);
       else if (found.ready) end(resolve);
     };
     const onAbort = (): void => end(() => reject(signal?.reason as Error));
-    const timer = new Timer(timeoutMs, () => notReady(` after ${timeoutMs} ms`, undefined));
+    const timer = new Timer(timeoutMs, () => notReady(` after ${timeoutMs} ms`));
     if (signal !== undefined) addAbortListener(signal, onAbort);
     changes.add(look);
     look();

@@ -85,6 +85,8 @@ describe('a coordinator above the cluster', () => {
     ['schedule', (cluster) => cluster.schedule('add', [1, 2])],
     ['join', (cluster) => cluster.join()],
     ['map', (cluster) => cluster.map('double', [1, 2])[Symbol.asyncIterator]().next()],
+    ['ready', (cluster) => cluster.ready()],
+    ['resize', (cluster) => cluster.resize(2)],
   ])('ends its run quietly where a plain stop has cancelled %s', async (_, call) => {
     const body = async (parent: Coordinator): Promise<unknown> => {
       await using cluster = start(parent);
@@ -93,6 +95,26 @@ describe('a coordinator above the cluster', () => {
       return await call(cluster);
     };
     expect(await Coordinator.run(body)).toBeUndefined();
+  });
+
+  it('ends its run quietly where a plain stop comes before the cluster is ready', async () => {
+    const body = async (parent: Coordinator): Promise<void> => {
+      await using cluster = start(parent);
+      const ready = cluster.ready();
+      parent.requestStop();
+      await ready;
+    };
+    expect(await Coordinator.run(body)).toBeUndefined();
+  });
+
+  it('says in the error of ready() what has stopped it', async () => {
+    const parent = new Coordinator();
+    await using cluster = start(parent);
+    const why = errorOf(cluster.ready());
+    const error = new RangeError('above');
+    parent.requestStop(error);
+    expect(await why).toMatchObject({ code: 'ERR_ALLSTOP_CLUSTER_NOT_READY', cause: error });
+    await parent.join().catch(() => {});
   });
 
   it('is not stopped by the cluster’s stop, nor by its close', async () => {
