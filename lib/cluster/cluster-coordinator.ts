@@ -241,6 +241,7 @@ export class ClusterCoordinator<M extends object = any>
         this.#noWorker.onPut();
         this.#updateNeeded();
       },
+      whyNoWorker: () => this.#noWorker.why(),
       keepAlive: (promise) => this.#wait(promise),
     });
     this.#engine = strategy.connect(this.#rules);

@@ -1,4 +1,7 @@
-/** The warning that calls wait while the cluster has no worker: a program would hang without a word. */
+/**
+ * What is said of calls that wait while the cluster has no worker: a warning, without which the
+ * program would hang without a word, and the reason in the errors of calls whose time is over.
+ */
 
 import { Timer } from '../base/timer.ts';
 import type { Explanation } from '../errors/phases.ts';
@@ -43,6 +46,11 @@ export class NoWorkerWarning {
     this.#timer = timer;
   }
 
+  /** Why no worker is ready, as a sentence; '' while one is. */
+  why(): string {
+    return this.#hasWorker ? '' : reasonOf(this.#options.report());
+  }
+
   #warn(timer: Timer): void {
     if (this.#timer !== timer) return;
     this.#timer = undefined;
@@ -51,14 +59,15 @@ export class NoWorkerWarning {
     this.#hasWarned = true;
     const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
     const text = `${calls}, and no worker of the cluster has been ready for ${NO_WORKER_MS / 1_000} s`;
-    process.emitWarning(`${text}${reasonOf(this.#options.report())}`, {
+    const why = reasonOf(this.#options.report());
+    process.emitWarning(why === '' ? text : `${text}. ${why}`, {
       type: 'ClusterWarning',
       code: 'ALLSTOP_NO_WORKER',
     });
   }
 }
 
-/** What `ready()` would say of the engine, or else of the first worker. */
+/** What `ready()` would say of the engine, or else of the first worker; '' if all are ready. */
 function reasonOf({ engine, tasks }: ReadinessReport): string {
   if (engine.phase !== 'ready') return textOf(`The engine is '${engine.phase}'`, engine);
   const blocking = tasks.filter(({ ready }) => !ready);
@@ -78,5 +87,5 @@ const IMPORTING: Explanation = {
 
 function textOf(what: string, { cause, remedy }: { cause?: string; remedy?: string }): string {
   const why = cause === undefined ? '' : `: ${cause}`;
-  return `. ${what}${why}${remedy === undefined ? '' : `. What to do: ${remedy}`}`;
+  return `${what}${why}${remedy === undefined ? '' : `. What to do: ${remedy}`}`;
 }

@@ -46,6 +46,8 @@ export interface CallsHost {
   whyNowhere(placement: Placement): string | undefined;
   /** A closure was put in the queue, or waits for room there. */
   onPut(): void;
+  /** Why no worker is ready, as a sentence; '' while one is. */
+  whyNoWorker(): string;
   /** Keeps the program alive until the promise has settled. */
   keepAlive<T>(promise: Promise<T>): Promise<T>;
 }
@@ -209,7 +211,8 @@ export class Calls {
     const closure = new Closure(call, trace?.around(settle) ?? settle, owner, options);
     closure.isHeld = isHeld;
     if (onProgress !== undefined) closure.onProgress = reporter(closure, onProgress);
-    limit(closure, limits, (own, outcome) => rules.decide(own, outcome));
+    const decide = rules.decide.bind(rules);
+    limit(closure, limits, decide, () => this.host.whyNoWorker());
     const put = (): Promise<void> | undefined =>
       context === undefined ? queue.put(closure) : putTraced(closure, this.host, context);
     const room = trace === undefined ? put() : trace.start(closure, put);

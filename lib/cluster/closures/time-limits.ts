@@ -13,9 +13,10 @@ export type Limits = {
   readonly leftMs: number;
 };
 
-export const deadlineExceeded = (name: string, timeoutMs: number): Error =>
+/** `why`: continues the sentence. */
+export const deadlineExceeded = (name: string, timeoutMs: number, why = ''): Error =>
   new DeadlineExceededError(
-    `The function '${name}' did not end within ${timeoutMs} ms (options.timeoutMs)`,
+    `The function '${name}' did not end within ${timeoutMs} ms (options.timeoutMs)${why}`,
   );
 
 export const UNLIMITED: Limits = {
@@ -56,24 +57,30 @@ export function inTime<T>(promise: Promise<T>, limits: Limits, tooLate: () => Er
   return within(limits.leftMs, promise, onLate, limits.signal);
 }
 
-/** Calls `decide` when a limit of the closure is reached before it has settled. */
+/**
+ * Calls `decide` when a limit of the closure is reached before it has settled. `whyNoWorker`: a
+ * sentence, or '' while a worker is ready.
+ */
 export function limit(
   closure: Closure,
   limits: Limits,
   decide: (closure: Closure, outcome: ClosureOutcome) => void,
+  whyNoWorker: () => string,
 ): void {
   if (isUnlimited(limits)) return;
   const { name } = closure.work as Call;
   closure.onSettled = watch(
     limits,
     () => {
-      const error = deadlineExceeded(name, limits.timeoutMs);
-      const { place, placement } = closure;
-      if (place === 'queued' && placement !== undefined) {
-        error.message += `: it has waited for ${placement.text}`;
-      }
-      decide(closure, { state: 'failed', value: error });
+      const why = closure.place === 'queued' ? whyQueued(closure, whyNoWorker()) : '';
+      const value = deadlineExceeded(name, limits.timeoutMs, why);
+      decide(closure, { state: 'failed', value });
     },
     (reason) => decide(closure, { state: 'cancelled', value: reason }),
   );
+}
+
+function whyQueued({ placement }: Closure, whyNoWorker: string): string {
+  if (placement !== undefined) return `: it has waited for ${placement.text}`;
+  return whyNoWorker === '' ? '' : `: it has waited for a worker. ${whyNoWorker}`;
 }

@@ -1,5 +1,8 @@
 // @module-tag nats
-/** The warning of calls that wait while the cluster has no worker. Its ten seconds are fake. */
+/**
+ * What is said of calls that wait while the cluster has no worker: a warning, whose ten seconds are
+ * fake, and the error of a call whose time is over.
+ */
 
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
@@ -110,7 +113,7 @@ it('does not come while there is a worker, nor after the cluster is over', async
   expect(warnings).toEqual([]);
 });
 
-it('says over NATS how to start a worker', async () => {
+async function startOverNats(): Promise<{ cluster: ClusterCoordinator; why: string }> {
   const server = await NatsServer.start();
   onTestFinished(() => server.close());
   const servers = server.address;
@@ -118,6 +121,22 @@ it('says over NATS how to start a worker', async () => {
   const cluster = new ClusterCoordinator(strategy);
   onTestFinished(() => cluster.close());
   await whyNotReady(cluster, ({ engine }) => engine.phase === 'ready');
+  const why = `worker:0 is not ready (unregistered): no worker has registered for this task of the cluster 'no-worker' at ${servers}. What to do: npx allstop worker --module ${tasks.pathname} --servers ${servers} --cluster no-worker`;
+  return { cluster, why };
+}
+
+it('says in the error of a call whose time is over why no worker has taken it', async () => {
+  const { cluster, why } = await startOverNats();
+  (await cluster.schedule('add', [1, 2])).cancel(); // now the exports of the module are known
+  const late = await errorOf(cluster.run('add', [1, 2], { timeoutMs: 50 }));
+  expect(late.message).toBe(
+    `The function 'add' did not end within 50 ms (options.timeoutMs): it has waited for a worker. ${why}`,
+  );
+  expect(late.stack).toContain(why);
+});
+
+it('says over NATS how to start a worker', async () => {
+  const { cluster, why } = await startOverNats();
   useFakeTimers();
   const call = cluster.run('add', [1, 2]);
   call.catch(() => {}); // the cluster is closed at the end
@@ -125,6 +144,6 @@ it('says over NATS how to start a worker', async () => {
   await pass(10_000);
   vi.useRealTimers();
   expect(warnings.map(({ message }) => message)).toEqual([
-    `1 call waits, and no worker of the cluster has been ready for 10 s. worker:0 is not ready (unregistered): no worker has registered for this task of the cluster 'no-worker' at ${servers}. What to do: npx allstop worker --module ${tasks.pathname} --servers ${servers} --cluster no-worker`,
+    `1 call waits, and no worker of the cluster has been ready for 10 s. ${why}`,
   ]);
 });
