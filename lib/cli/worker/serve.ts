@@ -110,6 +110,10 @@ function describe(event: NodeEvent): string {
     return `joined as ${event.job}:${event.task}${next}`;
   }
   if (event.event === 'serving') return `serving as ${event.job}:${event.task}`;
+  if (event.event === 'thread-lost') return `a thread is lost: ${event.why}`;
+  if (event.event === 'thread-stuck') {
+    return 'a thread is blocked in native code and cannot be ended; another takes its place';
+  }
   return `the session is over: ${event.why}`;
 }
 
@@ -192,19 +196,21 @@ async function serveUntilSignal(options: Options, say: Say): Promise<CommandResu
     await node.close();
     throw new CommandError(signal.message);
   }
-  const running = node.running;
-  if (running > 0 || node.hasResults) {
-    const when =
-      running > 0
-        ? `${counted(running, 'function')} ${running === 1 ? 'is' : 'are'} done`
-        : 'the coordinator has acknowledged the results';
-    const text = `${signal}: ending when ${when}; send ${signal} again to end at once`;
-    say(text, { event: 'leaving', signal, running });
-  }
+  say(`${signal}: ${leavingOf(signal, node)}`, { event: 'leaving', signal, running: node.running });
   await Promise.race([node.leave(), firstSignal()]);
   await node.close();
   const exitCode = signal === 'SIGINT' ? 130 : 143;
   return { text: '', json: { event: 'ended', signal }, exitCode };
+}
+
+/** When the worker ends after the signal. */
+function leavingOf(signal: NodeJS.Signals, { running, hasResults }: ClusterNode): string {
+  if (running === 0 && !hasResults) return 'ending';
+  const when =
+    running > 0
+      ? `${counted(running, 'function')} ${running === 1 ? 'is' : 'are'} done`
+      : 'the coordinator has acknowledged the results';
+  return `ending when ${when}; send ${signal} again to end at once`;
 }
 
 /** How often a worker under npm looks whether its parent has ended. */

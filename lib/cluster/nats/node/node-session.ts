@@ -73,6 +73,10 @@ export interface NodeSessionListener {
   onEnd(isClosed: boolean): void;
   /** What the node is for has begun: a thread has the module, or a ps its variables. Called once. */
   onServing(): void;
+  /** A thread has died, of `error`; another takes its place. */
+  onThreadLost(error: Error): void;
+  /** A thread is blocked in native code and cannot be ended; another takes its place. */
+  onThreadStuck(): void;
   /** No worker thread will live here. The message that tells the coordinator is on its way. */
   onFailed(error: Error): void;
 }
@@ -306,10 +310,12 @@ export class NodeSession implements StrategyHost {
   workerStarted(): void {}
 
   workerLost(_worker: WorkerInfo, error: Error): void {
+    this.#listener.onThreadLost(error);
     this.#post(['thread', 'lost', encode(error).bytes]);
   }
 
   workerStuck(): void {
+    this.#listener.onThreadStuck();
     this.#post(['thread', 'stuck', null]);
   }
 

@@ -87,6 +87,8 @@ export type NodeEvent =
   | { event: 'refused'; phase: string; why: string }
   | { event: 'session'; job: string; task: number; run: string }
   | { event: 'serving'; job: string; task: number; run: string }
+  | { event: 'thread-lost'; why: string }
+  | { event: 'thread-stuck' }
   | { event: 'session-over'; why: string };
 
 export class ClusterNode {
@@ -362,6 +364,10 @@ export class ClusterNode {
               : 'the coordinator has ended the session',
           ),
         onServing: () => this.#tell({ event: 'serving', job, task, run }),
+        // Each thread counts, also if the next one dies in the same way.
+        onThreadLost: ({ message }) =>
+          this.#options.onEvent({ event: 'thread-lost', why: message }),
+        onThreadStuck: () => this.#options.onEvent({ event: 'thread-stuck' }),
         onFailed: (error) => void this.#fail(session, error),
       },
     );
