@@ -73,7 +73,7 @@ export function isOfType(value: unknown, named: readonly string[]): boolean {
 /** A short text for any value: at most 80 characters. */
 export function describe(value: unknown): string {
   const text = attempt(() =>
-    typeof value === 'function' ? `function ${value.name}` : String(value),
+    typeof value === 'function' ? `function ${value.name}`.trim() : String(value),
   );
   return text === undefined || text.trim() === '' ? typeof value : text.slice(0, 80);
 }
