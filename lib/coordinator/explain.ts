@@ -10,7 +10,7 @@ import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
 import { latenciesOf, type StopLatency } from './timeline/lanes.ts';
 import { latencyLines } from './timeline/latency-lines.ts';
 import { timeline } from './timeline/timeline.ts';
-import { clock, counted, duration, fitTerminal, since } from './words.ts';
+import { clock, counted, duration, fitTerminal, printable, since } from './words.ts';
 
 export type QueueState = { name: string; size: number; capacity: number; waiting: string[] };
 
@@ -230,7 +230,7 @@ export function explain(attachment: Attachment): StopExplanation {
       for (const worker of workers) lines.push(`  - ${worker}`);
       if (links.length > 0) lines.push(`Links: ${links.join('; ')}.`);
       else if (record === undefined) lines.push('No link could stop it, only a call or an error.');
-      return fitTerminal(lines);
+      return fitTerminal(lines.map(printable));
     },
   });
   if (record !== undefined) explanation.record = record;

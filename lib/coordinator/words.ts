@@ -52,6 +52,16 @@ export function counted(count: number, noun: string): string {
 const MIN_WIDTH = 40;
 
 /**
+ * Shows control characters as escapes, but for line breaks and tabs: the names and messages of other
+ * threads and processes could steer a terminal.
+ */
+export const printable = (text: string): string =>
+  text.replaceAll(/(?![\n\t])\p{Cc}/gu, (character) => {
+    const code = character.charCodeAt(0).toString(16).padStart(2, '0');
+    return `\\x${code}`;
+  });
+
+/**
  * Breaks long lines at spaces, if this process writes to a terminal; a word that is longer, too. One of
  * `lines` may be several, as the text of `explain()` in that of `diagnose()`.
  */

@@ -7,7 +7,7 @@ import type { Attachment } from '../attachment.ts';
 import { explain, type StopExplanation } from '../explain.ts';
 import { toStraggler } from '../threads/stragglers.ts';
 import { type ThreadInfo, toThreadInfo } from '../threads/watch.ts';
-import { fitTerminal } from '../words.ts';
+import { fitTerminal, printable } from '../words.ts';
 import { type JavaScriptThread, type Place, Places, STACKS_TIMEOUT_MS } from './places.ts';
 
 /** The options of `diagnose`. */
@@ -68,7 +68,7 @@ export async function diagnose(
       for (const thread of others) {
         text.push(...placeLines(`${thread.name} (${thread.threadId})`, thread));
       }
-      return fitTerminal(text);
+      return fitTerminal(text.map(printable));
     },
   });
 }

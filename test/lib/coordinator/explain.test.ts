@@ -30,6 +30,15 @@ describe('explain', () => {
     );
   });
 
+  it('shows control characters of names and messages as escapes', () => {
+    const coord = new Coordinator({ name: 'a\u001B[31m' });
+    coord.requestStop(new Error('red\u001B[2J\u0007'));
+    const text = words(coord);
+    expect(text).toMatch(/^The coordinator 'a\\x1b\[31m' was stopped/);
+    expect(text).toContain('red\\x1b[2J\\x07');
+    expect(text).not.toMatch(/(?![\n\t])\p{Cc}/u);
+  });
+
   it('says where the link was made whose cause stopped it', () => {
     const coord = new Coordinator();
     coord.stopOnAbort(AbortSignal.abort());
