@@ -122,7 +122,10 @@ export async function binaryChecks(isRestricted: boolean, timeoutMs?: number): P
     inChild: !isRestricted,
     ...(timeoutMs !== undefined && { timeoutMs }),
   });
-  if (found.failed !== undefined) return [failedCheck(found.failed)];
+  if (found.failed !== undefined) {
+    const { failed } = found;
+    return [failedCheck(isRestricted ? { ...failed, remedy: SEE_PERMISSIONS } : failed)];
+  }
   if (found.loaded === undefined) return [crashedCheck(found.crash ?? 'ended')];
   return [loadedCheck(found.loaded), abiCheck(found.loaded), selfTestCheck(found, isRestricted)];
 }
