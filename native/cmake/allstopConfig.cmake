@@ -41,4 +41,7 @@ if(NOT TARGET allstop::allstop AND CXX IN_LIST _allstop_languages)
   target_compile_definitions(allstop_library INTERFACE ALLSTOP_LINKED)
   target_link_libraries(allstop_library PUBLIC allstop_headers Threads::Threads)
   add_library(allstop::allstop ALIAS allstop_library)
+elseif(NOT TARGET allstop::allstop)
+  message(STATUS "allstop: no target allstop::allstop, which is compiled from C++: for it, "
+    "write LANGUAGES C CXX in project(). The target allstop::headers needs no C++")
 endif()
