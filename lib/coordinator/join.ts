@@ -98,26 +98,30 @@ async function threadsEnd(
   if (id === null) throw selfJoin(attachment);
   return new Promise((resolve, reject) => {
     let timer: Timer | undefined;
+    let nextTurn: NodeJS.Immediate | undefined;
     const end = (): void => {
       timer?.clear();
       clearImmediate(nextTurn);
       if (signal) removeAbortListener(signal, onAbort);
       attachment.endJoin(progress);
     };
-    const progress = (): void => {
-      timer?.clear();
-      let result: NativeJoinResult | null = null;
-      while (result === null) {
-        const left = native.joinRemainingMs(id, gracePeriodMs);
-        if (left > 0) {
-          timer = new Timer(left, progress);
-          return;
-        }
-        result = native.finishJoin(id, gracePeriodMs); // null if the join must wait on
-      }
+    const finish = (): void => {
+      clearImmediate(nextTurn);
+      nextTurn = undefined;
+      const result = native.finishJoin(id, gracePeriodMs);
+      if (result === null) return progress(); // the join must wait on
       end();
       logNativeStop(attachment); // the stop may have been there before anything watched
       resolve(result);
+    };
+    const progress = (): void => {
+      timer?.clear();
+      const left = native.joinRemainingMs(id, gracePeriodMs);
+      if (left > 0) timer = new Timer(left, progress);
+      else if (native.joinHasEnded(id)) finish();
+      // The threads may have ended while this one was busy. It learns of that in its next turn, so
+      // before that turn the join calls none of them a straggler.
+      else nextTurn ??= setImmediate(finish);
     };
     const onAbort = (): void => {
       end();
@@ -126,10 +130,7 @@ async function threadsEnd(
     };
     if (signal) addAbortListener(signal, onAbort);
     attachment.beginJoin(progress);
-    // A registered promise may be settled already, but its Watch learns that only after this
-    // turn: a join with a grace period of 0 must not report the promise as a straggler.
-    const nextTurn = setImmediate(progress);
-    if (native.joinHasEnded(id)) progress();
+    progress();
   });
 }
 

@@ -1,4 +1,5 @@
-import { Worker } from 'node:worker_threads';
+import { once } from 'node:events';
+import { MessageChannel, Worker } from 'node:worker_threads';
 import { Coordinator, OutOfRangeError, SelfJoinError, StragglersError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
@@ -323,6 +324,19 @@ describe('what join throws', () => {
     const nested = Promise.resolve(Promise.resolve(Promise.resolve()));
     const custom = { join: () => Promise.resolve() };
     await coord.join([nested, custom], { stopGracePeriodMs: 0 });
+  });
+
+  it('counts what has ended while this thread was busy for the whole grace period', async () => {
+    const coord = new Coordinator();
+    const { port1, port2 } = new MessageChannel();
+    coord.registerThread(once(port1, 'message').then(() => port1.close()));
+    await turn(); // from here, timers come before messages
+    const joined = coord.join({ stopGracePeriodMs: 5 });
+    coord.requestStop();
+    port2.postMessage('this is the end');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10); // the thread is busy
+    expect(coord.joined).toBe(false);
+    await joined;
   });
 
   it('keeps errors that have no caller once it has completed', async () => {

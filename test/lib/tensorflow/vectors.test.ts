@@ -2,8 +2,8 @@
 // ran its coordinator.py and recorded the fixture. The two agree in everything but DIFFERENCES.
 //
 // What a sequence does `meanwhile`, once a wait or a join has begun, is replayed in the same turn
-// of the event loop: our join can then not settle between two of these steps, nor could
-// TensorFlow's when it was recorded.
+// of the event loop, in which a join never calls a live thread a straggler: our join can then not
+// settle between two of these steps, nor could TensorFlow's when it was recorded.
 
 import { readFileSync } from 'node:fs';
 import {
