@@ -1,13 +1,14 @@
 /** Worker processes hear the stop, and the death of the program, while their functions compute. */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ClusterCoordinator, LocalStrategy, type RunOptions } from '../../../dist/cluster/index.js';
 
 const module = new URL('../../fixtures/cluster-computing.mjs', import.meta.url);
 const clusters: ClusterCoordinator[] = [];
 
 afterEach(async () => {
+  vi.useRealTimers();
   for (const cluster of clusters.splice(0)) await cluster.close();
 });
 
@@ -91,7 +92,11 @@ describe('a function that computes in a process', () => {
   });
 
   it('sees its deadline', async () => {
+    // The deadline passes when the function computes, however long its process takes to start.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const { cluster, values } = await computing({ timeoutMs: 1_000 }, ['untilCancelled']);
+    vi.advanceTimersByTime(1_000);
+    vi.useRealTimers();
     await expect(values[0]).rejects.toThrow('1000 ms');
     expect(await cluster.run('howItEnded')).toMatchObject({ name: 'DeadlineExceededError' });
   });

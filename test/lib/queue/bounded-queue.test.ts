@@ -2,7 +2,7 @@
 
 import { getEventListeners } from 'node:events';
 import { BoundedQueue, CancelledError, Coordinator, OutOfRangeError } from 'allstop';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { turn } from '../../support/gate.ts';
 import { runScript, saidOf } from '../../support/run-script.ts';
 
@@ -42,6 +42,11 @@ async function waiting(): Promise<void> {
   await turn();
   await turn();
 }
+
+/** From now on time passes only by `vi.advanceTimersByTime`. */
+const useFakeTimers = (): unknown =>
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+afterEach(() => void vi.useRealTimers());
 
 describe('items', () => {
   it('come out in the order in which they went in, whatever the calls', async () => {
@@ -350,12 +355,12 @@ describe('a timeout', () => {
 
   it('that is over in a busy thread takes an item that came meanwhile, also in its turn', async () => {
     const queue = new BoundedQueue<number>({ capacity: 4 });
+    useFakeTimers();
     const waits = [queue.dequeue(), queue.dequeue({ timeoutMs: 5 })];
     await waiting();
     queue.enqueueSync(1);
     queue.enqueueSync(2);
-    // The timer fires before the thread learns of the items.
-    for (const end = performance.now() + 10; performance.now() < end; );
+    vi.advanceTimersByTime(5); // before the thread learns of the items
     expect(await Promise.all(waits)).toEqual([1, 2]);
   });
 
@@ -384,12 +389,12 @@ describe('a timeout', () => {
 
   it('does not overtake an item that is there by then', async () => {
     const queue = new BoundedQueue<number>({ capacity: 2 });
+    useFakeTimers();
     const waits = [queue.dequeue({ timeoutMs: 5 }), queue.dequeue({ timeoutMs: 5 })];
     await waiting();
-    const until = performance.now() + 10;
-    while (performance.now() < until); // the timeouts pass while the event loop is blocked
     queue.enqueueSync(1);
     queue.enqueueSync(2);
+    vi.advanceTimersByTime(5); // before the thread learns of the items
     expect(await Promise.all(waits)).toEqual([1, 2]);
   });
 
