@@ -168,7 +168,7 @@ function checkQueues({ empty, full }) {
 /** @param bystander asks another thread: `bystander(operation, handle)` resolves to its answer */
 export async function runCell(name, death, bystander) {
   const cell = await enter(name);
-  const { state, coord, exited, joined } = cell;
+  const { state, coord, empty, full, exited, joined } = cell;
   death.act(cell);
   await inTime(exited, 'the worker after its death');
   const wrong = [];
@@ -190,5 +190,8 @@ export async function runCell(name, death, bystander) {
   await inTime(bystander('stop', coord.handle), 'another thread');
   const second = await inTime(again, 'the second join()');
   if (second.threw) wrong.push(`the second join() threw ${show(second.error)}`);
+  // What has a handle lives on until it is disposed of, or closed and empty (rule 6 has emptied it).
+  for (const queue of [empty, full]) queue.close();
+  await inTime(coord[Symbol.asyncDispose](), 'the end of the coordinator');
   return wrong;
 }
