@@ -16,6 +16,28 @@ const module = new URL('../fixtures/cluster-nats-faults.mjs', import.meta.url);
 /** So that tests of nodes that die need not wait for the default of 10 s. */
 const LOST_AFTER_MS = 3_000;
 
+type MetaCluster = { leader?: string; replicas?: { current: boolean; offline?: boolean }[] };
+
+/** Resolves to whether the servers of these monitors come together in time, as one JetStream. */
+async function areTogether(monitors: number[], withinMs = 15_000): Promise<boolean> {
+  const end = performance.now() + withinMs;
+  while (performance.now() < end) {
+    const clusters = await Promise.all(
+      monitors.map(async (port): Promise<MetaCluster> => {
+        const answer = await fetch(`http://127.0.0.1:${port}/jsz`);
+        return ((await answer.json()) as { meta_cluster?: MetaCluster }).meta_cluster ?? {};
+      }),
+    );
+    // Only the leader names the others.
+    const others = clusters.flatMap(({ replicas = [] }) => replicas);
+    const isKnown = clusters.every(({ leader }) => leader && leader === clusters[0]?.leader);
+    const areHeard = others.every(({ current, offline }) => current && !offline);
+    if (isKnown && others.length === monitors.length - 1 && areHeard) return true;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return false;
+}
+
 export class NatsScene {
   readonly servers: NatsServer[] = [];
   readonly workers: NatsWorker[] = [];
@@ -30,18 +52,31 @@ export class NatsScene {
 
   /** A cluster of three servers. */
   static async openThree(): Promise<NatsScene> {
-    const scene = new NatsScene();
-    const routes = [await freePort(), await freePort(), await freePort()];
-    // Started one after the other: of three servers started at once, one sometimes cannot join
-    // the others for more than a minute (nats-server 2.10.27, without allstop: 4 of 98 times).
-    for (const [at, route] of routes.entries()) {
-      const others = routes.map((port) => `nats://127.0.0.1:${port}`);
-      const server = await NatsServer.start(
-        `server_name: s${at}\ncluster { name: c, listen: "127.0.0.1:${route}", routes: [${others.join(',')}] }`,
-      );
-      scene.servers.push(server);
+    for (;;) {
+      const scene = new NatsScene();
+      const monitors = await scene.#startThree();
+      // Of three servers one sometimes cannot join the others for more than a minute (nats-server
+      // 2.10.27, without allstop: 4 of 98 times if they are started at once).
+      if (await areTogether(monitors)) return scene;
+      await scene.close();
     }
-    return scene;
+  }
+
+  /** @returns the ports at which the servers can be watched */
+  async #startThree(): Promise<number[]> {
+    const ports = [await freePort(), await freePort(), await freePort()];
+    const routes = ports.map((port) => `nats://127.0.0.1:${port}`).join(',');
+    const monitors: number[] = [];
+    for (const [at, port] of ports.entries()) {
+      const monitor = await freePort();
+      const server = await NatsServer.start(
+        `server_name: s${at}\nhttp: "127.0.0.1:${monitor}"\n` +
+          `cluster { name: c, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
+      );
+      this.servers.push(server);
+      monitors.push(monitor);
+    }
+    return monitors;
   }
 
   get server(): NatsServer {
