@@ -313,6 +313,11 @@ function addSignalListener(signal: NodeJS.Signals, listener: SignalListener): vo
   listenToSignal(signal);
 }
 
+/** Whether a coordinator stops at `signal`. False in a worker, which cannot link signals. */
+export function isLinked(signal: NodeJS.Signals): boolean {
+  return signalListeners.has(signal);
+}
+
 function removeSignalListener(signal: NodeJS.Signals, listener: SignalListener): void {
   const all = signalListeners.get(signal);
   if (!all?.delete(listener) || all.size > 0) return;

@@ -51,6 +51,29 @@ describe.runIf(process.platform !== 'win32').each(SIGNALS)('%s', (signal) => {
   });
 });
 
+describe.runIf(process.platform !== 'win32')(
+  'Ctrl-C, which a terminal sends to children, too',
+  () => {
+    it.each(['killed', 'exits'])(
+      'is a stop, though a child is seen to die of it first: %s',
+      async (how) => {
+        const { code, stderr } = await startScript('signals', ['child', how, 'and']).ended;
+        expect(stderr).toBe('');
+        expect(code).toBe(130);
+      },
+    );
+
+    it.each([
+      ['killed', 'was killed by SIGINT'],
+      ['exits', 'exited with code 130'],
+    ])('is an error of the child, if only that gets it: %s', async (how, message) => {
+      const { code, stderr } = await startScript('signals', ['child', how, 'alone']).ended;
+      expect(stderr).toContain(`Process 'child' ${message}`);
+      expect(code).toBe(1);
+    });
+  },
+);
+
 describe.runIf(process.platform !== 'win32')('a link to signals', () => {
   it('leaves a listener that was there before as it was', async () => {
     const script = startScript('signals', ['restored']);

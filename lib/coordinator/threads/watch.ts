@@ -5,13 +5,16 @@
  */
 
 import { ChildProcess } from 'node:child_process';
+import { constants } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { holds, invalidType, nameOf } from '../../base/arguments.ts';
 import { isThenable } from '../../base/thrown-value.ts';
+import { Timer } from '../../base/timer.ts';
 import { SelfJoinError, UnavailableError } from '../../errors/errors.ts';
 import { THREAD_KINDS, type ThreadKind } from '../../native/binding.ts';
 import { drain } from '../../native/doorbell.ts';
 import { type Attachment, attachmentOf, type RequestOptions } from '../attachment.ts';
+import { isLinked } from '../links.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
 import { afterLastWords } from './last-words.ts';
 
@@ -276,7 +279,8 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
     signal: NodeJS.Signals | null,
     cause?: { value: unknown },
   ): void => {
-    const expected = code === 0 || (code === null && watch.stopWasRequested);
+    const isKilled = code === null || linkedSignal(code, signal) !== undefined;
+    const expected = code === 0 || (isKilled && watch.stopWasRequested);
     if (!expected && cause !== undefined) {
       watch.fail(cause.value, { via: 'worker-exit', ...from });
     } else if (!expected) {
@@ -298,7 +302,43 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
     if (child.pid === undefined) watch.end(); // the child never started, so it emits no 'exit'
   });
   child.on('exit', (code, signal) => {
-    afterLastWords(child, (cause) => onExit(code, signal, cause));
+    afterLastWords(child, (cause) => {
+      const end = (): void => onExit(code, signal, cause);
+      const isLate = cause !== undefined || watch.stopWasRequested;
+      if (isLate || linkedSignal(code, signal) === undefined) end();
+      else afterStop(attachment, end);
+    });
   });
   return watch;
+}
+
+/**
+ * The signal that has ended a process, if a coordinator stops at it, too. A process that handles a
+ * signal, such as a shell, often exits with 128 + its number.
+ */
+function linkedSignal(
+  code: number | null,
+  signal: NodeJS.Signals | null,
+): NodeJS.Signals | undefined {
+  const names = Object.keys(constants.signals) as NodeJS.Signals[];
+  const all =
+    signal === null ? names.filter((name) => code === 128 + constants.signals[name]) : [signal];
+  return all.find(isLinked);
+}
+
+/**
+ * A terminal sends Ctrl-C to the program and to its children at once, and the death of a child may
+ * be seen before the program's own stop. For so long the child's death waits for that stop.
+ */
+const SAME_SIGNAL_MS = 250;
+
+/** Calls `then` once: at the next stop, or after SAME_SIGNAL_MS. */
+function afterStop(attachment: Attachment, then: () => void): void {
+  const end = (): void => {
+    timer.clear();
+    unlisten();
+    then();
+  };
+  const timer = new Timer(SAME_SIGNAL_MS, end);
+  const unlisten = attachment.listenToStops(end);
 }

@@ -1,5 +1,6 @@
 // stopOnSignals() in a separate process, to which the test sends signals.
 // argv: the name of a story below, and its arguments.
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { isMainThread, Worker } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
@@ -54,6 +55,30 @@ const stories = {
     if (way === 'idle') return;
     if (way === 'blocked') new Coordinator().waitForStopSync(FAILURE_MS);
     for (const end = performance.now() + FAILURE_MS; performance.now() < end; );
+  },
+
+  /**
+   * A child dies of a signal that stops the program as well, `and` the program gets it, too, or
+   * `alone`. The death is seen first. `how` the child dies: 'killed', or as a shell that exits.
+   */
+  async child(how, whether) {
+    await Coordinator.run(
+      async (coord) => {
+        const code = {
+          killed: 'setInterval(() => {}, 1e6)',
+          exits: "setInterval(() => {}, 1e6); process.on('SIGINT', () => process.exit(130))",
+        }[how];
+        const child = spawn(process.execPath, ['-e', `${code}; process.stdout.write('here')`]);
+        coord.registerThread(child, { name: 'child' });
+        child.once('exit', () => {
+          if (whether === 'and') process.kill(process.pid, 'SIGINT');
+        });
+        await once(child.stdout, 'data');
+        child.kill('SIGINT');
+        await coord.waitForStop();
+      },
+      { stopOnSignals: ['SIGINT', 'SIGTERM'] },
+    );
   },
 
   /** The next signal after clearStop() counts as the first one. */
@@ -135,7 +160,8 @@ const stories = {
 };
 
 if (isMainThread) {
-  await stories[process.argv[2]](process.argv[3]);
+  const [story, ...args] = process.argv.slice(2);
+  await stories[story](...args);
 } else {
   const coord = new Coordinator();
   try {
