@@ -7,6 +7,7 @@
  * coordinator alive.
  */
 
+import { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import { isMainThread, Worker } from 'node:worker_threads';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
@@ -31,6 +32,7 @@ import { binding } from '../native/native.ts';
 import { encode } from '../record/encoded-error.ts';
 import { markEcho } from '../record/error-identity.ts';
 import type { Attachment } from './attachment.ts';
+import { causeOfDeath, forgetWorker } from './threads/causes-of-death.ts';
 
 type Source = NodeJS.EventEmitter | EventTarget;
 
@@ -177,6 +179,13 @@ function closingEvent(resource: unknown): 'close' | 'exit' {
   return holds(() => resource instanceof Worker) ? 'exit' : 'close';
 }
 
+/** How the resource ended, as the arguments of its closing event tell; '' if they do not. */
+function describeEnd(resource: Source, code: unknown, signal: unknown): string {
+  if (!(resource instanceof Worker || resource instanceof ChildProcess)) return '';
+  if (typeof signal === 'string') return `: it was killed by ${signal}`;
+  return typeof code === 'number' ? `: it has exited with code ${code}` : '';
+}
+
 function describeSource(resource: Closing): string {
   const name = resource.constructor?.name;
   return typeof name === 'string' && name !== '' ? `a ${name}` : 'a resource';
@@ -208,7 +217,7 @@ export function stopOnClose(
 ): Disposable {
   const what = describeSource(resource as Closing);
   let own: unknown; // the error that the resource has passed to a listener
-  const stop = (event: string): void => {
+  const stop = (event: string, ...end: [code?: unknown, signal?: unknown]): void => {
     const options = { via: 'close', stack, hasCaller: false } as const;
     if (as === 'plain') {
       attachment.requestPlainStop(options);
@@ -216,7 +225,9 @@ export function stopOnClose(
     }
     const error = own ?? (resource as Closing).errored;
     const fallback = `The coordinator '${attachment.native.name}' depends on ${what}, which emitted '${event}'`;
-    attachment.report(error ?? new UnavailableError(fallback), options);
+    const [code, signal] = end;
+    const ended = () => new UnavailableError(fallback + describeEnd(resource, code, signal));
+    attachment.report(error ?? ended(), options);
   };
   const description = `${what}, on ${events.join(', ')} (stopOnClose)`;
   const closing = closingEvent(resource);
@@ -226,15 +237,24 @@ export function stopOnClose(
   }
   const listeners = events.map((event) => ({
     event,
-    listen: (argument: unknown): void => {
+    listen: (argument: unknown, signal?: unknown): void => {
       const carried = isError(argument)
         ? argument
         : (argument as { error?: unknown } | null)?.error;
       if (isError(carried)) own = carried;
       link[Symbol.dispose]();
-      stop(event);
+      stop(event, argument, signal);
     },
   }));
+  if (as === 'error' && resource instanceof Worker) {
+    const { threadId } = resource;
+    // The error of a worker comes before its exit, in an event of its own.
+    const listen = (error: unknown): void => {
+      own = causeOfDeath(threadId, error);
+      resource.once('exit', () => forgetWorker(threadId));
+    };
+    listeners.unshift({ event: 'error', listen }); // first: `events` may have 'error', too
+  }
   const link = describedLink(attachment, description, () => {
     for (const { event, listen } of listeners) {
       if (isEmitter(resource)) resource.off(event, listen);

@@ -1,3 +1,4 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
@@ -142,8 +143,41 @@ describe('stopOnClose', () => {
     expect(coords.map((coord) => coord.stopRecord?.kind)).toEqual(['plain', 'plain', 'error']);
     expect(failing.stopRecord?.error).toMatchObject({
       code: 'ERR_ALLSTOP_UNAVAILABLE',
-      message: "The coordinator 'server' depends on a Worker, which emitted 'exit'",
+      message:
+        "The coordinator 'server' depends on a Worker, which emitted 'exit': it has exited with code 0",
     });
+  });
+
+  it('takes the error of a Worker, with its class', async () => {
+    const coord = new Coordinator();
+    const plain = new Worker("throw new RangeError('the database is gone')", { eval: true });
+    coord.stopOnClose(plain, { as: 'error' });
+    await coord.waitForStop();
+    expect(coord.stopRecord?.error).toBeInstanceOf(RangeError);
+    expect(coord.stopRecord?.error).toMatchObject({ message: 'the database is gone' });
+    const [back, front] = [new Coordinator(), new Coordinator()];
+    const code = "throw Object.assign(new TypeError('of back'), { part: 1n })";
+    front.stopOnClose(back.spawn(code, { eval: true }), { as: 'error' });
+    await front.waitForStop();
+    expect(front.stopRecord?.error).toBe(back.stopRecord?.error);
+  });
+
+  it('says how a Worker or a process has ended that had no error', async () => {
+    const message = async (resource: Worker | ChildProcess) => {
+      const coord = new Coordinator({ name: 'server' });
+      coord.stopOnClose(resource, { as: 'error' });
+      await coord.waitForStop();
+      return String(coord.stopRecord?.error);
+    };
+    expect(await message(new Worker('process.exit(7)', { eval: true }))).toMatch(
+      /depends on a Worker, which emitted 'exit': it has exited with code 7$/,
+    );
+    expect(await message(spawn(process.execPath, ['-e', 'process.exit(7)']))).toMatch(
+      /depends on a ChildProcess, which emitted 'close': it has exited with code 7$/,
+    );
+    const killed = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)']);
+    killed.kill('SIGKILL');
+    expect(await message(killed)).toMatch(/emitted 'close': it was killed by SIGKILL$/);
   });
 
   it('works with an EventTarget', () => {
