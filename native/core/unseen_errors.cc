@@ -10,12 +10,16 @@ UnseenErrors& UnseenErrors::Get() {
   return *ledger;
 }
 
-void UnseenErrors::Note(Unseen thrown) {
+void UnseenErrors::Note(Unseen thrown, bool is_rethrown) {
   const std::string& id = thrown.error->fields().id;
   std::list<Unseen> noted;
   noted.push_back(std::move(thrown));
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (std::find(given_.begin(), given_.end(), id) != given_.end()) return;
+  const auto given = std::find(given_.begin(), given_.end(), id);
+  if (given != given_.end()) {
+    if (!is_rethrown) return;
+    given_.erase(given);
+  }
   const bool is_known = std::any_of(unseen_.begin(), unseen_.end(), [&](const Unseen& each) {
     return each.error->fields().id == id;
   });

@@ -36,8 +36,9 @@ class UnseenErrors {
 
   static UnseenErrors& Get();  // never destroyed: native threads may outlive main()
 
-  // The error was thrown. Does nothing if the program was given the same error lately, elsewhere.
-  void Note(Unseen thrown);
+  // The error was thrown. Does nothing if the program was given the same error lately, elsewhere,
+  // unless it `is_rethrown` by code that it may have been given to.
+  void Note(Unseen thrown, bool is_rethrown = false);
   // The program was given the error with this id.
   void Give(const std::string& id) noexcept;
   // Empties the ledger.

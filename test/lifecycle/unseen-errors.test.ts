@@ -13,6 +13,7 @@ describe('an error that nobody was given', () => {
     'collected',
     'suppressed',
     'hook',
+    'a hook that rethrows',
     'task and hook',
     'spawned',
     'in a worker',

@@ -62,6 +62,13 @@ const stories = {
     coord.onStop(fail);
     coord.requestStop();
   },
+  async 'a hook that rethrows'() {
+    const back = await failed();
+    const coord = new Coordinator({ name: 'front' });
+    coord.onStop(() => back.join());
+    coord.requestStop(new TypeError('passed by the program'));
+    await coord.join().catch(ignore);
+  },
   async 'task and hook'() {
     const coord = new Coordinator();
     coord.onStop(ignore); // takes no record, so it is not given the error
