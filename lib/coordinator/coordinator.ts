@@ -188,7 +188,7 @@ export class Coordinator implements AsyncDisposable {
       exitAfterStopMs: exitMs,
       ...rest
     } = checkOptions('options', options, RUN_OPTIONS);
-    if (signals !== undefined) checkSignals(signals);
+    if (signals !== undefined) checkSignals('options.stopOnSignals', signals);
     if (uncaught !== undefined) checkBoolean('options.stopOnUncaught', uncaught);
     if (exitMs !== undefined) checkDuration('options.exitAfterStopMs', exitMs);
     const coord = new Coordinator(rest);
@@ -495,7 +495,7 @@ export class Coordinator implements AsyncDisposable {
    * @throws FailedPreconditionError: in a worker; TypeError, RangeError
    */
   stopOnSignals(signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM']): Disposable {
-    checkSignals(signals);
+    checkSignals('signals', signals);
     return stopOnSignals(this.#attachment, signals, callSite(this.stopOnSignals));
   }
 

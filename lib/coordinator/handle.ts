@@ -51,7 +51,9 @@ export function idOfHandle(kind: string, handle: unknown): string {
     return true;
   });
   if (type !== `allstop.${kind}` || typeof id !== 'string' || !/^[1-9]\d{0,14}$/.test(id)) {
-    throw new InvalidHandleError(`The handle is not the handle of a ${kind}`);
+    const has = holds(() => 'handle' in handle);
+    const instead = has ? ': pass the `handle` of the object, not the object' : '';
+    throw new InvalidHandleError(`The handle is not the handle of a ${kind}${instead}`);
   }
   if (world !== binding().world) {
     throw new InvalidHandleError(

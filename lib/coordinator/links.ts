@@ -17,6 +17,7 @@ import {
   checkOneOf,
   checkOptions,
   checkString,
+  didYouMean,
   holds,
   invalidType,
   outOfRange,
@@ -281,13 +282,21 @@ const UNLINKABLE = new Set([
   'SIGIOT', // SIGABRT by another name
 ]);
 
-export function checkSignals(signals: unknown): asserts signals is readonly NodeJS.Signals[] {
+/** `where`: the name of the argument. */
+export function checkSignals(
+  where: string,
+  signals: unknown,
+): asserts signals is readonly NodeJS.Signals[] {
   const isArray = holds(() => Array.isArray(signals));
-  if (!isArray) throw invalidType('signals', 'an array of signal names', signals);
+  if (!isArray) throw invalidType(where, 'an array of signal names', signals);
   for (const signal of signals as unknown[]) {
-    checkString('signals[]', signal);
+    checkString(`${where}[]`, signal);
     if (!Object.hasOwn(constants.signals, signal) || UNLINKABLE.has(signal)) {
-      throw outOfRange('signals[]', 'the name of a signal that can be handled', signal);
+      const known = Object.keys(constants.signals).filter((name) => !UNLINKABLE.has(name));
+      const error = outOfRange(`${where}[]`, 'the name of a signal that can be handled', signal);
+      const meant = didYouMean(signal, known);
+      if (meant !== '') error.message += `.${meant}`;
+      throw error;
     }
   }
 }

@@ -2,7 +2,7 @@
 // The tests pass every odd value as every parameter, in every state of a coordinator.
 
 import { inspect } from 'node:util';
-import { AllstopError, Coordinator } from 'allstop';
+import { AllstopError, BoundedQueue, Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { hostile, throwing } from '../support/odd-values.ts';
 import {
@@ -359,6 +359,15 @@ describe('a handle that is not valid', () => {
     ['a null prototype', Object.create(null)],
   ])('%s is an invalid one', async (_, value) => {
     expect(await refusedWith(value)).toBe('ERR_ALLSTOP_INVALID_HANDLE');
+  });
+
+  it.each([
+    ['Coordinator', () => Coordinator.attach(wrong(new Coordinator()))],
+    ['BoundedQueue', () => BoundedQueue.attach(wrong(new BoundedQueue({ capacity: 1 })))],
+  ])('a %s in place of its handle is told so', (kind, attach) => {
+    expect(attach).toThrow(
+      `The handle is not the handle of a ${kind}: pass the \`handle\` of the object, not the object`,
+    );
   });
 
   it('is stale once its coordinator is disposed of', async () => {

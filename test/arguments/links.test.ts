@@ -61,7 +61,7 @@ const parameters: Parameter[] = [
   },
   {
     call: 'run(body, { stopOnSignals })',
-    argument: 'signals',
+    argument: 'options.stopOnSignals',
     pass: (_, v) => Coordinator.run(() => 5, { stopOnSignals: wrong(v) }),
     rejects: true,
     except: ['undefined', 'array'],
@@ -110,6 +110,19 @@ describe('signals that nobody can handle', () => {
     expect(error.code).toBe('ERR_OUT_OF_RANGE');
     expect(error.message).toMatch(/^The value of "signals\[\]" is out of range\. /);
     expect(listening()).toBe(before);
+  });
+
+  it.each([
+    ['SIGTEM', 'SIGTERM'],
+    ['sigint', 'SIGINT'],
+  ])("'%s' is told of '%s'", async (name, meant) => {
+    const { error } = await refusal(new Coordinator(), () =>
+      Coordinator.run(() => {}, { stopOnSignals: [wrong(name)] }),
+    );
+    expect(error.message).toBe(
+      'The value of "options.stopOnSignals[]" is out of range. It must be the name of a signal ' +
+        `that can be handled. Received '${name}'. Did you mean '${meant}'?`,
+    );
   });
 
   it('all others, and any number of them, are linked and let go of again', () => {
