@@ -13,6 +13,7 @@
 #include "busy_workers.h"
 #include "identity.h"
 #include "js_threads.h"
+#include "registry.h"
 #include "standard_error.h"
 
 #if defined(_WIN32)
@@ -199,6 +200,44 @@ std::string StackLines(const EncodedError* error) {
   return text;
 }
 
+struct Lines {
+  std::string text;
+  int count = 0;
+};
+
+// A line for each thread of the coordinator that has not ended.
+Lines ThreadLines(const Coordinator& coordinator, std::int64_t now_ms) {
+  Lines lines;
+  for (const ThreadInfo& thread : coordinator.LiveThreads()) {
+    if (!thread.alive) continue;
+    lines.text += ThreadLine(thread, now_ms);
+    ++lines.count;
+  }
+  for (const LeftBehindThread& thread : coordinator.LeftBehindThreads()) {
+    lines.text += ThreadLine(thread.info, now_ms);
+    ++lines.count;
+  }
+  return lines;
+}
+
+// The threads of all other coordinators that are stopped: a hook of this one may wait for them.
+std::string OtherLines(const Coordinator& coordinator, std::int64_t now_ms) {
+  constexpr std::size_t kMostBytes = 16'384;
+  auto all = Registry<Coordinator>::Get().All();
+  std::sort(all.begin(), all.end(),
+            [](const auto& one, const auto& other) { return one->id() < other->id(); });
+  std::string text;
+  for (const auto& other : all) {
+    if (other.get() == &coordinator || !other->ShouldStop()) continue;
+    const Lines lines = ThreadLines(*other, now_ms);
+    if (lines.count == 0) continue;
+    text += "allstop: " + std::to_string(lines.count) + " still running of the coordinator '" +
+            other->name() + "', which is stopped, too:\n" + lines.text;
+    if (text.size() > kMostBytes) return text + "allstop: and more\n";
+  }
+  return text;
+}
+
 std::string Report(const Coordinator& coordinator, const StopRecord& record,
                    const Requester& requester, double ms, int exit_code) {
   const std::int64_t now_ms = WallClockMs();
@@ -210,29 +249,21 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
   if (record.error) text += StackLines(record.error.get());
   const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));
   if (!main_state.empty()) text += "allstop: the main thread" + main_state.substr(1) + '\n';
-  std::string lines;
-  int count = 0;
-  for (const ThreadInfo& thread : coordinator.LiveThreads()) {
-    if (!thread.alive) continue;
-    lines += ThreadLine(thread, now_ms);
-    ++count;
-  }
-  for (const LeftBehindThread& thread : coordinator.LeftBehindThreads()) {
-    lines += ThreadLine(thread.info, now_ms);
-    ++count;
-  }
+  const Lines lines = ThreadLines(coordinator, now_ms);
+  const std::string others = OtherLines(coordinator, now_ms);
   const auto busy = BusyWorkers::Get().All();
-  if (count > 0) {
-    text += "allstop: " + std::to_string(count) + " still running:\n" + lines;
+  if (lines.count > 0) {
+    text += "allstop: " + std::to_string(lines.count) + " still running:\n" + lines.text;
   } else {
     text += "allstop: no registered thread is left";
-    if (busy.empty()) {
+    if (busy.empty() && others.empty()) {
       text +=
           ": what keeps the process alive is not registered (a server, a socket, a timer, a "
           "Worker)";
     }
     text += '\n';
   }
+  text += others;
   if (!busy.empty()) text += "allstop: functions that have not returned:\n";
   for (const BusyWorker& worker : busy) text += BusyLine(worker, now_ms);
   return text;

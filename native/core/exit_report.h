@@ -8,10 +8,10 @@
 
 namespace allstop::core {
 
-// Writes to standard error who requested the stop and which threads of the coordinator are left,
-// then ends the process: with `exit_code`, else with 128 + N if signal N made the stop, else with
-// 1. `ms` is the length of the countdown. Runs no exit handler. Any thread; does not wait for
-// other threads, nor for a reader of standard error.
+// Writes to standard error who requested the stop and which threads are left, of this coordinator
+// and of all others that are stopped; then ends the process: with `exit_code`, else with 128 + N if
+// signal N made the stop, else with 1. `ms` is the length of the countdown. Runs no exit handler.
+// Any thread; does not wait for other threads, nor for a reader of standard error.
 [[noreturn]] void EndProcess(const Coordinator& coordinator, double ms,
                              std::optional<int> exit_code);
 

@@ -41,6 +41,15 @@ describe('exitAfterStop ends a process', () => {
     expect(stderr).toMatch(/- 'close db' \(hook\): has not begun, \d+ ms after the stop\n/);
   });
 
+  it('and names the threads of another coordinator, for which a hook waits', async () => {
+    const { stderr } = await run('is idle', 'another coordinator');
+    expect(stderr).toMatch(/2 still running:\n.*'http'.*\n.*- 'close back' \(hook\): running for /);
+    expect(stderr).toMatch(
+      /1 still running of the coordinator 'back', which is stopped, too:\n {2}- 'database' \(task\): /,
+    );
+    expect(stderr).not.toContain('goes on');
+  });
+
   it('and says that the body of Coordinator.run has not returned', async () => {
     const { code, stderr } = await runScript('run-and-hang', ['a body that hangs']);
     expect(code).toBe(1);

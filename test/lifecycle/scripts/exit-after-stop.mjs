@@ -37,6 +37,13 @@ function main() {
       coord.onStop(() => new Promise(() => {}), { name: 'close http' });
       coord.requestStop();
     },
+    'another coordinator': () => {
+      const back = new Coordinator({ name: 'back' });
+      void back.start(() => new Promise(() => {}), { name: 'database' });
+      coord.onStop(() => back[Symbol.asyncDispose](), { name: 'close back' });
+      void new Coordinator({ name: 'goes on' }).start(() => new Promise(() => {}));
+      coord.requestStop();
+    },
     parent: () => {
       exit[Symbol.dispose]();
       coord.child({ name: 'child' }).exitAfterStop(50);
