@@ -112,20 +112,23 @@ function suppressedLines(suppressed: SuppressedError[], count: number): string[]
   return lines;
 }
 
+function stateOf(thread: ThreadInfo, now: number): string {
+  const { kind, alive, hasBegun, startedAt, endedAt, unobserved } = thread;
+  if (endedAt !== undefined) {
+    return `${unobserved ? 'no longer observed' : 'ended'} ${since(endedAt, now)}`;
+  }
+  if (!alive) return kind === 'hook' ? 'runs at the stop' : 'not started';
+  const age = duration(now - startedAt.getTime());
+  if (hasBegun === false) return `has not begun, ${age} after the stop`;
+  return `running since ${clock(startedAt)} (${age})`;
+}
+
 function threadLines(title: string, threads: ThreadInfo[], now: number): string[] {
   if (threads.length === 0) return [];
   const lines = [`${title} (${threads.length}):`];
   for (const thread of threads) {
     const id = thread.threadId === undefined ? '' : ` ${thread.threadId}`;
-    const state =
-      thread.endedAt === undefined
-        ? thread.alive
-          ? `running since ${clock(thread.startedAt)} (${duration(now - thread.startedAt.getTime())})`
-          : thread.kind === 'hook'
-            ? 'runs at the stop'
-            : 'not started'
-        : `${thread.unobserved ? 'no longer observed' : 'ended'} ${since(thread.endedAt, now)}`;
-    lines.push(`  - ${thread.name} (${thread.kind}${id}): ${state}`);
+    lines.push(`  - ${thread.name} (${thread.kind}${id}): ${stateOf(thread, now)}`);
   }
   return lines;
 }

@@ -98,6 +98,8 @@ export type NativeThread = {
   name: string;
   kind: number;
   alive: boolean;
+  /** False: a hook that has to run for a stop, and does not run yet. */
+  hasBegun: boolean;
   unobserved: boolean;
   /** Whether `threadId` is the OS thread id of a native thread. */
   isOsThread: boolean;

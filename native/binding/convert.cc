@@ -160,6 +160,7 @@ Napi::Value ToJs(Napi::Env env, const core::ThreadInfo& thread) {
   Define(object, "name", thread.name);
   Define(object, "kind", static_cast<double>(thread.kind));
   Define(object, "alive", thread.alive);
+  Define(object, "hasBegun", thread.has_begun);
   Define(object, "unobserved", thread.unobserved);
   Define(object, "isOsThread", thread.is_os_thread);
   if (thread.has_thread_id) Define(object, "threadId", static_cast<double>(thread.thread_id));

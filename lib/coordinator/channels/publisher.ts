@@ -144,7 +144,7 @@ class Publisher {
   /** @param endedAt milliseconds since 1970; 0: it has not ended */
   #aboutThread(event: NativeEvent, alive: boolean, endedAt: number): ThreadMessage {
     const { name, kind, unobserved, threadId, threadStartedAt: startedAt } = event;
-    const known = { name, kind, unobserved, alive, startedAt, endedAt };
+    const known = { name, kind, unobserved, alive, startedAt, endedAt, hasBegun: true };
     const thread = toThreadInfo(threadId === undefined ? known : { ...known, threadId });
     return { ...this.#about, thread };
   }

@@ -75,6 +75,9 @@ export class Places {
     const { threadId, isOsThread, alive } = thread;
     const kind = THREAD_KINDS[thread.kind];
     if (!alive) return { waitState: kind === 'hook' ? 'runs at the stop' : 'was not started' };
+    if (!thread.hasBegun) {
+      return { waitState: 'has not begun: the hooks that were registered after it run first' };
+    }
     if (kind === 'native') {
       const state = isOsThread && threadId !== undefined ? waitOfThread(threadId) : undefined;
       return { waitState: state ?? 'a native thread: this system does not say what it waits for' };

@@ -20,6 +20,8 @@ export type ThreadInfo = {
   kind: ThreadKind;
   /** Whether it has started and not ended. */
   alive: boolean;
+  /** Set on a hook that has to run for the stop, and whose turn has not come. */
+  hasBegun?: false;
   /** The threadId of a worker, the OS thread id of a native thread, or the pid of a process. */
   threadId?: number;
   /** When it was started or, if it has not been, registered. */
@@ -39,6 +41,7 @@ export function toThreadInfo(native: Omit<NativeThread, 'id' | 'isOsThread'>): T
   };
   if (native.threadId !== undefined) info.threadId = native.threadId;
   if (native.endedAt !== 0) info.endedAt = new Date(native.endedAt);
+  if (!native.hasBegun) info.hasBegun = false;
   if (native.unobserved) info.unobserved = true;
   return info;
 }

@@ -239,6 +239,24 @@ describe('a hook', () => {
     coord.onStop(() => {}, { name: 'close the server' });
     expect(coord.explain().toString()).toContain('close the server (hook): runs at the stop');
   });
+
+  it('that waits for another one has not begun', async () => {
+    const coord = new Coordinator();
+    const held = gate();
+    coord.onStop(() => {}, { name: 'close the database' });
+    coord.onStop(() => held.opened, { name: 'close the server' });
+    coord.requestStop();
+    await turn();
+    expect(coord.threads.map(({ hasBegun }) => hasBegun)).toEqual([false, undefined]);
+    const text = String(coord.explain());
+    expect(text).toMatch(/close the database \(hook\): has not begun, \d+ m?s after the stop\n/);
+    expect(text).toMatch(/close the server \(hook\): running since /);
+    expect(String(await coord.diagnose())).toMatch(
+      /close the database \(hook\).*has not begun: the hooks that were registered after it run first/s,
+    );
+    held.open();
+    await coord.join();
+  });
 });
 
 describe('a hook that fails', () => {
