@@ -1,10 +1,9 @@
 /** `Coordinator.run`: a scope that does not end before the threads that were started in it. */
 
-import { constants } from 'node:os';
-import { failWith } from '../base/exit-code.ts';
 import type { Attachment } from './attachment.ts';
 import { untilIdle } from './join.ts';
 import { tellBusyWorkers, updateBusyWorkers } from './threads/busy-workers.ts';
+import { bodyBegins, bodyEnds, exitAsSignalled } from './threads/lost-bodies.ts';
 
 /** What `runIn` needs of the public Coordinator. */
 type Scope = { join(options: { ignoreLiveThreads: boolean }): Promise<void> };
@@ -62,19 +61,13 @@ async function untilReturned<C, T>(
 ): Promise<T> {
   attachment.bodySince = new Date();
   const unlisten = attachment.listenToStops(() => tellBusyWorkers(attachment));
+  bodyBegins(attachment);
   try {
     return await body(coord);
   } finally {
+    bodyEnds(attachment);
     unlisten();
     attachment.bodySince = undefined;
     updateBusyWorkers(attachment);
   }
-}
-
-/** A program that a signal ended must not look like one that was done. */
-function exitAsSignalled(attachment: Attachment): void {
-  const requester = attachment.native.record()?.requester;
-  if (requester?.via !== 'signal') return;
-  const number = constants.signals[requester.signal as NodeJS.Signals];
-  if (number !== undefined) failWith(128 + number);
 }

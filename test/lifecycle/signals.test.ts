@@ -74,6 +74,24 @@ describe.runIf(process.platform !== 'win32')(
   },
 );
 
+describe.runIf(process.platform !== 'win32')(
+  'a function of Coordinator.run that awaits in vain',
+  () => {
+    const LOST = /^allstop: the function that was given to Coordinator\.run has not returned .*\n$/;
+
+    it.each([
+      ['a lost body, awaited', 143, LOST],
+      ['a lost body', 143, LOST],
+      ['a lost body, and process.exit()', 3, /^$/],
+      ['a lost body without a stop', 0, /^$/],
+    ])('is told of at the end of the process: %s', async (way, exitCode, text) => {
+      const { code, stderr } = await runScript('run-and-hang', [way]);
+      expect(stderr).toMatch(text);
+      expect(code).toBe(exitCode);
+    });
+  },
+);
+
 describe.runIf(process.platform !== 'win32')('a link to signals', () => {
   it('leaves a listener that was there before as it was', async () => {
     const script = startScript('signals', ['restored']);

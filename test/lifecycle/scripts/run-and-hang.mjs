@@ -6,6 +6,14 @@ const deaf = (coord) => {
   coord.requestStop(new RangeError('the first error'));
 };
 
+/** Awaits a promise that nobody settles; a timer keeps the process until the stop. */
+const lost = (coord) => {
+  const timer = setInterval(() => {}, 60_000);
+  coord.onStop(() => clearInterval(timer));
+  process.kill(process.pid, 'SIGTERM');
+  return new Promise(() => {});
+};
+
 const ways = {
   // The error ends the process in the turn in which the join has left the worker behind.
   uncaught: () => Coordinator.run(deaf, { name: 'app', stopGracePeriodMs: 50 }),
@@ -30,6 +38,17 @@ const ways = {
       return new Promise(() => {});
     };
     await Coordinator.run(body, { name: 'app', exitAfterStopMs: 50 });
+  },
+  'a lost body, awaited': () => Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] }),
+  'a lost body': () => {
+    void Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] });
+  },
+  'a lost body, and process.exit()': () => {
+    void Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] });
+    process.once('SIGTERM', () => process.exit(3));
+  },
+  'a lost body without a stop': () => {
+    void Coordinator.run(() => new Promise(() => {}));
   },
   'a body that has returned': async () => {
     setInterval(() => {}, 60_000);

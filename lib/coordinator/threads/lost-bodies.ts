@@ -1,0 +1,51 @@
+/**
+ * Functions given to `Coordinator.run` that can no longer return: the event loop of the process has
+ * nothing left to do, so the promise that they await is settled by nobody. The process then ends
+ * without a word of its own, with Node's exit code 13 (or 0, if nobody awaits `run`).
+ */
+
+import { constants } from 'node:os';
+import { isMainThread } from 'node:worker_threads';
+import { failWith } from '../../base/exit-code.ts';
+import { binding } from '../../native/native.ts';
+import type { Attachment } from '../attachment.ts';
+
+/** A reader that reads nothing for so long does not keep the process. */
+const PATIENCE_MS = 5_000;
+
+/** Those whose function has not returned. */
+const running = new Set<Attachment>();
+
+export function bodyBegins(attachment: Attachment): void {
+  if (!isMainThread) return; // the end of a worker is not the end of the process
+  if (running.size === 0) process.on('beforeExit', tellOfLostBodies);
+  running.add(attachment);
+}
+
+export function bodyEnds(attachment: Attachment): void {
+  if (running.delete(attachment) && running.size === 0) {
+    process.off('beforeExit', tellOfLostBodies);
+  }
+}
+
+/** Without a stop nobody has asked the function to return: its end is left to Node. */
+function tellOfLostBodies(): void {
+  for (const attachment of running) {
+    if (!attachment.shouldStop()) continue;
+    bodyEnds(attachment);
+    exitAsSignalled(attachment);
+    const text =
+      'allstop: the function that was given to Coordinator.run has not returned after the stop of ' +
+      `the coordinator '${attachment.native.name}', and cannot: nothing is left that could settle ` +
+      'the promise that it awaits. Await coord.waitForStop(), or pass coord.signal to what it awaits\n';
+    binding().writeToStandardError(text, PATIENCE_MS);
+  }
+}
+
+/** A program that a signal ended must not look like one that was done. */
+export function exitAsSignalled(attachment: Attachment): void {
+  const requester = attachment.native.record()?.requester;
+  if (requester?.via !== 'signal') return;
+  const number = constants.signals[requester.signal as NodeJS.Signals];
+  if (number !== undefined) failWith(128 + number);
+}
