@@ -223,11 +223,8 @@ Lines ThreadLines(const Coordinator& coordinator, std::int64_t now_ms) {
 // The threads of all other coordinators that are stopped: a hook of this one may wait for them.
 std::string OtherLines(const Coordinator& coordinator, std::int64_t now_ms) {
   constexpr std::size_t kMostBytes = 16'384;
-  auto all = Registry<Coordinator>::Get().All();
-  std::sort(all.begin(), all.end(),
-            [](const auto& one, const auto& other) { return one->id() < other->id(); });
   std::string text;
-  for (const auto& other : all) {
+  for (const auto& other : Registry<Coordinator>::Get().All()) {
     if (other.get() == &coordinator || !other->ShouldStop()) continue;
     const Lines lines = ThreadLines(*other, now_ms);
     if (lines.count == 0) continue;
