@@ -180,9 +180,10 @@ function closingEvent(resource: unknown): 'close' | 'exit' {
   return holds(() => resource instanceof Worker) ? 'exit' : 'close';
 }
 
-/** How the resource ended, as the arguments of its closing event tell; '' if they do not. */
-function describeEnd(resource: Source, code: unknown, signal: unknown): string {
+/** How a Worker or a process ended; '' if the event does not tell. `end`: the event's arguments. */
+function describeEnd(resource: Source, event: string, [code, signal]: unknown[]): string {
   if (!(resource instanceof Worker || resource instanceof ChildProcess)) return '';
+  if (event !== 'exit' && event !== 'close') return '';
   if (typeof signal === 'string') return `: it was killed by ${signal}`;
   return typeof code === 'number' ? `: it has exited with code ${code}` : '';
 }
@@ -218,7 +219,7 @@ export function stopOnClose(
 ): Disposable {
   const what = describeSource(resource as Closing);
   let own: unknown; // the error that the resource has passed to a listener
-  const stop = (event: string, ...end: [code?: unknown, signal?: unknown]): void => {
+  const stop = (event: string, ...end: unknown[]): void => {
     const options = { via: 'close', stack, hasCaller: false } as const;
     if (as === 'plain') {
       attachment.requestPlainStop(options);
@@ -226,36 +227,38 @@ export function stopOnClose(
     }
     const error = own ?? (resource as Closing).errored;
     const fallback = `The coordinator '${attachment.native.name}' depends on ${what}, which emitted '${event}'`;
-    const [code, signal] = end;
-    const ended = () => new UnavailableError(fallback + describeEnd(resource, code, signal));
-    attachment.report(error ?? ended(), options);
+    const ended = () => new UnavailableError(fallback + describeEnd(resource, event, end));
+    // Without this link an error of a Worker would have ended the process: it must not get lost.
+    const isThrown = resource instanceof Worker && own !== undefined;
+    attachment.report(error ?? ended(), { ...options, isThrown });
   };
   const description = `${what}, on ${events.join(', ')} (stopOnClose)`;
   const closing = closingEvent(resource);
   if (events.includes(closing) && isClosed(resource as Closing)) {
-    stop(closing);
+    const { exitCode, signalCode } = resource as Closing;
+    stop(closing, exitCode, signalCode);
     return new Link(description);
   }
-  const listeners = events.map((event) => ({
+  const isOfWorker = resource instanceof Worker && as === 'error';
+  const threadId = isOfWorker ? resource.threadId : -1;
+  // The error of a Worker comes before its exit, in an event of its own.
+  const heard = isOfWorker && events.includes('exit') ? ['error', ...events] : events;
+  const listeners = [...new Set(heard)].map((event) => ({
     event,
     listen: (argument: unknown, signal?: unknown): void => {
       const carried = isError(argument)
         ? argument
         : (argument as { error?: unknown } | null)?.error;
-      if (isError(carried)) own = carried;
+      if (isOfWorker && event === 'error') {
+        own = causeOfDeath(threadId, argument);
+        (resource as Worker).once('exit', () => forgetWorker(threadId));
+      } else if (isError(carried)) {
+        own = carried;
+      }
       link[Symbol.dispose]();
       stop(event, argument, signal);
     },
   }));
-  if (as === 'error' && resource instanceof Worker) {
-    const { threadId } = resource;
-    // The error of a worker comes before its exit, in an event of its own.
-    const listen = (error: unknown): void => {
-      own = causeOfDeath(threadId, error);
-      resource.once('exit', () => forgetWorker(threadId));
-    };
-    listeners.unshift({ event: 'error', listen }); // first: `events` may have 'error', too
-  }
   const link = describedLink(attachment, description, () => {
     for (const { event, listen } of listeners) {
       if (isEmitter(resource)) resource.off(event, listen);
@@ -282,6 +285,11 @@ const UNLINKABLE = new Set([
   'SIGIOT', // SIGABRT by another name
 ]);
 
+/** Those that programs link come first: of names that are equally near, the first one is meant. */
+const LINKABLE = ['SIGTERM', 'SIGQUIT', 'SIGINT', ...Object.keys(constants.signals)].filter(
+  (name) => !UNLINKABLE.has(name),
+);
+
 /** `where`: the name of the argument. */
 export function checkSignals(
   where: string,
@@ -292,9 +300,8 @@ export function checkSignals(
   for (const signal of signals as unknown[]) {
     checkString(`${where}[]`, signal);
     if (!Object.hasOwn(constants.signals, signal) || UNLINKABLE.has(signal)) {
-      const known = Object.keys(constants.signals).filter((name) => !UNLINKABLE.has(name));
       const error = outOfRange(`${where}[]`, 'the name of a signal that can be handled', signal);
-      const meant = didYouMean(signal, known);
+      const meant = UNLINKABLE.has(signal) ? '' : didYouMean(signal, LINKABLE);
       if (meant !== '') error.message += `.${meant}`;
       throw error;
     }

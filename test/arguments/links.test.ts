@@ -115,6 +115,8 @@ describe('signals that nobody can handle', () => {
   it.each([
     ['SIGTEM', 'SIGTERM'],
     ['sigint', 'SIGINT'],
+    ['SIGTREM', 'SIGTERM'],
+    ['SIGQIUT', 'SIGQUIT'],
   ])("'%s' is told of '%s'", async (name, meant) => {
     const { error } = await refusal(new Coordinator(), () =>
       Coordinator.run(() => {}, { stopOnSignals: [wrong(name)] }),

@@ -155,6 +155,17 @@ describe('stopOnClose', () => {
     await coord.waitForStop();
     expect(coord.stopRecord?.error).toBeInstanceOf(RangeError);
     expect(coord.stopRecord?.error).toMatchObject({ message: 'the database is gone' });
+    for (const events of [['error'], ['error', 'exit'], ['exit', 'error']]) {
+      const listening = new Coordinator();
+      const ours = new Worker(
+        "const { UnavailableError } = require('allstop'); throw new UnavailableError('ours')",
+        { eval: true },
+      );
+      listening.stopOnClose(ours, { events, as: 'error' });
+      await listening.waitForStop();
+      expect(listening.stopRecord?.error).toBeInstanceOf(UnavailableError);
+      expect(listening.stopRecord?.error).toMatchObject({ message: 'ours' });
+    }
     const [back, front] = [new Coordinator(), new Coordinator()];
     const code = "throw Object.assign(new TypeError('of back'), { part: 1n })";
     front.stopOnClose(back.spawn(code, { eval: true }), { as: 'error' });
@@ -178,6 +189,12 @@ describe('stopOnClose', () => {
     const killed = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)']);
     killed.kill('SIGKILL');
     expect(await message(killed)).toMatch(/emitted 'close': it was killed by SIGKILL$/);
+    expect(await message(killed)).toMatch(/emitted 'close': it was killed by SIGKILL$/); // already
+    const coord = new Coordinator({ name: 'server' });
+    const posts = new Worker("require('worker_threads').parentPort.postMessage(7)", { eval: true });
+    coord.stopOnClose(posts, { events: ['message'], as: 'error' });
+    await coord.waitForStop();
+    expect(String(coord.stopRecord?.error)).toMatch(/a Worker, which emitted 'message'$/);
   });
 
   it('works with an EventTarget', () => {
