@@ -167,9 +167,9 @@ export class Attachment {
   }
 
   /** Records the error of a hook: beside the stop, which it does not replace. */
-  reportOfHook(error: unknown, name: string): void {
+  reportOfHook(error: unknown, name: string, givenBefore: number): void {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
-    this.native.reportOfHook(bytes, name, ids, abortIds);
+    this.native.reportOfHook(bytes, name, ids, abortIds, givenBefore);
     this.#hold(carried);
     this.#catchUp();
   }

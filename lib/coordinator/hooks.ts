@@ -9,6 +9,7 @@
 
 import { THREAD_KINDS } from '../native/binding.ts';
 import { drain, hold, release } from '../native/doorbell.ts';
+import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { Link } from './links.ts';
 import type { StopRecord } from './stop-record.ts';
@@ -101,11 +102,12 @@ class Hooks {
     const stop = native.takeStopOfHook(hook.id);
     if (stop === null) return;
     hook.isRunning = true;
+    const givenBefore = binding().errorsGivenSoFar();
     try {
       const record = this.#attachment.toRecord(stop, takesArguments(hook.run));
       await runWithin(this.#attachment, hook, () => hook.run(record), hook.run);
     } catch (error) {
-      this.#attachment.reportOfHook(error, hook.name);
+      this.#attachment.reportOfHook(error, hook.name, givenBefore);
     }
     hook.isRunning = false;
     if (hook.isRemoved) native.endThread(hook.id);

@@ -231,8 +231,17 @@ export interface NativeAttachment {
    * @returns false if another stop has come meanwhile: the hook has to run again
    */
   endHook(id: number): boolean;
-  /** Records the error of a hook beside the stop: joins throw it if nothing else has failed. */
-  reportOfHook(error: Uint8Array, name: string, echoIds: string[], abortEchoIds: string[]): void;
+  /**
+   * Records the error of a hook beside the stop: joins throw it if nothing else has failed.
+   * @param givenBefore - `errorsGivenSoFar()` when the hook began
+   */
+  reportOfHook(
+    error: Uint8Array,
+    name: string,
+    echoIds: string[],
+    abortEchoIds: string[],
+    givenBefore: number,
+  ): void;
   threads(): NativeThread[];
   leftBehindThreads(): NativeLeftBehind[];
   endedThreads(): NativeThread[];
@@ -517,6 +526,8 @@ export interface NativeBinding {
   noteUnseen(error: Uint8Array, source: string): void;
   /** The program was given the error with this id. */
   giveError(id: string): void;
+  /** The number of errors that the program was given so far. */
+  errorsGivenSoFar(): number;
   /** From now on `hasFailed` is true in the result of `takeUnseen`, in whichever thread. */
   failProcess(): void;
   /**

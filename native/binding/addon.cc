@@ -201,6 +201,11 @@ Napi::Value GiveError(const Info& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value ErrorsGivenSoFar(const Info& info) {
+  const std::uint64_t count = core::UnseenErrors::Get().given_so_far();
+  return Napi::Number::New(info.Env(), static_cast<double>(count));
+}
+
 // Whether a thread of this process has asked for an exit code that is not 0.
 std::atomic<bool> process_has_failed{false};
 
@@ -280,6 +285,7 @@ Napi::Value Setup(const Info& info) {
   set("takeUncaught", Checked<TakeUncaught>);
   set("noteUnseen", Checked<NoteUnseen>);
   set("giveError", Checked<GiveError>);
+  set("errorsGivenSoFar", Checked<ErrorsGivenSoFar>);
   set("failProcess", Checked<FailProcess>);
   set("takeUnseen", Checked<TakeUnseen>);
   set("writeToStandardError", Checked<WriteToStandardError>);

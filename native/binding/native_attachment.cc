@@ -334,6 +334,8 @@ Napi::Value NativeAttachment::ReportOfHook(const Info& info) {
   request.abort_echo_ids = StringsArgument(info, 3);
   request.has_caller = false;
   request.is_thrown = true;
+  // A hook may throw what it was given, by the join of another coordinator for example.
+  request.given_before = IdArgument(info, 4);
   coordinator_->Report(request);
   return info.Env().Undefined();
 }

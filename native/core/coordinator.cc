@@ -374,10 +374,8 @@ StopOutcome Coordinator::Suppress(const StopRequest& request, Effects& effects) 
 void Coordinator::NoteIfThrown(const StopRequest& request,
                                std::shared_ptr<const Origin> origin) const {
   if (!request.is_thrown) return;
-  // A hook may throw what it was given, by the join of another coordinator for example.
-  const bool is_rethrown = request.requester.via == Via::kHook;
   UnseenErrors::Get().Note({request.error, "the coordinator '" + name() + "'", std::move(origin)},
-                           is_rethrown);
+                           request.given_before);
 }
 
 bool Coordinator::Keep(SuppressedError error) {

@@ -70,6 +70,8 @@ struct StopRequest {
   bool has_caller = true;
   // Whether a thread or hook threw the error: then it is noted in UnseenErrors when it is recorded.
   bool is_thrown = false;
+  // Of an error that a hook threw: UnseenErrors::given_so_far when the hook began.
+  std::uint64_t given_before = ~std::uint64_t{0};
 };
 
 enum class StopOutcome : std::uint8_t {

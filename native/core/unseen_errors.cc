@@ -10,14 +10,15 @@ UnseenErrors& UnseenErrors::Get() {
   return *ledger;
 }
 
-void UnseenErrors::Note(Unseen thrown, bool is_rethrown) {
+void UnseenErrors::Note(Unseen thrown, std::uint64_t given_before) {
   const std::string& id = thrown.error->fields().id;
   std::list<Unseen> noted;
   noted.push_back(std::move(thrown));
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto given = std::find(given_.begin(), given_.end(), id);
+  const auto given =
+      std::find_if(given_.begin(), given_.end(), [&](const Given& each) { return each.id == id; });
   if (given != given_.end()) {
-    if (!is_rethrown) return;
+    if (given->number < given_before) return;
     given_.erase(given);
   }
   const bool is_known = std::any_of(unseen_.begin(), unseen_.end(), [&](const Unseen& each) {
@@ -39,11 +40,16 @@ void UnseenErrors::Give(const std::string& id) noexcept {
   if (found == unseen_.end()) return;
   removed.splice(removed.end(), unseen_, found);
   try {
-    given_.push_back(id);
+    given_.push_back({id, given_so_far_++});
   } catch (...) {  // no memory: if the same error is thrown again, it counts as unseen
     return;
   }
   if (given_.size() > kMaxGiven) given_.pop_front();
+}
+
+std::uint64_t UnseenErrors::given_so_far() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return given_so_far_;
 }
 
 UnseenErrors::Report UnseenErrors::Take() {

@@ -37,18 +37,27 @@ class UnseenErrors {
   static UnseenErrors& Get();  // never destroyed: native threads may outlive main()
 
   // The error was thrown. Does nothing if the program was given the same error lately, elsewhere,
-  // unless it `is_rethrown` by code that it may have been given to.
-  void Note(Unseen thrown, bool is_rethrown = false);
+  // as one of the first `given_before` that it was given: a later one was given to who throws it
+  // now.
+  void Note(Unseen thrown, std::uint64_t given_before = ~std::uint64_t{0});
+  // The number of errors that the program was given so far.
+  std::uint64_t given_so_far() const;
   // The program was given the error with this id.
   void Give(const std::string& id) noexcept;
   // Empties the ledger.
   Report Take();
 
  private:
-  std::mutex mutex_;
+  struct Given {
+    std::string id;
+    std::uint64_t number;  // from 0
+  };
+
+  mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::list<Unseen> unseen_;
-  std::list<std::string> given_;  // the ids of the last kMaxGiven errors that Give has removed
+  std::list<Given> given_;  // the last kMaxGiven errors that Give has removed
+  std::uint64_t given_so_far_ = 0;
   std::uint64_t dropped_ = 0;
 };
 

@@ -14,6 +14,7 @@ describe('an error that nobody was given', () => {
     'suppressed',
     'hook',
     'a hook that rethrows',
+    'a worker with a link',
     'task and hook',
     'spawned',
     'in a worker',
@@ -27,6 +28,12 @@ describe('an error that nobody was given', () => {
     expect(stderr).toContain('nobody looked');
     expect(stderr).toMatch(/^ {4}at /m);
     expect(times(stderr)).toBe(1);
+    expect(code).toBe(1);
+  });
+
+  it('ends the process as before, if a link listens to another event of the worker', async () => {
+    const { code, stderr } = await run('a worker with a link to another event');
+    expect(stderr).toContain('RangeError: nobody looked');
     expect(code).toBe(1);
   });
 
@@ -69,6 +76,7 @@ describe('nothing is written, and the exit code is 0', () => {
     'a hook',
     'a hook with any parameters',
     'a hook with arguments',
+    'main before a hook rethrows it',
     'another thread',
     'native code',
     'exceptionsRaised',

@@ -62,6 +62,25 @@ const stories = {
     coord.onStop(fail);
     coord.requestStop();
   },
+  async 'a worker with a link'() {
+    const worker = new Worker(`throw new RangeError('${ERROR}')`, { eval: true });
+    const coord = new Coordinator();
+    coord.stopOnClose(worker, { as: 'error' });
+    await once(worker, 'exit').catch(ignore);
+  },
+  async 'a worker with a link to another event'() {
+    const worker = new Worker(`throw new RangeError('${ERROR}')`, { eval: true });
+    new Coordinator().stopOnClose(worker, { events: ['message'], as: 'error' });
+    await new Promise((resolve) => worker.once('exit', resolve));
+  },
+  async 'given to main before a hook rethrows it'() {
+    const back = await failed();
+    await back.join().catch(ignore);
+    const coord = new Coordinator({ name: 'front' });
+    coord.onStop(() => back.join());
+    coord.requestStop(new TypeError('passed by the program'));
+    await coord.join().catch(ignore);
+  },
   async 'a hook that rethrows'() {
     const back = await failed();
     const coord = new Coordinator({ name: 'front' });
