@@ -18,28 +18,36 @@ const running = new Set<Attachment>();
 
 export function bodyBegins(attachment: Attachment): void {
   if (!isMainThread) return; // the end of a worker is not the end of the process
-  if (running.size === 0) process.on('beforeExit', tellOfLostBodies);
+  if (running.size === 0) process.on('beforeExit', onIdle).on('exit', tellOfLostBodies);
   running.add(attachment);
 }
 
 export function bodyEnds(attachment: Attachment): void {
-  if (running.delete(attachment) && running.size === 0) {
-    process.off('beforeExit', tellOfLostBodies);
-  }
+  if (!running.delete(attachment) || running.size > 0) return;
+  process.off('beforeExit', onIdle).off('exit', tellOfLostBodies);
+  isIdle = false;
 }
 
-/** Without a stop nobody has asked the function to return: its end is left to Node. */
+/** Whether the event loop has had nothing to do: not so in `process.exit()`. */
+let isIdle = false;
+
+/** Those that were asked to return. Without a stop the end of the process is left to Node. */
+const lost = (): Attachment[] => [...running].filter((attachment) => attachment.shouldStop());
+
+/** Another listener of 'beforeExit' may go on, so that nothing is said yet. */
+function onIdle(): void {
+  isIdle = true;
+  for (const attachment of lost()) exitAsSignalled(attachment); // before Node sets 13
+}
+
 function tellOfLostBodies(): void {
-  for (const attachment of running) {
-    if (!attachment.shouldStop()) continue;
-    bodyEnds(attachment);
-    exitAsSignalled(attachment);
-    const text =
-      'allstop: the function that was given to Coordinator.run has not returned after the stop of ' +
-      `the coordinator '${attachment.native.name}', and cannot: nothing is left that could settle ` +
-      'the promise that it awaits. Await coord.waitForStop(), or pass coord.signal to what it awaits\n';
-    binding().writeToStandardError(text, PATIENCE_MS);
-  }
+  const names = lost().map((attachment) => `'${attachment.native.name}'`);
+  if (!isIdle || names.length === 0) return;
+  const text =
+    'allstop: the function that was given to Coordinator.run has not returned after the stop of ' +
+    `the coordinator ${names.toReversed().join(', ')}: nothing was left that could settle the ` +
+    'promise that it awaits. Await coord.waitForStop(), or pass coord.signal to what it awaits\n';
+  binding().writeToStandardError(text, PATIENCE_MS);
 }
 
 /** A program that a signal ended must not look like one that was done. */

@@ -7,11 +7,11 @@ const deaf = (coord) => {
 };
 
 /** Awaits a promise that nobody settles; a timer keeps the process until the stop. */
-const lost = (coord) => {
+const lost = (coord, promise = new Promise(() => {})) => {
   const timer = setInterval(() => {}, 60_000);
   coord.onStop(() => clearInterval(timer));
   process.kill(process.pid, 'SIGTERM');
-  return new Promise(() => {});
+  return promise;
 };
 
 const ways = {
@@ -46,6 +46,14 @@ const ways = {
   'a lost body, and process.exit()': () => {
     void Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] });
     process.once('SIGTERM', () => process.exit(3));
+  },
+  'a body that seems lost': () => {
+    let resolve;
+    const promise = new Promise((settle) => {
+      resolve = settle;
+    });
+    void Coordinator.run((coord) => lost(coord, promise), { stopOnSignals: ['SIGTERM'] });
+    process.once('beforeExit', resolve);
   },
   'a lost body without a stop': () => {
     void Coordinator.run(() => new Promise(() => {}));
