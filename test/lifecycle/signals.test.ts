@@ -63,6 +63,14 @@ describe.runIf(process.platform !== 'win32')(
       },
     );
 
+    it('is an error of the child, if another error stops the program', async () => {
+      const args = ['child', 'killed', 'before an error'];
+      const { code, stderr } = await startScript('signals', args).ended;
+      expect(stderr).toContain('TypeError: another error');
+      expect(stderr).toContain("Process 'child' was killed by SIGINT");
+      expect(code).toBe(1);
+    });
+
     it.each([
       ['killed', 'was killed by SIGINT'],
       ['exits', 'exited with code 130'],
@@ -83,6 +91,7 @@ describe.runIf(process.platform !== 'win32')(
       ['a lost body, awaited', 143, LOST],
       ['a lost body', 143, LOST],
       ['a lost body, and process.exit()', 3, /^$/],
+      ['a body that seems lost', 143, /^$/],
       ['a lost body without a stop', 0, /^$/],
     ])('is told of at the end of the process: %s', async (way, exitCode, text) => {
       const { code, stderr } = await runScript('run-and-hang', [way]);

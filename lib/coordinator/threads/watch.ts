@@ -278,9 +278,12 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
     code: number | null,
     signal: NodeJS.Signals | null,
     cause?: { value: unknown },
+    wasEarly = false, // before a stop that may have come by now
   ): void => {
-    const isKilled = code === null || linkedSignal(code, signal) !== undefined;
-    const expected = code === 0 || (isKilled && watch.stopWasRequested);
+    const linked = linkedSignal(code, signal);
+    const isKilled = code === null || linked !== undefined;
+    const isStopped = wasEarly ? stoppedBy(attachment, linked) : watch.stopWasRequested;
+    const expected = code === 0 || (isKilled && isStopped);
     if (!expected && cause !== undefined) {
       watch.fail(cause.value, { via: 'worker-exit', ...from });
     } else if (!expected) {
@@ -303,10 +306,9 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
   });
   child.on('exit', (code, signal) => {
     afterLastWords(child, (cause) => {
-      const end = (): void => onExit(code, signal, cause);
       const isLate = cause !== undefined || watch.stopWasRequested;
-      if (isLate || linkedSignal(code, signal) === undefined) end();
-      else afterStop(attachment, end);
+      if (isLate || linkedSignal(code, signal) === undefined) onExit(code, signal, cause);
+      else afterStop(attachment, () => onExit(code, signal, cause, true));
     });
   });
   return watch;
@@ -331,6 +333,12 @@ function linkedSignal(
  * be seen before the program's own stop. For so long the child's death waits for that stop.
  */
 const SAME_SIGNAL_MS = 250;
+
+/** Whether that signal, which has ended a child, has stopped the coordinator as well. */
+function stoppedBy(attachment: Attachment, signal: NodeJS.Signals | undefined): boolean {
+  const requester = attachment.native.record()?.requester;
+  return requester?.via === 'signal' && requester.signal === signal;
+}
 
 /** Calls `then` once: at the next stop, or after SAME_SIGNAL_MS. */
 function afterStop(attachment: Attachment, then: () => void): void {

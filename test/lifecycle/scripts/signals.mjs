@@ -72,6 +72,7 @@ const stories = {
         coord.registerThread(child, { name: 'child' });
         child.once('exit', () => {
           if (whether === 'and') process.kill(process.pid, 'SIGINT');
+          if (whether === 'before an error') coord.requestStop(new TypeError('another error'));
         });
         await once(child.stdout, 'data');
         child.kill('SIGINT');
