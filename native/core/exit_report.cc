@@ -138,8 +138,24 @@ std::uint64_t KernelId(const ThreadInfo& thread) {
   return JsThreads::Get().Find(static_cast<std::uint32_t>(thread.thread_id));
 }
 
+// A name cannot steer the terminal, nor forge a line: control characters become escapes.
+std::string Printable(const std::string& name) {
+  std::string text;
+  for (const char each : name) {
+    const auto code = static_cast<unsigned char>(each);
+    if (code >= 0x20 && code != 0x7f) {
+      text += each;
+    } else {
+      char escape[8];
+      std::snprintf(escape, sizeof(escape), "\\x%02x", code);
+      text += escape;
+    }
+  }
+  return text;
+}
+
 std::string ThreadLine(const ThreadInfo& thread, std::int64_t now_ms) {
-  std::string line = "  - '" + thread.name + "' (" + KindName(thread.kind);
+  std::string line = "  - '" + Printable(thread.name) + "' (" + KindName(thread.kind);
   if (thread.has_thread_id) line += ' ' + std::to_string(thread.thread_id);
   const std::string span = Span(static_cast<double>(now_ms - thread.started_at_ms));
   // Hooks of one thread run one after the other, when its event loop turns.
@@ -175,10 +191,12 @@ std::string RequesterLine(const StopRecord& record, const Requester& requester) 
   return line + '\n';
 }
 
+// Of each list of the report, and of the stacks: a longer text keeps a slow reader too long.
+constexpr std::size_t kMostBytes = 16'384;
+
 // The stack of the error and of its causes, each line indented. The process ends before anybody
 // else could show them.
 std::string StackLines(const EncodedError* error) {
-  constexpr std::size_t kMostBytes = 16'384;  // a longer text keeps a slow reader too long
   std::string text;
   for (const char* title = ""; error != nullptr && text.size() < kMostBytes; title = "Caused by ") {
     const ErrorFields& fields = error->fields();
@@ -203,33 +221,37 @@ std::string StackLines(const EncodedError* error) {
 struct Lines {
   std::string text;
   int count = 0;
+
+  void Add(const ThreadInfo& thread, std::int64_t now_ms) {
+    if (text.size() < kMostBytes) {
+      text += ThreadLine(thread, now_ms);
+      if (text.size() >= kMostBytes) text += "  - and more\n";
+    }
+    ++count;
+  }
 };
 
 // A line for each thread of the coordinator that has not ended.
 Lines ThreadLines(const Coordinator& coordinator, std::int64_t now_ms) {
   Lines lines;
   for (const ThreadInfo& thread : coordinator.LiveThreads()) {
-    if (!thread.alive) continue;
-    lines.text += ThreadLine(thread, now_ms);
-    ++lines.count;
+    if (thread.alive) lines.Add(thread, now_ms);
   }
   for (const LeftBehindThread& thread : coordinator.LeftBehindThreads()) {
-    lines.text += ThreadLine(thread.info, now_ms);
-    ++lines.count;
+    lines.Add(thread.info, now_ms);
   }
   return lines;
 }
 
 // The threads of all other coordinators that are stopped: a hook of this one may wait for them.
 std::string OtherLines(const Coordinator& coordinator, std::int64_t now_ms) {
-  constexpr std::size_t kMostBytes = 16'384;
   std::string text;
   for (const auto& other : Registry<Coordinator>::Get().All()) {
     if (other.get() == &coordinator || !other->ShouldStop()) continue;
     const Lines lines = ThreadLines(*other, now_ms);
     if (lines.count == 0) continue;
     text += "allstop: " + std::to_string(lines.count) + " still running of the coordinator '" +
-            other->name() + "', which is stopped, too:\n" + lines.text;
+            Printable(other->name()) + "', which is stopped, too:\n" + lines.text;
     if (text.size() > kMostBytes) return text + "allstop: and more\n";
   }
   return text;
@@ -241,7 +263,7 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
   std::string text = "allstop: process " + std::to_string(ProcessId()) +
                      " ends now with exit code " + std::to_string(exit_code) +
                      ": it was still alive " + Span(ms) + " after the stop of the coordinator '" +
-                     coordinator.name() + "' (exitAfterStop)\nallstop: ";
+                     Printable(coordinator.name()) + "' (exitAfterStop)\nallstop: ";
   text += RequesterLine(record, requester);
   if (record.error) text += StackLines(record.error.get());
   const std::string main_state = WaitState(static_cast<std::uint64_t>(ProcessId()));

@@ -39,7 +39,8 @@ function main() {
     },
     'another coordinator': () => {
       const back = new Coordinator({ name: 'back' });
-      void back.start(() => new Promise(() => {}), { name: 'database' });
+      void back.start(() => new Promise(() => {}), { name: 'database\n\x1b[31m' });
+      for (let n = 0; n < 2_000; n += 1) void back.start(() => new Promise(() => {}));
       coord.onStop(() => back[Symbol.asyncDispose](), { name: 'close back' });
       void new Coordinator({ name: 'goes on' }).start(() => new Promise(() => {}));
       coord.requestStop();
