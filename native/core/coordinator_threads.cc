@@ -27,7 +27,7 @@ std::uint64_t Coordinator::RegisterThread(NewThread thread) {
 void Coordinator::BeginRun(ThreadRegistry::Entry& hook,
                            const std::shared_ptr<const StopRecord>& stop) {
   hook.stop_to_run_for = stop;
-  hook.info.has_begun = false;
+  if (!hook.info.alive) hook.info.has_begun = false;  // else it runs, or waits for its turn already
   threads_.Readmit(hook.info.id);  // a join of an earlier stop may have left it behind
   Begin(hook);
 }

@@ -76,7 +76,10 @@ export class Places {
     const kind = THREAD_KINDS[thread.kind];
     if (!alive) return { waitState: kind === 'hook' ? 'runs at the stop' : 'was not started' };
     if (!thread.hasBegun) {
-      return { waitState: 'has not begun: the hooks that were registered after it run first' };
+      return {
+        waitState:
+          'has not begun: its thread is busy, or runs the hooks that were registered after it',
+      };
     }
     if (kind === 'native') {
       const state = isOsThread && threadId !== undefined ? waitOfThread(threadId) : undefined;

@@ -252,8 +252,11 @@ describe('a hook', () => {
     expect(text).toMatch(/close the database \(hook\): has not begun, \d+ m?s after the stop\n/);
     expect(text).toMatch(/close the server \(hook\): running since /);
     expect(String(await coord.diagnose())).toMatch(
-      /close the database \(hook\).*has not begun: the hooks that were registered after it run first/s,
+      /close the database \(hook\).*has not begun: its thread is busy, or runs the hooks that were registered after it/s,
     );
+    coord.clearStop();
+    coord.requestStop(); // while 'close the server' runs
+    expect(coord.threads.map(({ hasBegun }) => hasBegun)).toEqual([false, undefined]);
     held.open();
     await coord.join();
   });
