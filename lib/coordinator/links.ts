@@ -285,7 +285,7 @@ const UNLINKABLE = new Set([
   'SIGIOT', // SIGABRT by another name
 ]);
 
-/** Those that programs link come first: of names that are equally near, the first one is meant. */
+/** The signals that programs link come first: of equally near names a message suggests the first. */
 const LINKABLE = ['SIGTERM', 'SIGQUIT', 'SIGINT', ...Object.keys(constants.signals)].filter(
   (name) => !UNLINKABLE.has(name),
 );

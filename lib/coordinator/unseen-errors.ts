@@ -13,8 +13,8 @@ import { onFirstUse } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
 import { decode } from '../record/encoded-error.ts';
 
-/** A reader that reads nothing for so long does not keep the process. */
-const PATIENCE_MS = 5_000;
+/** A reader of standard error that reads nothing for so long does not keep the process. */
+export const PATIENCE_MS = 5_000;
 
 let isLeftToParent = false;
 

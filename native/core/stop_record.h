@@ -70,7 +70,8 @@ struct StopRequest {
   bool has_caller = true;
   // Whether a thread or hook threw the error: then it is noted in UnseenErrors when it is recorded.
   bool is_thrown = false;
-  // Of an error that a hook threw: UnseenErrors::given_so_far when the hook began.
+  // Of an error that a hook threw: UnseenErrors::given_so_far when the hook began. Of all others:
+  // any number, so that an error that the program was given counts as known.
   std::uint64_t given_before = ~std::uint64_t{0};
 };
 

@@ -36,9 +36,9 @@ class UnseenErrors {
 
   static UnseenErrors& Get();  // never destroyed: native threads may outlive main()
 
-  // The error was thrown. Does nothing if the program was given the same error lately, elsewhere,
-  // as one of the first `given_before` that it was given: a later one was given to who throws it
-  // now.
+  // The error was thrown. Does nothing if the error is among the first `given_before` that the
+  // program was given: the program knows it. A hook that began after those may have been given a
+  // later one, and then throws it again without anybody else knowing it.
   void Note(Unseen thrown, std::uint64_t given_before = ~std::uint64_t{0});
   // The number of errors that the program was given so far.
   std::uint64_t given_so_far() const;

@@ -117,7 +117,7 @@ describe('signals that nobody can handle', () => {
     ['sigint', 'SIGINT'],
     ['SIGTREM', 'SIGTERM'],
     ['SIGQIUT', 'SIGQUIT'],
-  ])("'%s' is told of '%s'", async (name, meant) => {
+  ])("the error for '%s' suggests '%s'", async (name, meant) => {
     const { error } = await refusal(new Coordinator(), () =>
       Coordinator.run(() => {}, { stopOnSignals: [wrong(name)] }),
     );

@@ -93,11 +93,14 @@ describe.runIf(process.platform !== 'win32')(
       ['a lost body, and process.exit()', 3, /^$/],
       ['a body that seems lost', 143, /^$/],
       ['a lost body without a stop', 0, /^$/],
-    ])('is told of at the end of the process: %s', async (way, exitCode, text) => {
-      const { code, stderr } = await runScript('run-and-hang', [way]);
-      expect(stderr).toMatch(text);
-      expect(code).toBe(exitCode);
-    });
+    ])(
+      'has a line of its own at the end of the process, if it is lost: %s',
+      async (way, exitCode, text) => {
+        const { code, stderr } = await runScript('run-and-hang', [way]);
+        expect(stderr).toMatch(text);
+        expect(code).toBe(exitCode);
+      },
+    );
   },
 );
 

@@ -9,12 +9,13 @@ import { isMainThread } from 'node:worker_threads';
 import { failWith } from '../../base/exit-code.ts';
 import { binding } from '../../native/native.ts';
 import type { Attachment } from '../attachment.ts';
-
-/** A reader that reads nothing for so long does not keep the process. */
-const PATIENCE_MS = 5_000;
+import { PATIENCE_MS } from '../unseen-errors.ts';
 
 /** Those whose function has not returned. */
 const running = new Set<Attachment>();
+
+/** Whether the event loop has had nothing to do: not so in `process.exit()`. */
+let isIdle = false;
 
 export function bodyBegins(attachment: Attachment): void {
   if (!isMainThread) return; // the end of a worker is not the end of the process
@@ -27,9 +28,6 @@ export function bodyEnds(attachment: Attachment): void {
   process.off('beforeExit', onIdle).off('exit', tellOfLostBodies);
   isIdle = false;
 }
-
-/** Whether the event loop has had nothing to do: not so in `process.exit()`. */
-let isIdle = false;
 
 /** Those that were asked to return. Without a stop the end of the process is left to Node. */
 const lost = (): Attachment[] => [...running].filter((attachment) => attachment.shouldStop());

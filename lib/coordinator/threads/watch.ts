@@ -278,7 +278,7 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
     code: number | null,
     signal: NodeJS.Signals | null,
     cause?: { value: unknown },
-    wasEarly = false, // before a stop that may have come by now
+    wasEarly = false, // the child died before the stop, if there is one by now
   ): void => {
     const linked = linkedSignal(code, signal);
     const isKilled = code === null || linked !== undefined;
