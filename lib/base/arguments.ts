@@ -136,15 +136,17 @@ export function checkOptions<T extends object>(
  * Checks the names of options, so that a typo is not ignored. `where`: the argument that holds them,
  * "options" for example.
  *
- * @throws TypeError (`ERR_INVALID_ARG_VALUE`), which names the nearest known option
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`), which names the nearest known option, if one is near,
+ * and lists them all
  */
 export function knownOptions(options: object, known: readonly string[], where: string): void {
   for (const name of namesOf(options)) {
     if (known.includes(name)) continue;
+    const near = nearest(name, known);
+    const question = near === undefined ? '' : ` Did you mean '${near}'?`;
     const listed = known.map((each) => `'${each}'`).join(', ');
     throw invalidValue(
-      `There is no option "${where}.${name}". Did you mean '${nearest(name, known)}'? ` +
-        `The options are ${listed}`,
+      `There is no option "${where}.${name}".${question} The options are ${listed}`,
     );
   }
 }
@@ -159,14 +161,22 @@ function namesOf(options: object): string[] {
 
 /**
  * The one of `known` that begins as `name` does, else the one that takes the fewest edits to become
- * `name`, whatever the case of letters.
+ * `name`, whatever the case of letters. Undefined if none is near: half of the longer name would
+ * have to be changed, and `name` is not left when letters of the known one are taken out.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
-  const distances = known.map((each) => {
-    const [typed, meant] = [name.toLowerCase(), each.toLowerCase()];
-    return meant.startsWith(typed) ? 0 : editDistance(typed, meant);
-  });
-  return known[distances.indexOf(Math.min(...distances))];
+  const typed = name.toLowerCase();
+  if (typed === '') return undefined;
+  const [near] = known
+    .map((each) => {
+      const meant = each.toLowerCase();
+      const edits = meant.startsWith(typed) ? 0 : editDistance(typed, meant);
+      const isShorter = edits === meant.length - typed.length; // only letters to insert
+      return { each, edits, isNear: isShorter || edits <= Math.max(typed.length, meant.length) / 2 };
+    })
+    .filter(({ isNear }) => isNear)
+    .toSorted((one, other) => one.edits - other.edits);
+  return near?.each;
 }
 
 /**
@@ -182,7 +192,7 @@ export function didYouMean(name: string, known: readonly string[]): string {
 }
 
 /** Levenshtein's: how many letters have to be inserted, left out or replaced. */
-export function editDistance(from: string, to: string): number {
+function editDistance(from: string, to: string): number {
   let above = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 0; row < from.length; row++) {
     const line = [row + 1];

@@ -1,6 +1,6 @@
 /** The texts of `allstop help` and `allstop <command> --help`, and what a wrong usage is told. */
 
-import { editDistance, nearest } from '../base/arguments.ts';
+import { nearest } from '../base/arguments.ts';
 import type { Command } from './base/command.ts';
 import { type Flag, optionTexts, writtenAs } from './base/options.ts';
 import { definitions, paragraphs, proseWidth, shellExample, wrapped } from './base/text-width.ts';
@@ -84,18 +84,9 @@ const CREDENTIALS: ReadonlyMap<string, string> = new Map([
   ['creds', 'ALLSTOP_NATS_CREDS'],
 ]);
 
-/** The nearest of `known`, if at most half of the longer word has to be changed for it. */
-function near(name: string, known: readonly string[]): string | undefined {
-  const meant = nearest(name, known);
-  if (meant === undefined || name === '') return undefined;
-  const isPrefix = meant.startsWith(name.toLowerCase());
-  const distance = editDistance(name.toLowerCase(), meant);
-  return isPrefix || distance <= Math.max(name.length, meant.length) / 2 ? meant : undefined;
-}
-
 /** "Unknown command 'doctr'. Did you mean 'doctor'?" */
 export function unknownCommand(name: string, known: readonly string[]): string {
-  const meant = near(name, known);
+  const meant = nearest(name, known);
   const what = meant === undefined ? "'allstop help' lists them" : `Did you mean '${meant}'?`;
   return `Unknown command '${name}'. ${what}`;
 }
@@ -114,6 +105,6 @@ export function unknownOption(
   const variable = known.includes('servers') ? CREDENTIALS.get(bare) : undefined;
   if (variable !== undefined) return `${what} Set the environment variable ${variable}`;
   const other = OTHER_NAMES.get(bare);
-  const meant = other !== undefined && known.includes(other) ? other : near(bare, known);
+  const meant = other !== undefined && known.includes(other) ? other : nearest(bare, known);
   return meant === undefined ? what : `${what} Did you mean '--${meant}'?`;
 }

@@ -110,6 +110,9 @@ export type CheckedOptions = {
 /** @throws TypeError: an option of `Coordinator.run` was given to a Coordinator */
 function refuseRunOptions(options: object): void {
   for (const [option, method] of Object.entries(METHOD_OF)) {
+    if (method !== option && holds(() => Object.hasOwn(options, method))) {
+      throw invalidValue(`"options.${method}" is a method of a coordinator: call ${method}()`);
+    }
     if (!holds(() => Object.hasOwn(options, option))) continue;
     throw invalidValue(
       `"options.${option}" is an option of Coordinator.run(). Of a coordinator, call ${method}()`,

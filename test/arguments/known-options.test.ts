@@ -104,6 +104,18 @@ describe('an option that does not exist', () => {
     expect(error.message).toMatch(/The options are '\w+'/);
   });
 
+  it.each([
+    ['a part of a name', { grace: 1 }, " Did you mean 'stopGracePeriodMs'?"],
+    ['a name that is far from all', { timeoutMs: 1 }, ''],
+    ['a name without a letter', { '': 1 }, ''],
+  ])('is asked about if one is near: %s', async (_, options, question) => {
+    const { error } = await refusal(new Coordinator(), () => new Coordinator().join(wrong(options)));
+    expect(error.message).toBe(
+      `There is no option "options.${Object.keys(options)[0]}".${question} The options are ` +
+        "'stopGracePeriodMs', 'ignoreLiveThreads', 'stacks', 'warnSeenAfterMs', 'signal'",
+    );
+  });
+
   it('is refused by the coordinator in use as well, which is as it was', async () => {
     const coord = new Coordinator();
     await refusal(coord, () => coord.start(body, wrong({ nam: 'x' })));
@@ -121,6 +133,15 @@ describe('an option that does not exist', () => {
     expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
     expect(error.message).toBe(
       `"options.${name}" is an option of Coordinator.run(). Of a coordinator, call ${method}`,
+    );
+  });
+
+  it('but the name of a method is refused with the method', async () => {
+    const make = (): unknown => new Coordinator(wrong({ exitAfterStop: 1 }));
+    const { error } = await refusal(new Coordinator(), make);
+    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' });
+    expect(error.message).toBe(
+      '"options.exitAfterStop" is a method of a coordinator: call exitAfterStop()',
     );
   });
 
