@@ -172,7 +172,11 @@ export function nearest(name: string, known: readonly string[]): string | undefi
       const meant = each.toLowerCase();
       const edits = meant.startsWith(typed) ? 0 : editDistance(typed, meant);
       const isShorter = edits === meant.length - typed.length; // only letters to insert
-      return { each, edits, isNear: isShorter || edits <= Math.max(typed.length, meant.length) / 2 };
+      return {
+        each,
+        edits,
+        isNear: isShorter || edits <= Math.max(typed.length, meant.length) / 2,
+      };
     })
     .filter(({ isNear }) => isNear)
     .toSorted((one, other) => one.edits - other.edits);

@@ -77,6 +77,13 @@ const LINKS: ReadonlySet<StopRequester['via']> = new Set([
   'uncaught',
 ]);
 
+/** A child process that has stopped its coordinator; no main thread dies alone. */
+function deathOf({ threadName, pid, signal }: StopRequester): string {
+  if (pid === process.pid) return `the process '${threadName}' did not start`;
+  const how = signal === undefined ? 'died' : `was killed by ${signal}`;
+  return `the process '${threadName}' (${pid}) ${how}`;
+}
+
 /** The requester and its request, in words. */
 function requestOf(requester: StopRequester): string {
   const language = requester.language === 'native' ? 'native' : 'JavaScript';
@@ -84,6 +91,7 @@ function requestOf(requester: StopRequester): string {
   const id =
     requester.signal === undefined || requester.language === 'js' ? ` (${requester.threadId})` : '';
   if (requester.via === 'signal') return `the process received ${requester.signal}`;
+  if (requester.via === 'worker-exit' && requester.threadId === 0) return deathOf(requester);
   return `the ${language} thread '${requester.threadName}'${id}${elsewhere} ${VIA_WORDS[requester.via]}`;
 }
 

@@ -28,14 +28,15 @@ function textOf(bytes: Uint8Array): string {
   return attempt(() => inspect(value)) ?? describe(value);
 }
 
-function report({ errors, dropped }: NativeUnseen): string {
+/** `isOurs`: nothing had set an exit code before the errors did. */
+function report({ errors, dropped }: NativeUnseen, isOurs: boolean): string {
   const lines = errors.map(({ error, source, threadName }) => {
     const thrower = threadName === '' ? '' : `, thrown by '${threadName}'`;
     return `allstop: an error of ${source}${thrower}, which the program was never given:\n${textOf(error)}\n`;
   });
   if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
   lines.push(
-    `allstop: so the exit code is ${process.exitCode}. join() and Coordinator.run() throw the error ` +
+    `allstop: ${isOurs ? 'so the exit code is' : 'the exit code stays'} ${process.exitCode}. join() and Coordinator.run() throw the error ` +
       'of the stop, stopRecord.suppressed has the errors that came after it, and fetch() throws ' +
       'those of functions\n',
   );
@@ -47,11 +48,11 @@ onFirstUse.push(() => {
     if (isLeftToParent) return;
     const unseen = binding().takeUnseen();
     if (unseen === null) return;
-    if (unseen.hasFailed) failWith(1);
+    if (!unseen.hasFailed && unseen.errors.length === 0) return;
+    const isOurs = failWith(1);
     if (unseen.errors.length === 0) return;
-    failWith(1);
     // Not process.stderr, which on Windows writes to pipes later. Not writeSync(), which fails
     // where a pipe that does not block is full.
-    binding().writeToStandardError(report(unseen), PATIENCE_MS);
+    binding().writeToStandardError(report(unseen, isOurs), PATIENCE_MS);
   });
 });

@@ -177,6 +177,9 @@ std::string RequesterLine(const StopRecord& record, const Requester& requester) 
     line = "the process received " + requester.signal;
   } else if (requester.via == Via::kTimeout) {
     line = "a deadline had passed (stopAfter)";
+  } else if (requester.via == Via::kWorkerExit && requester.thread_id == 0) {
+    line = "the process '" + Printable(requester.thread_name) + "' (" +
+           std::to_string(requester.pid) + ") died";  // no main thread dies alone
   } else {
     line = std::string("the ") +
            (requester.language == Language::kNative ? "native" : "JavaScript") + " thread '" +
@@ -200,7 +203,9 @@ std::string StackLines(const EncodedError* error) {
   std::string text;
   for (const char* title = ""; error != nullptr && text.size() < kMostBytes; title = "Caused by ") {
     const ErrorFields& fields = error->fields();
-    const std::string headline = fields.name + ": " + fields.message;
+    const std::string type =
+        fields.native_type.empty() ? std::string() : " [" + fields.native_type + ']';
+    const std::string headline = fields.name + type + ": " + fields.message;
     // The stack of an error of JavaScript begins with its name and message.
     std::string_view stack = fields.stack;
     if (stack.substr(0, headline.size()) == headline) stack.remove_prefix(headline.size());

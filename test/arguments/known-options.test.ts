@@ -109,7 +109,9 @@ describe('an option that does not exist', () => {
     ['a name that is far from all', { timeoutMs: 1 }, ''],
     ['a name without a letter', { '': 1 }, ''],
   ])('is asked about if one is near: %s', async (_, options, question) => {
-    const { error } = await refusal(new Coordinator(), () => new Coordinator().join(wrong(options)));
+    const { error } = await refusal(new Coordinator(), () =>
+      new Coordinator().join(wrong(options)),
+    );
     expect(error.message).toBe(
       `There is no option "options.${Object.keys(options)[0]}".${question} The options are ` +
         "'stopGracePeriodMs', 'ignoreLiveThreads', 'stacks', 'warnSeenAfterMs', 'signal'",

@@ -76,6 +76,19 @@ describe('exitAfterStop ends a process', () => {
     expect((await run(way, 'call')).stderr).toMatch(words);
   });
 
+  it('and shows an error of a native thread once, with its type', async () => {
+    const { stderr } = await run('is idle', 'native error');
+    expect(stderr).toMatch(/ {4}NativeError \[.*CustomError\]: the disk is full\n/);
+    expect(stderr.match(/ {4}NativeError/g)).toHaveLength(1);
+  });
+
+  it('and says which process has died', async () => {
+    const { stderr } = await run('is idle', 'dead process');
+    expect(stderr).toMatch(
+      /allstop: the process 'child\\x1b\[31m' \(\d+\) died, with UnavailableError: /,
+    );
+  });
+
   it.runIf(process.platform === 'linux')('and says where a native thread is blocked', async () => {
     const { stderr } = await run('is idle', 'native');
     expect(stderr).toMatch(/- 'reader' \(native \d+\): running for \d+ ms, is blocked/);

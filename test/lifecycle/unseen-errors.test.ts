@@ -60,7 +60,7 @@ describe('an error that nobody was given', () => {
   it("leaves the program's own exit code as it is", async () => {
     const { code, stderr } = await run('own exit code');
     expect(stderr).toContain('nobody looked');
-    expect(stderr).toContain('allstop: so the exit code is 7. ');
+    expect(stderr).toContain('allstop: the exit code stays 7. ');
     expect(code).toBe(7);
   });
 });

@@ -1,3 +1,4 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { BoundedQueue, Coordinator, OutOfRangeError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { gate } from '../../support/gate.ts';
@@ -72,6 +73,25 @@ describe('explain', () => {
     const text = words(coord);
     expect(text).toMatch(/the native thread 'explained' \(\d+\) reported an error/);
     expect(text).toContain('CustomError]: disk full');
+  });
+
+  it('names the process that died, the signal that killed it, and one that did not start', async () => {
+    const stopBy = async (child: ChildProcess): Promise<string> => {
+      const coord = new Coordinator();
+      coord.registerThread(child, { name: 'child' });
+      await coord.waitForStop();
+      await coord.join().catch(() => {});
+      return words(coord);
+    };
+    const exits = spawn(process.execPath, ['-e', 'process.exit(3)']);
+    expect(await stopBy(exits)).toContain(`: the process 'child' (${exits.pid}) died.`);
+    const killed = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
+    killed.once('spawn', () => killed.kill('SIGKILL'));
+    expect(await stopBy(killed)).toContain(
+      `: the process 'child' (${killed.pid}) was killed by SIGKILL.`,
+    );
+    const missing = spawn('no such program');
+    expect(await stopBy(missing)).toContain(": the process 'child' did not start.");
   });
 
   it('says which threads run, since when, and which have ended', async () => {

@@ -1,6 +1,6 @@
 // A process that does not end by itself, with exitAfterStop.
 // argv: what it does after the stop, how it is stopped, the options of exitAfterStop.
-import { execSync } from 'node:child_process';
+import { execSync, spawn } from 'node:child_process';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
@@ -61,6 +61,16 @@ function main() {
     native: () => {
       addon.start(coord, 'gate', 'reader');
       coord.requestStop();
+    },
+    'native error': () => {
+      const back = new Coordinator();
+      addon.start(back, 'throw', 'writer', 'the disk is full');
+      addon.openGate('writer');
+      back.join().catch((error) => coord.requestStop(error));
+    },
+    'dead process': () => {
+      const child = spawn(process.execPath, ['-e', 'process.exit(3)']);
+      coord.registerThread(child, { name: 'child\x1b[31m' });
     },
     joined: () => {
       coord.requestStop();
