@@ -4,7 +4,7 @@
  */
 
 import { Timer } from '../base/timer.ts';
-import type { Explanation } from '../errors/phases.ts';
+import { importing } from '../errors/phases.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
 
 const NO_WORKER_MS = 10_000;
@@ -40,8 +40,8 @@ export class NoWorkerWarning {
   onPut(): void {
     if (this.#hasWorker || this.#hasWarned || this.#timer !== undefined) return;
     // The message of a worker that is ready may have come while the program computed: the event
-    // loop reads it before the immediate.
-    const late = (): void => void setImmediate(() => this.#warn(timer)).unref();
+    // loop reads it before the immediate, which is referenced: Node does not wake for others.
+    const late = (): void => void setImmediate(() => this.#warn(timer));
     const timer = new Timer(NO_WORKER_MS, late).unref();
     this.#timer = timer;
   }
@@ -76,14 +76,9 @@ function reasonOf({ engine, tasks }: ReadinessReport): string {
   const { job, task, phase, cause } = first;
   const more = blocking.length > 1 ? `, as are ${blocking.length - 1} more` : '';
   const what = `${job}:${task} is not ready (${phase})${more}`;
-  if (phase === 'starting' && cause === undefined) return textOf(what, IMPORTING);
+  if (phase === 'starting' && cause === undefined) return textOf(what, importing);
   return textOf(what, first);
 }
-
-const IMPORTING: Explanation = {
-  cause: 'the import of the module has not ended',
-  remedy: 'see what the module awaits when it is imported, or wait',
-};
 
 function textOf(what: string, { cause, remedy }: { cause?: string; remedy?: string }): string {
   const why = cause === undefined ? '' : `: ${cause}`;

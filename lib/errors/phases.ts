@@ -147,6 +147,12 @@ export const localRemedy = (phase: TaskPhase): string => {
 /** Why a worker that is in the phase 'setting-up' is not ready. */
 export const settingUp = (name: string): string => `the setup function '${name}' has not ended`;
 
+/** Why a worker that is in the phase 'starting' for long is not ready. */
+export const importing: Explanation = {
+  cause: 'the import of the module has not ended',
+  remedy: 'see what the module awaits when it is imported, or wait',
+};
+
 /** Which cluster a worker has to join, and how one is started, in the words of the program's options. */
 export type WorkerStart = { cluster: string; servers: string; command: string };
 

@@ -4,6 +4,7 @@ import { addAbortListener, removeAbortListener } from '../../base/abort-listener
 import { shownWhole } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { ClusterNotReadyError } from '../../errors/errors.ts';
+import { importing } from '../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
 import type { ChangeListeners } from './change-listeners.ts';
 
@@ -88,13 +89,21 @@ function describe(why: string, { engine, tasks }: ReadinessReport): string {
   const which = names.length > 0 ? `. Blocking: ${names.join(', ')}` : '';
   const details = [
     ...(isEngineShown ? [`the engine, ${engine.phase}${reasonOf(engine)}`] : []),
-    ...shown.map((task) => `${nameOf(task)}, ${task.phase} ${agoOf(task.since)}${reasonOf(task)}`),
+    ...shown.map(
+      (task) => `${nameOf(task)}, ${task.phase} ${agoOf(task.since)}${reasonOf(explained(task))}`,
+    ),
   ];
   return [`The cluster is not ready${why}${which}`, ...details].join('\n  ');
 }
 
+/** The cause of a task, or why one without a cause is still starting. */
+function explained(task: TaskReadiness): { cause?: string; remedy?: string } {
+  return task.phase === 'starting' && task.cause === undefined ? importing : task;
+}
+
 function nameOf({ job, task, address, host, pid }: TaskReadiness): string {
-  const where = host === undefined ? address : `${host}, pid ${pid}`;
+  const machine = pid === undefined ? host : `${host}, pid ${pid}`;
+  const where = host === undefined ? address : machine;
   return `${job}:${task}${where === undefined ? '' : ` (${where})`}`;
 }
 

@@ -44,6 +44,8 @@ describeKinds(kinds, (kind) => {
       expect(error.code).toBe('ERR_ALLSTOP_CLUSTER_NOT_READY');
       const phase = kind.isRemote ? 'unregistered' : 'starting';
       expect(error.message).toContain(`worker:0 ${phase}, worker:1 ${phase}`);
+      if (!kind.isRemote)
+        expect(error.message).toContain(': the import of the module has not ended');
       expect(error.report).toMatchObject({
         ready: false,
         tasks: [0, 1].map((task) => ({ job: 'worker', task, ready: false, phase })),

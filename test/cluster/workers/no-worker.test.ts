@@ -12,6 +12,7 @@ import { errorOf, module as tasks } from '../../support/clusters.ts';
 import { turn } from '../../support/gate.ts';
 import { NatsServer } from '../../support/nats-server.ts';
 import { whyNotReady } from '../../support/not-ready.ts';
+import { runScript, saidOf } from '../../support/run-script.ts';
 
 type Warning = Error & { code?: string };
 
@@ -88,6 +89,11 @@ it('comes once for each time without a worker, when a call has waited', async ()
   expect(warnings[1]?.message).toMatch(/^1 call waits, and no worker /);
   set(word, 1);
   expect(await again).toBe(15);
+});
+
+it('comes also if nothing else happens in the program', async () => {
+  const ended = await runScript('waits-for-a-worker');
+  expect(saidOf(ended, 'warning')).toMatchObject({ code: 'ALLSTOP_NO_WORKER' });
 });
 
 it('does not come while there is a worker, nor after the cluster is over', async () => {

@@ -14,6 +14,8 @@ export function functionOf(exports: Exports, name: string): ExportedFunction {
   const found = exports[name];
   if (typeof found === 'function') return found as ExportedFunction;
   const meant = didYouMean(name, functionNames(exports));
-  const error = new TypeError(`The module has no function '${name}': ${PASS_A_NAME}.${meant}`);
+  const error = new TypeError(
+    `The module has no function '${name}': ${PASS_A_NAME}${meant && `.${meant}`}`,
+  );
   throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' });
 }
