@@ -83,6 +83,7 @@ describe('nothing is written, and the exit code is 0', () => {
     'fetch',
     'a later fetch',
     'the join of a cluster',
+    'a fetch that throws undefined',
   ])('when the error was given to %s', async (story) => {
     expect(await run(`given to ${story}`)).toMatchObject({ code: 0, stderr: '' });
   });

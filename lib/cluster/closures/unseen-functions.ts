@@ -28,7 +28,7 @@ export function noteFailure(error: unknown): void {
 /** The program is given `error`, and with it the errors that are its causes. */
 export function giveFailure(error: unknown): void {
   const seen = new Set<unknown>();
-  for (let each = error; ids.size > 0 && each !== undefined && !seen.has(each); ) {
+  for (let each = error; ids.size > 0 && !seen.has(each); ) {
     seen.add(each);
     const id = ids.get(each);
     if (id !== undefined) {
@@ -37,5 +37,6 @@ export function giveFailure(error: unknown): void {
     }
     const outer = each;
     each = attempt(() => (outer as Error).cause);
+    if (each === undefined) return; // an error may be undefined, but has no such cause
   }
 }

@@ -191,6 +191,13 @@ const stories = {
     await own.join().catch(ignore);
   },
 
+  async 'given to a fetch that throws undefined'() {
+    const own = cluster();
+    const remote = await own.schedule('throwUndefined');
+    await own.join().catch(ignore);
+    await remote.fetch().catch(ignore);
+  },
+
   // Nothing was lost.
   passed: () => new Coordinator().requestStop(new RangeError(ERROR)),
   swallowed: () => new Coordinator().stopOnException(fail),
