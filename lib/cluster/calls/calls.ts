@@ -11,7 +11,7 @@ import type { Placement } from '../closures/lines/placement.ts';
 import { type AnyFunction, checkFunctionOrName } from '../closures/module-exports.ts';
 import type { NameResolver } from '../closures/name-resolver.ts';
 import { RemoteValue, type Settle } from '../closures/remote-value.ts';
-import { deadlineExceeded, inTime, limit } from '../closures/time-limits.ts';
+import { deadlineExceeded, inTime, limit, whyWaiting } from '../closures/time-limits.ts';
 import type { ResultStore } from '../results/result-store.ts';
 import { isTaskTraced } from '../worker/task-channel.ts';
 import { unpackValue } from '../worker/value.ts';
@@ -228,15 +228,18 @@ export class Calls {
     call: Call,
     options: CheckedOptions,
   ): Promise<RemoteValue<unknown>> {
-    const { resolver, datasets } = this.host;
+    const { resolver, datasets, rules } = this.host;
     const { limits } = options;
     const { signal, timeoutMs } = limits;
     const began = performance.now();
-    const tooLate = (): Error => deadlineExceeded(shownName(fn), timeoutMs);
+    const wasOver = rules.isOver;
+    const tooLate = (): Error =>
+      deadlineExceeded(shownName(fn), timeoutMs, whyWaiting(this.host.whyNoWorker()));
     const defined = this.hasToWait(call) ? datasets.defined : undefined;
     const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
     const entered = resolver.inOrder(fn, defined, inOwnTime, (name) => {
       signal?.throwIfAborted();
+      if (options.isOwn && !wasOver && rules.dropped !== undefined) throw rules.dropped.value;
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();
       checkPlacement(options.placement, this.host);

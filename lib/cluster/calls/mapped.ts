@@ -252,9 +252,10 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   /** Workers have changed, or the cluster takes no more calls. */
   #look(): void {
-    const { refusal } = this.#given.calls.host.rules;
+    const { dropped, refusal } = this.#given.calls.host.rules;
+    const over = dropped ?? refusal;
     // What is ahead settles by itself, but the source may never give another item.
-    if (refusal !== undefined && this.#ahead === 0) this.#fail(refusal.value);
+    if (over !== undefined && this.#ahead === 0) this.#fail(over.value);
     else this.#pump();
   }
 

@@ -115,7 +115,7 @@ export function makeCall(
       return newCall(name, copy.args, copy.bytes, own, hasVariables);
     }
     checkMoved(args, sharesMemory);
-    const take = (): TakenArguments => taken(args, moved, cluster);
+    const take = (): TakenArguments => taken(name, args, moved, cluster);
     return newCall(name, args, bytesOf(moved), own, false, moved, take);
   } catch (error) {
     throw refused(error, name, args, cluster);
@@ -126,6 +126,7 @@ const bytesOf = (moved: readonly Movable[]): number =>
   moved.reduce((sum, each) => sum + (each instanceof ArrayBuffer ? each.byteLength : 0), 0);
 
 function taken(
+  name: string,
   args: readonly unknown[],
   moved: readonly Movable[],
   cluster: object,
@@ -138,8 +139,10 @@ function taken(
     );
     return { ...own, hasVariables };
   } catch (error) {
+    // The search for the refused part copies values: of what can be moved only buffers can be copied.
+    if (moved.every((each) => each instanceof ArrayBuffer))
+      throw refused(error, name, args, cluster);
     const why = whyUncloneable(error);
-    if (why !== undefined) throw new InvalidArgumentError(why);
-    throw dataCloneError(error); // the runtime throws another type for a detached buffer
+    throw why === undefined ? dataCloneError(error) : new InvalidArgumentError(why);
   }
 }

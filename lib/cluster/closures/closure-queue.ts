@@ -130,7 +130,8 @@ export class ClosureQueue<C extends Queued> {
   #error: { value: unknown; errorOfDropped: (dropped: C) => unknown } | undefined;
   /** Why nothing can be put in any more, though what is here goes on. */
   #refusal: { value: unknown } | undefined;
-  #closed: { value: unknown; dropped: Dropped } | undefined;
+  /** `number`: of the last call before it was closed. */
+  #closed: { value: unknown; dropped: Dropped; number: number } | undefined;
 
   /**
    * @param maxQueued - `put` waits while this number of closures is queued
@@ -403,12 +404,12 @@ export class ClosureQueue<C extends Queued> {
   }
 
   /**
-   * Drops the queued closures, which settle as `dropped`. Later `put`, `join` and `done` reject
-   * with `error`.
+   * Drops the queued closures, which settle as `dropped`; a `put` of an own closure that waits for
+   * room rejects with the value of `dropped`. Other `put`s, `join` and `done` reject with `error`.
    */
   close(error: unknown, dropped: Dropped): void {
     if (this.#closed !== undefined) return;
-    this.#closed = { value: error, dropped };
+    this.#closed = { value: error, dropped, number: this.#lastNumber };
     this.#dropAll(
       () => true,
       () => dropped,
@@ -547,7 +548,8 @@ export class ClosureQueue<C extends Queued> {
       this.#shift(waiter, isOwn);
       if (over === this.#error) this.#error = undefined;
       if (kind === 'put') this.#out(waiter.closure);
-      waiter.reject(over.value);
+      const wasBefore = waiter.number <= (this.#closed?.number ?? 0);
+      waiter.reject(isOwn && wasBefore ? this.#closed?.dropped.value : over.value);
     } else if (kind === 'put') {
       if (!this.#hasRoom(waiter.closure)) return false;
       this.#shift(waiter, isOwn);

@@ -55,6 +55,7 @@ export class ClosureRules implements ClusterHost {
   #retried = 0;
   #isClosed = false;
   #refusal: { value: unknown } | undefined;
+  #dropped: { value: unknown } | undefined;
 
   constructor(
     { queue, coordinator, cancelGraceMs, variables }: ClosureRulesOptions,
@@ -89,6 +90,11 @@ export class ClosureRules implements ClusterHost {
   /** The error with which calls are refused; undefined while they are taken. */
   get refusal(): { value: unknown } | undefined {
     return this.#refusal;
+  }
+
+  /** Why what was called before the cluster was over ends without having run. */
+  get dropped(): { value: unknown } | undefined {
+    return this.#dropped;
   }
 
   /** The state of the cluster in a few words, for util.inspect. */
@@ -190,12 +196,12 @@ export class ClosureRules implements ClusterHost {
       closure.settle('failed', error);
       this.#queue.end(closure);
     } else if (why === undefined) {
-      if (fate !== 'sent') {
+      const isQueued = this.#queue.putBack(closure);
+      if (fate !== 'sent' && isQueued) {
         this.#retried += 1;
         this.#listener.onRetry(closure, closure.attempts + 1, cause);
+        closure.note(CLOSURE.runAgain);
       }
-      const isQueued = this.#queue.putBack(closure);
-      if (fate !== 'sent' && isQueued) closure.note(CLOSURE.runAgain);
     } else this.#fail(closure, new UnavailableError(why, { cause }));
     this.#afterFlight(closure);
   }
@@ -240,7 +246,8 @@ export class ClosureRules implements ClusterHost {
   }
 
   workerLost(worker: WorkerInfo, error: Error): void {
-    this.#listener.onWorkerLost(worker, error);
+    const isEnding = this.#isClosed || this.coordinator.shouldStop();
+    if (!isEnding) this.#listener.onWorkerLost(worker, error);
   }
 
   workerStuck(worker: WorkerInfo): void {
@@ -254,6 +261,7 @@ export class ClosureRules implements ClusterHost {
   failed(error: Error): void {
     this.#failure = error;
     this.#refusal = { value: error };
+    this.#dropped ??= { value: error };
     // In a microtask, since `connect` may call this before it has returned the engine.
     queueMicrotask(() => {
       this.#queue.close(error, { state: 'failed', value: error });
@@ -371,6 +379,7 @@ export class ClosureRules implements ClusterHost {
   /** Closes the queue, cancels the closures in flight, and replaces workers that do not obey. */
   #stopAll(error: unknown, dropped: Error, reason: unknown): void {
     if (!this.#queue.isClosed) this.#refusal = { value: error };
+    this.#dropped ??= { value: dropped };
     this.#queue.close(error, { state: 'cancelled', value: dropped });
     for (const closure of this.#queue.inFlight) {
       this.#listener.cancel(closure, { reason, replace: true });

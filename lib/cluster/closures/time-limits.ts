@@ -81,6 +81,11 @@ export function limit(
 }
 
 function whyQueued({ placement }: Closure, whyNoWorker: string): string {
-  if (placement !== undefined) return `: it has waited for ${placement.text}`;
-  return whyNoWorker === '' ? '' : `: it has waited for a worker. ${whyNoWorker}`;
+  return placement === undefined
+    ? whyWaiting(whyNoWorker)
+    : `: it has waited for ${placement.text}`;
 }
+
+/** Of a call that waits for whichever worker: continues the sentence of `deadlineExceeded`. */
+export const whyWaiting = (whyNoWorker: string): string =>
+  whyNoWorker === '' ? '' : `: it has waited for a worker. ${whyNoWorker}`;

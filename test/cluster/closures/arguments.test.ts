@@ -1,6 +1,6 @@
 /** Functions and arguments of `schedule`. */
 
-import { InvalidArgumentError } from 'allstop/cluster';
+import { InvalidArgumentError, transfer } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
@@ -104,6 +104,13 @@ describeKinds(kinds, (kind) => {
           name: 'DataCloneError',
           message: `Argument 1 of 'add' cannot be cloned: ${why}`,
         });
+        const buffer = new ArrayBuffer(1);
+        const args = [transfer(buffer, [buffer]), value] as never;
+        await expect(cluster.schedule('add', args)).rejects.toMatchObject({
+          name: 'DataCloneError',
+          message: `Argument 1 of 'add' cannot be cloned: ${why}`,
+        });
+        expect(buffer.byteLength).toBe(1); // nothing was moved
       }
       await cluster.join();
     });

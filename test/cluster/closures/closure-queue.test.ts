@@ -512,7 +512,12 @@ describe('closing', () => {
 
 const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
-type Call = { number: number; kind: 'put' | 'join' | 'done'; name: string };
+type Call = {
+  number: number;
+  kind: 'put' | 'join' | 'done';
+  name: string;
+  wasBeforeClose?: boolean;
+};
 
 /** Closures that are their callers' own have names like o1, scheduled ones like c2. */
 const isOwn = (name: string): boolean => name.startsWith('o');
@@ -561,7 +566,7 @@ class Model {
   }
 
   /** The result of a call that is the first of its kind; undefined if it has to wait. */
-  answer({ kind, name, number }: Call): string | undefined {
+  answer({ kind, name, number, wasBeforeClose }: Call): string | undefined {
     if (this.failure !== undefined && !isOwn(name)) {
       if (this.flight.some((each) => !isOwn(each))) return undefined;
       const { failure } = this;
@@ -569,7 +574,8 @@ class Model {
       return `rejects: ${failure}`;
     }
     if (this.isClosed) {
-      return kind === 'put' || this.flight.length === 0 ? 'rejects: closed' : undefined;
+      if (kind === 'put') return `rejects: ${isOwn(name) && wasBeforeClose ? 'dropped' : 'closed'}`;
+      return this.flight.length === 0 ? 'rejects: closed' : undefined;
     }
     if (kind === 'done') return `resolves: ${this.isIdle()}`;
     if (kind === 'join') return this.isOver(number) ? 'resolves' : undefined;
@@ -692,7 +698,7 @@ const steps: Record<string, Step> = {
     run(model, real, at) {
       const name = picked(model.flight, at);
       model.flight = without(model.flight, name);
-      if (model.isClosed) model.drop(name, 'failed: closed');
+      if (model.isClosed) model.drop(name, 'failed: dropped');
       else if (model.failure !== undefined && !isOwn(name)) {
         model.drop(name, `cancelled: because of ${model.failure}`);
       } else model.line.unshift(name);
@@ -744,10 +750,11 @@ const steps: Record<string, Step> = {
     run(model, real) {
       if (!model.isClosed) {
         model.isClosed = true;
-        for (const name of model.line.splice(0)) model.drop(name, 'failed: closed');
+        for (const call of model.calls) call.wasBeforeClose = true;
+        for (const name of model.line.splice(0)) model.drop(name, 'failed: dropped');
       }
       model.serve();
-      real.queue.close('closed', { state: 'failed', value: 'closed' });
+      real.queue.close('closed', { state: 'failed', value: 'dropped' });
     },
   },
   putTagged: {

@@ -48,6 +48,38 @@ describeKinds(kinds, (kind) => {
       expect(await cluster.fetch([value])).toEqual([3]);
     });
 
+    it('cancels what `run` and `map` call, whatever it waits for', async () => {
+      const early = start();
+      const before = [
+        errorOf(early.run('add', [1, 2])),
+        errorOf(early.map('add', [[1, 2]]).next()),
+      ];
+      await early.close();
+      const cluster = start(1, { maxQueued: 1 });
+      await cluster.ready();
+      const full = ['a', 'b', 'c'].map((name) => errorOf(cluster.run('hold', [visits.path, name])));
+      await visits.next('a');
+      const closing = cluster.close();
+      for (const error of await Promise.all([...before, ...full.slice(1)])) {
+        expect(error).toBeInstanceOf(CancelledError);
+        expect(error.message).toBe('The cluster was closed');
+      }
+      await visits.close();
+      await closing;
+    });
+
+    it('is no loss of a worker, and no retry of the function that it had', async () => {
+      const cluster = start(1, { cancelGraceMs: 1 });
+      const told: string[] = [];
+      cluster.on('workerLost', () => told.push('workerLost'));
+      cluster.on('retry', () => told.push('retry'));
+      const { visit } = await running(cluster, 'a');
+      await cluster.close();
+      await visit.left;
+      expect(told).toEqual([]);
+      expect(cluster.stats()).toMatchObject({ retried: 0, cancelled: 1 });
+    });
+
     it('at once, before any worker is there', async () => {
       const cluster = start(2);
       const scheduled = errorOf(cluster.schedule('add', [1, 2]));
