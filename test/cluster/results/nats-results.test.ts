@@ -111,6 +111,19 @@ describe('results in JetStream', { tags: 'nats' }, () => {
     });
   });
 
+  test('need a max_payload with room for them', async () => {
+    const small = await NatsServer.start('max_payload: 1KB');
+    try {
+      await using cluster = start({ servers: small.address });
+      await expect(make(cluster, 5)).rejects.toMatchObject({
+        name: 'UnavailableError',
+        message: expect.stringMatching(/max_payload of 1024 bytes is too small.*2048 or more/),
+      });
+    } finally {
+      await small.close();
+    }
+  });
+
   test('are forgotten after ttlMs', async () => {
     await using cluster = start({ ttlMs: 500 });
     await make(cluster, 5);

@@ -23,16 +23,13 @@ import {
 import { Connection, load } from '../connection/connection.ts';
 import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
-import { writeObject } from '../results/objects.ts';
+import { roomInMessage, writeObject } from '../results/objects.ts';
 
 /** For how long a use of the store tries to connect, again if a connection is lost. */
 const PATIENCE_MS = 5_000;
 /** Chunks that have not come for so long do not come any more. */
 const CHUNK_MS = 10_000;
 const UNFINISHED_MS = 10 * 60_000;
-/** What a message has besides a chunk. */
-const OVERHEAD_BYTES = 1_024;
-const LARGEST_MESSAGE = 1024 * 1024;
 
 export class BucketCheckpoints implements CheckpointStore {
   readonly #bucket: string;
@@ -164,8 +161,7 @@ class BucketFiles implements CheckpointFiles {
   }
 
   async write(name: string, parts: readonly Uint8Array[]): Promise<void> {
-    const most = (this.#nats.info?.max_payload ?? LARGEST_MESSAGE) - OVERHEAD_BYTES;
-    await writeObject(this.#objects, name, Buffer.concat(parts), most);
+    await writeObject(this.#objects, name, Buffer.concat(parts), roomInMessage(this.#nats));
   }
 
   async open(name: string): Promise<CheckpointSource> {

@@ -20,13 +20,11 @@ import { Turns } from '../../results/turns.ts';
 import { Connection, load } from '../connection/connection.ts';
 import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
-import { readObject, writeObject } from './objects.ts';
+import { readObject, roomInMessage, writeObject } from './objects.ts';
 
 /** A value of a key that says: the record is the object of that name. */
 const MARK: Buffer = Buffer.from('allstop-object-1', 'latin1');
 const LARGEST_INLINE: number = 512 * 1024;
-/** What a message has besides the record: subject and headers. */
-const OVERHEAD_BYTES = 1_024;
 const PATIENCE_MS = 5_000;
 /** Each is in memory, as a whole. */
 const OBJECTS_AT_ONCE = 8;
@@ -78,7 +76,7 @@ export class BucketStore implements ResultStore {
   async put(name: string, record: Uint8Array): Promise<void> {
     await this.#tryTo('written', async (opened) => {
       const kv = await opened.kv;
-      const most = (opened.nats.info?.max_payload ?? Number.POSITIVE_INFINITY) - OVERHEAD_BYTES;
+      const most = roomInMessage(opened.nats);
       if (record.byteLength <= Math.min(LARGEST_INLINE, most)) {
         await kv.put(name, record);
         return;

@@ -1,13 +1,34 @@
 /** Bytes in JetStream's object store, whole or as much as there is. */
 
 import type { ObjectStore } from '@nats-io/obj';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { within } from '../../../base/timer.ts';
+import { UnavailableError } from '../../../errors/errors.ts';
 
 const CHUNK_BYTES = 128 * 1024;
 /** Chunks that have not come for so long are gone: expired, or replaced by another writer's. */
 const CHUNK_MS = 10_000;
 
-/** @param most - how many bytes a message may have */
+/** What a message has besides its bytes: subject and headers. */
+const OVERHEAD_BYTES = 1_024;
+/** With less room for its bytes than for the rest, an object would take very many messages. */
+const LEAST_PAYLOAD = 2 * OVERHEAD_BYTES;
+const USUAL_PAYLOAD = 1024 * 1024;
+
+/**
+ * How many bytes a message may have, besides its subject and headers.
+ *
+ * @throws UnavailableError: too few to write anything
+ */
+export function roomInMessage({ info }: NatsConnection): number {
+  const payload = info?.max_payload ?? USUAL_PAYLOAD;
+  if (payload >= LEAST_PAYLOAD) return payload - OVERHEAD_BYTES;
+  throw new UnavailableError(
+    `The server's max_payload of ${payload} bytes is too small. What to do: set it to ${LEAST_PAYLOAD} or more (1MB is usual)`,
+  );
+}
+
+/** @param most - how many bytes a message may have (`roomInMessage`) */
 export async function writeObject(
   objects: ObjectStore,
   name: string,
