@@ -554,6 +554,7 @@ export class NatsEngine implements Engine {
       cause === undefined ? {} : { cause },
     );
     const wasReady = session.status.phase === 'ready' || session.isLeaving;
+    const hadFunctions = session.running > 0; // it was made to leave before they had ended
     const isNamed = info.job === 'ps' && this.#tasks.expectedServers?.includes(index) === true;
     const isNeeded = this.#servers.isHome(session) || (isNamed && wasReady);
     task.endSession();
@@ -562,7 +563,7 @@ export class NatsEngine implements Engine {
     log('%s: %s', this.#settings.cluster, error.message);
     session.giveUp(error);
     this.#host.changed();
-    if (how !== lost.hasLeft.how) this.#host.workerLost(task.info, error);
+    if (how !== lost.hasLeft.how || hadFunctions) this.#host.workerLost(task.info, error);
     if (isNeeded) {
       this.#fail(new UnavailableError(`The parameter server ${name} is lost`, { cause: error }));
     }

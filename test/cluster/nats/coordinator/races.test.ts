@@ -245,6 +245,8 @@ describe('SIGTERM', () => {
     const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
     await visits.next('a');
     const worker = scene.workers[0] as NatsWorker;
+    const lost: string[] = [];
+    cluster.on('workerLost', (_, { message }) => lost.push(message));
     void worker.kill('SIGTERM');
     await untilReport(cluster, ({ tasks }) => tasks[0]?.phase === 'leaving');
     const found = await diagnose(scene.server.address, 'test');
@@ -254,6 +256,7 @@ describe('SIGTERM', () => {
     expect(await worker.kill('SIGTERM')).toEqual([143, null]);
     (await visits.next('a')).pass();
     expect(await value.fetch()).toMatchObject({ pid: other.pid, attempt: 2 });
+    expect(lost).toEqual([expect.stringMatching(/^Worker worker:0 \(.*\) has left$/)]);
   });
 
   it('while the server is away: it ends when it has waited long enough for it', {
