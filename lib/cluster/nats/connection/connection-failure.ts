@@ -124,7 +124,7 @@ const RULES: readonly Rule[] = [
   },
   {
     rung: 'nats',
-    is: says(/unexpected response|invalid.*info|parse error|ProtocolError/i),
+    is: says(/unexpected response|invalid.*info|parse error|ProtocolError|in JSON at position/i),
     cause: 'the service on that port is not a NATS server',
     remedy: 'check the port in `servers`: the default port for clients is 4222',
   },
@@ -211,12 +211,18 @@ export function failureOf(error: unknown): Explanation & { rung?: Rung | undefin
     const found = chain.find((failure) => is(failure));
     if (found !== undefined) return { rung, cause: `${cause} (${textOf(found)})`, remedy };
   }
-  return { cause: messageOf(error), remedy: 'see the server’s log' };
+  return {
+    cause: messageOf(error)
+      .trim()
+      .replaceAll(/\s*\n\s*/g, ' '),
+    remedy: 'see the server’s log',
+  };
 }
 
 /** An AggregateError of several addresses has a code, but no message. */
 function textOf(failure: Failure): string {
   // The remedy of the rule takes the place of the one in the message.
   const message = messageOf(failure).split('. What to do: ', 1)[0] as string;
-  return message === '' ? String(failure.code) : message;
+  const line = message.trim().replaceAll(/\s*\n\s*/g, ' '); // OpenSSL's end in a line break
+  return line === '' ? String(failure.code) : line;
 }
