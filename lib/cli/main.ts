@@ -44,8 +44,13 @@ commands.set('help', {
   options: [],
   run: ({ argument }) => {
     const text = argument === undefined ? overview(commands) : helpOf(argument, found(argument));
-    return { text, json: { help: text } };
+    return asHelp(text);
   },
+});
+
+const asHelp = (text: string): { text: string; json: { help: string } } => ({
+  text,
+  json: { help: text },
 });
 
 /** @throws UsageError */
@@ -116,7 +121,7 @@ function valueOf(token: Token & { kind: 'option' }, command: string | undefined)
 
 /** What the command line asks for: a text at once (help, the version), or a command. */
 export type Request =
-  | { text: string }
+  | { text: string; json: unknown; isJson: boolean }
   | { command: Command; options: Options; argument: string | undefined };
 
 /** Reads the arguments, and does nothing else. @throws UsageError */
@@ -137,12 +142,13 @@ export function readCommandLine(args: string[]): Request {
     values[token.name] = value;
   }
   const { help, version: wantsVersion, ...options } = values;
-  if (wantsVersion) return { text: `${version}\n` };
+  const isJson = options['json'] === true;
+  if (wantsVersion) return { text: `${version}\n`, json: { version }, isJson };
   if (name === undefined || command === undefined) {
-    if (help) return { text: overview(commands) };
+    if (help) return { ...asHelp(overview(commands)), isJson };
     throw new UsageError('Command missing');
   }
-  if (help) return { text: helpOf(name, command) };
+  if (help) return { ...asHelp(helpOf(name, command)), isJson };
   const surplus = command.argument === undefined ? rest[0] : rest[1];
   if (surplus !== undefined) {
     const taken = command.argument === undefined ? 'no arguments' : `one ${command.argument}`;

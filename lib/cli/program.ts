@@ -3,7 +3,7 @@
 /** `npx allstop`: runs the command that the command line asks for, and prints its result. */
 
 import { fitTerminal } from '../coordinator/words.ts';
-import { CommandError, UsageError } from './base/command.ts';
+import { CommandError, type CommandResult, UsageError } from './base/command.ts';
 import { helpFor, readCommandLine } from './main.ts';
 
 /**
@@ -17,11 +17,18 @@ function outliveReaders(): void {
 /** @throws UsageError, CommandError */
 async function run(args: string[]): Promise<{ text: string; exitCode: number; lingers: boolean }> {
   const request = readCommandLine(args);
-  if ('text' in request) return { text: request.text, exitCode: 0, lingers: false };
+  const textOf = (isJson: boolean | undefined, { text, json }: CommandResult): string =>
+    isJson ? `${JSON.stringify(json)}\n` : text;
+  if ('text' in request) {
+    return { text: textOf(request.isJson, request), exitCode: 0, lingers: false };
+  }
   const { command, options, argument } = request;
   const outcome = await command.run({ ...options, argument });
-  const text = options.json ? `${JSON.stringify(outcome.json)}\n` : outcome.text;
-  return { text, exitCode: outcome.exitCode ?? 0, lingers: outcome.lingers ?? false };
+  return {
+    text: textOf(options.json, outcome),
+    exitCode: outcome.exitCode ?? 0,
+    lingers: outcome.lingers ?? false,
+  };
 }
 
 outliveReaders();

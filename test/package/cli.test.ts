@@ -59,6 +59,17 @@ describe('allstop', () => {
   });
 
   it.each([
+    [['--version', '--json'], { version: expect.stringMatching(/^\d+\.\d+\.\d+/) }],
+    [['--json', '-h'], { help: expect.stringMatching(/^Usage: allstop <command>/) }],
+    [['help', '--json'], { help: expect.stringMatching(/^Usage: allstop <command>/) }],
+    [['cmake', '-h', '--json'], { help: expect.stringMatching(/^Usage: allstop cmake/) }],
+  ])('%j prints JSON', (args, json) => {
+    const { status, stdout } = allstop(...args);
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toEqual(json);
+  });
+
+  it.each([
     ['include', /^Usage: allstop include \[--relative\] \[--json\]\n/],
     ['cmake', /^Usage: allstop cmake \[--relative\] \[--json\]\n/],
     [

@@ -80,6 +80,15 @@ describe('allstop timeline', () => {
     expect(() => readFileSync(at('refused.html'))).toThrow('ENOENT');
   });
 
+  it('does not put the page in place of its timeline', () => {
+    const file = at('timeline.json');
+    const before = readFileSync(file, 'utf8');
+    const { status, stderr } = allstop(file, '-o', join(folder, '.', 'timeline.json'));
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/is the timeline itself: give the page another name/);
+    expect(readFileSync(file, 'utf8')).toBe(before);
+  });
+
   it('wants a file and a page', () => {
     for (const args of [[], [at('timeline.json')], [at('timeline.json'), 'b', '-o', at('c')]]) {
       expect(allstop(...args)).toMatchObject({ status: 2, stdout: '' });

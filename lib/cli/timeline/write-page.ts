@@ -1,6 +1,6 @@
 /** Writes the page of a timeline, and says what is on it. */
 
-import { writeFileSync } from 'node:fs';
+import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import { lanesOf } from '../../coordinator/timeline/lanes.ts';
 import { counted, fitTerminal } from '../../coordinator/words.ts';
 import { CommandError, type CommandResult } from '../base/command.ts';
@@ -8,6 +8,9 @@ import { pageOf } from './page.ts';
 import { readTimeline } from './read-timeline.ts';
 
 export function writePage(file: string, output: string): CommandResult {
+  if (existsSync(output) && realpathSync(file) === realpathSync(output)) {
+    throw new CommandError(`'${output}' is the timeline itself: give the page another name`);
+  }
   const timeline = readTimeline(file);
   const page = pageOf(timeline);
   try {
