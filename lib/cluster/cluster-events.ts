@@ -18,7 +18,8 @@ export type ClusterEvents = {
   workerStarted: [worker: WorkerInfo];
   /**
    * A thread, a process, a thread of a node, or a node has died or is gone, of `error`. Emitted
-   * also if it ran nothing; not if the cluster has ended it because of a stop or `close`.
+   * also if it ran nothing; not if the cluster has ended it because of a stop or `close`, nor for a
+   * node that leaves when it has ended its functions.
    */
   workerLost: [worker: WorkerInfo, error: Error];
   /** A thread is blocked in native code and cannot be ended; another takes its place. */
