@@ -100,7 +100,7 @@ const RULES: readonly Rule[] = [
     ),
     cause: 'the certificate of the server is not trusted',
     remedy:
-      'give the CA that signed it as `tls.caFile` (ALLSTOP_NATS_CA_FILE); check the names and dates in it',
+      'give the CA that signed it, a file in the PEM format, as `tls.caFile` (ALLSTOP_NATS_CA_FILE); check the names and dates in it',
   },
   {
     rung: 'tls',
@@ -135,6 +135,11 @@ const RULES: readonly Rule[] = [
       'the service on that port closes the connection at once: it is not a NATS server, or expects TLS first',
     remedy:
       'check the port in `servers`; if the server has `handshake_first`, set tls.handshakeFirst',
+  },
+  {
+    is: says(/max_payload/),
+    cause: 'a message is longer than the server takes',
+    remedy: 'raise `max_payload` of the server (1MB is usual)',
   },
   {
     is: says(/permissions violation|PermissionViolation/i),
