@@ -164,6 +164,7 @@ function nativeError(header: Header): Error {
       ? makeError({ name, message, chain: [name] })
       : Reflect.construct(ours, [message]);
   if (error.name !== name) define(error, 'name', name, false);
+  if (error instanceof AggregateError) define(error, 'errors', [], false); // it always has them
   if (code !== '' && codeOf(error) !== code) define(error, 'code', code);
   if (nativeType !== '') define(error, 'nativeType', nativeType);
   const title = nativeType === '' ? name : `${name} [${nativeType}]`;

@@ -35,8 +35,11 @@ BoundedQueue& FromState(allstop_queue_state* queue) {
 // The most items that are converted between allstop_item and QueueItem at a time.
 constexpr std::size_t kBatch = 32;
 
+// Longer ones JavaScript could not be given: Node ends the process for such a Uint8Array.
+constexpr std::size_t kLongestItem = 0xFFFFFFFF;
+
 bool IsKnown(const allstop_item& item) {
-  return item.release != nullptr || item.size <= ALLSTOP_ITEM_IN_PLACE;
+  return item.size <= (item.release != nullptr ? kLongestItem : ALLSTOP_ITEM_IN_PLACE);
 }
 
 QueueItem FromC(allstop_item& item) {

@@ -126,7 +126,8 @@ void ThreadRegistry::Start(Entry& entry) {
 
 void ThreadRegistry::Enter(Entry& entry, std::uint64_t os_thread_id) {
   Unindex(entry);
-  by_os_thread_[os_thread_id] = entry.info.id;  // first, since it may throw: no memory
+  std::uint64_t& id = by_os_thread_[os_thread_id];  // first, since it may throw: no memory
+  entry.entered_over = std::exchange(id, entry.info.id);
   entry.info.is_os_thread = true;
   entry.info.has_thread_id = true;
   entry.info.thread_id = os_thread_id;
@@ -184,7 +185,12 @@ std::vector<LeftBehindThread> ThreadRegistry::LeftBehind() const {
 void ThreadRegistry::Unindex(const Entry& entry) {
   if (!entry.info.is_os_thread) return;
   const auto found = by_os_thread_.find(entry.info.thread_id);
-  if (found != by_os_thread_.end() && found->second == entry.info.id) by_os_thread_.erase(found);
+  if (found == by_os_thread_.end() || found->second != entry.info.id) return;
+  if (entry.entered_over != 0 && Find(entry.entered_over)) {
+    found->second = entry.entered_over;
+  } else {
+    by_os_thread_.erase(found);
+  }
 }
 
 }  // namespace allstop::core

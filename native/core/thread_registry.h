@@ -56,6 +56,7 @@ class ThreadRegistry {
   struct Entry {
     ThreadInfo info;
     std::uint64_t owner = 0;
+    std::uint64_t entered_over = 0;  // the thread that had this OS thread when it entered; 0: none
     bool forgotten = false;  // no longer registered; kept while a join waits for it or it is alive
     std::chrono::steady_clock::time_point stop_requested_at;  // set by Forget
     std::vector<Join*> joins;  // the joins in progress that wait for it
@@ -116,6 +117,7 @@ class ThreadRegistry {
  private:
   void Erase(std::uint64_t id);
   void LimitLeftBehind();
+  // The thread that `entry` has entered over, if it has not ended, is its OS thread's again.
   void Unindex(const Entry& entry);
 
   std::uint64_t next_id_ = 1;

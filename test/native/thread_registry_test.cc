@@ -142,6 +142,18 @@ TEST(ThreadRegistryTest, AnOsThreadThatIsUsedAgainBelongsToTheNewestEntry) {
   EXPECT_EQ(threads.OnOsThread(100), second);
 }
 
+TEST(ThreadRegistryTest, AnOsThreadBelongsToTheOuterEntryAgainWhenTheInnerOneHasEnded) {
+  ThreadRegistry threads;
+  const auto outer = threads.Add(UnstartedThread("outer"));
+  const auto inner = threads.Add(UnstartedThread("inner"));
+  threads.Enter(*outer, 100);
+  threads.Enter(*inner, 100);
+  threads.End(inner->info.id, false);
+  EXPECT_EQ(threads.OnOsThread(100), outer);
+  threads.End(outer->info.id, false);
+  EXPECT_EQ(threads.OnOsThread(100), nullptr);
+}
+
 TEST(ThreadRegistryTest, AForgottenThreadThatHasNotStartedIsGoneUnlessAJoinWaitsForIt) {
   ThreadRegistry threads;
   const auto gone = threads.Add(UnstartedThread("gone"));

@@ -36,7 +36,8 @@ class Item {
   }
   Item(Item&& other) noexcept : item_(std::exchange(other.item_, {})) {}
   Item& operator=(Item&& other) noexcept {
-    std::swap(item_, other.item_);
+    Item old(std::move(other));
+    std::swap(item_, old.item_);
     return *this;
   }
   ~Item() { allstop_item_release(&item_); }

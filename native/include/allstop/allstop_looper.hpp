@@ -161,7 +161,9 @@ class LooperThread {
             "The installed package 'allstop' is too old for a LooperThread of C++: update it";
       } else if (status == ALLSTOP_INVALID_ARGUMENT) {
         error.name = "InvalidArgumentError";
-        error.message = "The interval of a LooperThread must not be negative or NaN";
+        error.message =
+            "The interval of a LooperThread must not be negative or NaN, nor its missed_ticks an "
+            "unknown value";
       } else {
         internal::OutOfMemory();
       }

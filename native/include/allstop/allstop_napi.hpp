@@ -61,7 +61,13 @@ inline void ThrowRefusal(const Napi::Value& value, allstop_status status,
     throw_status(env, status);
     if (status == ALLSTOP_INVALID_HANDLE) {
       const std::string expected = env.GetAndClearPendingException().Message();
-      const std::string message = expected + ". Received " + Described(env, value);
+      std::string received = Described(env, value);
+      const std::string instance = "an instance of ";
+      if (received.compare(0, instance.size(), instance) == 0 &&
+          expected.find(" allstop " + received.substr(instance.size())) != std::string::npos) {
+        received = "a Proxy of one, or an object that only inherits from one";
+      }
+      const std::string message = expected + ". Received " + received;
       allstop_throw(env, status, message.c_str());
     }
   }

@@ -163,7 +163,7 @@ static inline allstop_status allstop_item_copy(const allstop_queue *queue, const
  * @retval ALLSTOP_CANCELLED the queue is closed, or its coordinator was stopped
  * @retval ALLSTOP_FAILED_PRECONDITION not a queue of bytes
  * @retval ALLSTOP_INVALID_ARGUMENT `timeout_ms` is NaN or negative, or an item is longer than
- *   ALLSTOP_ITEM_IN_PLACE without a `release`
+ *   ALLSTOP_ITEM_IN_PLACE without a `release`, or than the 4,294,967,295 bytes of a Uint8Array
  * @retval ALLSTOP_RESOURCE_EXHAUSTED
  */
 static inline allstop_status allstop_queue_enqueue_many(const allstop_queue *queue,

@@ -64,6 +64,15 @@ describe('the record', () => {
     expect(record?.requester.stack).not.toContain('dist/coordinator.js');
   });
 
+  it('has the errors of a native AggregateError: none', () => {
+    const coord = new Coordinator();
+    addon.start(coord, 'request-error', 'several', 'AggregateError|all failed|');
+    addon.openGate('several');
+    expect(coord.waitForStopSync()).toBe(true);
+    expect(coord.stopRecord?.error).toBeInstanceOf(AggregateError);
+    expect(coord.stopRecord?.error).toMatchObject({ message: 'all failed', errors: [] });
+  });
+
   it('names the native thread that asked', () => {
     const coord = new Coordinator();
     addon.start(coord, 'request-error', 'asker', 'OutOfRangeError|no more|');

@@ -200,6 +200,12 @@ TEST(LibraryQueueTest, RefusesWhatItCannotUnderstandAndChangesNothing) {
   item.size = ALLSTOP_ITEM_IN_PLACE + 1;  // too long to be in place, and without a `release`
   EXPECT_EQ(allstop_queue_enqueue_many(queue.handle(), &item, 1, 0, &count),
             ALLSTOP_INVALID_ARGUMENT);
+  if constexpr (sizeof(std::size_t) > 4) {
+    item.size = std::size_t{1} << 32;  // longer than a Uint8Array of JavaScript
+    item.release = [](void*, std::size_t, void*) { ADD_FAILURE() << "it was not taken"; };
+    EXPECT_EQ(allstop_queue_enqueue_many(queue.handle(), &item, 1, 0, &count),
+              ALLSTOP_INVALID_ARGUMENT);
+  }
   EXPECT_EQ(allstop_queue_close(queue.handle(), 2), ALLSTOP_INVALID_ARGUMENT);
   allstop_queue_info info = {};
   EXPECT_EQ(allstop_queue_read(queue.handle(), &info), ALLSTOP_INVALID_ARGUMENT);
@@ -209,6 +215,18 @@ TEST(LibraryQueueTest, RefusesWhatItCannotUnderstandAndChangesNothing) {
   EXPECT_EQ(allstop_queue_create(queue.handle()->table, nullptr, &made), ALLSTOP_INVALID_ARGUMENT);
   EXPECT_EQ(queue.size(), 0u);
   EXPECT_FALSE(queue.closed());
+}
+
+TEST(LibraryQueueTest, AnItemThatWasMovedFromIsEmpty) {
+  int released = 0;
+  const auto release = [](void*, std::size_t, void* count) { ++*static_cast<int*>(count); };
+  char bytes[] = "first and second";
+  Item kept(bytes, 5, release, &released);
+  Item moved(bytes + 10, 6, release, &released);
+  kept = std::move(moved);
+  EXPECT_EQ(kept.bytes(), "second");
+  EXPECT_EQ(moved.bytes(), "");  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(released, 1);
 }
 
 TEST(LibraryQueueTest, AnOlderPackageCreatesNoQueue) {
