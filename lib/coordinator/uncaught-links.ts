@@ -7,12 +7,14 @@ import { binding, threadName } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
 import { describedLink } from './links.ts';
 import { causeOfDeath, forgetWorker } from './threads/causes-of-death.ts';
+import { tellUnseenAtExit } from './unseen-errors.ts';
 
 /** One listener for all links, as Node warns about the eleventh listener of an event. */
 const onUncaught = new Set<(error: unknown) => void>();
 
 function dispatch(error: unknown): void {
   for (const listener of onUncaught) listener(error);
+  tellUnseenAtExit(); // of a listener of 'exit' that was called after the errors had been written
 }
 
 export function stopOnUncaught(attachment: Attachment, stack: string): Disposable {

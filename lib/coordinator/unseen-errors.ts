@@ -43,16 +43,23 @@ function report({ errors, dropped }: NativeUnseen, isOurs: boolean): string {
   return lines.join('');
 }
 
+let isExiting = false;
+
+/** Writes the errors that the program was not given, once the process ends. */
+export function tellUnseenAtExit(): void {
+  if (!isExiting || isLeftToParent) return;
+  const unseen = binding().takeUnseen();
+  if (unseen === null || (!unseen.hasFailed && unseen.errors.length === 0)) return;
+  const isOurs = failWith(1);
+  if (unseen.errors.length === 0) return;
+  // Not process.stderr, which on Windows writes to pipes later. Not writeSync(), which fails
+  // where a pipe that does not block is full.
+  binding().writeToStandardError(report(unseen, isOurs), PATIENCE_MS);
+}
+
 onFirstUse.push(() => {
   process.on('exit', () => {
-    if (isLeftToParent) return;
-    const unseen = binding().takeUnseen();
-    if (unseen === null) return;
-    if (!unseen.hasFailed && unseen.errors.length === 0) return;
-    const isOurs = failWith(1);
-    if (unseen.errors.length === 0) return;
-    // Not process.stderr, which on Windows writes to pipes later. Not writeSync(), which fails
-    // where a pipe that does not block is full.
-    binding().writeToStandardError(report(unseen, isOurs), PATIENCE_MS);
+    isExiting = true;
+    tellUnseenAtExit();
   });
 });

@@ -23,6 +23,7 @@ describe('an error that nobody was given', () => {
     'function',
     'queue runner',
     'twice the same',
+    'exit listener',
   ])('is written once, with its stack, and the exit code is 1: %s', async (story) => {
     const { code, stderr } = await run(story);
     expect(stderr).toContain('nobody looked');

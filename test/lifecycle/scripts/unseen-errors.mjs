@@ -176,6 +176,10 @@ const stories = {
     const coord = await failed();
     addon.call(coord, 'join', '0');
   },
+  'exit listener'() {
+    new Coordinator().stopOnUncaught();
+    process.on('exit', fail);
+  },
   async 'given to fetch'() {
     await (await cluster().schedule('fail', [ERROR])).fetch().catch(ignore);
   },
