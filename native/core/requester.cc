@@ -66,11 +66,6 @@ Requester Origin::GetWithin(double patience_ms) const {
   return requester_;
 }
 
-Requester Origin::GetSoFar() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return requester_;
-}
-
 Requester ThisNativeThread(Via via) {
   Requester requester;
   requester.language = Language::kNative;

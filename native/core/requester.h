@@ -63,8 +63,6 @@ class Origin {
   // As Get, but from Begin on waits for at most `patience_ms` milliseconds. Before Begin no
   // program's code runs, so that the language, the process and the thread are there soon.
   Requester GetWithin(double patience_ms) const;
-  // Any thread. The fields that are known now. Does not wait.
-  Requester GetSoFar() const;
 
  private:
   std::atomic<bool> is_complete_{false};  // written under mutex_, read without it

@@ -10,7 +10,7 @@ Requester StopRecord::RequesterWithin(double patience_ms) const {
 }
 
 Requester StopRecord::RequesterSoFar() const {
-  return inherited_from ? inherited_from->own_origin.GetSoFar() : own_origin.GetSoFar();
+  return (inherited_from ? inherited_from->own_origin : own_origin).GetWithin(0);
 }
 
 }  // namespace allstop::core

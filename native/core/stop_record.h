@@ -37,7 +37,7 @@ struct StopRecord {
   Requester requester() const { return RequesterWithin(1000); }
   // As requester(), but waits as Origin::GetWithin does.
   Requester RequesterWithin(double patience_ms) const;
-  // What is known of the requester now, also if it stopped a parent. Does not wait.
+  // Who requested the stop, also if it stopped a parent; the stack only if it is known now.
   Requester RequesterSoFar() const;
 };
 
