@@ -29,7 +29,12 @@ import { abortReason, type Carried, echoes, markEcho } from '../record/error-ide
 import { Publishing } from './channels/publisher.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
-import { type StopRecord, type SuppressedError, toRequester } from './stop-record.ts';
+import {
+  type StopRecord,
+  type SuppressedError,
+  toStopRecord,
+  toSuppressed,
+} from './stop-record.ts';
 import type { ShownWorker } from './threads/busy-workers.ts';
 
 /** Who requests a stop, and how. */
@@ -50,9 +55,8 @@ const Controller = globalThis.AbortController;
 const MAX_HELD = 64;
 
 /**
- * Attachments whose public object, a Coordinator, has been collected while its signal is in use
- * and may still abort, because another thread or a link could stop the coordinator. This set
- * keeps them alive.
+ * Keeps attachments alive whose public object, a Coordinator, has been collected while its signal
+ * is in use and may still abort, because another thread or a link could stop the coordinator.
  */
 const abandoned = new Set<Attachment>();
 /** The attachments by their public object, a Coordinator. */
@@ -289,27 +293,11 @@ export class Attachment {
   toRecord(native: NativeRecord, isGiven: boolean): StopRecord {
     const valueOf = (bytes: Uint8Array): unknown =>
       isGiven ? this.give(bytes) : this.errorOf(bytes).value;
-    return {
-      id: native.id,
-      kind: STOP_KINDS[native.kind] ?? 'plain',
-      requestedAt: new Date(native.requester.at),
-      requester: toRequester(native.requester),
-      suppressed: this.#suppressed(valueOf),
-      suppressedCount: this.native.suppressedCount(),
-      ...(native.error !== null && { error: valueOf(native.error) }),
-    };
+    return toStopRecord(native, this.native, valueOf);
   }
 
   suppressed(): SuppressedError[] {
-    return this.#suppressed((bytes) => this.give(bytes));
-  }
-
-  #suppressed(valueOf: (bytes: Uint8Array) => unknown): SuppressedError[] {
-    return this.native.suppressed().map(({ error, requester }) => ({
-      error: valueOf(error),
-      requester: toRequester(requester),
-      at: new Date(requester.at),
-    }));
+    return toSuppressed(this.native, (bytes) => this.give(bytes));
   }
 
   // ------------------------------------------------------------ changes of the state
@@ -416,22 +404,34 @@ export class Attachment {
   #reasonOf(stop: NativeStop): unknown {
     const error = stop.error === null ? undefined : this.errorOf(stop.error).value;
     if (STOP_KINDS[stop.kind] === 'error' && error !== undefined) return error;
-    return abortReason(`The coordinator '${this.native.name}' was stopped`, stop.id, error);
+    return this.#abortReason(stop.id, error);
   }
 
   /**
    * Marks `error`, the rejection of a wait that the stop has interrupted, as an echo of the
-   * stop. Its `cause` becomes the reason of `signal`.
+   * stop, which may have been cleared since. Its `cause` becomes the reason of `signal`.
    */
   interrupted(error: Error): Error {
     const stop = this.native.stop();
-    if (stop === null) return error;
+    if (stop === null) return this.#interruptedBefore(error);
     const { signal } = this; // read now, so that a signal exists, which must have this reason later
     const isKnown = signal.aborted && this.#abortedAt === stop.generation;
     const cause = isKnown ? signal.reason : this.#reasonOf(stop);
     define(error, 'cause', cause, false);
     markEcho(error, stop.id);
     return error;
+  }
+
+  #interruptedBefore(error: Error): Error {
+    const id = this.native.pastStopId();
+    if (id === '') return error;
+    define(error, 'cause', this.#abortReason(id), false);
+    markEcho(error, id);
+    return error;
+  }
+
+  #abortReason(stopId: string, cause?: unknown): Error {
+    return abortReason(`The coordinator '${this.native.name}' was stopped`, stopId, cause);
   }
 
   /** Whether there is a signal that has not aborted. */

@@ -1,6 +1,12 @@
 /** The public stop record: who stopped a coordinator, when, and why. */
 
-import type { NativeRequester, Via } from '../native/binding.ts';
+import {
+  type NativeAttachment,
+  type NativeRecord,
+  type NativeRequester,
+  STOP_KINDS,
+  type Via,
+} from '../native/binding.ts';
 
 /** The thread that requested a stop, and the call site. */
 export type StopRequester = {
@@ -92,5 +98,36 @@ export function toRequester(from: NativeRequester): StopRequester {
     ...(worker !== undefined && { worker }),
     ...(from.stack !== '' && { stack: from.stack }),
     ...(from.signal !== '' && { signal: from.signal as NodeJS.Signals }),
+  };
+}
+
+type ValueOf = (bytes: Uint8Array) => unknown;
+
+/** The suppressed errors of `coordinator`. `valueOf`: decodes an error. */
+export function toSuppressed(
+  coordinator: Pick<NativeAttachment, 'suppressed'>,
+  valueOf: ValueOf,
+): SuppressedError[] {
+  return coordinator.suppressed().map(({ error, requester }) => ({
+    error: valueOf(error),
+    requester: toRequester(requester),
+    at: new Date(requester.at),
+  }));
+}
+
+/** The record of `coordinator` that native code has as `record`. `valueOf`: decodes an error. */
+export function toStopRecord(
+  record: NativeRecord,
+  coordinator: Pick<NativeAttachment, 'suppressed' | 'suppressedCount'>,
+  valueOf: ValueOf,
+): StopRecord {
+  return {
+    id: record.id,
+    kind: STOP_KINDS[record.kind] ?? 'plain',
+    requestedAt: new Date(record.requester.at),
+    requester: toRequester(record.requester),
+    suppressed: toSuppressed(coordinator, valueOf),
+    suppressedCount: coordinator.suppressedCount(),
+    ...(record.error !== null && { error: valueOf(record.error) }),
   };
 }

@@ -192,6 +192,7 @@ export interface NativeAttachment {
   setInterested(interested: boolean): number;
   /** The first stop since the last call of `takeUnseen`, or null. */
   takeUnseen(): NativeStop | null;
+  pastStopId(): string; // of the last stop that was cleared; '' if there is none
   /** The current stop, or null. Never waits. */
   stop(): NativeStop | null;
   /**
@@ -526,7 +527,6 @@ export interface NativeBinding {
   noteUnseen(error: Uint8Array, source: string): void;
   /** The program was given the error with this id. */
   giveError(id: string): void;
-  /** The number of errors that the program was given so far. */
   errorsGivenSoFar(): number;
   /** From now on `hasFailed` is true in the result of `takeUnseen`, in whichever thread. */
   failProcess(): void;

@@ -551,11 +551,10 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
         new CancelledError(`The queue '${this.name}' was stopped with the coordinator '${name}'`),
       );
     }
-    return new CancelledError(
-      this.closed
-        ? `The queue '${this.name}' is closed`
-        : `The queue '${this.name}' was stopped with its coordinator, whose stop has since been cleared`,
-    );
+    if (this.closed) return new CancelledError(`The queue '${this.name}' is closed`);
+    const text = `The queue '${this.name}' was stopped with its coordinator, whose stop has since been cleared`;
+    const error = new CancelledError(text);
+    return attachment?.interrupted(error) ?? error;
   }
 
   #timedOutFull(method: string, ms: number): Error {

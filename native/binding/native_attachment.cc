@@ -51,6 +51,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("generation", Generation),
                          ALLSTOP_METHOD("setInterested", SetInterested),
                          ALLSTOP_METHOD("takeUnseen", TakeUnseen),
+                         ALLSTOP_METHOD("pastStopId", PastStopId),
                          ALLSTOP_METHOD("stop", Stop),
                          ALLSTOP_METHOD("record", Record),
                          ALLSTOP_METHOD("suppressed", Suppressed),
@@ -245,6 +246,10 @@ Napi::Value NativeAttachment::TakeUnseen(const Info& info) {
   if (!observer_) return info.Env().Null();
   const auto record = coordinator_->TakeUnseen(*observer_);
   return record ? ToJsStop(info.Env(), *record) : info.Env().Null();
+}
+
+Napi::Value NativeAttachment::PastStopId(const Info& info) {
+  return Napi::String::New(info.Env(), coordinator_->PastStopId());
 }
 
 Napi::Value NativeAttachment::Stop(const Info& info) {

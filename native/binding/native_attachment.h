@@ -49,6 +49,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value Generation(const Info& info);
   Napi::Value SetInterested(const Info& info);
   Napi::Value TakeUnseen(const Info& info);
+  Napi::Value PastStopId(const Info& info);
   Napi::Value Stop(const Info& info);
   Napi::Value Record(const Info& info);
   Napi::Value Suppressed(const Info& info);

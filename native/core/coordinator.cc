@@ -402,6 +402,11 @@ bool Coordinator::IsEcho(const StopRequest& request) const {
                      [&](const std::string& id) { return contains(seldom_->past_ids, id); });
 }
 
+std::string Coordinator::PastStopId() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return seldom_ && !seldom_->past_ids.empty() ? seldom_->past_ids.back() : std::string();
+}
+
 bool Coordinator::IsReported(const StopRequest& request) const {
   const auto& ids = request.echo_ids;
   return reported_.error &&

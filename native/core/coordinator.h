@@ -226,6 +226,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // The first stop since the last call of TakeUnseen, or since the observer became
   // interested; null if there was no stop.
   std::shared_ptr<const StopRecord> TakeUnseen(Observer& observer);
+  // The id of the last stop that was cleared; empty if there is none.
+  std::string PastStopId() const;
 
   // What has happened so far, but for the first `since` events: the newest Timeline::kCapacity.
   TimelineView TimelineSoFar(std::uint64_t since = 0) const;

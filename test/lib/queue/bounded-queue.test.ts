@@ -756,6 +756,22 @@ describe('a stop of the coordinator', () => {
     expect(one.tryDequeue()).toBe(2);
   });
 
+  it.each<[string, (queue: BoundedQueue<number>) => Promise<unknown>]>([
+    ['dequeue', (queue) => queue.dequeue()],
+    ['dequeueMany', (queue) => queue.dequeueMany(2)],
+    ['enqueue', (queue) => queue.enqueue(1).then(() => queue.enqueue(2))],
+  ])('that is cleared at once is not made again by the task whose %s it ended', async (_, wait) => {
+    const coord = new Coordinator();
+    const queue = new BoundedQueue<number>({ capacity: 1, coordinator: coord });
+    const task = coord.start(() => wait(queue));
+    await waiting();
+    coord.requestStop();
+    coord.clearStop();
+    await task;
+    expect(coord.shouldStop()).toBe(false);
+    await coord.join();
+  });
+
   it('that came before a wait began, and was cleared, does not end the wait', async () => {
     const coord = new Coordinator();
     coord.requestStop();
