@@ -541,14 +541,16 @@ export interface NativeBinding {
   exitWithParent(parentId: number, graceMs: number): void;
   /**
    * Opens the line to a child process that is about to be started. Native code writes the stop of
-   * the coordinator to it.
+   * the coordinator to it. It ends with this thread.
    *
    * @returns the id of the line, and the child's end: a descriptor that the child inherits, on
    *   Windows a name
    */
   openForkLine(attachment: NativeAttachment): { id: number; end: number | string };
-  /** Closes the descriptor of `openForkLine`. (In a worker, Node warns of `fs.closeSync` of it.) */
-  closeForkDescriptor(descriptor: number): void;
+  /** The child has been started: closes the descriptor of `openForkLine`, if there is one. */
+  closeForkDescriptor(line: number): void;
+  /** The child is registered: the line outlives this thread, until it has carried the stop. */
+  keepForkLine(line: number): void;
   /** Whether a stop was sent to the child. */
   forkLineHasStopped(line: number): boolean;
   /** The child's stop is no stop here: its record is final, as it is. */
@@ -556,10 +558,7 @@ export interface NativeBinding {
   /** Tells the worker process that its closure `id` is cancelled: `takeCancelledCalls` there. */
   cancelForkedCall(line: number, id: number, reason: Uint8Array): void;
   closeForkLine(line: number): void;
-  /**
-   * Attaches this process's coordinator to the parent. Blocks until the parent's state is known.
-   * `down`: a descriptor, or on Windows a name; `up`: a descriptor.
-   */
+  /** Blocks until the parent's state is known. `down`, `up`: descriptors; on Windows `down` a name. */
   attachToParent(
     attachment: NativeAttachment,
     down: number | string,
@@ -569,13 +568,14 @@ export interface NativeBinding {
   /**
    * As `attachToParent`, for a process that tells its parent of its own stop by other means.
    * `hasCancelled` is one word of shared memory, which is set to 1 when `takeCancelledCalls` has
-   * something new.
+   * something new. This process ends `orphanGraceMs` after the line, even if all threads are busy.
    */
   listenToParent(
     attachment: NativeAttachment,
     down: number | string,
     parent: number,
     hasCancelled: Int32Array,
+    orphanGraceMs: number,
   ): void;
   /** The closures that the parent has cancelled since the last call, with encoded errors. */
   takeCancelledCalls(): { id: number; reason: Uint8Array }[];

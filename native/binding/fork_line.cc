@@ -21,6 +21,7 @@
 #include "fork_frame.h"
 #include "fork_pipe.h"
 #include "native_attachment.h"
+#include "parent_watch.h"
 #include "word_mirror.h"
 
 namespace allstop::binding {
@@ -97,6 +98,13 @@ class ParentEnd final : public core::Observer, public Closable {
 
   void OnStop() override { down_.Wake(); }
   Napi::Value ChildsEnd(Napi::Env env) const { return down_.ChildsEnd(env); }
+  void CloseChildsEnd() { down_.CloseChildsEnd(); }
+
+  // From now on the line outlives the environment.
+  void Keep() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_kept_ = true;
+  }
 
   void RefuseAnswer() {
     {
@@ -128,7 +136,8 @@ class ParentEnd final : public core::Observer, public Closable {
     return has_stopped_;
   }
 
-  // The environment ends: nothing reads the child's stops any more. Frees the line's id.
+  // The environment ends: nothing reads the child's stops any more. Frees the line's id. The line
+  // ends now; one that is kept, with the stop.
   void Close() override;
 
   std::uint64_t id = 0;
@@ -143,6 +152,7 @@ class ParentEnd final : public core::Observer, public Closable {
       auto record = coordinator_->TakeUnseen(*this);
       if (!record) record = coordinator_->View().record;
       bool is_refused = false;
+      bool is_last = false;
       std::vector<ForkFrame> cancels;
       {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -150,6 +160,7 @@ class ParentEnd final : public core::Observer, public Closable {
         if (has_stopped_) record = nullptr;
         if (record) has_stopped_ = true;
         is_refused = is_refused_ && !has_stopped_ && !said_none;
+        is_last = is_closed_ && (has_stopped_ || !is_kept_);
         cancels.swap(cancels_);
       }
       ForkFrame frame;
@@ -165,7 +176,7 @@ class ParentEnd final : public core::Observer, public Closable {
         said_none = true;
       }
       for (const ForkFrame& cancel : cancels) is_open = is_open && down_.Write(cancel.Encode());
-      if (is_open) is_open = down_.Wait();
+      is_open = is_open && !is_last && down_.Wait();
     }
     coordinator_->RemoveObserver(*this);
     down_.Close();
@@ -177,6 +188,8 @@ class ParentEnd final : public core::Observer, public Closable {
   // Guarded by mutex_.
   std::vector<ForkFrame> cancels_;  // not sent yet
   bool is_refused_ = false;
+  bool is_kept_ = false;
+  bool is_closed_ = false;
   bool is_ended_ = false;
   bool has_stopped_ = false;
 };
@@ -203,6 +216,10 @@ struct Lines {
 };
 
 void ParentEnd::Close() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_closed_ = true;
+  }
   RefuseAnswer();
   Lines::Get().Remove(id);  // the thread holds this object
 }
@@ -231,9 +248,11 @@ class ChildEnd final : public core::Observer, public Closable {
     });
   }
 
-  // Called before Listen: from then on `has_cancelled` is set when TakeCancelled has something new.
-  void ShowCancelled(std::shared_ptr<WordMirror> has_cancelled) {
+  // Called before Listen, in a worker process: from then on `has_cancelled` is set when
+  // TakeCancelled has something new, and the process ends `orphan_grace_ms` after the line.
+  void ServeCluster(std::shared_ptr<WordMirror> has_cancelled, std::uint64_t orphan_grace_ms) {
     has_cancelled_ = std::move(has_cancelled);
+    orphan_grace_ms_ = orphan_grace_ms;
   }
   // The cancelled closures that this method has not returned before.
   std::vector<ForkFrame> TakeCancelled() {
@@ -248,13 +267,15 @@ class ChildEnd final : public core::Observer, public Closable {
     if (has_cancelled_) has_cancelled_->End();
   }
 
-  // Serves the parent's frames on a thread, the first of them here. False: the parent has ended.
+  // Serves the parent's frames on a thread, the first of them here. False: the parent of a forked
+  // process has ended.
   static bool Listen(const std::shared_ptr<ChildEnd>& self) {
     self->coordinator_->AwaitAnswer();
-    if (!self->Receive()) return false;
+    if (!self->Receive() && !self->has_cancelled_) return false;
     StartThread([self] {
       while (self->Receive()) {
       }
+      if (self->has_cancelled_) EndProcessAfter(self->orphan_grace_ms_);
     });
     return true;
   }
@@ -323,6 +344,7 @@ class ChildEnd final : public core::Observer, public Closable {
     core::ErrorFields fields;
     fields.name = "UnavailableError";
     fields.message = "The parent process " + std::to_string(parent_) +
+                     (has_cancelled_ ? ", or its thread that made this cluster," : "") +
                      " has ended: nothing stops or joins this process any more";
     core::EncodedError::Complete(fields);
     core::StopRequest request;
@@ -344,7 +366,9 @@ class ChildEnd final : public core::Observer, public Closable {
   // Guarded by mutex_.
   std::set<std::string> sent_;  // ids that the parent has
   std::vector<ForkFrame> cancelled_;
-  std::shared_ptr<WordMirror> has_cancelled_;  // null in a forked process; set once
+  // Set once, by ServeCluster.
+  std::shared_ptr<WordMirror> has_cancelled_;  // null in a forked process
+  std::uint64_t orphan_grace_ms_ = 0;
 };
 
 // The line to the parent of this process; null if there is none. Set once, by the main thread, and
@@ -381,7 +405,12 @@ Napi::Value OpenForkLine(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info) {
-  CloseInheritedDescriptor(static_cast<int>(IdArgument(info, 0)));
+  if (const auto line = Lines::Get().Find(IdArgument(info, 0))) line->CloseChildsEnd();
+  return info.Env().Undefined();
+}
+
+Napi::Value KeepForkLine(const Napi::CallbackInfo& info) {
+  if (const auto line = Lines::Get().Find(IdArgument(info, 0))) line->Keep();
   return info.Env().Undefined();
 }
 
@@ -427,7 +456,8 @@ Napi::Value ListenToParent(const Napi::CallbackInfo& info) {
   const auto parent = static_cast<std::int64_t>(IdArgument(info, 2));
   const auto line =
       std::make_shared<ChildEnd>(attachment->coordinator(), input, ChildsEnd(), parent);
-  line->ShowCancelled(std::make_shared<WordMirror>(info[3].As<Napi::Int32Array>(), 0, 1));
+  line->ServeCluster(std::make_shared<WordMirror>(info[3].As<Napi::Int32Array>(), 0, 1),
+                     IdArgument(info, 4));
   ToParent() = line;
   Environment::Of(info)->Add(*line);
   ChildEnd::Listen(line);

@@ -13,7 +13,9 @@
 //     it when it attaches; the parent's native thread has begun to write it before the child
 //     starts (Windows: before the child has opened the pipe).
 //  5. The end of the parent's pipe in the child is the end of the parent: no other process has the
-//     write end (fork_pipe.h).
+//     write end (fork_pipe.h). A line ends with the JavaScript thread that has opened it, too:
+//     nobody else sees to the child. Only a registered child is seen to: that thread's end stops
+//     the coordinator, maybe somewhat later, and the line is kept for this stop.
 //  6. A worker process's own stop is a message, which the parent's end of the line answers as it
 //     answers a forked child's: by the parent's stop.
 //  7. The cancellation of a function of a worker process goes down the line, and as a message, too:
@@ -32,6 +34,7 @@ namespace allstop::binding {
 // them.
 Napi::Value OpenForkLine(const Napi::CallbackInfo& info);
 Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info);
+Napi::Value KeepForkLine(const Napi::CallbackInfo& info);
 Napi::Value ForkLineHasStopped(const Napi::CallbackInfo& info);
 Napi::Value RefuseForkAnswer(const Napi::CallbackInfo& info);
 Napi::Value CancelForkedCall(const Napi::CallbackInfo& info);

@@ -24,10 +24,11 @@ class PipeDown {
   PipeDown(const PipeDown&) = delete;
   PipeDown& operator=(const PipeDown&) = delete;
 
-  // What the child needs to reach its end: a descriptor, which is the caller's from now on and is
-  // closed by CloseInheritedDescriptor when the child has been started; on Windows a name. Called
-  // once at most.
+  // What the child needs to reach its end: a descriptor, which the object closes at its end at the
+  // latest; on Windows a name.
   Napi::Value ChildsEnd(Napi::Env env) const;
+  // JavaScript thread only: the child has been started, and has inherited the descriptor.
+  void CloseChildsEnd();
 
   // The line's thread only. False: the child's end is closed. Windows: while the child has not
   // opened its end, the bytes are kept.
@@ -44,8 +45,6 @@ class PipeDown {
   struct State;
   const std::unique_ptr<State> state_;
 };
-
-void CloseInheritedDescriptor(int descriptor);
 
 // An end of a pipe in the child, that blocks. Never closed: it is the process's own until it ends.
 class ChildsEnd {

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <system_error>
-#include <utility>
 
 #include "fork_pipe.h"
 
@@ -67,12 +66,17 @@ PipeDown::PipeDown() : state_(std::make_unique<State>()) {
 
 PipeDown::~PipeDown() {
   Close();
-  if (state_->down.read_end != -1) close(state_->down.read_end);
+  CloseChildsEnd();
   for (const int end : {state_->wakes.read_end, state_->wakes.write_end}) close(end);
 }
 
 Napi::Value PipeDown::ChildsEnd(Napi::Env env) const {
-  return Napi::Number::New(env, std::exchange(state_->down.read_end, -1));
+  return Napi::Number::New(env, state_->down.read_end);
+}
+
+void PipeDown::CloseChildsEnd() {
+  if (state_->down.read_end != -1) close(state_->down.read_end);
+  state_->down.read_end = -1;
 }
 
 bool PipeDown::Write(const std::string& bytes) { return WriteAll(state_->down.write_end, bytes); }
@@ -95,8 +99,6 @@ void PipeDown::Close() {
 void PipeDown::Wake() {
   if (write(state_->wakes.write_end, "", 1) < 0) return;  // full: the thread will wake anyway
 }
-
-void CloseInheritedDescriptor(int descriptor) { close(descriptor); }
 
 ChildsEnd ChildsEnd::OfDown(const Napi::Value& end) {
   return OfUp(end.As<Napi::Number>().Int32Value());

@@ -181,7 +181,7 @@ void PipeDown::Close() { state_->ClosePipe(); }
 
 void PipeDown::Wake() { SetEvent(state_->wakes); }
 
-void CloseInheritedDescriptor(int) {}
+void PipeDown::CloseChildsEnd() {}
 
 ChildsEnd ChildsEnd::OfDown(const Napi::Value& end) {
   const std::string name = end.As<Napi::String>().Utf8Value();

@@ -1,6 +1,7 @@
 #include "parent_watch.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #if defined(_WIN32)
@@ -28,9 +29,14 @@ void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms) {
   if (parent == nullptr) return;  // the parent has ended: JavaScript sees its channel closed
   std::thread([parent, grace_ms] {
     WaitForSingleObject(parent, INFINITE);
-    Sleep(static_cast<DWORD>(grace_ms));
-    TerminateProcess(GetCurrentProcess(), 1);
+    EndProcessAfter(grace_ms);
   }).detach();
+}
+
+void EndProcessAfter(std::uint64_t grace_ms) {
+  Sleep(static_cast<DWORD>(grace_ms));
+  TerminateProcess(GetCurrentProcess(), 1);
+  std::abort();  // not reached
 }
 
 #else
@@ -111,14 +117,18 @@ void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms) {
   try {
     std::thread([parent, grace_ms] {
       WaitForParent(parent);
-      std::this_thread::sleep_for(std::chrono::milliseconds(grace_ms));
-      _exit(1);
+      EndProcessAfter(grace_ms);
     }).detach();
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void EndProcessAfter(std::uint64_t grace_ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(grace_ms));
+  _exit(1);
 }
 
 #endif

@@ -12,6 +12,9 @@ namespace allstop::binding {
 // alive. Called once.
 void ExitWithParent(std::uint64_t parent_id, std::uint64_t grace_ms);
 
+// Ends this process (exit code 1, no cleanup) after `grace_ms`.
+[[noreturn]] void EndProcessAfter(std::uint64_t grace_ms);
+
 }  // namespace allstop::binding
 
 #endif  // ALLSTOP_BINDING_PARENT_WATCH_H_

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { Coordinator, OutOfRangeError, UnavailableError } from 'allstop';
 import { describe, expect, it } from 'vitest';
-import { startScript } from '../support/run-script.ts';
+import { runScript, saidOf, startScript } from '../support/run-script.ts';
 
 const script = (name: string): URL => new URL(`./scripts/${name}.mjs`, import.meta.url);
 
@@ -123,6 +123,14 @@ describe('a worker', () => {
         said: [{ event: 'ended' }],
       });
       clearTimeout(limit);
+    },
+  );
+
+  it.skipIf(process.platform !== 'linux')(
+    'that is terminated in the middle of a fork: it leaves no pipe open',
+    async () => {
+      const ended = await runScript('terminated-forker');
+      expect(saidOf(ended, 'terminated')).toMatchObject({ hadMore: true, left: 0 });
     },
   );
 

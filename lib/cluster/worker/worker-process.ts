@@ -1,7 +1,7 @@
 /**
- * The main function of a cluster's worker process. The parent's stop, its death, and the
- * cancellation of a function come twice: to a native thread (listenToParent), so that a function
- * that computes sees them, and to the event loop.
+ * The main function of a cluster's worker process. The parent's stop, its end or that of its thread
+ * which made the cluster, and the cancellation of a function come twice: to a native thread
+ * (listenToParent), so that a function that computes sees them, and to the event loop.
  */
 
 import { attachmentOf } from '../../coordinator/attachment.ts';
@@ -16,7 +16,7 @@ import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
 import { packValue, unpackMessage } from './value.ts';
 
-/** How long the functions of a process may go on after the death of the parent. */
+/** How long the functions of a process may go on after the end of the parent, or of its thread. */
 const ORPHAN_GRACE_MS = 1_000;
 
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
@@ -31,7 +31,8 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   const cancelled = new CancelledCalls(settings.concurrency);
   if (settings.down !== undefined) {
     const { native } = attachmentOf(coordinator);
-    binding().listenToParent(native, settings.down, parent, cancelled.words);
+    const { words } = cancelled;
+    binding().listenToParent(native, settings.down, parent, words, ORPHAN_GRACE_MS);
   }
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {
@@ -54,7 +55,8 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     // would end with the loop, before it has heard of it.
     setInterval(() => {}, 2 ** 31 - 1);
     if (coordinator.shouldStop()) return;
-    coordinator.requestStop(new UnavailableError(`The parent process ${parent} has ended`));
+    const gone = `The parent process ${parent}, or its thread that made this cluster, has ended`;
+    coordinator.requestStop(new UnavailableError(gone));
     answerNone(coordinator);
   });
   process.on('uncaughtExceptionMonitor', (error: unknown) => {

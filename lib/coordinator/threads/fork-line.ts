@@ -31,7 +31,8 @@ function open(attachment: Attachment): { id: number; end: number | string } {
 }
 
 /**
- * Calls `start`, which starts the child. If it throws, the line is closed.
+ * Calls `start`, which starts the child. If it throws, the line is closed. If this thread is
+ * terminated here, no `finally` runs: the line ends with the thread, and closes its descriptors.
  *
  * @throws UnavailableError: the system has no descriptor or thread for the line; what `start` throws
  */
@@ -45,7 +46,7 @@ export function openLine<T>(attachment: Attachment, start: (line: LineEnd) => T)
     native.closeForkLine(id);
     throw error;
   } finally {
-    for (const descriptor of inherited) native.closeForkDescriptor(descriptor);
+    native.closeForkDescriptor(id);
   }
 }
 

@@ -88,6 +88,7 @@ export function fork(
     const { stdio: streams } = child as { stdio?: ChildProcess['stdio'] };
     listen(attachment, child, streams?.[up] as Readable | null | undefined, id);
     register(attachment, child, name);
+    binding().keepForkLine(id);
     return child;
   });
 }

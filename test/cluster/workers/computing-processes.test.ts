@@ -1,5 +1,11 @@
-/** Worker processes hear the stop, and the death of the program, while their functions compute. */
-import { spawn } from 'node:child_process';
+/**
+ * Worker processes hear the stop, and the end of the program or of its thread, while their
+ * functions compute.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once as emitted } from 'node:events';
+import type { Readable } from 'node:stream';
+import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ClusterCoordinator, LocalStrategy, type RunOptions } from '../../../dist/cluster/index.js';
@@ -155,4 +161,39 @@ describe('a function that computes in a process', () => {
       });
     },
   );
+});
+
+describe('a process that computes for a thread which is terminated, while the program lives on', () => {
+  const owner = fileURLToPath(new URL('../../fixtures/terminated-owner.mjs', import.meta.url));
+
+  /** Resolves when the worker process has ended, which has the program's standard output. */
+  async function orphaned(name: string): Promise<{ program: ChildProcess; written: string }> {
+    const program = spawn(process.execPath, [owner, name], {
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    const written = await textOf(program.stdout as Readable);
+    expect(program.exitCode).toBe(null);
+    return { program, written };
+  }
+
+  it.each(['untilOrphaned', 'untilOrphanedAsync'])(
+    'is stopped with an UnavailableError, and ends (%s)',
+    async (name) => {
+      const { program, written } = await orphaned(name);
+      program.disconnect();
+      expect(JSON.parse(written)).toMatchObject({
+        name: 'UnavailableError',
+        code: 'ERR_ALLSTOP_UNAVAILABLE',
+        message: expect.stringContaining(`parent process ${program.pid}, or its thread`),
+      });
+    },
+  );
+
+  it('ends, though it never asks, and leaves no pipe open', async () => {
+    const { program } = await orphaned('forEver');
+    program.send('how many?');
+    const [{ before, after }] = await emitted(program, 'message');
+    // The program has closed its standard output, which was one.
+    expect(after).toBe(before === undefined ? undefined : before - 1);
+  });
 });

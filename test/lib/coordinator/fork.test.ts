@@ -187,6 +187,20 @@ describe('coord.fork', () => {
     });
   });
 
+  it('stops a computing child when the thread that forked it is terminated', async () => {
+    const owner = fileURLToPath(new URL('../../fixtures/terminated-owner.mjs', import.meta.url));
+    const program = spawn(process.execPath, [owner, 'fork'], {
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    // The child has this standard output: it is closed when the child has ended.
+    const written = await text(program.stdout as Readable);
+    program.disconnect();
+    expect(JSON.parse(written)).toMatchObject({
+      code: 'ERR_ALLSTOP_UNAVAILABLE',
+      message: expect.stringContaining("Worker 'owner' exited with code 1"), // the parent's stop
+    });
+  });
+
   it('refuses wrong arguments, and starts and registers nothing', () => {
     const coord = new Coordinator();
     const call = coord.fork.bind(coord) as (...args: unknown[]) => ChildProcess;
