@@ -166,7 +166,7 @@ export class ClusterCoordinator<M extends object = any>
     const { coordinator } = this;
     const variables = new ClusterVariables(this, () => this.#engine);
     this.#rules = new ClosureRules(
-      { queue: this.#queue, coordinator, cancelGraceMs, variables },
+      { queue: this.#queue, coordinator, cancelGraceMs, retries, variables },
       {
         cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
         prepare: (worker) => this.#datasets.prepareAll(worker),
@@ -428,7 +428,7 @@ export class ClusterCoordinator<M extends object = any>
   /**
    * A data set that each worker makes for itself, by calling `datasetFn`, an export of the
    * module. A worker that replaces another makes its own before it takes functions. If `datasetFn`
-   * throws, the functions that use the data set fail with a ClosureInputError.
+   * throws, or ends its workers, the functions that use the data set fail with a ClosureInputError.
    * @throws TypeError; DataCloneError: an argument that cannot be cloned; InvalidArgumentError: an
    *   argument has a RemoteValue, PerWorkerValues, or shared memory though workers are processes
    */

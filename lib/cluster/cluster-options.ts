@@ -4,6 +4,7 @@ import { checkDuration, checkOptions, invalidType } from '../base/arguments.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import type { ReadinessReport } from '../errors/readiness-report.ts';
 import { checkCount } from './calls/call-options.ts';
+import { RETRIES } from './closures/closure.ts';
 import type { FunctionStats } from './function-stats.ts';
 import { checkResults, type Results } from './results/result-store.ts';
 
@@ -22,7 +23,10 @@ export type ClusterCoordinatorOptions = {
    * it. By default no other coordinator stops the cluster.
    */
   coordinator?: Coordinator | undefined;
-  /** How often a function is run again after the death of a worker that ran it. Default: 3. */
+  /**
+   * How often a function is run again after the death of a worker that ran it, and that of a data
+   * set on each worker. Default: 3.
+   */
   retries?: number | undefined;
   /**
    * Milliseconds that a cancelled function may go on (default 5,000); then its worker is replaced.
@@ -83,7 +87,6 @@ export type ReadyOptions = {
 
 const MAX_QUEUED = 262_144; // as in TensorFlow
 const MAX_QUEUED_BYTES = 2 ** 30;
-const RETRIES = 3;
 const CANCEL_GRACE_MS = 5_000;
 
 const OPTIONS = [

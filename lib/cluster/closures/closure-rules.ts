@@ -21,6 +21,7 @@ export type ClosureRulesOptions = {
   queue: ClosureQueue<Closure>;
   coordinator: Coordinator;
   cancelGraceMs: number;
+  retries: number;
   variables: VariableSource;
 };
 
@@ -47,6 +48,7 @@ export interface ClosureRulesListener {
 export class ClosureRules implements ClusterHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  readonly retries: number;
   readonly variables: VariableSource;
   readonly #queue: ClosureQueue<Closure>;
   readonly #listener: ClosureRulesListener;
@@ -58,12 +60,13 @@ export class ClosureRules implements ClusterHost {
   #dropped: { value: unknown } | undefined;
 
   constructor(
-    { queue, coordinator, cancelGraceMs, variables }: ClosureRulesOptions,
+    { queue, coordinator, cancelGraceMs, retries, variables }: ClosureRulesOptions,
     listener: ClosureRulesListener,
   ) {
     this.#queue = queue;
     this.coordinator = coordinator;
     this.cancelGraceMs = cancelGraceMs;
+    this.retries = retries;
     this.variables = variables;
     this.#listener = listener;
   }

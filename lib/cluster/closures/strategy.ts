@@ -72,6 +72,8 @@ export type DrawAnswer = (state: number, bytes: Uint8Array) => void;
 export interface StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  /** How many more deaths of workers than one fail the data set that they were making. */
+  readonly retries: number;
   readonly variables: VariableSource;
   /** How many closures are queued. */
   readonly waiting: number;

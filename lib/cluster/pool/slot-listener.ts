@@ -30,7 +30,7 @@ export type Death = {
   wasRetired: boolean;
   /** Whether the worker had imported the module and made its data sets. */
   wasReady: boolean;
-  /** The function that the worker was running. */
+  /** The function, also of a data set, that the worker was running. */
   running: string | undefined;
 };
 

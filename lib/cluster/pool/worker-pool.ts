@@ -361,7 +361,7 @@ export class WorkerPool implements Engine {
     for (;;) {
       const closure = this.#host.takeTagged(slot.index);
       if (closure === undefined || closure.work.kind === 'call') return;
-      slot.prepare(closure, closure.work);
+      slot.prepare(closure.work);
     }
   }
 

@@ -51,6 +51,7 @@ import { Claims } from './claims.ts';
 import { GraceTimers } from './grace-timers.ts';
 import { setupError, Teardown } from './hooks.ts';
 import { outcomeOf, unreadable } from './outcome.ts';
+import { Preparations } from './preparations.ts';
 import { inOrderOfReturn, isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
 import { readinessOf, shownWorker, stuckWorker } from './slot-report.ts';
@@ -75,8 +76,7 @@ export class WorkerSlot {
   #channel: WorkerChannel | undefined;
   readonly #sent = new SentClosures<SentToWorker>();
   #claims: Claims | undefined;
-  /** The ids of the resources that the worker is making. */
-  readonly #preparing = new Set<number>();
+  readonly #preparations: Preparations;
   readonly #batch = new Batch();
   /** The worker has imported the module, and its setup function has ended. */
   isLoaded = false;
@@ -122,6 +122,7 @@ export class WorkerSlot {
     this.#listener = listener;
     this.#name = name;
     this.#options = options;
+    this.#preparations = new Preparations(host);
     this.#start =
       isolation === 'thread'
         ? (own) => startThread(host, options, name, own)
@@ -150,6 +151,7 @@ export class WorkerSlot {
       },
     });
     this.#channel = channel;
+    this.#preparations.begin(channel);
     this.#claims = new Claims(channel.words, channel.isShared);
     this.#pid = channel.pid;
     this.define(...this.#host.variables.definitions);
@@ -172,7 +174,7 @@ export class WorkerSlot {
   }
 
   get isReady(): boolean {
-    return this.isLoaded && this.#preparing.size === 0 && !this.isEnding;
+    return this.isLoaded && this.#preparations.areOver && !this.isEnding;
   }
 
   /** Whether `kill` or `retire` was called. */
@@ -241,22 +243,9 @@ export class WorkerSlot {
   }
 
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
-  prepare(closure: Closure, resource: WorkerResource): void {
-    this.#preparing.add(closure.id);
-    this.#enter('building-dataset');
-    try {
-      const hasToBePacked = resource.kind === 'dataset' && this.#channel?.isShared === false;
-      const sent = hasToBePacked ? { ...resource, args: passedAsBytes(resource.args) } : resource;
-      this.#channel?.post([TO_WORKER.prepare, closure.id, sent]);
-    } catch (error) {
-      // The resource cannot be sent. Functions that use it fail with this error instead.
-      const broken: WorkerResource = {
-        kind: 'broken',
-        id: resource.id,
-        record: encode(error).bytes,
-      };
-      this.post([TO_WORKER.prepare, closure.id, broken]);
-    }
+  prepare(resource: WorkerResource): void {
+    this.#preparations.add(resource);
+    if (!this.#preparations.areOver) this.#enter('building-dataset');
   }
 
   /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
@@ -364,7 +353,7 @@ export class WorkerSlot {
   get info(): WorkerInfo {
     let state: WorkerInfo['state'] = 'lost';
     if (this.#channel !== undefined) {
-      if (!this.isLoaded || this.#preparing.size > 0) state = 'starting';
+      if (!this.isLoaded || !this.#preparations.areOver) state = 'starting';
       else state = this.#sent.size > 0 || this.isEnding ? 'busy' : 'idle';
     }
     const { completed, restarts, tasks } = this;
@@ -484,7 +473,7 @@ export class WorkerSlot {
       case FROM_WORKER.tornDown:
         return this.#teardown?.ended(message[1] as Uint8Array | null);
       case FROM_WORKER.prepared:
-        this.#preparing.delete(message[1] as number);
+        this.#preparations.made(message[1] as number);
         this.#checkReady();
         return this.#listener.onFree(this);
       case FROM_WORKER.stop:
@@ -510,7 +499,7 @@ export class WorkerSlot {
   }
 
   #checkReady(): void {
-    if (this.#preparing.size > 0 || this.isEnding) return;
+    if (!this.#preparations.areOver || this.isEnding) return;
     this.#enter('ready');
     this.idleSince = performance.now();
     this.#listener.onReady(this);
@@ -562,7 +551,8 @@ export class WorkerSlot {
     const hasFailed = this.#setupFailure !== undefined;
     const wasKilled = this.#killedFor !== undefined && !hasFailed;
     const wasRetired = this.#retiredFor !== undefined && this.#sent.size === 0;
-    const wasReady = this.isLoaded && this.#preparing.size === 0;
+    const wasReady = this.isLoaded && this.#preparations.areOver;
+    const made = this.#preparations.lost(cause, this.#killedFor !== undefined);
     const lost = inOrderOfReturn(this.#sent, (sent) => this.#fateAfterDeath(sent));
     this.#channel = undefined;
     this.#shown.delete(this);
@@ -570,7 +560,6 @@ export class WorkerSlot {
     this.#stuckTimer?.clear();
     this.#teardown?.clear();
     this.#teardown = undefined;
-    this.#preparing.clear();
     this.#batch.clear();
     this.#enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
     this.#graceTimers.clearAll();
@@ -581,7 +570,7 @@ export class WorkerSlot {
     this.#hasSuspect = false;
     for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
     const running = lost.find(({ fate }) => fate === 'running');
-    const name = (running?.closure.work as Call | undefined)?.name;
+    const name = (running?.closure.work as Call | undefined)?.name ?? made;
     this.#listener.onGone(this, { cause, wasKilled, wasRetired, wasReady, running: name });
   }
 }

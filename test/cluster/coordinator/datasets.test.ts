@@ -1,6 +1,6 @@
 /** Data sets that each worker makes for itself. */
 
-import { ClosureInputError, InvalidArgumentError } from 'allstop/cluster';
+import { ClosureInputError, InvalidArgumentError, UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
@@ -102,6 +102,52 @@ describeKinds(kinds, (kind) => {
       expect(error.cause.name).toBe(cause);
       expect(error.cause.message).toContain(message);
       expect(await errorOf(cluster.join())).toBe(error);
+    });
+
+    it('when its function ends the workers, those who use it fail, and the others run', async () => {
+      const cluster = start(2);
+      const good = cluster.createPerWorkerDataset('numbersAtOnce', [4, 9]).iterator();
+      const bad = cluster.createPerWorkerDataset('deadlyAtOnce').iterator();
+      const failed = errorOf(cluster.run('next', [bad]));
+      expect(await cluster.run('add', [1, 2])).toBe(3);
+      const error = await failed;
+      expect(error).toBeInstanceOf(ClosureInputError);
+      expect(error.cause).toBeInstanceOf(UnavailableError);
+      expect(error.cause.message).toMatch(
+        /^The data set function 'deadlyAtOnce' lost its worker 4 times \(retries: 3\)\. Last: .* exited with code 7$/,
+      );
+      expect(error.cause.cause).toMatchObject({ exitCode: 7 });
+      expect(await cluster.run('next', [good])).toMatchObject({ value: 4 });
+      await cluster.ready();
+    });
+
+    it('when its function ends the worker, it is made as often as `retries` says', async () => {
+      const cluster = start(1, { retries: 1 });
+      const bad = cluster.createPerWorkerDataset('deadly', [visits.path, 'bad']).iterator();
+      const failed = errorOf(cluster.run('next', [bad]));
+      for (let count = 0; count < 2; count += 1) (await visits.next('bad')).pass();
+      expect(await failed).toBeInstanceOf(ClosureInputError);
+      // The next worker does not make it again.
+      expect(await cluster.run('dieUntil', [2])).toBe(2);
+      expect(await errorOf(cluster.run('next', [bad]))).toBeInstanceOf(ClosureInputError);
+      expect(visits.names).toEqual(['bad', 'bad']);
+    });
+
+    it('is not blamed for the death that another has caused', async () => {
+      const cluster = start(1, { retries: 0 });
+      const good = cluster.createPerWorkerDataset('hold', [visits.path, 'good']).iterator();
+      const bad = cluster.createPerWorkerDataset('deadly', [visits.path, 'bad']).iterator();
+      const both = [errorOf(cluster.run('next', [bad])), cluster.run('next', [good])];
+      // Both are made when the worker dies: nobody knows of which. The next makes one at a time.
+      await visits.next('good');
+      (await visits.next('bad')).pass();
+      (await visits.next('good')).pass('xy');
+      (await visits.next('bad')).pass();
+      (await visits.next('good')).pass('xy');
+      const [error, drawn] = await Promise.all(both);
+      expect(error.cause.message).toContain("'deadly' lost its worker once (retries: 0)");
+      expect(drawn).toMatchObject({ value: 'x' });
+      expect(visits.names).toEqual(['good', 'bad', 'good', 'bad', 'good']);
     });
 
     it('a function that the module does not have is an error of those who use it', async () => {

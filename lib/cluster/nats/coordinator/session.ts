@@ -133,8 +133,8 @@ export class Session {
   welcome(
     from: Pick<Welcome, 'run' | 'token' | 'unavailableAfterMs' | 'setup' | 'teardown'>,
   ): object {
-    const { cancelGraceMs } = this.#host;
-    return { kind: 'welcome', ...from, session: this.id, task: this.task, cancelGraceMs };
+    const { cancelGraceMs, retries } = this.#host;
+    return { kind: 'welcome', ...from, session: this.id, task: this.task, cancelGraceMs, retries };
   }
 
   /** Shows the node in `explain()`. */

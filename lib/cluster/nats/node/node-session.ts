@@ -55,6 +55,7 @@ export type NodeSessionOptions = ModuleHooks & {
   task: number;
   slots: number;
   cancelGraceMs: number;
+  retries: number;
   /** How long a stop record of this node is provisional if the coordinator does not answer. */
   unavailableAfterMs: number;
   maxFrameBytes: number;
@@ -84,6 +85,7 @@ export interface NodeSessionListener {
 export class NodeSession implements StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  readonly retries: number;
   readonly channel: ReliableChannel;
   readonly #options: NodeSessionOptions;
   readonly #listener: NodeSessionListener;
@@ -131,6 +133,7 @@ export class NodeSession implements StrategyHost {
     this.#listener = listener;
     const { job, task, slots, maxFrameBytes } = options;
     this.cancelGraceMs = options.cancelGraceMs;
+    this.retries = options.retries;
     this.channel = new ReliableChannel(
       { maxFrameBytes },
       {

@@ -330,7 +330,7 @@ export class ClusterNode {
 
   #begin(welcome: Welcome): void {
     if (this.#isLeaving) return;
-    const { run, session: id, task, cancelGraceMs, unavailableAfterMs } = welcome;
+    const { run, session: id, task, cancelGraceMs, retries, unavailableAfterMs } = welcome;
     const { nats } = this.#connection;
     if (nats === undefined) return; // the welcome will be repeated
     const isSameRun = run === this.#current?.run;
@@ -344,7 +344,17 @@ export class ClusterNode {
     const subject = this.#subjects.up(id);
     const maxFrameBytes = frameBytes(nats.info?.max_payload);
     const session = new NodeSession(
-      { module, job, task, slots, cancelGraceMs, unavailableAfterMs, maxFrameBytes, ...own },
+      {
+        module,
+        job,
+        task,
+        slots,
+        cancelGraceMs,
+        retries,
+        unavailableAfterMs,
+        maxFrameBytes,
+        ...own,
+      },
       {
         send: (frame) => this.#connection.publish(subject, frame),
         broadcast: (stop) => {

@@ -25,6 +25,7 @@ import { CLAIMS, DRAW, type Fate, type Resource, STATE } from '../../worker/prot
 export interface SharedDatasetsOwner {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  readonly retries: number;
   readonly variables: VariableSource;
   workerLost(worker: WorkerInfo, error: Error): void;
   workerStuck(worker: WorkerInfo): void;
@@ -35,6 +36,7 @@ export type SharedDatasetsSettings = ModuleHooks & { module: URL; task: WorkerNa
 export class SharedDatasets implements StrategyHost {
   readonly coordinator: Coordinator;
   readonly cancelGraceMs: number;
+  readonly retries: number;
   readonly variables: VariableSource;
   readonly #owner: SharedDatasetsOwner;
   readonly #settings: SharedDatasetsSettings;
@@ -50,6 +52,7 @@ export class SharedDatasets implements StrategyHost {
   constructor(owner: SharedDatasetsOwner, settings: SharedDatasetsSettings) {
     this.coordinator = owner.coordinator;
     this.cancelGraceMs = owner.cancelGraceMs;
+    this.retries = owner.retries;
     this.variables = owner.variables;
     this.#owner = owner;
     this.#settings = settings;

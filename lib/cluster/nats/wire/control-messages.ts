@@ -6,6 +6,7 @@
 
 import { checkEnginePhase, checkTaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
+import { RETRIES } from '../../closures/closure.ts';
 import type { ModuleHooks } from '../../worker/module-options.ts';
 import {
   cleaned,
@@ -69,6 +70,8 @@ export type Welcome = {
   session: string;
   task: number;
   cancelGraceMs: number;
+  /** How often a data set is made again after the death of the worker that made it. */
+  retries: number;
   /** The longest time for which a stop record of the node is provisional. */
   unavailableAfterMs: number;
 } & ModuleHooks;
@@ -154,12 +157,13 @@ const controls: Record<Control['kind'], (value: Record<string, unknown>) => bool
   who: ({ run, token }) => isName(run) && isCount(token),
   hello: ({ info }) => isInfo(info),
   bye: ({ node, session }) => isName(node) && isName(session),
-  welcome: ({ run, token, session, task, cancelGraceMs, unavailableAfterMs, setup, teardown }) =>
+  welcome: ({ run, token, session, task, retries, setup, teardown, ...durations }) =>
     isName(run) &&
     isCount(token) &&
     isName(session) &&
     isCount(task) &&
-    [cancelGraceMs, unavailableAfterMs].every(isDuration) &&
+    (retries === null || isMaybe(isCount, retries)) &&
+    [durations['cancelGraceMs'], durations['unavailableAfterMs']].every(isDuration) &&
     [setup, teardown].every((each) => isMaybe(isText, each)),
   refused: ({ run, token, phase, why }) =>
     isName(run) && isCount(token) && isText(phase) && isText(why),
@@ -190,6 +194,8 @@ export function parseControl<K extends Control['kind']>(
     for (const name of ['cancelGraceMs', 'unavailableAfterMs']) {
       value[name] ??= Number.POSITIVE_INFINITY;
     }
+    const { retries = RETRIES } = value; // an older coordinator sends none
+    value['retries'] = retries ?? Number.POSITIVE_INFINITY;
   }
   return value as Extract<Control, { kind: K }>;
 }

@@ -131,6 +131,16 @@ describe('a data set on a node with several slots', { tags: ['nats'] }, () => {
     expect((await next(iterator('numbers', [5, 6]))).value).toBe(5);
   });
 
+  it('when its function ends its thread, those who use it fail with that, and others go on', async () => {
+    const numbers = iterator('numbers', [5, 9]);
+    const error = await errorOf(next(iterator('deadly')));
+    expect(error).toBeInstanceOf(ClosureInputError);
+    expect(error.cause.message).toContain("The data set function 'deadly' lost its worker 4 times");
+    expect(error.cause.message).toContain('exited with code 7');
+    expect((await next(numbers)).value).toBe(5);
+    expect((await next(iterator('numbers', [7, 9]))).value).toBe(7);
+  });
+
   it('is waited for by ready()', async () => {
     await cluster.ready();
     cluster.createPerWorkerDataset('held', [visits.path]);
