@@ -169,6 +169,7 @@ export class ClusterCoordinator<M extends object = any>
       { queue: this.#queue, coordinator, cancelGraceMs, retries, variables },
       {
         cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
+        gaveUp: (resources) => this.#engine.gaveUp?.(resources),
         prepare: (worker) => this.#datasets.prepareAll(worker),
         onLeft: () => {
           this.#updateNeeded();
@@ -225,7 +226,10 @@ export class ClusterCoordinator<M extends object = any>
       datasets: this.#datasets,
       owner: {
         events: beginClosureEvents(attachmentOf(this.coordinator)),
-        onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
+        onSettled: (closure, state) => {
+          this.#statistics.onSettled(closure, state);
+          this.#rules.settled(closure);
+        },
         onOver: ({ id }) => this.#variables.forget(id),
         cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
       },

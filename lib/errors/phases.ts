@@ -140,12 +140,16 @@ const KILL_AND_RESTART = 'look at that process; end it, and start the worker aga
 export const localRemedy = (phase: TaskPhase): string => {
   if (phase === 'import-failed')
     return 'correct the module: importing it on its own has to succeed';
-  if (phase === 'setting-up') return 'see why the function does not end, or wait';
+  if (phase === 'setting-up' || phase === 'building-dataset')
+    return 'see why the function does not end, or wait';
   return 'see the cause; a worker that dies again and again is restarted after ever longer delays';
 };
 
 /** Why a worker that is in the phase 'setting-up' is not ready. */
 export const settingUp = (name: string): string => `the setup function '${name}' has not ended`;
+
+/** The same for 'building-dataset'. `what`: "data set function 'x'". */
+export const notMade = (what: string): string => `the ${what} has not ended`;
 
 /** Why a worker that is in the phase 'starting' for long is not ready. */
 export const importing: Explanation = {
