@@ -3,6 +3,8 @@
 // with any of them is given relative to the working directory, as `npx allstop include --relative` does.
 const { relative, sep } = require('node:path');
 
-const folder = /[\s"'`$&;|<>()*?[\]{}#!~^%=]/.test(__dirname) ? relative(process.cwd(), __dirname) : __dirname;
+const folder = /[\s"'`$&;|<>()*?[\]{}#!~^%=]/.test(__dirname)
+  ? relative(process.cwd(), __dirname)
+  : __dirname;
 
 module.exports = folder.split(sep).join('/'); // a backslash would begin an escape sequence

@@ -57,9 +57,6 @@ export interface ClosureOwner {
   cancel(closure: Closure, reason: unknown): void;
 }
 
-/** How often a closure or a data set is run again by default. */
-export const RETRIES = 3;
-
 export type ClosureOptions = {
   /** The call is its caller's own: its error is told to nobody else (`cluster.run`). */
   isOwn: boolean;

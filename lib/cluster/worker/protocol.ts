@@ -166,5 +166,8 @@ export function argumentError(
   return refusedValue(error, `Argument ${index} of '${name}'`, argument, clone);
 }
 
+/** How often a function or a data set is run again by default. */
+export const RETRIES = 3;
+
 /** The advice in errors about a function that is not found. */
 export const PASS_A_NAME = 'pass the name of an export of the strategy’s module';

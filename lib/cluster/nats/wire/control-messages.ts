@@ -6,8 +6,8 @@
 
 import { checkEnginePhase, checkTaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
-import { RETRIES } from '../../closures/closure.ts';
 import type { ModuleHooks } from '../../worker/module-options.ts';
+import { RETRIES } from '../../worker/protocol.ts';
 import {
   cleaned,
   isCount,
