@@ -252,10 +252,9 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   /** Workers have changed, or the cluster takes no more calls. */
   #look(): void {
-    const { dropped, refusal } = this.#given.calls.host.rules;
-    const over = dropped ?? refusal;
+    const { refusal } = this.#given.calls.host.rules;
     // What is ahead settles by itself, but the source may never give another item.
-    if (over !== undefined && this.#ahead === 0) this.#fail(over.value);
+    if (refusal !== undefined && this.#ahead === 0) this.#fail(refusal.value);
     else this.#pump();
   }
 
