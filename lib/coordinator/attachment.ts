@@ -9,6 +9,7 @@ import { addAbortListener, removeAbortListener } from '../base/abort-listeners.t
 import { invalidType } from '../base/arguments.ts';
 import { now } from '../base/clock.ts';
 import { define } from '../base/define.ts';
+import { outsideTasks } from '../base/task-context.ts';
 import { attempt, isObject } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
 import { WeakById } from '../base/weak-by-id.ts';
@@ -398,7 +399,7 @@ export class Attachment {
     this.#abortedAt = stop.generation;
     if (stop.error !== null && this.signalWasRead) this.give(stop.error); // with the reason
     const reason = this.#reasonOf(stop);
-    attempt(() => controller.abort(reason)); // throws if the program has frozen the signal
+    attempt(() => outsideTasks(() => controller.abort(reason))); // throws if the signal is frozen
   }
 
   #reasonOf(stop: NativeStop): unknown {
@@ -462,16 +463,15 @@ export class Attachment {
     const heard = signal !== undefined && isHeard(signal);
     if ((heard || this.#hasHooks) && this.native.hasOtherOwners()) return false;
     this.check(); // an owner of the coordinator may have requested a stop before it went
-    const { token } = this.native;
     if (signal === undefined || !this.#signalling) {
       if (this.#hasHooks) this.#unlisten();
       return true;
     }
     bySignal.set(signal, this);
-    listenWeakly(token, this);
+    listenWeakly(this.native.token, this);
     if (heard) return true; // no other owner now: native code may get one, from the signal
     onNextUse(signal, () => {
-      listen(token, this);
+      listen(this.native.token, this);
       abandoned.add(this);
       sweepSoon();
     });

@@ -5,8 +5,12 @@
  * The core knows each hook as a thread that is alive from the stop on, and which stop it has to
  * run for (`takeStopOfHook`): a stop that is cleared at once is not lost, and joins in any thread
  * wait for a hook that this thread has not begun yet.
+ *
+ * A hook runs in the async context in which it was registered, not in that of the code that
+ * requests the stop: it must not be taken for a callback of the task that does so.
  */
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { THREAD_KINDS } from '../native/binding.ts';
 import { drain, hold, release } from '../native/doorbell.ts';
 import { binding } from '../native/native.ts';
@@ -19,6 +23,8 @@ type Hook = {
   readonly id: number;
   readonly name: string;
   readonly run: (record: StopRecord) => unknown;
+  /** Calls a function in the async context in which the hook was registered. */
+  readonly inItsContext: (body: () => Promise<void>) => Promise<void>;
   isRunning: boolean;
   isRemoved: boolean;
 };
@@ -55,7 +61,8 @@ class Hooks {
     const { native, links } = this.#attachment;
     this.#attachment.beginHook();
     const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
-    const hook: Hook = { id, name, run, isRunning: false, isRemoved: false };
+    const inItsContext = AsyncLocalStorage.snapshot();
+    const hook: Hook = { id, name, run, inItsContext, isRunning: false, isRemoved: false };
     this.#hooks.add(hook);
     if (this.#attachment.shouldStop()) this.serve();
     const link = new Link(`the hook '${name}' (onStop)`, () => {
@@ -105,7 +112,9 @@ class Hooks {
     const givenBefore = binding().errorsGivenSoFar();
     try {
       const record = this.#attachment.toRecord(stop, takesArguments(hook.run));
-      await runWithin(this.#attachment, hook, () => hook.run(record), hook.run);
+      await hook.inItsContext(() =>
+        runWithin(this.#attachment, hook, () => hook.run(record), hook.run),
+      );
     } catch (error) {
       this.#attachment.reportOfHook(error, hook.name, givenBefore);
     }

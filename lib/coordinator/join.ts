@@ -10,6 +10,7 @@ import {
   invalidType,
   isIterable,
 } from '../base/arguments.ts';
+import { enclosingTasks } from '../base/task-context.ts';
 import { Timer } from '../base/timer.ts';
 import { turn } from '../base/turn.ts';
 import { SelfJoinError, StragglersError } from '../errors/errors.ts';
@@ -19,7 +20,7 @@ import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { logNativeStop } from './debug-log.ts';
 import { Places, STACKS_TIMEOUT_MS } from './diagnosis/places.ts';
 import { stragglersMessage, toStraggler, warnOfStragglers } from './threads/stragglers.ts';
-import { awaiting, enclosingTasks } from './threads/tasks.ts';
+import { awaiting } from './threads/tasks.ts';
 import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
 import { warnOfSlowThreads } from './timeline/slow-threads.ts';
 

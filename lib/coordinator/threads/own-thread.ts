@@ -1,10 +1,11 @@
 /** A looper or a queue runner's thread: registered when it is made, started later, once. */
 
+import { enclosingTasks } from '../../base/task-context.ts';
 import { FailedPreconditionError, SelfJoinError } from '../../errors/errors.ts';
 import type { ThreadKind } from '../../native/binding.ts';
 import { hold, release } from '../../native/doorbell.ts';
 import type { Attachment } from '../attachment.ts';
-import { enclosingTasks, runAs } from './tasks.ts';
+import { runAs } from './tasks.ts';
 import { registerUnstarted, type Watch } from './watch.ts';
 
 export class OwnThread {

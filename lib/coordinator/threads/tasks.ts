@@ -1,24 +1,11 @@
 /** Async tasks: registered asynchronous functions of this JavaScript thread. */
 
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { currentTask, type Task } from '../../base/task-context.ts';
 import type { Attachment } from '../attachment.ts';
 import { Watch } from './watch.ts';
 
-type Task = { attachment: Attachment; thread: { readonly id: number }; outer: Task | undefined };
-
-const currentTask = new AsyncLocalStorage<Task>();
-
-/** The ids of the async tasks of this coordinator that the caller runs in. */
-export function enclosingTasks(attachment: Attachment): number[] {
-  const ids: number[] = [];
-  for (let task = currentTask.getStore(); task !== undefined; task = task.outer) {
-    if (task.attachment === attachment) ids.push(task.thread.id);
-  }
-  return ids;
-}
-
 /** What async tasks await, by the task's coordinator and id, as far as this package knows. */
-const awaited = new WeakMap<Attachment, Map<number, () => string>>();
+const awaited = new WeakMap<object, Map<number, () => string>>();
 
 /** Awaits `promise`. Meanwhile `diagnose()` says of the innermost task around that it awaits `what`. */
 export async function awaiting<T>(what: () => string, promise: Promise<T>): Promise<T> {

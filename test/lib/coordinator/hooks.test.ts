@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -20,6 +21,50 @@ describe('a hook', () => {
     await expect(coord.join()).rejects.toBe(error);
     expect(records).toHaveLength(1);
     expect(records[0]).toMatchObject({ kind: 'error', error, id: coord.stopRecord?.id });
+  });
+
+  it('runs in the async context in which it was registered', async () => {
+    const coord = new Coordinator();
+    const context = new AsyncLocalStorage<string>();
+    const seen: (string | undefined)[] = [];
+    context.run('of the first', () => coord.onStop(() => seen.push(context.getStore())));
+    coord.onStop(() => seen.push(context.getStore()));
+    context.run('of the third', () =>
+      coord.onStop(async () => {
+        await turn();
+        seen.push(context.getStore());
+      }),
+    );
+    context.run('of the stop', () => coord.requestStop());
+    await coord.join();
+    expect(seen).toEqual(['of the third', undefined, 'of the first']);
+  });
+
+  it('may join the coordinator whose task requests the stop', async () => {
+    const [app, pool] = [new Coordinator({ name: 'app' }), new Coordinator({ name: 'pool' })];
+    app.onStop(async () => {
+      pool.requestStop();
+      await pool.join();
+    });
+    const task = pool.start(async () => {
+      app.requestStop();
+      await pool.waitForStop();
+    });
+    await app.join();
+    await task;
+    expect(pool.joined).toBe(true);
+  });
+
+  it('is code of the task that has registered it', async () => {
+    const [app, pool] = [new Coordinator(), new Coordinator()];
+    const task = pool.start(async () => {
+      app.onStop(() => pool.join());
+      await pool.waitForStop();
+    });
+    app.requestStop();
+    await expect(app.join()).rejects.toThrow(SelfJoinError);
+    pool.requestStop();
+    await task;
   });
 
   it('is called, and join() ends, though the program has frozen the signal', async () => {

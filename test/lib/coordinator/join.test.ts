@@ -443,6 +443,20 @@ describe('joining oneself', () => {
     expect(other.shouldStop()).toBe(false);
   });
 
+  it("is no error in an 'abort' listener, though a task requests the stop", async () => {
+    const [app, pool] = [new Coordinator(), new Coordinator()];
+    const joined = new Promise((resolve) => {
+      app.signal.addEventListener('abort', () => resolve(pool.join()));
+    });
+    const task = pool.start(async () => {
+      app.requestStop();
+      pool.requestStop();
+    });
+    await joined;
+    await task;
+    expect(pool.joined).toBe(true);
+  });
+
   it('is an error in a registered worker', async () => {
     const coord = new Coordinator();
     coord.spawn(new URL('../../fixtures/self-join-worker.mjs', import.meta.url));
