@@ -27,6 +27,7 @@ import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/
 import { binding, hoistsReads } from '../native/native.ts';
 import { decode, encode } from '../record/encoded-error.ts';
 import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
+import { RecentErrors } from '../record/recent-errors.ts';
 import { Publishing } from './channels/publisher.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
@@ -51,9 +52,6 @@ const settled = Promise.resolve();
 
 // Captured on import, so that a fake that a test installs later does not affect the package.
 const Controller = globalThis.AbortController;
-
-/** The number of recent errors that an attachment keeps alive. */
-const MAX_HELD = 64;
 
 /**
  * Keeps attachments alive whose public object, a Coordinator, has been collected while its signal
@@ -109,7 +107,7 @@ export class Attachment {
   #controller: AbortController | undefined; // of `signal`
   #isAborted = false; // whether #controller has aborted
   #abortedAt = -1; // the generation of the stop that aborted #controller
-  readonly #held = new Map<string, Carried>(); // recent errors, so that they keep their identity
+  readonly #held = new RecentErrors();
 
   private constructor(native: NativeAttachment) {
     this.native = native;
@@ -167,7 +165,7 @@ export class Attachment {
   report(error: unknown, options: RequestOptions): StopOutcome {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
     const outcome = this.#request(bytes, options, ids, abortIds);
-    if (outcome === 'stopped' || outcome === 'suppressed') this.#hold(carried);
+    if (outcome === 'stopped' || outcome === 'suppressed') this.#held.hold(carried);
     return outcome;
   }
 
@@ -175,7 +173,7 @@ export class Attachment {
   reportOfHook(error: unknown, name: string, givenBefore: number): void {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
     this.native.reportOfHook(bytes, name, ids, abortIds, givenBefore);
-    this.#hold(carried);
+    this.#held.hold(carried);
     this.#catchUp();
   }
 
@@ -263,7 +261,7 @@ export class Attachment {
   /** The value of an encoded error: the same value each time, also if it is decoded again. */
   errorOf(bytes: Uint8Array): Carried {
     const carried = decode(bytes);
-    this.#hold(carried);
+    this.#held.hold(carried);
     return carried;
   }
 
@@ -272,17 +270,6 @@ export class Attachment {
     const { id, value } = this.errorOf(bytes);
     binding().giveError(id);
     return value;
-  }
-
-  #hold(carried: Carried): void {
-    this.#held.delete(carried.id);
-    this.#held.set(carried.id, carried);
-    if (this.#held.size > MAX_HELD) {
-      for (const oldest of this.#held.keys()) {
-        this.#held.delete(oldest);
-        break;
-      }
-    }
   }
 
   /** `isGiven`: whether the program is given the record, and with it the errors. */
