@@ -1,7 +1,7 @@
 /**
  * The attachment: this JavaScript thread's view of one coordinator, behind the public
- * `Coordinator` object. It outlives that object while a wait is pending, or while a `signal` that
- * it has handed out may still abort. The doorbell calls `check` when the state has changed.
+ * `Coordinator` object. It outlives that object while a wait is pending, while a hook may have to
+ * run, or while a `signal` that it has handed out may still abort. The doorbell calls `check` when the state has changed.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -92,7 +92,7 @@ export class Attachment {
   /** Whether the program has read `signal`: then the reason of the signal gives it the error. */
   signalWasRead = false;
   /** The hooks of this thread, once it has had one; `serve` is called after each stop. */
-  hooks: { readonly size: number; serve(): void } | undefined;
+  hooks: { readonly size: number; readonly isServing: boolean; serve(): void } | undefined;
   /** The message of the error that `clearStop()` throws; undefined if clearing is allowed. */
   refuseClear: string | undefined;
   /** Publishes the events of the timeline on channels; undefined while nothing listens. */
@@ -141,6 +141,7 @@ export class Attachment {
     attachments.set(coord, this);
     abandoned.delete(this);
     if (this.#interested) listen(this.native.token, this);
+    this.#unwatch();
   }
 
   shouldStop(): boolean {
@@ -252,6 +253,7 @@ export class Attachment {
     this.check();
     const cleared = this.native.clearStop();
     if (cleared && this.#joins.size === 0) this.#held.clear();
+    this.#unwatch(); // which watches for the hooks: they may have to run again
     drain();
     return cleared;
   }
@@ -291,15 +293,23 @@ export class Attachment {
   // ------------------------------------------------------------ changes of the state
 
   #watch(): void {
-    if (this.#interested) return;
+    if (!this.#interested) this.#seen = this.native.setInterested(true) | 0; // the mirror has 32 bits
     this.#interested = true;
-    this.#seen = this.native.setInterested(true) | 0; // the mirror has 32 bits
-    listen(this.native.token, this);
+    listen(this.native.token, this); // also if it was weakly, for hooks that have run
   }
 
+  /**
+   * Ends what `#watch` has begun, if nothing needs it. Hooks that have run need it weakly: a hook, or
+   * the stack of the reason of `signal`, may refer to the public object, which nothing would collect.
+   */
   #unwatch(): void {
     if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
-    if (!this.#interested || this.#hasHooks || this.#stopListeners.size > 0) return;
+    if (!this.#interested || this.#stopListeners.size > 0) return;
+    if (this.#hasHooks) {
+      const listenAgain = this.#needsHooks() ? listen : listenWeakly;
+      listenAgain(this.native.token, this);
+      return;
+    }
     this.#interested = false;
     this.#unlisten();
     this.native.setInterested(false);
@@ -433,7 +443,7 @@ export class Attachment {
    */
   abandon(): void {
     if (this.facade !== undefined) return; // a new public object was made meanwhile
-    if (this.#signalling || this.#hasHooks) abandoned.add(this);
+    if (this.#signalling || this.#needsHooks()) abandoned.add(this);
     sweepSoon(); // the public object may have been the last that could stop another coordinator
   }
 
@@ -448,7 +458,7 @@ export class Attachment {
     if (this.#waits.size > 0 || this.#joins.size > 0) return false;
     const signal = this.#signalling ? this.#controller?.signal : undefined;
     const heard = signal !== undefined && isHeard(signal);
-    if ((heard || this.#hasHooks) && this.native.hasOtherOwners()) return false;
+    if ((heard || this.#needsHooks()) && this.native.hasOtherOwners()) return false;
     this.check(); // an owner of the coordinator may have requested a stop before it went
     if (signal === undefined || !this.#signalling) {
       if (this.#hasHooks) this.#unlisten();
@@ -544,14 +554,27 @@ export class Attachment {
     return this.hooks !== undefined && this.hooks.size > 0;
   }
 
+  /**
+   * Whether a hook runs or may have to, without a call of this thread's program: not if all have run
+   * for the stop, and nothing else could clear it.
+   */
+  #needsHooks(): boolean {
+    const { hooks, words, wordIndex } = this;
+    if (hooks === undefined || hooks.size === 0) return false;
+    if (hooks.isServing || !Atomics.load(words, wordIndex) || this.native.isShared()) return true;
+    // Read last: an owner that is gone may have cleared the stop before, and requested another one.
+    return !Atomics.load(words, wordIndex) || Atomics.load(words, wordIndex + 1) !== this.#seen;
+  }
+
   /** Called before a hook is registered: a stop that comes after that rings. */
   beginHook(): void {
     this.#watch();
   }
 
-  /** Called when a hook was removed. */
-  endHook(): void {
+  /** Called when a hook was removed, and when the hooks have run for a stop. */
+  endHooks(): void {
     this.#unwatch();
+    if (abandoned.has(this) && this.letGo()) abandoned.delete(this);
   }
 
   // ------------------------------------------------------------ joins

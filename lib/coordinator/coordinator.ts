@@ -441,7 +441,9 @@ export class Coordinator implements AsyncDisposable {
   /**
    * A child: a coordinator that stops when this one stops, at once if this one is stopped. A stop
    * of the child does not stop this one, and a join of this one does not wait for the child's
-   * threads. Options that are left out have the values of this one.
+   * threads. Options that are left out have the values of this one. A child that is not stopped and
+   * has a hook, or a listener on its signal, lives as long as this one, though the program drops it:
+   * dispose of it (`await using`, `[Symbol.asyncDispose]()`).
    * @throws RangeError (`ERR_OUT_OF_RANGE`): nested deeper than 256 levels; TypeError
    */
   child(options?: CoordinatorOptions): Coordinator {

@@ -45,7 +45,7 @@ function takesArguments(run: Hook['run']): boolean {
 class Hooks {
   readonly #attachment: Attachment;
   readonly #hooks = new Set<Hook>(); // in the order of registration
-  #isServing = false;
+  #isServing = false; // hooks run, or will in the next turn
   /** A stop has come, or a hook, since the hooks were last looked through. */
   #isChanged = false;
 
@@ -55,6 +55,10 @@ class Hooks {
 
   get size(): number {
     return this.#hooks.size;
+  }
+
+  get isServing(): boolean {
+    return this.#isServing;
   }
 
   add(run: (record: StopRecord) => unknown, name: string): Disposable {
@@ -78,7 +82,7 @@ class Hooks {
     this.#hooks.delete(hook);
     if (!hook.isRunning) this.#attachment.native.endThread(hook.id); // else when it has ended
     drain();
-    this.#attachment.endHook();
+    this.#attachment.endHooks();
   }
 
   /** Called after a stop. In the next turn the hooks run that have to. */
@@ -101,6 +105,7 @@ class Hooks {
     } while (this.#isChanged);
     this.#isServing = false;
     release();
+    this.#attachment.endHooks();
   }
 
   /** Runs the hook if it has to run for a stop. */

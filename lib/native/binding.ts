@@ -250,11 +250,7 @@ export interface NativeAttachment {
   noteSeen(): void;
   /** @param since - how many of the first events are left out (0) */
   timeline(since?: number): NativeTimeline;
-  /**
-   * Sets whether the doorbell rings for further events of the timeline.
-   *
-   * @returns the number of events so far
-   */
+  /** Sets whether further events of the timeline ring. @returns the number of events so far */
   watchEvents(watches: boolean): number;
 
   /** Whether a join would wait for this thread, or for one of `tasks`, in which the caller runs. */
@@ -274,6 +270,8 @@ export interface NativeAttachment {
   child(name: string, cleanStopTypes: string[], stopGracePeriodMs: number): NativeAttachment | null;
   /** Whether something other than this object could still stop the coordinator. */
   hasOtherOwners(): boolean;
+  /** Whether another thread or addon has the coordinator, or this thread's `handle` was read. */
+  isShared(): boolean;
   publish(): void;
   unpublish(): void;
   addLink(description: string): number;

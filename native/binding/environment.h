@@ -86,6 +86,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   // Unpublish, or until this environment ends.
   void Publish(std::shared_ptr<core::Coordinator> coordinator);
   void Unpublish(std::uint64_t id) { published_.erase(id); }
+  bool HasPublished(std::uint64_t id) const { return published_.count(id) != 0; }
   void PublishQueue(std::shared_ptr<core::BoundedQueue> queue);
   void UnpublishQueue(std::uint64_t id) { published_queues_.erase(id); }
 

@@ -80,6 +80,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("abandonJoin", AbandonJoin),
                          ALLSTOP_METHOD("child", Child),
                          ALLSTOP_METHOD("hasOtherOwners", HasOtherOwners),
+                         ALLSTOP_METHOD("isShared", IsShared),
                          ALLSTOP_METHOD("publish", Publish),
                          ALLSTOP_METHOD("unpublish", Unpublish),
                          ALLSTOP_METHOD("addLink", AddLink),
@@ -455,6 +456,11 @@ Napi::Value NativeAttachment::HasOtherOwners(const Info& info) {
     others = parent->use_count() > 1;
   }
   return Napi::Boolean::New(info.Env(), others);
+}
+
+Napi::Value NativeAttachment::IsShared(const Info& info) {
+  const bool is_published = environment_->HasPublished(coordinator_->id());
+  return Napi::Boolean::New(info.Env(), is_published || coordinator_->IsShared());
 }
 
 Napi::Value NativeAttachment::Publish(const Info& info) {

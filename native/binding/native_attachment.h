@@ -81,6 +81,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
 
   Napi::Value Child(const Info& info);
   Napi::Value HasOtherOwners(const Info& info);
+  Napi::Value IsShared(const Info& info);
   Napi::Value Publish(const Info& info);
   Napi::Value Unpublish(const Info& info);
   Napi::Value AddLink(const Info& info);

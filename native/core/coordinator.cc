@@ -515,6 +515,12 @@ void Coordinator::AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror
   Update(*mirror);
 }
 
+bool Coordinator::IsShared() const {
+  if (IsRetained()) return true;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return mirrors_.size() > 1;  // each attachment has one
+}
+
 void Coordinator::UpdateMirrors() const {
   for (const Observer* observer : mirrors_) {
     Update(*observer->mirror_);

@@ -220,6 +220,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // Writes `mirror`, which may be null, from now until RemoveObserver has returned.
   void AddObserver(std::shared_ptr<Observer> observer, Mirror* mirror);
   void RemoveObserver(Observer& observer);
+  // Whether more than one JavaScript thread is attached, or another addon has a reference.
+  bool IsShared() const;
   // Sets whether OnStop and OnClear of `observer` are called. Returns the current generation:
   // stops of a later generation call OnStop.
   std::uint64_t SetInterested(Observer& observer, bool interested);

@@ -25,6 +25,11 @@ class ForeignReferences : public std::enable_shared_from_this<Object> {
     if (--references_ == 0) last = std::move(self_);
   }
 
+  bool IsRetained() const {
+    const std::lock_guard<std::mutex> lock(Mutex());
+    return references_ > 0;
+  }
+
  protected:
   ~ForeignReferences() = default;
 

@@ -33,6 +33,14 @@ describe('memory stays flat', () => {
     expect(rssMb).toBeLessThan(FLAT_RSS_MB);
   });
 
+  it('while 10,000 children with a hook are stopped and dropped, and their parent lives', async () => {
+    const ended = await runScript('stopped-children', ['10000'], options);
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    const { heapMb, ran, stopped } = saidOf(ended, 'served');
+    expect({ ran, stopped }).toEqual({ ran: 22_000, stopped: false });
+    expect(heapMb).toBeLessThan(FLAT_HEAP_MB);
+  });
+
   it('while one Coordinator starts 100,000 tasks', async () => {
     const ended = await runScript('many-tasks', ['100000'], options);
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });

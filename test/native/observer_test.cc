@@ -171,6 +171,29 @@ TEST(ObserverTest, IsToldOfStopsAndClearsOnlyWhileInterested) {
   EXPECT_EQ(listener->clears, 1) << "it was removed";
 }
 
+TEST(ObserverTest, WithAMirrorIsAThreadThatSharesTheCoordinator) {
+  const auto coordinator = MakeCoordinator();
+  const auto other = std::make_shared<Listener>();
+  coordinator->AddObserver(other, nullptr);
+  const auto child = coordinator->CreateChild(Named());
+  Mirror mirrors[2] = {{{0}, {0}}, {{0}, {0}}};
+  const std::shared_ptr<Listener> threads[2] = {std::make_shared<Listener>(),
+                                                std::make_shared<Listener>()};
+  coordinator->AddObserver(threads[0], &mirrors[0]);
+  EXPECT_FALSE(coordinator->IsShared());
+  coordinator->AddObserver(threads[1], &mirrors[1]);
+  EXPECT_TRUE(coordinator->IsShared());
+  coordinator->RemoveObserver(*threads[0]);
+  EXPECT_FALSE(coordinator->IsShared());
+
+  coordinator->Retain();
+  EXPECT_TRUE(coordinator->IsShared()) << "another addon may clear the stop";
+  coordinator->Release();
+  EXPECT_FALSE(coordinator->IsShared());
+  coordinator->RemoveObserver(*threads[1]);
+  coordinator->RemoveObserver(*other);
+}
+
 TEST(ObserverTest, IsToldOfEachStopOnce) {
   const auto coordinator = MakeCoordinator();
   const auto listener = std::make_shared<Listener>();
