@@ -8,7 +8,6 @@ import { setMaxListeners } from 'node:events';
 import { addAbortListener, removeAbortListener } from '../base/abort-listeners.ts';
 import { invalidType } from '../base/arguments.ts';
 import { now } from '../base/clock.ts';
-import { define } from '../base/define.ts';
 import { outsideTasks } from '../base/task-context.ts';
 import { attempt, isObject } from '../base/thrown-value.ts';
 import { Timer } from '../base/timer.ts';
@@ -26,7 +25,7 @@ import {
 import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/doorbell.ts';
 import { binding, hoistsReads } from '../native/native.ts';
 import { decode, encode } from '../record/encoded-error.ts';
-import { abortReason, type Carried, echoes, markEcho } from '../record/error-identity.ts';
+import { abortReason, asEcho, type Carried, echoes } from '../record/error-identity.ts';
 import { RecentErrors } from '../record/recent-errors.ts';
 import { Publishing } from './channels/publisher.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
@@ -411,21 +410,12 @@ export class Attachment {
    */
   interrupted(error: Error): Error {
     const stop = this.native.stop();
-    if (stop === null) return this.#interruptedBefore(error);
+    const id = stop?.id ?? this.native.pastStopId();
+    if (id === '') return error;
+    if (stop === null) return asEcho(error, id, this.#abortReason(id));
     const { signal } = this; // read now, so that a signal exists, which must have this reason later
     const isKnown = signal.aborted && this.#abortedAt === stop.generation;
-    const cause = isKnown ? signal.reason : this.#reasonOf(stop);
-    define(error, 'cause', cause, false);
-    markEcho(error, stop.id);
-    return error;
-  }
-
-  #interruptedBefore(error: Error): Error {
-    const id = this.native.pastStopId();
-    if (id === '') return error;
-    define(error, 'cause', this.#abortReason(id), false);
-    markEcho(error, id);
-    return error;
+    return asEcho(error, id, isKnown ? signal.reason : this.#reasonOf(stop));
   }
 
   #abortReason(stopId: string, cause?: unknown): Error {

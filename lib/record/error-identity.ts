@@ -4,6 +4,7 @@
  * recognised as its echo when a task rejects with it.
  */
 
+import { define } from '../base/define.ts';
 import { attempt, isObject } from '../base/thrown-value.ts';
 import { WeakById } from '../base/weak-by-id.ts';
 import { AbortError } from '../errors/errors.ts';
@@ -54,6 +55,13 @@ export function abortReason(message: string, stopId: string, cause?: unknown): A
 export function markEcho(value: unknown, stopId: string): void {
   if (!isObject(value) || byObject.has(value)) return;
   remember({ id: binding().nextIdentity(), value, echoOf: stopId });
+}
+
+/** @returns `error`, with that cause, as an echo of the stop `stopId` */
+export function asEcho(error: Error, stopId: string, cause: unknown): Error {
+  define(error, 'cause', cause, false);
+  markEcho(error, stopId);
+  return error;
 }
 
 /**
