@@ -11,6 +11,7 @@ import { isProxy } from 'node:util/types';
 import { Deserializer, Serializer } from 'node:v8';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
+import { whyLost } from '../base/lost-values.ts';
 import { refusedPart } from '../base/refused-values.ts';
 
 /** An item as JSON text, or as the bytes of V8's serializer. */
@@ -82,7 +83,10 @@ function serialize(value: unknown): Uint8Array {
   const serializer = new ValueSerializer();
   serializer.writeHeader();
   serializer.writeValue(value);
-  return serializer.releaseBuffer();
+  const bytes = serializer.releaseBuffer();
+  const why = whyLost(value, bytes);
+  if (why !== undefined) throw new NotCloneable(why);
+  return bytes;
 }
 
 function serializeItem(item: unknown): Uint8Array {

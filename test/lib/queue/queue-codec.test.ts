@@ -70,6 +70,13 @@ class Point {
   }
 }
 
+class Hidden {
+  #hidden = 1;
+  get value(): number {
+    return this.#hidden;
+  }
+}
+
 const same = { shared: true };
 const cycle: Record<string, unknown> = { name: 'cycle' };
 cycle['self'] = cycle;
@@ -138,6 +145,11 @@ const examples: Record<string, () => unknown> = {
     for (let i = 0; i < 100; ++i) chain = [{ chain }];
     return chain;
   },
+  'empty objects': () => [{}, new Map([[{}, new Set([{}])]]), { date: new Date(0), empty: [{}] }],
+  'an empty object in the cause of an error': () => new Error('why', { cause: [{}, new Date(0)] }),
+  'an instance of a class that hides its state': () => [new Hidden(), new Date(0)],
+  'objects of Node that a clone empties': () => [new EventTarget(), new TextDecoder()],
+  'what as bytes looks like an empty object': () => [new Date(0), 'o{\0', Buffer.from('o{\0')],
   'many values': () => Array.from({ length: 1000 }, (_, i) => ({ i })),
   'as many as the text takes, and one more': () =>
     [15, 16, 17].map((count) => Array.from({ length: count }, () => ({}))),
@@ -235,8 +247,8 @@ describe('a value comes out as structuredClone makes it', () => {
         throw new Error('called');
       }
     }
-    for (const got of await received([new Rich(), new URL('http://a/'), new Date(5)])) {
-      expectAlike(got, [{ a: 1 }, structuredClone(new URL('http://a/')), new Date(5)]);
+    for (const got of await received([new Rich(), new Date(5)])) {
+      expectAlike(got, [{ a: 1 }, new Date(5)]);
     }
     const prototype = Object.prototype as { toJSON?: unknown };
     prototype.toJSON = () => 'called';
@@ -362,7 +374,6 @@ describe('what cannot be cloned', () => {
     ['a MessagePort inside', { port: port1 }],
     ['a shared buffer', new SharedArrayBuffer(8)],
     ['a view of a shared buffer', { view: new Uint8Array(new SharedArrayBuffer(8)) }],
-    ['an object of the host', new Blob(['text'])],
   ])('is refused: %s', async (_, item) => {
     const queue = values();
     await expect(queue.enqueue(item)).rejects.toMatchObject(REFUSED);

@@ -1,0 +1,155 @@
+/**
+ * Finds the values that V8's Serializer takes and does not write.
+ *
+ * 1. Node's own objects (a URL, a Blob, a SocketAddress). From Node 22 on they are ordinary objects
+ *    for V8, whose state it does not see: it writes each as an object without properties. Only
+ *    structuredClone tells them from such objects.
+ * 2. A WebAssembly.Module, of which V8 writes nothing at all, so that nobody can read the bytes.
+ */
+
+import { types } from 'node:util';
+
+/** How an object without properties ends. The byte before is an 'o', of which text is full. */
+const NO_PROPERTIES = Buffer.from('{\0', 'latin1');
+const OBJECT = 'o'.charCodeAt(0);
+
+/** A module is looked for among so many values: a walk through all would take as long as V8. */
+const MOST_VALUES = 128;
+
+/** Undefined with Node's option `--jitless`. */
+const Module = (globalThis as { WebAssembly?: { Module: abstract new () => object } }).WebAssembly
+  ?.Module;
+
+const { entries: entriesOf } = Map.prototype;
+const { values: valuesOf } = Set.prototype;
+
+/** Whether `whyLost` has to clone the value, or knows a reason at once. */
+export function mayBeLost(value: unknown, bytes: Uint8Array): boolean {
+  return holdsEmptyObject(bytes) || holdsModule(value);
+}
+
+/**
+ * Looks for modules near the top of `value`, and for all objects of Node's own. If there are empty
+ * objects among the bytes it clones `value`, which calls getters again.
+ *
+ * @param bytes - what a serializer has made of `value`
+ * @returns the message of the DataCloneError for a `value` that `bytes` do not hold
+ * @throws the error of a getter; RangeError: `value` is nested too deeply
+ */
+export function whyLost(value: unknown, bytes: Uint8Array): string | undefined {
+  if (holdsModule(value)) return refusal('Module');
+  if (!holdsEmptyObject(bytes)) return undefined;
+  let copy: unknown;
+  try {
+    copy = structuredClone(value);
+  } catch (error) {
+    if (error instanceof Error && error.name === 'DataCloneError') return error.message;
+    throw error;
+  }
+  const lost = hostObjectIn(copy);
+  return lost === undefined ? undefined : refusal(lost.constructor.name);
+}
+
+const refusal = (name: string): string => `#<${name}> could not be cloned.`;
+
+/** Whether a serializer has written an object without properties, or bytes that look like one. */
+function holdsEmptyObject(bytes: Uint8Array): boolean {
+  const buffer = Buffer.isBuffer(bytes) ? bytes : bufferOf(bytes);
+  let at = buffer.indexOf(NO_PROPERTIES);
+  while (at > 0 && buffer[at - 1] !== OBJECT) at = buffer.indexOf(NO_PROPERTIES, at + 1);
+  return at > 0;
+}
+
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
+/**
+ * Whether there is a module among the first MOST_VALUES of what a serializer has written. No getter
+ * of an object is called.
+ */
+function holdsModule(root: unknown): boolean {
+  if (!isObject(root) || Module === undefined) return false;
+  // Breadth first. A value that contains itself is met again and again, until `left` is 0.
+  const met: object[] = [root];
+  let left = MOST_VALUES;
+  for (let i = 0; i < met.length; ++i) {
+    const value = met[i] as object;
+    if (value instanceof Module) return true;
+    if (left <= 0 || value instanceof Date || ArrayBuffer.isView(value)) continue;
+    if (Array.isArray(value)) {
+      for (let at = 0; at < value.length && --left >= 0; ++at) {
+        const item: unknown = value[at];
+        if (isObject(item)) met.push(item);
+      }
+    } else if (Object.getPrototypeOf(value) === Object.prototype) {
+      for (const key in value) {
+        const item = own(value, key);
+        if (isObject(item)) met.push(item);
+        if (--left <= 0) break;
+      }
+    } else {
+      for (const part of partsOf(value)) {
+        if (isObject(part)) met.push(part);
+        if (--left <= 0) break;
+      }
+    }
+  }
+  return false;
+}
+
+/** @param copy - what structuredClone returns: without getters and proxies */
+function hostObjectIn(copy: unknown): object | undefined {
+  const met = new Set<unknown>([copy]); // gives the values that are added meanwhile, too
+  for (const value of met) {
+    if (!isObject(value)) continue;
+    if (isHostObject(value)) return value;
+    for (const part of partsOf(value)) if (isObject(part)) met.add(part);
+  }
+  return undefined;
+}
+
+/** Whether an object that structuredClone has made is of a class that V8 does not know. */
+function isHostObject(value: object): boolean {
+  const prototype: object | null = Object.getPrototypeOf(value);
+  // The prototype of a plain object. It may be that of another realm, as under Jest.
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return false;
+  return !(
+    Array.isArray(value) ||
+    types.isMap(value) ||
+    types.isSet(value) ||
+    types.isNativeError(value) ||
+    isLeaf(value)
+  );
+}
+
+/** The parts of an object that a structured clone copies, but those that getters give. */
+function* partsOf(value: object): Generator<unknown> {
+  if (types.isMap(value)) {
+    for (const [key, item] of entriesOf.call(value)) {
+      yield key;
+      yield item;
+    }
+  } else if (types.isSet(value)) {
+    yield* valuesOf.call(value);
+  } else if (Array.isArray(value)) {
+    yield* Object.values(value); // without the holes, of which there may be very many
+  } else if (!isLeaf(value)) {
+    const keys = types.isNativeError(value) ? ['cause'] : Object.keys(value);
+    for (const key of keys) yield own(value, key);
+  }
+}
+
+function isLeaf(value: object): boolean {
+  return (
+    ArrayBuffer.isView(value) ||
+    types.isDate(value) ||
+    types.isAnyArrayBuffer(value) ||
+    types.isRegExp(value) ||
+    types.isBoxedPrimitive(value)
+  );
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+const own = (value: object, key: string): unknown =>
+  Object.getOwnPropertyDescriptor(value, key)?.value;
