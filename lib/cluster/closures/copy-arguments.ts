@@ -13,6 +13,7 @@
  *    others are refused with.
  */
 
+import { mayBeLost, whyLost } from '../../base/lost-values.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import {
   type BareArray,
@@ -37,12 +38,6 @@ export type CopiedArguments = {
 };
 
 /**
- * How V8's Serializer writes an object without properties. It writes Node's own objects (a URL, a
- * Blob) so in some versions, whose state it does not see.
- */
-const EMPTY_OBJECT = Buffer.from('o{\0', 'latin1');
-
-/**
  * @throws DataCloneError; InvalidArgumentError: a SharedArrayBuffer for a process or node; the
  *   error of a getter; RangeError: a value is nested too deeply
  */
@@ -55,16 +50,14 @@ export function copyArguments(args: readonly unknown[], sharesMemory: boolean): 
     if (flat !== undefined) return flat;
   }
   const isBare = new Set(bare.map(({ index }) => index));
-  const packed = tryToPack(
-    args.map((value, index) => (isBare.has(index) ? undefined : value)),
-    bare,
-    sharesMemory,
-  );
+  const others = args.map((value, index) => (isBare.has(index) ? undefined : value));
+  const packed = tryToPack(others, bare, sharesMemory);
   if (packed === undefined) return { args: structuredClone(args), bytes: 0 };
   const bytes = packed.byteLength;
-  if (bare.length < args.length && holdsEmptyObject(packed, bare)) {
-    const copy = structuredClone(args);
-    if (sharesMemory) return { args: copy, bytes };
+  if (bare.length < args.length) {
+    const head = packed.subarray(0, bare.reduce(withoutBytes, bytes));
+    if (!sharesMemory) checkBytes(others, head);
+    else if (mayBeLost(others, head)) return { args: structuredClone(args), bytes };
   }
   return { args: sharesMemory ? packed.buffer : packed, bytes };
 }
@@ -85,15 +78,21 @@ function refuseFields(error: Error): void {
   }
 }
 
-/** Checks arguments that are taken later, when the call is queued. @throws InvalidArgumentError */
+/**
+ * Checks arguments that are taken later, when the call is queued.
+ *
+ * @throws InvalidArgumentError, DataCloneError
+ */
 export function checkMoved(args: readonly unknown[], sharesMemory: boolean): void {
   if (sharesMemory || !hasSerializer) return;
+  let packed: Uint8Array;
   try {
-    packArguments(args, []);
+    packed = packArguments(args, []);
   } catch (error) {
     if (isShared(error)) throw noSharedMemory();
-    // Whether the others can be sent is known when they are taken.
+    return; // whether the others can be sent is known when they are taken
   }
+  checkBytes(args, packed);
 }
 
 /** @returns undefined: the values have to be copied by structuredClone */
@@ -145,10 +144,13 @@ function flatCopy(
   return { args: copyFlat(values, bare), bytes };
 }
 
-function holdsEmptyObject(packed: Uint8Array<ArrayBuffer>, bare: readonly BareArray[]): boolean {
-  const length = bare.reduce((sum, { bytes }) => sum - bytes.byteLength, packed.byteLength);
-  return Buffer.from(packed.buffer, 0, length).includes(EMPTY_OBJECT);
+/** @throws DataCloneError: the bytes do not hold all arguments */
+function checkBytes(args: readonly unknown[], packed: Uint8Array): void {
+  const why = whyLost(args, packed);
+  if (why !== undefined) throw new DOMException(why, 'DataCloneError');
 }
+
+const withoutBytes = (sum: number, { bytes }: BareArray): number => sum - bytes.byteLength;
 
 const isDataCloneError = (error: unknown): boolean =>
   error instanceof DOMException && error.name === 'DataCloneError';

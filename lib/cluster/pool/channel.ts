@@ -18,7 +18,7 @@ import type { ModuleHooks } from '../worker/module-options.ts';
 import { CLAIMS, FROM_WORKER, TO_WORKER, type WorkerSettings } from '../worker/protocol.ts';
 import { nameProcess, threadNameOf } from '../worker/requesters.ts';
 import type { Movable } from '../worker/transfer.ts';
-import { packValue, unpackMessage } from '../worker/value.ts';
+import { packMessage, unpackMessage } from '../worker/value.ts';
 
 export type Isolation = 'thread' | 'process';
 
@@ -294,13 +294,13 @@ export function startProcess(
     threadId: undefined,
     words: new Int32Array(claimsOf(options)),
     isShared: false,
-    // packValue throws here for a value that cannot be cloned. A failed send is ignored: the
+    // packMessage throws here for a value that cannot be cloned. A failed send is ignored: the
     // child is gone, and its 'exit' says so.
     post(message) {
       const [kind, id, reason] = message;
       if (kind === TO_WORKER.cancel)
         binding().cancelForkedCall(line, id as number, reason as Uint8Array);
-      child.send(packValue(message), () => {});
+      child.send(packMessage(message), () => {});
     },
     kill: () => void child.kill('SIGKILL'),
   };

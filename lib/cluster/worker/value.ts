@@ -5,13 +5,26 @@
  */
 
 import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
+import { whyLost } from '../../base/lost-values.ts';
 
 /** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
 export const hasSerializer: boolean = process.versions['bun'] === undefined;
 
-/** @throws Error: the value cannot be cloned */
+/** @throws Error: the value cannot be cloned, or bytes cannot hold it */
 export function packValue(value: unknown): Uint8Array {
   if (!hasSerializer) return serialize(value);
+  const bytes = pack(value);
+  const why = whyLost(value, bytes);
+  if (why !== undefined) throw new DOMException(why, 'DataCloneError');
+  return bytes;
+}
+
+/** Packs a message, in which values of the user are bytes already. @throws Error */
+export function packMessage(message: readonly unknown[]): Uint8Array {
+  return hasSerializer ? pack(message) : serialize(message);
+}
+
+function pack(value: unknown): Buffer {
   const serializer = new Serializer();
   serializer.writeHeader();
   serializer.writeValue(value);

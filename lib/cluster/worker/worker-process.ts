@@ -14,7 +14,7 @@ import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
-import { packValue, unpackMessage } from './value.ts';
+import { packMessage, unpackMessage } from './value.ts';
 
 /** How long the functions of a process may go on after the end of the parent, or of its thread. */
 const ORPHAN_GRACE_MS = 1_000;
@@ -22,7 +22,7 @@ const ORPHAN_GRACE_MS = 1_000;
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
   const send = (message: unknown[]): void => {
     // A failed send is ignored: the parent is gone, and 'disconnect' says so.
-    process.send?.(packValue(message), undefined, undefined, () => {});
+    process.send?.(packMessage(message), undefined, undefined, () => {});
   };
   const parent = process.ppid;
   // A busy event loop would not see 'disconnect'; this ends the process all the same.

@@ -1,0 +1,73 @@
+/** Objects of Node's own and WebAssembly's: threads share and clone them; to a process none goes. */
+
+import { BlockList } from 'node:net';
+import { transfer } from 'allstop/cluster';
+import { describe, expect, it } from 'vitest';
+import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
+import { wasmModule } from '../../support/wasm-module.ts';
+
+const nodeValues = [
+  ['blob', 'Blob', new Blob(['text'])],
+  ['blockList', 'BlockList', new BlockList()],
+  ['module', 'Module', wasmModule],
+] as const;
+
+describeKinds(
+  kinds,
+  (kind) => {
+    const { start } = useClusters(kind);
+
+    describe.each(nodeValues)('%s', (name, className, value) => {
+      const given = { list: [{}, value] };
+
+      it.runIf(kind.isThread)('arrives as an argument, and as a result', async () => {
+        const cluster = start();
+        expect(await cluster.run('classOf', [given])).toMatch(className);
+        const got = (await cluster.run('nodeValue', [name])) as { list: object[] };
+        expect(got.list[1]).toBeInstanceOf(value.constructor);
+      });
+
+      it.runIf(!kind.isThread)('is refused as an argument', async () => {
+        const cluster = start();
+        const refused = { name: 'DataCloneError', message: `#<${className}> could not be cloned.` };
+        for (const args of [[given], [new Uint8Array(9), given]]) {
+          await expect(cluster.schedule('both', args)).rejects.toMatchObject(refused);
+        }
+        await cluster.join();
+      });
+
+      it.runIf(!kind.isThread)('is refused as an argument beside a moved one', async () => {
+        const moved = new ArrayBuffer(8);
+        const run = start().run('both', [transfer(moved, [moved]), given]);
+        expect(await errorOf(run)).toMatchObject({
+          name: 'DataCloneError',
+          message: expect.stringContaining(`#<${className}> could not be cloned.`),
+        });
+      });
+
+      it.runIf(!kind.isThread)('is an error of the function as a result', async () => {
+        const value = await start().schedule('nodeValue', [name]);
+        expect(await errorOf(value.fetch())).toMatchObject({
+          name: 'DataCloneError',
+          message: `The result cannot be cloned: result.list[1]: #<${className}> could not be cloned.`,
+        });
+      });
+
+      it('is refused as progress', async () => {
+        expect(await errorOf(start().run('reportNodeValue', [name]))).toMatchObject({
+          name: 'DataCloneError',
+          message: `Reported progress cannot be cloned: value.list[1]: #<${className}> could not be cloned.`,
+        });
+      });
+    });
+
+    it('an empty object is one', async () => {
+      const cluster = start();
+      const got = await cluster.run('both', [new Map([[{}, {}]]), { list: [{}, new Date(0)] }]);
+      expect(got).toEqual([new Map([[{}, {}]]), { list: [{}, new Date(0)] }]);
+      expect(await cluster.run('nodeValue', ['empty'])).toEqual({ list: [{}, {}] });
+      await cluster.run('reportNodeValue', ['empty']);
+    });
+  },
+  ['thread', 'process'],
+);
