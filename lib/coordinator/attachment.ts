@@ -1,7 +1,7 @@
 /**
- * The attachment: this JavaScript thread's view of one coordinator, behind the public
- * `Coordinator` object. It outlives that object while a wait is pending, while a hook may have to
- * run, or while a `signal` that it has handed out may still abort. The doorbell calls `check` when the state has changed.
+ * The attachment: this JavaScript thread's view of one coordinator, behind the public `Coordinator`.
+ * It outlives that object while a wait is pending, a hook may have to run, or a `signal` that it has
+ * handed out may still abort. The doorbell calls `check` when the state has changed.
  */
 
 import { setMaxListeners } from 'node:events';
