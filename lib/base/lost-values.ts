@@ -123,7 +123,7 @@ function isHostObject(value: object): boolean {
 }
 
 /** The parts of an object that a structured clone copies, but those that getters give. */
-function* partsOf(value: object): Generator<unknown> {
+function* partsOf(value: object): Generator {
   if (types.isMap(value)) {
     for (const [key, item] of entriesOf.call(value)) {
       yield key;

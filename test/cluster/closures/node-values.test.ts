@@ -46,8 +46,8 @@ describeKinds(
       });
 
       it.runIf(!kind.isThread)('is an error of the function as a result', async () => {
-        const value = await start().schedule('nodeValue', [name]);
-        expect(await errorOf(value.fetch())).toMatchObject({
+        const remote = await start().schedule('nodeValue', [name]);
+        expect(await errorOf(remote.fetch())).toMatchObject({
           name: 'DataCloneError',
           message: `The result cannot be cloned: result.list[1]: #<${className}> could not be cloned.`,
         });

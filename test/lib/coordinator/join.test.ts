@@ -448,12 +448,12 @@ describe('joining oneself', () => {
     const joined = new Promise((resolve) => {
       app.signal.addEventListener('abort', () => resolve(pool.join()));
     });
-    const task = pool.start(async () => {
+    const stops = pool.start(async () => {
       app.requestStop();
       pool.requestStop();
     });
     await joined;
-    await task;
+    await stops;
     expect(pool.joined).toBe(true);
   });
 

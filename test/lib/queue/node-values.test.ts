@@ -30,9 +30,13 @@ describe.each([
     ],
     ['in a Map in a Set', '[...[...item][0]][0][1]', (value) => new Set([new Map([[1, value]])])],
     ['in the cause of an error', 'item.cause[0]', (cause) => new Error('why', { cause: [cause] })],
-    ['beside many values', 'item.value', (value) => ({ list: Array(1000).fill({}), value })],
+    [
+      'beside many values',
+      'item.value',
+      (value) => ({ list: Array.from({ length: 1000 }, () => ({})), value }),
+    ],
   ])('is refused %s, by its name', async (_where, path, wrap) => {
-    const queue = new BoundedQueue<unknown>({ capacity: 8 });
+    const queue = new BoundedQueue({ capacity: 8 });
     const item = wrap(make());
     await expect(queue.enqueue(item)).rejects.toMatchObject(REFUSED);
     expect(() => queue.tryEnqueue(item)).toThrow(`The "${path}" `);
@@ -49,7 +53,7 @@ it.each([
   ['a FormData', () => new FormData()],
 ])('%s is cloned, or refused, as by structuredClone', async (_what, make) => {
   for (const item of [make(), { deep: [{}, make()] }]) {
-    const queue = new BoundedQueue<unknown>({ capacity: 8 });
+    const queue = new BoundedQueue({ capacity: 8 });
     let copy: unknown;
     try {
       copy = structuredClone(item); // on Node 20 an empty object
@@ -70,7 +74,7 @@ it('a module in what is not cloned, a field of an error, is not looked for', () 
 });
 
 it('the search for a module calls no getter', () => {
-  const queue = new BoundedQueue<unknown>({ capacity: 1 });
+  const queue = new BoundedQueue({ capacity: 1 });
   let calls = 0;
   const item = {
     get count() {
