@@ -169,7 +169,6 @@ export class ClusterCoordinator<M extends object = any>
       { queue: this.#queue, coordinator, cancelGraceMs, retries, variables },
       {
         cancel: (closure, cancellation) => this.#engine.cancel(closure, cancellation),
-        gaveUp: (resources) => this.#engine.gaveUp?.(resources),
         prepare: (worker) => this.#datasets.prepareAll(worker),
         onLeft: () => {
           this.#updateNeeded();
@@ -226,10 +225,7 @@ export class ClusterCoordinator<M extends object = any>
       datasets: this.#datasets,
       owner: {
         events: beginClosureEvents(attachmentOf(this.coordinator)),
-        onSettled: (closure, state) => {
-          this.#statistics.onSettled(closure, state);
-          this.#rules.settled(closure);
-        },
+        onSettled: (closure, state) => this.#statistics.onSettled(closure, state),
         onOver: ({ id }) => this.#variables.forget(id),
         cancel: (closure, value) => this.#rules.decide(closure, { state: 'cancelled', value }),
       },

@@ -157,10 +157,6 @@ export class ClosureQueue<C extends Queued> {
     return this.#inFlight;
   }
 
-  hasQueued(test: (closure: C) => boolean): boolean {
-    return this.#items.some(test);
-  }
-
   /** The number of closures that wait for their arguments. */
   get held(): number {
     return this.#held.size;

@@ -14,7 +14,6 @@ import type { Call, Closure, ClosureOutcome } from './closure.ts';
 import type { ClosureQueue } from './closure-queue.ts';
 import type { Runner } from './lines/closure-lines.ts';
 import { nowhere, type Placement } from './lines/placement.ts';
-import { idsOf } from './per-worker.ts';
 import type { NeverReady } from './readiness.ts';
 import type { Cancellation, ClusterHost, WorkerInfo } from './strategy.ts';
 
@@ -29,8 +28,6 @@ export type ClosureRulesOptions = {
 export interface ClosureRulesListener {
   /** Asks the attempt of a closure in flight to end (`Engine.cancel`). */
   cancel(closure: Closure, cancellation: Cancellation): void;
-  /** `Engine.gaveUp` */
-  gaveUp(resources: readonly number[]): void;
   /** Tags all resources for a new worker. Those for its predecessor were removed before. */
   prepare(worker: number): void;
   /** A closure has left the queue, or has ended. */
@@ -161,11 +158,6 @@ export class ClosureRules implements ClusterHost {
 
   hasTagged(): boolean {
     return this.#queue.hasTagged;
-  }
-
-  isAwaited(resources: readonly number[]): boolean {
-    const isOne = (id: number): boolean => resources.includes(id);
-    return this.#queue.hasQueued((closure) => resourcesOf(closure).some(isOne));
   }
 
   prepare(worker: number): void {
@@ -306,13 +298,6 @@ export class ClosureRules implements ClusterHost {
     this.#listener.onLeft();
   }
 
-  /** A closure has settled. Data sets that it has waited for may be made in vain. */
-  settled(closure: Closure): void {
-    if (closure.place === 'in-flight' || this.isOver) return;
-    const resources = resourcesOf(closure);
-    if (resources.length > 0) this.#listener.gaveUp(resources);
-  }
-
   /** The workers have become fewer: fails each closure for which there will never be a worker. */
   failUnplaceable(): void {
     for (const closure of this.#queue.placed) {
@@ -438,10 +423,6 @@ export function cancelledBy(failed: Closure, error: unknown): (dropped: Closure)
     return shared;
   };
 }
-
-/** The ids of the PerWorkerValues that are arguments of the closure. */
-const resourcesOf = ({ work }: Closure): number[] =>
-  work.kind === 'call' ? idsOf(work.perWorker) : [];
 
 const nameOf = ({ work }: Closure): string => (work as Call).name;
 

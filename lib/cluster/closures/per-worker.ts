@@ -34,10 +34,6 @@ export class PerWorkerValues<T> {
   }
 }
 
-/** The ids of the PerWorkerValues among the arguments of a call. */
-export const idsOf = (perWorker: readonly number[] = []): number[] =>
-  perWorker.filter((_, at) => at % 2 === 1);
-
 /** A data set that each worker makes for itself, also a worker that replaces a lost one. */
 export class PerWorkerDataset<T> {
   readonly #iterate: () => PerWorkerValues<AsyncIterator<T>>;

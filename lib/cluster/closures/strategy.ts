@@ -95,8 +95,6 @@ export interface StrategyHost {
   takeTagged(worker: number): Closure | undefined;
   /** Whether `takeTagged` has something for any worker. */
   hasTagged(): boolean;
-  /** Whether a call may wait for one of these resources. */
-  isAwaited(resources: readonly number[]): boolean;
   /** A new worker has started: tags all resources for it. */
   prepare(worker: number): void;
   /**
@@ -160,11 +158,6 @@ export interface Engine {
   wake(): void;
   /** Asks the attempt of a closure in flight to end; `ended` or `returned` follows. */
   cancel(closure: Closure, cancellation: Cancellation): void;
-  /**
-   * A call with these resources has settled before a worker took it. Left out by an engine whose
-   * workers do not hear of it.
-   */
-  gaveUp?(resources: readonly number[]): void;
   /**
    * Tells the engine whether its workers have to keep the program alive. They have to while the
    * program waits for a promise of the cluster, and while a closure is queued or in flight.

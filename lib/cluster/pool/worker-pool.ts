@@ -250,10 +250,6 @@ export class WorkerPool implements Engine {
     for (const slot of this.#slots) if (slot.cancel(closure, cancellation)) return;
   }
 
-  gaveUp(resources: readonly number[]): void {
-    for (const slot of this.#slots) slot.gaveUp(resources);
-  }
-
   /** @returns whether the closure was recalled: it was here, and no worker had started it */
   recall(closure: Closure): boolean {
     return this.#slots.some((slot) => slot.recall(closure));

@@ -28,7 +28,6 @@ import type { TaskReadiness } from '../../errors/readiness-report.ts';
 import { decode, encode } from '../../record/encoded-error.ts';
 import type { Call, Closure } from '../closures/closure.ts';
 import type { Placement } from '../closures/lines/placement.ts';
-import { idsOf } from '../closures/per-worker.ts';
 import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../closures/strategy.ts';
 import type { Definition } from '../variables/variable.ts';
 import type { Request } from '../variables/variable-store.ts';
@@ -108,8 +107,8 @@ export class WorkerSlot {
   deaths = 0;
   /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
   #killedFor: Error | undefined;
-  /** The cancelled closure, or `#preparations`, because of which `kill` was called. */
-  #killedBy: object | undefined;
+  /** The cancelled closure because of which `kill` was called. */
+  #killedBy: Closure | undefined;
   readonly #graceTimers = new GraceTimers();
   #stuckTimer: Timer | undefined;
   /** Threads of this slot that are blocked in native code and could not be ended. */
@@ -123,10 +122,7 @@ export class WorkerSlot {
     this.#listener = listener;
     this.#name = name;
     this.#options = options;
-    this.#preparations = new Preparations(host, (cause) => {
-      this.#killedBy = this.#preparations;
-      this.kill(cause);
-    });
+    this.#preparations = new Preparations(host);
     this.#start =
       isolation === 'thread'
         ? (own) => startThread(host, options, name, own)
@@ -212,7 +208,7 @@ export class WorkerSlot {
 
   /** Whether closures can be sent in advance, while the worker runs another. */
   get canQueue(): boolean {
-    if (this.#hasSuspect || !this.#isFresh || !this.#preparations.areOver) return false;
+    if (this.#hasSuspect || !this.#isFresh) return false;
     return this.#channel?.isShared === true && this.#claims?.hasFree === true;
   }
 
@@ -235,7 +231,6 @@ export class WorkerSlot {
       this.#host.ended(closure, { state: 'failed', value });
       return;
     }
-    if (perWorker !== undefined) this.#makeFor(idsOf(perWorker));
     const claim = (this.#claims as Claims).take(closure.id);
     this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
     if (closure.isSuspect) this.#hasSuspect = true;
@@ -251,16 +246,6 @@ export class WorkerSlot {
   prepare(resource: WorkerResource): void {
     this.#preparations.add(resource);
     if (!this.#preparations.areOver) this.#enter('building-dataset');
-  }
-
-  #makeFor(resources: readonly number[]): void {
-    this.#preparations.makeFor(resources);
-    if (!this.#preparations.areOver) this.#enter('building-dataset');
-  }
-
-  /** A call with these resources waits for them no longer. */
-  gaveUp(resources: readonly number[]): void {
-    this.#preparations.gaveUp(resources, this.isLoaded);
   }
 
   /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
@@ -299,7 +284,6 @@ export class WorkerSlot {
     const sent = this.#sent.get(closure);
     if (sent === undefined) return false;
     if (this.recall(closure)) {
-      this.gaveUp(idsOf((closure.work as Call).perWorker));
       this.#host.returned(closure, 'sent');
       return true;
     }

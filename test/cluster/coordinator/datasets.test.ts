@@ -1,12 +1,6 @@
 /** Data sets that each worker makes for itself. */
 
-import {
-  ClosureInputError,
-  type ClusterCoordinator,
-  DeadlineExceededError,
-  InvalidArgumentError,
-  UnavailableError,
-} from 'allstop/cluster';
+import { ClosureInputError, InvalidArgumentError, UnavailableError } from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
@@ -156,6 +150,21 @@ describeKinds(kinds, (kind) => {
       expect(visits.names).toEqual(['good', 'bad', 'good', 'bad', 'good']);
     });
 
+    it.skipIf(kind.isRemote)(
+      'the deadline of a call that waits for it names its function',
+      async () => {
+        const cluster = start(1);
+        await cluster.ready();
+        const held = cluster.createPerWorkerDataset('hold', [visits.path, 'held']).iterator();
+        const error = await errorOf(cluster.run('next', [held], { timeoutMs: 50 }));
+        expect(error.message).toContain(
+          "worker:0 is not ready (building-dataset): the data set function 'hold' has not ended. What to do: see why",
+        );
+        (await visits.next('held')).pass('xy');
+        expect(await cluster.run('next', [held])).toMatchObject({ value: 'x' });
+      },
+    );
+
     it('a function that the module does not have is an error of those who use it', async () => {
       const cluster = start();
       for (const fn of ['subtract', () => [1]]) {
@@ -176,99 +185,6 @@ describeKinds(kinds, (kind) => {
       expect(await first.fetch()).toMatchObject({ value: 'first' });
       const second = await cluster.schedule('next', [iterator]);
       expect(await errorOf(second.fetch())).toBeInstanceOf(RangeError);
-    });
-
-    // The nodes of a cluster over NATS are not told that a call has given up.
-    describe.skipIf(kind.isRemote)('when its function does not end', () => {
-      const lostOf = (cluster: ClusterCoordinator): string[] => {
-        const lost: string[] = [];
-        cluster.on('workerLost', (_worker, error) => lost.push(error.message));
-        return lost;
-      };
-
-      it('the worker is replaced after the last who waited, and makes it when it is used', async () => {
-        const cluster = start(1, { cancelGraceMs: 1 });
-        const lost = lostOf(cluster);
-        const held = cluster.createPerWorkerDataset('hold', [visits.path, 'held']).iterator();
-        const leave = new AbortController();
-        const left = errorOf(cluster.run('next', [held], { signal: leave.signal }));
-        await visits.next('held');
-        leave.abort();
-        expect((await left).name).toBe('AbortError');
-        expect(await cluster.run('add', [1, 2])).toBe(3);
-        expect(lost).toEqual([
-          "No call waits for the data set function 'hold' any more, and it did not end within 1 ms",
-        ]);
-        await cluster.ready();
-        expect(visits.names).toEqual(['held']);
-        const next = cluster.run('next', [held]);
-        (await visits.next('held')).pass('xy');
-        expect(await next).toMatchObject({ value: 'x' });
-        expect(await cluster.run('next', [held])).toMatchObject({ value: 'y' });
-        expect(visits.names).toEqual(['held', 'held']);
-      });
-
-      it('the worker stays while another waits for it', async () => {
-        const cluster = start(1, { cancelGraceMs: 1 });
-        const lost = lostOf(cluster);
-        const dataset = cluster.createPerWorkerDataset('hold', [visits.path, 'held']);
-        const [held, other] = [dataset.iterator(), dataset.iterator()];
-        const leave = new AbortController();
-        const left = errorOf(cluster.run('next', [held], { signal: leave.signal }));
-        const stays = cluster.run('next', [other]);
-        const visit = await visits.next('held');
-        leave.abort();
-        await left;
-        // A longer timer, which fires after that of the worker.
-        await new Promise((resolve) => setTimeout(resolve, 10));
-        visit.pass('xy');
-        expect(await stays).toMatchObject({ value: 'x' });
-        expect(lost).toEqual([]);
-      });
-
-      it('the worker is replaced, also if nobody waited any more when it was begun', async () => {
-        const cluster = start(1, { cancelGraceMs: 1 });
-        const lost = lostOf(cluster);
-        const held = cluster.createPerWorkerDataset('hold', [visits.path, 'held']).iterator();
-        (await visits.next('held')).pass('xy');
-        const died = cluster.run('dieUntil', [2, visits.path, 'dying']);
-        const dying = await visits.next('dying');
-        const leave = new AbortController();
-        const left = errorOf(cluster.run('next', [held], { signal: leave.signal }));
-        cluster.once('workerLost', () => leave.abort());
-        dying.pass();
-        expect((await left).name).toBe('AbortError');
-        expect(await died).toBe(2);
-        expect(lost).toEqual([
-          expect.stringContaining('exited with code 7'),
-          expect.stringContaining("the data set function 'hold'"),
-        ]);
-      });
-
-      it('nor yields, the worker is replaced each time, and the others run', async () => {
-        const cluster = start(1, { cancelGraceMs: 1 });
-        await cluster.ready();
-        const lost = lostOf(cluster);
-        const endless = cluster.createPerWorkerDataset('endless').iterator();
-        for (let count = 1; count <= 2; count += 1) {
-          const error = await errorOf(cluster.run('next', [endless], { timeoutMs: 50 }));
-          expect(error).toBeInstanceOf(DeadlineExceededError);
-          expect(await cluster.run('add', [count, 2])).toBe(count + 2);
-          expect(lost.length).toBe(count);
-        }
-      });
-
-      it('a deadline names it', async () => {
-        const cluster = start(1);
-        await cluster.ready();
-        const held = cluster.createPerWorkerDataset('hold', [visits.path, 'held']).iterator();
-        const error = await errorOf(cluster.run('next', [held], { timeoutMs: 50 }));
-        expect(error.message).toContain(
-          "worker:0 is not ready (building-dataset): the data set function 'hold' has not ended. What to do: see why",
-        );
-        (await visits.next('held')).pass('xy');
-        expect(await cluster.run('next', [held])).toMatchObject({ value: 'x' });
-      });
     });
 
     it('is of its cluster, and an argument itself', async () => {

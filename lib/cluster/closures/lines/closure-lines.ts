@@ -117,10 +117,6 @@ export class ClosureLines<C extends InLine> {
     return taken;
   }
 
-  some(test: (item: C) => boolean): boolean {
-    return this.#lines.some((lines) => [...lines.values()].some((line) => line.items.some(test)));
-  }
-
   #pushAt(item: C, rank: number): void {
     this.#last += 1;
     item.order = this.#last;

@@ -243,11 +243,6 @@ export class NodeSession implements StrategyHost {
     return [...this.#tagged.values()].some((closures) => closures.length > 0);
   }
 
-  /** Only the coordinator knows which calls wait. */
-  isAwaited(): boolean {
-    return true;
-  }
-
   prepare(worker: number): void {
     this.#tagged.set(
       worker,

@@ -120,11 +120,6 @@ export class SharedDatasets implements StrategyHost {
     return this.#tagged.length > 0;
   }
 
-  /** Only the coordinator knows which calls wait. */
-  isAwaited(): boolean {
-    return true;
-  }
-
   prepare(): void {
     this.#tagged = this.#resources.map((resource) => new Closure(resource));
   }
