@@ -50,6 +50,12 @@ export function whyLost(value: unknown, bytes: Uint8Array): string | undefined {
   return lost === undefined ? undefined : refusal(lost.constructor.name);
 }
 
+/** @throws DataCloneError: `bytes` do not hold all of `value`; what `whyLost` throws */
+export function checkKept(value: unknown, bytes: Uint8Array): void {
+  const why = whyLost(value, bytes);
+  if (why !== undefined) throw new DOMException(why, 'DataCloneError');
+}
+
 const refusal = (name: string): string => `#<${name}> could not be cloned.`;
 
 /** Whether a serializer has written an object without properties, or bytes that look like one. */
@@ -69,7 +75,8 @@ const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
  */
 function holdsModule(root: unknown): boolean {
   if (!isObject(root) || Module === undefined) return false;
-  // Breadth first. A value that contains itself is met again and again, until `left` is 0.
+  // Breadth first. A value that contains itself is met again and again, until `left` is 0. Arrays and
+  // plain objects are not left to `partsOf`: every item of a queue comes here, and it takes longer.
   const met: object[] = [root];
   let left = MOST_VALUES;
   for (let i = 0; i < met.length; ++i) {

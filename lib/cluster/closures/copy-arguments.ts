@@ -13,7 +13,7 @@
  *    others are refused with.
  */
 
-import { mayBeLost, whyLost } from '../../base/lost-values.ts';
+import { checkKept, mayBeLost } from '../../base/lost-values.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import {
   type BareArray,
@@ -56,7 +56,7 @@ export function copyArguments(args: readonly unknown[], sharesMemory: boolean): 
   const bytes = packed.byteLength;
   if (bare.length < args.length) {
     const head = packed.subarray(0, bare.reduce(withoutBytes, bytes));
-    if (!sharesMemory) checkBytes(others, head);
+    if (!sharesMemory) checkKept(others, head);
     else if (mayBeLost(others, head)) return { args: structuredClone(args), bytes };
   }
   return { args: sharesMemory ? packed.buffer : packed, bytes };
@@ -92,7 +92,7 @@ export function checkMoved(args: readonly unknown[], sharesMemory: boolean): voi
     if (isShared(error)) throw noSharedMemory();
     return; // whether the others can be sent is known when they are taken
   }
-  checkBytes(args, packed);
+  checkKept(args, packed);
 }
 
 /** @returns undefined: the values have to be copied by structuredClone */
@@ -142,12 +142,6 @@ function flatCopy(
     bytes += own;
   }
   return { args: copyFlat(values, bare), bytes };
-}
-
-/** @throws DataCloneError: the bytes do not hold all arguments */
-function checkBytes(args: readonly unknown[], packed: Uint8Array): void {
-  const why = whyLost(args, packed);
-  if (why !== undefined) throw new DOMException(why, 'DataCloneError');
 }
 
 const withoutBytes = (sum: number, { bytes }: BareArray): number => sum - bytes.byteLength;

@@ -5,7 +5,7 @@
  */
 
 import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
-import { whyLost } from '../../base/lost-values.ts';
+import { checkKept } from '../../base/lost-values.ts';
 
 /** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
 export const hasSerializer: boolean = process.versions['bun'] === undefined;
@@ -14,8 +14,7 @@ export const hasSerializer: boolean = process.versions['bun'] === undefined;
 export function packValue(value: unknown): Uint8Array {
   if (!hasSerializer) return serialize(value);
   const bytes = pack(value);
-  const why = whyLost(value, bytes);
-  if (why !== undefined) throw new DOMException(why, 'DataCloneError');
+  checkKept(value, bytes);
   return bytes;
 }
 

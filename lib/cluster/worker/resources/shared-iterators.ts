@@ -3,7 +3,7 @@
  * goes to the thread that has the iterator, and its result comes back as a copy.
  */
 
-import { whyLost } from '../../../base/lost-values.ts';
+import { checkKept } from '../../../base/lost-values.ts';
 import { dataCloneError } from '../../../base/refused-values.ts';
 import { decode } from '../../../record/encoded-error.ts';
 import { packArguments } from '../packing/packed-arguments.ts';
@@ -55,8 +55,7 @@ export class SharedIterators {
       let bytes: Uint8Array;
       try {
         bytes = packArguments(request, []);
-        const why = whyLost(request, bytes);
-        if (why !== undefined) throw new DOMException(why, 'DataCloneError');
+        checkKept(request, bytes);
       } catch (error) {
         reject(dataCloneError(error) as Error);
         return;
