@@ -7,5 +7,5 @@ export const include: Command = folderCommand(
   'include',
   'the folder with the C and C++ headers',
   'native/include',
-  ' With --relative for binding.gyp: node-gyp cannot handle an absolute path that contains a space.',
+  ' With --relative for binding.gyp: node-gyp cannot handle an absolute path with a space, a quote or another sign that a shell reads.',
 );

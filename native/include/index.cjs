@@ -1,6 +1,6 @@
 // require('allstop/include'): the folder for the include path of an addon, as `npx allstop include`
-// prints it. gyp splits a path at its spaces, and the shell of make reads other characters of it: a path
-// with any of them is given relative to the working directory, as `npx allstop include --relative` does.
+// prints it. gyp splits a path at its spaces, and make and its shell read other signs in it: a path
+// with any of them is given relative to the working directory, as with `--relative`.
 const { relative, sep } = require('node:path');
 
 const folder = /[\s"'`$&;|<>()*?[\]{}#!~^%=]/.test(__dirname)

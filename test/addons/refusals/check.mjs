@@ -2,6 +2,7 @@
 // runs; without, the addon gets an empty object while the error is pending.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
+import { Coordinator } from 'allstop';
 
 const require = createRequire(import.meta.url);
 for (const build of ['compiler', 'all', 'present', 'former', 'disabled']) {
@@ -13,5 +14,11 @@ for (const build of ['compiler', 'all', 'present', 'former', 'disabled']) {
       message: /^((?!Received).)*\. Received an instance of Object$/,
     });
   }
-  assert.equal(addon.ranOn(), build === 'disabled' ? 6 : 0, build);
+  for (const mine of [new Proxy(new Coordinator(), {}), Object.create(new Coordinator())]) {
+    assert.throws(() => addon.coordinator(mine), {
+      code: 'ERR_ALLSTOP_INVALID_HANDLE',
+      message: /\. Received a Proxy of one, or an object that only inherits from one$/,
+    });
+  }
+  assert.equal(addon.ranOn(), build === 'disabled' ? 8 : 0, build);
 }
