@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { collectUntil } from '../support/collect.ts';
-import { turn } from '../support/gate.ts';
+import { gate, turn } from '../support/gate.ts';
 
 async function collectALot(): Promise<void> {
   let rounds = 0;
@@ -119,14 +119,11 @@ describe('a hook that has run', () => {
     const parent = new Coordinator();
     const child = parent.child();
     let runs = 0;
-    let ranAgain: (() => void) | undefined;
-    const again = new Promise<void>((resolve) => {
-      ranAgain = resolve;
-    });
+    const again = gate();
     (() => {
       child.onStop(() => {
         runs += 1;
-        if (runs === 2) ranAgain?.();
+        if (runs === 2) again.open();
       });
     })();
     child.requestStop();
@@ -135,22 +132,19 @@ describe('a hook that has run', () => {
     child.clearStop();
     await collectALot();
     parent.requestStop();
-    await again;
+    await again.opened;
     expect(child.shouldStop()).toBe(true);
   });
 
   it('runs again when the child was dropped after its clearStop()', async () => {
     const parent = new Coordinator();
-    let ranAgain: (() => void) | undefined;
-    const again = new Promise<void>((resolve) => {
-      ranAgain = resolve;
-    });
+    const again = gate();
     await (async () => {
       const child = parent.child();
       let runs = 0;
       child.onStop(() => {
         runs += 1;
-        if (runs === 2 && child.shouldStop()) ranAgain?.();
+        if (runs === 2 && child.shouldStop()) again.open();
       });
       child.requestStop();
       await child.join();
@@ -159,21 +153,19 @@ describe('a hook that has run', () => {
     })();
     await collectALot();
     parent.requestStop();
-    await again;
+    await again.opened;
   });
 
   it('runs again after a worker, which is all that has the child, has cleared its stop', async () => {
     const parent = new Coordinator();
-    let [runs, ranAgain]: [number, (() => void) | undefined] = [0, undefined];
-    const again = new Promise<void>((resolve) => {
-      ranAgain = resolve;
-    });
+    let runs = 0;
+    const again = gate();
     const url = new URL('../fixtures/actor-worker.mjs', import.meta.url);
     const worker = await (async () => {
       const child = parent.child();
       child.onStop(() => {
         runs += 1;
-        if (runs === 2 && child.shouldStop()) ranAgain?.();
+        if (runs === 2 && child.shouldStop()) again.open();
       });
       const actor = new Worker(url, { workerData: child.handle });
       actor.postMessage({ id: 1, operation: 'requestStop' });
@@ -186,7 +178,7 @@ describe('a hook that has run', () => {
     await once(worker, 'message');
     await collectALot();
     parent.requestStop();
-    await again;
+    await again.opened;
     await turn();
     expect(runs).toBe(2);
     await worker.terminate();
