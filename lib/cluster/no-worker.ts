@@ -40,7 +40,7 @@ export class NoWorkerWarning {
   onPut(): void {
     if (this.#hasWorker || this.#hasWarned || this.#timer !== undefined) return;
     // The message of a worker that is ready may have come while the program computed: the event
-    // loop reads it before the immediate, which is referenced: Node does not wake for others.
+    // loop reads it before the immediate. An idle loop does not wake for one that is unreferenced.
     const late = (): void => void setImmediate(() => this.#warn(timer));
     const timer = new Timer(NO_WORKER_MS, late).unref();
     this.#timer = timer;

@@ -476,9 +476,10 @@ export class Coordinator implements AsyncDisposable {
    * Links `resource`: the coordinator stops when `resource` emits one of `events` (default:
    * 'close'; of a Worker, which emits no 'close', 'exit'), or now if `events` has that one and
    * `resource` says that it is closed, as streams, sockets, WebSockets, processes and Workers do;
-   * servers, dgram sockets and MessagePorts do not. By default the stop has no error. With `as: 'error'` it has the
-   * resource's own error, or an UnavailableError if the resource has none. The link listens to
-   * 'error' of a Worker, whose error then stops the coordinator and does not end the process.
+   * servers, dgram sockets and MessagePorts do not. By default the stop has no error. With
+   * `as: 'error'` it has the resource's own error, or an UnavailableError if the resource has none.
+   * The link listens to 'error' of a Worker, whose error then stops the coordinator and does not end
+   * the process.
    * @returns the link; disposing of it undoes it
    * @throws TypeError; what `resource` throws when it is given a listener
    */

@@ -77,7 +77,10 @@ const LINKS: ReadonlySet<StopRequester['via']> = new Set([
   'uncaught',
 ]);
 
-/** A child process that has stopped its coordinator; no main thread dies alone. */
+/**
+ * How a child process ended, which has stopped its coordinator by that. (The `threadId` is 0 only of
+ * a process: a main thread does not die alone.)
+ */
 function deathOf({ threadName, pid, signal }: StopRequester): string {
   if (pid === process.pid) return `the process '${threadName}' did not start`;
   const how = signal === undefined ? 'died' : `was killed by ${signal}`;

@@ -239,6 +239,7 @@ export class Calls {
     const inOwnTime = <T>(promise: Promise<T>): Promise<T> => inTime(promise, limits, tooLate);
     const entered = resolver.inOrder(fn, defined, inOwnTime, (name) => {
       signal?.throwIfAborted();
+      // To the queue, a call of `run` that comes now is one after the end of the cluster.
       if (options.isOwn && !wasOver && rules.dropped !== undefined) throw rules.dropped.value;
       const leftMs = timeoutMs - (performance.now() - began);
       if (leftMs <= 0) throw tooLate();

@@ -37,6 +37,6 @@ export function giveFailure(error: unknown): void {
     }
     const outer = each;
     each = attempt(() => (outer as Error).cause);
-    if (each === undefined) return; // an error may be undefined, but has no such cause
+    if (each === undefined) return; // no cause; `error` itself may be undefined, when thrown so
   }
 }

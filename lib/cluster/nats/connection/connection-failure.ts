@@ -216,18 +216,15 @@ export function failureOf(error: unknown): Explanation & { rung?: Rung | undefin
     const found = chain.find((failure) => is(failure));
     if (found !== undefined) return { rung, cause: `${cause} (${textOf(found)})`, remedy };
   }
-  return {
-    cause: messageOf(error)
-      .trim()
-      .replaceAll(/\s*\n\s*/g, ' '),
-    remedy: 'see the server’s log',
-  };
+  return { cause: inOneLine(messageOf(error)), remedy: 'see the server’s log' };
 }
 
 /** An AggregateError of several addresses has a code, but no message. */
 function textOf(failure: Failure): string {
   // The remedy of the rule takes the place of the one in the message.
-  const message = messageOf(failure).split('. What to do: ', 1)[0] as string;
-  const line = message.trim().replaceAll(/\s*\n\s*/g, ' '); // OpenSSL's end in a line break
-  return line === '' ? String(failure.code) : line;
+  const message = inOneLine(messageOf(failure).split('. What to do: ', 1)[0] as string);
+  return message === '' ? String(failure.code) : message;
 }
+
+/** Each event of `allstop worker` is a line. The messages of OpenSSL have line breaks. */
+const inOneLine = (message: string): string => message.trim().replaceAll(/\s*\n\s*/g, ' ');
