@@ -61,8 +61,8 @@ node-gyp rebuild --silent
 timeout 60 node check.mjs
 
 echo '=== an addon with a stop flag alone, without allstop at run time'
-mkdir "$work/signal (only) \$1 #2"
-cd "$work/signal (only) \$1 #2"
+mkdir "$work/signal (only) \$1"
+cd "$work/signal (only) \$1"
 cp "$root/test/addons/signal-only/"* .
 install . --save-dev "$tarball"
 node-gyp rebuild --silent
