@@ -146,8 +146,9 @@ it('a death fails the function that ran, and those whose results it took are que
   const cluster = make(1, { retries: 0 });
   await cluster.ready();
   for (let n = 0; n < 50; n++) await (await cluster.schedule('dieIf', [false])).fetch();
-  // They go as few messages; the worker dies before it has sent the results of the last one. (A
-  // function that was interrupted for longer than short ones take sends its result at once.)
+  await (await cluster.schedule('stopClock')).fetch();
+  // They go as few messages; the worker dies before it has sent the results of the last one. (It
+  // would send the result of a function that takes long at once.)
   const calls = [...Array.from({ length: 20 }, () => false), true].map((dies) =>
     cluster.schedule('dieIf', [dies]),
   );
