@@ -92,7 +92,12 @@ describe.runIf(isLinux)('threads that hang', () => {
     const other = new Coordinator({ name: 'other' });
     void other.start(() => held.opened, { name: 'joined' });
     void coord.start(() => other.join(), { name: 'joiner' });
-    coord.onStop(() => held.opened, { name: 'endless hook' });
+    const hookBegan = gate();
+    const endless = (): Promise<void> => {
+      hookBegan.open();
+      return held.opened;
+    };
+    coord.onStop(endless, { name: 'endless hook' });
 
     const diagnosis = await coord.diagnose({ timeoutMs: 5_000 }); // a busy machine takes long
 
@@ -124,6 +129,7 @@ describe.runIf(isLinux)('threads that hang', () => {
     for (const name of workers) expect(text).toContain(`  - ${name} (worker `);
 
     hangs.free();
+    await hookBegan.opened;
     expect(placeOf(await coord.diagnose(), 'endless hook')).toMatch(
       /awaits a promise.*its function is at .*diagnose\.test\.ts:\d+:\d+/,
     );
