@@ -19,7 +19,12 @@ import type { Attachment } from './attachment.ts';
 import { JOIN_OPTIONS, type JoinOptions } from './coordinator-options.ts';
 import { logNativeStop } from './debug-log.ts';
 import { Places, STACKS_TIMEOUT_MS } from './diagnosis/places.ts';
-import { stragglersMessage, toStraggler, warnOfStragglers } from './threads/stragglers.ts';
+import {
+  StillWaitingWarning,
+  stragglersMessage,
+  toStraggler,
+  warnOfStragglers,
+} from './threads/stragglers.ts';
 import { awaiting } from './threads/tasks.ts';
 import { checkThread, isThread, type JoinableThread, register } from './threads/watch.ts';
 import { warnOfSlowThreads } from './timeline/slow-threads.ts';
@@ -97,11 +102,13 @@ async function threadsEnd(
   const { native } = attachment;
   const id = native.beginJoin(tasks);
   if (id === null) throw selfJoin(attachment);
+  const warning = new StillWaitingWarning(attachment);
   return new Promise((resolve, reject) => {
     let timer: Timer | undefined;
     let nextTurn: NodeJS.Immediate | undefined;
     const end = (): void => {
       timer?.clear();
+      warning.end();
       clearImmediate(nextTurn);
       if (signal) removeAbortListener(signal, onAbort);
       attachment.endJoin(progress);
@@ -118,8 +125,10 @@ async function threadsEnd(
     const progress = (): void => {
       timer?.clear();
       const left = native.joinRemainingMs(id, gracePeriodMs);
-      if (left > 0) timer = new Timer(left, progress);
-      else if (native.joinHasEnded(id)) finish();
+      if (left > 0) {
+        timer = new Timer(left, progress);
+        if (attachment.shouldStop()) warning.begin();
+      } else if (native.joinHasEnded(id)) finish();
       // The threads may have ended while this one was busy. It learns of that in its next turn, so
       // before that turn the join calls none of them a straggler.
       else nextTurn ??= setImmediate(finish);

@@ -1,10 +1,12 @@
-/** The threads that are still alive after the grace period of a join. */
+/** The threads that are still alive after the grace period of a join, or for long during it. */
 
+import { Timer } from '../../base/timer.ts';
 import type { Straggler } from '../../errors/errors.ts';
 import type { NativeThread } from '../../native/binding.ts';
 import type { Attachment } from '../attachment.ts';
 import { waitState } from '../diagnosis/wait-state.ts';
 import { warn } from '../warning.ts';
+import { printable } from '../words.ts';
 import { toThreadInfo } from './watch.ts';
 
 export function toStraggler(native: NativeThread, stopAgeMs: number): Straggler {
@@ -40,4 +42,54 @@ export function warnOfStragglers(
     stragglersMessage(stragglers),
     `leftBehind and explain() of the coordinator '${attachment.native.name}' list them until they end.`,
   );
+}
+
+const MOST_NAMES = 8;
+
+/** After this time within its grace period, a join says for whom it waits. */
+const STILL_WAITING_MS = 10_000;
+
+/**
+ * Warns once of a join whose threads have not ended long after the stop: a program that was asked to
+ * stop would seem to hang. The event loop is not kept alive for that.
+ */
+export class StillWaitingWarning {
+  readonly #attachment: Attachment;
+  #timer: Timer | undefined;
+
+  constructor(attachment: Attachment) {
+    this.#attachment = attachment;
+  }
+
+  /** The join waits though the coordinator is stopped. */
+  begin(): void {
+    this.#timer ??= new Timer(STILL_WAITING_MS, () => this.#warn()).unref();
+  }
+
+  /** The join is over. */
+  end(): void {
+    this.#timer?.clear();
+  }
+
+  #warn(): void {
+    const { native } = this.#attachment;
+    if (!this.#attachment.shouldStop()) {
+      this.#timer = undefined; // it was cleared, of which the join is not told
+      return;
+    }
+    const alive = native.threads().filter((thread) => thread.alive);
+    if (alive.length === 0) return;
+    const names = alive.slice(0, MOST_NAMES).map(({ name }) => `'${printable(name)}'`);
+    const more = alive.length > MOST_NAMES ? ` and ${alive.length - MOST_NAMES} more` : '';
+    const isWorker = alive.some((thread) => toThreadInfo(thread).kind === 'worker');
+    const remedy = isWorker
+      ? ' A worker that listens for messages ends when it has called parentPort.close().'
+      : '';
+    warn(
+      'StillWaitingWarning',
+      'ALLSTOP_STILL_WAITING',
+      `The join() of the coordinator '${printable(native.name)}' has waited ${STILL_WAITING_MS / 1_000} s since the stop for ${names.join(', ')}${more}`,
+      `explain() and diagnose() say what they do.${remedy}`,
+    );
+  }
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import { Coordinator, OutOfRangeError, SelfJoinError, StragglersError } from 'allstop';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type Gate, gate, isPending, turn } from '../../support/gate.ts';
 import { OtherThread } from '../../support/other-thread.ts';
@@ -157,18 +157,78 @@ describe('the grace period', () => {
   });
 });
 
-describe('threads that a join leaves behind', () => {
-  /** The warnings of the process while `run` runs. Node emits them in the next tick. */
-  async function warningsOf(run: () => Promise<void>): Promise<unknown[]> {
-    const warnings: unknown[] = [];
-    const note = (warning: Error): number => warnings.push(warning);
-    process.on('warning', note);
-    await run();
-    await turn();
-    process.off('warning', note);
-    return warnings;
-  }
+/** The warnings of the process while `run` runs. Node emits them in the next tick. */
+async function warningsOf(run: () => Promise<void>): Promise<Error[]> {
+  const warnings: Error[] = [];
+  const note = (warning: Error): number => warnings.push(warning);
+  process.on('warning', note);
+  await run();
+  await turn();
+  process.off('warning', note);
+  return warnings;
+}
 
+describe('a join that has waited 10 seconds since the stop', () => {
+  beforeEach(() => turn()); // in which the warnings of the test before are emitted
+  afterEach(() => void vi.useRealTimers());
+
+  it('says once for whom it waits', async () => {
+    const coord = new Coordinator({ name: 'app' });
+    const held = Array.from({ length: 10 }, (_, at) => task(coord, `task ${at}`));
+    coord.requestStop();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const joined = coord.join();
+    expect(await warningsOf(async () => void vi.advanceTimersByTime(9_999))).toEqual([]);
+    expect(await warningsOf(async () => void vi.advanceTimersByTime(1))).toMatchObject([
+      {
+        name: 'StillWaitingWarning',
+        code: 'ALLSTOP_STILL_WAITING',
+        message:
+          "The join() of the coordinator 'app' has waited 10 s since the stop for 'task 0', 'task 1', 'task 2', 'task 3', 'task 4', 'task 5', 'task 6', 'task 7' and 2 more",
+        detail: 'explain() and diagnose() say what they do.',
+      },
+    ]);
+    expect(await warningsOf(async () => void vi.advanceTimersByTime(30_000))).toEqual([]);
+    for (const each of held) each.open();
+    await joined;
+  });
+
+  it('says how a worker ends that listens for messages', async () => {
+    const coord = new Coordinator({ name: 'app' });
+    const source =
+      "const { parentPort } = require('worker_threads'); parentPort.once('message', () => {})";
+    const worker = new Worker(source, { eval: true });
+    coord.registerThread(worker, { name: 'listener' });
+    coord.requestStop();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const joined = coord.join();
+    const [warning] = await warningsOf(async () => void vi.advanceTimersByTime(10_000));
+    expect(warning).toMatchObject({ detail: expect.stringContaining('parentPort.close()') });
+    vi.useRealTimers();
+    worker.postMessage('the last');
+    await joined;
+  });
+
+  it('says nothing while no stop is requested, after one was cleared, and when it is over', async () => {
+    const coord = new Coordinator();
+    const held = task(coord, 'server');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const joined = coord.join();
+    const quiet = [await warningsOf(async () => void vi.advanceTimersByTime(60_000))];
+    coord.requestStop();
+    await turn();
+    coord.clearStop();
+    await turn();
+    quiet.push(await warningsOf(async () => void vi.advanceTimersByTime(60_000)));
+    coord.requestStop();
+    held.open();
+    await joined;
+    quiet.push(await warningsOf(async () => void vi.advanceTimersByTime(60_000)));
+    expect(quiet).toEqual([[], [], []]);
+  });
+});
+
+describe('threads that a join leaves behind', () => {
   it.each([
     ['it ignores live threads', { ignoreLiveThreads: true }, undefined],
     ['it throws a StragglersError', {}, undefined],
