@@ -90,6 +90,12 @@ describe('bad input', () => {
     await cluster.join();
   });
 
+  it('arguments that are written one by one are refused as such, not as options', async () => {
+    expect((await errorOf((cluster.run as any)('add', 1, 2))).message).toBe(
+      'The "args" argument must be an instance of Array. Received type number (1): write the arguments as one array',
+    );
+  });
+
   it.each([
     ['a LocalStrategy', strategy],
     ['a NatsStrategy', () => new NatsStrategy({ module, servers: '127.0.0.1:1', cluster: 'c' })],

@@ -2,7 +2,7 @@
 
 import { EventLoopYield } from '../../base/turn.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
-import { makeCall, makeHeldCall } from '../closures/call.ts';
+import { checkIsArray, makeCall, makeHeldCall } from '../closures/call.ts';
 import { type Call, Closure, type ClosureOwner } from '../closures/closure.ts';
 import type { ClosureQueue } from '../closures/closure-queue.ts';
 import type { ClosureRules } from '../closures/closure-rules.ts';
@@ -108,6 +108,7 @@ export class Calls {
   ): Promise<RemoteValue<unknown>> {
     try {
       checkFunctionOrName(fn);
+      if (args !== undefined) checkIsArray(args); // before the options: run('add', 1, 2)
       const check = isOwn ? checkRunOptions : checkCallOptions;
       const options = { ...check(given, this.host), isOwn };
       return this.enter(fn, args, options);

@@ -14,6 +14,12 @@ import { RemoteValue } from './remote-value.ts';
 
 const NOTHING: readonly Movable[] = [];
 
+/** @throws TypeError: the arguments of a call are no array */
+export function checkIsArray(args: unknown): asserts args is unknown[] {
+  if (Array.isArray(args)) return;
+  throw invalidType('args', 'an instance of Array', args, 'write the arguments as one array');
+}
+
 /**
  * A call that waits for RemoteValues among its arguments. The others are copied, or taken, as by
  * `makeCall`, which makes the call that is sent, when all values are there.
@@ -97,7 +103,7 @@ export function makeCall(
   sharesMemory: boolean,
 ): Call {
   const values = given === undefined ? [] : given;
-  if (!Array.isArray(values)) throw invalidType('args', 'an instance of Array', given);
+  checkIsArray(values);
   const perWorker: number[] = [];
   const args = values.map((value: unknown, index) => {
     const id = PerWorkerValues.idOf(value, cluster);
