@@ -8,7 +8,8 @@ import { InvalidArgumentError } from '../../errors/errors.ts';
 export function checkModule(module: unknown): asserts module is URL {
   if (module instanceof URL) return;
   const path = module === undefined || module === '' ? './tasks.mjs' : module;
-  const remedy = `write new URL(${inspect(path)}, import.meta.url)`;
+  const shown = inspect(path);
+  const remedy = `write new URL(${shown}, import.meta.url), or in CommonJS pathToFileURL(require.resolve(${shown}))`;
   const isPath = typeof path === 'string';
   throw invalidType('options.module', 'an instance of URL', module, isPath ? remedy : undefined);
 }

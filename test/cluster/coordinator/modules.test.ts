@@ -43,7 +43,9 @@ describe('options.module', () => {
       expect(wrong).toThrow(TypeError);
       expect(wrong).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }));
       expect(wrong).toThrow(/^The "options.module" property must be an instance of URL. Received /);
-      expect(wrong).toThrow(`: write new URL('${path}', import.meta.url)`);
+      expect(wrong).toThrow(
+        `: write new URL('${path}', import.meta.url), or in CommonJS pathToFileURL(require.resolve('${path}'))`,
+      );
     });
 
     it('that is no path is refused without it', () => {
