@@ -15,8 +15,8 @@ export const demo: Command = {
   summary: 'runs the first program of the README: a worker, a task and a looper that stop',
   help: `Runs ${PROGRAM} of the package, the first program of the README, as
 node does. A worker computes, a task waits for an answer, a looper ticks. Press Ctrl-C: all of
-them end, and the program says why, and who took how long. After ten seconds the worker fails,
-which stops the others just so.
+them end, and the program says why, and how long each took. After ten seconds the worker fails,
+which also stops the others.
 
 The program ends with the exit code 1 because its worker fails, or 130 or 143 after SIGINT or
 SIGTERM. It is meant to be read and copied: --json prints its path, and what it writes goes to

@@ -271,7 +271,7 @@ export class Coordinator implements AsyncDisposable {
     }
   }
 
-  /** Whether a stop is requested. While none is, the call is a plain read of one word. */
+  /** Whether a stop is requested. While none is, the call is two plain reads of memory. */
   shouldStop(): boolean {
     return nearWords[this.#nearWord] !== 0 && this.#attachment.shouldStop();
   }

@@ -82,7 +82,7 @@ export const optionTexts: Readonly<Record<Flag, OptionText>> = {
     text: 'also lists what is peculiar to this runtime, and what to do about it (default: only how many notes there are)',
   },
   json: {
-    text: 'prints the result as one line of JSON (default: text)',
+    text: 'prints JSON: the result as one line, or a line for each event (default: text)',
   },
   help: { short: 'h', text: 'prints this text; after a command, the help of that command' },
   version: { short: 'v', text: 'prints the version of the package' },
