@@ -12,3 +12,4 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 process.on('message', (entry) => {
   writeSync(file, `${JSON.stringify({ at: new Date().toISOString(), ...entry })}\n`);
 });
+process.send('ready'); // what was sent before would be lost if the server disconnected meanwhile

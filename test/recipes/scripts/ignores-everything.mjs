@@ -2,4 +2,5 @@
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
 process.on('disconnect', () => {});
 process.on('message', () => process.send('yes'));
+process.send('ready');
 setTimeout(() => process.exit(), 30_000);
