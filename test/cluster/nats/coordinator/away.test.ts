@@ -194,7 +194,7 @@ it('a server that hangs for longer than lostAfterMs is no fault of a worker', as
 });
 
 it('a server that hangs between a probe and its reply is no fault of a worker', async () => {
-  const cluster = scene.coordinator({ lostAfterMs: 1_000 });
+  const cluster = scene.coordinator({ lostAfterMs: 3_000 });
   const worker = scene.spawn();
   await cluster.ready();
   const value = await cluster.schedule('holdAndSay', [visits.path, 'a']);
@@ -207,7 +207,7 @@ it('a server that hangs between a probe and its reply is no fault of a worker', 
   for await (const message of subscription) expect(message.string()).toContain('"probe"');
   await scene.server.kill('SIGSTOP');
   worker.child.kill('SIGCONT');
-  await new Promise((resolve) => setTimeout(resolve, 2_500)); // how long the server hangs
+  await new Promise((resolve) => setTimeout(resolve, 5_000)); // how long the server hangs
   await scene.server.kill('SIGCONT');
   await witness.close();
   visit.pass();

@@ -73,6 +73,7 @@ describe('variables on a parameter server', () => {
 
   it('are waited for until one is there, or timeoutMs', async () => {
     const cluster = scene.coordinator({ module, minWorkers: 0 });
+    await cluster.ready(); // it is connected
     await expect(cluster.variable('sum', 0, { timeoutMs: 200 })).rejects.toMatchObject({
       code: 'ERR_ALLSTOP_UNAVAILABLE',
       message:
