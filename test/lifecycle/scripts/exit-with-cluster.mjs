@@ -8,7 +8,7 @@ const module = new URL('./cluster-tasks.mjs', import.meta.url);
 const strategy = new LocalStrategy({ module, workers: 2, isolation });
 const cancelGraceMs = end === 'ended' ? 0 : 60_000;
 const cluster = new ClusterCoordinator(strategy, { cancelGraceMs });
-cluster.coordinator.exitAfterStop(end === 'ended' ? 1_500 : 200);
+cluster.coordinator.exitAfterStop(end === 'ended' ? 1_500 : 500);
 const begun = new Promise((resolve) => {
   void cluster.run('announceAndSpin', [], { onProgress: resolve }).catch(() => {});
 });

@@ -37,7 +37,7 @@ const ways = {
       coord.requestStop();
       return new Promise(() => {});
     };
-    await Coordinator.run(body, { name: 'app', exitAfterStopMs: 50 });
+    await Coordinator.run(body, { name: 'app', exitAfterStopMs: 500 });
   },
   'a lost body, awaited': () => Coordinator.run(lost, { stopOnSignals: ['SIGTERM'] }),
   'a lost body': () => {
@@ -60,7 +60,7 @@ const ways = {
   },
   'a body that has returned': async () => {
     setInterval(() => {}, 60_000);
-    await Coordinator.run((coord) => coord.requestStop(), { name: 'app', exitAfterStopMs: 50 });
+    await Coordinator.run((coord) => coord.requestStop(), { name: 'app', exitAfterStopMs: 500 });
   },
 };
 
