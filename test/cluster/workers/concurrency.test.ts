@@ -77,7 +77,7 @@ describe.each(['thread', 'process'] as const)('a worker as %s', (isolation) => {
     const retries: number[] = [];
     cluster.on('retry', ({ attempt }) => retries.push(attempt));
     const again = visits.next('neighbour'); // its second attempt
-    const late = errorOf(cluster.run('hold', ['stubborn'], { timeoutMs: 300, retries: 0 }));
+    const late = errorOf(cluster.run('hold', ['stubborn'], { timeoutMs: 1_000, retries: 0 }));
     await visits.next('stubborn');
     expect(await late).toBeInstanceOf(DeadlineExceededError);
     await visit[0]?.left;

@@ -145,7 +145,7 @@ describe('a thread that is blocked in native code', () => {
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     const cluster = await start('thread', 1, { cancelGraceMs: 10 });
-    const remote = await cluster.schedule('blockInNativeCode', [pipe], { timeoutMs: 100 });
+    const remote = await cluster.schedule('blockInNativeCode', [pipe], { timeoutMs: 1_000 });
     const deadline = { code: 'ERR_ALLSTOP_DEADLINE_EXCEEDED' };
     await expect(remote.fetch()).rejects.toMatchObject(deadline);
     await cluster.join(); // the deadline of one call is nobody else's failure

@@ -27,7 +27,7 @@ it('is listed as stuck beside its node, which goes on with another thread', asyn
   await cluster.ready();
   const stuck = once(cluster, 'workerStuck');
   const told = worker.next('thread-stuck');
-  const late = cluster.run('blockInNativeCode', [pipe], { timeoutMs: 100 });
+  const late = cluster.run('blockInNativeCode', [pipe], { timeoutMs: 1_000 });
   await expect(late).rejects.toMatchObject({ code: 'ERR_ALLSTOP_DEADLINE_EXCEEDED' });
   expect(await stuck).toEqual([expect.objectContaining({ task: 0, state: 'stuck', running: 0 })]);
   await told;
