@@ -35,14 +35,13 @@ export function markdownOf(docs, pages) {
   return (parser) => {
     parser.linkify.set({ fuzzyLink: false }); // platforms.md is a file, not an address
     parser.core.ruler.push('site', ({ tokens }) => reword(tokens));
-    let tables = 0;
     let inTable = false;
     const { rules } = parser.renderer;
-    rules.table_open = () => {
+    rules.table_open = (tokens, at) => {
       inTable = true;
-      tables += 1;
+      const number = tokens.slice(0, at + 1).filter(({ type }) => type === 'table_open').length;
       // The keyboard can scroll a region that takes the focus.
-      return `<div class="table" role="region" aria-label="Table ${tables}" tabindex="0"><table>\n`;
+      return `<div class="table" role="region" aria-label="Table ${number}" tabindex="0"><table>\n`;
     };
     rules.table_close = () => {
       inTable = false;
