@@ -1,6 +1,7 @@
 // On narrow screens typedoc's button of the menu listens to the pointer only: here to the keyboard.
-// Enter in the search opens the first result.
+// The menu closes when the keyboard leaves it. Enter in the search opens the first result.
 const menu = document.querySelector('#tsd-toolbar-menu-trigger');
+const sidebar = document.querySelector('.col-sidebar');
 const press = (target, type) => target.dispatchEvent(new MouseEvent(type, { bubbles: true }));
 const open = () => document.documentElement.classList.contains('has-menu');
 menu.setAttribute('role', 'button');
@@ -9,13 +10,19 @@ menu.addEventListener('keydown', (event) => {
   event.preventDefault();
   press(menu, 'mousedown');
   press(menu, 'mouseup');
-  document.querySelector('.col-sidebar :is(a, summary)').focus();
+  sidebar.querySelector('a, summary').focus();
 });
-document.addEventListener('keydown', (event) => {
-  if (event.key !== 'Escape' || !open()) return;
+const close = () => {
   press(document.body, 'mousedown');
   press(document.body, 'mouseup');
+};
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || !open()) return;
+  close();
   menu.focus();
+});
+sidebar.addEventListener('focusout', ({ relatedTarget: next }) => {
+  if (open() && next !== null && !sidebar.contains(next)) close();
 });
 document.querySelector('#tsd-search-input').addEventListener('keydown', (event) => {
   const results = document.querySelector('#tsd-search-results');
