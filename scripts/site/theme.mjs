@@ -62,6 +62,6 @@ export function improved(html) {
     .replace('<ul role="listbox"', '$& aria-label="Results"')
     .replaceAll(
       PICTURE,
-      '<img class="when-light" alt="$2" src="$3"><img class="when-dark" alt="$2" src="$1">',
+      '<span class="picture" role="region" aria-label="Picture: $2" tabindex="0"><img class="when-light" alt="$2" src="$3"><img class="when-dark" alt="$2" src="$1"></span>',
     );
 }
