@@ -12,6 +12,7 @@ import {
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import { type LinkConditions, LinkLane } from './link-lane.ts';
 
+/** The options of a LinkProxy. */
 export type LinkProxyOptions = {
   /**
    * The one server behind the proxy: `nats://host:4222`, `host:4222` or `host`. The port is 4222
