@@ -50,11 +50,13 @@ const MOST_NAMES = 8;
 const STILL_WAITING_MS = 10_000;
 
 /**
- * Warns once of a join whose threads have not ended long after the stop: a program that was asked to
- * stop would seem to hang. The event loop is not kept alive for that.
+ * Warns of a join whose threads have not ended long after the stop, once for each stop: a program
+ * that was asked to stop would seem to hang. The event loop is not kept alive for that.
  */
 export class StillWaitingWarning {
   readonly #attachment: Attachment;
+  /** The generation of the stop for which `#timer` runs, or has run. */
+  #stop: number | undefined;
   #timer: Timer | undefined;
 
   constructor(attachment: Attachment) {
@@ -63,7 +65,11 @@ export class StillWaitingWarning {
 
   /** The join waits though the coordinator is stopped. */
   begin(): void {
-    this.#timer ??= new Timer(STILL_WAITING_MS, () => this.#warn()).unref();
+    const stop = this.#attachment.native.generation();
+    if (stop === this.#stop) return;
+    this.#stop = stop;
+    this.end();
+    this.#timer = new Timer(STILL_WAITING_MS, () => this.#warn()).unref();
   }
 
   /** The join is over. */
@@ -73,12 +79,9 @@ export class StillWaitingWarning {
 
   #warn(): void {
     const { native } = this.#attachment;
-    if (!this.#attachment.shouldStop()) {
-      this.#timer = undefined; // it was cleared, of which the join is not told
-      return;
-    }
     const alive = native.threads().filter((thread) => thread.alive);
-    if (alive.length === 0) return;
+    // A join is not told that a stop was cleared, nor at once that its last thread has ended.
+    if (alive.length === 0 || !this.#attachment.shouldStop()) return;
     const names = alive.slice(0, MOST_NAMES).map(({ name }) => `'${printable(name)}'`);
     const more = alive.length > MOST_NAMES ? ` and ${alive.length - MOST_NAMES} more` : '';
     const isWorker = alive.some((thread) => toThreadInfo(thread).kind === 'worker');
@@ -88,7 +91,7 @@ export class StillWaitingWarning {
     warn(
       'StillWaitingWarning',
       'ALLSTOP_STILL_WAITING',
-      `The join() of the coordinator '${printable(native.name)}' has waited ${STILL_WAITING_MS / 1_000} s since the stop for ${names.join(', ')}${more}`,
+      `The join() of the stopped coordinator '${printable(native.name)}' has waited ${STILL_WAITING_MS / 1_000} s for ${names.join(', ')}${more}`,
       `explain() and diagnose() say what they do.${remedy}`,
     );
   }

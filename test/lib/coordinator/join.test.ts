@@ -169,6 +169,12 @@ async function warningsOf(run: () => Promise<void>): Promise<Error[]> {
 }
 
 describe('a join that has waited 10 seconds since the stop', () => {
+  /** From now on time passes only by `warningsAfter`. */
+  const useFakeTimers = (): unknown =>
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  const warningsAfter = (ms: number): Promise<Error[]> =>
+    warningsOf(async () => void vi.advanceTimersByTime(ms));
+
   beforeEach(() => turn()); // in which the warnings of the test before are emitted
   afterEach(() => void vi.useRealTimers());
 
@@ -176,19 +182,19 @@ describe('a join that has waited 10 seconds since the stop', () => {
     const coord = new Coordinator({ name: 'app' });
     const held = Array.from({ length: 10 }, (_, at) => task(coord, `task ${at}`));
     coord.requestStop();
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    useFakeTimers();
     const joined = coord.join();
-    expect(await warningsOf(async () => void vi.advanceTimersByTime(9_999))).toEqual([]);
-    expect(await warningsOf(async () => void vi.advanceTimersByTime(1))).toMatchObject([
+    expect(await warningsAfter(9_999)).toEqual([]);
+    expect(await warningsAfter(1)).toMatchObject([
       {
         name: 'StillWaitingWarning',
         code: 'ALLSTOP_STILL_WAITING',
         message:
-          "The join() of the coordinator 'app' has waited 10 s since the stop for 'task 0', 'task 1', 'task 2', 'task 3', 'task 4', 'task 5', 'task 6', 'task 7' and 2 more",
+          "The join() of the stopped coordinator 'app' has waited 10 s for 'task 0', 'task 1', 'task 2', 'task 3', 'task 4', 'task 5', 'task 6', 'task 7' and 2 more",
         detail: 'explain() and diagnose() say what they do.',
       },
     ]);
-    expect(await warningsOf(async () => void vi.advanceTimersByTime(30_000))).toEqual([]);
+    expect(await warningsAfter(30_000)).toEqual([]);
     for (const each of held) each.open();
     await joined;
   });
@@ -200,9 +206,9 @@ describe('a join that has waited 10 seconds since the stop', () => {
     const worker = new Worker(source, { eval: true });
     coord.registerThread(worker, { name: 'listener' });
     coord.requestStop();
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    useFakeTimers();
     const joined = coord.join();
-    const [warning] = await warningsOf(async () => void vi.advanceTimersByTime(10_000));
+    const [warning] = await warningsAfter(10_000);
     expect(warning).toMatchObject({ detail: expect.stringContaining('parentPort.close()') });
     vi.useRealTimers();
     worker.postMessage('the last');
@@ -212,19 +218,38 @@ describe('a join that has waited 10 seconds since the stop', () => {
   it('says nothing while no stop is requested, after one was cleared, and when it is over', async () => {
     const coord = new Coordinator();
     const held = task(coord, 'server');
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    useFakeTimers();
     const joined = coord.join();
-    const quiet = [await warningsOf(async () => void vi.advanceTimersByTime(60_000))];
+    const quiet = [await warningsAfter(60_000)];
     coord.requestStop();
     await turn();
     coord.clearStop();
     await turn();
-    quiet.push(await warningsOf(async () => void vi.advanceTimersByTime(60_000)));
+    quiet.push(await warningsAfter(60_000));
     coord.requestStop();
     held.open();
     await joined;
-    quiet.push(await warningsOf(async () => void vi.advanceTimersByTime(60_000)));
+    const late = task(coord, 'late');
+    quiet.push(await warningsAfter(60_000));
     expect(quiet).toEqual([[], [], []]);
+    late.open();
+  });
+
+  it('counts from the last stop, if one was cleared meanwhile', async () => {
+    const coord = new Coordinator();
+    const held = task(coord, 'server');
+    useFakeTimers();
+    const joined = coord.join();
+    coord.requestStop();
+    await turn();
+    coord.clearStop();
+    await warningsAfter(5_000);
+    coord.requestStop();
+    await turn();
+    expect(await warningsAfter(9_999)).toEqual([]);
+    expect(await warningsAfter(1)).toMatchObject([{ code: 'ALLSTOP_STILL_WAITING' }]);
+    held.open();
+    await joined;
   });
 });
 
