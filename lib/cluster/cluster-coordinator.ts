@@ -37,7 +37,7 @@ import type {
   ScheduleArgs,
   ScheduleOptions,
 } from './calls/signatures.ts';
-import { makeCall } from './closures/call.ts';
+import { argumentsOf, makeCall } from './closures/call.ts';
 import { ChangeListeners } from './closures/change-listeners.ts';
 import type { Call, Closure } from './closures/closure.ts';
 import { ClosureQueue } from './closures/closure-queue.ts';
@@ -437,7 +437,7 @@ export class ClusterCoordinator<M extends object = any>
     args?: readonly unknown[],
   ): PerWorkerDataset<T> {
     checkFunctionOrName(datasetFn);
-    const call = makeCall(shownName(datasetFn), args, this, this.#sharesMemory);
+    const call = makeCall(shownName(datasetFn), argumentsOf(args), this, this.#sharesMemory);
     if (call.perWorker !== undefined) {
       throw new InvalidArgumentError(
         'The arguments of a data set function cannot be PerWorkerValues',

@@ -2,7 +2,7 @@
 
 import { EventLoopYield } from '../../base/turn.ts';
 import { FailedPreconditionError } from '../../errors/errors.ts';
-import { checkIsArray, makeCall, makeHeldCall } from '../closures/call.ts';
+import { argumentsOf, makeCall, makeHeldCall } from '../closures/call.ts';
 import { type Call, Closure, type ClosureOwner } from '../closures/closure.ts';
 import type { ClosureQueue } from '../closures/closure-queue.ts';
 import type { ClosureRules } from '../closures/closure-rules.ts';
@@ -108,10 +108,10 @@ export class Calls {
   ): Promise<RemoteValue<unknown>> {
     try {
       checkFunctionOrName(fn);
-      if (args !== undefined) checkIsArray(args); // before the options: run('add', 1, 2)
+      const values = argumentsOf(args); // before the options: run('add', 1, 2)
       const check = isOwn ? checkRunOptions : checkCallOptions;
       const options = { ...check(given, this.host), isOwn };
-      return this.enter(fn, args, options);
+      return this.enter(fn, values, options);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -120,7 +120,7 @@ export class Calls {
   /** @throws the errors of wrong arguments */
   enter(
     fn: AnyFunction | string,
-    args: unknown,
+    args: readonly unknown[],
     options: CheckedOptions,
   ): Promise<RemoteValue<unknown>> {
     const { resolver } = this.host;
@@ -173,8 +173,8 @@ export class Calls {
   }
 
   /** @throws FailedPreconditionError, InvalidArgumentError: the call can have no key */
-  #hashOf(call: Call, args: unknown): string {
-    return this.checkKeeps().hashOf(call, (args ?? []) as unknown[]);
+  #hashOf(call: Call, args: readonly unknown[]): string {
+    return this.checkKeeps().hashOf(call, args);
   }
 
   /** Begins a call for which `hasToWait` is false. @throws the errors of wrong arguments */
@@ -189,10 +189,10 @@ export class Calls {
   }
 
   /** @throws the errors of wrong arguments */
-  make(name: string, args: unknown): Call {
+  make(name: string, args: readonly unknown[]): Call {
     const { cluster } = this.host;
     const make = isHeldBy(args) ? makeHeldCall : makeCall;
-    return make(name, args as unknown[], cluster, this.host.sharesMemory());
+    return make(name, args, cluster, this.host.sharesMemory());
   }
 
   /** Whether the call uses what the workers may not have been sent yet, or waits for values. */

@@ -14,9 +14,10 @@ import { RemoteValue } from './remote-value.ts';
 
 const NOTHING: readonly Movable[] = [];
 
-/** @throws TypeError: the arguments of a call are no array */
-export function checkIsArray(args: unknown): asserts args is unknown[] {
-  if (Array.isArray(args)) return;
+/** What the caller has passed as `args`. @throws TypeError: it is no array */
+export function argumentsOf(args: unknown): readonly unknown[] {
+  if (args === undefined) return [];
+  if (Array.isArray(args)) return args;
   throw invalidType('args', 'an instance of Array', args, 'write the arguments as one array');
 }
 
@@ -94,16 +95,14 @@ function refused(error: unknown, name: string, args: readonly unknown[], cluster
  * is refused must leave the caller its objects.
  *
  * @param name - the function's name, for error messages
- * @throws TypeError, InvalidArgumentError, DataCloneError
+ * @throws InvalidArgumentError, DataCloneError
  */
 export function makeCall(
   name: string,
-  given: unknown,
+  values: readonly unknown[],
   cluster: object,
   sharesMemory: boolean,
 ): Call {
-  const values = given === undefined ? [] : given;
-  checkIsArray(values);
   const perWorker: number[] = [];
   const args = values.map((value: unknown, index) => {
     const id = PerWorkerValues.idOf(value, cluster);
