@@ -12,4 +12,6 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 process.on('message', (entry) => {
   writeSync(file, `${JSON.stringify({ at: new Date().toISOString(), ...entry })}\n`);
 });
-process.send('ready'); // what was sent before would be lost if the server disconnected meanwhile
+// Node drops what came before the first listener if the channel is closed meanwhile, so the server
+// sends nothing before it knows that this process listens.
+process.send('ready');

@@ -25,7 +25,7 @@ export async function serve(coord, options) {
   // The child process writes the audit log. An uncaught error there stops the server.
   const audit = coord.fork(auditModule, [auditFile], { name: 'audit' });
   coord.onStop(() => closeChild(audit, shareMs), { name: 'close audit' });
-  await once(audit, 'message', { signal: coord.signal }); // it is ready to write
+  await once(audit, 'message', { signal: coord.signal }); // entries sent earlier may be lost
 
   // Not `{ coordinator: coord }`: the stop would cancel what requests in flight have called.
   const strategy = new LocalStrategy({ module: tasksModule, workers: 2 });

@@ -61,9 +61,13 @@ async function refusal(url: string): Promise<void> {
   }
 }
 
-async function start(name: string, ...args: string[]) {
+async function start(name: string, args: string[] = [], env: Record<string, string> = {}) {
   const log = join(directory, `${name}.log`);
-  const server = new Program('examples/server/main.mjs', ['--port', '0', '--audit', log, ...args]);
+  const server = new Program(
+    'examples/server/main.mjs',
+    ['--port', '0', '--audit', log, ...args],
+    env,
+  );
   const [, url] = await server.writes(/listening on (.*)\n/);
   const audited = (): { url: string; status: number }[] =>
     readFileSync(log, 'utf8')
@@ -90,8 +94,18 @@ describe.skipIf(process.platform === 'win32')('a server that gets SIGTERM', () =
     expect(audited().at(-1)).toMatchObject({ url: '/primes', status: 200 });
   });
 
+  it('has audited all requests, though its audit process took long to start', async () => {
+    const slow = new URL('./scripts/slow-audit.mjs', import.meta.url).href;
+    const env = { NODE_OPTIONS: `--import=${slow}` };
+    const { server, url, audited } = await start('slow-audit', [], env);
+    await ask(`${url}/health`);
+    server.kill('SIGTERM');
+    expect(await server.ended).toMatchObject({ code: 143, stderr: '' });
+    expect(audited()).toMatchObject([{ url: '/health', status: 200 }]);
+  });
+
   it('says 503 at /health and still answers, as long as its load balancer wants', async () => {
-    const { server, url, audited } = await start('drain', '--drain-ms', '3000');
+    const { server, url, audited } = await start('drain', ['--drain-ms', '3000']);
     server.kill('SIGINT');
     let health = await ask(`${url}/health`);
     while (health.status === 200) health = await ask(`${url}/health`); // the signal is on its way
@@ -104,7 +118,7 @@ describe.skipIf(process.platform === 'win32')('a server that gets SIGTERM', () =
   });
 
   it('closes the connection of a client that never finishes its request', async () => {
-    const { server, url } = await start('slow-client', '--grace-ms', '2000');
+    const { server, url } = await start('slow-client', ['--grace-ms', '2000']);
     const { finish } = await begin(`${url}/primes`);
     server.kill('SIGTERM');
     const line = /^Connections are open after 500 ms \(requests in flight: 1\): they are closed$/m;
@@ -114,7 +128,7 @@ describe.skipIf(process.platform === 'win32')('a server that gets SIGTERM', () =
   });
 
   it('closes the connection of a client that has sent no request, and counts none', async () => {
-    const { server, url } = await start('no-request', '--grace-ms', '2000');
+    const { server, url } = await start('no-request', ['--grace-ms', '2000']);
     const silent = connect(Number(new URL(url).port), '127.0.0.1');
     await once(silent, 'connect');
     // Connections are accepted in their order: the server has the silent one, too.
