@@ -74,8 +74,6 @@ function main() {
       coord.registerThread(child, { name: 'child\x1b[31m' });
     },
     joined: () => {
-      exit[Symbol.dispose]();
-      coord.exitAfterStop(2_000); // long enough for the join, also on a busy machine
       coord.requestStop();
       const join = coord.join({ stopGracePeriodMs: 0, ignoreLiveThreads: true });
       void join.then(() => say('joined'));

@@ -194,6 +194,7 @@ it('a server that hangs for longer than lostAfterMs is no fault of a worker', as
 });
 
 it('a server that hangs between a probe and its reply is no fault of a worker', async () => {
+  // Three missed probes: while the worker is stopped and the server answers, a second may pass.
   const cluster = scene.coordinator({ lostAfterMs: 3_000 });
   const worker = scene.spawn();
   await cluster.ready();

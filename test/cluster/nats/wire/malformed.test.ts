@@ -232,15 +232,18 @@ it('a node whose words are not printable is refused, and shown without what is n
   say();
   // A refused node repeats it; one that is silent for 5 s is forgotten, and a doctor may take longer.
   const repeated = setInterval(say, 1_000);
-  await stranger.flush();
-  await works();
-  expect(cluster.workers).toHaveLength(1);
-  const { stdout } = await doctor(['--servers', server.address, '--cluster', 'c']);
-  clearInterval(repeated);
-  const words = stdout.replaceAll(/\s+/g, ' '); // the table wraps its lines
-  expect(words).toMatch(/ node (?:.* )?h \[2J allstop: fine/);
-  expect(words).toMatch(/refused for .*: unprintable/);
-  expect(stdout).not.toContain('\u001B');
+  try {
+    await stranger.flush();
+    await works();
+    expect(cluster.workers).toHaveLength(1);
+    const { stdout } = await doctor(['--servers', server.address, '--cluster', 'c']);
+    const words = stdout.replaceAll(/\s+/g, ' '); // the table wraps its lines
+    expect(words).toMatch(/ node (?:.* )?h \[2J allstop: fine/);
+    expect(words).toMatch(/refused for .*: unprintable/);
+    expect(stdout).not.toContain('\u001B');
+  } finally {
+    clearInterval(repeated);
+  }
 });
 
 it('nodes that say hello and never answer leave nothing', async () => {
