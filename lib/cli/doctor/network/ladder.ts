@@ -24,7 +24,8 @@ import {
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
 
-// The time limits of one step. All steps and the waits of topology.ts together stay below 15 s.
+// The time limits of one step. All steps and the waits of topology.ts and replies.ts together stay
+// below 15 s.
 const STEP_MS = 1_500;
 const CONNECT_MS = 2_500;
 

@@ -1,62 +1,41 @@
 /**
  * The checks of a cluster: the coordinator that holds it, that coordinator's report, and the nodes
- * that reply. Doctor only sends questions, which change nothing in the cluster.
+ * that reply.
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
 import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
 import { holderOf, type Run } from '../../../cluster/nats/coordinator/fence.ts';
 import { figuresOf } from '../../../cluster/nats/coordinator/slowness.ts';
-import {
-  type CoordinatorReport,
-  json,
-  type NodeInfo,
-  parseControl,
-  parseReport,
-  parseUnprintable,
-  type RefusedNode,
+import type {
+  CoordinatorReport,
+  NodeInfo,
+  RefusedNode,
 } from '../../../cluster/nats/wire/control-messages.ts';
 import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
-import type { TaskPhase } from '../../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
+import { askAll, isExpected, isSame, Replies } from './replies.ts';
 
 const HOLDER_MS = 1_500;
-/** The longest wait for replies. */
-const REPLY_MS = 1_500;
-/** The longest wait for another reply after the previous one. */
-const NEXT_REPLY_MS = 400;
 
 export type Topology = { checks: Check[]; report?: ReadinessReport };
 
 export async function topologyOf(nats: NatsConnection, cluster: string): Promise<Topology> {
   const subjects = new Subjects(cluster);
   let holder: Run | undefined;
-  let reports: CoordinatorReport[];
-  let nodes: NodeInfo[];
+  let replies: Replies;
   const refusals = new Refusals(nats);
   try {
     holder = await refusals.rule(holderOf(nats, cluster, HOLDER_MS));
-    // Token 0 is older than the token of any run, so no coordinator yields to this message.
-    const who = json({ kind: 'who', run: 'doctor', token: 0 });
-    [reports, nodes] = await refusals.rule(
-      Promise.all([
-        ask(nats, subjects.report, json({}), parseReport),
-        ask(
-          nats,
-          subjects.who,
-          who,
-          (data) => (parseControl(data, 'hello') ?? parseUnprintable(data))?.info,
-        ),
-      ]),
-    );
+    replies = new Replies(holder);
+    await refusals.rule(askAll(nats, subjects, replies));
   } catch (error) {
     const why = explainFailure(error);
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };
   }
-  // While no coordinator holds the cluster, one that waits for JetStream may still send a report.
-  const told = holder === undefined ? reports[0] : reports.find(({ run }) => run === holder.run);
+  const { told, reports, nodes } = replies;
   const older = reports.length - (told === undefined ? 0 : 1);
   const coordinator = coordinatorCheck(cluster, holder, told, older);
   if (told === undefined) {
@@ -80,37 +59,6 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   return { checks, report };
 }
 
-/**
- * Sends a request to all listeners of the subject. Resolves to the replies that `parse` accepts.
- */
-async function ask<T>(
-  nats: NatsConnection,
-  subject: string,
-  payload: Uint8Array,
-  parse: (data: Uint8Array) => T | undefined,
-): Promise<T[]> {
-  const found: T[] = [];
-  try {
-    const replies = await nats.requestMany(subject, payload, {
-      strategy: 'stall',
-      maxWait: REPLY_MS,
-      stall: NEXT_REPLY_MS,
-    });
-    for await (const { data } of replies) {
-      const reply = parse(data);
-      if (reply !== undefined) found.push(reply);
-    }
-  } catch (error) {
-    if (!isNoReply(error)) throw error;
-  }
-  return found;
-}
-
-const isNoReply = (error: unknown): boolean => {
-  const { name, cause } = error as { name?: unknown; cause?: { name?: unknown } };
-  return [name, cause?.name].some((each) => each === 'NoResponders' || each === 'TimeoutError');
-};
-
 /** How long ago `since` was, for people. Never negative, although clocks of machines may differ. */
 function ago(since: Date): string {
   const seconds = Math.max(0, Math.round((Date.now() - since.getTime()) / 1_000));
@@ -120,9 +68,6 @@ function ago(since: Date): string {
   const hours = Math.round(minutes / 60);
   return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} d`;
 }
-
-const isSame = (one: { host?: string; pid?: number }, { host, pid }: NodeInfo): boolean =>
-  one.host === host && one.pid === pid;
 
 function coordinatorCheck(
   cluster: string,
@@ -182,9 +127,6 @@ function coordinatorCheck(
 const malformed = (dropped = 0): string =>
   dropped === 0 ? '' : `; ${dropped} malformed messages dropped`;
 
-/** The phases of a worker that is not expected to reply. */
-const GONE: readonly TaskPhase[] = ['lost', 'failed', 'import-failed', 'closed'];
-
 function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   const { job, task: index, address, host, pid, phase, since, ready, cause, remedy, health } = task;
   const where = host === undefined ? address : `${host} (pid ${pid})`;
@@ -201,7 +143,7 @@ function taskCheck(task: TaskReadiness, nodes: NodeInfo[]): Check {
   if (ready && cause !== undefined) check.detail += `; ${cause}. What to do: ${remedy}`;
   check.detail += malformed(there?.dropped);
   if (isThere && (ready || phase === 'leaving')) return { ...check, ok: true };
-  if (ready || (!isThere && host !== undefined && !GONE.includes(phase))) {
+  if (ready || (!isThere && isExpected(task))) {
     return {
       ...check,
       ok: false,

@@ -1,6 +1,7 @@
 /** Nodes that are merely slow are named, with the figures and the likely cause. */
 // @module-tag nats
 import { setImmediate, setTimeout } from 'node:timers/promises';
+import { connect } from '@nats-io/transport-node';
 import type { ReadinessReport } from 'allstop/cluster';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { doctor } from '../../../support/nats-doctor.ts';
@@ -29,6 +30,24 @@ it('a node behind a slow network is ready, with the round trip as the cause', as
   expect(cluster.workers[0]?.health?.roundTripMs).toBeGreaterThan(300);
   const { stdout } = await doctor(['--servers', scene.server.address, '--cluster', 'test']);
   expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/the node is slow \(round trip \d+ ms/);
+});
+
+it('doctor waits for a coordinator and a node behind a slow network, though others reply at once', async () => {
+  const proxy = await scene.proxy();
+  const cluster = scene.coordinator({ servers: proxy.address });
+  scene.spawn({ servers: proxy.address });
+  await cluster.ready();
+  const stranger = await connect({ servers: scene.server.address });
+  for (const subject of ['allstop.test.who', 'allstop.test.report']) {
+    stranger.subscribe(subject, { callback: (_, question) => void question.respond('{}') });
+  }
+  await stranger.flush();
+  proxy.latencyMs = 400;
+  const { stdout } = await doctor(['--servers', scene.server.address, '--cluster', 'test']);
+  await stranger.close();
+  const words = stdout.replaceAll(/\s+/g, ' '); // the table wraps its lines
+  expect(words).toMatch(/coordinator test ok .* task worker:0 .* cores \d/);
+  expect(words).not.toContain('does not answer');
 });
 
 it('a node whose main thread is held up is ready, with the delay as the cause', async () => {
