@@ -72,8 +72,9 @@ export default defineConfig({
     pool: 'forks',
     // Most of the time they wait for other processes.
     maxWorkers: availableParallelism() + 1,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Ends a test that hangs. The slowest take 10 s alone, and a minute beside other busy processes.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     execArgv: ['--expose-gc'],
   },
 });

@@ -42,7 +42,7 @@ const resultsOf = (rows: Row[], phase: RegExp): string[] => [
   ...new Set(rows.filter((row) => phase.test(row.phase)).map(({ result }) => result)),
 ];
 
-describe('an addon whose thread calls a function of an ended worker', { timeout: 90_000 }, () => {
+describe('an addon whose thread calls a function of an ended worker', () => {
   it('crashes once it has been used, and the table says how and when', () => {
     const ticks = script('export default (addon) => new Promise((done) => addon.tick(done));');
     const args = [addonFile('careless'), '--exercise', ticks, '--runtimes', process.execPath];
@@ -58,7 +58,7 @@ describe('an addon whose thread calls a function of an ended worker', { timeout:
   });
 });
 
-describe('an addon that uses the lifetime kit', { timeout: 90_000 }, () => {
+describe('an addon that uses the lifetime kit', () => {
   it('is ok in each phase, however its worker ends, alone and beside another', () => {
     const rows = rowsOf(
       'survivor',
@@ -76,7 +76,7 @@ describe('an addon that uses the lifetime kit', { timeout: 90_000 }, () => {
   });
 });
 
-describe('an exercise', { timeout: 90_000 }, () => {
+describe('an exercise', () => {
   it('that fails is an error of its own, not a crash', { tags: 'long' }, () => {
     const rows = rowsOf('survivor', 'export default () => { throw new Error("no device"); };');
     expect(resultsOf(rows, /^loaded/)).toEqual(['ok']);
@@ -118,7 +118,7 @@ describe('an exercise', { timeout: 90_000 }, () => {
   });
 });
 
-describe('an addon that ends the process', { timeout: 90_000 }, () => {
+describe('an addon that ends the process', () => {
   it('is told by the exit code', { tags: 'long' }, () => {
     const rows = rowsOf('careless', 'export default (addon) => addon.exit();');
     expect(resultsOf(rows, /^loaded/)).toEqual(['ok']);

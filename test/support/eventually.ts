@@ -1,5 +1,5 @@
 /** Polls until the predicate holds, for states that no event announces. */
-export async function eventually(predicate: () => boolean, withinMs = 30_000): Promise<void> {
+export async function eventually(predicate: () => boolean, withinMs = 60_000): Promise<void> {
   const end = performance.now() + withinMs;
   while (!predicate()) {
     if (performance.now() > end)

@@ -114,7 +114,6 @@ it('with --servers it converges on workers elsewhere, though one is killed', {
 
 it('with --isolation nats it converges, though everything is killed', {
   tags: ['nats', 'long'],
-  timeout: 120_000,
 }, async () => {
   const out = join(directory, 'local-nats.svg');
   const kills = ['--kill', '3', '--kill-ps', '1', '--kill-server', '1', '--kill-coordinator', '1'];
@@ -181,7 +180,6 @@ describe.each(['thread', 'process'])('with --isolation %s', (isolation) => {
 
 it('goes on from its checkpoint when the coordinator is killed, too', {
   tags: 'long',
-  timeout: 60_000,
 }, async () => {
   const out = join(directory, 'restarts.svg');
   const options = ['--workers', '3', '--kill', '3', '--kill-coordinator', '2', '--out', out];

@@ -51,7 +51,7 @@ describeKinds(
     );
     it.each([10_000])(
       `%i functions come to exact results though workers die, with seed ${seed}`,
-      { tags: 'long', timeout: 120_000 },
+      { tags: 'long' },
       comeToResults,
     );
     async function comeToResults(count: number): Promise<void> {
@@ -77,7 +77,7 @@ describeKinds(
         if (remote.state === 'ready') expect(await remote.fetch()).toBe(n * n);
         else await expect(remote.fetch()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
       }
-    }, 60_000);
+    });
   },
   ['thread', 'process'],
 );

@@ -264,7 +264,6 @@ it('a worker that leaves waits until its result is through, however slow its upl
 
 it('a worker keeps a coordinator that is cut off for less than unavailableAfterMs', {
   tags: 'long',
-  timeout: 90_000,
 }, async () => {
   const servers = proxy.address;
   const cluster = scene.coordinator({ servers, unavailableAfterMs: 300_000 });
