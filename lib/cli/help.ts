@@ -11,6 +11,10 @@ const optionList = (flags: readonly Flag[]): string =>
     proseWidth(),
   );
 
+const MORE =
+  "'allstop help <command>' prints what a command does, its options and examples. " +
+  "The documents are in the package's folder: docs/index.md lists them.";
+
 /** The help of `allstop`. */
 export function overview(commands: ReadonlyMap<string, Command>): string {
   const list = definitions(
@@ -23,7 +27,7 @@ Commands:
 ${list}
 Options:
 ${optionList(['json', 'help', 'version'])}
-${paragraphs("'allstop help <command>' prints what a command does, its options and examples.", proseWidth())}
+${paragraphs(MORE, proseWidth())}
 `;
 }
 
