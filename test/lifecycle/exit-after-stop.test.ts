@@ -15,7 +15,7 @@ describe('exitAfterStop ends a process', () => {
       expect(code).toBe(1);
       expect(stderr).toMatch(/process \d+ ends now with exit code 1: it was still alive /);
       expect(stderr).toContain(
-        ` ${way === 'is idle' ? 500 : 50} ms after the stop of the coordinator 'app' (exitAfterStop)`,
+        ` ${way === 'computes' ? 50 : 500} ms after the stop of the coordinator 'app' (exitAfterStop)`,
       );
       expect(stderr).toContain("the JavaScript thread 'main' (0) requested the stop, with ");
       expect(stderr).toContain('TypeError: the disk is full\n');

@@ -21,7 +21,7 @@ const ways = {
 function main() {
   const coord = new Coordinator({ name: 'app' });
   // Where the report depends on what the process has reached by then, a busy machine needs longer.
-  const exit = coord.exitAfterStop(way === 'is idle' ? 500 : 50, JSON.parse(options));
+  const exit = coord.exitAfterStop(way === 'computes' ? 50 : 500, JSON.parse(options));
   coord.stopOnSignals();
   void coord.start(() => new Promise(() => {}), { name: 'http' });
   setInterval(() => {}, 60_000);
