@@ -72,42 +72,47 @@ export class Replies {
  * Asks the coordinators for their reports and the nodes for what they are. Ends when all that are
  * expected have replied and NEXT_REPLY_MS have passed without another reply, or after REPLY_MS: a
  * coordinator or a node on a busy machine may reply later than strangers do.
+ *
+ * @param holder the run that holds the cluster
  */
 export async function askAll(
   nats: NatsConnection,
   subjects: Subjects,
-  replies: Replies,
-): Promise<void> {
+  holder: Run | undefined,
+): Promise<Replies> {
+  const replies = new Replies(holder);
   let end = (): void => undefined;
   const over = new Promise<undefined>((resolve) => {
     end = () => resolve(undefined);
   });
   let quiet: NodeJS.Timeout | undefined;
-  const onReply = (): void => {
+  const onChange = (): void => {
     clearTimeout(quiet);
     if (replies.areAllThere) quiet = setTimeout(end, NEXT_REPLY_MS);
   };
-  // Token 0 is older than the token of any run, so no coordinator yields to this message.
-  const who = json({ kind: 'who', run: 'doctor', token: 0 });
+  const askForReports = async (): Promise<void> => {
+    await ask(nats, subjects.report, json({}), over, (data) => {
+      const report = parseReport(data);
+      if (report !== undefined) replies.reports.push(report);
+      onChange();
+    });
+    replies.areReportsOver = true;
+    onChange();
+  };
+  const askForNodes = async (): Promise<void> => {
+    // Token 0 is older than the token of any run, so no coordinator yields to this message.
+    const who = json({ kind: 'who', run: 'doctor', token: 0 });
+    await ask(nats, subjects.who, who, over, (data) => {
+      const node = (parseControl(data, 'hello') ?? parseUnprintable(data))?.info;
+      if (node !== undefined) replies.nodes.push(node);
+      onChange();
+    });
+    replies.areNodesOver = true;
+    onChange();
+  };
   try {
-    await Promise.all([
-      ask(nats, subjects.report, json({}), over, (data) => {
-        const report = parseReport(data);
-        if (report !== undefined) replies.reports.push(report);
-        onReply();
-      }).then(() => {
-        replies.areReportsOver = true;
-        onReply();
-      }),
-      ask(nats, subjects.who, who, over, (data) => {
-        const node = (parseControl(data, 'hello') ?? parseUnprintable(data))?.info;
-        if (node !== undefined) replies.nodes.push(node);
-        onReply();
-      }).then(() => {
-        replies.areNodesOver = true;
-        onReply();
-      }),
-    ]);
+    await Promise.all([askForReports(), askForNodes()]);
+    return replies;
   } finally {
     clearTimeout(quiet);
   }

@@ -16,7 +16,7 @@ import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
 import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
-import { askAll, isExpected, isSame, Replies } from './replies.ts';
+import { askAll, isExpected, isSame, type Replies } from './replies.ts';
 
 const HOLDER_MS = 1_500;
 
@@ -29,8 +29,7 @@ export async function topologyOf(nats: NatsConnection, cluster: string): Promise
   const refusals = new Refusals(nats);
   try {
     holder = await refusals.rule(holderOf(nats, cluster, HOLDER_MS));
-    replies = new Replies(holder);
-    await refusals.rule(askAll(nats, subjects, replies));
+    replies = await refusals.rule(askAll(nats, subjects, holder));
   } catch (error) {
     const why = explainFailure(error);
     return { checks: [{ name: 'coordinator', ok: false, target: cluster, ...why }] };

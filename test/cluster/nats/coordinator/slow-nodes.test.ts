@@ -32,23 +32,27 @@ it('a node behind a slow network is ready, with the round trip as the cause', as
   expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/the node is slow \(round trip \d+ ms/);
 });
 
-it('doctor waits for a coordinator and a node behind a slow network, though others reply at once', async () => {
-  const proxy = await scene.proxy();
-  const cluster = scene.coordinator({ servers: proxy.address });
-  scene.spawn({ servers: proxy.address });
-  await cluster.ready();
-  const stranger = await connect({ servers: scene.server.address });
-  for (const subject of ['allstop.test.who', 'allstop.test.report']) {
-    stranger.subscribe(subject, { callback: (_, question) => void question.respond('{}') });
-  }
-  await stranger.flush();
-  proxy.latencyMs = 400;
-  const { stdout } = await doctor(['--servers', scene.server.address, '--cluster', 'test']);
-  await stranger.close();
-  const words = stdout.replaceAll(/\s+/g, ' '); // the table wraps its lines
-  expect(words).toMatch(/coordinator test ok .* task worker:0 .* cores \d/);
-  expect(words).not.toContain('does not answer');
-});
+it.each(['coordinator', 'node'])(
+  'doctor waits for a %s behind a slow network, though others reply at once',
+  async (slow) => {
+    const proxy = await scene.proxy();
+    const behind = { servers: proxy.address };
+    const cluster = scene.coordinator(slow === 'coordinator' ? behind : {});
+    scene.spawn(slow === 'node' ? behind : {});
+    await cluster.ready();
+    const stranger = await connect({ servers: scene.server.address });
+    for (const subject of ['allstop.test.who', 'allstop.test.report']) {
+      stranger.subscribe(subject, { callback: (_, question) => void question.respond('{}') });
+    }
+    await stranger.flush();
+    proxy.latencyMs = 400;
+    const { stdout } = await doctor(['--servers', scene.server.address, '--cluster', 'test']);
+    await stranger.close();
+    const words = stdout.replaceAll(/\s+/g, ' '); // the table wraps its lines
+    expect(words).toMatch(/coordinator test ok .* task worker:0 .* cores \d/);
+    expect(words).not.toContain('does not answer');
+  },
+);
 
 it('a node whose main thread is held up is ready, with the delay as the cause', async () => {
   const cluster = scene.coordinator();
