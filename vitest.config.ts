@@ -72,7 +72,7 @@ export default defineConfig({
     pool: 'forks',
     // Most of the time they wait for other processes.
     maxWorkers: availableParallelism() + 1,
-    // Ends a test that hangs. The slowest take 10 s alone, and a minute beside other busy processes.
+    // Ends a test that hangs. Beside two other runs a test of parameter servers has taken 63 s.
     testTimeout: 180_000,
     hookTimeout: 180_000,
     execArgv: ['--expose-gc'],
