@@ -39,7 +39,7 @@ describeKinds(kinds, (kind) => {
       const value = await cluster.schedule('untilAborted', [visits.path, 'a']);
       const visit = await visits.next('a');
       const queued = await cluster.schedule('hold', [visits.path, 'queued']);
-      const joined = cluster.join();
+      const joined = errorOf(cluster.join());
       const stop = new RangeError('enough');
       cluster.coordinator.requestStop(stop);
       const error = await errorOf(queued.fetch());
@@ -48,8 +48,8 @@ describeKinds(kinds, (kind) => {
       expect(queued.state).toBe('cancelled');
       expect(await visit.told()).toBe('RangeError: enough');
       await errorOf(value.fetch());
-      const calls = [joined, cluster.join(), cluster.done(), cluster.schedule('nothing')];
-      for (const refused of await Promise.all(calls.map(errorOf))) {
+      const calls = [cluster.join(), cluster.done(), cluster.schedule('nothing')];
+      for (const refused of await Promise.all([joined, ...calls.map(errorOf)])) {
         expect(refused).toBeInstanceOf(CancelledError);
         expect(refused.cause).toBe(stop);
       }
