@@ -1,10 +1,10 @@
 // A worker that is blocked in waitForStopSync() does not delay terminate() or process.exit(). If
-// it did, each of these tests would take the 8 s of the worker's timeout.
+// it did, each of these tests would take the 40 s of the worker's timeout.
 
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';
 
-const PROMPT_MS = 4_000;
+const PROMPT_MS = 20_000;
 
 describe.each([1, 6])('%i workers blocked in waitForStopSync()', (count) => {
   it('are terminated promptly', async () => {

@@ -116,7 +116,7 @@ describe('a worker', () => {
     'that is ended by %s in the middle of a spawn: it ends',
     async (how) => {
       const running = startScript('terminated-spawner', [how]);
-      const limit = setTimeout(() => running.kill('SIGKILL'), 20_000);
+      const limit = setTimeout(() => running.kill('SIGKILL'), 120_000);
       expect(await running.ended).toMatchObject({
         code: 7,
         signal: null,

@@ -23,7 +23,7 @@ function inTerminal(columns: number, ...args: string[]): { status: number | null
   const { status, stdout } = spawnSync(
     'python3',
     [terminal, `${columns}`, NOBODY, process.execPath, main, ...args],
-    { encoding: 'utf8', env, timeout: 30_000 },
+    { encoding: 'utf8', env, timeout: 120_000 },
   );
   return { status, shown: stdout };
 }

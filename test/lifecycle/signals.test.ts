@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { runScript, saidOf, startScript } from '../support/run-script.ts';
 
-// A failure would take 20 s.
-const PROMPT_MS = 10_000;
+// A failure would take 40 s.
+const PROMPT_MS = 20_000;
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 describe.runIf(process.platform !== 'win32').each(SIGNALS)('%s', (signal) => {

@@ -152,7 +152,7 @@ describe('a build that fails', () => {
 describe('with cmake-js and a compiler', () => {
   it('compiles in a project with a space in its path, and doctor finds the binary', {
     tags: 'long',
-    timeout: 300_000,
+    timeout: 1_200_000,
   }, () => {
     for (const name of ['cmake-js', 'node-addon-api']) {
       symlinkSync(join(root, 'node_modules', name), join(project.folder, 'node_modules', name));

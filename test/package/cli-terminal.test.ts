@@ -16,7 +16,7 @@ function linesIn(columns: number, ...args: string[]): string[] {
   const { stdout } = spawnSync(
     'python3',
     [terminal, `${columns}`, '-1', process.execPath, program, ...args],
-    { encoding: 'utf8', env, timeout: 30_000 },
+    { encoding: 'utf8', env, timeout: 120_000 },
   );
   return stripVTControlCharacters(stdout).split('\r\n');
 }

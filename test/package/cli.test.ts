@@ -13,7 +13,7 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 function allstop(...args: string[]): { status: number | null; stdout: string; stderr: string } {
   const script = join(root, manifest.bin.allstop);
-  return spawnSync(process.execPath, [script, ...args], { encoding: 'utf8', timeout: 20_000 });
+  return spawnSync(process.execPath, [script, ...args], { encoding: 'utf8', timeout: 120_000 });
 }
 
 describe('allstop', () => {
@@ -40,7 +40,7 @@ describe('allstop', () => {
     const { status, stdout } = spawnSync(
       process.execPath,
       [join(root, manifest.bin.allstop), 'include', '--relative'],
-      { cwd: join(root, 'test/package'), encoding: 'utf8', timeout: 20_000 },
+      { cwd: join(root, 'test/package'), encoding: 'utf8', timeout: 120_000 },
     );
     expect({ status, stdout }).toEqual({ status: 0, stdout: '../../native/include\n' });
   });
@@ -274,7 +274,7 @@ describe('an output', () => {
     const command = 'exec "$0" "$1" help >/dev/full';
     const { status, stderr } = spawnSync('sh', ['-c', command, process.execPath, script], {
       encoding: 'utf8',
-      timeout: 20_000,
+      timeout: 120_000,
     });
     expect(status).toBe(1);
     expect(stderr).toMatch(/^allstop: the output could not be written: ENOSPC/);
@@ -311,7 +311,7 @@ describe('the built file', () => {
     const { status, stdout } = spawnSync(
       process.execPath,
       [join(folder, manifest.bin.allstop), 'include'],
-      { encoding: 'utf8', timeout: 20_000 },
+      { encoding: 'utf8', timeout: 120_000 },
     );
     expect({ status, stdout }).toEqual({
       status: 0,

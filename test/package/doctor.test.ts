@@ -29,7 +29,7 @@ afterAll(() => {
 function doctor(args: string[] = [], { cli = here, flags = [], env = {} }: Setting = {}): Run {
   return spawnSync(process.execPath, [...flags, cli, 'doctor', ...args], {
     encoding: 'utf8',
-    timeout: 50_000,
+    timeout: 120_000,
     env: { ...process.env, NODE_OPTIONS: '', ALLSTOP_BINARY: '', ...env },
   });
 }

@@ -96,7 +96,7 @@ function run<Line = Use>(script: string | string[], setting: Setting = {}): Line
   const { command = [process.execPath], flags = [], override = '', ...options } = setting;
   const [program, ...args] = [...command, ...flags, ...[script].flat()] as [string, ...string[]];
   const { status, signal, stdout, stderr } = spawnSync(program, args, {
-    timeout: 30_000,
+    timeout: 120_000,
     killSignal: 'SIGKILL',
     ...options,
     encoding: 'utf8',

@@ -14,7 +14,7 @@ describe('the source maps', () => {
       ({ Coordinator }) => new Coordinator('no options'))`;
     const { stderr } = spawnSync(process.execPath, ['--enable-source-maps', '-e', program], {
       encoding: 'utf8',
-      timeout: 50_000,
+      timeout: 120_000,
       env: { ...process.env, NODE_OPTIONS: '' },
     });
     const [, file = '', line = ''] = /\((\/.*\/lib\/.*\.ts):(\d+):\d+\)/.exec(stderr) ?? [];

@@ -16,7 +16,7 @@ function allstop(...args: string[]): { status: number | null; stdout: string; st
   const script = join(root, 'dist/cli/main.js');
   return spawnSync(process.execPath, [script, 'timeline', ...args], {
     encoding: 'utf8',
-    timeout: 20_000,
+    timeout: 120_000,
   });
 }
 

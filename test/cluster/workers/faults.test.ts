@@ -88,7 +88,7 @@ describe.each(['thread', 'process'] as const)('with the isolation %s', (isolatio
       new URL('../../fixtures/cluster-out-of-memory.mjs', import.meta.url),
     );
     const args = ['--max-old-space-size=48', script, isolation];
-    const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 60_000 });
+    const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 120_000 });
     const cause = isolation === 'thread' ? /memory/ : /SIGABRT/;
     expect(JSON.parse(stdout)).toEqual({
       code: 'ERR_ALLSTOP_UNAVAILABLE',

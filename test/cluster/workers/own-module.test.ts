@@ -26,7 +26,7 @@ const environment = (settings: object): NodeJS.ProcessEnv => {
 };
 
 function run(settings: { where: string; when: string; ready?: boolean }): Promise<End> {
-  const options = { env: environment(settings), timeout: 20_000, killSignal: 'SIGKILL' } as const;
+  const options = { env: environment(settings), timeout: 120_000, killSignal: 'SIGKILL' } as const;
   return new Promise((resolve) => {
     execFile(process.execPath, [file], options, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : (error.code ?? error.signal), stdout, stderr });

@@ -11,7 +11,7 @@ const program = fileURLToPath(new URL('../../fixtures/cluster-program.mjs', impo
 describeKinds(localKinds, (kind) => {
   describe('a program', () => {
     const run = (...args: string[]): Promise<{ stdout: string; stderr: string }> =>
-      promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname, timeout: 30_000 });
+      promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname, timeout: 120_000 });
 
     it('that waits for nothing ends, quietly, though its workers are only starting', async () => {
       expect(await run(program, kind.name)).toEqual({ stdout: '', stderr: '' });

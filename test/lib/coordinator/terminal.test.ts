@@ -26,7 +26,7 @@ function shownIn(columns: number): string[] {
     cwd: root,
     encoding: 'utf8',
     env,
-    timeout: 30_000,
+    timeout: 120_000,
   });
   return stdout.replaceAll('\r\n', '\n').split('---\n');
 }

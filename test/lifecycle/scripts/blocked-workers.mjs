@@ -6,7 +6,7 @@ import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
 
 // The workers' own timeout: if the wait does not give way to terminate() or exit(), they end then.
-const FAILURE_MS = 8_000;
+const FAILURE_MS = 40_000;
 
 if (isMainThread) await main(process.argv[2], Number(process.argv[3] ?? 1));
 else block();

@@ -6,7 +6,7 @@ import { isMainThread, Worker } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { say } from './say.mjs';
 
-const FAILURE_MS = 20_000;
+const FAILURE_MS = 40_000;
 
 /** Keeps the process alive, and ends it after a while if nothing else has ended it. */
 function lifeline() {

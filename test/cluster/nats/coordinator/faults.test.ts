@@ -257,7 +257,7 @@ describe('servers that stay away', () => {
       expect(settled).toMatchObject({ reason: { code: 'ERR_ALLSTOP_UNAVAILABLE' } });
     }
     expect(performance.now() - killedAt).toBeGreaterThan(900);
-    expect(performance.now() - killedAt).toBeLessThan(5_000);
+    expect(performance.now() - killedAt).toBeLessThan(15_000);
     const late = { code: 'ERR_ALLSTOP_UNAVAILABLE', message: expect.stringContaining('1000 ms') };
     await expect(cluster.schedule('square', [1])).rejects.toMatchObject(late);
     await expect(cluster.join()).rejects.toMatchObject(late);

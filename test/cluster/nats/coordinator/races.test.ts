@@ -118,7 +118,6 @@ describe('a worker', () => {
 
   it(`that computes for ${COMPUTE_MS} ms is not taken for dead`, {
     tags: 'long',
-    timeout: 30_000,
   }, async () => {
     scene = await NatsScene.open();
     const cluster = await scene.start(1);
@@ -546,7 +545,7 @@ describe('close() in the middle', () => {
       else if (how === 'the server is away') await scene.server.kill();
       const closedAt = performance.now();
       await cluster.close();
-      expect(performance.now() - closedAt).toBeLessThan(10_000);
+      expect(performance.now() - closedAt).toBeLessThan(30_000);
       for (const value of values) {
         expect(value.state).toBe('cancelled');
         await expect(value.fetch()).rejects.toMatchObject(cancelled);
