@@ -1,6 +1,7 @@
-// Runs the JavaScript of README.md and docs/*.md as a reader would, and follows their links.
+// Runs the JavaScript of README.md and docs/*.md and the examples of lib/ as a reader would, and
+// follows the links of the pages.
 //
-//   node scripts/test-documents.mjs [--keep] [PAGE ...]
+//   node scripts/test-documents.mjs [--keep] [PAGE or SOURCE ...]
 //
 // The info string of each block of JavaScript or TypeScript says how it is used:
 //   ```js                       a program that runs alone, and ends with the exit code 0
@@ -36,6 +37,9 @@ const { values, positionals } = parseArgs({
 });
 const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
 const pages = ['README.md', ...docs.map((name) => `docs/${name}`)];
+const sources = readdirSync(join(root, 'lib'), { recursive: true })
+  .map((name) => `lib/${name}`)
+  .filter((name) => name.endsWith('.ts') && /^ *\* @example$/m.test(read(name)));
 const ofNativeAddons = new Set([
   'docs/tutorial-first-native-thread.md',
   'docs/native-addons.md',
@@ -51,9 +55,9 @@ for (const name of ['@opentelemetry', 'fastify']) {
 
 let passed = 0;
 const failures = [];
-const chosen = positionals.length > 0 ? positionals : pages;
+const chosen = positionals.length > 0 ? positionals : [...pages, ...sources];
 for (const page of chosen) {
-  const text = readFileSync(join(root, page), 'utf8');
+  const text = page.endsWith('.ts') ? examplesOf(read(page)) : read(page);
   for (const problem of [...deadLinks(page, text), ...brokenTables(text)]) {
     failures.push(`${page}: ${problem}`);
   }
@@ -63,6 +67,22 @@ if (!values.keep) rmSync(work, { recursive: true });
 for (const failure of failures) console.error(`${failure}\n`);
 console.log(`${passed} passed, ${failures.length} failed`);
 process.exitCode = failures.length > 0 ? 1 : 0;
+
+function read(page) {
+  return readFileSync(join(root, page), 'utf8');
+}
+
+/** The lines of a source file that are examples, without the stars of the comment. */
+function examplesOf(source) {
+  let isExample = false;
+  const lines = source.split('\n').map((line) => {
+    if (/^ *\* @example$/.test(line)) isExample = true;
+    const text = isExample ? line.replace(/^ *\* ?/, '') : '';
+    if (text === '```') isExample = false;
+    return text;
+  });
+  return lines.join('\n');
+}
 
 // --- programs
 
