@@ -156,6 +156,20 @@ function storeOf(strategy: Strategy, directory: unknown, bucket: unknown): Check
  * A save is a consistent cut: the values of all variables at one moment. In a folder it is written
  * to a temporary file, then to the disk, and gets its name at last; in a bucket the object is there
  * once all its bytes are: a program that is killed at any moment finds its last finished save whole.
+ *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, Checkpoint, LocalStrategy } from 'allstop/cluster';
+ *
+ * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+ * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
+ * const weights = await cluster.variable('weights', new Float64Array(3));
+ * const checkpoint = new Checkpoint(cluster, { directory: 'checkpoints' });
+ * const step = (await checkpoint.restoreLatest()) ?? 0; // 0 in the first run of this program
+ * await weights.assignAdd(Float64Array.of(1, 1, 1));
+ * await checkpoint.save(step + 1);
+ * await cluster.close();
+ * ```
  */
 export class Checkpoint {
   readonly #variables: VariableStore;

@@ -281,6 +281,20 @@ export class ClusterCoordinator<M extends object = any>
    * Queues a function. Resolves at once while there is room. The arguments are copied during
    * the call; if `transfer` marks something in them as moved, they are taken when the function
    * is queued.
+   *
+   * @example
+   * ```js
+   * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+   *
+   * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+   * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
+   *
+   * const values = [];
+   * for (const n of [1, 2, 3]) values.push(await cluster.schedule('square', [n]));
+   * await cluster.join(); // throws the first error of a function
+   * console.log(await cluster.fetch(values)); // [ 1, 4, 9 ]
+   * await cluster.close();
+   * ```
    * @param fn - an export of the strategy's module, or its name
    * @param args - its arguments; PerWorkerValues become those of the worker that runs it, and
    *   RemoteValues their values: until these are there the function waits outside the line, and if
@@ -351,6 +365,17 @@ export class ClusterCoordinator<M extends object = any>
    * The first error (of a function in its turn, or of the source) is thrown. Then, when the loop
    * is left, and when the signal is aborted, what is in flight is cancelled and the source is
    * closed.
+   *
+   * @example
+   * ```js
+   * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+   *
+   * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+   * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
+   *
+   * for await (const result of cluster.map('square', [1, 2, 3])) console.log(result); // 1, 4, 9
+   * await cluster.close();
+   * ```
    * @param fn - an export of the strategy's module that takes one argument, or its name
    * @param items - an iterable or an async iterable
    * @throws TypeError, RangeError: the arguments. Its `next` rejects with the errors of `run`
@@ -451,6 +476,20 @@ export class ClusterCoordinator<M extends object = any>
   /**
    * Makes a variable, a number or an array of numbers that functions read and update, with a copy
    * of `initial`; or finds the one that was made with this name: that one keeps its value.
+   *
+   * @example
+   * ```js
+   * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+   *
+   * const code = 'export const count = (total) => total.assignAdd(1)';
+   * const module = new URL(`data:text/javascript,${code}`);
+   * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
+   * const total = await cluster.variable('total', 0);
+   * for (let n = 0; n < 10; n++) await cluster.schedule('count', [total]);
+   * await cluster.join();
+   * console.log(await total.read()); // 10
+   * await cluster.close();
+   * ```
    * @param initial - a number, Float64Array, Float32Array or Int32Array
    * @throws (rejects) TypeError, RangeError: an argument; InvalidArgumentError: the name is that of
    *   a variable of another type or length; FailedPreconditionError: the cluster is closed;
@@ -469,6 +508,18 @@ export class ClusterCoordinator<M extends object = any>
 
   /**
    * Resolves when every worker can take functions. Never hangs.
+   *
+   * @example
+   * ```js
+   * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+   *
+   * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+   * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
+   *
+   * await cluster.ready({ timeoutMs: 10_000 });
+   * console.log(cluster.workers.length); // 2
+   * await cluster.close();
+   * ```
    * @throws (rejects) ClusterNotReadyError after `timeoutMs` (60,000), or at once when no
    *   worker will start any more: its `report` names each worker that is not ready, with the
    *   cause; the reason of `signal`; the error that `onProgress` throws

@@ -45,6 +45,15 @@ function readTasks(job: string, tasks: unknown): Map<number, string> {
 /**
  * Names the tasks of a cluster: `new ClusterSpec({ worker: ['a:1', 'b:1'], ps: { 2: 'c:1' } })`.
  * Immutable. A job given as an array equals one given as an object with the same tasks.
+ *
+ * @example
+ * ```js
+ * import { ClusterSpec } from 'allstop/cluster';
+ *
+ * const spec = new ClusterSpec({ worker: ['a:1', 'b:1'], ps: { 2: 'c:1' } });
+ * console.log(spec.numTasks('worker'), spec.taskIndices('ps')); // 2 [ 2 ]
+ * console.log(spec.taskAddress('worker', 1)); // b:1
+ * ```
  */
 export class ClusterSpec {
   readonly #jobs: ReadonlyMap<string, ReadonlyMap<number, string>>;

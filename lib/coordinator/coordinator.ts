@@ -84,6 +84,19 @@ let unnamed = 0;
  * Any thread may request a stop, all threads see it at once, and `join()` throws the first error.
  * Threads have to look (`shouldStop()`, a wait, `signal`): nothing interrupts code that never does.
  * Garbage collection of a Coordinator, or leaving its scope, never stops anything.
+ *
+ * @example
+ * ```js
+ * import { Coordinator } from 'allstop';
+ *
+ * const coord = new Coordinator();
+ * coord.start(async () => {
+ *   while (!(await coord.waitForStop(100))) console.log('works');
+ *   console.log('stopped');
+ * });
+ * coord.requestStop(new Error('disk full'));
+ * await coord.join().catch((error) => console.log(error.message)); // stopped, then disk full
+ * ```
  */
 export class Coordinator implements AsyncDisposable {
   readonly #attachment: Attachment;
@@ -126,6 +139,21 @@ export class Coordinator implements AsyncDisposable {
   /**
    * The coordinator whose `handle` another JavaScript thread of this process has read. In one
    * thread it is the same object each time, while that object lives.
+   *
+   * @example
+   * ```js
+   * import { isMainThread, Worker, workerData } from 'node:worker_threads';
+   * import { Coordinator } from 'allstop';
+   *
+   * if (isMainThread) {
+   *   const coord = new Coordinator();
+   *   coord.registerThread(new Worker(new URL(import.meta.url), { workerData: coord.handle }));
+   *   await coord.join(); // until the worker has ended
+   *   console.log(coord.shouldStop()); // true
+   * } else {
+   *   Coordinator.attach(workerData).requestStop();
+   * }
+   * ```
    * @throws InvalidHandleError (`ERR_ALLSTOP_INVALID_HANDLE`): the handle is stale, or comes
    *   from another process or another copy of the package; TypeError: `handle` is not an object
    */
@@ -279,6 +307,16 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Resolves to true when a stop is requested, even if it is cleared at once, or to false after
    * `timeoutMs` milliseconds (default Infinity; 0 polls). Keeps the event loop alive meanwhile.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * console.log(await coord.waitForStop(10)); // false: nobody has requested a stop
+   * coord.requestStop();
+   * console.log(await coord.waitForStop()); // true
+   * ```
    * @throws (rejects) the reason of `options.signal`; TypeError, RangeError
    */
   waitForStop(
@@ -323,6 +361,15 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Calls `fn`. An error that it throws, or rejects with, is reported as with `requestStop` and
    * not thrown again. A normal end changes nothing.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * coord.stopOnException(() => JSON.parse('{'));
+   * await coord.join().catch((error) => console.log(error.name)); // SyntaxError
+   * ```
    * @returns the result of `fn`; undefined after an error
    * @throws (or rejects) the error of `fn`, after a completed `join()`; TypeError: no function
    */
@@ -381,6 +428,21 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Starts a Worker and registers it. The Worker finds this coordinator with
    * `Coordinator.current()`. Takes the arguments of `new Worker`.
+   *
+   * @example
+   * ```js
+   * import { isMainThread } from 'node:worker_threads';
+   * import { Coordinator } from 'allstop';
+   *
+   * if (isMainThread) {
+   *   const coord = new Coordinator();
+   *   coord.spawn(new URL(import.meta.url), { name: 'reader' });
+   *   await coord.join();
+   *   console.log(coord.stopRecord.requester.threadName); // reader
+   * } else {
+   *   Coordinator.current().requestStop();
+   * }
+   * ```
    * @throws the errors of `new Worker`; TypeError: an option that Worker does not have
    */
   spawn(url: URL | string, options?: WorkerOptions): Worker {
@@ -390,6 +452,20 @@ export class Coordinator implements AsyncDisposable {
   /**
    * As `spawn`, for a process: Node's `fork`. Stops go both ways; the end of this process stops the
    * child with an UnavailableError. A stopped child stays stopped.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const parent = Coordinator.current(); // undefined, but in the child process
+   * if (parent === undefined) {
+   *   const coord = new Coordinator();
+   *   coord.fork(new URL(import.meta.url));
+   *   await coord.join(); // until the child process has ended
+   * } else {
+   *   parent.requestStop();
+   * }
+   * ```
    * @throws also UnavailableError: the system has no descriptor or thread left
    */
   fork(
@@ -409,6 +485,17 @@ export class Coordinator implements AsyncDisposable {
    * stands for the next stop. If its JavaScript thread ends before a stop, the hook is gone.
    * If `fn` throws or rejects, and nothing else has failed, `join()`, `run` and disposal throw its
    * error; otherwise the error is in `stopRecord.suppressed`.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * coord.onStop(async () => console.log('the database is closed'));
+   * coord.onStop(() => console.log('the server is closed')); // the last registered is the first
+   * coord.requestStop();
+   * await coord.join(); // waits for both
+   * ```
    * @param options.name for `threads`, `explain()` and messages; by default the name of `fn`
    * @returns the hook; disposing of it removes it, and a run that has begun goes on
    * @throws TypeError
@@ -428,6 +515,18 @@ export class Coordinator implements AsyncDisposable {
    * behind: `leftBehind` lists them. If this method does not throw a StragglersError then, since
    * there is an error or `ignoreLiveThreads`, the process emits a warning that names them
    * (`ALLSTOP_STRAGGLERS`).
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * coord.start(() => new Promise(() => {}), { name: 'endless' });
+   * coord.requestStop();
+   * await coord.join({ stopGracePeriodMs: 50 }).catch(({ stragglers }) => {
+   *   console.log(stragglers[0].name); // endless
+   * });
+   * ```
    * @throws (rejects) StragglersError: threads are alive after the grace period;
    *   SelfJoinError: the calling thread or task is one of the threads; the reason of
    *   `options.signal`; TypeError, RangeError
@@ -444,6 +543,17 @@ export class Coordinator implements AsyncDisposable {
    * threads. Options that are left out have the values of this one. A child that is not stopped and
    * has a hook, or a listener on its signal, lives as long as this one, though the program drops it:
    * dispose of it (`await using`, `[Symbol.asyncDispose]()`).
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const server = new Coordinator();
+   * const request = server.child();
+   * request.stopAfter(10);
+   * console.log(await request.waitForStop(), server.shouldStop()); // true false
+   * await request.join().catch((error) => console.log(error.name)); // DeadlineExceededError
+   * ```
    * @throws RangeError (`ERR_OUT_OF_RANGE`): nested deeper than 256 levels; TypeError
    */
   child(options?: CoordinatorOptions): Coordinator {
@@ -464,6 +574,17 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Links `signal`: the coordinator stops when `signal` aborts, or now if it has. A reason that
    * is an AbortError stops it without an error, any other reason stops it with that reason.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * const controller = new AbortController();
+   * coord.stopOnAbort(controller.signal);
+   * controller.abort(new Error('the user has left'));
+   * await coord.join().catch((error) => console.log(error.message)); // the user has left
+   * ```
    * @returns the link; disposing of it undoes it
    * @throws TypeError
    */
@@ -480,6 +601,18 @@ export class Coordinator implements AsyncDisposable {
    * `as: 'error'` it has the resource's own error, or an UnavailableError if the resource has none.
    * The link listens to 'error' of a Worker, whose error then stops the coordinator and does not end
    * the process.
+   *
+   * @example
+   * ```js
+   * import { createServer } from 'node:http';
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * const server = createServer().listen(0);
+   * coord.stopOnClose(server);
+   * server.close();
+   * console.log(await coord.waitForStop()); // true
+   * ```
    * @returns the link; disposing of it undoes it
    * @throws TypeError; what `resource` throws when it is given a listener
    */
@@ -495,6 +628,17 @@ export class Coordinator implements AsyncDisposable {
    * Links process signals: the coordinator stops when the process receives one of them (default:
    * SIGINT, SIGTERM), even while the main thread is blocked or busy. A second signal gets the
    * system's default action. Never sets an exit code. Main thread only.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * coord.stopOnSignals(['SIGTERM']);
+   * process.kill(process.pid, 'SIGTERM');
+   * await coord.waitForStop();
+   * console.log(coord.stopRecord.requester.signal); // SIGTERM
+   * ```
    * @returns the link; disposing of it undoes it
    * @throws FailedPreconditionError: in a worker; TypeError, RangeError
    */
@@ -526,6 +670,16 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Sets a deadline: the coordinator stops with a DeadlineExceededError `ms` milliseconds from
    * now, even if all JavaScript threads are busy then. Does not keep the process alive.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * coord.stopAfter(10);
+   * while (!coord.shouldStop()); // busy: the deadline passes all the same
+   * await coord.join().catch((error) => console.log(error.name)); // DeadlineExceededError
+   * ```
    * @returns the link; disposing of it cancels the deadline
    * @throws TypeError, RangeError
    */
@@ -551,12 +705,35 @@ export class Coordinator implements AsyncDisposable {
    * stores `value` in `words[index]`, even while this thread is busy (now, if it is stopped
    * already); `Atomics.notify` follows from this thread when its event loop next turns. The link
    * ends with this thread; `clearStop()` leaves the word as it is. @throws TypeError, RangeError
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * const words = new Int32Array(new SharedArrayBuffer(4));
+   * coord.mirror(words, 0);
+   * coord.requestStop();
+   * console.log(words[0]); // 1
+   * ```
    */
   mirror(words: Int32Array, index: number, value = 1): Disposable {
     return mirror(this.#attachment, words, index, value);
   }
 
-  /** Why `shouldStop()` is true or false: fields for programs, `toString()` for people. */
+  /**
+   * Why `shouldStop()` is true or false: fields for programs, `toString()` for people.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator({ name: 'import' });
+   * coord.start(() => coord.waitForStop(), { name: 'reader' });
+   * coord.requestStop(new Error('disk full'));
+   * console.log(coord.explain().toString());
+   * ```
+   */
   explain(): StopExplanation {
     return explain(this.#attachment);
   }
@@ -566,12 +743,37 @@ export class Coordinator implements AsyncDisposable {
    * too, and the wait of each native thread and process; a thread without a stack says why. No
    * thread is paused; one that has not answered after `options.timeoutMs` milliseconds (default
    * 1,000) is said to be blocked. @throws (rejects) TypeError, RangeError
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * const stubborn = new Promise((resolve) => setTimeout(resolve, 300));
+   * coord.start(async function reader() {
+   *   await stubborn;
+   * });
+   * coord.requestStop();
+   * console.log((await coord.diagnose()).toString()); // the task 'reader' has not ended, and why
+   * await coord.join();
+   * ```
    */
   async diagnose(options?: DiagnoseOptions): Promise<Diagnosis> {
     return diagnose(this.#attachment, options, callSite(this.diagnose));
   }
 
-  /** What has happened: the newest 4,096 events, by a monotonic clock. See docs/timeline.md. */
+  /**
+   * What has happened: the newest 4,096 events, by a monotonic clock. See docs/timeline.md.
+   *
+   * @example
+   * ```js
+   * import { Coordinator } from 'allstop';
+   *
+   * const coord = new Coordinator();
+   * coord.requestStop();
+   * console.log(coord.timeline().events.map(({ type }) => type)); // [ 'stop-requested' ]
+   * ```
+   */
   timeline(): Timeline {
     return timeline(this.#attachment);
   }

@@ -7,7 +7,23 @@
 
 import type { ReadinessReport } from './readiness-report.ts';
 
-/** Base of all errors of this package. `code` is stable; messages are not. */
+/**
+ * Base of all errors of this package. `code` is stable; messages are not.
+ *
+ * @example
+ * ```js
+ * import { AllstopError, Coordinator } from 'allstop';
+ *
+ * const coord = new Coordinator();
+ * coord.stopAfter(10);
+ * await coord.waitForStop();
+ * try {
+ *   await coord.join();
+ * } catch (error) {
+ *   console.log(error instanceof AllstopError, error.code); // true ERR_ALLSTOP_DEADLINE_EXCEEDED
+ * }
+ * ```
+ */
 export class AllstopError extends Error {
   /** `ERR_ALLSTOP`; each derived class has its own. */
   readonly code: string = 'ERR_ALLSTOP';

@@ -78,6 +78,23 @@ function checkTarget(
  * an error of `startLoop` or `stopLoop`.
  *
  * A derived class may override `runLoop` instead of giving a target.
+ *
+ * @example
+ * ```js
+ * import { Coordinator, LooperThread } from 'allstop';
+ *
+ * class Countdown extends LooperThread {
+ *   left = 3;
+ *   runLoop() {
+ *     this.left -= 1;
+ *     if (this.left === 0) coord.requestStop();
+ *   }
+ * }
+ * const coord = new Coordinator();
+ * const countdown = new Countdown(coord, 10).start(); // now, and every 10 ms until the stop
+ * await coord.join();
+ * console.log(countdown.left); // 0
+ * ```
  */
 export class LooperThread {
   /** The name of the thread, as the coordinator lists it. */

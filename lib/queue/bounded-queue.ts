@@ -321,6 +321,15 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
    * takes fewer when the queue is closed or stopped. The wait reserves no items: other consumers
    * may take them meanwhile.
    *
+   * @example
+   * ```js
+   * import { BoundedQueue } from 'allstop';
+   *
+   * const queue = new BoundedQueue({ capacity: 10 });
+   * for (const item of [1, 2, 3]) await queue.enqueue(item);
+   * console.log(await queue.dequeueMany(2)); // [ 1, 2 ]
+   * console.log(await queue.dequeueMany(2, { min: 2, timeoutMs: 20 })); // [ 3 ], after 20 ms
+   * ```
    * @throws (rejects) as `dequeue`; RangeError (`ERR_OUT_OF_RANGE`): `min` is above `max` or above
    *   the capacity
    */

@@ -140,6 +140,22 @@ async function ignoringErrors(run: () => unknown): Promise<void> {
  * - With a coordinator there is one more thread, `…-close_on_stop`. It calls `cancelOp` on a
  *   stop, so that no producer stays blocked by a full queue, and ends with the last op.
  *   (TensorFlow's thread goes on waiting for a stop, and a join waits for that thread.)
+ *
+ * @example
+ * ```js
+ * import { BoundedQueue, Coordinator, OutOfRangeError, QueueRunner } from 'allstop';
+ *
+ * const coord = new Coordinator();
+ * const queue = new BoundedQueue({ capacity: 2, coordinator: coord });
+ * const lines = ['a', 'b', 'c'];
+ * const readLine = async () => {
+ *   const line = lines.shift();
+ *   if (line === undefined) throw new OutOfRangeError('no line is left');
+ *   await queue.enqueue(line);
+ * };
+ * new QueueRunner(queue, [readLine]).createThreads({ coordinator: coord, start: true });
+ * for await (const line of queue) console.log(line); // a, b, c
+ * ```
  */
 export class QueueRunner {
   /** The option `name`. */

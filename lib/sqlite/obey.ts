@@ -52,6 +52,23 @@ function connect(db: SqliteDatabase): SqliteConnection {
  *
  * It takes the connection's progress handler and trace callback, of which SQLite has one each.
  *
+ * @example
+ * ```js fragment
+ * import { Coordinator } from 'allstop';
+ * import { obey } from 'allstop/sqlite';
+ * import Database from 'better-sqlite3';
+ *
+ * const db = new Database(':memory:');
+ * const coord = new Coordinator();
+ * obey(db, coord);
+ * coord.stopAfter(100);
+ * const numbers = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)';
+ * try {
+ *   db.prepare(`${numbers} SELECT sum(x) FROM n`).get(); // would never end
+ * } catch (error) {
+ *   console.log(error.message); // interrupted
+ * }
+ * ```
  * @throws FailedPreconditionError the database does not load extensions: one of node:sqlite needs
  *   `{ allowExtension: true }`
  * @throws TypeError, RangeError a wrong argument: nothing has changed then

@@ -14,6 +14,17 @@ import { Watch } from '../coordinator/threads/watch.ts';
  * Any JavaScript thread may call it. A JavaScript thread that ends before it has disposed of its
  * stragglers stops the coordinator with an UnavailableError, as with any thread that it watches.
  *
+ * @example
+ * ```js
+ * import { Coordinator } from 'allstop';
+ * import { fakeStraggler } from 'allstop/testing';
+ *
+ * const coord = new Coordinator();
+ * fakeStraggler(coord, 'upload');
+ * coord.requestStop();
+ * const joined = coord.join({ stopGracePeriodMs: 0 });
+ * await joined.catch((error) => console.log(error.name)); // StragglersError
+ * ```
  * @param name - the name of the thread (default: 'straggler')
  * @returns disposing of it ends the thread before the call returns; a second time does nothing
  * @throws TypeError (`ERR_INVALID_ARG_TYPE`)

@@ -88,6 +88,22 @@ function isState(words: unknown): words is Int32Array {
  *
  * An open gate stays open. The gate needs no `close`: when the last thread has dropped it, it is
  * gone. Disposing of it opens it, so that a test which fails holds nobody.
+ *
+ * @example
+ * ```js
+ * import { Coordinator } from 'allstop';
+ * import { Gate } from 'allstop/testing';
+ *
+ * const coord = new Coordinator();
+ * const gate = new Gate();
+ * coord.start(async () => {
+ *   await gate.pass();
+ *   console.log('written');
+ * });
+ * await gate.arrived(); // the task is at the gate, and has written nothing
+ * gate.open();
+ * await coord.join(); // written
+ * ```
  */
 export class Gate implements Disposable {
   readonly #state: State;

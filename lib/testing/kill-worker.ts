@@ -78,6 +78,18 @@ function chosen(options: KillWorkerOptions, pool: WorkerPool, module: URL): numb
  * `gate.arrived()` before. (What was sent to a process counts as running, even if the function has
  * not begun.) A thread that is blocked in native code ends when that code returns.
  *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ * import { killWorker } from 'allstop/testing';
+ *
+ * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+ * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
+ * await cluster.ready();
+ * const { error } = await killWorker(cluster, { worker: 0 });
+ * console.log(error.name, await cluster.run('square', [7])); // UnavailableError 49
+ * await cluster.close();
+ * ```
  * @returns a promise that resolves when the worker is gone and its functions are in line again. It
  *   keeps the program alive
  * @throws (rejects) FailedPreconditionError: no worker runs the function, there is no such

@@ -63,6 +63,22 @@ function checkRate(name: string, value: unknown): asserts value is number {
  * options of the connection.
  *
  * The proxy keeps the process alive until it is disposed of.
+ *
+ * @example
+ * ```js
+ * import { once } from 'node:events';
+ * import { createServer } from 'node:http';
+ * import { LinkProxy } from 'allstop/testing';
+ *
+ * const server = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1');
+ * await once(server, 'listening');
+ * const to = `127.0.0.1:${server.address().port}`;
+ * const link = await LinkProxy.open({ to, latencyMs: 100 });
+ * const response = await fetch(`http://${link.url}`);
+ * console.log(await response.text()); // hello, 200 ms later
+ * await link[Symbol.asyncDispose]();
+ * server.close();
+ * ```
  */
 export class LinkProxy implements AsyncDisposable {
   readonly #target: Target;

@@ -88,6 +88,17 @@ class CountedPolls {
  * `currentTask().shouldStop()` of a cluster polls the coordinator of its worker. Reading `signal`
  * is no poll, and polls of other threads and of native code are not counted.
  *
+ * @example
+ * ```js
+ * import { Coordinator } from 'allstop';
+ * import { tripAfter } from 'allstop/testing';
+ *
+ * const coord = new Coordinator();
+ * tripAfter(coord, 3);
+ * let steps = 0;
+ * while (!coord.shouldStop()) steps++;
+ * console.log(steps); // 2: the third call was true
+ * ```
  * @param n - which poll: an integer from 1
  * @param error - the error of the stop (default: a stop without an error)
  * @returns disposing of it calls the trip off; a second time, or after the trip, does nothing.

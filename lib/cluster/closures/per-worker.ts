@@ -34,7 +34,24 @@ export class PerWorkerValues<T> {
   }
 }
 
-/** A data set that each worker makes for itself, also a worker that replaces a lost one. */
+/**
+ * A data set that each worker makes for itself, also a worker that replaces a lost one.
+ *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ *
+ * const code = `
+ *   export const numbers = () => [1, 2, 3];
+ *   export const next = async (iterator) => (await iterator.next()).value;`;
+ * const module = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+ * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
+ * const iterator = cluster.createPerWorkerDataset('numbers').iterator();
+ * const first = await cluster.schedule('next', [iterator]); // with the iterator of its worker
+ * console.log(await first.fetch()); // 1
+ * await cluster.close();
+ * ```
+ */
 export class PerWorkerDataset<T> {
   readonly #iterate: () => PerWorkerValues<AsyncIterator<T>>;
 

@@ -39,6 +39,18 @@ type Cancellable = { cancel(reason: unknown): void };
  * then keeps its value or error, also when the worker is gone. An error that is never fetched
  * is not an unhandled rejection: `schedule`, `join` or `done` throw it, or it is written to
  * standard error when the process ends.
+ *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ *
+ * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+ * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
+ *
+ * const value = await cluster.schedule('square', [7]);
+ * console.log(await value.fetch(), value.state); // 49 ready
+ * await cluster.close();
+ * ```
  */
 export class RemoteValue<T> {
   /** @internal */

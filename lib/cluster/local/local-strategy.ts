@@ -106,6 +106,17 @@ export function poolOf(strategy: Strategy): WorkerPool | undefined {
  * The workers of a cluster are threads or child processes of this program. Given to one
  * ClusterCoordinator, which starts the workers, replaces those that die, and ends all of them when
  * it is closed or stopped. Its properties are the options, with their defaults.
+ *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ *
+ * const module = new URL('data:text/javascript,export const where = () => process.pid');
+ * const strategy = new LocalStrategy({ module, workers: 2, isolation: 'process' });
+ * const cluster = new ClusterCoordinator(strategy);
+ * console.log((await cluster.run('where')) !== process.pid); // true
+ * await cluster.close();
+ * ```
  */
 export class LocalStrategy implements Strategy {
   /** The option `module`. */

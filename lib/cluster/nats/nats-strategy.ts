@@ -115,6 +115,24 @@ const LOST_AFTER_MS = 10_000;
  * `allstop worker`; workers and coordinator find each other by NATS servers. Given to one
  * ClusterCoordinator, which is connected to the servers until it is closed. Its properties are the
  * options, with their defaults.
+ *
+ * @example
+ * ```js fragment
+ * import { ClusterCoordinator } from 'allstop/cluster';
+ * import { NatsStrategy } from 'allstop/nats';
+ *
+ * // With `npx allstop worker --servers nats://10.0.0.1:4222 --cluster demo --module tasks.mjs`
+ * const cluster = new ClusterCoordinator(
+ *   new NatsStrategy({
+ *     servers: 'nats://10.0.0.1:4222',
+ *     cluster: 'demo',
+ *     module: new URL('./tasks.mjs', import.meta.url),
+ *     minWorkers: 1,
+ *   }),
+ * );
+ * console.log(await cluster.run('square', [7]));
+ * await cluster.close();
+ * ```
  */
 export class NatsStrategy implements Strategy {
   /** The option `module`. */

@@ -20,6 +20,18 @@ import { Turns } from './turns.ts';
  * A result is written to a temporary file, then to the disk, and gets its name at last: a program or
  * machine that dies at any moment leaves each result whole, or none. To forget results, delete files
  * or the folder.
+ *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, FileResults, LocalStrategy } from 'allstop/cluster';
+ *
+ * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+ * const strategy = new LocalStrategy({ module, workers: 1 });
+ * const cluster = new ClusterCoordinator(strategy, { results: new FileResults('results') });
+ * console.log(await cluster.run('square', [7], { key: 'seven' })); // 49
+ * console.log(await cluster.run('square', [7], { key: 'seven' })); // 49, and nothing runs
+ * await cluster.close();
+ * ```
  */
 export class FileResults implements Results {
   /** The path of the folder, absolute. */

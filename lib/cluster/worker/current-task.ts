@@ -46,6 +46,20 @@ export const taskOfCaller = (): CurrentTask | undefined => tasks.getStore();
 /**
  * The attempt of the scheduled function, or data set function, that calls `currentTask`.
  *
+ * @example
+ * ```js
+ * // tasks.mjs: a function of the cluster that ends when it is cancelled
+ * import { setTimeout } from 'node:timers/promises';
+ * import { currentTask } from 'allstop/cluster';
+ *
+ * export async function watch(path) {
+ *   const { signal, attempt } = currentTask();
+ *   for (let round = 1; ; round++) {
+ *     currentTask().report({ path, attempt, round });
+ *     await setTimeout(1_000, undefined, { signal });
+ *   }
+ * }
+ * ```
  * @throws FailedPreconditionError: the caller was not scheduled on a cluster
  */
 export function currentTask(): CurrentTask {

@@ -23,6 +23,17 @@ const lists = new WeakMap<object, readonly Movable[]>();
  * moved to a worker that then died cannot run again: it fails with UnavailableError. Between
  * processes everything is copied.
  *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, LocalStrategy, transfer } from 'allstop/cluster';
+ *
+ * const module = new URL('data:text/javascript,export const size = (bytes) => bytes.length');
+ * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 1 }));
+ * const bytes = new Uint8Array(1_000_000);
+ * console.log(await cluster.run('size', [transfer(bytes, [bytes.buffer])])); // 1000000
+ * console.log(bytes.length); // 0: the worker has them
+ * await cluster.close();
+ * ```
  * @returns `value`
  */
 export function transfer<T extends object>(value: T, list: readonly Movable[]): T {

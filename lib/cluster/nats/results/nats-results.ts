@@ -45,6 +45,18 @@ const LEAST_TTL_MS = 100;
  * the key-value bucket of this name; results of more than 512 KB in the object store of this name.
  * Given to a ClusterCoordinator of any strategy as its option `results`; to several, if they are to
  * share the results.
+ *
+ * @example
+ * ```js fragment
+ * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ * import { NatsResults } from 'allstop/nats';
+ *
+ * const module = new URL('./tasks.mjs', import.meta.url);
+ * const results = new NatsResults({ servers: 'nats://10.0.0.1:4222', bucket: 'squares' });
+ * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }), { results });
+ * console.log(await cluster.run('square', [7], { key: 'seven' })); // runs once on all machines
+ * await cluster.close();
+ * ```
  */
 export class NatsResults implements Results {
   /** The option `bucket`. */
