@@ -29,12 +29,14 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isObject(value) && typeof (value as { then?: unknown }).then === 'function';
 }
 
-/** The message of an error, or any other thrown value as a string. May throw. */
-export const messageOf = (value: unknown): string =>
-  value instanceof Error ? value.message : String(value);
-
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
+}
+
+/** The `message` of an error, or of another object that has one; any other value as a string. */
+export function messageOf(value: unknown): string {
+  const message = isObject(value) ? textOf(attempt(() => (value as Error).message)) : undefined;
+  return message ?? attempt(() => String(value)) ?? typeof value;
 }
 
 /** The `code` of a thrown value, if the code is a string or a number. */

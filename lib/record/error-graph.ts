@@ -77,6 +77,15 @@ function hidesState(value: object): boolean {
 }
 
 /**
+ * Whether the property is a method that converts the object. A copy that had a marker in its place
+ * could not be converted, neither by `String` nor by `util.inspect`.
+ */
+function isConversion(value: object, key: string): boolean {
+  if (key !== 'toString' && key !== 'valueOf') return false;
+  return typeof attempt(() => (value as Record<string, unknown>)[key]) === 'function';
+}
+
+/**
  * Values below this depth become markers. Every thread must be able to decode the error, and
  * the main thread's stack is a quarter of a worker's.
  */
@@ -159,7 +168,9 @@ class Packer {
     }
     if (hidesState(value)) return this.#remember(value, marker(value));
     const copy: object = this.#remember(value, {});
-    for (const key of Object.keys(value)) define(copy, key, this.#property(value, key));
+    for (const key of Object.keys(value)) {
+      if (!isConversion(value, key)) define(copy, key, this.#property(value, key));
+    }
     return copy;
   }
 
@@ -202,6 +213,7 @@ class Packer {
   #fields(error: Error, node: Node): void {
     for (const key of attempt(() => Object.getOwnPropertyNames(error)) ?? []) {
       if ((key === 'stack' || key === 'message') && node[key] !== undefined) continue;
+      if (isConversion(error, key)) continue;
       const descriptor = attempt(() => Object.getOwnPropertyDescriptor(error, key));
       node.own.push({
         key,

@@ -10,7 +10,7 @@ const TRACER = 'allstop';
 function end(api: typeof Api, span: Api.Span, failure: { error: unknown } | undefined): void {
   if (failure !== undefined) {
     const { error } = failure;
-    const message = attempt(() => messageOf(error)) ?? '';
+    const message = messageOf(error);
     attempt(() => span.recordException(isError(error) ? error : message));
     span.setStatus({ code: api.SpanStatusCode.ERROR, message });
   }

@@ -186,6 +186,22 @@ describe('fields that are carried', () => {
     expect(got).toEqual([{ x: 1 }, true, 0, 0]);
   });
 
+  it('methods that convert an object do not go, so that its copy can be converted', async () => {
+    const coord = new Coordinator();
+    coord.requestStop({
+      message: 'bad month',
+      toString: () => 'a UserException',
+      valueOf: () => 5,
+      more: Object.assign(new Error('inner'), { toString: () => 'inner text' }),
+    });
+    const look = (copy: Fields, { inspect }: Tools): unknown[] => [
+      String(copy),
+      String(copy.more),
+      inspect(copy).length > 0,
+    ];
+    expect(await there.see(coord, look)).toEqual(['[object Object]', 'Error: inner', true]);
+  });
+
   it('a message or a stack that is no string is a field like any other', async () => {
     const odd = Object.assign(new Error('m'), { message: { code: 5 }, stack: ['a frame'] });
     const coord = new Coordinator();
