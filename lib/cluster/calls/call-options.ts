@@ -1,5 +1,10 @@
-/** The options of calls: checked at the door, so that a refused call changes nothing. */
+/**
+ * The options of calls: checked at the door, so that a refused call changes nothing. What a call is
+ * given to call back is called in the async context of the call, whichever worker's message it is
+ * that asks for it.
+ */
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   checkBoolean,
   checkDuration,
@@ -82,7 +87,8 @@ export function checkCallOptions(
   const placement = placementOf(given);
   checkPlacement(placement, defaults);
   const limits = checkLimits(given);
-  return { limits, retries, priority, placement, onProgress, context: activeContext() };
+  const ofCall = { limits, retries, priority, placement, context: activeContext() };
+  return { ...ofCall, onProgress: onProgress && AsyncLocalStorage.bind(onProgress) };
 }
 
 const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof RunOptions)[];
@@ -153,7 +159,13 @@ export function checkMapOptions(
   checkOneOf('options.onError', ['throw', 'settle'], onError);
   if (key !== undefined) checkFunction('options.key', key);
   const settles = onError === 'settle';
-  return { concurrency, ordered, settles, key, ofCalls: checkCallOptions(ofCalls, defaults) };
+  return {
+    concurrency,
+    ordered,
+    settles,
+    key: key && AsyncLocalStorage.bind(key),
+    ofCalls: checkCallOptions(ofCalls, defaults),
+  };
 }
 
 /** The options of `join` of a cluster. */

@@ -1,5 +1,6 @@
 /** `ready()` of a cluster: waits with a deadline; its error describes the tasks that block. */
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { shownWhole } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
@@ -26,7 +27,8 @@ export type ReadyWait = {
  * Rejects with ClusterNotReadyError, the reason of `signal`, or the error that `onProgress` throws.
  */
 export function whenReady(options: ReadyWait): Promise<void> {
-  const { whyNever, interrupted, changes, timeoutMs, signal, onProgress } = options;
+  const { whyNever, interrupted, changes, timeoutMs, signal } = options;
+  const onProgress = options.onProgress && AsyncLocalStorage.bind(options.onProgress);
   const report = (): ReadinessReport => shownWhole(options.report());
   const asked = new Error();
   Error.captureStackTrace(asked, whenReady);
