@@ -1,5 +1,6 @@
 /** The items of `map`, one after the other, from an iterable or an async iterable. */
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { inspect } from 'node:util';
 import { isIterable } from '../../base/arguments.ts';
 import { isObject, isThenable } from '../../base/thrown-value.ts';
@@ -12,17 +13,23 @@ export const isSource = (value: unknown): value is Iterable<unknown> | AsyncIter
   typeof (value as Partial<AsyncIterable<unknown>> | null | undefined)?.[Symbol.asyncIterator] ===
     'function';
 
-/** @throws TypeError: an iterator has given something else, which any loop refuses */
+/**
+ * Reads a result once, as any loop does.
+ *
+ * @throws TypeError: an iterator has given something else; the error of a getter
+ */
 function checked(result: unknown): Pulled {
   if (!isObject(result)) {
     throw new TypeError(`Iterator result ${inspect(result)} is not an object`);
   }
   const pulled = result as Pulled;
-  return pulled.done ? { done: true, value: undefined } : pulled;
+  return pulled.done ? { done: true, value: undefined } : { done: false, value: pulled.value };
 }
 
+/** Calls the source in the async context in which `map` was called. */
 export class ItemSource {
   readonly #items: Iterable<unknown> | AsyncIterable<unknown>;
+  readonly #inItsContext = AsyncLocalStorage.snapshot();
   #iterator: Iterator<unknown> | AsyncIterator<unknown> | undefined;
   #isAsync = false;
   /** A promise of `pull` is pending. */
@@ -42,7 +49,7 @@ export class ItemSource {
    */
   pull(): Pulled | Promise<Pulled> {
     try {
-      const next = this.#opened().next();
+      const next = this.#inItsContext(() => this.#opened().next());
       if (isThenable(next)) return this.#later(next as Promise<Pulled>);
       const pulled = checked(next);
       if (pulled.done === true) this.#hasEnded = true;
@@ -62,7 +69,7 @@ export class ItemSource {
   close(): unknown {
     if (this.#hasEnded || this.#iterator === undefined) return undefined;
     this.#hasEnded = true;
-    return this.#iterator.return?.();
+    return this.#inItsContext(() => this.#iterator?.return?.());
   }
 
   #opened(): Iterator<unknown> | AsyncIterator<unknown> {

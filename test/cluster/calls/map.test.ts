@@ -44,6 +44,20 @@ describeKinds(kinds, (kind) => {
   };
 
   describe('map', () => {
+    it('throws the error of a getter of the source', async () => {
+      const broken = {
+        get value(): never {
+          throw new RangeError('unread');
+        },
+        done: false,
+      };
+      const later = { [Symbol.asyncIterator]: () => ({ next: async () => broken }) };
+      const now = { [Symbol.iterator]: () => ({ next: () => broken }) };
+      for (const items of [later, now]) {
+        await expect(all(start(1).map('double', items))).rejects.toThrow('unread');
+      }
+    });
+
     it('yields the results in the order of the items', async () => {
       const cluster = start(2);
       const expected = numbers(1_000).map((item) => item * 2);
