@@ -1,19 +1,33 @@
 /**
  * One 'abort' listener per signal, shared by all listeners of the package: Node warns about a
- * leak at the eleventh listener of a signal.
+ * leak at the eleventh listener of a signal. It is called although another listener calls
+ * `stopImmediatePropagation()`.
  */
 
-const listeners = new WeakMap<AbortSignal, { all: Set<() => void>; listen: () => void }>();
+import events from 'node:events';
+
+const listeners = new WeakMap<AbortSignal, { all: Set<() => void>; stop: () => void }>();
+
+/** @returns what removes the listener */
+function listen(signal: AbortSignal, listener: () => void): () => void {
+  // To a signal that has aborted, as to one of a polyfill, `addEventListener` adds a listener that
+  // is not called for the past; `events.addAbortListener` would call it.
+  if (signal instanceof AbortSignal && !signal.aborted) {
+    const added = events.addAbortListener(signal, listener);
+    return () => added[Symbol.dispose]();
+  }
+  signal.addEventListener('abort', listener);
+  return () => signal.removeEventListener('abort', listener);
+}
 
 export function addAbortListener(signal: AbortSignal, listener: () => void): void {
   let entry = listeners.get(signal);
   if (entry === undefined) {
     const all = new Set<() => void>();
-    const listen = (): void => {
+    const stop = listen(signal, () => {
       for (const each of all) each();
-    };
-    signal.addEventListener('abort', listen); // before the entry is kept: a polyfill may throw
-    entry = { all, listen };
+    });
+    entry = { all, stop }; // kept after the listener is added: a polyfill may throw
     listeners.set(signal, entry);
   }
   entry.all.add(listener);
@@ -24,5 +38,5 @@ export function removeAbortListener(signal: AbortSignal, listener: () => void): 
   const entry = listeners.get(signal);
   if (entry === undefined || !entry.all.delete(listener) || entry.all.size > 0) return;
   listeners.delete(signal);
-  signal.removeEventListener('abort', entry.listen);
+  entry.stop();
 }

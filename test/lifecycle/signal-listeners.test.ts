@@ -2,7 +2,7 @@
 
 import { getEventListeners } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { Coordinator } from 'allstop';
+import { BoundedQueue, Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { collectUntil } from '../support/collect.ts';
 import { gate, turn } from '../support/gate.ts';
@@ -210,6 +210,29 @@ describe('the signal of a child that was dropped', () => {
     expect(signal.aborted).toBe(true);
     expect(signal.reason).toBe(error);
     expect(() => signal.throwIfAborted()).toThrow(error);
+  });
+});
+
+describe('a listener that keeps the event from all others', () => {
+  it('keeps it from no wait and from no link', async () => {
+    const user = new AbortController();
+    const { signal } = user;
+    signal.addEventListener('abort', (event) => event.stopImmediatePropagation());
+    const linked = new Coordinator();
+    linked.stopOnAbort(signal);
+    const coord = new Coordinator();
+    const queue = new BoundedQueue({ capacity: 1 });
+    const waits = [
+      coord.waitForStop(60_000, { signal }),
+      coord.join([new Promise(() => {})], { signal }),
+      queue.dequeue({ signal }),
+    ];
+    const ended = Promise.allSettled(waits);
+    const reason = new Error('enough');
+    user.abort(reason);
+    expect(linked.stopRecord).toMatchObject({ error: reason });
+    for (const outcome of await ended) expect(outcome).toEqual({ status: 'rejected', reason });
+    queue.close();
   });
 });
 
