@@ -32,26 +32,31 @@ function isPlain(value: object): boolean {
 
 /**
  * Resolves with a copy in which each RemoteValue is replaced by its value. Values other than
- * arrays, plain objects, Maps and Sets are not copied.
+ * arrays, plain objects, Maps and Sets are not copied. Holes of arrays stay holes.
  *
  * @throws (rejects) the error of the first RemoteValue to fail
  */
 export async function fetchAll(structure: unknown): Promise<unknown> {
   const copies = new Map<object, unknown>();
-  const waiting: Promise<void>[] = [];
+  // None is fetched before the walk has ended: a getter or proxy that throws leaves nothing behind.
+  const found: { remote: RemoteValue<unknown>; put: (value: unknown) => void }[] = [];
   const walk = (value: unknown, put: (copy: unknown) => void): void => {
     if (typeof value !== 'object' || value === null) {
       put(value);
     } else if (copies.has(value)) {
       put(copies.get(value));
     } else if (value instanceof RemoteValueClass) {
-      waiting.push(value.fetch().then(put));
+      found.push({ remote: value, put });
     } else if (Array.isArray(value)) {
       const copy: unknown[] = [];
       copy.length = value.length;
       copies.set(value, copy);
       put(copy);
-      for (const [index, each] of value.entries()) walk(each, (made) => (copy[index] = made));
+      for (const key of Object.keys(value)) {
+        const index = Number(key);
+        if (!(index < value.length)) break; // the other keys come after the indexes
+        walk(value[index], (made) => (copy[index] = made));
+      }
     } else if (value instanceof Map) {
       const copy = new Map<unknown, unknown>([...value.keys()].map((key) => [key, undefined]));
       copies.set(value, copy);
@@ -82,7 +87,7 @@ export async function fetchAll(structure: unknown): Promise<unknown> {
   walk(structure, (copy) => {
     result = copy;
   });
-  await Promise.all(waiting);
+  await Promise.all(found.map(({ remote, put }) => remote.fetch().then(put)));
   for (const finish of atEnd) finish();
   return result;
 }
