@@ -1,7 +1,7 @@
 /** The errors for values that a serializer refuses: they name the part for which it does. */
 
 import { types } from 'node:util';
-import { isObject } from './thrown-value.ts';
+import { attempt, isObject } from './thrown-value.ts';
 
 export type Part = {
   /** How a program would write it: `item.list[2].fn`. */
@@ -13,10 +13,9 @@ export type Part = {
 const MOST_PARTS = 10_000;
 const MOST_LEVELS = 64;
 
-/** Turns a plain Error of a serializer into the DataCloneError that structuredClone throws. */
-export function dataCloneError(error: unknown): unknown {
-  const isPlain = error instanceof Error && error.name === 'Error';
-  return isPlain ? new DOMException(error.message, 'DataCloneError') : error;
+/** Whether a serializer has refused a value; another error is one of a getter, or a RangeError. */
+export function isDataCloneError(error: unknown): error is DOMException {
+  return isObject(error) && attempt(() => (error as Error).name) === 'DataCloneError';
 }
 
 /**
@@ -32,13 +31,12 @@ export function refusedValue(
   whole: Part,
   clone: (value: unknown) => unknown,
 ): unknown {
-  const known = dataCloneError(error);
-  if (!(known instanceof Error && known.name === 'DataCloneError')) return known;
+  if (!isDataCloneError(error)) return error;
   const part = refusedPart(whole, clone);
   const why =
     typeof part.value === 'function'
       ? `${part.path} is a function`
-      : `${part.path}: ${known.message}`;
+      : `${part.path}: ${error.message}`;
   return new DOMException(`${what} cannot be cloned: ${why}`, 'DataCloneError');
 }
 

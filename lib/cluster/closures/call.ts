@@ -1,7 +1,6 @@
 /** Checks and copies the arguments of a call before it is queued. */
 
 import { invalidType } from '../../base/arguments.ts';
-import { dataCloneError } from '../../base/refused-values.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { copyWithVariables } from '../variables/variable.ts';
 import { whyUncloneable } from '../worker/packing/uncloneable.ts';
@@ -42,21 +41,17 @@ export function makeHeldCall(
   const lists = given.map((value) => transferListOf([value]));
   const moved = lists.flat();
   const copied = (): TakenArguments => {
-    try {
-      checkAttached(moved);
-      const [copy, hasVariables] = copyWithVariables(cluster, () =>
-        structuredClone({ values, lists }, { transfer: moved as never }),
-      );
-      const args = given.map((value, index) => {
-        if (stays(value)) return value;
-        const own = copy.values[index];
-        const list = copy.lists[index] as Movable[];
-        return list.length === 0 ? own : transfer(own as object, list);
-      });
-      return { args, transfer: NOTHING, hasVariables };
-    } catch (error) {
-      throw dataCloneError(error);
-    }
+    checkAttached(moved);
+    const [copy, hasVariables] = copyWithVariables(cluster, () =>
+      structuredClone({ values, lists }, { transfer: moved as never }),
+    );
+    const args = given.map((value, index) => {
+      if (stays(value)) return value;
+      const own = copy.values[index];
+      const list = copy.lists[index] as Movable[];
+      return list.length === 0 ? own : transfer(own as object, list);
+    });
+    return { args, transfer: NOTHING, hasVariables };
   };
   if (moved.length > 0) {
     return newCall(name, given, bytesOf(moved), undefined, false, NOTHING, copied);
@@ -148,6 +143,6 @@ function taken(
     if (moved.every((each) => each instanceof ArrayBuffer))
       throw refused(error, name, args, cluster);
     const why = whyUncloneable(error);
-    throw why === undefined ? dataCloneError(error) : new InvalidArgumentError(why);
+    throw why === undefined ? error : new InvalidArgumentError(why);
   }
 }

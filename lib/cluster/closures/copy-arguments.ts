@@ -14,6 +14,7 @@
  */
 
 import { checkKept, mayBeLost } from '../../base/lost-values.ts';
+import { isDataCloneError } from '../../base/refused-values.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import {
   type BareArray,
@@ -146,11 +147,8 @@ function flatCopy(
 
 const withoutBytes = (sum: number, { bytes }: BareArray): number => sum - bytes.byteLength;
 
-const isDataCloneError = (error: unknown): boolean =>
-  error instanceof DOMException && error.name === 'DataCloneError';
-
 const isShared = (error: unknown): boolean =>
-  isDataCloneError(error) && (error as Error).message === SHARED_MEMORY;
+  isDataCloneError(error) && error.message === SHARED_MEMORY;
 
 const noSharedMemory = (): Error =>
   new InvalidArgumentError(

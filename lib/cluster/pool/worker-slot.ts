@@ -18,7 +18,6 @@
  */
 
 import { hostname } from 'node:os';
-import { dataCloneError } from '../../base/refused-values.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
@@ -253,8 +252,7 @@ export class WorkerSlot {
     const { ids = [], error } = this.#batch.send(this.#channel) ?? {};
     for (const id of ids) {
       const sent = this.#forget(id);
-      const value = dataCloneError(error);
-      if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value });
+      if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value: error });
     }
   }
 

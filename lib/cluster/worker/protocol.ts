@@ -3,7 +3,7 @@
  * element is the kind of message. Several closures, or several results, share one message.
  */
 
-import { dataCloneError, refusedValue } from '../../base/refused-values.ts';
+import { isDataCloneError, refusedValue } from '../../base/refused-values.ts';
 import type { Definition } from '../variables/variable.ts';
 import type { ModuleHooks } from './module-options.ts';
 
@@ -152,6 +152,7 @@ export function argumentError(
   args: readonly unknown[],
   clone: (value: unknown) => unknown,
 ): unknown {
+  if (!isDataCloneError(error)) return error; // a search would call the getter again
   const isRefused = (value: unknown): boolean => {
     try {
       clone(value);
@@ -161,7 +162,7 @@ export function argumentError(
     }
   };
   const index = [...args].findIndex(isRefused);
-  if (index === -1) return dataCloneError(error);
+  if (index === -1) return error;
   const argument = { path: `args[${index}]`, value: args[index] };
   return refusedValue(error, `Argument ${index} of '${name}'`, argument, clone);
 }

@@ -5,7 +5,7 @@ import type { X509Certificate } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { invalidType } from '../../base/arguments.ts';
-import { dataCloneError, refusedValue } from '../../base/refused-values.ts';
+import { refusedValue } from '../../base/refused-values.ts';
 import { isObject } from '../../base/thrown-value.ts';
 
 /**
@@ -93,6 +93,6 @@ export function refusedResult(
   clone: (value: unknown) => unknown,
 ): unknown {
   // `clone` moves nothing: it would refuse the objects that are moved, too.
-  if (isObject(value) && lists.has(value)) return dataCloneError(error);
+  if (isObject(value) && lists.has(value)) return error;
   return refusedValue(error, 'The result', { path: 'result', value }, clone);
 }

@@ -10,7 +10,7 @@ import { checkKept } from '../../base/lost-values.ts';
 /** Whether there are Serializer and Deserializer. Bun has only `serialize` and `deserialize`. */
 export const hasSerializer: boolean = process.versions['bun'] === undefined;
 
-/** @throws Error: the value cannot be cloned, or bytes cannot hold it */
+/** @throws DataCloneError: bytes cannot hold the value; the error of a getter; RangeError */
 export function packValue(value: unknown): Uint8Array {
   if (!hasSerializer) return serialize(value);
   const bytes = pack(value);
@@ -18,13 +18,18 @@ export function packValue(value: unknown): Uint8Array {
   return bytes;
 }
 
-/** Packs a message, in which values of the user are bytes already. @throws Error */
+/** Packs a message, in which values of the user are bytes already. @throws DataCloneError */
 export function packMessage(message: readonly unknown[]): Uint8Array {
   return hasSerializer ? pack(message) : serialize(message);
 }
 
+/** What V8 refuses is a DataCloneError, as with structuredClone. Node's own method makes an Error. */
+const HOOKS = {
+  _getDataCloneError: (message: string): Error => new DOMException(message, 'DataCloneError'),
+};
+
 function pack(value: unknown): Buffer {
-  const serializer = new Serializer();
+  const serializer = Object.assign(new Serializer(), HOOKS);
   serializer.writeHeader();
   serializer.writeValue(value);
   return serializer.releaseBuffer();

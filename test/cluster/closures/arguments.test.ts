@@ -90,6 +90,21 @@ describeKinds(kinds, (kind) => {
       await cluster.join();
     });
 
+    it('are refused with the very error of their getter, which is called once', async () => {
+      const cluster = start();
+      for (const error of [Object.assign(new Error('mine'), { code: 'EMINE' }), new TypeError()]) {
+        let calls = 0;
+        const value = {
+          get field(): never {
+            calls += 1;
+            throw error;
+          },
+        };
+        expect(await errorOf(cluster.run('echo', [value]))).toBe(error);
+        expect(calls).toBe(1);
+      }
+    });
+
     it('that cannot be copied are refused by schedule', async () => {
       const cluster = start();
       const deep = [{}, () => {}];

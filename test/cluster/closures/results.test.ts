@@ -72,6 +72,37 @@ describeKinds(kinds, (kind) => {
       expect(await (await cluster.schedule('add', [1, 1])).fetch()).toBe(2);
     });
 
+    it('an error of a getter of the result is the error of the function', async () => {
+      const cluster = start();
+      expect(await errorOf(cluster.run('throwInGetter', ['EMINE']))).toMatchObject({
+        name: 'Error',
+        message: 'mine',
+        code: 'EMINE',
+      });
+    });
+
+    it('a structure that cannot be read fetches nothing', async () => {
+      const cluster = start();
+      const value = await cluster.schedule('fail', ['broken']);
+      const unread = {
+        get field(): never {
+          throw new RangeError('unread');
+        },
+      };
+      // A rejection that nobody handles would fail this file.
+      await expect(cluster.fetch([value, unread])).rejects.toThrow('unread');
+      await expect(cluster.join()).rejects.toThrow('broken');
+    });
+
+    it('an array with holes keeps them, however long it is', async () => {
+      const cluster = start();
+      const sparse: unknown[] = [];
+      sparse[3e8] = await cluster.schedule('add', [1, 2]);
+      const fetched = await cluster.fetch(sparse);
+      expect(Object.keys(fetched)).toEqual([`${3e8}`]);
+      expect(fetched[3e8]).toBe(3);
+    });
+
     it.each([1_500, 2_500, 5_000, 50_000])(
       'a result of %i objects in each other arrives, or is an error of the function',
       async (depth) => {

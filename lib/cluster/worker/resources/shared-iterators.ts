@@ -4,7 +4,6 @@
  */
 
 import { checkKept } from '../../../base/lost-values.ts';
-import { dataCloneError } from '../../../base/refused-values.ts';
 import { decode } from '../../../record/encoded-error.ts';
 import { packArguments } from '../packing/packed-arguments.ts';
 import { type DrawMethod, STATE } from '../protocol.ts';
@@ -57,7 +56,7 @@ export class SharedIterators {
         bytes = packArguments(request, []);
         checkKept(request, bytes);
       } catch (error) {
-        reject(dataCloneError(error) as Error);
+        reject(error as Error);
         return;
       }
       const id = ++this.#lastId;
