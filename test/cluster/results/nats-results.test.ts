@@ -11,7 +11,7 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { NatsResults, type NatsResultsOptions, NatsStrategy } from 'allstop/nats';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freePort, NatsServer } from '../../support/nats-server.ts';
+import { NatsServer } from '../../support/nats-server.ts';
 
 const module = new URL('../../fixtures/keyed-tasks.mjs', import.meta.url);
 

@@ -16,7 +16,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Certificates } from '../../../support/certificates.ts';
 import { diagnose, doctor, problemsOf } from '../../../support/nats-doctor.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
-import { freePort, NatsServer } from '../../../support/nats-server.ts';
+import { NatsServer } from '../../../support/nats-server.ts';
 import { whyNotReady } from '../../../support/not-ready.ts';
 import { publishedCopy } from '../../../support/published-copy.ts';
 
@@ -108,7 +108,7 @@ const cases: Record<string, Case> = {
     remedy: /check the name/,
   },
   'a port where nobody listens': {
-    servers: async () => `127.0.0.1:${await freePort()}`,
+    servers: () => '127.0.0.1:1',
     rung: 'tcp',
     cause: /refuses connections.*ECONNREFUSED/,
     remedy: /start nats-server there/,
@@ -482,7 +482,7 @@ describe('without the client for NATS', () => {
 });
 
 it('of several servers doctor names the one that is wrong, and the cluster works', async () => {
-  const [good, bad] = [await nats(), `127.0.0.1:${await freePort()}`];
+  const [good, bad] = [await nats(), '127.0.0.1:1'];
   const cluster = start(`${bad},${good}`, { minWorkers: 0 });
   await cluster.ready();
   const { status, stdout, stderr } = await doctor([
