@@ -541,12 +541,13 @@ export interface NativeBinding {
    * Opens the line to a child process that is about to be started. Native code writes the stop of
    * the coordinator to it. It ends with this thread.
    *
-   * @returns the id of the line, and the child's end: a descriptor that the child inherits, on
-   *   Windows a name
+   * @returns its id, and the child's end: a descriptor that the child inherits; Windows: a name
    */
   openForkLine(attachment: NativeAttachment): { id: number; end: number | string };
   /** The child has been started: closes the descriptor of `openForkLine`, if there is one. */
   closeForkDescriptor(line: number): void;
+  /** Names its open file, in each process that inherits it. Throws if none. Not on Windows. */
+  identityOfDescriptor(descriptor: number): string;
   /** The child is registered: the line outlives this thread, until it has carried the stop. */
   keepForkLine(line: number): void;
   /** Whether a stop was sent to the child. */

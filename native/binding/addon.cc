@@ -292,6 +292,7 @@ Napi::Value Setup(const Info& info) {
   set("exitWithParent", Checked<ExitWithParent>);
   set("openForkLine", Checked<OpenForkLine>);
   set("closeForkDescriptor", Checked<CloseForkDescriptor>);
+  set("identityOfDescriptor", Checked<IdentityOfDescriptor>);
   set("keepForkLine", Checked<KeepForkLine>);
   set("forkLineHasStopped", Checked<ForkLineHasStopped>);
   set("refuseForkAnswer", Checked<RefuseForkAnswer>);

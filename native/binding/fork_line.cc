@@ -409,6 +409,10 @@ Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value IdentityOfDescriptor(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), IdentityOf(static_cast<int>(IdArgument(info, 0))));
+}
+
 Napi::Value KeepForkLine(const Napi::CallbackInfo& info) {
   if (const auto line = Lines::Get().Find(IdArgument(info, 0))) line->Keep();
   return info.Env().Undefined();

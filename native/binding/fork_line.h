@@ -21,7 +21,11 @@
 //  7. The cancellation of a function of a worker process goes down the line, and as a message, too:
 //     the function that computes sees the one, the event loop the other, in any order. The
 //     one that is read last finds the function cancelled or ended.
-//  8. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
+//  8. Only the child attaches to its line. Other processes may have its settings (they are in an
+//     environment variable): the child is the one that has the parent's pipe as its descriptor,
+//     and whose parent is the line's or has ended; then its first read ends at once. On Windows it
+//     is the one whose parent, dead or alive, is the line's (lib/coordinator/threads/forked.ts).
+//  9. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
 //     other mutex.
 #ifndef ALLSTOP_BINDING_FORK_LINE_H_
 #define ALLSTOP_BINDING_FORK_LINE_H_
@@ -34,6 +38,7 @@ namespace allstop::binding {
 // them.
 Napi::Value OpenForkLine(const Napi::CallbackInfo& info);
 Napi::Value CloseForkDescriptor(const Napi::CallbackInfo& info);
+Napi::Value IdentityOfDescriptor(const Napi::CallbackInfo& info);
 Napi::Value KeepForkLine(const Napi::CallbackInfo& info);
 Napi::Value ForkLineHasStopped(const Napi::CallbackInfo& info);
 Napi::Value RefuseForkAnswer(const Napi::CallbackInfo& info);

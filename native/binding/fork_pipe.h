@@ -46,6 +46,10 @@ class PipeDown {
   const std::unique_ptr<State> state_;
 };
 
+// What tells the open file of `descriptor` from all others, in each process that has inherited it.
+// Throws std::system_error: there is no such descriptor. Windows, where a pipe has a name: empty.
+std::string IdentityOf(int descriptor);
+
 // An end of a pipe in the child, that blocks. Never closed: it is the process's own until it ends.
 class ChildsEnd {
  public:

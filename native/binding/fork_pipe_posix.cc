@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -98,6 +99,16 @@ void PipeDown::Close() {
 
 void PipeDown::Wake() {
   if (write(state_->wakes.write_end, "", 1) < 0) return;  // full: the thread will wake anyway
+}
+
+// The child's descriptor is of the same end of the pipe as the parent's, so that both have one
+// inode also where the two ends of a pipe have different ones (macOS).
+std::string IdentityOf(int descriptor) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0) {
+    throw std::system_error(errno, std::generic_category(), "no such descriptor");
+  }
+  return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 }
 
 ChildsEnd ChildsEnd::OfDown(const Napi::Value& end) {

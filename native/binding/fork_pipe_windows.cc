@@ -183,6 +183,8 @@ void PipeDown::Wake() { SetEvent(state_->wakes); }
 
 void PipeDown::CloseChildsEnd() {}
 
+std::string IdentityOf(int) { return ""; }
+
 ChildsEnd ChildsEnd::OfDown(const Napi::Value& end) {
   const std::string name = end.As<Napi::String>().Utf8Value();
   ChildsEnd own;

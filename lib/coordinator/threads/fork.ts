@@ -69,9 +69,11 @@ export function fork(
   const context = activeText();
   return openLine(attachment, ({ id, inherited, down }) => {
     const up = stdio.length + inherited.length;
+    const [pipe] = inherited.map((end) => binding().identityOfDescriptor(end));
     const settings: ForkSettings = {
       parent: process.pid,
       down: down(stdio.length),
+      ...(pipe !== undefined && { pipe }),
       up,
       coordinator: attachment.native.name,
       types: attachment.native.cleanStopTypes(),

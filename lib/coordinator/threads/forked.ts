@@ -22,7 +22,9 @@ export type ForkSettings = {
   parent: number;
   /** The child's descriptor of the parent's frames; on Windows the name of their pipe. */
   down: number | string;
-  /** The child's descriptor for its own frames. */
+  /** `identityOfDescriptor` of `down`, unless that is a name. */
+  pipe?: string;
+  /** The child's descriptor for its own frames. It has inherited this one with `down`. */
   up: number;
   coordinator: string;
   types: string[];
@@ -71,11 +73,32 @@ function attach({
   process.prependListener('exit', () => native.sendToParent(null));
 }
 
+/**
+ * Whether this process is the child that has the line. A child that does not use the package leaves
+ * the variable to its own children, which may outlive the parent, and have other files as the
+ * descriptors.
+ */
+function isForThisProcess({ parent, down, pipe }: ForkSettings): boolean {
+  // On Windows `ppid` stays the pid of a parent that has ended.
+  if (process.platform === 'win32') return parent === process.ppid;
+  const mayBeChild = parent === process.ppid || isGone(parent);
+  return mayBeChild && binding().identityOfDescriptor(down as number) === pipe;
+}
+
+/** @returns undefined: `text` is for another process, or `fork()` has not written it */
+function settingsOf(text: string): ForkSettings | undefined {
+  try {
+    const settings = JSON.parse(text) as ForkSettings;
+    return isForThisProcess(settings) ? settings : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 onFirstUse.push(() => {
   const text = process.env[FORK_VARIABLE];
   if (!isMainThread || text === undefined) return;
   delete process.env[FORK_VARIABLE];
-  const settings = JSON.parse(text) as ForkSettings;
-  // The variable of a grandparent, whose child does not use the package, is not for this process.
-  if (settings.parent === process.ppid || isGone(settings.parent)) attach(settings);
+  const settings = settingsOf(text);
+  if (settings !== undefined) attach(settings);
 });

@@ -1,7 +1,10 @@
 /** The line between a process and those that it has forked, when one side breaks it. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Readable, Writable } from 'node:stream';
+import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Coordinator } from 'allstop';
@@ -30,14 +33,34 @@ describe('a forked process', () => {
   });
 });
 
-/** A process whose parent this test plays: its coordinator, and the parent's end of its line. */
-function played(): { child: ReturnType<typeof spawn>; down: Writable; said: Promise<string> } {
-  const settings = { parent: process.pid, coordinator: 'played', types: [], graceMs: 1_000 };
+/** A pipe of which both ends are descriptors of this process. */
+function openPipe(): { readEnd: number; writeEnd: number } {
+  const folder = mkdtempSync(join(tmpdir(), 'allstop-'));
+  const path = join(folder, 'pipe');
+  execFileSync('mkfifo', [path]);
+  // Each end is opened only while there is another one.
+  const first = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writeEnd = openSync(path, 'w');
+  const readEnd = openSync(path, 'r');
+  closeSync(first);
+  rmSync(folder, { recursive: true });
+  return { readEnd, writeEnd };
+}
+
+/** A process whose parent this test plays: its coordinator writes `bytes` to the line and ends. */
+function played(bytes: Uint8Array): { child: ChildProcess; said: Promise<string> } {
+  const { readEnd, writeEnd } = openPipe();
+  const { dev, ino } = fstatSync(readEnd, { bigint: true });
+  const line = { parent: process.pid, down: 4, pipe: `${dev}:${ino}`, up: 5 };
+  const settings = { ...line, coordinator: 'played', types: [], graceMs: 1_000 };
   const child = spawn(process.execPath, [fileURLToPath(fixture('forked-orphan'))], {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc', 'pipe', 'pipe'],
-    env: { ...process.env, ALLSTOP_FORK: JSON.stringify({ ...settings, down: 4, up: 5 }) },
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc', readEnd, 'pipe'],
+    env: { ...process.env, ALLSTOP_FORK: JSON.stringify(settings) },
   });
-  return { child, down: child.stdio[4] as Writable, said: text(child.stdout as Readable) };
+  closeSync(readEnd);
+  writeSync(writeEnd, bytes);
+  closeSync(writeEnd);
+  return { child, said: text(child.stdout as Readable) };
 }
 
 // On Windows the line is a named pipe.
@@ -48,8 +71,7 @@ describe.skipIf(isWindows)('a forked process is stopped when its parent ends', (
     ['in the middle of a message', [7, 0, 0, 0, 1]],
     ['after a damaged message', [3, 0, 0, 0, 255, 255, 255]],
   ])('%s', async (_, bytes) => {
-    const { child, down, said } = played();
-    down.end(Uint8Array.from(bytes));
+    const { child, said } = played(Uint8Array.from(bytes));
     await once(child, 'exit');
     expect(JSON.parse(await said)).toMatchObject({
       code: 'ERR_ALLSTOP_UNAVAILABLE',

@@ -8,6 +8,7 @@ import { Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
 
 const forked = new URL('../../fixtures/forked.mjs', import.meta.url);
+const daemon = fileURLToPath(new URL('../../fixtures/forked-daemon.mjs', import.meta.url));
 const isWindows = process.platform === 'win32';
 
 async function message(child: ChildProcess): Promise<any> {
@@ -167,6 +168,37 @@ describe('coord.fork', () => {
     expect(await message(child)).toEqual({ hasCoordinator: false });
     coord.requestStop();
     await coord.join();
+  });
+
+  it.each([
+    ['is not found by a program that the child starts', 'starts', { hasCoordinator: false }],
+    ['is found stopped by the child', 'attaches', { code: 'ERR_ALLSTOP_UNAVAILABLE' }],
+  ])('%s after the end of the parent', async (_, act, said) => {
+    const parent = spawn(process.execPath, [daemon, 'parent', act], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const written = text(parent.stdout); // of the daemon and of its program, too
+    await once(parent, 'exit');
+    parent.stdin.end();
+    expect(JSON.parse(await written)).toMatchObject(said);
+  });
+
+  it('is not made of a variable that no fork has written', async () => {
+    const parent = { parent: process.pid };
+    const line = { ...parent, down: 4, up: 5 };
+    const wrong = [{ pipe: '0:0' }, { down: 400 }, { down: -1 }, { down: '4' }];
+    const lines = wrong.map((part) => ({ ...line, ...part }));
+    const values = [null, 5, 'text', [], {}, { parent: 'nobody' }, parent, line, ...lines];
+    const variables = ['', 'anything', ...values.map((value) => JSON.stringify(value))];
+    const written = variables.map(async (variable) => {
+      const program = spawn(process.execPath, [daemon, 'program'], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: { ...process.env, ALLSTOP_FORK: variable },
+      });
+      return [variable, await text(program.stdout)];
+    });
+    const said = JSON.stringify({ hasCoordinator: false, isStopped: false });
+    expect(await Promise.all(written)).toEqual(variables.map((variable) => [variable, said]));
   });
 
   // Windows ends the children of a process with it, unless they are detached.
