@@ -27,6 +27,7 @@ void ReinstallSignals() {}
 #include <csignal>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -35,6 +36,24 @@ void ReinstallSignals() {}
 
 namespace allstop::binding {
 namespace {
+
+// The handlers of one signal form a chain: a new one is put on top, and most call the one that was
+// there before. Others install handlers, too: Node, addons, further copies of this addon. Nothing
+// tells which handlers the one on top leads to.
+//
+//  1. Handle<level> is a handler of its own for each level, and has its own handler before it. A
+//     level is installed above all levels to which the handler on top may lead. So a level leads
+//     only to lower ones, and a chain ends. Another's handler that calls the one before it leads to
+//     the level that it has replaced, also if it puts this level back on top later.
+//  2. The handler on top may lead to each level in use. It leads to none if it is no function, and
+//     to none from level N on if it is the handler before level N.
+//  3. When all levels are in use, the handler on top is taken for one that leads to them.
+//  4. One signal counts once: at the first level that it enters, the highest of its chain. Lower
+//     ones know it by `passing` of the higher ones. (While the handlers change, a signal may enter
+//     a lower level as another thread passes one on. It is then one with it, as two pending signals
+//     are.)
+//  5. A level that is not on top when the last link ends stays in the chain, and passes signals on.
+//  6. Handle takes no lock, allocates nothing, and touches only what is atomic or constant.
 
 // The state that the signal handler touches. It is lock-free, and static or never freed, since a
 // signal handler must not take locks and may run at any time.
@@ -48,7 +67,21 @@ struct HandlerEntry {
 
 std::atomic<HandlerEntry*> handler_entries{nullptr};  // grows at the front and never shrinks
 std::atomic<int> pipe_in{-1};
-struct sigaction previous[NSIG];  // written before the handler is installed
+
+// One for the first link, and one for each handler that takes the signal and calls none before it.
+constexpr int kLevels = 4;
+
+using PlainHandler = void (*)(int);
+using InfoHandler = void (*)(int, siginfo_t*, void*);
+
+struct Level {
+  // The handler before this one. Both null: the default one, or none.
+  std::atomic<PlainHandler> plain{nullptr};
+  std::atomic<InfoHandler> with_info{nullptr};
+  std::atomic<int> passing{0};  // the threads that are in that handler
+};
+
+Level levels[NSIG][kLevels];
 
 std::uint64_t BitOf(int signal) { return std::uint64_t{1} << (signal - 1); }
 
@@ -64,27 +97,112 @@ bool TakeFirst(int signal) {
   return first || !linked;  // if no link is left, only the previous handler acts
 }
 
+bool HasCounted(int signal, int level) {
+  return std::any_of(levels[signal] + level + 1, levels[signal] + kLevels,
+                     [](const Level& higher) { return higher.passing.load() > 0; });
+}
+
+// False: it is a second signal.
+bool Count(int signal) {
+  if (!TakeFirst(signal)) return false;
+  const auto byte = static_cast<unsigned char>(signal);
+  // Each link causes at most one byte until its stop is cleared, so the pipe is never full.
+  [[maybe_unused]] const ssize_t written = write(pipe_in.load(), &byte, 1);
+  return true;
+}
+
+void PassOn(Level& level, int signal, siginfo_t* info, void* context) {
+  ++level.passing;
+  if (const InfoHandler with_info = level.with_info.load()) {
+    with_info(signal, info, context);
+  } else if (const PlainHandler plain = level.plain.load()) {
+    plain(signal);
+  }
+  --level.passing;
+}
+
+template <int level>
 void Handle(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  if (!TakeFirst(signal)) {
+  if (HasCounted(signal, level) || Count(signal)) {
+    PassOn(levels[signal][level], signal, info, context);
+  } else {
     struct sigaction action = {};
     action.sa_handler = SIG_DFL;
     sigaction(signal, &action, nullptr);
     raise(signal);  // the signal is pending until this handler has returned
-    errno = saved_errno;
-    return;
-  }
-  const auto byte = static_cast<unsigned char>(signal);
-  // Each link causes at most one byte until its stop is cleared, so the pipe is never full.
-  [[maybe_unused]] const ssize_t written = write(pipe_in.load(), &byte, 1);
-  const struct sigaction& next = previous[signal];
-  if ((next.sa_flags & SA_SIGINFO) != 0) {
-    next.sa_sigaction(signal, info, context);
-  } else if (next.sa_handler != SIG_DFL && next.sa_handler != SIG_IGN) {
-    next.sa_handler(signal);
   }
   errno = saved_errno;
 }
+
+constexpr InfoHandler kHandlers[kLevels] = {Handle<0>, Handle<1>, Handle<2>, Handle<3>};
+
+bool HasInfo(const struct sigaction& action) { return (action.sa_flags & SA_SIGINFO) != 0; }
+
+// sa_handler and sa_sigaction are one word.
+bool IsNone(const struct sigaction& action) {
+  return action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN;
+}
+
+bool IsSame(const struct sigaction& one, const struct sigaction& other) {
+  return HasInfo(one) == HasInfo(other) && one.sa_handler == other.sa_handler;
+}
+
+struct sigaction OnTop(int signal) {
+  struct sigaction top = {};
+  sigaction(signal, nullptr, &top);
+  return top;
+}
+
+// Which levels of one signal are in use. Guarded by SignalHub::mutex_.
+class Chain {
+ public:
+  // Puts a level on top, unless one is there or (3) applies.
+  void Install(int signal) {
+    const struct sigaction top = OnTop(signal);
+    if (const auto level = LevelOf(top)) {
+      used_ = *level + 1;
+      return;
+    }
+    const bool is_none = IsNone(top);
+    if (is_none) used_ = 0;
+    used_ = static_cast<int>(
+        std::find_if(previous_, previous_ + used_,
+                     [&top](const struct sigaction& each) { return IsSame(each, top); }) -
+        previous_);
+    if (used_ == kLevels) return;
+    const int level = used_++;
+    previous_[level] = top;
+    levels[signal][level].with_info.store(is_none || !HasInfo(top) ? nullptr : top.sa_sigaction);
+    levels[signal][level].plain.store(is_none || HasInfo(top) ? nullptr : top.sa_handler);
+    struct sigaction action = {};
+    action.sa_sigaction = kHandlers[level];
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigfillset(&action.sa_mask);
+    sigaction(signal, &action, nullptr);
+  }
+
+  // Takes a level from the top, if one is there.
+  void Restore(int signal) {
+    const auto level = LevelOf(OnTop(signal));
+    if (!level) return;
+    sigaction(signal, &previous_[*level], nullptr);
+    used_ = *level;
+  }
+
+  int links = 0;
+
+ private:
+  static std::optional<int> LevelOf(const struct sigaction& action) {
+    if (!HasInfo(action)) return std::nullopt;
+    const auto* const found = std::find(kHandlers, kHandlers + kLevels, action.sa_sigaction);
+    if (found == kHandlers + kLevels) return std::nullopt;
+    return static_cast<int>(found - kHandlers);
+  }
+
+  int used_ = 0;  // how many levels, from 0 on
+  struct sigaction previous_[kLevels] = {};
+};
 
 // When a link's stop is cleared, makes the link's next signal a first one again.
 class Rearm final : public core::Observer {
@@ -115,8 +233,11 @@ class SignalHub {
     std::uint64_t bits = 0;
     for (const auto& [signal, name] : signals) {
       bits |= BitOf(signal);
-      ++users_[signal];
-      Install(signal);
+      Chain& chain = chains_[signal];
+      ++chain.links;
+      // Again for each link: Node takes the handler away when JavaScript has removed its last
+      // listener of the signal, and others may have installed theirs.
+      chain.Install(signal);
     }
     entry.delivered.store(false);
     entry.signals.store(bits);
@@ -135,7 +256,8 @@ class SignalHub {
       links_.erase(found);
       removed.entry->signals.store(0);
       for (const auto& [signal, name] : removed.signals) {
-        if (--users_[signal] == 0) Restore(signal);
+        Chain& chain = chains_[signal];
+        if (--chain.links == 0) chain.Restore(signal);
       }
     }
     removed.coordinator->RemoveObserver(*removed.rearm);
@@ -146,8 +268,8 @@ class SignalHub {
 
   void Reinstall() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [signal, users] : users_) {
-      if (users > 0) Install(signal);
+    for (auto& [signal, chain] : chains_) {
+      if (chain.links > 0) chain.Install(signal);
     }
   }
 
@@ -185,30 +307,6 @@ class SignalHub {
     }
     pipe_in.store(ends[1]);  // set last, when nothing can fail: -1 means that Start must try again
     return true;
-  }
-
-  static bool IsOurs(const struct sigaction& action) {
-    return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == Handle;
-  }
-
-  // Called for each new link, since Node removes this handler when JavaScript has removed its
-  // last listener of the signal.
-  void Install(int signal) {
-    struct sigaction current = {};
-    sigaction(signal, nullptr, &current);
-    if (IsOurs(current)) return;
-    previous[signal] = current;
-    struct sigaction action = {};
-    action.sa_sigaction = Handle;
-    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    sigfillset(&action.sa_mask);
-    sigaction(signal, &action, nullptr);
-  }
-
-  void Restore(int signal) {
-    struct sigaction current = {};
-    sigaction(signal, nullptr, &current);
-    if (IsOurs(current)) sigaction(signal, &previous[signal], nullptr);
   }
 
   void Run(int out) {
@@ -250,7 +348,7 @@ class SignalHub {
   // Guarded by mutex_.
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Link> links_;
-  std::map<int, int> users_;  // the number of links of each signal
+  std::map<int, Chain> chains_;  // by signal
   std::vector<HandlerEntry*> unused_entries_;
 };
 

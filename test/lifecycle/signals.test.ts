@@ -1,7 +1,10 @@
 // Real signals to real processes.
 
-import { describe, expect, it } from 'vitest';
-import { runScript, saidOf, startScript } from '../support/run-script.ts';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { publishedCopy } from '../support/published-copy.ts';
+import { runScript, type Said, saidOf, startScript } from '../support/run-script.ts';
 
 // A failure would take 40 s.
 const PROMPT_MS = 20_000;
@@ -200,5 +203,63 @@ describe.runIf(process.platform !== 'win32')('signals of several links', () => {
     await script.says('one stopped');
     script.kill('SIGTERM');
     expect(await script.ended).toMatchObject({ code: 6, signal: null, stderr: '' });
+  });
+});
+
+describe.runIf(process.platform !== 'win32')('other native handlers of a signal', () => {
+  const copies: string[] = [];
+  const paths = (): string[] =>
+    copies.map((folder) => join(folder, 'node_modules/allstop/dist/index.js'));
+
+  beforeAll(() => {
+    for (const _ of ['second', 'third']) copies.push(publishedCopy({ compiled: true }).folder);
+  });
+  afterAll(() => {
+    for (const folder of copies) rmSync(folder, { recursive: true });
+  });
+
+  /** @returns what the story says when its first signal has stopped it; the second ends it */
+  async function twice(...args: string[]): Promise<Said> {
+    const script = startScript('other-handlers', args);
+    await script.says('ready');
+    script.kill('SIGTERM');
+    const stopped = await script.says('stopped');
+    script.kill('SIGTERM');
+    expect(await script.ended).toMatchObject({ code: null, signal: 'SIGTERM', stderr: '' });
+    return stopped;
+  }
+
+  // Each digit is a copy of the package that makes a link.
+  const orders = ['12', '121', '1212', '1221', '12131', '123123', '121212121212'];
+
+  it.each(orders)('of other copies of the package do no harm: %s', async (order) => {
+    expect(await twice('copies', order, ...paths())).toMatchObject({ heard: 1 });
+  });
+
+  it.each(['12', '121', '123123'])('of other copies are put back: %s', async (order) => {
+    expect(await twice('removed', order, ...paths())).toMatchObject({ heard: 1 });
+  });
+
+  it.each(['12', '1212', '21312'])('of other copies outlive those of one: %s', async (order) => {
+    expect(await twice('disposed', order, ...paths())).toMatchObject({ heard: 1 });
+  });
+
+  it.each(['12', '1212', '123123'])('leave nothing when all links are gone: %s', async (order) => {
+    const script = startScript('other-handlers', ['gone', order, ...paths()]);
+    await script.says('ready');
+    script.kill('SIGTERM');
+    expect(await script.ended).toMatchObject({ code: null, signal: 'SIGTERM', stderr: '' });
+  });
+
+  it('of an addon that call the one before are called once, and all links stop', async () => {
+    expect(await twice('addon', 'calls')).toMatchObject({ heard: 1, taken: 1 });
+  });
+
+  it('of an addon that call none are called by the next link, which stops all', async () => {
+    expect(await twice('addon', 'calls none')).toMatchObject({ taken: 1 });
+  });
+
+  it('of an addon are not called when the addon has put back what it found', async () => {
+    expect(await twice('restored')).toMatchObject({ heard: 1, taken: 0 });
   });
 });

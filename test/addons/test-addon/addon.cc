@@ -25,6 +25,7 @@
 #include "flags.h"
 #include "queue.h"
 #include "results.h"
+#include "signals.h"
 #include "variable.h"
 
 namespace {
@@ -444,6 +445,7 @@ napi_value Init(napi_env env, napi_value exports) {
   set("external", External);
   InitFlags(env, exports);
   InitQueue(env, exports);
+  InitSignals(env, exports);
   InitVariable(env, exports);
   return exports;
 }
