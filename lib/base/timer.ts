@@ -1,6 +1,7 @@
 /** Timers of any length (Node's fire at once beyond 2^31 ms), and promises with a time limit. */
 
 import { addAbortListener, removeAbortListener } from './abort-listeners.ts';
+import { turn } from './turn.ts';
 
 const LONGEST_MS = 2 ** 31 - 1;
 
@@ -46,6 +47,9 @@ export class Timer {
  * returns or throws; or the reason of `signal`, if that is aborted first. The work behind the
  * promise goes on; a later outcome of `promise` is ignored. The caller must check whether `signal`
  * has aborted already.
+ *
+ * With 0 milliseconds a promise is in time that only microtasks settle; `onLate` is called after a
+ * turn of the event loop, so that a loop of such calls starves nothing.
  */
 export function within<T, L>(
   ms: number,
@@ -54,32 +58,25 @@ export function within<T, L>(
   signal?: AbortSignal,
 ): Promise<T | L> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      timer.clear();
+    let isOver = false;
+    const end = (settle: () => void): void => {
+      if (isOver) return;
+      isOver = true;
+      timer?.clear();
       if (signal !== undefined) removeAbortListener(signal, onAbort);
+      settle();
     };
-    const onAbort = (): void => {
-      stop();
-      reject(signal?.reason as Error);
-    };
-    const timer = new Timer(ms, () => {
-      stop();
-      try {
-        resolve(onLate());
-      } catch (error) {
-        reject(error as Error);
-      }
-    });
+    const onAbort = (): void => end(() => reject(signal?.reason as Error));
+    const late = (): void =>
+      end(() => resolve((ms === 0 ? turn() : Promise.resolve()).then(onLate)));
+    const timer = ms === 0 ? undefined : new Timer(ms, late);
+    // A Timer of 0 ms fires after a turn of the event loop, in which messages arrive by chance. What
+    // a microtask gives to `nextTick` runs before that, when no microtask is left.
+    if (timer === undefined) queueMicrotask(() => process.nextTick(late));
     if (signal !== undefined) addAbortListener(signal, onAbort);
     promise.then(
-      (value) => {
-        stop();
-        resolve(value);
-      },
-      (error: unknown) => {
-        stop();
-        reject(error as Error);
-      },
+      (value) => end(() => resolve(value)),
+      (error: unknown) => end(() => reject(error as Error)),
     );
   });
 }

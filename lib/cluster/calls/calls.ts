@@ -11,7 +11,7 @@ import type { Placement } from '../closures/lines/placement.ts';
 import { type AnyFunction, checkFunctionOrName } from '../closures/module-exports.ts';
 import type { NameResolver } from '../closures/name-resolver.ts';
 import { RemoteValue, type Settle } from '../closures/remote-value.ts';
-import { deadlineExceeded, inTime, limit, whyWaiting } from '../closures/time-limits.ts';
+import { deadlineExceeded, inTime, limit, notCalled, whyWaiting } from '../closures/time-limits.ts';
 import type { ResultStore } from '../results/result-store.ts';
 import { isTaskTraced } from '../worker/task-channel.ts';
 import { unpackValue } from '../worker/value.ts';
@@ -124,8 +124,9 @@ export class Calls {
     options: CheckedOptions,
   ): Promise<RemoteValue<unknown>> {
     const { resolver } = this.host;
-    const { signal } = options.limits;
-    if (signal?.aborted) return Promise.reject(signal.reason);
+    const { limits } = options;
+    if (limits.signal?.aborted) return Promise.reject(limits.signal.reason);
+    if (limits.leftMs <= 0) return this.#refuse(notCalled(shownName(fn), limits));
     const name = resolver.known(fn);
     const call = this.make(name ?? shownName(fn), args);
     if (options.key !== undefined) {
@@ -133,6 +134,11 @@ export class Calls {
       return this.#enterCall(fn, name, call, { ...options, hash: this.#hashOf(call, args) });
     }
     return this.#enterCall(fn, name, call, options);
+  }
+
+  /** Rejects, and lets the event loop turn if it is time for that. */
+  async #refuse(error: Error): Promise<never> {
+    throw await this.#yielding.give(error);
   }
 
   #enterCall(
@@ -177,8 +183,13 @@ export class Calls {
     return this.checkKeeps().hashOf(call, args);
   }
 
-  /** Begins a call for which `hasToWait` is false. @throws the errors of wrong arguments */
+  /**
+   * Begins a call for which `hasToWait` is false.
+   *
+   * @throws the errors of wrong arguments; DeadlineExceededError: the call has no time
+   */
   start(call: Call, args: readonly unknown[], options: CheckedOptions, settle: Settle): Started {
+    if (options.limits.leftMs <= 0) throw notCalled(call.name, options.limits);
     if (options.key !== undefined) {
       const hash = this.#hashOf(call, args);
       return this.checkKeeps().start(call, { ...options, hash }, settle);

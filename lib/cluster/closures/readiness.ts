@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { shownWhole } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
+import { turn } from '../../base/turn.ts';
 import { ClusterNotReadyError } from '../../errors/errors.ts';
 import { importing } from '../../errors/phases.ts';
 import type { ReadinessReport, TaskReadiness } from '../../errors/readiness-report.ts';
@@ -33,8 +34,10 @@ export function whenReady(options: ReadyWait): Promise<void> {
   const asked = new Error();
   Error.captureStackTrace(asked, whenReady);
   return new Promise((resolve, reject) => {
+    let isOver = false;
     const end = (settle: () => void): void => {
-      timer.clear();
+      isOver = true;
+      timer?.clear();
       changes.delete(look);
       if (signal !== undefined) removeAbortListener(signal, onAbort);
       settle();
@@ -46,7 +49,9 @@ export function whenReady(options: ReadyWait): Promise<void> {
       const error = new ClusterNotReadyError(describe(why, found), fields);
       // Its own frames are those of a timer or a message: they say nothing about the program.
       error.stack = `${error.name}: ${error.message}${framesOf(asked)}`;
-      end(() => reject(never?.isStop === true ? interrupted(error) : error));
+      const thrown = never?.isStop === true ? interrupted(error) : error;
+      if (timeoutMs > 0) end(() => reject(thrown));
+      else end(() => void turn().then(() => reject(thrown))); // a loop of such calls starves nothing
     };
     const look = (): void => {
       const found = report();
@@ -61,10 +66,13 @@ export function whenReady(options: ReadyWait): Promise<void> {
       else if (found.ready) end(resolve);
     };
     const onAbort = (): void => end(() => reject(signal?.reason as Error));
-    const timer = new Timer(timeoutMs, () => notReady(` after ${timeoutMs} ms`));
+    const late = (): void => notReady(` after ${timeoutMs} ms`);
+    const timer = timeoutMs === 0 ? undefined : new Timer(timeoutMs, late);
     if (signal !== undefined) addAbortListener(signal, onAbort);
     changes.add(look);
     look();
+    // Decided here: a worker may or may not become ready in the turn that a timer takes.
+    if (timeoutMs === 0 && !isOver) late();
   });
 }
 

@@ -19,6 +19,13 @@ export const deadlineExceeded = (name: string, timeoutMs: number, why = ''): Err
     `The function '${name}' did not end within ${timeoutMs} ms (options.timeoutMs)${why}`,
   );
 
+/**
+ * The error of a call that has no time when it is made. A timer would decide only after a turn of
+ * the event loop, in which a worker may or may not run the function.
+ */
+export const notCalled = (name: string, { timeoutMs }: Limits): Error =>
+  deadlineExceeded(name, timeoutMs, ': it was not called');
+
 export const UNLIMITED: Limits = {
   signal: undefined,
   timeoutMs: Number.POSITIVE_INFINITY,

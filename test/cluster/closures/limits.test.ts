@@ -118,7 +118,7 @@ describeKinds(kinds, (kind) => {
 
     it('is said by schedule until the function is in line, and then by its value', async () => {
       const cluster = start();
-      const late = { timeoutMs: 0 };
+      const late = { timeoutMs: 1 };
       const early = errorOf(cluster.schedule(tasks.add, [1, 2], late)); // its name is looked up first
       expect(await early).toBeInstanceOf(DeadlineExceededError);
       await cluster.join(); // nothing has failed
@@ -129,6 +129,62 @@ describeKinds(kinds, (kind) => {
       expect(error).toBeInstanceOf(DeadlineExceededError);
       visit.pass();
       await cluster.join();
+    });
+
+    it('of 0 ms: the function is never called, however quick it is', async () => {
+      const cluster = start();
+      await cluster.ready();
+      const late = { timeoutMs: 0 };
+      for (let round = 0; round < 20; round += 1) {
+        const run = await errorOf(cluster.run('add', [1, 2], late));
+        expect(run).toBeInstanceOf(DeadlineExceededError);
+        expect(run.message).toMatch(/'add' did not end within 0 ms .*: it was not called/);
+        const scheduled = errorOf(cluster.schedule(tasks.add, [1, 2], late));
+        expect(await scheduled).toBeInstanceOf(DeadlineExceededError);
+        const mapped = errorOf(cluster.map('double', [1], late).next());
+        expect(await mapped).toBeInstanceOf(DeadlineExceededError);
+      }
+      const held = await errorOf(cluster.run('hold', [visits.path, 'a'], late));
+      expect(held).toBeInstanceOf(DeadlineExceededError);
+      expect(await cluster.run('add', [1, 2])).toBe(3); // the only worker is free
+      await cluster.join(); // nothing has failed
+      expect(visits.names).toEqual([]);
+    });
+
+    it('of 0 ms of a wait: what is there is given, and nothing is waited for', async () => {
+      const cluster = start();
+      await cluster.ready({ timeoutMs: 10_000 });
+      await cluster.ready({ timeoutMs: 0 });
+      const now = { timeoutMs: 0 };
+      for (let round = 0; round < 20; round += 1) {
+        const value = await cluster.schedule('add', [1, round]);
+        const [joined, fetched] = [errorOf(cluster.join(now)), errorOf(value.fetch(now))];
+        expect(await joined).toBeInstanceOf(DeadlineExceededError);
+        expect(await fetched).toBeInstanceOf(DeadlineExceededError);
+        await cluster.join();
+        expect(await value.fetch(now)).toBe(1 + round);
+        await cluster.join(now);
+      }
+    });
+
+    it('of 0 ms of a wait: a loop of such waits ends', async () => {
+      const cluster = start();
+      const polled = async (wait: () => Promise<unknown>): Promise<unknown> => {
+        for (;;) {
+          try {
+            return await wait();
+          } catch (error) {
+            const code = (error as { code?: string }).code ?? '';
+            if (!/DEADLINE_EXCEEDED|NOT_READY/.test(code)) throw error;
+          }
+        }
+      };
+      await polled(() => cluster.ready({ timeoutMs: 0 }));
+      const value = await cluster.schedule('add', [1, 2]);
+      await polled(() => cluster.join({ timeoutMs: 0 }));
+      const other = await cluster.schedule('add', [3, 4]);
+      expect(await polled(() => other.fetch({ timeoutMs: 0 }))).toBe(7);
+      expect(await value.fetch()).toBe(3);
     });
 
     it('while it runs: the others that run go on', async () => {
