@@ -1,7 +1,39 @@
 /** Files that are whole or not there, whenever the program or the machine dies. */
 
-import { open, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { codeOf } from './thrown-value.ts';
+
+/**
+ * Makes a folder, and its ancestors that are missing. Others may make them at the same time.
+ *
+ * Not `mkdir` with `recursive`: below a folder where nothing can be made and the system says
+ * ENOENT, as Linux does in /proc, it tries again without end.
+ *
+ * @returns whether it was made here
+ */
+export async function makeFolder(path: string): Promise<boolean> {
+  const parent = dirname(path);
+  try {
+    return await makeIn(path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT' || parent === path) throw error;
+  }
+  await makeFolder(parent);
+  return await makeIn(path);
+}
+
+/** As `makeFolder`, in a folder that is there. */
+async function makeIn(path: string): Promise<boolean> {
+  try {
+    await mkdir(path);
+    return true;
+  } catch (error) {
+    const found = await stat(path).catch(() => undefined);
+    if (found?.isDirectory() !== true) throw error;
+    return false;
+  }
+}
 
 /** Writes a new file, and has the system write it to the disk. It must not be there. */
 export async function writeSynced(path: string, parts: readonly Uint8Array[]): Promise<void> {

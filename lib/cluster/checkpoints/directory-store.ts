@@ -1,8 +1,8 @@
 /** Checkpoints as the files of a folder. */
 
-import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { replaceFile, writeSynced } from '../../base/synced-files.ts';
+import { makeFolder, replaceFile, writeSynced } from '../../base/synced-files.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import {
@@ -41,7 +41,7 @@ export class DirectoryStore implements CheckpointStore, CheckpointFiles {
 
   async use<T>(what: 'read' | 'written', body: (files: CheckpointFiles) => Promise<T>): Promise<T> {
     try {
-      if (what === 'written') await mkdir(this.#path, { recursive: true });
+      if (what === 'written') await makeFolder(this.#path);
       return await body(this);
     } catch (error) {
       throw new UnavailableError(

@@ -1,12 +1,12 @@
 /** The public class FileResults, and its store: a file for each result. */
 
 import { createHash, randomUUID } from 'node:crypto';
-import { access, constants, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { access, constants, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { checkString } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
-import { replaceFile, syncFolder, writeSynced } from '../../base/synced-files.ts';
+import { makeFolder, replaceFile, syncFolder, writeSynced } from '../../base/synced-files.ts';
 import { codeOf, messageOf } from '../../base/thrown-value.ts';
 import { InvalidArgumentError, UnavailableError } from '../../errors/errors.ts';
 import type { ResultStore, Results } from './result-store.ts';
@@ -99,9 +99,8 @@ class FileStore implements ResultStore {
     const path = this.whereIs(name);
     await this.#turns.take(async () => {
       try {
-        await mkdir(this.#unfinished, { recursive: true });
-        const made = await mkdir(this.#folderOf(name), { recursive: true });
-        if (made !== undefined) await syncFolder(this.#directory);
+        await makeFolder(this.#unfinished);
+        if (await makeFolder(this.#folderOf(name))) await syncFolder(this.#directory);
         await replaceFile(path, join(this.#unfinished, `${OWN}${randomUUID()}`), (unfinished) =>
           writeSynced(unfinished, [record]),
         );
@@ -129,7 +128,7 @@ class FileStore implements ResultStore {
   }
 
   async #prepare(): Promise<void> {
-    await mkdir(this.#unfinished, { recursive: true });
+    await makeFolder(this.#unfinished);
     // Better now than when functions have run whose results cannot be written.
     await access(this.#unfinished, constants.R_OK | constants.W_OK | constants.X_OK);
     for (const name of await readdir(this.#unfinished)) {

@@ -22,6 +22,7 @@ import {
   type LocalStrategyOptions,
 } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Program } from '../../support/program.ts';
 import { warningsDuring } from '../../support/warnings.ts';
 
 const module = new URL('../../fixtures/keyed-tasks.mjs', import.meta.url);
@@ -598,6 +599,14 @@ describe('the store of FileResults', () => {
     expect(cluster.stats()).toMatchObject({ failed: 0, completed: 0 });
     await rm(directory);
     expect(await call(cluster)).toBe('a'); // the store is tried again
+  });
+
+  test.runIf(process.platform === 'linux')('below /proc fails the call, too', async () => {
+    const { code, stdout } = await new Program('test/fixtures/folder-in-proc.mjs').ended;
+    const [ofResults, ofCheckpoint, closed] = stdout.split('\n');
+    expect(ofResults).toMatch(/^ERR_ALLSTOP_UNAVAILABLE ENOENT .*\/proc\/nope/);
+    expect(ofCheckpoint).toMatch(/^ERR_ALLSTOP_UNAVAILABLE ENOENT .*\/proc\/nope\/deep/);
+    expect([closed, code]).toEqual(['closed', 0]);
   });
 
   test('that can no longer be written fails the call after the function', async () => {
