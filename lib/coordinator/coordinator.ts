@@ -443,7 +443,8 @@ export class Coordinator implements AsyncDisposable {
    *   Coordinator.current().requestStop();
    * }
    * ```
-   * @throws the errors of `new Worker`; TypeError: an option that Worker does not have
+   * @throws the errors of `new Worker`; TypeError: `options` is no object, or Worker does not have
+   *   one of them
    */
   spawn(url: URL | string, options?: WorkerOptions): Worker {
     return spawn(this.#attachment, url, options);

@@ -41,6 +41,7 @@ const parameters: Parameter[] = [
       ['onStop(fn, options)', (coord, v) => coord.onStop(body, wrong(v))],
       ['join([thread], options)', (coord, v) => coord.join([never], wrong(v)), true],
       ['stopOnClose(process, options)', (coord, v) => coord.stopOnClose(process, wrong(v))],
+      ['spawn(url, options)', (coord, v) => coord.spawn(url, wrong(v))],
     ] as [string, Parameter['pass'], boolean?][]
   ).map(([call, pass, rejects = false]) => ({ call, pass, rejects, argument: 'options', ...BAG })),
   // A single argument of join() is the threads if it is iterable, else the options.

@@ -1,7 +1,7 @@
 /** Starts Workers that find their coordinator with `Coordinator.current()`. */
 
 import { threadId as ownThreadId, Worker, type WorkerOptions } from 'node:worker_threads';
-import { isBag, knownOptions, nameOf } from '../../base/arguments.ts';
+import { checkOptions, nameOf } from '../../base/arguments.ts';
 import type { NativeAttachment } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { adoptInherited, handOver } from '../../telemetry/inherited.ts';
@@ -34,7 +34,7 @@ export function spawn(
   url: URL | string,
   options: WorkerOptions | undefined,
 ): Worker {
-  if (isBag(options)) knownOptions(options, WORKER_OPTIONS, 'options');
+  checkOptions('options', options, WORKER_OPTIONS);
   return handOver(() =>
     startWorker(attachment, url, options, (worker, name) => {
       register(attachment, worker, name);
