@@ -4,4 +4,5 @@
  * @module allstop/sqlite
  */
 
+export * from '../errors/public-errors.ts';
 export { type ObeyOptions, obey, type SqliteDatabase } from './obey.ts';

@@ -21,6 +21,13 @@ const errors = Object.values(allstop).filter(
     typeof each === 'function' && each.prototype instanceof Error,
 );
 
+describe('the error classes', () => {
+  it.each(['cluster', 'nats', 'testing', 'sqlite'])('are exported by allstop/%s', async (entry) => {
+    const exported = (await import(`allstop/${entry}`)) as Record<string, unknown>;
+    for (const each of errors) expect(exported[each.name], each.name).toBe(each);
+  });
+});
+
 describe('docs/errors.md', () => {
   it.each(errors.map((each) => each.name))('has the class %s', (name) => {
     expect(page).toContain(`\`${name}\``);
