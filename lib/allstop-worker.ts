@@ -1,9 +1,11 @@
 /** The file that workers execute, threads and processes, which the package starts. */
 
 import { isMainThread, workerData } from 'node:worker_threads';
+import { isBag } from './base/arguments.ts';
 import type { WorkerSettings } from './cluster/worker/protocol.ts';
 import { runClusterProcess } from './cluster/worker/worker-process.ts';
 import { runClusterThread } from './cluster/worker/worker-thread.ts';
+import { onlyForOwnWorkers } from './coordinator/threads/worker-module.ts';
 import { type LooperWork, runLooper } from './looper/looper-worker.ts';
 import { type QueueRunnerWork, runQueueRunner } from './queue/queue-runner-worker.ts';
 
@@ -14,11 +16,30 @@ function run(work: WorkerWork): Promise<void> {
   return work.kind === 'queue-runner' ? runQueueRunner(work) : runClusterThread(work);
 }
 
-// A thread gets its settings as workerData, a process on its command line, from where they go: the
-// module finds there what the strategy's `argv` says.
-const running = isMainThread
-  ? runClusterProcess(JSON.parse(process.argv.splice(2, 1)[0] ?? 'null') as WorkerSettings)
-  : run(workerData as WorkerWork);
+/**
+ * Why the package has started this worker. A thread gets it as workerData, a process on its command
+ * line, from where it goes: the module finds there what the strategy's `argv` says.
+ *
+ * @throws FailedPreconditionError: a program has imported this file
+ */
+function ownWork(): WorkerWork {
+  const work = isMainThread ? parsed(process.argv[2]) : (workerData as unknown);
+  const kinds: unknown[] = ['looper', 'queue-runner', 'cluster'] satisfies WorkerWork['kind'][];
+  if (!isBag(work) || !kinds.includes((work as WorkerWork).kind)) throw onlyForOwnWorkers();
+  if (isMainThread) process.argv.splice(2, 1);
+  return work as WorkerWork;
+}
+
+function parsed(argument = ''): unknown {
+  try {
+    return JSON.parse(argument);
+  } catch {
+    return undefined;
+  }
+}
+
+const work = ownWork();
+const running = isMainThread ? runClusterProcess(work as WorkerSettings) : run(work);
 running.catch((error: unknown) => {
   // As an uncaught exception the error ends the worker, whatever --unhandled-rejections says.
   queueMicrotask(() => {

@@ -655,6 +655,36 @@ describe('native addons that are forbidden', () => {
   });
 });
 
+describe('the file that the workers of allstop execute', () => {
+  it.each([
+    ['import', "await import('allstop/worker')"],
+    ['require', "createRequire(import.meta.url)('allstop/worker')"],
+  ])('is no module of a program: %s says so, and the program goes on', (_, load) => {
+    const { folder } = project();
+    const script = written(
+      folder,
+      'load.mjs',
+      `import { createRequire } from 'node:module';
+       import { Worker } from 'node:worker_threads';
+       const refused = [];
+       try { ${load} } catch ({ name, code, message }) { refused.push({ name, code, message }); }
+       if (process.argv[2] === 'argument') {
+         new Worker(new URL(import.meta.url), { argv: ['in-worker'], workerData: { kind: 'mine' } });
+       }
+       console.log(JSON.stringify([process.argv[2], ...refused]));`,
+    );
+    const error = {
+      name: 'FailedPreconditionError',
+      code: 'ERR_ALLSTOP_FAILED_PRECONDITION',
+      message: expect.stringContaining('runs only in workers that the package starts'),
+    };
+    expect(run<unknown>([script, 'argument'], { cwd: folder })).toEqual([
+      ['argument', error],
+      ['in-worker', error],
+    ]);
+  });
+});
+
 describe('a bundle', () => {
   const dist = join(dirname(compiledBinary), '../../dist');
 

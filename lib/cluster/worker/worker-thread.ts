@@ -3,6 +3,7 @@
 import nodeModule from 'node:module';
 import workerThreads, { parentPort } from 'node:worker_threads';
 import { Coordinator } from '../../coordinator/coordinator.ts';
+import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
 import { refuseClear } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
 import type { WorkerSettings } from './protocol.ts';
@@ -11,9 +12,7 @@ import type { Movable } from './transfer.ts';
 export async function runClusterThread(settings: WorkerSettings): Promise<void> {
   const port = parentPort;
   const coordinator = Coordinator.current();
-  if (port === null || coordinator === undefined) {
-    throw new Error('allstop-worker.js runs only in workers that the package starts');
-  }
+  if (port === null || coordinator === undefined) throw onlyForOwnWorkers();
   refuseClear(coordinator);
   const channel = {
     post: (message: unknown[], transfer?: readonly Movable[]): void =>

@@ -1,13 +1,19 @@
 /** What looper and queue runner workers share: each runs a module of the program. */
 
+import { FailedPreconditionError } from '../../errors/errors.ts';
 import { type Attachment, attachmentOf } from '../attachment.ts';
 import { Coordinator } from '../coordinator.ts';
+
+/** The error of a program that loads `allstop-worker.js` by itself. */
+export const onlyForOwnWorkers = (): Error =>
+  new FailedPreconditionError(
+    "'allstop/worker' runs only in workers that the package starts: do not import it. A bundler takes it as an entry point, by the name 'allstop-worker'",
+  );
 
 /** The coordinator that this worker was started with. */
 export function ownCoordinator(): { coord: Coordinator; attachment: Attachment } {
   const coord = Coordinator.current();
-  if (coord === undefined)
-    throw new Error('allstop-worker.js runs only in workers that the package starts');
+  if (coord === undefined) throw onlyForOwnWorkers();
   return { coord, attachment: attachmentOf(coord) };
 }
 
