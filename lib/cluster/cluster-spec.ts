@@ -1,6 +1,6 @@
 /** The jobs and tasks of a cluster, by name. TensorFlow's ClusterSpec. */
 
-import { invalidType, isBag, outOfRange } from '../base/arguments.ts';
+import { checkInteger, checkString, invalidType, isBag, outOfRange } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { counted } from '../coordinator/words.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
@@ -21,8 +21,9 @@ function checkAddress(where: string, address: unknown): string {
  */
 const MAX_INDEX = 1_000_000;
 
-/** @throws TypeError, RangeError */
+/** @throws TypeError, RangeError, InvalidArgumentError */
 function readTasks(job: string, tasks: unknown): Map<number, string> {
+  if (job === '') throw new InvalidArgumentError('The name of a job is empty');
   const where = `jobs.${job}`;
   if (Array.isArray(tasks)) {
     const all = Array.from(tasks, (address: unknown, index): [number, string] => [
@@ -64,7 +65,10 @@ export class ClusterSpec {
     }));
   }
 
-  /** @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`) */
+  /**
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError (`ERR_OUT_OF_RANGE`);
+   *   InvalidArgumentError: the name of a job is empty
+   */
   constructor(jobs: ClusterJobs | ClusterSpec) {
     if (jobs instanceof ClusterSpec) {
       this.#jobs = jobs.#jobs;
@@ -111,24 +115,26 @@ export class ClusterSpec {
     return this.#jobs.size === 0;
   }
 
-  /** @throws InvalidArgumentError: there is no such job */
+  /** @throws TypeError; InvalidArgumentError: there is no such job */
   numTasks(job: string): number {
     return this.#tasks(job).size;
   }
 
-  /** The indexes of a job's tasks, ascending. @throws InvalidArgumentError */
+  /** The indexes of a job's tasks, ascending. @throws as `numTasks` */
   taskIndices(job: string): number[] {
     return [...this.#tasks(job).keys()];
   }
 
-  /** @throws InvalidArgumentError: there is no such job, or no such task */
+  /** @throws TypeError, RangeError; InvalidArgumentError: there is no such job, or no such task */
   taskAddress(job: string, index: number): string {
-    const address = this.#tasks(job).get(index);
+    const tasks = this.#tasks(job);
+    checkInteger('index', index, 0, Number.MAX_SAFE_INTEGER);
+    const address = tasks.get(index);
     if (address !== undefined) return address;
     throw new InvalidArgumentError(`The job '${job}' has no task with the index ${index}`);
   }
 
-  /** The addresses by index; undefined where an index is left out. @throws InvalidArgumentError */
+  /** The addresses by index; undefined where an index is left out. @throws as `numTasks` */
   jobTasks(job: string): (string | undefined)[] {
     const tasks = this.#tasks(job);
     const count = ([...tasks.keys()].at(-1) ?? -1) + 1; // the keys of `tasks` are ascending
@@ -175,6 +181,7 @@ export class ClusterSpec {
   }
 
   #tasks(job: string): ReadonlyMap<number, string> {
+    checkString('job', job);
     const tasks = this.#jobs.get(job);
     if (tasks !== undefined) return tasks;
     const jobs = this.isEmpty

@@ -111,6 +111,43 @@ describe('bad input', () => {
     },
   );
 
+  it('an empty name of a job', () => {
+    const make = (): ClusterSpec => new ClusterSpec({ '': ['a'] });
+    expect(make).toThrow(
+      expect.objectContaining({
+        code: 'ERR_ALLSTOP_INVALID_ARGUMENT',
+        message: 'The name of a job is empty',
+      }),
+    );
+  });
+
+  it.each([
+    ['numTasks', [], 'job'],
+    ['numTasks', [1], 'job'],
+    ['taskIndices', [null], 'job'],
+    ['jobTasks', [['worker']], 'job'],
+    ['taskAddress', [undefined, 0], 'job'],
+    ['taskAddress', ['worker', '0'], 'index'],
+    ['taskAddress', ['worker'], 'index'],
+  ] as const)('%s of a wrong type: %j', (call, args, argument) => {
+    const spec = new ClusterSpec({ worker: ['a'] });
+    const ask = (): unknown => (spec[call] as (...given: unknown[]) => unknown)(...args);
+    expect(ask).toThrow(
+      expect.objectContaining({
+        name: 'TypeError',
+        code: 'ERR_INVALID_ARG_TYPE',
+        message: expect.stringContaining(`The "${argument}" argument must be of type `),
+      }),
+    );
+  });
+
+  it.each([-1, 0.5, Number.NaN])('taskAddress of the index %s', (index) => {
+    const spec = new ClusterSpec({ worker: ['a'] });
+    expect(() => spec.taskAddress('worker', index)).toThrow(
+      expect.objectContaining({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' }),
+    );
+  });
+
   it.each([
     ['numTasks', ['ps']],
     ['taskIndices', ['ps']],
