@@ -210,6 +210,7 @@ export class ClusterCoordinator<M extends object = any>
     this.#datasets = new Datasets(this, {
       workers: () => this.#engine.indexes,
       prepare: (closure, worker) => this.#queue.putTagged(closure, worker),
+      refusal: () => this.#rules.refusal,
       onDefined: () => this.#changes.notify(),
     });
     this.#noWorker = new NoWorkerWarning({
@@ -455,7 +456,8 @@ export class ClusterCoordinator<M extends object = any>
    * module. A worker that replaces another makes its own before it takes functions. If `datasetFn`
    * throws, or ends its workers, the functions that use the data set fail with a ClosureInputError.
    * @throws TypeError; DataCloneError: an argument that cannot be cloned; InvalidArgumentError: an
-   *   argument has a RemoteValue, PerWorkerValues, or shared memory though workers are processes
+   *   argument has a RemoteValue, PerWorkerValues, or shared memory though workers are processes;
+   *   CancelledError, FailedPreconditionError, UnavailableError: as for `schedule`
    */
   createPerWorkerDataset<T>(
     datasetFn: ((...args: any[]) => DatasetOf<T>) | string,
@@ -470,7 +472,7 @@ export class ClusterCoordinator<M extends object = any>
     }
     const name = async (): Promise<string> =>
       typeof datasetFn === 'string' ? datasetFn : await this.#functions.find(datasetFn);
-    return this.#datasets.create<T>(name, call.take?.() ?? call);
+    return this.#datasets.create<T>(name, call);
   }
 
   /**

@@ -12,6 +12,8 @@ export interface DatasetsListener {
   workers(): readonly number[];
   /** Has that worker make a resource before it takes calls. */
   prepare(closure: Closure, worker: number): void;
+  /** The error with which calls are refused; undefined while they are taken. */
+  refusal(): { value: unknown } | undefined;
   /** The workers were sent a resource. */
   onDefined(): void;
 }
@@ -41,13 +43,14 @@ export class Datasets {
   }
 
   /**
+   * Throws the error of a cluster that takes no calls, as does `iterator()` of what is returned.
+   *
    * @param name - resolves to the name of the data set function; if it rejects, the functions that
    *   use the values fail with its error
    */
-  create<T>(
-    name: () => Promise<string>,
-    { args, hasVariables }: Pick<Call, 'args' | 'hasVariables'>,
-  ): PerWorkerDataset<T> {
+  create<T>(name: () => Promise<string>, call: Call): PerWorkerDataset<T> {
+    this.#checkOpen();
+    const { args, hasVariables } = call.take?.() ?? call;
     const dataset = this.#define(async (id) => ({
       kind: 'dataset',
       id,
@@ -56,6 +59,7 @@ export class Datasets {
       hasVariables,
     }));
     return new PerWorkerDataset<T>(() => {
+      this.#checkOpen();
       const iterator = this.#define(async (id) => ({ kind: 'iterator', id, dataset }));
       return new PerWorkerValues<AsyncIterator<T>>(this.#owner, iterator);
     });
@@ -64,6 +68,12 @@ export class Datasets {
   /** Sends all resources to a new worker. */
   prepareAll(worker: number): void {
     for (const resource of this.#resources.values()) this.#send(resource, worker);
+  }
+
+  /** @throws the error with which the cluster refuses calls */
+  #checkOpen(): void {
+    const refusal = this.#listener.refusal();
+    if (refusal !== undefined) throw refusal.value;
   }
 
   /** Resources are sent in the order of calls: an iterator comes after its data set. */

@@ -66,7 +66,11 @@ export class PerWorkerDataset<T> {
     this.#iterate = iterate;
   }
 
-  /** Makes a new iterator on each worker, which starts at the beginning of the data set. */
+  /**
+   * Makes a new iterator on each worker, which starts at the beginning of the data set.
+   *
+   * @throws CancelledError, FailedPreconditionError, UnavailableError: as for `schedule`
+   */
   iterator(): PerWorkerValues<AsyncIterator<T>> {
     return this.#iterate();
   }

@@ -1,6 +1,12 @@
 /** Data sets that each worker makes for itself. */
 
-import { ClosureInputError, InvalidArgumentError, UnavailableError } from 'allstop/cluster';
+import {
+  CancelledError,
+  ClosureInputError,
+  FailedPreconditionError,
+  InvalidArgumentError,
+  UnavailableError,
+} from 'allstop/cluster';
 import { describe, expect, it } from 'vitest';
 import * as tasks from '../../fixtures/cluster-tasks.mjs';
 import { describeKinds, errorOf, kinds, useClusters } from '../../support/clusters.ts';
@@ -185,6 +191,27 @@ describeKinds(kinds, (kind) => {
       expect(await first.fetch()).toMatchObject({ value: 'first' });
       const second = await cluster.schedule('next', [iterator]);
       expect(await errorOf(second.fetch())).toBeInstanceOf(RangeError);
+    });
+
+    it('is refused, as a call is, when the cluster is over', async () => {
+      const refusalOf = (define: () => unknown): unknown => {
+        try {
+          return define();
+        } catch (error) {
+          return error;
+        }
+      };
+      for (const end of ['close', 'stop'] as const) {
+        const cluster = start();
+        const dataset = cluster.createPerWorkerDataset('numbers', [0, 9]);
+        if (end === 'close') await cluster.close();
+        else cluster.coordinator.requestStop();
+        const refused = await errorOf(cluster.run('add', [1, 2]));
+        const Class = end === 'close' ? FailedPreconditionError : CancelledError;
+        expect(refused).toBeInstanceOf(Class);
+        expect(refusalOf(() => dataset.iterator())).toBe(refused);
+        expect(refusalOf(() => cluster.createPerWorkerDataset('numbers', [0, 9]))).toBe(refused);
+      }
     });
 
     it('is of its cluster, and an argument itself', async () => {
