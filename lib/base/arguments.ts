@@ -225,6 +225,12 @@ export function invalidValue(message: string): TypeError {
   return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_VALUE' });
 }
 
+/** `how`: "a Variable is made by cluster.variable(name, initial)" */
+export function illegalConstructor(how: string): TypeError {
+  const error = new TypeError(`Illegal constructor: ${how}`);
+  return Object.assign(error, { code: 'ERR_ILLEGAL_CONSTRUCTOR' });
+}
+
 /** Checks an AbortSignal by its shape, as Node does: those of other realms and polyfills pass. */
 export function checkSignal(name: string, value: unknown): asserts value is AbortSignal {
   const isSignal = holds(

@@ -4,6 +4,9 @@ import {
   ClusterCoordinator,
   FailedPreconditionError,
   LocalStrategy,
+  PerWorkerDataset,
+  PerWorkerValues,
+  RemoteValue,
   transfer,
 } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
@@ -108,6 +111,22 @@ describe('bad input', () => {
     expect(first.coordinator.shouldStop()).toBe(false);
     await first.close();
     expect(() => new ClusterCoordinator(one)).toThrow(FailedPreconditionError);
+  });
+
+  it.each([
+    [RemoteValue, /^Illegal constructor: a RemoteValue is made by cluster\.schedule\(/],
+    [PerWorkerValues, /^Illegal constructor: PerWorkerValues are made by the iterator\(\)/],
+    [PerWorkerDataset, /^Illegal constructor: .* made by cluster\.createPerWorkerDataset\(/],
+  ])('a program cannot make a %o itself', (Class, message) => {
+    for (const args of [[], [() => {}], [{}, 1]]) {
+      expect(() => Reflect.construct(Class, args)).toThrow(
+        expect.objectContaining({
+          name: 'TypeError',
+          code: 'ERR_ILLEGAL_CONSTRUCTOR',
+          message: expect.stringMatching(message),
+        }),
+      );
+    }
   });
 
   it('options that are refused leave the strategy for another try', async () => {

@@ -10,7 +10,7 @@ import type { Datasets } from '../closures/datasets.ts';
 import type { Placement } from '../closures/lines/placement.ts';
 import { type AnyFunction, checkFunctionOrName } from '../closures/module-exports.ts';
 import type { NameResolver } from '../closures/name-resolver.ts';
-import { RemoteValue, type Settle } from '../closures/remote-value.ts';
+import { makeRemoteValue, RemoteValue, type Settle } from '../closures/remote-value.ts';
 import { deadlineExceeded, inTime, limit, notCalled, whyWaiting } from '../closures/time-limits.ts';
 import type { ResultStore } from '../results/result-store.ts';
 import { isTaskTraced } from '../worker/task-channel.ts';
@@ -269,7 +269,7 @@ export class Calls {
   #put(call: Call, options: CheckedOptions): Promise<RemoteValue<unknown>> {
     if (options.key !== undefined) return this.#putKeyed(call, options);
     let made: ReturnType<Calls['put']> | undefined;
-    const remote = new RemoteValue<unknown>((settle) => {
+    const remote = makeRemoteValue<unknown>((settle) => {
       made = this.put(call, options, settle);
       return made.closure;
     });
@@ -298,7 +298,7 @@ export class Calls {
 
   #putKeyed(call: Call, options: CheckedOptions): Promise<RemoteValue<unknown>> {
     let room: Promise<void> | undefined;
-    const remote = new RemoteValue<unknown>((settle) => {
+    const remote = makeRemoteValue<unknown>((settle) => {
       const started = this.checkKeeps().start(call, options, settle);
       room = started.room;
       return started;

@@ -5,7 +5,7 @@
 import { encode } from '../../record/encoded-error.ts';
 import { type Resource } from '../worker/protocol.ts';
 import { type Call, Closure } from './closure.ts';
-import { PerWorkerDataset, PerWorkerValues } from './per-worker.ts';
+import { makePerWorkerDataset, makePerWorkerValues, type PerWorkerDataset } from './per-worker.ts';
 
 export interface DatasetsListener {
   /** The indexes of the workers that have loaded the module. */
@@ -58,10 +58,10 @@ export class Datasets {
       args,
       hasVariables,
     }));
-    return new PerWorkerDataset<T>(() => {
+    return makePerWorkerDataset<T>(() => {
       this.#checkOpen();
       const iterator = this.#define(async (id) => ({ kind: 'iterator', id, dataset }));
-      return new PerWorkerValues<AsyncIterator<T>>(this.#owner, iterator);
+      return makePerWorkerValues<AsyncIterator<T>>(this.#owner, iterator);
     });
   }
 

@@ -1,7 +1,19 @@
 /** Values of which each worker has its own. TensorFlow's PerWorkerDataset and PerWorkerValues. */
 
+import { illegalConstructor } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { NO_PER_WORKER_VALUES } from '../worker/packing/uncloneable.ts';
+
+/** The first argument of the constructors, which programs do not have. */
+const MAKING = Symbol('making what is per worker');
+
+/** Makes the PerWorkerValues with this number, for the cluster `owner`. */
+export let makePerWorkerValues: <T>(owner: object, id: number) => PerWorkerValues<T>;
+
+/** Makes the PerWorkerDataset of which `iterate` makes iterators. */
+export let makePerWorkerDataset: <T>(
+  iterate: () => PerWorkerValues<AsyncIterator<T>>,
+) => PerWorkerDataset<T>;
 
 /**
  * A value of which every worker has its own. As an argument of `schedule` it is replaced by
@@ -16,13 +28,16 @@ export class PerWorkerValues<T> {
   readonly #owner: object;
 
   static {
+    makePerWorkerValues = (owner, id) => new PerWorkerValues(MAKING, owner, id);
     showAs(PerWorkerValues.prototype, (values) => ({
       facts: ['one for each worker', `number ${values.#id}`],
     }));
   }
 
-  /** @internal */
-  constructor(owner: object, id: number) {
+  private constructor(making: symbol, owner: object, id: number) {
+    if (making !== MAKING) {
+      throw illegalConstructor('PerWorkerValues are made by the iterator() of a PerWorkerDataset');
+    }
     this.#owner = owner;
     this.#id = id;
   }
@@ -56,13 +71,18 @@ export class PerWorkerDataset<T> {
   readonly #iterate: () => PerWorkerValues<AsyncIterator<T>>;
 
   static {
+    makePerWorkerDataset = (iterate) => new PerWorkerDataset(MAKING, iterate);
     showAs(PerWorkerDataset.prototype, (dataset) => ({
       facts: #iterate in dataset ? ['one on each worker'] : [],
     }));
   }
 
-  /** @internal Made by `createPerWorkerDataset`. */
-  constructor(iterate: () => PerWorkerValues<AsyncIterator<T>>) {
+  private constructor(making: symbol, iterate: () => PerWorkerValues<AsyncIterator<T>>) {
+    if (making !== MAKING) {
+      throw illegalConstructor(
+        'a PerWorkerDataset is made by cluster.createPerWorkerDataset(datasetFn, args)',
+      );
+    }
     this.#iterate = iterate;
   }
 

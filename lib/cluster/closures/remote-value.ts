@@ -1,7 +1,12 @@
 /** The result of a scheduled function. TensorFlow's RemoteValue. */
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
-import { checkDuration, checkOptions, checkSignal } from '../../base/arguments.ts';
+import {
+  checkDuration,
+  checkOptions,
+  checkSignal,
+  illegalConstructor,
+} from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { Timer } from '../../base/timer.ts';
 import { turn } from '../../base/turn.ts';
@@ -38,6 +43,12 @@ type Settled = (state: Exclude<RemoteState, 'pending'>, value: unknown) => void;
 
 type Cancellable = { cancel(reason: unknown): void };
 
+/** The first argument of the constructor, which programs do not have. */
+const MAKING = Symbol('making a RemoteValue');
+
+/** Makes the RemoteValue of a call. `start` makes the call, and returns what `cancel` cancels. */
+export let makeRemoteValue: <T>(start: (settle: Settle) => Cancellable) => RemoteValue<T>;
+
 /**
  * The result of a scheduled function. It settles once, whatever happens to the workers, and
  * then keeps its value or error, also when the worker is gone. An error that is never fetched
@@ -67,11 +78,14 @@ export class RemoteValue<T> {
   #waiting: { resolve: (value: T) => void; reject: (error: unknown) => void }[] | undefined;
 
   static {
+    makeRemoteValue = (start) => new RemoteValue(MAKING, start);
     showAs(RemoteValue.prototype, (remote) => ({ facts: [remote.#state] }));
   }
 
-  /** @internal Made by `schedule`. */
-  constructor(start: (settle: Settle) => Cancellable) {
+  private constructor(making: symbol, start: (settle: Settle) => Cancellable) {
+    if (making !== MAKING) {
+      throw illegalConstructor('a RemoteValue is made by cluster.schedule(fn, args)');
+    }
     this.#source = start((state, value) => {
       if (this.#state !== 'pending') return false;
       this.#source = undefined;

@@ -1,6 +1,6 @@
 /** The public class Variable, and how one travels among the arguments of a function. */
 
-import { invalidType } from '../../base/arguments.ts';
+import { illegalConstructor, invalidType } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { isObject } from '../../base/thrown-value.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
@@ -92,10 +92,7 @@ export class Variable<T extends VariableValue = VariableValue> {
     owner: object,
   ) {
     if (making !== MAKING) {
-      const error = new TypeError(
-        'Illegal constructor: a Variable is made by cluster.variable(name, initial)',
-      );
-      throw Object.assign(error, { code: 'ERR_ILLEGAL_CONSTRUCTOR' });
+      throw illegalConstructor('a Variable is made by cluster.variable(name, initial)');
     }
     this.#definition = definition;
     this.#operations = operations;
