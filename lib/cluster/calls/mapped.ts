@@ -14,6 +14,7 @@
 
 import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
 import { checkString } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
 import { isThenable } from '../../base/thrown-value.ts';
 import { CancelledError } from '../../errors/errors.ts';
 import type { ChangeListeners } from '../closures/change-listeners.ts';
@@ -22,7 +23,7 @@ import type { AnyFunction } from '../closures/module-exports.ts';
 import type { RemoteState } from '../closures/remote-value.ts';
 import { giveFailure } from '../closures/unseen-functions.ts';
 import type { CheckedOptions } from './call-options.ts';
-import type { Calls } from './calls.ts';
+import { type Calls, shownName } from './calls.ts';
 import { ItemSource, type Pulled } from './item-source.ts';
 import type { LookAhead } from './look-ahead.ts';
 
@@ -88,6 +89,13 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
   readonly #onAbort = (): void => this.#fail(this.#signal?.reason);
   readonly #onChange = (): void => this.#look();
 
+  static {
+    showAs(Mapped.prototype, (mapped) => ({
+      name: mapped.#name ?? shownName(mapped.#given.fn),
+      facts: mapped.#facts,
+    }));
+  }
+
   constructor(given: MappedOptions) {
     this.#given = given;
     this.#source = new ItemSource(given.items);
@@ -137,6 +145,12 @@ export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.return();
+  }
+
+  /** How far it is, for people. */
+  get #facts(): string[] {
+    if (this.#isOver) return ['ended'];
+    return this.#hasBegun ? ['running', `${this.#ahead} ahead`] : ['not begun'];
   }
 
   #begin(): void {

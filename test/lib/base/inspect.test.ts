@@ -112,6 +112,13 @@ describe('util.inspect', () => {
     expect(inspect(remote)).toBe('RemoteValue { pending }');
     await remote.fetch().catch(() => {});
     expect(inspect(remote)).toBe('RemoteValue { failed }');
+    const mapped = cluster.map('double', [1, 2, 3], { concurrency: 2 });
+    expect(inspect(mapped)).toBe("Mapped 'double' { not begun }");
+    const first = mapped.next();
+    expect(inspect(mapped)).toBe("Mapped 'double' { running, 2 ahead }");
+    expect(await first).toEqual({ done: false, value: 2 });
+    await mapped.return?.();
+    expect(inspect(mapped)).toBe("Mapped 'double' { ended }");
     await cluster.close();
     expect(inspect(cluster)).toMatch(/^ClusterCoordinator \{ ended, 0 queued/);
     expect(inspect(new ClusterSpec({ worker: ['a:1', 'b:1'], ps: ['c:1'] }))).toBe(
