@@ -68,7 +68,8 @@ typedef struct allstop_stop_flag {
 /**
  * Makes a flag from a JavaScript value. Call it on the JavaScript thread of `env`; does not block.
  * No JavaScript exception is pending afterwards. It reads properties of an AbortSignal, and adds a
- * listener for 'abort' unless the signal has one of allstop's already.
+ * listener for 'abort' unless the signal has one of allstop's already. An object with a boolean
+ * `aborted` and a function `addEventListener` counts as an AbortSignal, since polyfills make such.
  *
  * @param[out] out a flag that you give back with allstop_stop_flag_release on any thread; all zeros
  *   unless ALLSTOP_OK
