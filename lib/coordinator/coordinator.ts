@@ -566,7 +566,9 @@ export class Coordinator implements AsyncDisposable {
       graceMs ?? own.native.stopGracePeriodMs,
     );
     if (native === null) {
-      const error = new RangeError('Coordinators nest 256 levels deep at most');
+      const error = new RangeError(
+        'Coordinators nest 256 levels deep at most: make this one a child of a higher one',
+      );
       throw Object.assign(error, { code: 'ERR_OUT_OF_RANGE' });
     }
     return Coordinator.#adopt(Attachment.of(native));
@@ -598,10 +600,10 @@ export class Coordinator implements AsyncDisposable {
    * Links `resource`: the coordinator stops when `resource` emits one of `events` (default:
    * 'close'; of a Worker, which emits no 'close', 'exit'), or now if `events` has that one and
    * `resource` says that it is closed, as streams, sockets, WebSockets, processes and Workers do;
-   * servers, dgram sockets and MessagePorts do not. By default the stop has no error. With
-   * `as: 'error'` it has the resource's own error, or an UnavailableError if the resource has none.
-   * The link listens to 'error' of a Worker, whose error then stops the coordinator and does not end
-   * the process.
+   * servers, dgram sockets, MessagePorts, BroadcastChannels, FileHandles and FSWatchers do not. By
+   * default the stop has no error. With `as: 'error'` it has the resource's own error, or an
+   * UnavailableError if the resource has none. The link listens to 'error' of a Worker, whose error
+   * then stops the coordinator and does not end the process.
    *
    * @example
    * ```js

@@ -20,6 +20,7 @@ import {
   didYouMean,
   holds,
   invalidType,
+  invalidValue,
   outOfRange,
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
@@ -190,7 +191,10 @@ function describeEnd(resource: Source, event: string, [code, signal]: unknown[])
 
 function describeSource(resource: Closing): string {
   const name = resource.constructor?.name;
-  return typeof name === 'string' && name !== '' ? `a ${name}` : 'a resource';
+  if (typeof name !== 'string' || name === '') return 'a resource';
+  // "an EventEmitter", and "an FSWatcher", of which the first letter is spoken.
+  const isVowel = /^(?:[AEIOaeio]|[FHLMNRSX][A-Z])/.test(name);
+  return `${isVowel ? 'an' : 'a'} ${name}`;
 }
 
 export function checkCloseLink(
@@ -206,6 +210,9 @@ export function checkCloseLink(
   if (!holds(() => Array.isArray(events)))
     throw invalidType('options.events', 'an array of strings', events);
   for (const event of events) checkString('options.events[]', event);
+  if (events.length === 0) {
+    throw invalidValue('The "options.events" property must name an event. Received []');
+  }
   checkOneOf('options.as', ['plain', 'error'], as);
   return { events, as };
 }

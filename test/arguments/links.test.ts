@@ -163,6 +163,16 @@ describe('signals that nobody can handle', () => {
   });
 });
 
+it('a link of no event, which could never stop anything, is refused', async () => {
+  const coord = new Coordinator();
+  const { error } = await refusal(coord, () => coord.stopOnClose(process, { events: [] }));
+  expect(error).toMatchObject({
+    name: 'TypeError',
+    code: 'ERR_INVALID_ARG_VALUE',
+    message: 'The "options.events" property must name an event. Received []',
+  });
+});
+
 describe('a source that refuses a listener', () => {
   it('an emitter that throws at the second event has neither listener nor link', async () => {
     const emitter = new EventEmitter();

@@ -93,7 +93,13 @@ describe('util.inspect', () => {
     expect(inspect(link)).toBe('Link { an AbortSignal (stopOnAbort) }');
     link[Symbol.dispose]();
     expect(inspect(link)).toBe('Link { an AbortSignal (stopOnAbort), ended }');
-    expect(inspect(coord.stopOnClose(new EventEmitter()))).toContain('(stopOnClose) }');
+    const closing = (source: object): string => inspect(coord.stopOnClose(source as EventEmitter));
+    expect(closing(new EventEmitter())).toBe('Link { an EventEmitter, on close (stopOnClose) }');
+    class FSWatcher extends EventEmitter {}
+    expect(closing(new FSWatcher())).toBe('Link { an FSWatcher, on close (stopOnClose) }');
+    expect(closing(new EventTarget())).toContain('an EventTarget');
+    class Socket extends EventEmitter {}
+    expect(closing(new Socket())).toContain('{ a Socket');
     expect(inspect(coord.stopAfter(Infinity))).toContain('(stopAfter) }');
     const hook = coord.onStop(() => {}, { name: 'flush' });
     expect(inspect(hook)).toBe("Link { the hook 'flush' (onStop) }");

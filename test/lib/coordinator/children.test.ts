@@ -68,7 +68,11 @@ describe('children', () => {
     let deepest = new Coordinator();
     const root = deepest;
     for (let i = 0; i < 256; i++) deepest = deepest.child();
-    expect(() => deepest.child()).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }));
+    const message =
+      'Coordinators nest 256 levels deep at most: make this one a child of a higher one';
+    expect(() => deepest.child()).toThrow(
+      expect.objectContaining({ code: 'ERR_OUT_OF_RANGE', message }),
+    );
     root.requestStop();
     expect(deepest.shouldStop()).toBe(true);
   });
