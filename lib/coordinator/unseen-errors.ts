@@ -31,14 +31,17 @@ function textOf(bytes: Uint8Array): string {
 /** `isOurs`: nothing had set an exit code before the errors did. */
 function report({ errors, dropped }: NativeUnseen, isOurs: boolean): string {
   const lines = errors.map(({ error, source, threadName }) => {
+    // A thread of a QueueRunner without a coordinator has one of its own, of which programs do not know.
+    const isOwn = source === `the coordinator '${threadName}'`;
     const thrower = threadName === '' ? '' : `, thrown by '${threadName}'`;
-    return `allstop: an error of ${source}${thrower}, which the program was never given:\n${textOf(error)}\n`;
+    const whose = isOwn ? `the thread '${threadName}'` : `${source}${thrower}`;
+    return `allstop: an error of ${whose}, which the program was never given:\n${textOf(error)}\n`;
   });
   if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
   lines.push(
     `allstop: ${isOurs ? 'so the exit code is' : 'the exit code stays'} ${process.exitCode}. join() and Coordinator.run() throw the error ` +
-      'of the stop, stopRecord.suppressed has the errors that came after it, and fetch() throws ' +
-      'those of functions\n',
+      'of the stop, stopRecord.suppressed has the errors that came after it, fetch() throws those ' +
+      'of functions, and exceptionsRaised has those of a QueueRunner without a coordinator\n',
   );
   return lines.join('');
 }

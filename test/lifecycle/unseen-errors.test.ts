@@ -45,6 +45,14 @@ describe('an error that nobody was given', () => {
     );
   });
 
+  it('of a QueueRunner without a coordinator says where the program finds such errors', async () => {
+    const { stderr } = await run('queue runner');
+    expect(stderr).toMatch(
+      /^allstop: an error of the thread 'QueueRunnerThread-queue-1-fail', which the program was never given:\n/,
+    );
+    expect(stderr).toContain('exceptionsRaised has those of a QueueRunner without a coordinator');
+  });
+
   it.runIf(process.platform !== 'win32')(
     'is written though a slow reader has let the pipe fill',
     async () => {
