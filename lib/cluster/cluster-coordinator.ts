@@ -503,7 +503,7 @@ export class ClusterCoordinator<M extends object = any>
     options?: VariableOptions,
   ): Promise<Variable<Widened<T>>> {
     checkVariableOptions(name, options);
-    if (this.#closing) throw new FailedPreconditionError('The cluster is closed');
+    if (this.#closing) throw new FailedPreconditionError('The cluster is closed: make a new one');
     const variable = await this.#wait(this.#variables.variable(name, initial, options));
     return variable as unknown as Variable<Widened<T>>;
   }

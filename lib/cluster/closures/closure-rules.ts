@@ -324,7 +324,11 @@ export class ClosureRules implements ClusterHost {
   close(): void {
     this.#isClosed = true;
     const dropped = new CancelledError('The cluster was closed');
-    this.#stopAll(new FailedPreconditionError('The cluster is closed'), dropped, dropped);
+    this.#stopAll(
+      new FailedPreconditionError('The cluster is closed: make a new one'),
+      dropped,
+      dropped,
+    );
   }
 
   /** Called after a stop: drops the queued closures and cancels those in flight. */

@@ -283,7 +283,7 @@ export class WorkerPool implements Engine {
     const gone = new Promise<void>((resolve) => {
       this.#onAllGone = resolve;
     });
-    const closed = new FailedPreconditionError('The cluster is closed');
+    const closed = new FailedPreconditionError('The cluster is closed: make a new one');
     for (const slot of this.#slots) {
       if (slot.running > 0) slot.kill(closed);
       else slot.retire(closed);

@@ -41,7 +41,7 @@ type Entry = {
 const PUBLISHED_BYTES = 64 * 1024;
 
 const refuse = (): never => {
-  throw new FailedPreconditionError('The cluster is closed');
+  throw new FailedPreconditionError('The cluster is closed: make a new one');
 };
 
 export class ClusterVariables implements VariableStore, VariableSource {

@@ -11,7 +11,10 @@ import { type CounterEvent, faultsOf } from '../../support/counter-history.ts';
 
 export const module: URL = new URL('../../fixtures/cluster-variables.mjs', import.meta.url);
 
-const closed = { code: 'ERR_ALLSTOP_FAILED_PRECONDITION', message: 'The cluster is closed' };
+const closed = {
+  code: 'ERR_ALLSTOP_FAILED_PRECONDITION',
+  message: 'The cluster is closed: make a new one',
+};
 
 /** @param start - starts a cluster of `module` with this number of workers (2) */
 export function variableStories(

@@ -231,7 +231,7 @@ export class ParameterServers implements VariableStore {
 
   close(): void {
     this.#isClosed = this.#end === undefined;
-    this.fail(new FailedPreconditionError('The cluster is closed'));
+    this.fail(new FailedPreconditionError('The cluster is closed: make a new one'));
   }
 
   /** No operation is possible any more: a server is lost, or the cluster has failed. */
