@@ -440,7 +440,7 @@ export interface NativeVariables {
 }
 
 /** What a fork line carries, in the order of ForkFrame::Kind. */
-export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying', 'cancel'] as const;
+export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying', 'cancel', 'exiting'] as const;
 
 /** `frame`: an index into FORK_FRAMES. */
 export type NativeForkFrame = NativeRecord & { frame: number };
@@ -580,6 +580,8 @@ export interface NativeBinding {
   takeCancelledCalls(): { id: number; reason: Uint8Array }[];
   /** Sends what the parent has not been told, and the error that this process dies of. */
   sendToParent(dyingOf: Uint8Array | null): void;
+  /** Tells the parent that this process ends with an exit code that allstop has set. */
+  sendExitCode(code: number): void;
   /** @returns null: these bytes are no frame */
   readForkFrame(bytes: Uint8Array): NativeForkFrame | null;
   /** Installs the handlers of all linked signals again, after the runtime has removed them. */

@@ -302,6 +302,7 @@ Napi::Value Setup(const Info& info) {
   set("listenToParent", Checked<ListenToParent>);
   set("takeCancelledCalls", Checked<TakeCancelledCalls>);
   set("sendToParent", Checked<SendToParent>);
+  set("sendExitCode", Checked<SendExitCode>);
   set("readForkFrame", Checked<ReadForkFrame>);
   set("reinstallSignals", Checked<ReinstallSignals>);
   set("nextIdentity", Checked<NextIdentity>);

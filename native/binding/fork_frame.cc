@@ -67,7 +67,7 @@ std::optional<ForkFrame> ForkFrame::Decode(std::string_view bytes) {
   const std::uint64_t kind = reader.Number(1);
   const std::uint64_t language = reader.Number(1);
   const std::uint64_t via = reader.Number(1);
-  if (kind > static_cast<std::uint64_t>(Kind::kCancel) ||
+  if (kind > static_cast<std::uint64_t>(Kind::kExiting) ||
       language > static_cast<std::uint64_t>(core::Language::kNative) ||
       via > static_cast<std::uint64_t>(core::Via::kHook)) {
     return std::nullopt;

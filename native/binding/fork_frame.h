@@ -16,16 +16,17 @@ namespace allstop::binding {
 struct ForkFrame {
   // The order is that of FORK_FRAMES in lib/native/binding.ts.
   enum class Kind : std::uint8_t {
-    kHello,   // the parent is not stopped
-    kStop,    // a stop; from the parent, it is the answer
-    kNone,    // no answer will come
-    kLate,    // an error beside the child's stop
-    kDying,   // the error that the child is dying of
-    kCancel,  // to a worker process: the closure of this id is cancelled, because of this error
+    kHello,    // the parent is not stopped
+    kStop,     // a stop; from the parent, it is the answer
+    kNone,     // no answer will come
+    kLate,     // an error beside the child's stop
+    kDying,    // the error that the child is dying of
+    kCancel,   // to a worker process: the closure of this id is cancelled, because of this error
+    kExiting,  // the child ends with this exit code, which allstop has set there
   };
 
   Kind kind = Kind::kHello;
-  std::string id;                                   // of the record or the closure
+  std::string id;  // of the record or the closure, or the exit code
   std::shared_ptr<const core::EncodedError> error;  // may be null
   core::Requester requester;
 

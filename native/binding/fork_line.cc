@@ -489,6 +489,14 @@ Napi::Value SendToParent(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value SendExitCode(const Napi::CallbackInfo& info) {
+  ForkFrame frame;
+  frame.kind = Kind::kExiting;
+  frame.id = std::to_string(IdArgument(info, 0));
+  ToParent()->Send(frame);
+  return info.Env().Undefined();
+}
+
 Napi::Value ReadForkFrame(const Napi::CallbackInfo& info) {
   auto frame = ForkFrame::Decode(BytesArgument(info, 0));
   if (!frame) return info.Env().Null();

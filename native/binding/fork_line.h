@@ -48,6 +48,7 @@ Napi::Value AttachToParent(const Napi::CallbackInfo& info);
 Napi::Value ListenToParent(const Napi::CallbackInfo& info);
 Napi::Value TakeCancelledCalls(const Napi::CallbackInfo& info);
 Napi::Value SendToParent(const Napi::CallbackInfo& info);
+Napi::Value SendExitCode(const Napi::CallbackInfo& info);
 Napi::Value ReadForkFrame(const Napi::CallbackInfo& info);
 
 }  // namespace allstop::binding

@@ -44,6 +44,9 @@ const FORK_OPTIONS = [
   'windowsVerbatimArguments',
 ] as const;
 
+/** The exit code that allstop sets for errors. */
+const FAILED = 1;
+
 /** How long after the exit of a child its last frames are waited for, if its pipe stays open. */
 const CLOSE_TIMEOUT_MS = 500;
 
@@ -125,12 +128,19 @@ function listen(
 ): void {
   const native = binding();
   let cause: { value: unknown } | undefined;
+  let exitCode: number | undefined;
+  let hasToldError = false;
   const serve = (frame: NativeForkFrame): void => {
     const kind = FORK_FRAMES[frame.frame];
     if (kind === 'dying') {
       if (frame.error !== null) cause = { value: decode(frame.error).value };
       return;
     }
+    if (kind === 'exiting') {
+      exitCode = Number(frame.id);
+      return;
+    }
+    if (frame.error !== null) hasToldError = true;
     // A plain stop that crossed with this coordinator's: it must not stop one that was cleared.
     const isPast = frame.error === null && native.forkLineHasStopped(line);
     if (!isPast) attachment.relay(frame.error, { ...frame.requester, isThrown: true }, frame.id);
@@ -165,6 +175,9 @@ function listen(
   expectLastWords(child, {
     get cause() {
       return cause;
+    },
+    get exitCode() {
+      return exitCode === FAILED && !hasToldError ? undefined : exitCode;
     },
     whenRead(then) {
       if (isRead) {

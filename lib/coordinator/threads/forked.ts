@@ -4,6 +4,7 @@
  */
 
 import { isMainThread } from 'node:worker_threads';
+import { ownExitCode } from '../../base/exit-code.ts';
 import { onFirstUse } from '../../native/doorbell.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
@@ -71,6 +72,11 @@ function attach({
   });
   // Before the listener that writes the errors that nobody was given: the parent has them then.
   process.prependListener('exit', () => native.sendToParent(null));
+  // After that listener, which may set the exit code.
+  process.on('exit', () => {
+    const code = ownExitCode();
+    if (code !== undefined) native.sendExitCode(code);
+  });
 }
 
 /**

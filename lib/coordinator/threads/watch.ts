@@ -16,7 +16,7 @@ import { drain } from '../../native/doorbell.ts';
 import { type Attachment, attachmentOf, type RequestOptions } from '../attachment.ts';
 import { isLinked } from '../links.ts';
 import { causeOfDeath, forgetWorker } from './causes-of-death.ts';
-import { afterLastWords } from './last-words.ts';
+import { afterLastWords, type LastWords } from './last-words.ts';
 
 export { type ThreadInfo, toThreadInfo } from './thread-info.ts';
 
@@ -268,6 +268,9 @@ export function followWorker(watch: Watch, worker: Worker, ended: () => void): v
   });
 }
 
+/** A process that a signal has ended exits with more: this and the number of the signal. */
+const SIGNALLED = 128;
+
 function watchProcess(attachment: Attachment, child: ChildProcess, name?: string): Watch {
   const { pid } = child;
   const watch = new Watch(attachment, 'process', name ?? `process-${pid ?? 'unstarted'}`, {
@@ -277,16 +280,18 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
   const onExit = (
     code: number | null,
     signal: NodeJS.Signals | null,
-    cause?: { value: unknown },
+    words?: LastWords,
     wasEarly = false, // the child died before the stop, if there is one by now
   ): void => {
     const linked = linkedSignal(code, signal);
-    const isKilled = code === null || linked !== undefined;
+    const isOwn = code !== null && words?.exitCode === code; // set by allstop in the child
+    const isKilled = code === null || linked !== undefined || (isOwn && code > SIGNALLED);
     const isStopped = wasEarly ? stoppedBy(attachment, linked) : watch.stopWasRequested;
     const expected = code === 0 || (isKilled && isStopped);
-    if (!expected && cause !== undefined) {
-      watch.fail(cause.value, { via: 'worker-exit', ...from });
-    } else if (!expected) {
+    const isTold = isOwn && code < SIGNALLED;
+    if (!expected && words?.cause !== undefined) {
+      watch.fail(words.cause.value, { via: 'worker-exit', ...from });
+    } else if (!expected && !isTold) {
       const how =
         code === null ? `was killed by ${signal}` : `exited with code ${code}: see its output`;
       const error = new UnavailableError(`Process '${watch.name}' ${how}`);
@@ -305,10 +310,10 @@ function watchProcess(attachment: Attachment, child: ChildProcess, name?: string
     if (child.pid === undefined) watch.end(); // the child never started, so it emits no 'exit'
   });
   child.on('exit', (code, signal) => {
-    afterLastWords(child, (cause) => {
-      const isLate = cause !== undefined || watch.stopWasRequested;
-      if (isLate || linkedSignal(code, signal) === undefined) onExit(code, signal, cause);
-      else afterStop(attachment, () => onExit(code, signal, cause, true));
+    afterLastWords(child, (words) => {
+      const isLate = words?.cause !== undefined || watch.stopWasRequested;
+      if (isLate || linkedSignal(code, signal) === undefined) onExit(code, signal, words);
+      else afterStop(attachment, () => onExit(code, signal, words, true));
     });
   });
   return watch;
@@ -324,7 +329,9 @@ function linkedSignal(
 ): NodeJS.Signals | undefined {
   const names = Object.keys(constants.signals) as NodeJS.Signals[];
   const all =
-    signal === null ? names.filter((name) => code === 128 + constants.signals[name]) : [signal];
+    signal === null
+      ? names.filter((name) => code === SIGNALLED + constants.signals[name])
+      : [signal];
   return all.find(isLinked);
 }
 

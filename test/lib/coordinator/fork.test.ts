@@ -107,6 +107,55 @@ describe('coord.fork', () => {
     expect(coord.stopRecord).toMatchObject({ requester: { pid: child.pid, via: 'worker-exit' } });
   });
 
+  it.each(['uncaught', 'uncaughtInRun', 'uncaughtInWorker'])(
+    'fails with one error, not with the exit code that allstop sets for it, too: %s',
+    async (act) => {
+      const coord = new Coordinator();
+      const child = coord.fork(forked, [act]);
+      await expect(coord.join()).rejects.toThrow(new RangeError('bad input'));
+      expect(child.exitCode).toBe(1);
+      expect(coord.stopRecord?.suppressed).toEqual([]);
+    },
+  );
+
+  it('fails with one error after the stop, too', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['uncaughtLate']);
+    coord.requestStop();
+    await coord.join();
+    expect(child.exitCode).toBe(1);
+    expect(coord.stopRecord).toMatchObject({
+      suppressed: [{ error: new RangeError('bad input'), requester: { via: 'uncaught' } }],
+      suppressedCount: 1,
+    });
+  });
+
+  it('fails by an exit code that the program has set, beside its error', async () => {
+    const coord = new Coordinator();
+    coord.fork(forked, ['failAndChooseCode']);
+    await expect(coord.join()).rejects.toThrow('bad input');
+    expect(coord.stopRecord?.suppressed).toMatchObject([{ error: { exitCode: 1 } }]);
+  });
+
+  it('fails by the exit code for an error that its parent does not have', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['failUnseen'], { name: 'cook', silent: true });
+    const written = text(child.stderr as Readable);
+    await expect(coord.join()).rejects.toThrow("Process 'cook' exited with code 1");
+    expect(await written).toContain("allstop: an error of the coordinator 'other'");
+  });
+
+  it.skipIf(isWindows)('does not fail by a signal after the stop, which ends its run', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['runUntilSignal']);
+    await message(child);
+    coord.requestStop();
+    child.kill('SIGTERM');
+    await coord.join();
+    expect(child.exitCode).toBe(143);
+    expect(coord.stopRecord?.suppressed).toEqual([]);
+  });
+
   it('carries an error of any length, both ways', async () => {
     const length = 40_000_000;
     const down = new Coordinator();
