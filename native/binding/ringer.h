@@ -21,6 +21,7 @@ class Ringer final : public core::Observer, public core::QueueWaiter {
 
   void OnStop() override { doorbell_->Ring(button_); }
   void OnJoinProgress() override { doorbell_->Ring(button_); }
+  void OnError() override { doorbell_->Ring(button_); }
   // Rings also for an event of a call from this JavaScript thread: few calls that note one are
   // followed by a `drain`.
   void OnEvents() override { doorbell_->Ring(button_, /*even_if_quiet=*/true); }

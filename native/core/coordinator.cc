@@ -144,7 +144,7 @@ void Coordinator::Report(const StopRequest& request) {
     return;
   }
   const auto origin = std::make_shared<Origin>();
-  effects.WillComplete(origin, request);
+  effects.WillKeep(origin, request);
   NoteIfThrown(request, origin);
   reported_ = {request.error, origin};
 }
@@ -366,7 +366,7 @@ std::shared_ptr<StopRecord> Coordinator::Inherited(
 
 StopOutcome Coordinator::Suppress(const StopRequest& request, Effects& effects) {
   const auto origin = std::make_shared<Origin>();
-  effects.WillComplete(origin, request);
+  effects.WillKeep(origin, request);
   if (!IsClean(*request.error)) NoteIfThrown(request, origin);
   return Keep({request.error, origin}) ? StopOutcome::kSuppressed : StopOutcome::kCounted;
 }

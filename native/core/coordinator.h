@@ -41,6 +41,8 @@ class Observer {
   virtual void OnStop() {}
   virtual void OnClear() {}
   virtual void OnJoinProgress() {}
+  // An error has come beside the record: the view has it as `reported`, or among `suppressed`.
+  virtual void OnError() {}
   // The timeline has further events. Called only between two calls of WatchEvents.
   virtual void OnEvents() {}
 
@@ -53,7 +55,7 @@ class Observer {
   Mirror* mirror_ = nullptr;                  // may stay null
   std::size_t place_ = kNowhere;              // its index in Coordinator::observers_
   std::size_t mirror_place_ = kNowhere;       // its index in Coordinator::mirrors_
-  bool interested_ = false;                   // whether OnStop and OnClear are called
+  bool interested_ = false;                   // whether OnStop, OnClear and OnError are called
   bool watches_events_ = false;               // whether OnEvents is called
   std::uint64_t events_told_ = 0;             // Timeline::count at the last call of OnEvents
   std::shared_ptr<const StopRecord> unseen_;  // the first stop that TakeUnseen has not returned

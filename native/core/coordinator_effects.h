@@ -42,6 +42,7 @@ class Coordinator::Effects {
     ALLSTOP_FAULT_POINT(kWaitersWoken);
     for (const auto& observer : on_stop) observer->OnStop();
     for (const auto& observer : on_clear) observer->OnClear();
+    for (const auto& observer : on_error) observer->OnError();
     for (const auto& waiter : on_join_progress) {
       if (waiter) waiter->OnJoinProgress();
     }
@@ -70,10 +71,19 @@ class Coordinator::Effects {
     request_ = &request;
   }
 
+  // As WillComplete, for an error that comes beside the record. mutex_ is held.
+  void WillKeep(std::shared_ptr<Origin> origin, const StopRequest& request) {
+    for (const auto& observer : self_.observers_) {
+      if (observer->interested_) on_error.push_back(observer);
+    }
+    WillComplete(std::move(origin), request);
+  }
+
   Stopped own;  // of self_; an element of `descendants` would cost each stop an allocation
   std::list<Stopped> descendants;
   std::vector<std::shared_ptr<Observer>> on_stop;
   std::vector<std::shared_ptr<Observer>> on_clear;
+  std::vector<std::shared_ptr<Observer>> on_error;
   std::list<std::shared_ptr<Observer>> on_join_progress;  // elements may be null
   bool joins_changed = false;
 

@@ -31,20 +31,21 @@ void UnseenErrors::Note(Unseen thrown, std::uint64_t given_before) {
   ++dropped_;
 }
 
-void UnseenErrors::Give(const std::string& id) noexcept {
+bool UnseenErrors::Give(const std::string& id) noexcept {
   std::list<Unseen> removed;  // destroyed after the lock is released
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = std::find_if(unseen_.begin(), unseen_.end(), [&](const Unseen& each) {
     return each.error->fields().id == id;
   });
-  if (found == unseen_.end()) return;
+  if (found == unseen_.end()) return false;
   removed.splice(removed.end(), unseen_, found);
   try {
     given_.push_back({id, given_so_far_++});
   } catch (...) {  // no memory: if the same error is thrown again, it counts as unseen
-    return;
+    return true;
   }
   if (given_.size() > kMaxGiven) given_.pop_front();
+  return true;
 }
 
 std::uint64_t UnseenErrors::given_so_far() const {

@@ -42,8 +42,8 @@ class UnseenErrors {
   void Note(Unseen thrown, std::uint64_t given_before = ~std::uint64_t{0});
   // The number of errors that the program was given so far.
   std::uint64_t given_so_far() const;
-  // The program was given the error with this id.
-  void Give(const std::string& id) noexcept;
+  // The program was given the error with this id. Returns whether it was in the ledger.
+  bool Give(const std::string& id) noexcept;
   // Empties the ledger.
   Report Take();
 

@@ -24,10 +24,12 @@ class Listener : public Observer {
  public:
   void OnStop() override { ++stops; }
   void OnClear() override { ++clears; }
+  void OnError() override { ++errors; }
   void OnJoinProgress() override { ++progress; }
 
   std::atomic<int> stops{0};
   std::atomic<int> clears{0};
+  std::atomic<int> errors{0};
   std::atomic<int> progress{0};
 };
 
@@ -169,6 +171,26 @@ TEST(ObserverTest, IsToldOfStopsAndClearsOnlyWhileInterested) {
   coordinator->RemoveObserver(*listener);
   coordinator->ClearStop();
   EXPECT_EQ(listener->clears, 1) << "it was removed";
+}
+
+TEST(ObserverTest, IsToldOfErrorsBesideTheStopWhileInterested) {
+  const auto coordinator = MakeCoordinator();
+  const auto listener = std::make_shared<Listener>();
+  coordinator->AddObserver(listener, nullptr);
+  coordinator->SetInterested(*listener, true);
+  coordinator->Report(Failure("RangeError"));
+  EXPECT_EQ(listener->errors, 1);
+  coordinator->RequestStop(Plain());
+  EXPECT_EQ(listener->errors, 1);
+  coordinator->RequestStop(Failure("TypeError"));
+  EXPECT_EQ(listener->errors, 2);
+  coordinator->RequestStop(Plain());
+  EXPECT_EQ(listener->errors, 2) << "it is none";
+
+  coordinator->SetInterested(*listener, false);
+  coordinator->RequestStop(Failure("Error"));
+  EXPECT_EQ(listener->errors, 2);
+  coordinator->RemoveObserver(*listener);
 }
 
 TEST(ObserverTest, WithAMirrorIsAThreadThatSharesTheCoordinator) {
