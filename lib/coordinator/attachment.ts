@@ -30,12 +30,7 @@ import { RecentErrors } from '../record/recent-errors.ts';
 import { Publishing } from './channels/publisher.ts';
 import { logNativeStop, logReport } from './debug-log.ts';
 import { isHeard, onNextUse } from './signal-users.ts';
-import {
-  type StopRecord,
-  type SuppressedError,
-  toStopRecord,
-  toSuppressed,
-} from './stop-record.ts';
+import { type StopRecord, toStopRecord } from './stop-record.ts';
 import type { ShownWorker } from './threads/busy-workers.ts';
 
 /** Who requests a stop, and how. */
@@ -45,6 +40,8 @@ export type RequestOptions = RequesterOptions & {
   /** Whether a thread threw the error: then it is written at the end if nobody was given it. */
   isThrown?: boolean;
 };
+
+type Encoded = { carried: Carried; bytes: Uint8Array; ids: string[]; abortIds: string[] };
 
 const NOTHING: string[] = [];
 const settled = Promise.resolve();
@@ -102,6 +99,7 @@ export class Attachment {
   #noted: number | undefined = 0; // the generation of the stop that the timeline has as seen here
   readonly #waits = new Set<() => void>(); // called after a stop
   readonly #stopListeners = new Set<() => void>(); // called after each stop, last
+  readonly #errorListeners = new Set<() => void>(); // called when errors may have been recorded
   readonly #joins = new Set<() => void>(); // called when the join may have ended
   #controller: AbortController | undefined; // of `signal`
   #isAborted = false; // whether #controller has aborted
@@ -172,18 +170,14 @@ export class Attachment {
   /** Records the error of a hook: beside the stop, which it does not replace. */
   reportOfHook(error: unknown, name: string, givenBefore: number): void {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
-    this.native.reportOfHook(bytes, name, ids, abortIds, givenBefore);
+    const from = { via: 'hook', threadName: name } as const;
+    this.native.report(bytes, from, ids, abortIds, true, givenBefore);
     this.#held.hold(carried);
-    this.#catchUp();
+    this.catchUp();
   }
 
   /** `ids`: of the error, and of those that it echoes. */
-  #encode(error: unknown): {
-    carried: Carried;
-    bytes: Uint8Array;
-    ids: string[];
-    abortIds: string[];
-  } {
+  #encode(error: unknown): Encoded {
     const { carried, bytes } = encode(error);
     const { ids, abortIds, bare } = echoes(error);
     if (bare.length > 0) {
@@ -206,6 +200,14 @@ export class Attachment {
     return this.#request(error, from, [id, ...ids], abortIds, recordId);
   }
 
+  /** Records the error that another process has recorded beside its stop. */
+  relayReport(error: Uint8Array, from: RequesterOptions, isThrown: boolean): void {
+    const { id, value } = this.errorOf(error);
+    const { ids, abortIds } = echoes(value);
+    this.native.report(error, from, [id, ...ids], abortIds, isThrown);
+    this.catchUp();
+  }
+
   #request(
     bytes: Uint8Array | null,
     options: RequestOptions,
@@ -226,25 +228,14 @@ export class Attachment {
     );
     const outcome = STOP_OUTCOMES[code] as StopOutcome;
     if (bytes !== null) logReport(this, outcome, options, bytes);
-    this.#catchUp();
+    this.catchUp();
     return outcome;
   }
 
-  #catchUp(): void {
+  /** Call it after a native call that may have changed the state. */
+  catchUp(): void {
     drain();
     this.check(); // inside an abort listener an outer `drain` has taken the token, and is not done
-  }
-
-  /** The arbiter's answer: its record replaces the provisional one. */
-  answerStop(error: Uint8Array | null, from: RequesterOptions, recordId: string): void {
-    this.native.answerStop(error, from, recordId);
-    this.#catchUp();
-  }
-
-  /** No answer will come: the provisional record is the record. */
-  answerNone(): void {
-    this.native.answerNone();
-    this.#catchUp();
   }
 
   clearStop(): boolean {
@@ -285,10 +276,6 @@ export class Attachment {
     return toStopRecord(native, this.native, valueOf);
   }
 
-  suppressed(): SuppressedError[] {
-    return toSuppressed(this.native, (bytes) => this.give(bytes));
-  }
-
   // ------------------------------------------------------------ changes of the state
 
   #watch(): void {
@@ -303,7 +290,7 @@ export class Attachment {
    */
   #unwatch(): void {
     if (this.#signalling || this.#waits.size > 0 || this.#joins.size > 0) return;
-    if (!this.#interested || this.#stopListeners.size > 0) return;
+    if (!this.#interested || this.#stopListeners.size > 0 || this.#errorListeners.size > 0) return;
     if (this.#hasHooks) {
       const listenAgain = this.#needsHooks() ? listen : listenWeakly;
       listenAgain(this.native.token, this);
@@ -326,6 +313,16 @@ export class Attachment {
     this.#watch();
     return () => {
       this.#stopListeners.delete(listener);
+      this.#unwatch();
+    };
+  }
+
+  /** As `listenToStops`, for errors beside the stop; `listener` may be called without one. */
+  listenToErrors(listener: () => void): () => void {
+    this.#errorListeners.add(listener);
+    this.#watch();
+    return () => {
+      this.#errorListeners.delete(listener);
       this.#unwatch();
     };
   }
@@ -365,6 +362,7 @@ export class Attachment {
       this.hooks?.serve();
       logNativeStop(this);
     }
+    for (const listener of this.#errorListeners) listener();
     for (const progress of this.#joins) progress();
     this.#unwatch();
   }

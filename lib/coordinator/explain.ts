@@ -4,7 +4,12 @@ import { type Shown, shownAsText } from '../base/inspect.ts';
 import type { Straggler } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
-import type { StopRecord, StopRequester, SuppressedError } from './stop-record.ts';
+import {
+  type StopRecord,
+  type StopRequester,
+  type SuppressedError,
+  toSuppressed,
+} from './stop-record.ts';
 import { leftBehind } from './threads/stragglers.ts';
 import { type ThreadInfo, toThreadInfo } from './threads/watch.ts';
 import { latenciesOf, type StopLatency } from './timeline/lanes.ts';
@@ -206,7 +211,7 @@ export function shown(attachment: Attachment): Shown {
 export function explain(attachment: Attachment): StopExplanation {
   const { native } = attachment;
   const record = attachment.record();
-  const suppressed = attachment.suppressed();
+  const suppressed = toSuppressed(native, (bytes) => attachment.give(bytes));
   const suppressedCount = native.suppressedCount();
   const status = record?.kind === 'error' ? null : native.status();
   const reported = status === null ? undefined : { value: attachment.give(status) };

@@ -202,6 +202,8 @@ export interface NativeAttachment {
   record(): NativeRecord | null;
   suppressed(): NativeSuppressed[];
   suppressedCount(): number;
+  /** The first error of `report`, unless it is suppressed. */
+  reported(): NativeSuppressed | null;
   /** The error that a join would throw now if the coordinator is stopped. */
   status(): Uint8Array | null;
   joined(): boolean;
@@ -233,15 +235,16 @@ export interface NativeAttachment {
    */
   endHook(id: number): boolean;
   /**
-   * Records the error of a hook beside the stop: joins throw it if nothing else has failed.
-   * @param givenBefore - `errorsGivenSoFar()` when the hook began
+   * Records an error beside the stop: joins throw it if nothing else has failed.
+   * @param givenBefore - of a hook: `errorsGivenSoFar()` when it began
    */
-  reportOfHook(
+  report(
     error: Uint8Array,
-    name: string,
+    requester: RequesterOptions,
     echoIds: string[],
     abortEchoIds: string[],
-    givenBefore: number,
+    isThrown: boolean,
+    givenBefore?: number,
   ): void;
   threads(): NativeThread[];
   leftBehindThreads(): NativeLeftBehind[];
@@ -439,10 +442,7 @@ export interface NativeVariables {
   endPublishing(): void;
 }
 
-/** What a fork line carries, in the order of ForkFrame::Kind. */
-export const FORK_FRAMES = ['hello', 'stop', 'none', 'late', 'dying', 'cancel', 'exiting'] as const;
-
-/** `frame`: an index into FORK_FRAMES. */
+/** `frame`: an index into FORK_FRAMES (fork-frames.ts). */
 export type NativeForkFrame = NativeRecord & { frame: number };
 
 export type NativeUnseen = {
@@ -523,8 +523,8 @@ export interface NativeBinding {
   takeUncaught(threadId: number): Uint8Array | null;
   /** Notes an error that the program was not given yet. `source`: what threw it, for people. */
   noteUnseen(error: Uint8Array, source: string): void;
-  /** The program was given the error with this id. */
-  giveError(id: string): void;
+  /** The program was given the error with this id. @returns whether it had been noted as unseen */
+  giveError(id: string): boolean;
   errorsGivenSoFar(): number;
   /** From now on `hasFailed` is true in the result of `takeUnseen`, in whichever thread. */
   failProcess(): void;

@@ -197,8 +197,7 @@ Napi::Value NoteUnseen(const Info& info) {
 }
 
 Napi::Value GiveError(const Info& info) {
-  core::UnseenErrors::Get().Give(StringArgument(info, 0));
-  return info.Env().Undefined();
+  return Napi::Boolean::New(info.Env(), core::UnseenErrors::Get().Give(StringArgument(info, 0)));
 }
 
 Napi::Value ErrorsGivenSoFar(const Info& info) {

@@ -14,15 +14,16 @@
 namespace allstop::binding {
 
 struct ForkFrame {
-  // The order is that of FORK_FRAMES in lib/native/binding.ts.
+  // The order is that of FORK_FRAMES in lib/native/fork-frames.ts.
   enum class Kind : std::uint8_t {
-    kHello,    // the parent is not stopped
-    kStop,     // a stop; from the parent, it is the answer
-    kNone,     // no answer will come
-    kLate,     // an error beside the child's stop
-    kDying,    // the error that the child is dying of
-    kCancel,   // to a worker process: the closure of this id is cancelled, because of this error
-    kExiting,  // the child ends with this exit code, which allstop has set there
+    kHello,     // the parent is not stopped
+    kStop,      // a stop; from the parent, it is the answer
+    kNone,      // no answer will come
+    kLate,      // an error beside the child's stop
+    kDying,     // the error that the child is dying of
+    kCancel,    // to a worker process: the closure of this id is cancelled, because of this error
+    kReported,  // an error beside the child's stop that is none itself: of a hook, for example
+    kExiting,   // the child ends with this exit code, which allstop has set there
   };
 
   Kind kind = Kind::kHello;

@@ -230,11 +230,8 @@ class ChildEnd final : public core::Observer, public Closable {
            std::int64_t parent)
       : coordinator_(std::move(coordinator)), input_(input), output_(output), parent_(parent) {}
 
-  void OnStop() override {
-    const std::lock_guard<std::mutex> lock(wake_mutex_);
-    is_woken_ = true;
-    wakes_.notify_one();
-  }
+  void OnStop() override { Wake(); }
+  void OnError() override { Wake(); }
 
   static void Start(const std::shared_ptr<ChildEnd>& self) {
     self->coordinator_->AddObserver(self, nullptr);
@@ -243,7 +240,7 @@ class ChildEnd final : public core::Observer, public Closable {
     StartThread([self] {
       for (;;) {
         self->AwaitWake();
-        self->SendStop();
+        if (self->coordinator_->ShouldStop()) self->SendAll();
       }
     });
   }
@@ -290,8 +287,11 @@ class ChildEnd final : public core::Observer, public Closable {
   // Sends what the parent has not been told: the stop, and the errors beside it.
   void SendAll() {
     SendStop();
-    for (const auto& [error, origin] : coordinator_->View().suppressed) {
-      Send({Kind::kLate, error->fields().id, error, origin->Get()});
+    const core::StopView view = coordinator_->View();
+    if (view.reported.error) SendError(Kind::kReported, view.reported);
+    for (const core::SuppressedError& each : view.suppressed) {
+      const bool is_reported = !view.record || each.origin->Get().via == core::Via::kHook;
+      SendError(is_reported ? Kind::kReported : Kind::kLate, each);
     }
   }
 
@@ -299,8 +299,9 @@ class ChildEnd final : public core::Observer, public Closable {
     bool is_sent = false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (frame.kind != Kind::kDying && !sent_.insert(frame.id).second) return;
-      is_sent = output_.Write(frame.Encode());
+      const bool is_new = sent_.insert(frame.id).second;
+      is_sent = (!is_new && frame.kind != Kind::kDying) || output_.Write(frame.Encode());
+      if (!is_sent) sent_.erase(frame.id);
     }
     // The parent has the error now: it sees to it that the program is given it.
     if (is_sent && frame.error) core::UnseenErrors::Get().Give(frame.id);
@@ -332,6 +333,16 @@ class ChildEnd final : public core::Observer, public Closable {
       coordinator_->AnswerStop(ToRequest(std::move(*frame)));
     }
     return true;
+  }
+
+  void SendError(Kind kind, const core::SuppressedError& kept) {
+    Send({kind, kept.error->fields().id, kept.error, kept.origin->Get()});
+  }
+
+  void Wake() {
+    const std::lock_guard<std::mutex> lock(wake_mutex_);
+    is_woken_ = true;
+    wakes_.notify_one();
   }
 
   void AwaitWake() {

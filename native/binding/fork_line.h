@@ -25,7 +25,10 @@
 //     environment variable): the child is the one that has the parent's pipe as its descriptor,
 //     and whose parent is the line's or has ended; then its first read ends at once. On Windows it
 //     is the one whose parent, dead or alive, is the line's (lib/coordinator/threads/forked.ts).
-//  9. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
+//  9. The child's end writes each error beside the child's stop once: when the error comes and the
+//     child is stopped, at the latest when the child exits. A child that is not stopped writes
+//     nothing before its exit: a slow reader would keep it from reading the parent's stop.
+// 10. mutex_ guards what was sent (in the child: writing, too). A thread that holds it takes no
 //     other mutex.
 #ifndef ALLSTOP_BINDING_FORK_LINE_H_
 #define ALLSTOP_BINDING_FORK_LINE_H_

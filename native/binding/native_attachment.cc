@@ -56,6 +56,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("record", Record),
                          ALLSTOP_METHOD("suppressed", Suppressed),
                          ALLSTOP_METHOD("suppressedCount", SuppressedCount),
+                         ALLSTOP_METHOD("reported", Reported),
                          ALLSTOP_METHOD("status", Status),
                          ALLSTOP_METHOD("joined", Joined),
                          ALLSTOP_METHOD("cleanStopTypes", CleanStopTypes),
@@ -65,7 +66,7 @@ Napi::Function NativeAttachment::Class(Napi::Env env, Environment& environment) 
                          ALLSTOP_METHOD("endThread", EndThread),
                          ALLSTOP_METHOD("takeStopOfHook", TakeStopOfHook),
                          ALLSTOP_METHOD("endHook", EndHook),
-                         ALLSTOP_METHOD("reportOfHook", ReportOfHook),
+                         ALLSTOP_METHOD("report", Report),
                          ALLSTOP_METHOD("threads", Threads),
                          ALLSTOP_METHOD("leftBehindThreads", LeftBehindThreads),
                          ALLSTOP_METHOD("endedThreads", EndedThreads),
@@ -271,6 +272,11 @@ Napi::Value NativeAttachment::SuppressedCount(const Info& info) {
   return Napi::Number::New(info.Env(), coordinator_->View().suppressed_count);
 }
 
+Napi::Value NativeAttachment::Reported(const Info& info) {
+  const core::SuppressedError reported = coordinator_->View().reported;
+  return reported.error ? ToJs(info.Env(), reported) : info.Env().Null();
+}
+
 Napi::Value NativeAttachment::Status(const Info& info) {
   const core::StopView view = coordinator_->View();
   return ErrorBytes(info.Env(), core::FirstError(view.record.get(), view.reported));
@@ -331,17 +337,16 @@ Napi::Value NativeAttachment::EndHook(const Info& info) {
   return Napi::Boolean::New(info.Env(), coordinator_->EndHook(IdArgument(info, 0)));
 }
 
-Napi::Value NativeAttachment::ReportOfHook(const Info& info) {
+Napi::Value NativeAttachment::Report(const Info& info) {
   core::StopRequest request;
   request.error = ErrorArgument(info, 0);
   request.requester = environment_->ThisThread(core::Via::kHook);
-  request.requester.thread_name = StringArgument(info, 1);
+  ReadRequester(ObjectArgument(info, 1), request.requester);
   request.echo_ids = StringsArgument(info, 2);
   request.abort_echo_ids = StringsArgument(info, 3);
-  request.has_caller = false;
-  request.is_thrown = true;
+  request.is_thrown = BooleanArgument(info, 4);
   // A hook may throw what it was given, by the join of another coordinator for example.
-  request.given_before = IdArgument(info, 4);
+  if (info[5].IsNumber()) request.given_before = IdArgument(info, 5);
   coordinator_->Report(request);
   return info.Env().Undefined();
 }

@@ -54,6 +54,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value Record(const Info& info);
   Napi::Value Suppressed(const Info& info);
   Napi::Value SuppressedCount(const Info& info);
+  Napi::Value Reported(const Info& info);
   Napi::Value Status(const Info& info);
   Napi::Value Joined(const Info& info);
   Napi::Value CleanStopTypes(const Info& info);
@@ -64,7 +65,7 @@ class NativeAttachment final : public Napi::ObjectWrap<NativeAttachment>, public
   Napi::Value EndThread(const Info& info);
   Napi::Value TakeStopOfHook(const Info& info);
   Napi::Value EndHook(const Info& info);
-  Napi::Value ReportOfHook(const Info& info);
+  Napi::Value Report(const Info& info);
   Napi::Value Threads(const Info& info);
   Napi::Value LeftBehindThreads(const Info& info);
   Napi::Value EndedThreads(const Info& info);

@@ -1,7 +1,8 @@
 /** What a forked process writes to its line may be damaged: then it is nothing. */
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { type Addon, FORK_FRAMES } from '../../lib/native/binding.ts';
+import type { Addon } from '../../lib/native/binding.ts';
+import { FORK_FRAMES } from '../../lib/native/fork-frames.ts';
 import { compiledBinary } from '../support/published-copy.ts';
 
 const { setup } = createRequire(import.meta.url)(compiledBinary) as Addon;

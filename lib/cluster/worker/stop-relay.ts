@@ -19,6 +19,10 @@ export type StopMessage = {
   requester: StopRequester;
   /** When the stop was requested, by the requester's clock: milliseconds since 1970. */
   at: number;
+  /** Of an error beside the stop: whether it is no request, but a hook's, for example. */
+  isReported?: boolean;
+  /** Of an error beside the stop: whether it was thrown, and nobody was given it. */
+  isThrown?: boolean;
 };
 
 /** The record of a stopped coordinator; undefined if it is not stopped. */
@@ -34,15 +38,19 @@ export function stopMessage(coordinator: Coordinator): StopMessage | undefined {
  * there is one. An error of the replaced record is suppressed.
  */
 export function answerStop(coordinator: Coordinator, winner: StopMessage): void {
-  attachmentOf(coordinator).answerStop(winner.error, requesterOf(winner), winner.id);
+  const attachment = attachmentOf(coordinator);
+  attachment.native.answerStop(winner.error, requesterOf(winner), winner.id);
+  attachment.catchUp();
 }
 
 /** Called when the arbiter will not answer: the coordinator's own record becomes final. */
 export function answerNone(coordinator: Coordinator): void {
-  attachmentOf(coordinator).answerNone();
+  const attachment = attachmentOf(coordinator);
+  attachment.native.answerNone();
+  attachment.catchUp();
 }
 
-/** Collects the errors that were suppressed here and that the arbiter has not received. */
+/** Collects the errors that are here beside the stop and that the arbiter has not received. */
 export class LateErrors {
   readonly #coordinator: Coordinator;
   /** The ids of the records that the arbiter has. */
@@ -64,14 +72,17 @@ export class LateErrors {
    */
   take(): StopMessage[] {
     const { native } = attachmentOf(this.#coordinator);
-    const count = native.suppressedCount();
+    const reported = native.reported();
+    const first = reported === null ? [] : [reported];
+    const count = first.length + native.suppressedCount();
     if (count === this.#count) return [];
     this.#count = count;
-    const late = native.suppressed().map(({ error, requester }) => ({
-      id: decode(error).id,
-      error,
-      requester: toRequester(requester),
-      at: requester.at,
+    const late = [...first, ...native.suppressed()].map((each) => ({
+      id: decode(each.error).id,
+      error: each.error,
+      requester: toRequester(each.requester),
+      at: each.requester.at,
+      isReported: each === reported || each.requester.via === 'hook',
     }));
     const fresh = late.filter(({ id }) => !this.#known.has(id));
     for (const each of fresh) this.skip(each);
@@ -79,9 +90,13 @@ export class LateErrors {
   }
 }
 
-/** Stops the coordinator as if the requester were a thread of this process. */
+/** Stops the coordinator, or records an error, as if the requester were a thread of this process. */
 export function applyStop(coordinator: Coordinator, stop: StopMessage): void {
-  attachmentOf(coordinator).relay(stop.error, requesterOf(stop), stop.id);
+  const attachment = attachmentOf(coordinator);
+  const { id, error, isThrown = false } = stop;
+  const from = requesterOf(stop);
+  if (stop.isReported && error !== null) attachment.relayReport(error, from, isThrown);
+  else attachment.relay(error, { ...from, isThrown }, id);
 }
 
 function requesterOf({ requester, at }: StopMessage): RequesterOptions {

@@ -8,7 +8,8 @@ import { type ChildProcess, type ForkOptions, fork as forkOfNode } from 'node:ch
 import type { Readable } from 'node:stream';
 import { checkOneOf, checkOptions, checkString, invalidType } from '../../base/arguments.ts';
 import { Timer } from '../../base/timer.ts';
-import { FORK_FRAMES, type NativeForkFrame } from '../../native/binding.ts';
+import type { NativeForkFrame } from '../../native/binding.ts';
+import { FORK_FRAMES } from '../../native/fork-frames.ts';
 import { binding } from '../../native/native.ts';
 import { decode } from '../../record/encoded-error.ts';
 import { activeText } from '../../telemetry/inherited.ts';
@@ -141,6 +142,10 @@ function listen(
       return;
     }
     if (frame.error !== null) hasToldError = true;
+    if (kind === 'reported') {
+      if (frame.error !== null) attachment.relayReport(frame.error, frame.requester, true);
+      return;
+    }
     // A plain stop that crossed with this coordinator's: it must not stop one that was cleared.
     const isPast = frame.error === null && native.forkLineHasStopped(line);
     if (!isPast) attachment.relay(frame.error, { ...frame.requester, isThrown: true }, frame.id);

@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 
 const forked = new URL('../../fixtures/forked.mjs', import.meta.url);
 const daemon = fileURLToPath(new URL('../../fixtures/forked-daemon.mjs', import.meta.url));
@@ -105,6 +106,49 @@ describe('coord.fork', () => {
     expect(error).toMatchObject({ message: 'the fork broke', part: 8 });
     expect(child.exitCode).toBe(1);
     expect(coord.stopRecord).toMatchObject({ requester: { pid: child.pid, via: 'worker-exit' } });
+  });
+
+  it('fails with the error of its hook, class and fields included, if nothing else fails', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['hook']);
+    coord.requestStop();
+    const error = await coord.join().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toMatchObject({ message: 'the door is stuck', part: 9 });
+    expect(child.exitCode).toBe(0);
+    expect(coord.stopRecord).toMatchObject({ kind: 'plain', suppressed: [] });
+  });
+
+  it('has the error of its hook suppressed after another one', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['hook']);
+    coord.requestStop(new RangeError('first'));
+    await expect(coord.join()).rejects.toThrow('first');
+    const requester = { via: 'hook', threadName: 'closeDoor', pid: child.pid };
+    expect(coord.stopRecord).toMatchObject({
+      suppressed: [{ error: { message: 'the door is stuck' }, requester }],
+      suppressedCount: 1,
+    });
+  });
+
+  it('tells of an error that native code reports there, which stops nobody', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['reportNatively']);
+    await once(child, 'exit');
+    await coord.join();
+    expect(coord.shouldStop()).toBe(false);
+    coord.requestStop();
+    await expect(coord.join()).rejects.toThrow('the disk is slow');
+  });
+
+  it('tells of an error after the stop at once, also if it is killed later', async () => {
+    const coord = new Coordinator();
+    const child = coord.fork(forked, ['failLateAndStay']);
+    coord.requestStop();
+    await eventually(() => coord.stopRecord?.suppressedCount === 1);
+    child.kill('SIGKILL');
+    await coord.join();
+    expect(coord.stopRecord?.suppressed).toMatchObject([{ error: { message: 'too late' } }]);
   });
 
   it.each(['uncaught', 'uncaughtInRun', 'uncaughtInWorker'])(
