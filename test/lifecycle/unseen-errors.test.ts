@@ -21,6 +21,7 @@ describe('an error that nobody was given', () => {
     'in a worker alone',
     'native',
     'function',
+    'hook in a worker process',
     'queue runner',
     'twice the same',
     'exit listener',

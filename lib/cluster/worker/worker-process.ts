@@ -37,10 +37,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   const late = new LateErrors(coordinator);
   const post = (message: unknown[]): void => {
     // The stop is sent first: the parent has to know it to recognise a function's error as an echo.
-    if (coordinator.shouldStop()) {
-      sendStop();
-      for (const error of late.take()) send([FROM_WORKER.stop, error]);
-    }
+    sendStops();
     send(message);
     if (isOrphaned && runner.isIdle) process.exit();
   };
@@ -70,15 +67,24 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     late.skip(record);
     // Else the parent's native thread has answered: the record is the parent's.
     if (record.requester.pid === process.pid) send([FROM_WORKER.stop, record]);
-    for (const error of late.take()) send([FROM_WORKER.stop, error]);
   };
-  coordinator.signal.addEventListener('abort', sendStop);
+  /** Sends what the parent has not been told: the stop, and the errors beside it. */
+  const sendStops = (): void => {
+    if (!coordinator.shouldStop()) return;
+    sendStop();
+    for (const error of late.take()) {
+      const isThrown = binding().giveError(error.id); // the parent sees to it that it is given
+      send([FROM_WORKER.stop, { ...error, isThrown }]);
+    }
+  };
+  attachmentOf(coordinator).listenToErrors(sendStops);
+  coordinator.signal.addEventListener('abort', sendStops);
   process.on('message', (bytes: unknown) => {
     const message = unpackMessage(bytes);
     if (message === undefined) return;
     if (message[0] === TO_WORKER.stop) {
       // If a native thread has stopped this process before, the parent hears of that stop first.
-      if (coordinator.shouldStop()) sendStop();
+      sendStops();
       isStopSent = true;
       answerStop(coordinator, message[1] as StopMessage);
     } else runner.receive(message);

@@ -70,6 +70,27 @@ describeKinds(kinds, (kind) => {
       });
     });
 
+    it('is followed by the error of a hook in a worker, which the join throws', async () => {
+      const cluster = start();
+      const { coordinator } = cluster;
+      await cluster.run('failInHook', ['the door is stuck']);
+      coordinator.requestStop();
+      await eventually(() => String(coordinator.explain()).includes('the door is stuck'));
+      await expect(coordinator.join()).rejects.toThrow(new TypeError('the door is stuck'));
+      expect(coordinator.stopRecord).toMatchObject({ kind: 'plain', suppressed: [] });
+    });
+
+    it('is followed by an error in a worker that runs no function, which is suppressed', async () => {
+      const cluster = start();
+      const { coordinator } = cluster;
+      await cluster.run('failAfterStop', ['too late']);
+      coordinator.requestStop();
+      await eventually(() => coordinator.stopRecord?.suppressedCount === 1);
+      expect(coordinator.stopRecord?.suppressed).toMatchObject([
+        { error: { name: 'TypeError', message: 'too late' }, requester: { via: 'exception' } },
+      ]);
+    });
+
     it('lets schedule calls that wait for room go', async () => {
       const cluster = start(1, { maxQueued: 1 });
       const { visit } = await running(cluster, 'a');

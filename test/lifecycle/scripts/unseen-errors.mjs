@@ -118,6 +118,17 @@ const stories = {
   async function() {
     await cluster().schedule('fail', [ERROR]);
   },
+  async 'hook in a worker process'() {
+    const module = new URL('../../fixtures/cluster-tasks.mjs', import.meta.url);
+    const isolation = 'process';
+    const teardown = 'afterHooks';
+    const own = new ClusterCoordinator(
+      new LocalStrategy({ module, workers: 1, isolation, teardown }),
+    );
+    await own.run('failInHook', [ERROR]);
+    own.coordinator.requestStop();
+    await own.close();
+  },
   'queue runner': failedRunner,
   // Standard error is full: the test reads it after 'full'.
   async 'full pipe'() {

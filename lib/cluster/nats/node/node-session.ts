@@ -8,6 +8,7 @@
 
 import { availableParallelism, hostname } from 'node:os';
 import { Timer } from '../../../base/timer.ts';
+import { attachmentOf } from '../../../coordinator/attachment.ts';
 import type { Coordinator } from '../../../coordinator/coordinator.ts';
 import type { TaskReadiness } from '../../../errors/readiness-report.ts';
 import { decode, encode } from '../../../record/encoded-error.ts';
@@ -120,6 +121,7 @@ export class NodeSession implements StrategyHost {
   #unansweredStop: StopMessage | undefined;
   #isAnswered = false;
   readonly #late: LateErrors;
+  readonly #unlisten: () => void;
   /** After it, the stop record of this node is final: the coordinator has not answered in time. */
   #answerTimer: Timer | undefined;
   /** After it, a stop that another node has broadcast is reported to the coordinator from here. */
@@ -146,6 +148,7 @@ export class NodeSession implements StrategyHost {
     this.coordinator = coordinator;
     this.#late = new LateErrors(coordinator);
     coordinator.signal.addEventListener('abort', () => this.#onStop());
+    this.#unlisten = attachmentOf(coordinator).listenToErrors(() => this.#sendStops());
     if (job === 'ps') this.#kept = new KeptVariables();
     else if (slots > 1) this.#datasets = new SharedDatasets(this, this.#settings);
     this.changed();
@@ -207,6 +210,7 @@ export class NodeSession implements StrategyHost {
   async close(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#unlisten();
     this.channel.close();
     this.#onAnswered();
     answerNone(this.coordinator); // a join here would wait for the answer without end

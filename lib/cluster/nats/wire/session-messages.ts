@@ -15,7 +15,16 @@ import { type Definition, definitionOf } from '../../variables/variable.ts';
 import type { Answer, Request } from '../../variables/variable-store.ts';
 import type { Fate, Resource } from '../../worker/protocol.ts';
 import type { StopMessage } from '../../worker/stop-relay.ts';
-import { isBytes, isCount, isListOf, isMaybe, isObject, isText, isWord } from './shapes.ts';
+import {
+  isBoolean,
+  isBytes,
+  isCount,
+  isListOf,
+  isMaybe,
+  isObject,
+  isText,
+  isWord,
+} from './shapes.ts';
 
 export type ToNode =
   /**
@@ -138,13 +147,14 @@ function inGroups(values: unknown[], size: number, is: (group: unknown[]) => boo
 
 function isStop(value: unknown): value is StopMessage {
   if (!isObject(value) || !isObject(value['requester'])) return false;
-  const { id, requester, error, at } = value;
+  const { id, requester, error, at, isReported, isThrown } = value;
   const { language, via, threadName, threadId, pid, host, worker, stack, signal } =
     requester as Record<string, unknown>;
   return (
     isText(id) &&
     id !== '' &&
     isCount(at) &&
+    [isReported, isThrown].every((each) => isMaybe(isBoolean, each)) &&
     (error === null || isEncodedError(error)) &&
     (language === 'js' || language === 'native') &&
     isText(via) &&

@@ -16,6 +16,7 @@ export const isUnprintable = (value: unknown): value is string =>
 export const cleaned = (value: string): string => value.replaceAll(/[^\x20-\x7e]+/g, ' ');
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
+export const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
 export const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array;
 export const isMaybe = (is: (value: unknown) => boolean, value: unknown): boolean =>
   value === undefined || is(value);
