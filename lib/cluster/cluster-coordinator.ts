@@ -68,8 +68,8 @@ import type { Variable, VariableValue, Widened } from './variables/variable.ts';
 import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
 import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
+import { moduleFingerprint } from './worker/module/fingerprint.ts';
 import { refuseOwnModule } from './worker/module/own-module.ts';
-import { moduleFingerprint } from './worker/module-fingerprint.ts';
 import { publishWorker } from './worker-channel.ts';
 
 /** The strategies that have a ClusterCoordinator. */

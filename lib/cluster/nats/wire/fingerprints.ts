@@ -5,8 +5,8 @@
 
 import { createHash } from 'node:crypto';
 import type { ClusterSpec } from '../../cluster-spec.ts';
+import { moduleFingerprint } from '../../worker/module/fingerprint.ts';
 import { hasNoFile, importError } from '../../worker/module/import-error.ts';
-import { moduleFingerprint } from '../../worker/module-fingerprint.ts';
 
 export { moduleFingerprint };
 
