@@ -12,11 +12,12 @@ import { encode } from '../../record/encoded-error.ts';
 import { CancelledCalls } from './cancelled-calls.ts';
 import { clusterCoordinator } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
+import { addLasting } from './lasting-listeners.ts';
 import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
 import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
 import { packMessage, unpackMessage } from './value.ts';
 
-/** How long the functions of a process may go on after the end of the parent, or of its thread. */
+/** How long the functions of a process may go on without the parent, or its thread. */
 const ORPHAN_GRACE_MS = 1_000;
 
 export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
@@ -42,23 +43,19 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
     if (isOrphaned && runner.isIdle) process.exit();
   };
   const runner = new FunctionRunner({ post }, coordinator, settings, cancelled);
-  // Ctrl-C in a terminal signals the whole process group; the parent decides when workers end.
-  process.on('SIGINT', () => {});
   let isOrphaned = false;
-  process.on('disconnect', () => {
+  const onDisconnect = (): void => {
     if (runner.isIdle) process.exit();
     isOrphaned = true;
-    // Without the channel nothing else may hold the event loop; a function that awaits the stop
-    // would end with the loop, before it has heard of it.
-    setInterval(() => {}, 2 ** 31 - 1);
+    // The timer holds the event loop, which nothing else may: a function that awaits the stop would
+    // end with the loop, before it has heard of it. A function may also have closed the channel
+    // itself: then the parent lives on, and waits for the end of this process.
+    setTimeout(() => process.exit(), ORPHAN_GRACE_MS);
     if (coordinator.shouldStop()) return;
     const gone = `The parent process ${parent}, or its thread that made this cluster, has ended`;
     coordinator.requestStop(new UnavailableError(gone));
     answerNone(coordinator);
-  });
-  process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    send([FROM_WORKER.dying, encode(error).bytes]);
-  });
+  };
   let isStopSent = false;
   const sendStop = (): void => {
     if (isStopSent) return;
@@ -79,7 +76,7 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
   };
   attachmentOf(coordinator).listenToErrors(sendStops);
   coordinator.signal.addEventListener('abort', sendStops);
-  process.on('message', (bytes: unknown) => {
+  const onMessage = (bytes: unknown): void => {
     const message = unpackMessage(bytes);
     if (message === undefined) return;
     if (message[0] === TO_WORKER.stop) {
@@ -88,6 +85,15 @@ export async function runClusterProcess(settings: WorkerSettings): Promise<void>
       isStopSent = true;
       answerStop(coordinator, message[1] as StopMessage);
     } else runner.receive(message);
+  };
+  addLasting(process, {
+    message: onMessage,
+    disconnect: onDisconnect,
+    uncaughtExceptionMonitor: (error: unknown) => send([FROM_WORKER.dying, encode(error).bytes]),
+    // Ctrl-C in a terminal signals the whole process group; the parent decides when workers end.
+    SIGINT: () => {},
   });
+  // The channel holds the event loop by a listener of Node's own, which a function may remove, too.
+  process.channel?.ref?.(); // Bun's channel has no such method
   await runner.load();
 }

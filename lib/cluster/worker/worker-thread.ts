@@ -6,6 +6,7 @@ import { Coordinator } from '../../coordinator/coordinator.ts';
 import { onlyForOwnWorkers } from '../../coordinator/threads/worker-module.ts';
 import { refuseClear } from './coordinator-of-cluster.ts';
 import { FunctionRunner } from './function-runner.ts';
+import { addLasting } from './lasting-listeners.ts';
 import type { WorkerSettings } from './protocol.ts';
 import type { Movable } from './transfer.ts';
 
@@ -19,18 +20,20 @@ export async function runClusterThread(settings: WorkerSettings): Promise<void> 
       port.postMessage(message, transfer as ArrayBuffer[]),
   };
   const runner = new FunctionRunner(channel, coordinator, settings);
-  // The closures of a message that cannot be deserialized would never end. The worker throws and
-  // so ends itself, and its closures run again.
-  port.on('messageerror', (error) => {
-    throw error;
-  });
-  // Nor would those of a thread whose function has closed the port.
-  port.on('close', () => {
-    throw new Error('The parentPort of the thread was closed');
-  });
   showWorkerData(settings.workerData);
   // Before setup functions run: an operation on a variable gets its answer by a message.
-  port.on('message', (message: unknown[]) => runner.receive(message));
+  addLasting(port, {
+    message: (message: unknown[]) => runner.receive(message),
+    // The closures of a message that cannot be deserialized would never end. The worker throws and
+    // so ends itself, and its closures run again.
+    messageerror: (error: unknown) => {
+      throw error;
+    },
+    // Nor would those of a thread whose function has closed the port.
+    close: () => {
+      throw new Error('The parentPort of the thread was closed');
+    },
+  });
   await runner.load();
 }
 

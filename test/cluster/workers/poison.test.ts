@@ -40,6 +40,34 @@ describeKinds(kinds, (kind) => {
       expect(await cluster.run('add', [1, 2])).toBe(3);
     });
 
+    it.skipIf(kind.hasThreads)('may be one that disconnects its process', async () => {
+      const cluster = start();
+      const error = await errorOf(cluster.run('disconnect', [], { retries: 0 }));
+      expect(error).toBeInstanceOf(UnavailableError);
+      expect(error.message).toMatch(/'disconnect' lost its worker once .* exited with code 0/);
+      expect(await cluster.run('add', [1, 2])).toBe(3);
+    });
+
+    it('is not one that removes the listeners of its worker', async () => {
+      const cluster = start();
+      for (const event of ['message', 'close', 'disconnect', 'removeListener', 'message']) {
+        await cluster.run('removeListeners', [event]);
+      }
+      await cluster.run('removeEachListener');
+      // The call behind reaches the worker in the same message, or in the same turn.
+      const sum = Promise.all([cluster.run('removeListeners'), cluster.run('add', [1, 2])]);
+      expect((await sum)[1]).toBe(3);
+      expect(await cluster.run('where')).toMatchObject({ attempt: 1 });
+      expect(cluster.stats()).toMatchObject({ retried: 0 });
+    });
+
+    // Over NATS a variable needs a parameter server.
+    it.skipIf(kind.isRemote)('is not one that does so and awaits an answer', async () => {
+      const cluster = start();
+      await cluster.variable('n', 5);
+      expect(await cluster.run('removeListenersAndRead', ['n'])).toBe(5);
+    });
+
     it.runIf(kind.hasThreads)('is not a function that posts arrays of its own', async () => {
       const cluster = start();
       await cluster.run('postArrays');
