@@ -67,11 +67,11 @@ let sweeping = false;
 /** Lets go of abandoned attachments once for all objects that were collected in this turn. */
 function sweepSoon(): void {
   if (sweeping) return;
-  sweeping = true;
   setImmediate(() => {
     sweeping = false;
     for (const attachment of abandoned) if (attachment.letGo()) abandoned.delete(attachment);
   }).unref();
+  sweeping = true; // last: a stack overflow may throw above
 }
 
 export class Attachment {
@@ -515,8 +515,8 @@ export class Attachment {
       });
       if (signal) addAbortListener(signal, onAbort);
       this.#watch();
-      this.#waits.add(onStop);
       hold();
+      this.#waits.add(onStop); // after what may throw, if the stack is nearly full
       if (wasStopped() && this.#isStopped()) onStop(); // for a stop that came before `#watch`
     });
   }
@@ -570,8 +570,8 @@ export class Attachment {
   /** From now on calls `progress` when a join may have ended. Keeps the event loop alive. */
   beginJoin(progress: () => void): void {
     this.#watch();
-    this.#joins.add(progress);
     hold();
+    this.#joins.add(progress);
   }
 
   endJoin(progress: () => void): void {

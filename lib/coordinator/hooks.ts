@@ -64,8 +64,8 @@ class Hooks {
   add(run: (record: StopRecord) => unknown, name: string): Disposable {
     const { native, links } = this.#attachment;
     this.#attachment.beginHook();
+    const inItsContext = AsyncLocalStorage.snapshot(); // first: a stack overflow may throw here
     const id = native.registerThread(THREAD_KINDS.indexOf('hook'), name, undefined, false);
-    const inItsContext = AsyncLocalStorage.snapshot();
     const hook: Hook = { id, name, run, inItsContext, isRunning: false, isRemoved: false };
     this.#hooks.add(hook);
     if (this.#attachment.shouldStop()) this.serve();
@@ -89,9 +89,14 @@ class Hooks {
   serve(): void {
     this.#isChanged = true;
     if (this.#isServing || this.#hooks.size === 0) return;
-    this.#isServing = true;
     hold();
-    setImmediate(() => void this.#runAll());
+    try {
+      setImmediate(() => void this.#runAll());
+    } catch (error) {
+      release(); // the stack is full
+      throw error;
+    }
+    this.#isServing = true;
   }
 
   async #runAll(): Promise<void> {

@@ -75,7 +75,8 @@ let held = 0;
 
 /** Keeps the event loop alive until `release` has been called as often as `hold`. */
 export function hold(): void {
-  if (held++ === 0) binding().setDoorbellReferenced(true);
+  if (held === 0) binding().setDoorbellReferenced(true);
+  held += 1; // last: a stack overflow may throw above
 }
 
 export function release(): void {

@@ -68,6 +68,15 @@ const log = debuglog('allstop');
 
 const done = Promise.resolve();
 
+/** The promise of an `enqueue` whose item is in the queue: a stack overflow must not reject it. */
+function enqueued(): Promise<void> {
+  try {
+    return maySettleAtOnce() ? done : turn();
+  } catch {
+    return done;
+  }
+}
+
 const byId = new WeakById<BoundedQueue>();
 
 /** Set while `attach` makes a BoundedQueue for a native queue that exists already. */
@@ -248,17 +257,23 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       const { timeoutMs, signal } = checkWait(options);
       const written = this.#write(item);
       if (signal?.aborted) throw signal.reason;
-      if (this.#tryEnqueueInTurn(written)) return maySettleAtOnce() ? done : turn();
+      if (this.#tryEnqueueInTurn(written)) return enqueued();
       const timedOut = (): Error => this.#timedOutFull('enqueue', timeoutMs);
       if (timeoutMs === 0) throw timedOut();
-      const generation = this.#beginEnqueue();
-      listen(this.#native.token, this.#listener);
       // A copy: the caller may change its own bytes while this waits.
       const kept = typeof written === 'string' ? written : new Uint8Array(written);
       const attempt = (since: number, ms?: number): undefined | typeof WOULD_WAIT =>
         this.#tryEnqueue(kept, since, ms) ? undefined : WOULD_WAIT;
       const ended = (): void => this.#native.endEnqueue();
-      return this.#enqueues.add(generation, attempt, { timeoutMs, signal, timedOut, ended });
+      const generation = this.#beginEnqueue();
+      const { size } = this.#enqueues;
+      try {
+        listen(this.#native.token, this.#listener);
+        return this.#enqueues.add(generation, attempt, { timeoutMs, signal, timedOut, ended });
+      } finally {
+        // No wait was added: the stack is full, and `ended` was not called.
+        if (this.#enqueues.size === size) this.#native.endEnqueue();
+      }
     } catch (error) {
       return Promise.reject(error);
     }
@@ -479,7 +494,12 @@ export class BoundedQueue<T = unknown> implements AsyncIterable<T> {
       if (signal?.aborted) throw signal.reason;
       if (timeoutMs === 0 || (this.#dequeues.size === 0 && maySettleAtOnce())) {
         const result = attempt(undefined, undefined, timeoutMs === 0 ? 1 : least);
-        if (result !== WOULD_WAIT) return Promise.resolve(this.#arrived(result));
+        if (result !== WOULD_WAIT) {
+          // Before #arrived(): if a stack overflow throws here, the items go back to the queue.
+          const promise = Promise.resolve(result);
+          this.#arrived(undefined);
+          return promise;
+        }
       }
       const timedOut = (): Error => this.#timedOutEmpty(method, timeoutMs);
       if (timeoutMs === 0) throw timedOut();

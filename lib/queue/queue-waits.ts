@@ -44,6 +44,10 @@ type Waiting = {
 
 const settled = Promise.resolve();
 
+/** 8 KiB: the frames of a try take less, also with those of the timer that it clears. */
+const frames: undefined[] = Array.from({ length: 1_024 });
+const nothing = (): void => {};
+
 const MOST_IN_A_TURN = 256;
 const LONGEST_TURN_MS = 2;
 let inThisTurn = 0;
@@ -55,13 +59,16 @@ let began = 0;
  * microtasks only and starves timers and signals.
  */
 export function maySettleAtOnce(): boolean {
-  if (inThisTurn++ === 0) {
+  if (inThisTurn === 0) {
     began = now();
+    // Before the count, which nothing else resets: a stack overflow may throw here.
     setImmediate(() => {
       inThisTurn = 0;
     }).unref();
+    inThisTurn = 1;
     return true;
   }
+  inThisTurn += 1;
   return inThisTurn < MOST_IN_A_TURN && now() - began < LONGEST_TURN_MS;
 }
 
@@ -90,13 +97,18 @@ export class QueueWaits {
    * The first wait tries, and may block for `ms`.
    *
    * @returns false if that wait still has to wait, true if it has ended or there was none
+   * @throws RangeError: the stack is nearly full, which must not become the error of that wait
    */
   attemptFirst(ms?: number): boolean {
+    Reflect.apply(nothing, undefined, frames); // puts the arguments on the stack
     for (const first of this.#waiting) return first.attempt(ms);
     return true;
   }
 
-  /** Adds a wait behind the others. */
+  /**
+   * Adds a wait behind the others. It is listed last, after all that may throw: the promise rejects,
+   * and there is no wait, if the stack is full, or if a polyfill's signal throws.
+   */
   add<T>(generation: number, attempt: Try<T>, options: WaitOptions): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const { signal } = options;
@@ -149,6 +161,8 @@ export class QueueWaits {
         end();
         unlisten();
       };
+      if (signal !== undefined) addAbortListener(signal, onAbort);
+      this.#serveInATurn();
       const timer = new Timer(options.timeoutMs, () => {
         // The items that the queue has by now are not too late. They are enough also for a wait
         // for more. #serve lets this wait try them in its turn, and times it out if it fails.
@@ -156,16 +170,13 @@ export class QueueWaits {
         this.#overdue.add(waiting);
         this.check();
       });
-      this.#waiting.add(waiting);
-      hold();
-      this.#serveInATurn();
-      if (signal === undefined) return;
       try {
-        addAbortListener(signal, onAbort);
+        hold();
       } catch (error) {
-        reject(error);
-        end();
+        timer.clear();
+        throw error;
       }
+      this.#waiting.add(waiting);
     });
   }
 
@@ -180,11 +191,12 @@ export class QueueWaits {
       this.#serveInATurn();
       return;
     }
-    this.#serving = true;
+    // Before the flag, as in #serveInATurn: a stack overflow may throw here.
     void settled.then(() => {
       this.#serving = false;
       this.#serve();
     });
+    this.#serving = true;
   }
 
   /**
@@ -194,11 +206,11 @@ export class QueueWaits {
    */
   #serveInATurn(): void {
     if (this.#turn) return;
-    this.#turn = true;
     setImmediate(() => {
       this.#turn = false;
       this.#serve();
     });
+    this.#turn = true;
   }
 
   #serve(): void {

@@ -239,11 +239,12 @@ export class WorkerPool implements Engine {
 
   wake(): void {
     if (this.#isFeedIdleDue) return;
-    this.#isFeedIdleDue = true;
+    // Before the flag: a stack overflow may throw here.
     queueMicrotask(() => {
       this.#isFeedIdleDue = false;
       this.#feedIdle();
     });
+    this.#isFeedIdleDue = true;
   }
 
   cancel(closure: Closure, cancellation: Cancellation): void {

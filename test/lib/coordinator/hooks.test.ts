@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { Coordinator, SelfJoinError, type StopRecord, StragglersError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { gate, isPending, turn } from '../../support/gate.ts';
+import { runScript, saidOf } from '../../support/run-script.ts';
 import { addon } from '../../support/test-addon.ts';
 
 const hooksOf = (coord: Coordinator): [string, boolean][] =>
@@ -386,6 +387,14 @@ describe('a hook that fails', () => {
     coord.requestStop();
     await expect(coord.join()).rejects.toThrow('cannot close');
     expect(ran).toBe(true);
+  });
+});
+
+describe('a hook that is registered where the stack is full', () => {
+  it('is registered and runs, or is not there', async () => {
+    const ended = await runScript('full-stack', ['hook']);
+    expect(ended).toMatchObject({ code: 0, signal: null });
+    expect(saidOf(ended, 'ended')).toMatchObject({ lost: 0 });
   });
 });
 

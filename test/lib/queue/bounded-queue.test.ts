@@ -867,6 +867,16 @@ describe.each(['main thread', 'worker'])('the event loop of a %s', (where) => {
   });
 });
 
+describe('a call where the stack is full', () => {
+  // V8 writes to stderr what it thinks of promises that reject there.
+  it.each(['dequeue', 'enqueue'])('fails alone with a RangeError: %s', async (story) => {
+    const ended = await runScript('full-stack', [story]);
+    expect(ended).toMatchObject({ code: 0, signal: null });
+    expect(saidOf(ended, 'ended')).toMatchObject({ errors: ['RangeError'] });
+    expect(saidOf(ended, 'ended')['lost'] ?? 0).toBe(0);
+  });
+});
+
 describe('a queue in which there is always something', () => {
   it.each<[string, (queue: BoundedQueue<number>) => Promise<unknown>]>([
     ['dequeue', (queue) => queue.dequeue()],

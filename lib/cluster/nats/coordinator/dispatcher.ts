@@ -45,11 +45,12 @@ export class Dispatcher {
   /** Called when a closure may have been queued. */
   wake(): void {
     if (this.#isPumpDue) return;
-    this.#isPumpDue = true;
+    // Before the flag: a stack overflow may throw here.
     queueMicrotask(() => {
       this.#isPumpDue = false;
       this.#pump();
     });
+    this.#isPumpDue = true;
   }
 
   /** Called when the node's capacity may have changed. */
