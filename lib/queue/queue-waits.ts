@@ -44,7 +44,7 @@ type Waiting = {
 
 const settled = Promise.resolve();
 
-/** 8 KiB: the frames of a try take less, also with those of the timer that it clears. */
+/** As arguments of a call they take 8 KiB of the stack: a try takes less, and the timer it clears. */
 const frames: undefined[] = Array.from({ length: 1_024 });
 const nothing = (): void => {};
 
@@ -100,8 +100,10 @@ export class QueueWaits {
    * @throws RangeError: the stack is nearly full, which must not become the error of that wait
    */
   attemptFirst(ms?: number): boolean {
-    Reflect.apply(nothing, undefined, frames); // puts the arguments on the stack
-    for (const first of this.#waiting) return first.attempt(ms);
+    for (const first of this.#waiting) {
+      Reflect.apply(nothing, undefined, frames); // puts the arguments on the stack
+      return first.attempt(ms);
+    }
     return true;
   }
 
