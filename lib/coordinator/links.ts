@@ -25,6 +25,7 @@ import {
 } from '../base/arguments.ts';
 import { showAs } from '../base/inspect.ts';
 import { isError } from '../base/thrown-value.ts';
+import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import {
   DeadlineExceededError,
   FailedPreconditionError,
@@ -438,10 +439,8 @@ export function exitAfterStop(
 }
 
 function checkWords(words: unknown): asserts words is Int32Array {
-  const isShared = holds(
-    () => words instanceof Int32Array && words.buffer instanceof SharedArrayBuffer,
-  );
-  if (!isShared) throw invalidType('words', 'an Int32Array over a SharedArrayBuffer', words);
+  if (!isSharedWords(words))
+    throw invalidType('words', 'an Int32Array over a SharedArrayBuffer', words);
 }
 
 /** At each stop the core stores `value` in `words[index]`, from the thread that requests it. */
@@ -452,7 +451,7 @@ export function mirror(
   value: number,
 ): Disposable {
   checkWords(words);
-  checkInteger('index', index, 0, words.length - 1);
+  checkInteger('index', index, 0, lengthOf(words) - 1);
   checkInteger('value', value, -(2 ** 31), 2 ** 31 - 1);
   const native = attachment.native.mirror(words, index, value);
   // Native code cannot wake the threads that wait for the word by Atomics.wait.

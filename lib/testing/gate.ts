@@ -15,12 +15,12 @@ import {
   checkOptions,
   checkSignal,
   checkString,
-  holds,
   invalidType,
   outOfRange,
 } from '../base/arguments.ts';
 import { now } from '../base/clock.ts';
 import { showAs } from '../base/inspect.ts';
+import { isSharedWords, lengthOf } from '../base/typed-arrays.ts';
 import { type Attachment, attachmentOf, checkCoordinator } from '../coordinator/attachment.ts';
 import { Coordinator } from '../coordinator/coordinator.ts';
 import type { CoordinatorHandle } from '../coordinator/handle.ts';
@@ -72,14 +72,8 @@ let made = 0;
 /** Set while a Gate is made for a state that exists already. */
 let adopted: State | undefined;
 
-function isState(words: unknown): words is Int32Array {
-  return holds(
-    () =>
-      words instanceof Int32Array &&
-      words.length === 2 &&
-      words.buffer instanceof SharedArrayBuffer,
-  );
-}
+const isState = (words: unknown): words is Int32Array =>
+  isSharedWords(words) && lengthOf(words) === 2;
 
 /**
  * Holds threads at a place in their code, until the test opens it: so a test knows where each

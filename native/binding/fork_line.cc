@@ -471,8 +471,7 @@ Napi::Value ListenToParent(const Napi::CallbackInfo& info) {
   const auto parent = static_cast<std::int64_t>(IdArgument(info, 2));
   const auto line =
       std::make_shared<ChildEnd>(attachment->coordinator(), input, ChildsEnd(), parent);
-  line->ServeCluster(std::make_shared<WordMirror>(info[3].As<Napi::Int32Array>(), 0, 1),
-                     IdArgument(info, 4));
+  line->ServeCluster(std::make_shared<WordMirror>(info[3], 0, 1), IdArgument(info, 4));
   ToParent() = line;
   Environment::Of(info)->Add(*line);
   ChildEnd::Listen(line);

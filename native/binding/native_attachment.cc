@@ -547,8 +547,7 @@ Napi::Value NativeAttachment::CancelExitAfterStop(const Info& info) {
 }
 
 Napi::Value NativeAttachment::Mirror(const Info& info) {
-  const auto words = info[0].As<Napi::Int32Array>();
-  auto mirror = std::make_shared<WordMirror>(words, static_cast<std::size_t>(IdArgument(info, 1)),
+  auto mirror = std::make_shared<WordMirror>(info[0], IdArgument(info, 1),
                                              info[2].As<Napi::Number>().Int32Value());
   coordinator_->AddObserver(mirror, nullptr);
   mirrors_.emplace(next_mirror_, mirror);

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "../core/coordinator.h"
+#include "convert.h"
 
 namespace allstop::binding {
 
@@ -18,12 +19,17 @@ namespace allstop::binding {
 // when End has returned; the memory may be freed then.
 class WordMirror final : public core::Observer {
  public:
-  // `words` must be over a SharedArrayBuffer, whose memory does not move, and `index` inside it.
-  // JavaScript thread only.
-  WordMirror(const Napi::Int32Array& words, std::size_t index, std::int32_t value)
-      : value_(value), words_(Napi::Persistent(words.As<Napi::Object>())) {
-    Napi::Int32Array array = words;
-    word_ = array.Data() + index;
+  // `words` must be over a SharedArrayBuffer, whose memory does not move. Throws a TypeError unless
+  // it is an Int32Array that has an element `index`. JavaScript thread only.
+  WordMirror(const Napi::Value& words, std::uint64_t index, std::int32_t value) : value_(value) {
+    if (!words.IsTypedArray() ||
+        words.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array ||
+        words.As<Napi::TypedArray>().ElementLength() <= index) {
+      throw Napi::TypeError::New(words.Env(),
+                                 InternalError("a mirror needs a word of an Int32Array"));
+    }
+    word_ = words.As<Napi::Int32Array>().Data() + index;
+    words_ = Napi::Persistent(words.As<Napi::Object>());
   }
 
   void OnStop() override { Store(); }

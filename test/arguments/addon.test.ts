@@ -72,6 +72,16 @@ describe('the functions of the addon', () => {
     expect(() => binding.hasCoordinator(id)).toThrow('argument 0 must be an id');
   });
 
+  it.each([
+    ['behind the array', new Int32Array(new SharedArrayBuffer(8)), 2],
+    ['of an array of other numbers', new Float64Array(new SharedArrayBuffer(8)), 0],
+    ['of no array', {}, 0],
+  ])('mirror the stop in no word %s', (_, words, index) => {
+    expect(() => attachment.mirror(words as Int32Array, index, 1)).toThrow(
+      'Internal error of allstop, please report it: a mirror needs a word of an Int32Array',
+    );
+  });
+
   it('find nothing by an id that nobody has', () => {
     expect(binding.hasCoordinator(2 ** 53 - 1)).toBe(false);
     expect(binding.attachCoordinator(2 ** 53 - 1)).toBeNull();

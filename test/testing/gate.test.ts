@@ -175,6 +175,9 @@ describe('wrong arguments of a gate', () => {
   const range = { name: 'RangeError', code: 'ERR_OUT_OF_RANGE' };
   const option = { name: 'TypeError', code: 'ERR_INVALID_ARG_VALUE' };
   const handle = { name: 'InvalidHandleError', code: 'ERR_ALLSTOP_INVALID_HANDLE' };
+  const saidToBeShared = Object.defineProperty(new Int32Array(2), 'buffer', {
+    value: new SharedArrayBuffer(8),
+  });
 
   it.each([
     [1, type],
@@ -190,6 +193,7 @@ describe('wrong arguments of a gate', () => {
     [null, type],
     [{}, handle],
     [{ type: 'allstop.Gate', name: 'x', words: new Int32Array(2) }, handle],
+    [{ type: 'allstop.Gate', name: 'x', words: saidToBeShared }, handle],
     [{ ...new Gate().handle, coordinator: {} as CoordinatorHandle }, handle],
   ] as [GateHandle, object][])('Gate.attach(%o)', (value, error) => {
     expect(() => Gate.attach(value)).toThrow(expect.objectContaining(error));

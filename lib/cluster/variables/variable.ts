@@ -3,6 +3,7 @@
 import { illegalConstructor, invalidType } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { isObject } from '../../base/thrown-value.ts';
+import { bufferOf, byteOffsetOf, classOf, lengthOf } from '../../base/typed-arrays.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
 
@@ -30,19 +31,6 @@ export interface Operations {
 }
 
 const CLASSES = { Float64Array, Float32Array, Int32Array } as const;
-
-/**
- * What an array really is: `instanceof` and a property are what a program says that it is, and
- * refuse the arrays of another realm (of `node:vm`).
- */
-const typedArray = Object.getPrototypeOf(Float64Array.prototype) as object;
-const getterOf = (name: PropertyKey): ((this: unknown) => unknown) =>
-  Object.getOwnPropertyDescriptor(typedArray, name)?.get as () => unknown;
-const [tag, size] = [getterOf(Symbol.toStringTag), getterOf('length')];
-const [memory, offset] = [getterOf('buffer'), getterOf('byteOffset')];
-/** The name of its class; undefined if it is no typed array. */
-const classOf = (value: unknown): unknown => tag.call(value);
-const lengthOf = (array: ArrayBufferView): number => size.call(array) as number;
 
 /** A property that clones of a Variable have, with the variable's name. */
 const MARK = 'allstop:variable';
@@ -227,8 +215,8 @@ export function elementsOf(
   begin: number,
 ): NativeArray {
   const Class = CLASSES[VARIABLE_TYPES[type] as keyof typeof CLASSES];
-  const start = (offset.call(value) as number) + begin * Class.BYTES_PER_ELEMENT;
-  return new Class(memory.call(value) as ArrayBuffer, start, length);
+  const start = byteOffsetOf(value) + begin * Class.BYTES_PER_ELEMENT;
+  return new Class(bufferOf(value), start, length);
 }
 
 /** `type`: an index into VARIABLE_TYPES. */

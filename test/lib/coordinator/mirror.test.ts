@@ -1,6 +1,7 @@
 // mirror: the stop in shared memory that the program has chosen.
 
 import { once } from 'node:events';
+import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
@@ -17,6 +18,16 @@ type SharedMemoryClass = new (pages: {
 }) => SharedMemory;
 
 const sharedWords = (length = 4): Int32Array => new Int32Array(new SharedArrayBuffer(4 * length));
+
+/** An array over the same memory, that says that it is longer. */
+function longer({ buffer }: Int32Array): Int32Array {
+  class Longer extends Int32Array {
+    override get length(): number {
+      return 1e9;
+    }
+  }
+  return new Longer(buffer as ArrayBuffer);
+}
 
 describe('mirror', () => {
   it('stores 1 in the word at the stop, and nothing before or beside it', () => {
@@ -136,6 +147,16 @@ describe('mirror', () => {
     expect(new Int32Array(memory.buffer)[5]).toBe(3);
   });
 
+  it('takes the array of a subclass, and one of another realm', () => {
+    const coord = new Coordinator();
+    const words = sharedWords();
+    coord.mirror(longer(words), 1);
+    const others: Int32Array = runInNewContext('new Int32Array(new SharedArrayBuffer(4))');
+    coord.mirror(others, 0);
+    coord.requestStop();
+    expect([words[1], others[0]]).toEqual([1, 1]);
+  });
+
   it('refuses all but a word of shared memory and a value that fits', () => {
     const coord = new Coordinator();
     const mirror =
@@ -153,6 +174,12 @@ describe('mirror', () => {
       expect(mirror(words, 0, value)).toThrow(RangeError);
     }
     expect(mirror(sharedWords(0), 0)).toThrow(RangeError);
+    // What an array says of itself does not count.
+    expect(mirror(longer(words), 4)).toThrow(RangeError);
+    const { buffer } = words;
+    expect(
+      mirror(Object.defineProperty(new Int32Array(4), 'buffer', { value: buffer }), 0),
+    ).toThrow(TypeError);
     expect(coord.explain().links).toEqual([]);
     coord.requestStop();
     expect([...words]).toEqual([0, 0, 0, 0]);
