@@ -25,7 +25,10 @@ import { packValue, unpackValue } from './worker/value.ts';
 
 export type CheckpointPlace =
   | {
-      /** The folder of the files, which is made if it is missing. For one program at a time. */
+      /**
+       * The folder of the files, which is made if it is missing; a relative path begins in the
+       * working directory in which the Checkpoint is made. For one program at a time.
+       */
       directory: string;
       /** Left out: the checkpoints are in files. */
       bucket?: undefined;
@@ -217,7 +220,7 @@ export class Checkpoint {
    *
    * @param step - a number of the program's, an integer from 0; `restoreLatest` gives it back. It does
    *   not say the order.
-   * @returns where it is: the path of the file, or BUCKET/NAME
+   * @returns where it is: the absolute path of the file, or BUCKET/NAME
    * @throws (rejects) TypeError, RangeError: `step`; the error of `state()`; DataCloneError: the
    *   state cannot be cloned; UnavailableError: it could not be written, and earlier
    *   saves are as they were; FailedPreconditionError: the cluster is closed

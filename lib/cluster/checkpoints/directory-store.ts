@@ -1,7 +1,7 @@
 /** Checkpoints as the files of a folder. */
 
 import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { makeFolder, replaceFile, writeSynced } from '../../base/synced-files.ts';
 import { messageOf } from '../../base/thrown-value.ts';
 import { UnavailableError } from '../../errors/errors.ts';
@@ -32,7 +32,7 @@ export class DirectoryStore implements CheckpointStore, CheckpointFiles {
   readonly #path: string;
 
   constructor(path: string) {
-    this.#path = path;
+    this.#path = resolve(path); // the program may change its working directory
   }
 
   whereIs(name: string): string {

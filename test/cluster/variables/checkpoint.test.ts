@@ -2,9 +2,9 @@
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Checkpoint, ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -54,6 +54,28 @@ describe('a checkpoint', () => {
     expect(await sum.read()).toBe(2);
     expect([...(await weights.read())]).toEqual([2, 3]);
     expect(loaded).toEqual([new Map([['epoch', 4n]])]);
+  });
+
+  test('stays in its folder when the program changes its working directory', async () => {
+    const before = process.cwd();
+    const elsewhere = join(directory, 'elsewhere');
+    await mkdir(elsewhere);
+    await using cluster = start();
+    await cluster.variable('sum', 1);
+    try {
+      process.chdir(directory);
+      const folder = join(process.cwd(), 'saved');
+      const checkpoint = new Checkpoint(cluster, { directory: 'saved' });
+      const paths = [await checkpoint.save(1)];
+      process.chdir(elsewhere);
+      expect(await checkpoint.restoreLatest()).toBe(1);
+      paths.push(await checkpoint.save(2));
+      expect(paths.map(dirname)).toEqual([folder, folder]);
+      expect((await readdir(folder)).toSorted()).toEqual(paths.map((path) => basename(path)));
+      expect(await readdir(elsewhere)).toEqual([]);
+    } finally {
+      process.chdir(before);
+    }
   });
 
   test('the newest is the last one saved, whatever its step', async () => {
