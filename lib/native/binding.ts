@@ -538,9 +538,8 @@ export interface NativeBinding {
   /** From now on this process ends `graceMs` after its parent, even if all threads are busy. */
   exitWithParent(parentId: number, graceMs: number): void;
   /**
-   * Opens the line to a child process that is about to be started. Native code writes the stop of
+   * Opens the line to a child process that is about to be started: native code writes the stop of
    * the coordinator to it. It ends with this thread.
-   *
    * @returns its id, and the child's end: a descriptor that the child inherits; Windows: a name
    */
   openForkLine(attachment: NativeAttachment): { id: number; end: number | string };

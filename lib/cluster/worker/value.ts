@@ -23,9 +23,15 @@ export function packMessage(message: readonly unknown[]): Uint8Array {
   return hasSerializer ? pack(message) : serialize(message);
 }
 
-/** What V8 refuses is a DataCloneError, as with structuredClone. Node's own method makes an Error. */
-const HOOKS = {
+/** What a serializer calls for values that it cannot write: its own methods make plain Errors. */
+export const HOOKS = {
   _getDataCloneError: (message: string): Error => new DOMException(message, 'DataCloneError'),
+  _writeHostObject: ({ constructor }: object): never => {
+    throw new DOMException(`#<${constructor.name}> could not be cloned.`, 'DataCloneError');
+  },
+  _getSharedArrayBufferId: (): never => {
+    throw new DOMException('#<SharedArrayBuffer> could not be cloned.', 'DataCloneError');
+  },
 };
 
 function pack(value: unknown): Buffer {

@@ -35,7 +35,8 @@ describe('within', () => {
     const { signal } = controller;
     const aborted = expect(within(10, never, late, signal)).rejects.toBe('reason');
     const others = [within(10, Promise.resolve(1), late, signal), within(0, never, late, signal)];
-    vi.advanceTimersByTime(1);
+    await vi.advanceTimersByTimeAsync(1); // the time is over
+    await vi.advanceTimersByTimeAsync(1); // the turn after it
     expect(await Promise.all(others)).toEqual([1, 'late']);
     controller.abort('reason');
     await aborted;

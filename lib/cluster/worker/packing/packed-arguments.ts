@@ -9,7 +9,7 @@
 
 import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
 import type { PassedArguments } from '../protocol.ts';
-import { hasSerializer, unreadable } from '../value.ts';
+import { HOOKS, hasSerializer, unreadable } from '../value.ts';
 import { type PackedRest, readPlain } from './plain-values.ts';
 
 /** A typed array or ArrayBuffer that is an argument itself. */
@@ -69,12 +69,9 @@ export function bareArray(value: object, index: number): BareArray | undefined {
   return { index, kind, bytes };
 }
 
-/** What a serializer calls for values that it cannot write. (Bun has no class to extend.) */
-const HOOKS = {
-  _getDataCloneError: (message: string): Error => new DOMException(message, 'DataCloneError'),
-  _writeHostObject: ({ constructor }: object): never => {
-    throw new DOMException(`#<${constructor.name}> could not be cloned.`, 'DataCloneError');
-  },
+/** The hooks are assigned to each serializer, since Bun has no class to extend. */
+const ARGUMENT_HOOKS = {
+  ...HOOKS,
   _getSharedArrayBufferId: (): never => {
     throw new DOMException(SHARED_MEMORY, 'DataCloneError');
   },
@@ -94,7 +91,7 @@ export function packArguments(
   bare: readonly BareArray[],
 ): Uint8Array<ArrayBuffer> {
   if (!hasSerializer) return Uint8Array.from(serialize(args));
-  const serializer = Object.assign(new Serializer(), HOOKS);
+  const serializer = Object.assign(new Serializer(), ARGUMENT_HOOKS);
   serializer.writeHeader();
   serializer.writeValue(args);
   serializer.writeUint32(bare.length);
