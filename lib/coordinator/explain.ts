@@ -233,8 +233,11 @@ export function explain(attachment: Attachment): StopExplanation {
           ? [`The coordinator '${native.name}' is not stopped: no stop was requested.`]
           : recordLines(native.name, record, now);
       if (reported !== undefined) {
+        const text = oneLine(reported.value);
         lines.push(
-          `Reported without a stop: ${oneLine(reported.value)}. A join() throws it after a stop.`,
+          record === undefined
+            ? `Reported without a stop: ${text}. A join() throws it after a stop.`
+            : `Reported beside the stop: ${text}. A join() throws it.`,
         );
       }
       lines.push(...suppressedLines(suppressed, suppressedCount));

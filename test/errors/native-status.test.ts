@@ -89,6 +89,8 @@ describe('an error that C++ has reported without a stop', () => {
   it('is explained', () => {
     const coord = reported();
     expect(coord.explain().toString()).toMatch(/Reported without a stop: .*the disk is slow/);
+    coord.requestStop();
+    expect(coord.explain().toString()).toMatch(/Reported beside the stop: .*the disk is slow/);
     expect(new Coordinator().explain().toString()).not.toMatch(/Reported/);
   });
 });
