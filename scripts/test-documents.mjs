@@ -38,7 +38,7 @@ const { values, positionals } = parseArgs({
 const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
 const pages = ['README.md', ...docs.map((name) => `docs/${name}`)];
 const sources = readdirSync(join(root, 'lib'), { recursive: true })
-  .map((name) => `lib/${name}`)
+  .map((name) => `lib/${String(name)}`)
   .filter((name) => name.endsWith('.ts') && /^ *\* @example$/m.test(read(name)));
 const ofNativeAddons = new Set([
   'docs/tutorial-first-native-thread.md',
