@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from 'node:util';
-import { type Command, type Options, UsageError } from './base/command.ts';
+import { type Command, type Options, refuseCredentials, UsageError } from './base/command.ts';
 import { type Flag, optionTexts } from './base/options.ts';
 import { version } from './base/version.ts';
 import { build } from './build.ts';
@@ -57,6 +57,7 @@ const asHelp = (text: string): { text: string; json: { help: string } } => ({
 function found(name: string): Command {
   const command = commands.get(name);
   if (command !== undefined) return command;
+  refuseCredentials(name, true);
   throw new UsageError(unknownCommand(name, [...commands.keys()]));
 }
 
@@ -127,6 +128,10 @@ export type Request =
 /** Reads the arguments, and does nothing else. @throws UsageError */
 export function readCommandLine(args: string[]): Request {
   const tokens = tokensOf(args);
+  for (const token of tokens) {
+    if (token.kind === 'positional') refuseCredentials(token.value);
+    if (token.kind === 'option') refuseCredentials(token.value ?? token.rawName);
+  }
   const [name, ...rest] = tokens.flatMap((token) =>
     token.kind === 'positional' ? token.value : [],
   );
@@ -151,6 +156,7 @@ export function readCommandLine(args: string[]): Request {
   if (help) return { ...asHelp(helpOf(name, command)), isJson };
   const surplus = command.argument === undefined ? rest[0] : rest[1];
   if (surplus !== undefined) {
+    refuseCredentials(surplus, true);
     const taken = command.argument === undefined ? 'no arguments' : `one ${command.argument}`;
     const isModule = command.options.includes('module') && options['module'] === undefined;
     const meant = isModule ? `. Did you mean --module ${surplus}?` : '';

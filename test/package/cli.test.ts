@@ -193,6 +193,33 @@ describe('allstop completion', () => {
   });
 });
 
+it.each([
+  ['doctor', 'nats://u:secret@nats-1:4222'],
+  ['doctor', 'u:secret@nats-1:4222'],
+  ['doctor', 'nats://u:se/secret@nats-1'],
+  ['doctor', 'secret@nats-1'],
+  ['worker', 'tls://secret@h'],
+  ['nats://u:secret@h', 'doctor'],
+  ['help', 'u:secret@h'],
+  ['completion', 'nats://u:secret@h'],
+  ['worker', '--server=nats://u:secret@h'],
+  ['worker', '--nats://u:secret@h'],
+  ['worker', '--slots', 'nats://u:secret@h'],
+  ['doctor', '--verbose=nats://u:secret@h'],
+])('credentials in `allstop %s %s` are refused, and not printed', (...args) => {
+  const { status, stdout, stderr } = allstop(...args);
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).toMatch(/Do not put credentials on the command line/);
+  expect(stderr).not.toContain('secret');
+});
+
+it.each(['./node_modules/@scope/tasks.mjs', 'file:///a/@scope/tasks.mjs'])(
+  'the path %s has no credentials',
+  (path) => {
+    expect(allstop('worker', path).stderr.replaceAll(/\s+/g, ' ')).toContain(`--module ${path}?`);
+  },
+);
+
 describe('allstop worker', () => {
   const folder = mkdtempSync(join(tmpdir(), 'allstop-worker-'));
   const [spec, none] = [join(folder, 'spec.json'), join(folder, 'none.json')];

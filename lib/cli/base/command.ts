@@ -64,6 +64,27 @@ export type Command = {
 /** The command line is wrong: an unknown command, option or value. Exit code 2, with the usage. */
 export class UsageError extends Error {}
 
+/** What looks like a URL with a user, a password or a token: `nats://user:pass@host`. */
+const SECRET_URL = /^(?!file:)[^/\\]*:\/\/[^/]*@/i;
+/** The same, also without the scheme, or with a slash in the password. */
+const SECRET_WORD = /^(?!file:)(?:[^/\\]+:\/\/.*|[^/\\]+)@/i;
+
+/**
+ * Refuses a text of the command line that may have credentials. Its message does not quote the text.
+ * `isWord`: no command takes the text.
+ *
+ * @throws UsageError
+ */
+export function refuseCredentials(text: string, isWord = false): void {
+  if ((isWord ? SECRET_WORD : SECRET_URL).test(text)) throw credentialsGiven();
+}
+
+export const credentialsGiven = (): UsageError =>
+  new UsageError(
+    'Do not put credentials on the command line, where every user of this machine can read them. ' +
+      'Use the environment variables that `allstop worker --help` lists',
+  );
+
 /** The command could not do its work. The message says why, for people. */
 export class CommandError extends Error {
   readonly exitCode: number;

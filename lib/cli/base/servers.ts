@@ -6,16 +6,11 @@ import {
   type NatsConnectionOptions,
 } from '../../cluster/nats/connection/connection-options.ts';
 import { CLUSTER_NAME } from '../../cluster/nats/wire/subjects.ts';
-import { UsageError } from './command.ts';
+import { credentialsGiven, UsageError } from './command.ts';
 
 /** @throws UsageError */
 export function connectionOf(servers: string): NatsConnectionOptions {
-  if (servers.includes('@')) {
-    throw new UsageError(
-      'Do not put credentials on the command line, where every user of this machine can read them. ' +
-        'Use the environment variables that `allstop worker --help` lists',
-    );
-  }
+  if (servers.includes('@')) throw credentialsGiven();
   try {
     return checkConnectionOptions({ servers, ...credentialsOf(process.env) });
   } catch (error) {
