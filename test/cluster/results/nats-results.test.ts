@@ -10,7 +10,9 @@ import { Objm } from '@nats-io/obj';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { NatsResults, type NatsResultsOptions, NatsStrategy } from 'allstop/nats';
+import { LinkProxy } from 'allstop/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { hoursPass, someChunk } from '../../support/long-operations.ts';
 import { NatsServer } from '../../support/nats-server.ts';
 
 const module = new URL('../../fixtures/keyed-tasks.mjs', import.meta.url);
@@ -172,6 +174,22 @@ describe('results in JetStream', { tags: 'nats' }, () => {
     await cluster.close();
     await own.close();
   });
+
+  test('are written again after a cut, however long the first attempt has taken', async () => {
+    await using proxy = await LinkProxy.open({ to: server.address });
+    await using cluster = start({ servers: proxy.url });
+    await make(cluster, 5);
+    proxy.setRate(100_000);
+    const call = make(cluster, 600_000);
+    await someChunk(nats, bucket);
+    hoursPass();
+    proxy.cut();
+    proxy.setRate(Number.POSITIVE_INFINITY);
+    proxy.restore();
+    expect(isRight(await call, 600_000)).toBe(true);
+    await make(cluster, 600_000);
+    expect(runs()).toEqual(['5', '600000']);
+  }, 30_000);
 
   test('fail the call when the bucket is gone or the server refuses, and say why', async () => {
     await using cluster = start();

@@ -5,7 +5,9 @@ import { Objm } from '@nats-io/obj';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { Checkpoint, ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 import { NatsStrategy } from 'allstop/nats';
+import { LinkProxy } from 'allstop/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { hoursPass, someChunk } from '../../support/long-operations.ts';
 import { NatsServer } from '../../support/nats-server.ts';
 import { warningsDuring } from '../../support/warnings.ts';
 
@@ -145,6 +147,32 @@ describe('checkpoints in JetStream', { tags: 'nats' }, () => {
     expect(await checkpoint.restoreLatest()).toBe(0);
     expect(loaded).toEqual([1, 9]);
   });
+
+  test('begin again after a cut, however long the save has taken by then', async () => {
+    await using proxy = await LinkProxy.open({ to: server.address });
+    const strategy = new NatsStrategy({
+      module,
+      servers: proxy.url,
+      cluster: `c${count}`,
+      minWorkers: 0,
+    });
+    await using cluster = new ClusterCoordinator(strategy);
+    await cluster.ready();
+    const state = new Uint8Array(600_000);
+    const loaded: unknown[] = [];
+    const load = (value: unknown): void => void loaded.push(value);
+    const checkpoint = new Checkpoint(cluster, { bucket, state: () => state, load });
+    proxy.setRate(100_000);
+    const saving = checkpoint.save(1);
+    await someChunk(nats, bucket);
+    hoursPass();
+    proxy.cut();
+    proxy.setRate(Number.POSITIVE_INFINITY);
+    proxy.restore();
+    await saving;
+    expect(await checkpoint.restoreLatest()).toBe(1);
+    expect(loaded).toEqual([state]);
+  }, 30_000);
 
   test('go on when the server is started again in the middle of saves', async () => {
     await using cluster = start();

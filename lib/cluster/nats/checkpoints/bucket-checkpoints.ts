@@ -6,6 +6,7 @@
  * 3. Chunks without a meta message belong to a write that goes on, or that was cut off. Those that
  *    are older than UNFINISHED_MS are of a write that was cut off.
  * 4. A connection lasts for one use of the store: nothing keeps the program alive in between.
+ * 5. A use that loses its connection is begun again on the next one, until its Patience is over.
  */
 
 import type { JetStreamManager } from '@nats-io/jetstream';
@@ -23,10 +24,9 @@ import {
 import { Connection, load } from '../connection/connection.ts';
 import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import { Patience } from '../connection/patience.ts';
 import { roomInMessage, writeObject } from '../results/objects.ts';
 
-/** For how long a use of the store tries to connect, again if a connection is lost. */
-const PATIENCE_MS = 5_000;
 /** Chunks that have not come for so long do not come any more. */
 const CHUNK_MS = 10_000;
 const UNFINISHED_MS = 10 * 60_000;
@@ -47,17 +47,16 @@ export class BucketCheckpoints implements CheckpointStore {
   }
 
   async use<T>(what: 'read' | 'written', body: (files: CheckpointFiles) => Promise<T>): Promise<T> {
-    const until = performance.now() + PATIENCE_MS;
+    const patience = new Patience();
     const line = new Line(this.#bucket, this.#options);
     try {
       for (;;) {
-        const nats = await line.connected(until);
+        const nats = await line.connected(patience);
         try {
           return await body(await this.#open(nats));
         } catch (error) {
           const isLost = nats.isClosed() || line.nats !== nats;
-          if (!isLost || performance.now() >= until)
-            throw line.refused ?? failureOfJetStream(error);
+          if (!isLost) throw line.refused ?? failureOfJetStream(error);
         }
       }
     } catch (error) {
@@ -113,19 +112,18 @@ class Line {
     return this.#connection.nats;
   }
 
-  /** @throws (rejects) the reason why there is no connection, when `until` has come */
-  async connected(until: number): Promise<NatsConnection> {
+  /** @throws (rejects) the reason why there is no connection, when `patience` is over */
+  async connected(patience: Patience): Promise<NatsConnection> {
     for (;;) {
       const { nats } = this;
       if (nats !== undefined && !nats.isClosed()) return nats;
-      const leftMs = until - performance.now();
-      if (this.#failure instanceof UnavailableError || leftMs <= 0) {
+      if (this.#failure instanceof UnavailableError || patience.isOver) {
         throw this.#failure ?? new Error('timeout: there is no connection yet');
       }
       const changed = new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
-      await within(leftMs, changed, () => {});
+      await patience.wait(changed);
     }
   }
 

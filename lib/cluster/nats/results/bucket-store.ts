@@ -6,26 +6,25 @@
  *    the name of the key, and the value of the key is MARK. The object is whole before the key says
  *    so, and a reader checks each record (results/record.ts): another program may have written it meanwhile.
  * 2. An operation that loses its connection is begun again on the next one: each may be done twice.
- *    After PATIENCE_MS without a connection it fails.
+ *    It fails when its Patience is over.
  * 3. What belongs to a connection is in `#opened`, for the connection of that moment only.
  */
 
 import type { KV } from '@nats-io/kv';
 import type { ObjectStore } from '@nats-io/obj';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { within } from '../../../base/timer.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
 import type { ResultStore } from '../../results/result-store.ts';
 import { Turns } from '../../results/turns.ts';
 import { Connection, load } from '../connection/connection.ts';
 import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import { Patience } from '../connection/patience.ts';
 import { readObject, roomInMessage, writeObject } from './objects.ts';
 
 /** A value of a key that says: the record is the object of that name. */
 const MARK: Buffer = Buffer.from('allstop-object-1', 'latin1');
 const LARGEST_INLINE: number = 512 * 1024;
-const PATIENCE_MS = 5_000;
 /** Each is in memory, as a whole. */
 const OBJECTS_AT_ONCE = 8;
 
@@ -99,9 +98,9 @@ export class BucketStore implements ResultStore {
 
   /** @throws (rejects) UnavailableError */
   async #tryTo<T>(what: 'read' | 'written', body: (opened: Opened) => Promise<T>): Promise<T> {
-    const until = performance.now() + PATIENCE_MS;
+    const patience = new Patience();
     for (;;) {
-      const nats = await this.#connected(what, until);
+      const nats = await this.#connected(what, patience);
       const opened = this.#open(nats);
       try {
         return await body(opened);
@@ -109,14 +108,14 @@ export class BucketStore implements ResultStore {
         if (error instanceof UnavailableError) throw error; // a package is missing
         if (this.#opened === opened) this.#opened = undefined; // the bucket may be made again
         const isLost = nats.isClosed() || this.#connection?.nats !== nats;
-        if (!isLost || this.#isClosed || performance.now() >= until) {
+        if (!isLost || this.#isClosed) {
           throw this.#unavailable(what, this.#refused ?? failureOfJetStream(error), this.#servers);
         }
       }
     }
   }
 
-  async #connected(what: 'read' | 'written', until: number): Promise<NatsConnection> {
+  async #connected(what: 'read' | 'written', patience: Patience): Promise<NatsConnection> {
     this.#connection ??= new Connection(
       `allstop results ${this.#bucket}`,
       `_INBOX.allstop_results.${this.#bucket}`,
@@ -141,23 +140,22 @@ export class BucketStore implements ResultStore {
       if (nats !== undefined && !nats.isClosed() && !this.#isClosed) return nats;
       const { cause, servers } = this.#failure ?? {};
       if (cause instanceof UnavailableError) throw cause; // the client is missing
-      const leftMs = until - performance.now();
-      if (leftMs <= 0 || this.#isClosed) {
+      if (patience.isOver || this.#isClosed) {
         const why = cause ?? new Error('timeout: there is no connection yet');
         throw this.#unavailable(what, why, servers ?? this.#servers);
       }
-      await this.#changed(leftMs);
+      await this.#changed(patience);
     }
   }
 
-  /** Resolves when the connection has changed, at the latest after `ms`. */
-  async #changed(ms: number): Promise<void> {
+  /** Resolves when the connection has changed, at the latest when `patience` is over. */
+  async #changed(patience: Patience): Promise<void> {
     let wake = (): void => {};
     const changed = new Promise<void>((resolve) => {
       wake = resolve;
     });
     this.#waiting.add(wake);
-    await within(ms, changed, () => {});
+    await patience.wait(changed);
     this.#waiting.delete(wake);
   }
 
