@@ -102,6 +102,9 @@ function describe(event: NodeEvent): string {
   if (event.event === 'forbidden') {
     return `not permitted: ${event.cause}. What to do: ${event.remedy}`;
   }
+  if (event.event === 'too-long') {
+    return `no coordinator hears of this worker: ${event.cause}. What to do: ${event.remedy}`;
+  }
   if (event.event === 'refused') {
     return `the coordinator refuses this worker: ${event.phase}: ${event.why}`;
   }

@@ -5,7 +5,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { availableParallelism, freemem, hostname, networkInterfaces } from 'node:os';
+import { availableParallelism, freemem, hostname } from 'node:os';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { Timer } from '../../../base/timer.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
@@ -29,6 +29,7 @@ import { frameBytes } from '../wire/reliable-channel.ts';
 import { packStop, unpackStop } from '../wire/session-messages.ts';
 import { Subjects } from '../wire/subjects.ts';
 import { subscriptionCallback } from '../wire/subscription.ts';
+import { ownAddresses } from './addresses.ts';
 import { NodeSession } from './node-session.ts';
 import { NodeVitals } from './vitals.ts';
 
@@ -84,6 +85,8 @@ export type NodeEvent =
   | { event: 'connected'; cluster: string; job?: string; task?: number }
   | { event: 'disconnected'; cause: string; remedy: string }
   | { event: 'forbidden'; cause: string; remedy: string }
+  /** The server takes no message as long as this node's hello. */
+  | { event: 'too-long'; cause: string; remedy: string }
   | { event: 'refused'; phase: string; why: string }
   | { event: 'session'; job: string; task: number; run: string }
   | { event: 'serving'; job: string; task: number; run: string }
@@ -229,9 +232,6 @@ export class ClusterNode {
 
   #info(): NodeInfo {
     const { job, task, spec, slots, resources, version } = this.#options;
-    const addresses = Object.values(networkInterfaces()).flatMap((each) =>
-      (each ?? []).map(({ address }) => address),
-    );
     return {
       protocol: PROTOCOL,
       node: this.#id,
@@ -242,7 +242,7 @@ export class ClusterNode {
       definition: this.#fingerprint,
       ...(spec !== undefined && { spec: specFingerprint(spec) }),
       host: hostname(),
-      addresses: ['localhost', ...addresses],
+      addresses: ownAddresses(),
       pid: process.pid,
       version,
       runtime: RUNTIME,
@@ -301,7 +301,14 @@ export class ClusterNode {
     this.#hello?.clear();
     if (this.#asking?.run === this.#current?.run) this.#asking = undefined;
     if (this.#asking !== undefined && ++this.#asking.hellos > MOST_HELLOS) this.#asking = undefined;
-    this.#connection.publish(this.#subjects.hello, json({ kind: 'hello', info: this.#info() }));
+    const hello = json({ kind: 'hello', info: this.#info() });
+    this.#connection.publish(this.#subjects.hello, hello);
+    const most = this.#connection.nats?.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    if (hello.byteLength > most) {
+      const cause = `the message by which a worker joins is longer than the server's max_payload of ${most} bytes`;
+      const remedy = 'raise `max_payload` of the server (1MB is usual)';
+      this.#tell({ event: 'too-long', cause, remedy });
+    }
     this.#hello = new Timer(HELLO_MS, () => {
       if (this.#current === undefined || this.#asking !== undefined) this.#sayHello();
     });

@@ -108,7 +108,7 @@ export type CoordinatorReport = {
 
 /** The index of a task: as large as a ClusterSpec permits. */
 const isIndex = (value: unknown): boolean => isCount(value) && value <= 1_000_000;
-const MOST_ADDRESSES = 1_000;
+export const MOST_ADDRESSES = 1_000;
 
 const MOST_RESOURCES = 100;
 

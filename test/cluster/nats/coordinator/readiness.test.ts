@@ -425,3 +425,20 @@ it('a worker that nobody expects, and one for a place that is taken', async () =
   );
   expect(causeOf(stranger)).toMatch(/not-expected: worker:7 is not in the ClusterSpec/);
 });
+
+it('a machine with thousands of addresses takes the task of any of its interfaces', async () => {
+  const coordinator = start(['10.99.99.98', '10.99.99.99'], tasks, { minWorkers: 1 });
+  const many = new URL('../../../fixtures/many-addresses.mjs', import.meta.url);
+  work({ env: { NODE_OPTIONS: `--import ${many.href}` } });
+  await untilReport(coordinator, hasPhase('ready', 1));
+});
+
+it('a worker whose first message is too long for the server says so', async () => {
+  const small = await NatsServer.start('max_payload: 256');
+  ending.push(() => small.close());
+  cluster = 'small';
+  expect(await work({ servers: small.address }).next('too-long')).toMatchObject({
+    cause: expect.stringMatching(/max_payload of 256 bytes/),
+    remedy: expect.stringMatching(/raise `max_payload`/),
+  });
+});
