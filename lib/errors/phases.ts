@@ -157,6 +157,20 @@ export const importing: Explanation = {
   remedy: 'see what the module awaits when it is imported, or wait',
 };
 
+/** The same, of a worker that waits because calls of `cluster.variable()` wait. */
+export const heldBack = (isSeeking: boolean, { command }: WorkerStart): Explanation =>
+  isSeeking
+    ? {
+        cause:
+          'its threads start when cluster.variable() has a parameter server, for which the program waits',
+        remedy: `start a parameter server: ${command} --job ps`,
+      }
+    : {
+        cause:
+          'its threads start when cluster.variable() has the answer of a parameter server, for which the program waits',
+        remedy: 'look at the parameter server, or wait',
+      };
+
 /** Which cluster a worker has to join, and how one is started, in the words of the program's options. */
 export type WorkerStart = { cluster: string; servers: string; command: string };
 

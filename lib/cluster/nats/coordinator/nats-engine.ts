@@ -203,7 +203,7 @@ export class NatsEngine implements Engine {
 
   report(): ReadinessReport {
     const { state } = this.#leadership;
-    const tasks = this.#tasks.report(state.phase);
+    const tasks = this.#tasks.report(state.phase, (session) => this.#servers.holds(session));
     return { ready: state.phase === 'ready' && this.#tasks.areReady, engine: state, tasks };
   }
 

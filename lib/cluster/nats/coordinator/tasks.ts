@@ -2,6 +2,7 @@
 
 import {
   type EnginePhase,
+  heldBack,
   type Refusal,
   refused,
   type TaskPhase,
@@ -214,9 +215,20 @@ export class ClusterTasks {
     return this.all.flatMap(({ job, index }) => (job === 'ps' ? [index] : []));
   }
 
-  /** Without the remedy to start a worker while the engine lets none register. */
-  report(engine: EnginePhase): TaskReadiness[] {
-    return this.all.map(({ readiness }) => {
+  /**
+   * Without the remedy to start a worker while the engine lets none register.
+   *
+   * @param held - for what the threads of a session wait
+   */
+  report(
+    engine: EnginePhase,
+    held: (session: Session) => 'server' | 'answer' | undefined,
+  ): TaskReadiness[] {
+    return this.all.map(({ readiness, session, workerStart }) => {
+      const wanted = session && readiness.phase === 'starting' ? held(session) : undefined;
+      if (wanted !== undefined) {
+        return { ...readiness, ...heldBack(wanted === 'server', workerStart) };
+      }
       if (engine === 'ready' || readiness.phase !== 'unregistered') return readiness;
       const { remedy: _, ...task } = readiness;
       return { ...task, cause: unregistered.noCoordinator(engine) };

@@ -104,6 +104,8 @@ export class ParameterServers implements VariableStore {
   #lastId = 0;
   /** How many calls of `variable()` wait for a server or its answer. */
   #making = 0;
+  /** How many of them wait for a server. */
+  #seeking = 0;
   /**
    * Sessions that began meanwhile: their threads start when no call waits any more, so that setup
    * functions find what the program makes at its beginning.
@@ -198,6 +200,12 @@ export class ParameterServers implements VariableStore {
   /** A server may be ready now. */
   changed(): void {
     this.#changes.notify();
+  }
+
+  /** For what the threads of this session wait; undefined: for no variable. */
+  holds(session: NodeLine): 'server' | 'answer' | undefined {
+    if (!this.#held.has(session)) return undefined;
+    return this.#seeking > 0 ? 'server' : 'answer';
   }
 
   /** Whether variables are lost with this session. */
@@ -353,12 +361,16 @@ export class ParameterServers implements VariableStore {
       }
       return found !== undefined || this.#names.has(name) || this.#end !== undefined;
     };
-    await within(timeoutMs, this.#changes.until(look), () => {
+    this.#seeking += 1;
+    const late = (): never => {
       const missing = indexes().find((index) => session(index) === undefined);
       const why = whyNone(missing, this.#engine());
       throw new UnavailableError(
         `The variable '${name}' has no parameter server after ${timeoutMs} ms: ${why}`,
       );
+    };
+    await within(timeoutMs, this.#changes.until(look), late).finally(() => {
+      this.#seeking -= 1;
     });
     return found;
   }

@@ -442,3 +442,23 @@ it('a worker whose first message is too long for the server says so', async () =
     remedy: expect.stringMatching(/raise `max_payload`/),
   });
 });
+
+it('a variable without a parameter server is why the workers do not start', async () => {
+  const coordinator = start();
+  const variable = coordinator.variable('w', 0);
+  variable.catch(() => {}); // awaited below
+  const worker = work();
+  const error = await whyNotReady(coordinator, hasPhase('starting'));
+  expect(error.message).toMatch(
+    /its threads start when cluster.variable\(\) has a parameter server.*What to do: start a parameter server: .*--job ps/,
+  );
+  const { cause } = await diagnosed('worker:0');
+  expect(cause).toMatch(/cluster.variable/);
+  await expect(coordinator.run('square', [1], { timeoutMs: 50 })).rejects.toThrow(
+    /cluster.variable/,
+  );
+  const serving = worker.next('serving');
+  work({ job: 'ps' });
+  await serving;
+  await variable;
+});
