@@ -278,6 +278,20 @@ export const refused = {
   }),
 };
 
+const days = (ms: number): string => `${Math.round(ms / 86_400_000)} days`;
+
+/** The phase 'connecting', of a node that has served a run whose token is too far ahead. */
+export const ignoring = (host: string, pid: number, aheadMs: number): Explanation => ({
+  cause: `${host} (pid ${pid}) ignores this coordinator, because it has served a newer one: the clock of this machine is ${days(aheadMs)} behind that coordinator's`,
+  remedy: 'correct the clock of this machine, or start the worker again',
+});
+
+/** What a node prints that ignores the messages of a coordinator whose token is too far behind. */
+export const ignored = (behindMs: number): Explanation => ({
+  cause: `it is older than one that this worker has served: the clock of its machine is ${days(behindMs)} behind that coordinator's`,
+  remedy: "correct the clock of the coordinator's machine, or start this worker again",
+});
+
 /** The phase 'silent': a node has missed a probe, and may still answer the next. */
 export const silent = (host: string, pid: number, forMs: number): Explanation => ({
   cause: `${host} (pid ${pid}) has not answered for ${forMs} ms: it hangs, is stopped, or its network is cut`,

@@ -105,6 +105,9 @@ function describe(event: NodeEvent): string {
   if (event.event === 'too-long') {
     return `no coordinator hears of this worker: ${event.cause}. What to do: ${event.remedy}`;
   }
+  if (event.event === 'ignored') {
+    return `a coordinator is ignored: ${event.cause}. What to do: ${event.remedy}`;
+  }
   if (event.event === 'refused') {
     return `the coordinator refuses this worker: ${event.phase}: ${event.why}`;
   }

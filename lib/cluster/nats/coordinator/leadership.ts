@@ -12,14 +12,10 @@ import type { EngineReadiness } from '../../../errors/readiness-report.ts';
 import { Connection } from '../connection/connection.ts';
 import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import { FURTHEST_TOKEN } from '../wire/control-messages.ts';
 import type { Fence } from './fence.ts';
 
 const RETRY_MS = 1_000;
-/**
- * Tokens begin as milliseconds since 1970. A message whose token is further ahead of ours than
- * this (50 days, more than clocks of machines differ) is forged, and ignored.
- */
-const FURTHEST_TOKEN = 2 ** 32;
 /** How long to wait for a newer run to answer a `who`. */
 const RIVAL_MS = 1_500;
 /** How long to wait until JetStream has stored that the run has ended. */
@@ -98,13 +94,22 @@ export class Leadership {
     const { nats } = this.connection;
     const own = this.token;
     if (nats === undefined || own === undefined) return;
-    if (token <= own || token > own + FURTHEST_TOKEN) return;
+    if (token <= own || this.tooFarBy(token) > 0) return;
     this.#heard = Math.max(this.#heard, token);
     if (isItself) {
       this.#rival = Math.max(this.#rival, token);
       this.#stopAsking?.();
     }
     void this.#hold(nats);
+  }
+
+  /**
+   * How far a token is ahead of ours that `doubt` ignores, because it is forged, or because the clock
+   * of this machine is behind; 0: `doubt` does not ignore it.
+   */
+  tooFarBy(token: number): number {
+    const ahead = token - (this.token ?? token);
+    return ahead > FURTHEST_TOKEN ? ahead : 0;
   }
 
   /** Ends the run, with its last state. The connection stays until `close()`. */

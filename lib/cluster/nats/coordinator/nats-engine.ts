@@ -573,6 +573,8 @@ export class NatsEngine implements Engine {
   #onProbeReply(session: Session, reply: ProbeReply): void {
     this.#onHeard(session);
     this.#leadership.doubt(reply.token);
+    const aheadMs = this.#leadership.tooFarBy(reply.token);
+    if (aheadMs > 0 && this.#tasks.noteIgnored(session, aheadMs)) this.#host.changed();
     if (session.isConfirmed && reply.session !== session.id) {
       this.#lose(session, lost.leftSession);
     }

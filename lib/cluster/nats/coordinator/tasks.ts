@@ -3,6 +3,7 @@
 import {
   type EnginePhase,
   heldBack,
+  ignoring,
   type Refusal,
   refused,
   type TaskPhase,
@@ -251,6 +252,18 @@ export class ClusterTasks {
   /** The task that `session` was begun for, which another session may have now. */
   named({ info, task }: Session): ClusterTask {
     return this.#tasks.get(`${info.job}:${task}`) as ClusterTask;
+  }
+
+  /**
+   * The node of the session has answered a probe, and ignores the welcome.
+   *
+   * @returns whether the task has changed
+   */
+  noteIgnored(session: Session, aheadMs: number): boolean {
+    const task = this.named(session);
+    if (session.isConfirmed || task.session !== session) return false;
+    const { cause, remedy } = ignoring(session.info.host, session.info.pid, aheadMs);
+    return task.enter('connecting', cause, remedy);
   }
 
   /**

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { availableParallelism, freemem, hostname } from 'node:os';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { Timer } from '../../../base/timer.ts';
+import { ignored } from '../../../errors/phases.ts';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 import type { Recycle } from '../../pool/channel.ts';
 import type { ModuleHooks } from '../../worker/module-options.ts';
@@ -16,6 +17,7 @@ import { Connection } from '../connection/connection.ts';
 import { explainFailure } from '../connection/connection-failure.ts';
 import type { NatsConnectionOptions } from '../connection/connection-options.ts';
 import {
+  FURTHEST_TOKEN,
   json,
   type NodeInfo,
   PROTOCOL,
@@ -87,6 +89,8 @@ export type NodeEvent =
   | { event: 'forbidden'; cause: string; remedy: string }
   /** The server takes no message as long as this node's hello. */
   | { event: 'too-long'; cause: string; remedy: string }
+  /** The coordinator is older than one that this node has served, by its token. */
+  | { event: 'ignored'; cause: string; remedy: string }
   | { event: 'refused'; phase: string; why: string }
   | { event: 'session'; job: string; task: number; run: string }
   | { event: 'serving'; job: string; task: number; run: string }
@@ -327,7 +331,12 @@ export class ClusterNode {
       message.respond(json({ session, token: this.#token, vitals: this.#vitals.read() }));
       return;
     }
-    if (control.token < this.#token) return; // from an older run
+    const behind = this.#token - control.token;
+    if (behind > 0) {
+      // From an older run. It raises its token, unless it is too far behind.
+      if (behind > FURTHEST_TOKEN) this.#tell({ event: 'ignored', ...ignored(behind) });
+      return;
+    }
     this.#token = control.token;
     if (control.run === this.#asking?.run) this.#asking = undefined;
     if (control.kind === 'refused') {

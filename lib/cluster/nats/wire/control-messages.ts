@@ -23,6 +23,12 @@ import {
 /** Nodes with another protocol number are refused. Raise the number with incompatible changes. */
 export const PROTOCOL = 5;
 
+/**
+ * Tokens begin as milliseconds since 1970. A message whose token is further ahead of a coordinator's
+ * than this (50 days, more than clocks of machines differ) is forged, and the coordinator ignores it.
+ */
+export const FURTHEST_TOKEN: number = 2 ** 32;
+
 const RUNTIMES = ['bun', 'deno', 'node']; // Bun and Deno set process.versions.node, too
 const own = RUNTIMES.find((name) => process.versions[name] !== undefined) as string;
 /** The runtime of this process: "node 20.20.2". */

@@ -6,7 +6,7 @@ import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { completed, NatsScene, works } from '../../../support/nats-scene.ts';
 import type { NatsWorker } from '../../../support/nats-worker.ts';
-import { untilReport } from '../../../support/not-ready.ts';
+import { untilReport, whyNotReady } from '../../../support/not-ready.ts';
 import { startScript } from '../../../support/run-script.ts';
 import { Visits } from '../../../support/visits.ts';
 
@@ -74,6 +74,36 @@ describe('a coordinator that a newer one has superseded', () => {
       Date.now = now;
     }
     expect(worker.events.filter(({ event }) => event === 'session')).toHaveLength(2);
+  });
+
+  it('that a worker ignores, because its clock is months behind, says so; so does the worker', async () => {
+    scene = await NatsScene.open();
+    const worker = scene.spawn();
+    const before = scene.coordinator();
+    await before.ready();
+    await before.close();
+    await scene.server.kill();
+    scene.server.wipe(); // only the worker still knows which run was the last
+    await scene.server.restart();
+    const now = Date.now;
+    Date.now = () => now() - 60 * 86_400_000;
+    try {
+      const ignored = worker.next('ignored');
+      const after = scene.coordinator();
+      const error = await whyNotReady(
+        after,
+        ({ tasks }) => tasks[0]?.cause?.includes('ignores') === true,
+      );
+      expect(error.message).toMatch(
+        /worker:0 .*, connecting .*the clock of this machine is 60 days behind.*start the worker again/,
+      );
+      expect(await ignored).toMatchObject({
+        cause: expect.stringMatching(/the clock of its machine is 60 days behind/),
+        remedy: expect.stringMatching(/start this worker again/),
+      });
+    } finally {
+      Date.now = now;
+    }
   });
 
   it('finds that out when it goes on after it was stopped', async () => {
