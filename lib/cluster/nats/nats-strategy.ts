@@ -173,7 +173,7 @@ export class NatsStrategy implements Strategy {
    * Connects nothing: a ClusterCoordinator does.
    *
    * @throws TypeError (`ERR_INVALID_ARG_TYPE`), RangeError, InvalidArgumentError: an invalid
-   *   cluster name or server address, or two ways to log in
+   *   cluster name or server address, two ways to log in, or a module that is no file
    */
   constructor(options: NatsStrategyOptions) {
     const given = checkOptions('options', options, OPTIONS) as NatsStrategyOptions;
@@ -195,6 +195,11 @@ export class NatsStrategy implements Strategy {
       checkInteger('options.minWorkers', minWorkers, 0, most);
     }
     checkDefinition(definition);
+    if (module.protocol !== 'file:' && definition === undefined) {
+      throw new InvalidArgumentError(
+        `options.module must be a file: URL, because workers have the same file; with options.definition it may be another. Received '${shownModule(module)}'`,
+      );
+    }
     checkHooks(given);
     checkInteger('options.replicas', replicas, 1, 5);
     checkDuration('options.unavailableAfterMs', unavailableAfterMs);

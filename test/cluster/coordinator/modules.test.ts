@@ -68,6 +68,31 @@ it.each([
   expect((await errorOf(cluster.ready())).message).toContain(`The cluster is not ready: ${why}`);
 });
 
+it.each([
+  ['LocalStrategy', local],
+  ['NatsStrategy', remote],
+])('a folder: %s', async (_, strategy) => {
+  const module = new URL('.', import.meta.url);
+  const cluster = start(strategy(module));
+  const why = `The module ${module.href} cannot be imported: ${fileURLToPath(module)} is a folder (give the file of the module in it as the option 'module')`;
+  const error = await errorOf(cluster.run('add', [1, 2]));
+  expect(error).toBeInstanceOf(UnavailableError);
+  expect(error.message).toBe(why);
+});
+
+it('a URL of no file: a NatsStrategy takes it with a definition only', async () => {
+  const module = new URL('data:text/javascript,export const add = (a, b) => a + b;');
+  expect(() => remote(module)).toThrow(
+    expect.objectContaining({
+      name: 'InvalidArgumentError',
+      message: expect.stringMatching(/options.module must be a file: URL.*Received 'data:text/),
+    }),
+  );
+  const options = { module, servers: '127.0.0.1:1', cluster: 'modules', definition: 'v1' };
+  expect(new NatsStrategy(options).module).toBe(module);
+  expect(await start(local(module)).run('add', [1, 2])).toBe(3);
+});
+
 it('a syntax error of which Node tells the line', async () => {
   const module = write({
     'main.mjs': "// The second line is wrong.\nimport { nothing } from './other.mjs';",

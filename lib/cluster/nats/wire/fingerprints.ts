@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { ClusterSpec } from '../../cluster-spec.ts';
 import { moduleFingerprint } from '../../worker/module/fingerprint.ts';
-import { hasNoFile, importError } from '../../worker/module/import-error.ts';
+import { importError, whyNoFile } from '../../worker/module/import-error.ts';
 
 export { moduleFingerprint };
 
@@ -35,7 +35,9 @@ export async function fingerprintsOf({
   definition: string | undefined;
   expect: ClusterSpec | undefined;
 }): Promise<Fingerprints> {
-  if (definition === undefined && hasNoFile(module)) throw importError(module, undefined);
+  if (definition === undefined && whyNoFile(module) !== undefined) {
+    throw importError(module, undefined);
+  }
   return {
     module: await moduleFingerprint(module, definition),
     spec: expect && specFingerprint(expect),

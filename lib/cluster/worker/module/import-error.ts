@@ -1,6 +1,6 @@
 /** Why a module cannot be imported, for people. */
 
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { attempt, messageOf } from '../../../base/thrown-value.ts';
 import { UnavailableError } from '../../../errors/errors.ts';
@@ -11,9 +11,17 @@ export function shownModule(module: URL): string {
   return path ?? module.href.slice(0, 80);
 }
 
-/** Whether the module is a file that does not exist here. */
-export const hasNoFile = (module: URL): boolean =>
-  module.protocol === 'file:' && !existsSync(module);
+/** Why the module, if it has the URL of a file, is none; undefined: it is one, or has another URL. */
+export function whyNoFile(module: URL): string | undefined {
+  if (module.protocol !== 'file:') return undefined;
+  const found = attempt(() => statSync(module));
+  if (found?.isDirectory() === true) {
+    return `${shownModule(module)} is a folder (give the file of the module in it as the option 'module')`;
+  }
+  return found === undefined
+    ? `there is no file ${shownModule(module)} (correct the option 'module')`
+    : undefined;
+}
 
 /** @param error - what the import has thrown; undefined: the file was only looked for */
 export function importError(module: URL, error: unknown): UnavailableError {
@@ -26,9 +34,8 @@ export function importError(module: URL, error: unknown): UnavailableError {
  * tells as the first line of the stack, if at all.
  */
 export function whyNotImported(module: URL, error: unknown): string {
-  if (hasNoFile(module)) {
-    return `there is no file ${shownModule(module)} (correct the option 'module')`;
-  }
+  const noFile = whyNoFile(module);
+  if (noFile !== undefined) return noFile;
   const text = messageOf(error);
   if (!(error instanceof SyntaxError)) return text;
   const place = /^(\S.*:\d+)\n/.exec(error.stack ?? '')?.[1];
