@@ -83,6 +83,12 @@ describe('an exercise', () => {
     expect(resultsOf(rows, /^running|^done/)).toEqual(['error: no device']);
   });
 
+  it('that throws an object without a prototype is told by its message', { tags: 'long' }, () => {
+    const thrown = '{ __proto__: null, message: "no device" }';
+    const rows = rowsOf('survivor', `export default () => { throw ${thrown}; };`);
+    expect(resultsOf(rows, /^running|^done/)).toEqual(['error: no device']);
+  });
+
   it('that fails is told last, beside what the addon exports', { tags: 'long' }, () => {
     const wrong = script('export default (addon) => addon.begin();');
     const args = [addonFile('survivor'), '--exercise', wrong, '--runtimes', process.execPath];

@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -213,6 +213,17 @@ it.each([
   expect(stderr).not.toContain('secret');
 });
 
+it('a password without a user names the variable of the user', () => {
+  const script = join(root, manifest.bin.allstop);
+  const { status, stderr } = spawnSync(process.execPath, [script, 'doctor', '--servers', 'h'], {
+    encoding: 'utf8',
+    env: { ...process.env, ALLSTOP_NATS_PASS: 'secret' },
+    timeout: 120_000,
+  });
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/ALLSTOP_NATS_PASS needs ALLSTOP_NATS_USER, which is not set\n$/);
+});
+
 it.each(['./node_modules/@scope/tasks.mjs', 'file:///a/@scope/tasks.mjs'])(
   'the path %s has no credentials',
   (path) => {
@@ -260,6 +271,7 @@ describe('allstop worker', () => {
   it.each([
     [['--module', 'no-such-file.mjs'], '--module: there is no file '],
     [['--module', folder], `--module: ${folder} is a folder`],
+    [['--module', pathToFileURL(folder).href], `--module: ${folder} is a folder`],
     [[...module, '--spec', 'no-such-file.json'], 'no-such-file.json is not a ClusterSpec: ENOENT'],
     [[...module, '--spec', none], `${none} is not a ClusterSpec: The "jobs.worker"`],
   ])('cannot work with %j: exit code 1', (args, why) => {

@@ -89,6 +89,23 @@ describe('where all is well', () => {
   });
 });
 
+it.skipIf(process.platform === 'win32')('names a working directory that was deleted', () => {
+  const gone = mkdtempSync(join(tmpdir(), 'doctor-gone-'));
+  const script = 'cd "$1"; rmdir "$1"; exec "$2" "$3" doctor --json';
+  const { stdout } = spawnSync('sh', ['-c', script, 'sh', gone, process.execPath, here], {
+    encoding: 'utf8',
+    timeout: 120_000,
+  });
+  const found = JSON.parse(stdout) as { checks: Check[] };
+  expect(found.checks.filter(({ ok }) => !ok)).toMatchObject([
+    {
+      name: 'self-test',
+      cause: expect.stringMatching(/^the working directory of this process was deleted/),
+      remedy: expect.stringMatching(/go to a folder that exists/),
+    },
+  ]);
+});
+
 it('names a runtime that is too old, and has nothing to say of the binary', () => {
   const old = "Object.defineProperty(process.versions, 'node', { value: '18.20.8' })";
   const flags = ['--import', `data:text/javascript,${encodeURIComponent(old)}`];

@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { messageOf } from '../../base/thrown-value.ts';
 import { DELIBERATE, type FromWorker, type Order } from './case.ts';
 
 const order = workerData as Order & { afterwards?: true };
@@ -24,9 +25,6 @@ function load(path: string): unknown {
     throw new Error(`the addon cannot be loaded: ${messageOf(error)}`, { cause: error });
   }
 }
-
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 async function exercise(): Promise<void> {
   const { phase, script } = order;

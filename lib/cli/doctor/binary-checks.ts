@@ -100,12 +100,20 @@ function abiCheck({ abi, from }: Loaded): Check {
 const SEE_PERMISSIONS = "do what the check 'permissions' says";
 const SELF_TEST = 'a worker stops its coordinator and is joined';
 
+/** What Node says when the working directory was deleted. */
+const NO_FOLDER = /uv_cwd/;
+const GONE = 'the working directory of this process was deleted';
+
 function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean): Check {
   const name = 'self-test';
   if (tested !== undefined && crash === undefined) {
     return { name, ok: true, detail: `${SELF_TEST}, in ${tested.ms} ms` };
   }
   const cause = untested ?? `the process ${crash}`;
+  if (NO_FOLDER.test(cause)) {
+    const remedy = 'go to a folder that exists (cd), and start the command there again';
+    return { name, ok: false, detail: SELF_TEST, cause: `${GONE}: ${cause}`, remedy };
+  }
   const fault = OUT_OF_MEMORY.test(cause) ? MORE_MEMORY : REPORT_BUG;
   return {
     name,

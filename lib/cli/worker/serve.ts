@@ -3,7 +3,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection/connection.ts';
 import { CREDENTIAL_VARIABLES } from '../../cluster/nats/connection/connection-options.ts';
@@ -48,13 +48,23 @@ function resourcesOf({ resources: text }: Options): Record<string, number> | und
 }
 
 function moduleOf(options: Options): URL {
-  const path = resolve(required(options, 'module'));
+  const given = required(options, 'module');
+  const path = given.startsWith('file:') ? pathOf(given) : resolve(given);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isDirectory() === true) {
     throw new CommandError(`--module: ${path} is a folder: give the file of the module in it`);
   }
   if (found?.isFile() !== true) throw new CommandError(`--module: there is no file ${path}`);
   return pathToFileURL(path);
+}
+
+/** @throws UsageError */
+function pathOf(url: string): string {
+  try {
+    return fileURLToPath(url);
+  } catch (error) {
+    throw new UsageError(`--module: ${url} is not the URL of a file: ${(error as Error).message}`);
+  }
 }
 
 /** @throws UsageError: the spec has no such task; CommandError: the file is not a ClusterSpec */

@@ -202,7 +202,7 @@ export const CREDENTIAL_VARIABLES: readonly string[] = [
  * There are no command line options for credentials, because all users of a machine can read
  * command lines.
  *
- * @throws InvalidArgumentError: a file cannot be read
+ * @throws InvalidArgumentError: a file cannot be read, or there is a password without a user
  */
 export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?: NatsTlsOptions } {
   const of = (name: string): string | undefined => {
@@ -240,6 +240,9 @@ export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?:
     nkey: textOf('NKEY'),
     creds: textOf('CREDS'),
   };
+  if (found.pass !== undefined && found.user === undefined) {
+    throw new InvalidArgumentError('ALLSTOP_NATS_PASS needs ALLSTOP_NATS_USER, which is not set');
+  }
   if (Object.keys(tls).length > 0) found.tls = tls;
   return found;
 }
