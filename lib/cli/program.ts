@@ -41,7 +41,7 @@ try {
       process.stderr.write(`allstop: the output could not be written: ${error.message}\n`);
       process.exitCode = 1;
     }
-    if (lingers) process.exit();
+    if (lingers) process.stderr.write('', () => process.exit());
   });
 } catch (error) {
   const said = fitTerminal(`allstop: ${(error as Error).message}`.split('\n'));

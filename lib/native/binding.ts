@@ -528,15 +528,14 @@ export interface NativeBinding {
   errorsGivenSoFar(): number;
   /** From now on `hasFailed` is true in the result of `takeUnseen`, in whichever thread. */
   failProcess(): void;
-  /**
-   * The errors of this process that the program was not given, which this call forgets. Null if
-   * another thread is to write them: the process does not end with this one.
-   */
+  /** Takes the errors that the program was not given. Null: another thread is to write them. */
   takeUnseen(): NativeUnseen | null;
   /** Waits for a slow reader, and gives up when it has read nothing for `patienceMs`. */
   writeToStandardError(text: string, patienceMs: number): void;
   /** From now on this process ends `graceMs` after its parent, even if all threads are busy. */
   exitWithParent(parentId: number, graceMs: number): void;
+  /** Ends this process at once. (`process.exit()` waits for workers that are blocked in native code.) */
+  endProcess(exitCode: number): never;
   /**
    * Opens the line to a child process that is about to be started: native code writes the stop of
    * the coordinator to it. It ends with this thread.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../abi/table.h"
+#include "../core/exit_report.h"
 #include "../core/identity.h"
 #include "../core/js_threads.h"
 #include "../core/registry.h"
@@ -243,6 +244,10 @@ Napi::Value ExitWithParent(const Info& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value EndProcess(const Info& info) {
+  core::EndProcess(static_cast<int>(IdArgument(info, 0)));
+}
+
 Napi::Value ReinstallSignals(const Info& info) {
   binding::ReinstallSignals();
   return info.Env().Undefined();
@@ -289,6 +294,7 @@ Napi::Value Setup(const Info& info) {
   set("takeUnseen", Checked<TakeUnseen>);
   set("writeToStandardError", Checked<WriteToStandardError>);
   set("exitWithParent", Checked<ExitWithParent>);
+  set("endProcess", Checked<EndProcess>);
   set("openForkLine", Checked<OpenForkLine>);
   set("closeForkDescriptor", Checked<CloseForkDescriptor>);
   set("identityOfDescriptor", Checked<IdentityOfDescriptor>);

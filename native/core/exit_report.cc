@@ -293,16 +293,16 @@ std::string Report(const Coordinator& coordinator, const StopRecord& record,
   return text;
 }
 
-[[noreturn]] void Exit(int code) {
+}  // namespace
+
+void EndProcess(int exit_code) {
 #if defined(_WIN32)
-  TerminateProcess(GetCurrentProcess(), static_cast<UINT>(code));
+  TerminateProcess(GetCurrentProcess(), static_cast<UINT>(exit_code));
   std::abort();  // not reached
 #else
-  _exit(code);
+  _exit(exit_code);
 #endif
 }
-
-}  // namespace
 
 void EndProcess(const Coordinator& coordinator, double ms, std::optional<int> exit_code) {
   int code = exit_code.value_or(1);
@@ -318,7 +318,7 @@ void EndProcess(const Coordinator& coordinator, double ms, std::optional<int> ex
     }
   } catch (...) {  // no memory for the report
   }
-  Exit(code);
+  EndProcess(code);
 }
 
 }  // namespace allstop::core

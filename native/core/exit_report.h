@@ -15,6 +15,9 @@ namespace allstop::core {
 [[noreturn]] void EndProcess(const Coordinator& coordinator, double ms,
                              std::optional<int> exit_code);
 
+// Ends the process at once: runs no exit handler, and waits for no thread. Any thread.
+[[noreturn]] void EndProcess(int exit_code);
+
 }  // namespace allstop::core
 
 #endif  // ALLSTOP_CORE_EXIT_REPORT_H_

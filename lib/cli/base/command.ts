@@ -6,7 +6,7 @@ export type CommandResult = {
   json: unknown;
   exitCode?: number;
   /**
-   * Work that cannot be cancelled, such as a DNS lookup, may still be running: main.ts then calls
+   * Work that cannot be cancelled, such as a DNS lookup, may still be running: program.ts then calls
    * process.exit() instead of waiting for it.
    */
   lingers?: boolean;

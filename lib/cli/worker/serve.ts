@@ -11,6 +11,7 @@ import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
 import type { Recycle } from '../../cluster/pool/channel.ts';
 import { DEFINITION, type ModuleHooks } from '../../cluster/worker/module-options.ts';
 import { counted } from '../../coordinator/words.ts';
+import { binding } from '../../native/native.ts';
 import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
 import { clusterOf, connectionOf } from '../base/servers.ts';
 import { version } from '../base/version.ts';
@@ -205,18 +206,28 @@ async function serveUntilSignal(options: Options, say: Say): Promise<CommandResu
     version,
     onEvent: (event) => say(describe(event), event),
   });
-  const orphaned = underNpm();
-  const signal = await Promise.race([firstSignal(), orphaned.ended, node.failed]);
-  orphaned.stop();
+  const signals = hearSignals();
+  const noParent = underNpm(() => signals.hear('SIGTERM'));
+  const signal = await Promise.race([signals.first, node.failed]);
+  noParent.stop();
+  endWithoutThreads();
   if (signal instanceof Error) {
-    await node.close();
+    await Promise.race([node.close(), signals.first]);
     throw new CommandError(signal.message);
   }
   say(`${signal}: ${leavingOf(signal, node)}`, { event: 'leaving', signal, running: node.running });
-  await Promise.race([node.leave(), firstSignal()]);
-  await node.close();
+  const left = node.leave().then(() => node.close());
+  await Promise.race([left, signals.second.then(() => node.abandon())]);
   const exitCode = signal === 'SIGINT' ? 130 : 143;
-  return { text: '', json: { event: 'ended', signal }, exitCode };
+  return { text: '', json: { event: 'ended', signal }, exitCode, lingers: true };
+}
+
+/**
+ * Has the process end without waiting for its threads: Node waits for each, and one that is blocked
+ * in native code may never end. Called last: Node calls the listeners of 'exit' in turn.
+ */
+function endWithoutThreads(): void {
+  process.once('exit', (code) => binding().endProcess(Number(process.exitCode ?? code)));
 }
 
 /** When the worker ends after the signal. */
@@ -233,31 +244,39 @@ function leavingOf(signal: NodeJS.Signals, { running, hasResults }: ClusterNode)
 const PARENT_MS = 500;
 
 /**
- * Under npx and npm run, resolves to SIGTERM when the process that started this one has ended. npm
+ * Under npx and npm run, calls `onOrphaned` when the process that started this one has ended. npm
  * ends at a SIGTERM, as of `docker stop` or systemd, and the shell between npm and this process does
  * not pass the signal on: the worker would go on without a parent. A timer looks for that, as Node
  * has no event for the end of a parent; it runs under npm only.
  */
-function underNpm(): { ended: Promise<NodeJS.Signals>; stop: () => void } {
-  let settle: (signal: NodeJS.Signals) => void = () => {};
-  const ended = new Promise<NodeJS.Signals>((found) => {
-    settle = found;
-  });
-  if (process.env['npm_command'] === undefined) return { ended, stop: () => {} };
+function underNpm(onOrphaned: () => void): { stop: () => void } {
+  if (process.env['npm_command'] === undefined) return { stop: () => {} };
   const parent = process.ppid;
   const timer = setInterval(() => {
-    if (process.ppid !== parent) settle('SIGTERM');
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    onOrphaned();
   }, PARENT_MS);
-  return { ended, stop: () => clearInterval(timer) };
+  return { stop: () => clearInterval(timer) };
 }
 
-function firstSignal(): Promise<NodeJS.Signals> {
-  return new Promise((settle) => {
-    const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
-    const onSignal = (signal: NodeJS.Signals): void => {
-      for (const each of signals) process.off(each, onSignal);
-      settle(signal);
-    };
-    for (const each of signals) process.on(each, onSignal);
-  });
+type Signals = {
+  first: Promise<NodeJS.Signals>;
+  second: Promise<NodeJS.Signals>;
+  /** To be called with what counts as a signal. */
+  hear: (signal: NodeJS.Signals) => void;
+};
+
+/** After the second signal, each signal has its default action. */
+function hearSignals(): Signals {
+  const names: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
+  const settle: ((signal: NodeJS.Signals) => void)[] = [];
+  const next = (): Promise<NodeJS.Signals> => new Promise((heard) => settle.push(heard));
+  const [first, second] = [next(), next()];
+  const hear = (signal: NodeJS.Signals): void => {
+    settle.shift()?.(signal);
+    if (settle.length === 0) for (const name of names) process.off(name, hear);
+  };
+  for (const name of names) process.on(name, hear);
+  return { first, second, hear };
 }

@@ -209,12 +209,21 @@ export class ClusterNode {
     this.#silence?.clear();
     this.#vitals.close();
     this.#leaving?.clear();
-    if (this.#current !== undefined) {
-      const bye = { kind: 'bye', node: this.#id, session: this.#current.id };
-      this.#connection.publish(this.#subjects.hello, json(bye));
-    }
+    this.#sayBye();
     await this.#end('this worker ends');
     await this.#connection.close();
+  }
+
+  /** As `close`, but waits for no thread: to be called before the process ends. */
+  async abandon(): Promise<void> {
+    this.#sayBye();
+    await this.#connection.close();
+  }
+
+  #sayBye(): void {
+    if (this.#current === undefined) return;
+    const bye = { kind: 'bye', node: this.#id, session: this.#current.id };
+    this.#connection.publish(this.#subjects.hello, json(bye));
   }
 
   #tell(event: NodeEvent): void {

@@ -36,6 +36,16 @@ describe('the threads of a node', { tags: ['nats'] }, () => {
     expect(await left).toEqual([143, null]);
   });
 
+  it('do not keep their node from its end by a teardown, after a second SIGTERM', async () => {
+    const worker = scene.spawn({ module, env });
+    const cluster = scene.coordinator({ module, teardown: 'teardown' }, { cancelGraceMs: 60_000 });
+    await cluster.run('where');
+    void worker.kill('SIGTERM');
+    const { left } = await visits.next('teardown 0 after 1');
+    expect(await worker.kill('SIGTERM')).toEqual([143, null]);
+    await left;
+  });
+
   it('call those that their node was started with instead', async () => {
     scene.spawn({ module, setup: 'setup' });
     const cluster = scene.coordinator({ module, setup: 'brokenSetup' });

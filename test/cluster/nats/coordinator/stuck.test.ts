@@ -3,25 +3,31 @@
 
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../support/eventually.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
 
 const module = new URL('../../../fixtures/cluster-faults.mjs', import.meta.url);
 const tasks = new URL('../../../fixtures/cluster-tasks.mjs', import.meta.url);
 let scene: NatsScene;
+let folder: string;
+let pipe: string;
 
 beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'allstop-stuck-'));
+  pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
   scene = await NatsScene.open();
 });
-afterEach(() => scene.close());
+afterEach(async () => {
+  await scene.close();
+  rmSync(folder, { recursive: true });
+});
 
 it('is listed as stuck beside its node, which goes on with another thread', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'allstop-stuck-'));
-  const pipe = join(folder, 'pipe');
-  execFileSync('mkfifo', [pipe]);
   const cluster = scene.coordinator({ minWorkers: 1, module }, { cancelGraceMs: 10 });
   const worker = scene.spawn({ task: 0, slots: 1, module });
   await cluster.ready();
@@ -37,7 +43,39 @@ it('is listed as stuck beside its node, which goes on with another thread', asyn
     { task: 0, state: 'stuck', running: 0, completed: 0 },
   ]);
   writeFileSync(pipe, ''); // ends the blocked thread
-  rmSync(folder, { recursive: true });
+});
+
+describe('does not keep its worker', () => {
+  it('after a SIGTERM, when it is given up', async () => {
+    const cluster = scene.coordinator({ minWorkers: 1, module }, { cancelGraceMs: 10 });
+    const worker = scene.spawn({ module });
+    await cluster.ready();
+    const told = worker.next('thread-stuck');
+    const late = cluster.run('blockInNativeCode', [pipe], { timeoutMs: 100 });
+    await expect(late).rejects.toMatchObject({ code: 'ERR_ALLSTOP_DEADLINE_EXCEEDED' });
+    await told;
+    expect(await cluster.run('square', [3, 0])).toBe(9);
+    expect(await worker.kill('SIGTERM')).toEqual([143, null]);
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('after a second %s, when it runs', async (signal) => {
+    const cluster = scene.coordinator({ minWorkers: 1, module });
+    const worker = scene.spawn({ module });
+    cluster.run('blockInNativeCode', [pipe]).catch(() => {});
+    let writer = 0;
+    const { O_WRONLY, O_NONBLOCK } = constants;
+    await eventually(() => {
+      try {
+        writer = openSync(pipe, O_WRONLY | O_NONBLOCK);
+      } catch {} // ENXIO: nobody reads
+      return writer !== 0;
+    });
+    const leaving = worker.next('leaving');
+    void worker.kill(signal);
+    expect(await leaving).toMatchObject({ running: 1 });
+    expect(await worker.kill('SIGTERM')).toEqual([signal === 'SIGINT' ? 130 : 143, null]);
+    closeSync(writer);
+  });
 });
 
 it('is told by the worker when it dies, each time', async () => {
