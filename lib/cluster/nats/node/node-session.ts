@@ -111,6 +111,8 @@ export class NodeSession implements StrategyHost {
   readonly #progress = new Map<Closure, RecentValues>();
   #results: unknown[] = [];
   #resultsBytes = 0;
+  /** The number of the last message that has results or a stop, as `channel.posted` counts. */
+  #lastResults = 0;
   #lastStatus = '';
   #isServing = false;
   #isStatusDue = false;
@@ -176,6 +178,11 @@ export class NodeSession implements StrategyHost {
   /** How many closures have not ended. */
   get running(): number {
     return this.#closures.size;
+  }
+
+  /** Whether the coordinator has not acknowledged all results and stops of this node. */
+  get hasResults(): boolean {
+    return this.#results.length > 0 || this.channel.acknowledgedMessages < this.#lastResults;
   }
 
   /** A stop that began here, and that the coordinator has not answered. */
@@ -551,7 +558,9 @@ export class NodeSession implements StrategyHost {
   }
 
   #post(message: FromNode): void {
-    if (!this.#isOver) this.channel.post(...pack(message));
+    if (this.#isOver) return;
+    this.channel.post(...pack(message));
+    if (message[0] === 'results' || message[0] === 'stop') this.#lastResults = this.channel.posted;
   }
 }
 

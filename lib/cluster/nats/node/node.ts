@@ -48,9 +48,8 @@ const LEAST_SILENT_MS = 30_000;
 /** How often a node looks whether its coordinator is gone. */
 const LOOK_MS = 1_000;
 /**
- * A node that leaves waits for the coordinator to end its session. If the node has had nothing to
- * do, and nothing to send, for this time, the coordinator must be gone, and the node leaves by
- * itself.
+ * A node that leaves waits for the coordinator to end its session. If the node has had neither
+ * functions nor results for this time, the coordinator must be gone, and the node leaves by itself.
  */
 const LEAVE_IDLE_MS = 2_000;
 /** As LEAVE_IDLE_MS, for a node that had functions when it was told to leave. */
@@ -160,9 +159,9 @@ export class ClusterNode {
     return this.#current?.session.running ?? 0;
   }
 
-  /** Whether the coordinator has not acknowledged all that the node has sent. */
+  /** Whether the coordinator has not acknowledged all results of the node. */
   get hasResults(): boolean {
-    return this.#current?.session.channel.isDrained === false;
+    return this.#current?.session.hasResults === true;
   }
 
   /** Takes no more functions. Resolves when the functions that run or are queued here are done. */
@@ -172,7 +171,7 @@ export class ClusterNode {
     this.#hello?.clear();
     const { session } = this.#current ?? {};
     if (session === undefined) return Promise.resolve();
-    const hadWork = session.running > 0 || !session.channel.isDrained;
+    const hadWork = session.running > 0 || session.hasResults;
     session.leave(); // the coordinator ends the session: functions may be on their way here
     return new Promise((resolve) => {
       this.#onLeft = resolve;
@@ -190,7 +189,7 @@ export class ClusterNode {
     let idleMs = 0;
     const patienceMs = (): number => {
       if (!hadWork) return LEAVE_IDLE_MS;
-      if (channel.isDrained) return LEAVE_BUSY_MS;
+      if (!session.hasResults) return LEAVE_BUSY_MS;
       return Math.max(LEAVE_BUSY_MS, session.unavailableAfterMs);
     };
     const look = (): void => {

@@ -134,6 +134,10 @@ export class ReliableChannel {
   #ackTimer: Timer | undefined;
   #askTimer: Timer | undefined;
   #askMs = ASK_MS;
+  /** How many messages were passed to `post`. */
+  posted = 0;
+  /** How many messages the other end has acknowledged as a whole. */
+  acknowledgedMessages = 0;
   #onDrained: (() => void)[] = [];
   #isClosed = false;
 
@@ -161,6 +165,7 @@ export class ReliableChannel {
       this.#backlog.push({ bytes: length, end: PART.length }, { bytes, end: PART.more });
     }
     this.#backlog.push({ bytes: message, end: PART.last });
+    this.posted += 1;
     this.#advance();
   }
 
@@ -312,6 +317,7 @@ export class ReliableChannel {
     for (const { seq, frame } of this.#unacked) {
       if (seq > ack) break;
       this.#unackedBytes -= frame.length;
+      if (frame[1] === PART.last) this.acknowledgedMessages += 1;
       count += 1;
     }
     if (count > 0) {

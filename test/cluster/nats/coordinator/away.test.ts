@@ -262,6 +262,17 @@ it('a worker that leaves waits until its result is through, however slow its upl
   expect(cluster.stats()).toMatchObject({ retried: 0 });
 });
 
+it('a worker without results that leaves waits for no coordinator that is away', async () => {
+  const cluster = scene.coordinator({ unavailableAfterMs: 300_000 });
+  const worker = scene.spawn({ servers: proxy.address });
+  await untilReport(cluster, ({ tasks }) => {
+    if (tasks[0]?.phase !== 'ready') return false;
+    proxy.swallow(); // before the coordinator has acknowledged the status of the worker
+    return true;
+  });
+  expect(await worker.kill('SIGTERM')).toEqual([143, null]);
+});
+
 it('a worker keeps a coordinator that is cut off for less than unavailableAfterMs', {
   tags: 'long',
 }, async () => {
