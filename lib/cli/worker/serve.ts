@@ -131,6 +131,9 @@ function describe(event: NodeEvent): string {
   if (event.event === 'thread-stuck') {
     return 'a thread is blocked in native code and cannot be ended; another takes its place';
   }
+  if (event.event === 'module-changed') {
+    return 'the module file has changed since this worker joined: it finishes the functions that it has, and then joins with the new file';
+  }
   return `the session is over: ${event.why}`;
 }
 
@@ -198,7 +201,7 @@ async function serveUntilSignal(options: Options, say: Say): Promise<CommandResu
   const spec = specOf(options, job, task);
   const module = moduleOf(options);
   await loadClient();
-  const node = await ClusterNode.start({
+  const node = new ClusterNode({
     ...checked,
     module,
     spec,

@@ -40,7 +40,7 @@ export interface CallsHost {
   /** The `retries` of a call that names none. */
   readonly retries: number;
   /** Where the results of calls with a key are kept, and the fingerprint of the module. */
-  readonly results?: { store: ResultStore; definition: Promise<string> } | undefined;
+  readonly results?: { store: ResultStore; definition: string } | undefined;
   sharesMemory(): boolean;
   /** `Engine.whyNowhere` */
   whyNowhere(placement: Placement): string | undefined;

@@ -75,7 +75,7 @@ type Run = HeldClosure & {
 
 export class KeyedCalls {
   readonly #store: ResultStore;
-  readonly #definition: Promise<string>;
+  readonly #definition: string;
   readonly #host: KeyedCallsHost;
   readonly #runs = new Map<string, Run>();
   /** Calls that wait for their arguments, and runs; none rejects. */
@@ -83,8 +83,8 @@ export class KeyedCalls {
   readonly #running = new Set<Promise<void>>();
   #hasWarned = false;
 
-  /** @param definition - the fingerprint of the module: never rejects */
-  constructor(store: ResultStore, definition: Promise<string>, host: KeyedCallsHost) {
+  /** @param definition - the fingerprint of the module */
+  constructor(store: ResultStore, definition: string, host: KeyedCallsHost) {
     this.#store = store;
     this.#definition = definition;
     this.#host = host;
@@ -249,7 +249,7 @@ export class KeyedCalls {
       if (header.function !== functionName || header.key !== key) {
         throw new NotARecord('it is the result of another call');
       }
-      if (header.definition !== (await this.#definition)) return undefined;
+      if (header.definition !== this.#definition) return undefined;
       if (header.arguments !== hash) throw otherArguments(functionName, key);
       unpackValue(value); // another version of Node may have packed it
       return value;
@@ -274,7 +274,7 @@ export class KeyedCalls {
     const { name, functionName, key, hash } = run;
     try {
       const value = pack(functionName, result);
-      const definition = await this.#definition;
+      const definition = this.#definition;
       const header: Header = { function: functionName, key, definition, arguments: hash };
       await this.#store.put(name, encodeRecord(header, value));
       run.found = value;

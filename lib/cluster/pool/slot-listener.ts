@@ -12,7 +12,8 @@ export interface SlotListener<S> {
   onReady(slot: S): void;
   /** The worker, a thread, is blocked in native code and cannot be ended. `onGone` follows. */
   onStuck(stuck: WorkerInfo): void;
-  onFunctions(names: string[]): void;
+  /** The worker has imported the module, whose exports have these names. */
+  onLoaded(slot: S, names: string[]): void;
   /** The module cannot be imported. `isWhole`: the message of the error names the module. */
   onImportFailed(slot: S, error: unknown, isWhole: boolean): void;
   /** The worker is gone. Its closures were given to `StrategyHost.returned` before. */

@@ -51,6 +51,8 @@ export type PoolSettings = WorkerOptions & {
   task?: WorkerName;
   /** How many workers may start at the same time (no limit). */
   startTogether?: number;
+  /** Asked before a worker starts, and when it has imported the module: it must have no other. */
+  hasModule?: () => boolean;
 };
 
 export class WorkerPool implements Engine {
@@ -172,8 +174,9 @@ export class WorkerPool implements Engine {
         this.#size.check();
       },
       onStuck: (info) => host.workerStuck(info),
-      onFunctions: (names) => {
+      onLoaded: (loaded, names) => {
         this.#functions = names;
+        if (this.#lacksModule()) loaded.kill(new UnavailableError('The module file has changed'));
       },
       onImportFailed: (_slot, error, isWhole) =>
         this.#fail(isWhole ? (error as Error) : importError(options.module, error)),
@@ -390,7 +393,15 @@ export class WorkerPool implements Engine {
     return true;
   }
 
+  #lacksModule(): boolean {
+    return this.#settings.hasModule?.() === false;
+  }
+
   #startSlot(slot: WorkerSlot): void {
+    if (this.#lacksModule()) {
+      this.#starts.left(slot);
+      return;
+    }
     try {
       slot.start();
     } catch (error) {

@@ -445,7 +445,7 @@ export class WorkerSlot {
         this.isLoaded = true;
         this.hasFailedSetup = false;
         this.#cause = undefined;
-        this.#listener.onFunctions(message[1] as string[]);
+        this.#listener.onLoaded(this, message[1] as string[]);
         this.#host.prepare(this.index);
         this.#listener.onFree(this); // sends the resources to make before it is ready
         return this.#checkReady();

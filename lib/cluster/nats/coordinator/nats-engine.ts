@@ -423,7 +423,9 @@ export class NatsEngine implements Engine {
   #welcome(session: Session, token: number): void {
     const { unavailableAfterMs, setup, teardown } = this.#settings;
     const run = this.#run;
-    const welcome = session.welcome({ run, token, unavailableAfterMs, setup, teardown });
+    const { module: definition } = this.#fingerprints as Fingerprints;
+    const from = { run, token, unavailableAfterMs, definition, setup, teardown };
+    const welcome = session.welcome(from);
     this.#publish(this.#subjects.node(session.info.node), json(welcome));
   }
 

@@ -130,9 +130,7 @@ export class Session {
   }
 
   /** The message that begins the session at the node. */
-  welcome(
-    from: Pick<Welcome, 'run' | 'token' | 'unavailableAfterMs' | 'setup' | 'teardown'>,
-  ): object {
+  welcome(from: Omit<Welcome, 'kind' | 'session' | 'task' | 'cancelGraceMs' | 'retries'>): object {
     const { cancelGraceMs, retries } = this.#host;
     return { kind: 'welcome', ...from, session: this.id, task: this.task, cancelGraceMs, retries };
   }

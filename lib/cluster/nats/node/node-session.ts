@@ -62,6 +62,8 @@ export type NodeSessionOptions = ModuleHooks & {
   maxFrameBytes: number;
   /** When a thread is replaced. */
   recycle?: Recycle | undefined;
+  /** Whether the module file is that of the coordinator. */
+  hasModule: () => boolean;
 };
 
 export interface NodeSessionListener {
@@ -79,6 +81,8 @@ export interface NodeSessionListener {
   onThreadLost(error: Error): void;
   /** A thread is blocked in native code and cannot be ended; another takes its place. */
   onThreadStuck(): void;
+  /** The module file is another: no thread starts any more, and the session leaves. Called once. */
+  onModuleChanged(): void;
   /** No worker thread will live here. The message that tells the coordinator is on its way. */
   onFailed(error: Error): void;
 }
@@ -129,6 +133,7 @@ export class NodeSession implements StrategyHost {
   /** After it, a stop that another node has broadcast is reported to the coordinator from here. */
   #announceTimer: Timer | undefined;
   #isOver = false;
+  #hasOtherModule = false;
   /** No worker thread lives here. */
   hasFailed = false;
 
@@ -158,7 +163,18 @@ export class NodeSession implements StrategyHost {
 
   get #settings(): SharedDatasetsSettings {
     const { module, job, task, setup, teardown } = this.#options;
-    return { module, setup, teardown, task: { job, index: task } };
+    const hasModule = (): boolean => this.#hasModule();
+    return { module, setup, teardown, task: { job, index: task }, hasModule };
+  }
+
+  /** False from the first time on that the module file is another: what runs may end, and no more. */
+  #hasModule(): boolean {
+    if (this.#hasOtherModule) return false;
+    if (this.#options.hasModule()) return true;
+    this.#hasOtherModule = true;
+    this.#listener.onModuleChanged();
+    this.leave();
+    return false;
   }
 
   /** Starts the threads: their setup functions find the variables that the coordinator has sent. */

@@ -95,6 +95,7 @@ export type NodeEvent =
   | { event: 'serving'; job: string; task: number; run: string }
   | { event: 'thread-lost'; why: string }
   | { event: 'thread-stuck' }
+  | { event: 'module-changed' }
   | { event: 'session-over'; why: string };
 
 export class ClusterNode {
@@ -102,7 +103,6 @@ export class ClusterNode {
   readonly #subjects: Subjects;
   readonly #id = randomUUID();
   readonly #connection: Connection;
-  readonly #fingerprint: string;
   /** The token of the newest run that this node has heard of; older runs are ignored. */
   #token = 0;
   #current:
@@ -130,13 +130,8 @@ export class ClusterNode {
   readonly #malformed: MalformedMessages;
   readonly #vitals = new NodeVitals();
 
-  static async start(options: ClusterNodeOptions): Promise<ClusterNode> {
-    return new ClusterNode(options, await moduleFingerprint(options.module, options.definition));
-  }
-
-  private constructor(options: ClusterNodeOptions, fingerprint: string) {
+  constructor(options: ClusterNodeOptions) {
     this.#options = options;
-    this.#fingerprint = fingerprint;
     this.#malformed = new MalformedMessages('A worker', options.cluster);
     this.#subjects = new Subjects(options.cluster);
     const name = `allstop ${options.cluster} worker`;
@@ -242,6 +237,11 @@ export class ClusterNode {
     if (!hasOthers || now - before > SAME_CAUSE_MS) this.#tell(event);
   }
 
+  /** Of the module file as it is: the file may change while the node lives. */
+  #fingerprint(): string {
+    return moduleFingerprint(this.#options.module, this.#options.definition);
+  }
+
   #info(): NodeInfo {
     const { job, task, spec, slots, resources, version } = this.#options;
     return {
@@ -251,7 +251,7 @@ export class ClusterNode {
       ...(task !== undefined && { task }),
       slots,
       ...(resources !== undefined && { resources }),
-      definition: this.#fingerprint,
+      definition: this.#fingerprint(),
       ...(spec !== undefined && { spec: specFingerprint(spec) }),
       host: hostname(),
       addresses: ownAddresses(),
@@ -367,6 +367,7 @@ export class ClusterNode {
     const own = { recycle, setup: setup ?? welcome.setup, teardown: teardown ?? welcome.teardown };
     const subject = this.#subjects.up(id);
     const maxFrameBytes = frameBytes(nats.info?.max_payload);
+    const { definition = this.#fingerprint() } = welcome;
     const session = new NodeSession(
       {
         module,
@@ -377,6 +378,7 @@ export class ClusterNode {
         retries,
         unavailableAfterMs,
         maxFrameBytes,
+        hasModule: () => this.#fingerprint() === definition,
         ...own,
       },
       {
@@ -402,6 +404,7 @@ export class ClusterNode {
         onThreadLost: ({ message }) =>
           this.#options.onEvent({ event: 'thread-lost', why: message }),
         onThreadStuck: () => this.#options.onEvent({ event: 'thread-stuck' }),
+        onModuleChanged: () => this.#tell({ event: 'module-changed' }),
         onFailed: (error) => void this.#fail(session, error),
       },
     );

@@ -31,7 +31,11 @@ export interface SharedDatasetsOwner {
   workerStuck(worker: WorkerInfo): void;
 }
 
-export type SharedDatasetsSettings = ModuleHooks & { module: URL; task: WorkerName };
+export type SharedDatasetsSettings = ModuleHooks & {
+  module: URL;
+  task: WorkerName;
+  hasModule: () => boolean;
+};
 
 export class SharedDatasets implements StrategyHost {
   readonly coordinator: Coordinator;
@@ -67,8 +71,16 @@ export class SharedDatasets implements StrategyHost {
       workers: 1,
       concurrency: CLAIMS, // a data set that takes its time holds up no other
       isolation: 'thread',
+      hasModule: () => this.#hasModule(),
     });
     this.#pool.wake();
+  }
+
+  /** Without the module no thread will answer. */
+  #hasModule(): boolean {
+    if (this.#settings.hasModule()) return true;
+    this.failed(new UnavailableError('The module file of the data sets has changed'));
+    return false;
   }
 
   /** Tells the thread of variables. */

@@ -80,6 +80,8 @@ export type Welcome = {
   retries: number;
   /** The longest time for which a stop record of the node is provisional. */
   unavailableAfterMs: number;
+  /** The fingerprint of the coordinator's module file; an older coordinator sends none. */
+  definition?: string;
 } & ModuleHooks;
 /** `phase`: a RefusalPhase of the coordinator's version, which the node prints unchecked. */
 export type Refused = { kind: 'refused'; run: string; token: number; phase: string; why: string };
@@ -163,12 +165,13 @@ const controls: Record<Control['kind'], (value: Record<string, unknown>) => bool
   who: ({ run, token }) => isName(run) && isCount(token),
   hello: ({ info }) => isInfo(info),
   bye: ({ node, session }) => isName(node) && isName(session),
-  welcome: ({ run, token, session, task, retries, setup, teardown, ...durations }) =>
+  welcome: ({ run, token, session, task, retries, setup, teardown, definition, ...durations }) =>
     isName(run) &&
     isCount(token) &&
     isName(session) &&
     isCount(task) &&
     (retries === null || isMaybe(isCount, retries)) &&
+    isMaybe(isWord, definition) &&
     [durations['cancelGraceMs'], durations['unavailableAfterMs']].every(isDuration) &&
     [setup, teardown].every((each) => isMaybe(isText, each)),
   refused: ({ run, token, phase, why }) =>

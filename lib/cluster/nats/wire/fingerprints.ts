@@ -39,7 +39,7 @@ export async function fingerprintsOf({
     throw importError(module, undefined);
   }
   return {
-    module: await moduleFingerprint(module, definition),
+    module: moduleFingerprint(module, definition),
     spec: expect && specFingerprint(expect),
   };
 }

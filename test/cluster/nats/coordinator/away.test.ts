@@ -1,10 +1,11 @@
 /** Workers that are away for a while, and come back to what they run. */
 // @module-tag nats
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { connect } from '@nats-io/transport-node';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
 import type { NatsWorker } from '../../../support/nats-worker.ts';
@@ -235,6 +236,61 @@ it('a definition takes the place of the hash of the module file', async () => {
   });
   scene.spawn({ definition: 'v1.2' });
   await cluster.ready();
+});
+
+describe('a worker whose module file changes', () => {
+  const fixture = new URL('../../../fixtures/cluster-tasks.mjs', import.meta.url);
+
+  /** The module file of the coordinator, and a copy, which is the worker's. */
+  function deployed(text: string): { here: URL; there: URL } {
+    const folder = mkdtempSync(join(tmpdir(), 'allstop-module-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const [here, there] = ['here', 'there'].map((name) => {
+      mkdirSync(join(folder, name));
+      const path = join(folder, name, 'module.mjs');
+      writeFileSync(path, text);
+      return pathToFileURL(path);
+    }) as [URL, URL];
+    return { here, there };
+  }
+
+  const textOf = (version: string): string =>
+    `export * from '${fixture.href}'; export const version = () => '${version}';`;
+
+  it('starts no thread with it: it ends what it runs, and is then refused', async () => {
+    const { here, there } = deployed(textOf('v1'));
+    const cluster = scene.coordinator({ module: here, minWorkers: 1 });
+    const worker = scene.spawn({ module: there, slots: 2 });
+    const [changed, refused] = [worker.next('module-changed'), worker.next('refused')];
+    const held = cluster.run('hold', [visits.path, 'a']);
+    const visit = await visits.next('a');
+    expect(await cluster.run('version')).toBe('v1');
+    writeFileSync(there, textOf('v2'));
+    await cluster.run('answerAndDie');
+    await changed;
+    const waiting = cluster.run('version');
+    visit.pass('well');
+    expect(await held).toBe('well');
+    expect(await refused).toMatchObject({ phase: 'definition-mismatch' });
+    writeFileSync(there, textOf('v1'));
+    expect(await waiting).toBe('v1');
+  });
+
+  it('while a thread imports it runs no function on that thread', async () => {
+    const { here, there } = deployed(
+      `import { writeFileSync } from 'node:fs';
+      const { CHANGED } = process.env;
+      if (CHANGED) writeFileSync(new URL(import.meta.url), "export const version = () => 'v2'");
+      export const version = () => 'v1';`,
+    );
+    const cluster = scene.coordinator({ module: here, minWorkers: 1 });
+    const value = cluster.run('version');
+    const changing = scene.spawn({ module: there, env: { CHANGED: 'yes' } });
+    expect(await changing.next('refused')).toMatchObject({ phase: 'definition-mismatch' });
+    expect(changing.events.map(({ event }) => event)).toContain('module-changed');
+    scene.spawn({ module: here });
+    expect(await value).toBe('v1');
+  });
 });
 
 it('the figures of a node are in report and workers', async () => {
