@@ -48,7 +48,7 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** The narrowest terminal for which lines are broken. */
+/** Lines are not broken to fewer columns, however narrow the terminal is. */
 const MIN_WIDTH = 40;
 
 /**
@@ -68,10 +68,11 @@ export const printable = (text: string): string =>
 export function fitTerminal(lines: readonly string[]): string {
   const { columns } = process.stdout.isTTY ? process.stdout : process.stderr;
   const text = lines.join('\n');
-  if (typeof columns !== 'number' || columns < MIN_WIDTH) return text;
+  if (typeof columns !== 'number' || columns <= 0) return text;
+  const width = Math.max(columns, MIN_WIDTH);
   return text
     .split('\n')
-    .map((line) => breakLine(line, columns))
+    .map((line) => breakLine(line, width))
     .join('\n');
 }
 

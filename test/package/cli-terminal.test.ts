@@ -43,6 +43,13 @@ describe.skipIf(process.platform === 'win32')('in a terminal', () => {
     expect(widest(lines)).toBeLessThanOrEqual(columns);
   });
 
+  it.each([
+    [39, ['doctor']],
+    [20, ['doctor', '--servers', SERVERS]],
+  ])('of %i columns, allstop %j fits 40', (columns, args) => {
+    expect(widest(linesIn(columns, ...args))).toBeLessThanOrEqual(40);
+  });
+
   it('a table that does not fit is a list, with the same words', () => {
     const [narrow, wide] = [60, 200].map((columns) =>
       linesIn(columns, 'doctor', '--servers', SERVERS).join('\n'),
