@@ -1,6 +1,12 @@
 /** The coordinator's end of the claims (protocol.ts) that it shares with one worker. */
 
 import { CANCELLED, ENDED, type Fate } from '../worker/protocol.ts';
+import type { Sent } from './sent-closures.ts';
+
+export type SentToWorker = Sent & {
+  /** The index of its claim. */
+  readonly claim: number;
+};
 
 export class Claims {
   readonly #words: Int32Array;

@@ -6,8 +6,10 @@ import type { ShownWorker } from '../../coordinator/threads/busy-workers.ts';
 import { duration } from '../../coordinator/words.ts';
 import { localRemedy, type TaskPhase } from '../../errors/phases.ts';
 import type { TaskReadiness } from '../../errors/readiness-report.ts';
-import type { RunningTask } from '../closures/strategy.ts';
+import type { Call } from '../closures/closure.ts';
+import type { RunningTask, WorkerInfo } from '../closures/strategy.ts';
 import type { WorkerChannel, WorkerName } from './channel.ts';
+import type { Sent } from './sent-closures.ts';
 
 /**
  * What the worker runs, and for how long, for `explain()`; '' if it is idle.
@@ -22,6 +24,23 @@ function activityOf(tasks: readonly RunningTask[], sent: number): string {
   if (running.length === 0) return '';
   return `: runs ${running.join(', ')}${more === 0 ? '' : `, ${more} more sent`}`;
 }
+
+export function workerInfo(
+  { job, index: task }: WorkerName,
+  pid: number,
+  state: WorkerInfo['state'],
+  slot: Pick<WorkerInfo, 'running' | 'completed' | 'restarts' | 'tasks'>,
+): WorkerInfo {
+  const { running, completed, restarts, tasks } = slot;
+  return { job, task, state, host: hostname(), pid, running, completed, restarts, tasks };
+}
+
+/** `earliest`: Date.now() when it can have begun at the earliest. */
+export const runningTask = ({ closure, sentAt }: Sent, earliest: number): RunningTask => ({
+  name: (closure.work as Call).name,
+  attempt: closure.attempts + 1,
+  startedAt: new Date(Math.max(sentAt, earliest)),
+});
 
 type Shown = Pick<WorkerChannel, 'pid' | 'place' | 'threadId'>;
 

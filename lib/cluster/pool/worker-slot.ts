@@ -15,9 +15,10 @@
  * 5. Messages of a worker that is gone or stuck are ignored, and its requests not answered.
  * 6. A retiring worker takes nothing more, and ends when `#sent` is empty: after its teardown
  *    function, if there is one. So `retire` ends no function.
+ * 7. A thread that runs nothing and does not begin what it was sent is asked (silence.ts). Until it
+ *    answers it takes nothing more; if it does not answer in time, it is ended.
  */
 
-import { hostname } from 'node:os';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
@@ -46,22 +47,18 @@ import {
   type WorkerName,
   type WorkerOptions,
 } from './channel.ts';
-import { Claims } from './claims.ts';
+import { Claims, type SentToWorker } from './claims.ts';
 import { GraceTimers } from './grace-timers.ts';
 import { setupError, Teardown } from './hooks.ts';
 import { outcomeOf, unreadable } from './outcome.ts';
 import { Preparations } from './preparations.ts';
-import { inOrderOfReturn, isOnlyHere, type Sent, SentClosures } from './sent-closures.ts';
+import { inOrderOfReturn, isOnlyHere, SentClosures } from './sent-closures.ts';
+import { noAnswer, Silence } from './silence.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
-import { readinessOf, shownWorker, stuckWorker } from './slot-report.ts';
+import { readinessOf, runningTask, shownWorker, stuckWorker, workerInfo } from './slot-report.ts';
 
 /** A thread that has not ended this long after `terminate()` is blocked in native code. */
 const STUCK_AFTER_MS = 1_000;
-
-type SentToWorker = Sent & {
-  /** The index of its claim. */
-  readonly claim: number;
-};
 
 const recycled = (): Error => new CancelledError('The worker is replaced by a new one');
 
@@ -92,8 +89,8 @@ export class WorkerSlot {
   #pid = Number.NaN;
   /** The closure whose result is the next message, and how long it ran. */
   #announced: { id: number; us: number } | undefined;
-  /** Date.now() when the last function ended here. */
-  #endedAt = 0;
+  /** The function that ended here last, and Date.now() then. */
+  #last = { name: undefined as string | undefined, at: 0 };
   /** Since when (performance.now()) the worker has nothing to do, if it is idle. */
   idleSince = 0;
   #hasSuspect = false;
@@ -109,6 +106,7 @@ export class WorkerSlot {
   /** The cancelled closure because of which `kill` was called. */
   #killedBy: Closure | undefined;
   readonly #graceTimers = new GraceTimers();
+  readonly #silence: Silence;
   #stuckTimer: Timer | undefined;
   /** Threads of this slot that are blocked in native code and could not be ended. */
   readonly stuck: { info: WorkerInfo; channel: WorkerChannel }[] = [];
@@ -122,10 +120,18 @@ export class WorkerSlot {
     this.#name = name;
     this.#options = options;
     this.#preparations = new Preparations(host);
-    this.#start =
-      isolation === 'thread'
-        ? (own) => startThread(host, options, name, own)
-        : (own) => startProcess(host, options, name, own);
+    this.#silence = new Silence(host.cancelGraceMs, {
+      isAtWork: () => !this.isReady || this.#oldest('running') !== undefined,
+      oldestUnbegun: () => this.#oldest('sent')?.sentAt,
+      ask: () => this.post([TO_WORKER.ping]),
+      onLate: () => {
+        this.#giveBack();
+        listener.onFree(this);
+      },
+      onNoAnswer: (graceMs) => this.kill(noAnswer(name, graceMs, this.#last.name)),
+    });
+    const start = isolation === 'thread' ? startThread : startProcess;
+    this.#start = (own) => start(host, options, name, own);
   }
 
   /** @throws the error of starting a thread or process */
@@ -135,6 +141,7 @@ export class WorkerSlot {
     this.#killedFor = undefined;
     this.#killedBy = undefined;
     this.#ended = 0;
+    this.#last.name = undefined;
     this.#retiredFor = undefined;
     this.#announced = undefined;
     this.#enter('starting');
@@ -169,7 +176,7 @@ export class WorkerSlot {
   }
 
   get isIdle(): boolean {
-    return this.isReady && this.#sent.size === 0;
+    return this.isReady && this.#sent.size === 0 && !this.#silence.isAsked;
   }
 
   get isReady(): boolean {
@@ -193,12 +200,12 @@ export class WorkerSlot {
 
   /** Whether the worker may run one more closure beside less than `most` others. */
   hasRoom(most: number): boolean {
-    return this.isReady && !this.#hasSuspect && this.#sent.size < most && this.#isFresh;
+    return this.#canTakeMore && this.isReady && this.#sent.size < most;
   }
 
-  /** Whether the worker may take one more closure before it is replaced. */
-  get #isFresh(): boolean {
-    return this.#ended + this.#sent.size < this.#mostTasks;
+  get #canTakeMore(): boolean {
+    const isFresh = this.#ended + this.#sent.size < this.#mostTasks; // else it is replaced
+    return isFresh && !this.#hasSuspect && !this.#silence.isAsked;
   }
 
   get #mostTasks(): number {
@@ -207,7 +214,7 @@ export class WorkerSlot {
 
   /** Whether closures can be sent in advance, while the worker runs another. */
   get canQueue(): boolean {
-    if (this.#hasSuspect || !this.#isFresh) return false;
+    if (!this.#canTakeMore) return false;
     return this.#channel?.isShared === true && this.#claims?.hasFree === true;
   }
 
@@ -254,10 +261,17 @@ export class WorkerSlot {
       const sent = this.#forget(id);
       if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value: error });
     }
+    if (this.#sent.size > 0) this.#silence.watch();
   }
 
   /** @returns whether the closure was recalled: it was here, and the worker had not started it */
   recall(closure: Closure): boolean {
+    if (!this.#recall(closure)) return false;
+    this.#silence.ask(); // else it would be sent the next closure at once, and might not begin that
+    return true;
+  }
+
+  #recall(closure: Closure): boolean {
     const sent = this.#sent.get(closure);
     if (sent === undefined || this.#claims?.recall(sent.claim, closure.id) !== true) return false;
     this.#forget(closure.id);
@@ -270,7 +284,7 @@ export class WorkerSlot {
     for (const { closure } of this.#sent.newestFirst()) {
       if (back.length === count) break;
       if (closure.placement !== undefined) continue; // an idle worker may not run it
-      if (!isOnlyHere(closure) && this.recall(closure)) back.push(closure);
+      if (!isOnlyHere(closure) && this.#recall(closure)) back.push(closure);
     }
     return back;
   }
@@ -328,9 +342,14 @@ export class WorkerSlot {
     if (this.#channel === undefined || this.isEnding) return;
     this.#retiredFor = cause;
     this.#enter('stopping');
+    this.#giveBack();
+    this.#endIfRetired();
+  }
+
+  /** Returns what the worker has not begun. */
+  #giveBack(): void {
     const back = this.recallSome(this.#sent.size);
     for (const closure of back) this.#host.returned(closure, 'sent');
-    this.#endIfRetired();
   }
 
   #endIfRetired(): void {
@@ -352,26 +371,21 @@ export class WorkerSlot {
     let state: WorkerInfo['state'] = 'lost';
     if (this.#channel !== undefined) {
       if (!this.isLoaded || !this.#preparations.areOver) state = 'starting';
-      else state = this.#sent.size > 0 || this.isEnding ? 'busy' : 'idle';
+      else state = this.isIdle ? 'idle' : 'busy';
     }
-    const { completed, restarts, tasks } = this;
-    const { job, index: task } = this.#name;
-    const [pid, running] = [this.#pid, this.#sent.size];
-    return { job, task, state, host: hostname(), pid, running, completed, restarts, tasks };
+    return workerInfo(this.#name, this.#pid, state, this);
   }
 
   /** The functions that the worker runs. */
   get tasks(): RunningTask[] {
+    const running = this.#sent.newestFirst().filter((sent) => this.#fateOf(sent) === 'running');
+    // Of several at once, each began when it was sent.
     const runsMany = (this.#options.concurrency ?? 1) > 1;
-    const isRunning = (sent: SentToWorker): boolean => this.#fateOf(sent) === 'running';
-    return this.#sent
-      .newestFirst()
-      .filter(isRunning)
-      .map(({ closure, sentAt }) => ({
-        name: (closure.work as Call).name,
-        attempt: closure.attempts + 1,
-        startedAt: new Date(runsMany ? sentAt : Math.max(sentAt, this.#endedAt)),
-      }));
+    return running.map((sent) => runningTask(sent, runsMany ? 0 : this.#last.at));
+  }
+
+  #oldest(fate: Fate): SentToWorker | undefined {
+    return this.#sent.newestFirst().findLast((sent) => this.#fateOf(sent) === fate);
   }
 
   #fateOf({ closure, claim }: SentToWorker): Fate {
@@ -434,7 +448,11 @@ export class WorkerSlot {
         if (this.#ended >= this.#mostTasks) this.retire(recycled());
         updateBusyWorkers(attachmentOf(this.#host.coordinator));
         this.#endIfRetired();
-        return this.#listener.onFree(this);
+        return this.#free();
+      case FROM_WORKER.pong:
+        this.#silence.end();
+        this.idleSince = performance.now();
+        return this.#free();
       case FROM_WORKER.progress: {
         const [, id, ...values] = message as [number, number, ...Uint8Array[]];
         const sent = this.#sent.get({ id });
@@ -474,7 +492,7 @@ export class WorkerSlot {
       case FROM_WORKER.prepared:
         this.#preparations.made(message[1] as number);
         this.#checkReady();
-        return this.#listener.onFree(this);
+        return this.#free();
       case FROM_WORKER.stop:
         return this.#listener.onStop(message[1] as StopMessage);
       case FROM_WORKER.draw: {
@@ -489,6 +507,11 @@ export class WorkerSlot {
         this.#host.variables.answer(request, (answer) => reply([TO_WORKER.answer, id, ...answer]));
       }
     }
+  }
+
+  #free(): void {
+    if (this.#sent.size > 0) this.#silence.watch();
+    this.#listener.onFree(this);
   }
 
   /** Posts to the present worker: later another may have the slot, with requests of its own. */
@@ -510,9 +533,10 @@ export class WorkerSlot {
     const { closure } = sent;
     this.completed += 1;
     this.#ended += 1;
-    this.#endedAt = Date.now();
     const us = message[at + 3] as number;
-    if (closure.work.kind === 'call') this.#listener.onResult(this, closure.work.name, us);
+    const { name } = closure.work as Call;
+    this.#last = { name, at: Date.now() };
+    this.#listener.onResult(this, name, us);
     const isValue = this.#channel?.isShared !== false;
     this.#host.ended(closure, outcomeOf(message[at + 1] as number, message[at + 2], isValue), us);
   }
@@ -562,6 +586,7 @@ export class WorkerSlot {
     this.#batch.clear();
     this.#enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
     this.#graceTimers.clearAll();
+    this.#silence.end();
     // All closures are removed before any is returned: if one fails, the rules cancel the others,
     // and must not find them here.
     this.#sent.takeAll();

@@ -320,6 +320,7 @@ export class FunctionRunner {
       this.#attempts.get(id as number)?.abort(decode(record as Uint8Array).value);
       return;
     }
+    if (message[0] === TO_WORKER.ping) return this.#channel.post([FROM_WORKER.pong]);
     if (message[0] === TO_WORKER.drawn) {
       const [, id, state, bytes] = message as [number, number, number, Uint8Array];
       return this.#shared.answered(id, state, bytes);

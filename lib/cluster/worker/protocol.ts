@@ -76,6 +76,8 @@ export const TO_WORKER = {
   answer: 6,
   /** [drawn, id of the request, state, packed result or encoded error]: threads of a node only */
   drawn: 7,
+  /** [ping]: threads only; answered by `pong` as soon as the thread reads it */
+  ping: 8,
 } as const;
 
 /**
@@ -111,6 +113,8 @@ export const FROM_WORKER = {
   progress: 0x2a11_570c,
   /** [draw, id of the request, packed arguments of a DRAW]: threads of a node only */
   draw: 0x2a11_570d,
+  /** [pong] */
+  pong: 0x2a11_570e,
 } as const;
 
 /**

@@ -139,6 +139,34 @@ it('processes that compute for ever end soon after their parent was killed', asy
   await once(parent.stdout.resume(), 'close');
 }, 10_000);
 
+describeKinds(
+  kinds.filter(({ hasThreads }) => hasThreads),
+  (kind) => {
+    const { start: startKind } = useClusters(kind);
+
+    it('one that a function has left busy is replaced when it does not answer', async () => {
+      const cluster = startKind(1, { cancelGraceMs: 0 }, module);
+      const lost = once(cluster, 'workerLost');
+      await cluster.run('leavesItsThreadBusy');
+      const late = cluster.run('square', [2, 0], { timeoutMs: 10 });
+      await expect(late).rejects.toMatchObject({ code: 'ERR_ALLSTOP_DEADLINE_EXCEEDED' });
+      const calls = [3, 4].map((n) => cluster.run('square', [n, 0], { retries: 0 }));
+      expect(await Promise.all(calls)).toEqual([9, 16]);
+      const [, { message }] = (await lost) as [unknown, Error];
+      expect(message).toMatch(/did not answer .*: 'leavesItsThreadBusy', which has ended, may/);
+    });
+
+    it.runIf(kind.isThread)('the calls that it does not begin go to another', async () => {
+      const cluster = startKind(2, {}, module); // with a grace period that does not end
+      await cluster.ready();
+      await cluster.run('leavesItsThreadBusy');
+      for (const n of [2, 3, 4]) expect(await cluster.run('square', [n, 0])).toBe(n * n);
+      const states = cluster.workers.map(({ state, restarts }) => `${state} ${restarts}`);
+      expect(states).toEqual(expect.arrayContaining(['busy 0', 'idle 0']));
+    });
+  },
+);
+
 describe('a thread that is blocked in native code', () => {
   it('is abandoned after the grace period, listed as stuck, and not waited for', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'allstop-stuck-'));

@@ -1,0 +1,107 @@
+/**
+ * Whether a worker thread answers. A function that has ended may leave its thread busy, with a
+ * timer that computes for ever, for example: such a thread begins nothing that it is sent.
+ *
+ * 1. The worker is asked only while it runs nothing: a function may compute as long as it likes.
+ *    It is asked if it has not begun what it was sent LATE_MS ago, and if a closure was recalled
+ *    that it had not begun.
+ * 2. From the question to the answer (`isAsked`) the worker is sent no closure. At most one question
+ *    is on its way, so that an answer is always the answer to the last question.
+ * 3. A worker that has not answered within the grace period, and runs nothing then, is ended. Nothing
+ *    is lost with it but what functions that have ended have left there.
+ * 4. While `#late` waits, nobody has to call `watch` again: a worker that is sent closures all the
+ *    time costs one timer in LATE_MS.
+ */
+
+import { Timer } from '../../base/timer.ts';
+import { turn } from '../../base/turn.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import type { WorkerName } from './channel.ts';
+
+const LATE_MS = 100;
+/** The least time for an answer, also if `cancelGraceMs` is shorter: the worker has done no wrong. */
+const LEAST_GRACE_MS = 1_000;
+
+export interface AskedWorker {
+  /** Whether the worker may be running a function. */
+  isAtWork(): boolean;
+  /** When (Date.now()) it was sent the oldest closure that it has not begun. */
+  oldestUnbegun(): number | undefined;
+  /** Sends the question. */
+  ask(): void;
+  /** The worker runs nothing, was asked, and has not begun what it was sent LATE_MS ago. */
+  onLate(): void;
+  /** The worker runs nothing, and has not answered within `graceMs`. */
+  onNoAnswer(graceMs: number): void;
+}
+
+/** Why a worker that does not answer is ended. `last`: the function that ended there last. */
+export function noAnswer({ job, index }: WorkerName, graceMs: number, last?: string): Error {
+  const text = `Worker ${job}:${index} runs no function and did not answer within ${graceMs} ms`;
+  const why = last === undefined ? '' : `: '${last}', which has ended, may have left it busy`;
+  return new UnavailableError(text + why);
+}
+
+export class Silence {
+  readonly #worker: AskedWorker;
+  readonly #graceMs: number;
+  #late: Timer | undefined;
+  /** Set while the worker is asked. */
+  #grace: Timer | undefined;
+
+  constructor(cancelGraceMs: number, worker: AskedWorker) {
+    this.#graceMs = Math.max(cancelGraceMs, LEAST_GRACE_MS);
+    this.#worker = worker;
+  }
+
+  get isAsked(): boolean {
+    return this.#grace !== undefined;
+  }
+
+  /** To be called when the worker was sent closures, or has ended a function before others. */
+  watch(): void {
+    if (this.#late !== undefined || this.isAsked) return;
+    this.#late = new Timer(LATE_MS, () => {
+      this.#late = undefined;
+      this.#look();
+    }).unref();
+  }
+
+  #look(): void {
+    const since = this.#worker.oldestUnbegun();
+    if (since === undefined || this.isAsked || this.#worker.isAtWork()) return;
+    if (Date.now() - since < LATE_MS) {
+      this.watch();
+      return;
+    }
+    this.ask();
+    this.#worker.onLate();
+  }
+
+  /** Asks the worker, unless it is asked already, or at work. */
+  ask(): void {
+    if (this.isAsked || this.#worker.isAtWork()) return;
+    this.#worker.ask();
+    this.#await();
+  }
+
+  #await(): void {
+    const grace = new Timer(this.#graceMs, () => {
+      // If this thread was busy itself, the answer may have come, and not been read.
+      void turn().then(() => {
+        if (this.#grace !== grace) return;
+        if (this.#worker.isAtWork()) this.#await();
+        else this.#worker.onNoAnswer(this.#graceMs);
+      });
+    }).unref();
+    this.#grace = grace;
+  }
+
+  /** The worker has answered, or is gone. */
+  end(): void {
+    this.#late?.clear();
+    this.#late = undefined;
+    this.#grace?.clear();
+    this.#grace = undefined;
+  }
+}
