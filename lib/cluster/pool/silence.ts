@@ -19,8 +19,11 @@ import { UnavailableError } from '../../errors/errors.ts';
 import type { WorkerName } from './channel.ts';
 
 const LATE_MS = 100;
-/** The least time for an answer, also if `cancelGraceMs` is shorter: the worker has done no wrong. */
-const LEAST_GRACE_MS = 1_000;
+/**
+ * The least time for an answer, also if `cancelGraceMs` is shorter: the worker has done no wrong, and
+ * the machine may be busy.
+ */
+const LEAST_GRACE_MS = 5_000;
 
 export interface AskedWorker {
   /** Whether the worker may be running a function. */
