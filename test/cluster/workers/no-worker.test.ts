@@ -77,6 +77,7 @@ it('comes once for each time without a worker, when a call has waited', async ()
   expect(warnings).toHaveLength(1);
   set(word, 1);
   expect(await Promise.all(calls)).toEqual([3, 7, 11]);
+  await pass(1_000); // a thread that was sent something is looked at for a moment
   expect(vi.getTimerCount()).toBe(0);
 
   Atomics.store(word, 0, 0);
