@@ -407,6 +407,7 @@ export class ClusterCoordinator<M extends object = any>
     const limits = checkWaitOptions(options);
     const { signal, timeoutMs } = limits;
     signal?.throwIfAborted();
+    this.#hearStop();
     const call = { hasLeft: false, leave: (_error: unknown): void => {} };
     const joined = this.#resolver.after(async () => {
       if (call.hasLeft) return;
@@ -437,6 +438,7 @@ export class ClusterCoordinator<M extends object = any>
    *   FailedPreconditionError, UnavailableError: as for `schedule`
    */
   done(): Promise<boolean> {
+    this.#hearStop();
     const done = async (): Promise<boolean> =>
       (await this.#queue.done()) && this.#calls.keyed?.isBusy !== true;
     return this.#wait(this.#resolver.after(done));
@@ -580,6 +582,11 @@ export class ClusterCoordinator<M extends object = any>
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** A native thread may have stopped the cluster since the event loop has turned. */
+  #hearStop(): void {
+    if (this.coordinator.shouldStop()) void this.coordinator.signal; // reading it aborts it
   }
 
   get #sharesMemory(): boolean {

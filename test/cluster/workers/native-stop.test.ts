@@ -36,6 +36,19 @@ describe('a native thread', () => {
     await cluster.close();
   });
 
+  it.each(['join', 'done'] as const)(
+    'is heard by %s() before the event loop turns',
+    async (how) => {
+      const cluster = start('thread');
+      await cluster.ready();
+      addon.start(cluster.coordinator, 'request-error', how, 'RangeError|disk gone|E_DISK');
+      addon.openGate(how);
+      while (!cluster.coordinator.shouldStop());
+      await expect(cluster[how]()).rejects.toMatchObject({ code: 'ERR_ALLSTOP_CANCELLED' });
+      await cluster.close();
+    },
+  );
+
   it.each(['thread', 'process'] as const)(
     'of a worker (%s) stops the program and the others',
     async (isolation) => {
