@@ -14,6 +14,7 @@ import { attachmentOf } from '../coordinator/attachment.ts';
 import type { Coordinator } from '../coordinator/coordinator.ts';
 import { beginClosureEvents } from '../coordinator/timeline/closure-events.ts';
 import { counted } from '../coordinator/words.ts';
+import { clusterClosed } from '../errors/cluster-closed.ts';
 import {
   DeadlineExceededError,
   FailedPreconditionError,
@@ -505,7 +506,7 @@ export class ClusterCoordinator<M extends object = any>
     options?: VariableOptions,
   ): Promise<Variable<Widened<T>>> {
     checkVariableOptions(name, options);
-    if (this.#closing) throw new FailedPreconditionError('The cluster is closed: make a new one');
+    if (this.#closing) throw clusterClosed();
     const variable = await this.#wait(this.#variables.variable(name, initial, options));
     return variable as unknown as Variable<Widened<T>>;
   }

@@ -7,6 +7,7 @@ import { describe, messageOf } from '../../base/thrown-value.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import type { Coordinator } from '../../coordinator/coordinator.ts';
 import { CLOSURE } from '../../coordinator/timeline/closure-events.ts';
+import { clusterClosed } from '../../errors/cluster-closed.ts';
 import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
 import type { VariableSource } from '../variables/variable-store.ts';
 import type { Fate } from '../worker/protocol.ts';
@@ -324,11 +325,7 @@ export class ClosureRules implements ClusterHost {
   close(): void {
     this.#isClosed = true;
     const dropped = new CancelledError('The cluster was closed');
-    this.#stopAll(
-      new FailedPreconditionError('The cluster is closed: make a new one'),
-      dropped,
-      dropped,
-    );
+    this.#stopAll(clusterClosed(), dropped, dropped);
   }
 
   /** Called after a stop: drops the queued closures and cancels those in flight. */

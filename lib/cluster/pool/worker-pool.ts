@@ -11,7 +11,8 @@ import { messageOf } from '../../base/thrown-value.ts';
 import { Timer } from '../../base/timer.ts';
 import { attachmentOf } from '../../coordinator/attachment.ts';
 import { tellBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
-import { CancelledError, FailedPreconditionError, UnavailableError } from '../../errors/errors.ts';
+import { clusterClosed } from '../../errors/cluster-closed.ts';
+import { CancelledError, UnavailableError } from '../../errors/errors.ts';
 import type { EngineReadiness, ReadinessReport } from '../../errors/readiness-report.ts';
 import { hold, release } from '../../native/doorbell.ts';
 import type { Closure } from '../closures/closure.ts';
@@ -287,7 +288,7 @@ export class WorkerPool implements Engine {
     const gone = new Promise<void>((resolve) => {
       this.#onAllGone = resolve;
     });
-    const closed = new FailedPreconditionError('The cluster is closed: make a new one');
+    const closed = clusterClosed();
     for (const slot of this.#slots) {
       if (slot.running > 0) slot.kill(closed);
       else slot.retire(closed);

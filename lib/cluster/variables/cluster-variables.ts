@@ -1,6 +1,7 @@
 /** The variables whose values are in this process. */
 
-import { FailedPreconditionError, InvalidArgumentError } from '../../errors/errors.ts';
+import { clusterClosed } from '../../errors/cluster-closed.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
 import type { NativeArray, NativeVariable, NativeVariables } from '../../native/binding.ts';
 import { binding } from '../../native/native.ts';
 import { encode } from '../../record/encoded-error.ts';
@@ -41,7 +42,7 @@ type Entry = {
 const PUBLISHED_BYTES = 64 * 1024;
 
 const refuse = (): never => {
-  throw new FailedPreconditionError('The cluster is closed: make a new one');
+  throw clusterClosed();
 };
 
 export class ClusterVariables implements VariableStore, VariableSource {

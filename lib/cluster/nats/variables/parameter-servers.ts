@@ -31,6 +31,7 @@
  */
 
 import { within } from '../../../base/timer.ts';
+import { clusterClosed } from '../../../errors/cluster-closed.ts';
 import {
   FailedPreconditionError,
   InvalidArgumentError,
@@ -239,7 +240,7 @@ export class ParameterServers implements VariableStore {
 
   close(): void {
     this.#isClosed = this.#end === undefined;
-    this.fail(new FailedPreconditionError('The cluster is closed: make a new one'));
+    this.fail(clusterClosed());
   }
 
   /** No operation is possible any more: a server is lost, or the cluster has failed. */
