@@ -31,11 +31,8 @@ function textOf(bytes: Uint8Array): string {
 /** `isOurs`: nothing had set an exit code before the errors did. */
 function report({ errors, dropped }: NativeUnseen, isOurs: boolean): string {
   const lines = errors.map(({ error, source, threadName }) => {
-    // A thread of a QueueRunner without a coordinator has one of its own, of which programs do not know.
-    const isOwn = source === `the coordinator '${threadName}'`;
     const thrower = threadName === '' ? '' : `, thrown by '${threadName}'`;
-    const whose = isOwn ? `the thread '${threadName}'` : `${source}${thrower}`;
-    return `allstop: an error of ${whose}, which the program was never given:\n${textOf(error)}\n`;
+    return `allstop: an error of ${source}${thrower}, which the program was never given:\n${textOf(error)}\n`;
   });
   if (dropped > 0) lines.push(`allstop: and ${dropped} older errors\n`);
   lines.push(
