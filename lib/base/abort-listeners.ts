@@ -10,8 +10,8 @@ const listeners = new WeakMap<AbortSignal, { all: Set<() => void>; stop: () => v
 
 /** @returns what removes the listener */
 function listen(signal: AbortSignal, listener: () => void): () => void {
-  // To a signal that has aborted, as to one of a polyfill, `addEventListener` adds a listener that
-  // is not called for the past; `events.addAbortListener` would call it.
+  // `addAbortListener` calls the listener of a signal that has aborted before, which callers have
+  // seen to, and a polyfill's signal does not know the option by which it resists.
   if (signal instanceof AbortSignal && !signal.aborted) {
     const added = events.addAbortListener(signal, listener);
     return () => added[Symbol.dispose]();

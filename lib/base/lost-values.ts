@@ -8,6 +8,7 @@
  */
 
 import { types } from 'node:util';
+import { isDataCloneError } from './refused-values.ts';
 
 /** How an object without properties ends. The byte before is an 'o', of which text is full. */
 const NO_PROPERTIES = Buffer.from('{\0', 'latin1');
@@ -43,7 +44,7 @@ export function whyLost(value: unknown, bytes: Uint8Array): string | undefined {
   try {
     copy = structuredClone(value);
   } catch (error) {
-    if (error instanceof Error && error.name === 'DataCloneError') return error.message;
+    if (isDataCloneError(error)) return error.message;
     throw error;
   }
   const lost = hostObjectIn(copy);
