@@ -443,8 +443,8 @@ export class Coordinator implements AsyncDisposable {
    *   Coordinator.current().requestStop();
    * }
    * ```
-   * @throws the errors of `new Worker`; TypeError: `options` is no object, or Worker does not have
-   *   one of them
+   * @throws the errors of `new Worker`; TypeError: `options` is no object, or has an option
+   *   that Worker does not have
    */
   spawn(url: URL | string, options?: WorkerOptions): Worker {
     return spawn(this.#attachment, url, options);

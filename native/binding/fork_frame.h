@@ -22,7 +22,7 @@ struct ForkFrame {
     kLate,      // an error beside the child's stop
     kDying,     // the error that the child is dying of
     kCancel,    // to a worker process: the closure of this id is cancelled, because of this error
-    kReported,  // an error beside the child's stop that is none itself: of a hook, for example
+    kReported,  // an error that the child has recorded and that requests no stop, such as a hook's
     kExiting,   // the child ends with this exit code, which allstop has set there
   };
 

@@ -185,7 +185,7 @@ TEST(ObserverTest, IsToldOfErrorsBesideTheStopWhileInterested) {
   coordinator->RequestStop(Failure("TypeError"));
   EXPECT_EQ(listener->errors, 2);
   coordinator->RequestStop(Plain());
-  EXPECT_EQ(listener->errors, 2) << "it is none";
+  EXPECT_EQ(listener->errors, 2) << "a plain stop is no error";
 
   coordinator->SetInterested(*listener, false);
   coordinator->RequestStop(Failure("Error"));

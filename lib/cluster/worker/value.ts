@@ -24,7 +24,7 @@ export function packMessage(message: readonly unknown[]): Uint8Array {
 }
 
 /** What a serializer calls for values that it cannot write: its own methods make plain Errors. */
-export const HOOKS = {
+export const SERIALIZER_HOOKS = {
   _getDataCloneError: (message: string): Error => new DOMException(message, 'DataCloneError'),
   _writeHostObject: ({ constructor }: object): never => {
     throw new DOMException(`#<${constructor.name}> could not be cloned.`, 'DataCloneError');
@@ -35,7 +35,7 @@ export const HOOKS = {
 };
 
 function pack(value: unknown): Buffer {
-  const serializer = Object.assign(new Serializer(), HOOKS);
+  const serializer = Object.assign(new Serializer(), SERIALIZER_HOOKS);
   serializer.writeHeader();
   serializer.writeValue(value);
   return serializer.releaseBuffer();

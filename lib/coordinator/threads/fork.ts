@@ -77,7 +77,7 @@ export function fork(
     const settings: ForkSettings = {
       parent: process.pid,
       down: down(stdio.length),
-      ...(pipe !== undefined && { pipe }),
+      pipe,
       up,
       coordinator: attachment.native.name,
       types: attachment.native.cleanStopTypes(),

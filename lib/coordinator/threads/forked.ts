@@ -23,8 +23,8 @@ export type ForkSettings = {
   parent: number;
   /** The child's descriptor of the parent's frames; on Windows the name of their pipe. */
   down: number | string;
-  /** `identityOfDescriptor` of `down`, unless that is a name. */
-  pipe?: string;
+  /** `identityOfDescriptor` of `down`; undefined if that is a name. */
+  pipe?: string | undefined;
   /** The child's descriptor for its own frames. It has inherited this one with `down`. */
   up: number;
   coordinator: string;

@@ -45,7 +45,7 @@ napi_value TakeSignal(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// giveSignalBack(): installs the handler again that was there before, whoever has the signal now.
+// giveSignalBack(): installs the handler that takeSignal() has replaced, over any that came since.
 napi_value GiveSignalBack(napi_env, napi_callback_info) {
   sigaction(taken_signal, &previous, nullptr);
   return nullptr;

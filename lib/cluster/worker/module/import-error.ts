@@ -11,7 +11,7 @@ export function shownModule(module: URL): string {
   return path ?? module.href.slice(0, 80);
 }
 
-/** Why the module, if it has the URL of a file, is none; undefined: it is one, or has another URL. */
+/** Why a `file:` URL leads to no module file. Undefined: the file is there, or the URL is another. */
 export function whyNoFile(module: URL): string | undefined {
   if (module.protocol !== 'file:') return undefined;
   const found = attempt(() => statSync(module));

@@ -9,7 +9,7 @@
 
 import { Deserializer, deserialize, Serializer, serialize } from 'node:v8';
 import type { PassedArguments } from '../protocol.ts';
-import { HOOKS, hasSerializer, unreadable } from '../value.ts';
+import { hasSerializer, SERIALIZER_HOOKS, unreadable } from '../value.ts';
 import { type PackedRest, readPlain } from './plain-values.ts';
 
 /** A typed array or ArrayBuffer that is an argument itself. */
@@ -71,7 +71,7 @@ export function bareArray(value: object, index: number): BareArray | undefined {
 
 /** The hooks are assigned to each serializer, since Bun has no class to extend. */
 const ARGUMENT_HOOKS = {
-  ...HOOKS,
+  ...SERIALIZER_HOOKS,
   _getSharedArrayBufferId: (): never => {
     throw new DOMException(SHARED_MEMORY, 'DataCloneError');
   },

@@ -25,6 +25,19 @@ afterEach(async () => {
   await scene.close();
 });
 
+/** A worker that alone knows which run was the last: the server's store was wiped since. */
+async function servedAndForgotten(): Promise<NatsWorker> {
+  scene = await NatsScene.open();
+  const worker = scene.spawn();
+  const before = scene.coordinator();
+  await before.ready();
+  await before.close();
+  await scene.server.kill();
+  scene.server.wipe();
+  await scene.server.restart();
+  return worker;
+}
+
 describe('a coordinator that a newer one has superseded', () => {
   it('gets a FailedPreconditionError from everything, and hears nothing more', async () => {
     scene = await NatsScene.open();
@@ -57,14 +70,7 @@ describe('a coordinator that a newer one has superseded', () => {
   });
 
   it('that a worker takes for an older one gets a greater number', async () => {
-    scene = await NatsScene.open();
-    const worker = scene.spawn();
-    const before = scene.coordinator();
-    await before.ready();
-    await before.close();
-    await scene.server.kill();
-    scene.server.wipe(); // only the worker still knows which run was the last
-    await scene.server.restart();
+    const worker = await servedAndForgotten();
     const now = Date.now;
     Date.now = () => now() - 3_600_000;
     try {
@@ -77,14 +83,7 @@ describe('a coordinator that a newer one has superseded', () => {
   });
 
   it('that a worker ignores, because its clock is months behind, says so; so does the worker', async () => {
-    scene = await NatsScene.open();
-    const worker = scene.spawn();
-    const before = scene.coordinator();
-    await before.ready();
-    await before.close();
-    await scene.server.kill();
-    scene.server.wipe(); // only the worker still knows which run was the last
-    await scene.server.restart();
+    const worker = await servedAndForgotten();
     const now = Date.now;
     Date.now = () => now() - 60 * 86_400_000;
     try {
