@@ -54,6 +54,11 @@ export type PoolSettings = WorkerOptions & {
   startTogether?: number;
   /** Asked before a worker starts, and when it has imported the module: it must have no other. */
   hasModule?: () => boolean;
+  /**
+   * No worker has ever been ready, and the setup function of each has failed: called with each
+   * such failure. The workers are started again and again. Undefined: the pool fails.
+   */
+  onSetupFailed?: (error: Error) => void;
 };
 
 export class WorkerPool implements Engine {
@@ -439,11 +444,16 @@ export class WorkerPool implements Engine {
     if (!wasReady) this.#size.fail(cause);
     const isCharged = wasKilled || running !== undefined;
     if (!isCharged) slot.deaths += 1;
-    if (!isCharged && !wasReady) this.#failedStarts += 1;
+    const { onSetupFailed } = this.#settings;
+    const isRetried = onSetupFailed !== undefined && slot.readiness.phase === 'setup-failed';
+    if (!isCharged && !wasReady && !isRetried) this.#failedStarts += 1;
     // Setup functions that fail everywhere from the start will go on failing: the user wants to know.
     if (!this.#wasReady && this.#slots.every(({ hasFailedSetup }) => hasFailedSetup)) {
-      this.#fail(cause);
-      return;
+      if (onSetupFailed === undefined) {
+        this.#fail(cause);
+        return;
+      }
+      onSetupFailed(cause);
     }
     if (this.#failedStarts > MAX_STARTS * this.#slots.length && this.capacity === 0) {
       const text = `Giving up: workers died ${this.#failedStarts} times before they were ready. Last: ${cause.message}`;

@@ -104,8 +104,6 @@ export class NatsEngine implements Engine {
   #functions: readonly string[] | undefined;
   #isOver = false;
   #nodesLost = 0;
-  /** How many nodes have reported that none of their worker threads lives. */
-  #nodesFailed = 0;
 
   constructor(host: ClusterHost, settings: NatsSettings, options: NatsConnectionOptions) {
     this.#host = host;
@@ -392,6 +390,7 @@ export class NatsEngine implements Engine {
         },
         onStop: (_, stop) => this.#stops.heard(stop),
         onThread: (from, error) => this.#onThread(task, from, error),
+        onSetupFailed: (_, error) => this.#failIfHopeless(error),
         onFailed: (from, error) => this.#onNodeFailed(task, from, error),
         variables: this.#servers,
         onMalformed: (from) => {
@@ -516,9 +515,12 @@ export class NatsEngine implements Engine {
     const isKnown = task.phase === 'import-failed' || task.phase === 'setup-failed';
     task.enter(isKnown ? task.phase : 'failed', messageOf(error), failedRemedy);
     this.#lose(session, lost.hasFailed, error);
-    this.#nodesFailed += 1;
-    const isHopeless = this.#tasks.areHopeless(this.#nodesFailed);
-    if (isHopeless && error instanceof Error) this.#fail(error);
+    this.#tasks.nodesFailed += 1;
+    this.#failIfHopeless(error);
+  }
+
+  #failIfHopeless(error: unknown): void {
+    if (this.#tasks.areHopeless && error instanceof Error) this.#fail(error);
   }
 
   /** Ends a session. `cause`: the node's error, which its task already shows. */

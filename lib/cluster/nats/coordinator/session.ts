@@ -49,6 +49,8 @@ export interface SessionListener {
   onStop(session: Session, stop: StopMessage): void;
   /** A thread of the node has died of `error`; undefined: it is blocked and cannot be ended. */
   onThread(session: Session, error: unknown): void;
+  /** No thread of the node was ever set up. The node starts them again. */
+  onSetupFailed(session: Session, error: unknown): void;
   /** The node has reported that none of its worker threads lives. */
   onFailed(session: Session, error: unknown): void;
   readonly variables: Pick<ParameterServers, 'operate' | 'answered'>;
@@ -86,6 +88,8 @@ export class Session {
   awaySince = 0;
   /** The node has been ready for functions. */
   wasReady = false;
+  /** No thread of the node was ever set up, and each has failed to. */
+  hasFailedSetup = false;
   /** Probes without a reply, in a row. */
   missed = 0;
   /** The task's phase is 'silent'. */
@@ -415,6 +419,10 @@ export class Session {
         // Closures that the node has not begun can begin on another node.
         this.recallAll();
         this.#listener.onStatus(this, this.status);
+        return;
+      case 'setup-failed':
+        this.hasFailedSetup = true;
+        this.#listener.onSetupFailed(this, decode(message[1]).value);
         return;
       case 'failed':
         this.#listener.onFailed(this, decode(message[1]).value);

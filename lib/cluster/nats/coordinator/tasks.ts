@@ -41,6 +41,8 @@ export class ClusterTask {
   /** Functions that ended, and restarts, in all sessions before the present one. */
   completed = 0;
   restarts = 0;
+  /** A node that had the task was ready. */
+  wasReady = false;
 
   constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
     this.job = job;
@@ -93,6 +95,7 @@ export class ClusterTask {
   enter(phase: TaskPhase, cause?: string, remedy?: string): boolean {
     if (phase === this.#phase && cause === this.#cause && remedy === this.#remedy) return false;
     if (phase !== this.#phase) this.#since = new Date();
+    if (phase === 'ready') this.wasReady = true;
     this.#phase = phase;
     this.#cause = cause;
     this.#remedy = remedy;
@@ -165,6 +168,8 @@ export class ClusterTasks {
 
   /** The tasks that the cluster waits for. */
   readonly #expected: ReadonlySet<string>;
+  /** How many nodes have reported that none of their worker threads lives. */
+  nodesFailed = 0;
 
   /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
   constructor(
@@ -267,15 +272,19 @@ export class ClusterTasks {
   }
 
   /**
-   * Whether no worker will ever live, after `nodesFailed` nodes have failed: no task of the job
-   * 'worker' has a node, and each has had one, or as many nodes have failed as there are tasks. (A
-   * task that has had no node may still get one that can import the module.)
+   * Whether no worker will ever live: no task of the job 'worker' has a node that may become ready,
+   * and each has had a node, or as many nodes have failed as there are tasks. (A task that has had
+   * no node may still get one that can import the module.) A node whose setup fails may become
+   * ready if any worker was ever ready: it tries again, and the module's setup can succeed.
    */
-  areHopeless(nodesFailed: number): boolean {
+  get areHopeless(): boolean {
     const workers = this.all.filter(({ job }) => job === 'worker');
-    if (workers.some(({ session }) => session !== undefined)) return false;
+    const wasReady = workers.some((task) => task.wasReady);
+    const mayBeReady = ({ session }: ClusterTask): boolean =>
+      session !== undefined && (wasReady || !session.hasFailedSetup);
+    if (workers.some(mayBeReady)) return false;
     const wereAllTried = workers.every(({ phase }) => phase !== 'unregistered');
-    return wereAllTried || nodesFailed >= workers.length;
+    return wereAllTried || this.nodesFailed >= workers.length;
   }
 
   /**

@@ -187,6 +187,10 @@ export class NodeSession implements StrategyHost {
       workers: slots,
       isolation: 'thread',
       startTogether: availableParallelism(),
+      onSetupFailed: (error) => {
+        this.#sendStatus(); // before: the cluster may fail, and its report is to say why
+        this.#post(['setup-failed', encode(error).bytes]);
+      },
     });
     this.changed();
   }

@@ -83,6 +83,8 @@ export type FromNode =
   | ['answer', id: number, ...Answer]
   /** The node takes no more closures, and leaves when the closures that it has are done. */
   | ['leaving']
+  /** No thread of the node was ever set up, and each has failed to; they are started again. */
+  | ['setup-failed', cause: Uint8Array]
   /** No worker thread lives on the node: the module cannot be imported there, for example. */
   | ['failed', cause: Uint8Array];
 export const RESULT_LENGTH = 4;
@@ -257,6 +259,7 @@ const fromNode: Record<FromNode[0], (rest: unknown[]) => boolean> = {
   operate: ([id, ...request]) => isCount(id) && isRequest(request),
   answer: isAnswer,
   leaving: () => true,
+  'setup-failed': ([cause]) => isEncodedError(cause),
   failed: ([cause]) => isEncodedError(cause),
 };
 

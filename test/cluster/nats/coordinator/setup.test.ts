@@ -62,6 +62,51 @@ describe('the threads of a node', { tags: ['nats'] }, () => {
     expect(run.message).toContain("could not be set up by 'brokenSetup'");
   });
 
+  it('are set up again by their node, which serves the next coordinator, after such an end', async () => {
+    const worker = scene.spawn({ module });
+    const first = scene.coordinator({ module, setup: 'brokenSetup' });
+    await errorOf(first.ready());
+    await first.close();
+    const next = scene.coordinator({ module, setup: 'setup' });
+    expect(await next.run('wasSetUp')).toBe(true);
+    expect(next.workers).toMatchObject([{ pid: worker.child.pid }]);
+  });
+
+  it('do not fail the cluster while one of their node may still be set up', async () => {
+    scene.spawn({ module, slots: 2, env });
+    const cluster = scene.coordinator({ module, setup: 'heldSetup' });
+    const one = await visits.next('setup 0');
+    const other = await visits.next('setup 0');
+    one.fail('no database');
+    const again = await visits.next('setup 0');
+    again.fail('no database yet');
+    other.pass();
+    expect(await cluster.run('where')).toMatchObject({ worker: 0, ran: 1 });
+    (await visits.next('setup 0')).pass();
+    await cluster.ready();
+  });
+
+  const setUpAfter = async (count: number): Promise<void> => {
+    scene.spawn({ module, setup: 'setup', task: 0 });
+    const late = scene.spawn({ module, task: 1, env });
+    const cluster = scene.coordinator({ module, setup: 'heldSetup', minWorkers: 2 });
+    expect(await cluster.run('where')).toMatchObject({ worker: 0 });
+    for (let failures = 0; failures < count; failures += 1) {
+      (await visits.next('setup 1')).fail('no database');
+    }
+    const visit = await visits.next('setup 1');
+    const error = await errorOf(cluster.ready({ timeoutMs: 0 }));
+    expect(error.report.tasks).toMatchObject([{ ready: true }, { ready: false }]);
+    visit.pass();
+    await cluster.ready();
+    expect(cluster.workers[1]).toMatchObject({ pid: late.child.pid, restarts: count });
+  };
+
+  it('are set up again, if another worker was ready', () => setUpAfter(2));
+
+  // A worker that dies otherwise ten times before it is ready ends.
+  it('are set up again and again', { tags: 'long', timeout: 120_000 }, () => setUpAfter(12));
+
   it('are replaced between functions, as --recycle says', async () => {
     scene.spawn({ module, recycle: 'tasks=2' });
     const cluster = scene.coordinator({ module });
