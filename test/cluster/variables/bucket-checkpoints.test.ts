@@ -43,7 +43,7 @@ describe('a checkpoint in a bucket', () => {
         unavailable,
       ),
     ]);
-  }, 20_000);
+  });
 });
 
 describe('checkpoints in JetStream', { tags: 'nats' }, () => {
@@ -172,7 +172,7 @@ describe('checkpoints in JetStream', { tags: 'nats' }, () => {
     await saving;
     expect(await checkpoint.restoreLatest()).toBe(1);
     expect(loaded).toEqual([state]);
-  }, 30_000);
+  });
 
   test('go on when the server is started again in the middle of saves', async () => {
     await using cluster = start();
@@ -187,5 +187,5 @@ describe('checkpoints in JetStream', { tags: 'nats' }, () => {
       await saving;
     }
     expect(await checkpoint.restoreLatest()).toBe(6);
-  }, 30_000);
+  });
 });

@@ -137,7 +137,7 @@ it('processes that compute for ever end soon after their parent was killed', asy
   parent.kill('SIGKILL');
   // The workers share this standard output: it is closed when the last of them has ended.
   await once(parent.stdout.resume(), 'close');
-}, 10_000);
+});
 
 describeKinds(
   kinds.filter(({ hasThreads }) => hasThreads),
