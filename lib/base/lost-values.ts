@@ -5,6 +5,8 @@
  *    for V8, whose state it does not see: it writes each as an object without properties. Only
  *    structuredClone tells them from such objects.
  * 2. A WebAssembly.Module, of which V8 writes nothing at all, so that nobody can read the bytes.
+ * 3. A DOMException, which from Node 22 on is an error for V8, and has its name and its message in
+ *    getters: V8 writes an Error without either. (In Node 20 it is as the objects of 1.)
  */
 
 import { types } from 'node:util';
@@ -14,7 +16,7 @@ import { isDataCloneError } from './refused-values.ts';
 const NO_PROPERTIES = Buffer.from('{\0', 'latin1');
 const OBJECT = 'o'.charCodeAt(0);
 
-/** A module is looked for among so many values: a walk through all would take as long as V8. */
+/** 2 and 3 are looked for among so many values: a walk through all would take as long as V8. */
 const MOST_VALUES = 128;
 
 /** Undefined with Node's option `--jitless`. */
@@ -26,11 +28,11 @@ const { values: valuesOf } = Set.prototype;
 
 /** Whether `whyLost` has to clone the value, or knows a reason at once. */
 export function mayBeLost(value: unknown, bytes: Uint8Array): boolean {
-  return holdsEmptyObject(bytes) || holdsModule(value);
+  return holdsEmptyObject(bytes) || lostNearTop(value) !== undefined;
 }
 
 /**
- * Looks for modules near the top of `value`, and for all objects of Node's own. If there are empty
+ * Looks for modules and DOMExceptions near the top of `value`, and for all objects of Node's own. If there are empty
  * objects among the bytes it clones `value`, which calls getters again.
  *
  * @param bytes - what a serializer has made of `value`
@@ -38,7 +40,8 @@ export function mayBeLost(value: unknown, bytes: Uint8Array): boolean {
  * @throws the error of a getter; RangeError: `value` is nested too deeply
  */
 export function whyLost(value: unknown, bytes: Uint8Array): string | undefined {
-  if (holdsModule(value)) return refusal('Module');
+  const near = lostNearTop(value);
+  if (near !== undefined) return refusal(near);
   if (!holdsEmptyObject(bytes)) return undefined;
   let copy: unknown;
   try {
@@ -71,18 +74,18 @@ const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
 /**
- * Whether there is a module among the first MOST_VALUES of what a serializer has written. No getter
- * of an object is called.
+ * The class of a module or DOMException among the first MOST_VALUES of what a serializer has
+ * written. No getter of an object is called.
  */
-function holdsModule(root: unknown): boolean {
-  if (!isObject(root) || Module === undefined) return false;
+function lostNearTop(root: unknown): string | undefined {
+  if (!isObject(root)) return undefined;
   // Breadth first. A value that contains itself is met again and again, until `left` is 0. Arrays and
   // plain objects are not left to `partsOf`: every item of a queue comes here, and it takes longer.
   const met: object[] = [root];
   let left = MOST_VALUES;
   for (let i = 0; i < met.length; ++i) {
     const value = met[i] as object;
-    if (value instanceof Module) return true;
+    if (Module !== undefined && value instanceof Module) return 'Module';
     if (left <= 0 || value instanceof Date || ArrayBuffer.isView(value)) continue;
     if (Array.isArray(value)) {
       for (let at = 0; at < value.length && --left >= 0; ++at) {
@@ -95,6 +98,8 @@ function holdsModule(root: unknown): boolean {
         if (isObject(item)) met.push(item);
         if (--left <= 0) break;
       }
+    } else if (value instanceof DOMException) {
+      return 'DOMException';
     } else {
       for (const part of partsOf(value)) {
         if (isObject(part)) met.push(part);
@@ -102,7 +107,7 @@ function holdsModule(root: unknown): boolean {
       }
     }
   }
-  return false;
+  return undefined;
 }
 
 /** @param copy - what structuredClone returns: without getters and proxies */
@@ -118,6 +123,7 @@ function hostObjectIn(copy: unknown): object | undefined {
 
 /** Whether an object that structuredClone has made is of a class that V8 does not know. */
 function isHostObject(value: object): boolean {
+  if (value instanceof DOMException) return true;
   const prototype: object | null = Object.getPrototypeOf(value);
   // The prototype of a plain object. It may be that of another realm, as under Jest.
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return false;

@@ -7,7 +7,7 @@
  */
 
 import { inspect } from 'node:util';
-import { isProxy } from 'node:util/types';
+import * as types from 'node:util/types';
 import { Deserializer, Serializer } from 'node:v8';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
@@ -47,22 +47,38 @@ function isSeen(value: object): boolean {
 
 function isTextObject(value: object): boolean {
   // An object that is seen twice is no tree: a clone keeps the identity, JSON makes two objects.
-  if (objects === MOST_OBJECTS || isSeen(value) || isProxy(value)) return false;
+  if (objects === MOST_OBJECTS || isSeen(value) || types.isProxy(value)) return false;
   seen[objects++] = value;
   if ('toJSON' in value) return false;
   if (Array.isArray(value)) {
     values += value.length;
     if (values > MOST_VALUES) return false;
-    for (const item of value) if (!isText(item)) return false;
+    // By index, as JSON and a clone do: the program may have given the array an iterator.
+    for (let i = 0; i < value.length; ++i) if (!isText(value[i])) return false;
     return Object.keys(value).length === value.length; // no holes, no further properties
   }
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return false;
   // `in` lists inherited properties, too: one that is no text only sends `value` to the serializer.
+  let isEmpty = true;
   for (const key in value) {
     if (++values > MOST_VALUES || !isText((value as Record<string, unknown>)[key])) return false;
+    isEmpty = false;
   }
-  return true;
+  return !(isEmpty && isBuiltIn(value));
+}
+
+/** Whether an object whose prototype is that of plain objects was made as something else. */
+function isBuiltIn(value: object): boolean {
+  return (
+    types.isMap(value) ||
+    types.isSet(value) ||
+    types.isDate(value) ||
+    types.isRegExp(value) ||
+    types.isNativeError(value) ||
+    types.isBoxedPrimitive(value) ||
+    types.isAnyArrayBuffer(value)
+  );
 }
 
 class NotCloneable extends Error {}

@@ -10,6 +10,7 @@ const nodeValues = [
   ['blob', 'Blob', new Blob(['text'])],
   ['blockList', 'BlockList', new BlockList()],
   ['module', 'Module', wasmModule],
+  ['reason', 'DOMException', AbortSignal.abort().reason as DOMException],
 ] as const;
 
 describeKinds(
@@ -20,7 +21,11 @@ describeKinds(
     describe.each(nodeValues)('%s', (name, className, value) => {
       const given = { list: [{}, value] };
 
-      it.runIf(kind.isThread)('arrives as an argument, and as a result', async () => {
+      // In Node 20 structuredClone makes an empty object of a DOMException.
+      const isCloned =
+        className !== 'DOMException' || structuredClone(value) instanceof DOMException;
+
+      it.runIf(kind.isThread && isCloned)('arrives as an argument, and as a result', async () => {
         const cluster = start();
         expect(await cluster.run('classOf', [given])).toMatch(className);
         const got = (await cluster.run('nodeValue', [name])) as { list: object[] };

@@ -47,6 +47,21 @@ describe.each([
   });
 });
 
+it.each<[where: string, path: string, wrap: (value: object) => unknown]>([
+  ['itself', 'item', (value) => value],
+  ['in an object', 'item.deep[1].reason', (reason) => ({ deep: [1, { reason }] })],
+  ['as a cause', 'item.cause', (cause) => new Error('why', { cause })],
+])(
+  'the reason of an aborted signal is refused %s: V8 would make an Error of it',
+  (_, path, wrap) => {
+    const queue = new BoundedQueue({ capacity: 8 });
+    const item = wrap(AbortSignal.abort().reason as object);
+    expect(() => queue.tryEnqueue(item)).toThrow(`The "${path}" `);
+    expect(() => queue.tryEnqueue(item)).toThrow(/cloned\. Received an instance of DOMException$/);
+    expect(queue.size).toBe(0);
+  },
+);
+
 it.each([
   ['a URL', () => new URL('http://a/')],
   ['Headers', () => new Headers({ a: 'b' })],

@@ -150,6 +150,22 @@ const examples: Record<string, () => unknown> = {
   'an instance of a class that hides its state': () => [new Hidden(), new Date(0)],
   'objects of Node that a clone empties': () => [new EventTarget(), new TextDecoder()],
   'what as bytes looks like an empty object': () => [new Date(0), 'o{\0', Buffer.from('o{\0')],
+  'an array with an iterator of its own': () => {
+    class Texts extends Array<unknown> {
+      override *[Symbol.iterator](): ArrayIterator<string> {
+        for (let i = 0; i < this.length; ++i) yield String(this[i]);
+        return undefined;
+      }
+    }
+    return Texts.from([new Date(0), new Map([[1, 2]])]);
+  },
+  'what was made as something else than its prototype says': () =>
+    [new Map([[1, 2]]), new Set([1]), new Date(0), /a/, new RangeError('far'), Object(5)].flatMap(
+      (value) => [
+        Object.setPrototypeOf(value, Object.prototype),
+        Object.setPrototypeOf(structuredClone(value), null),
+      ],
+    ),
   'many values': () => Array.from({ length: 1000 }, (_, i) => ({ i })),
   'as many as the text takes, and one more': () =>
     [15, 16, 17].map((count) => Array.from({ length: count }, () => ({}))),
