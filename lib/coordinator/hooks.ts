@@ -39,6 +39,8 @@ const NO_PARAMETERS = /^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]*|\[[^\
 function takesArguments(run: Hook['run']): boolean {
   if (run.length > 0) return true;
   const source = Function.prototype.toString.call(run);
+  // Native code, and so whatever `bind` has made: console.log declares no parameter either.
+  if (source.endsWith('{ [native code] }')) return true;
   return !NO_PARAMETERS.test(source) || /\barguments\b/.test(source);
 }
 

@@ -84,6 +84,7 @@ describe('nothing is written, and the exit code is 0', () => {
     'a hook',
     'a hook with any parameters',
     'a hook with arguments',
+    'a hook in native code',
     'main before a hook rethrows it',
     'another thread',
     'native code',

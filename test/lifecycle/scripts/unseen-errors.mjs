@@ -177,6 +177,18 @@ const stories = {
     });
     await coord.start(fail);
   },
+  async 'given to a hook in native code'() {
+    const coord = new Coordinator();
+    const log = {
+      last: '',
+      keep(...args) {
+        this.last = args[0].error.message;
+      },
+    };
+    coord.onStop(log.keep.bind(log));
+    coord.onStop(console.log);
+    await coord.start(fail);
+  },
   async 'given to another thread'() {
     const coord = await failed();
     const data = { workerData: coord.handle };
