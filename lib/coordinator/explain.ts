@@ -1,6 +1,8 @@
 /** `explain()`: says in plain words why a coordinator is stopped or not. */
 
+import { inspect } from 'node:util';
 import { type Shown, shownAsText } from '../base/inspect.ts';
+import { isError } from '../base/thrown-value.ts';
 import type { Straggler } from '../errors/errors.ts';
 import { binding } from '../native/native.ts';
 import type { Attachment } from './attachment.ts';
@@ -60,10 +62,20 @@ const VIA_WORDS: Record<StopRequester['via'], string> = {
   hook: 'failed as a hook',
 };
 
+/** At most so many characters of a value that is no error. */
+const MOST_CHARACTERS = 200;
+
+/** A thrown value that is no error: a string as JSON writes it, anything else as Node shows it. */
+function valueText(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  const text = inspect(value, { depth: 1, breakLength: Number.POSITIVE_INFINITY, compact: true });
+  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
+}
+
 /** Any thrown value in one line. */
 function oneLine(error: unknown): string {
   try {
-    if (!(error instanceof Error)) return `the value ${JSON.stringify(error) ?? String(error)}`;
+    if (!isError(error)) return `the value ${valueText(error).replaceAll(/\s+/g, ' ')}`;
     const { code, nativeType } = error as { code?: unknown; nativeType?: unknown };
     const type = typeof nativeType === 'string' && nativeType !== '' ? ` [${nativeType}]` : '';
     const suffix = typeof code === 'string' ? ` (${code})` : '';

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { runInNewContext } from 'node:vm';
 import { BoundedQueue, Coordinator, OutOfRangeError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { gate } from '../../support/gate.ts';
@@ -57,6 +58,23 @@ describe('explain', () => {
     expect(text).toContain('Suppressed since then: 2.');
     expect(text).toMatch(/- \d\d:.* TypeError: second, as the JavaScript thread 'main' \(0\)/);
     expect(text).toContain('the value "third"');
+  });
+
+  it.each<[error: unknown, text: string | RegExp]>([
+    [runInNewContext('new RangeError("disk full")'), 'RangeError: disk full'],
+    [Number.NaN, 'the value NaN'],
+    [-0, 'the value -0'],
+    [5n, 'the value 5n'],
+    [new Map([['disk', 'full']]), "the value Map(1) { 'disk' => 'full' }"],
+    [{ disk: 'full\nnow' }, String.raw`the value { disk: 'full\nnow' }`],
+    ['x'.repeat(1_000), `the value "${'x'.repeat(1_000)}"`],
+    [Array.from({ length: 1_000 }, () => 'full'), /the value \[ ('full', )+.{0,10}…\.\n/],
+  ])('shows any thrown value as what it is: %o', (error, text) => {
+    const coord = new Coordinator();
+    coord.requestStop(error);
+    const said = words(coord);
+    if (typeof text === 'string') expect(said).toContain(`\nThe error: ${text}.\n`);
+    else expect(said).toMatch(text);
   });
 
   it('says that a stop was clean', () => {
