@@ -207,6 +207,7 @@ function beginWatch(attachment: Attachment, thread: JoinableThread, name?: strin
   }
   const custom = thread as { join(): PromiseLike<unknown> };
   const watch = new Watch(attachment, 'custom', name ?? nameOf(custom) ?? 'thread');
+  watchesOf(attachment).set(thread, watch); // first: its join() may pass the object to us again
   let joined: PromiseLike<unknown>;
   try {
     joined = custom.join();

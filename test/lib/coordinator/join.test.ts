@@ -411,6 +411,22 @@ describe('what join throws', () => {
     await coord.join([nested, custom], { stopGracePeriodMs: 0 });
   });
 
+  it('calls the join() of an object once, though that passes the object to a join', async () => {
+    const coord = new Coordinator({ stopGracePeriodMs: 0 });
+    const own: Promise<unknown>[] = [];
+    const thread = {
+      join() {
+        own.push(coord.join([thread]));
+        return own[0] as Promise<unknown>;
+      },
+    };
+    coord.registerThread(thread);
+    expect(own).toHaveLength(1);
+    expect(coord.threads).toHaveLength(1);
+    coord.requestStop();
+    await expect(own[0]).rejects.toThrow(StragglersError);
+  });
+
   it('counts what has ended while this thread was busy for the whole grace period', async () => {
     const coord = new Coordinator();
     const { port1, port2 } = new MessageChannel();
