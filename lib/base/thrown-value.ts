@@ -56,9 +56,10 @@ export function chainOf(value: object): string[] {
   let prototype: object | null = attempt(() => Object.getPrototypeOf(value)) ?? null;
   for (let steps = 0; prototype !== null && steps < 64; steps++) {
     const current: object = prototype;
-    const made = attempt(
-      () => Object.getOwnPropertyDescriptor(current, 'constructor')?.value?.name,
-    );
+    const made = attempt(() => {
+      const property = Object.getOwnPropertyDescriptor(current, 'constructor');
+      return (property?.value ?? property?.get?.call(current))?.name; // --frozen-intrinsics: a getter
+    });
     if (typeof made === 'string' && made !== '' && made !== 'Object') chain.push(made);
     prototype = attempt(() => Object.getPrototypeOf(current)) ?? null;
   }

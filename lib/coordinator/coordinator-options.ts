@@ -11,6 +11,7 @@ import {
   isIterable,
   nameOf,
 } from '../base/arguments.ts';
+import { chainOf } from '../base/thrown-value.ts';
 
 /** A class of errors. */
 export type ErrorClass = abstract new (...args: any[]) => Error;
@@ -84,18 +85,21 @@ export const JOIN_OPTIONS = [
 export const DEFAULT_CLEAN_STOP_ERRORS: string[] = ['OutOfRangeError'];
 export const DEFAULT_GRACE_PERIOD_MS = 120_000;
 
+/** Whether `value` is Error or a class that extends it, of this or another realm. */
+const isErrorClass = (value: unknown): value is ErrorClass =>
+  holds(() => {
+    if (typeof value !== 'function') return false;
+    const { name, prototype } = value as ErrorClass;
+    return name === 'Error' || chainOf(prototype).includes('Error');
+  });
+
 /** Checks error types. @returns them as strings, which other threads and native code can compare */
 export function checkErrorTypes(name: string, errors: Iterable<ErrorClass | string>): string[] {
   if (!isIterable(errors))
     throw invalidType(name, 'an iterable of error classes and strings', errors);
   return Array.from(errors, (error) => {
     if (typeof error === 'string' && error !== '') return error;
-    const isClass = holds(
-      () =>
-        typeof error === 'function' &&
-        ((error as unknown) === Error || error.prototype instanceof Error),
-    );
-    const className = isClass ? nameOf(error as ErrorClass) : undefined;
+    const className = isErrorClass(error) ? nameOf(error) : undefined;
     if (className !== undefined) return className;
     throw invalidType(`${name}[]`, 'a named error class or a string', error);
   });

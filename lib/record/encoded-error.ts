@@ -73,6 +73,18 @@ function writeFields(header: Header, graph?: Uint8Array): Uint8Array {
   return Buffer.concat(parts);
 }
 
+/**
+ * A text of native code that is longer is cut: JavaScript's strings end at 2 ** 29 bytes, and an
+ * error's stack holds its name and its message, too.
+ */
+const MOST_TEXT = 2 ** 27;
+
+function textIn(bytes: Buffer): string {
+  if (bytes.length <= MOST_TEXT) return bytes.toString('utf8');
+  const rest = bytes.length - MOST_TEXT;
+  return `${bytes.toString('utf8', 0, MOST_TEXT)}[allstop: not carried: ${rest} more bytes]`;
+}
+
 function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | undefined } {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const header: Header = {
@@ -95,13 +107,13 @@ function readFields(bytes: Uint8Array): { header: Header; graph: Uint8Array | un
     if (end > buffer.length) throw new TypeError('Truncated encoded error');
     const value = buffer.subarray(at + 5, end);
     at = end;
-    if (tag === TAG.id) header.id = value.toString('utf8');
-    else if (tag === TAG.name) header.name = value.toString('utf8');
-    else if (tag === TAG.message) header.message = value.toString('utf8');
-    else if (tag === TAG.code) header.code = value.toString('utf8');
-    else if (tag === TAG.stack) header.stack = value.toString('utf8');
-    else if (tag === TAG.chain) header.chain.push(value.toString('utf8'));
-    else if (tag === TAG.nativeType) header.nativeType = value.toString('utf8');
+    if (tag === TAG.id) header.id = textIn(value);
+    else if (tag === TAG.name) header.name = textIn(value);
+    else if (tag === TAG.message) header.message = textIn(value);
+    else if (tag === TAG.code) header.code = textIn(value);
+    else if (tag === TAG.stack) header.stack = textIn(value);
+    else if (tag === TAG.chain) header.chain.push(textIn(value));
+    else if (tag === TAG.nativeType) header.nativeType = textIn(value);
     else if (tag === TAG.js) graph = value;
     else if (tag === TAG.cause) header.cause = value;
   }

@@ -1,6 +1,7 @@
 // An error of a clean-stop type is a normal end: no join throws it, but the record shows it. Types
 // are strings, compared with names and codes, so that they work in every thread and language.
 
+import { runInNewContext } from 'node:vm';
 import {
   AllstopError,
   CancelledError,
@@ -183,6 +184,17 @@ describe('which errors are clean', () => {
     types.length = 0;
     coord.requestStop(new TypeError('x'));
     expect(coord.stopRecord?.kind).toBe('clean');
+  });
+
+  it('takes the classes of another realm', () => {
+    const types = runInNewContext('class TapeTorn extends Error {}; [TapeTorn, Error, TypeError]');
+    for (const type of types) {
+      expect(kindOf([type], new type('x'))).toBe('clean');
+    }
+    expect(kindOf([types[0]], new Error('x'))).toBe('error');
+    expect(() => kindOf([runInNewContext('Map')], new Error('x'))).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }),
+    );
   });
 
   it('refuses a bare string, which is iterable, too', () => {

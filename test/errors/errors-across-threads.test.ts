@@ -20,6 +20,7 @@ import {
 } from 'allstop';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OtherThread } from '../support/other-thread.ts';
+import { runScript, saidOf } from '../support/run-script.ts';
 import { addon } from '../support/test-addon.ts';
 
 let there: OtherThread;
@@ -333,6 +334,18 @@ describe('native threads', () => {
     await expect(coord.join()).rejects.toBe(error);
   });
 
+  it('report a message that is longer than a string, cut', { tags: 'long' }, async () => {
+    const coord = new Coordinator();
+    const most = 2 ** 27;
+    addon.start(coord, 'request-error', `${coord.name} T`, `Error|${'x'.repeat(most + 5)}|`);
+    addon.openGate(`${coord.name} T`);
+    const error = (await coord.join().catch((reason: unknown) => reason)) as Error;
+    const cut = '[allstop: not carried: 5 more bytes]';
+    expect(error.message.length).toBe(most + cut.length);
+    expect(error.message.endsWith(`x${cut}`)).toBe(true);
+    expect(coord.explain().toString().length).toBeLessThan(2 * most);
+  });
+
   it('throw exceptions, whose type and what() are known', async () => {
     const coord = new Coordinator();
     addon.start(coord, 'throw', `${coord.name} T`, 'from C++');
@@ -355,4 +368,10 @@ describe('native threads', () => {
     await there.pass(coord, again);
     expect(again.stopRecord?.error).toBe(coord.stopRecord?.error);
   });
+});
+
+it('errors keep their classes with the option --frozen-intrinsics', async () => {
+  const ended = await runScript('errors', [], { execArgv: ['--frozen-intrinsics'] });
+  expect(saidOf(ended, 'told')).toMatchObject({ wrong: [] });
+  expect(ended.code).toBe(0);
 });
