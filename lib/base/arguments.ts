@@ -117,6 +117,9 @@ export function isBag(value: unknown): value is object {
   return holds(() => typeof value === 'object' && value !== null && !Array.isArray(value));
 }
 
+/** Without a prototype, as Node's own: `Object.prototype` may have been given a `timeoutMs`. */
+const NO_OPTIONS: object = Object.freeze(Object.create(null));
+
 /**
  * Options: an object, or undefined, which gives an empty one. `known`: the names of all options of
  * the call; where it is left out, the caller checks the names.
@@ -126,7 +129,7 @@ export function checkOptions<T extends object>(
   value: T | undefined,
   known?: readonly string[],
 ): Partial<T> {
-  if (value === undefined) return {};
+  if (value === undefined) return NO_OPTIONS;
   if (!isBag(value)) throw invalidType(name, 'of type object', value);
   if (known !== undefined) knownOptions(value, known, name);
   return value;

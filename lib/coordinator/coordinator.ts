@@ -698,7 +698,7 @@ export class Coordinator implements AsyncDisposable {
    * @param options.exitCode 0 to 255. Default: 128 + n if signal number n made the stop, else 1
    * @throws TypeError, RangeError
    */
-  exitAfterStop(ms: number, options?: { exitCode?: number }): Disposable {
+  exitAfterStop(ms: number, options?: { exitCode?: number | undefined }): Disposable {
     return exitAfterStop(this.#attachment, ms, options);
   }
 

@@ -423,7 +423,7 @@ export function stopAfter(attachment: Attachment, ms: number, stack: string): Di
 export function exitAfterStop(
   attachment: Attachment,
   ms: number,
-  options: { exitCode?: number } | undefined,
+  options: { exitCode?: number | undefined } | undefined,
 ): Disposable {
   checkDuration('ms', ms);
   const { exitCode } = checkOptions('options', options, ['exitCode']);

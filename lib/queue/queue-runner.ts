@@ -193,7 +193,7 @@ export class QueueRunner {
     if (name !== undefined) checkString('options.name', name);
     this.#queueClosedTypes = checkErrorTypes(
       'options.queueClosedErrors',
-      queueClosedErrors ?? ['OutOfRangeError'],
+      queueClosedErrors === undefined ? ['OutOfRangeError'] : queueClosedErrors,
     );
     this.#queue = queue;
     this.#ops = [...enqueueOps];

@@ -1,4 +1,4 @@
-import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
+import { BoundedQueue, Coordinator, LooperThread, QueueRunner, StragglersError } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { refusal } from '../support/refusals.ts';
 
@@ -145,6 +145,16 @@ describe('an option that does not exist', () => {
     expect(error.message).toBe(
       '"options.exitAfterStop" is a method of a coordinator: call exitAfterStop()',
     );
+  });
+
+  it('is not taken from Object.prototype, where a library may have put it', async () => {
+    const coord = new Coordinator({ stopGracePeriodMs: 0 });
+    void coord.start(() => new Promise(() => {}), { name: 'endless' });
+    coord.requestStop();
+    Object.assign(Object.prototype, { ignoreLiveThreads: true });
+    const joined = coord.join().catch((error: unknown) => error);
+    delete (Object.prototype as { ignoreLiveThreads?: true }).ignoreLiveThreads;
+    expect(await joined).toBeInstanceOf(StragglersError);
   });
 
   it('is told from an option that is undefined', () => {

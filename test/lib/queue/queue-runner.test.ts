@@ -438,6 +438,10 @@ describe('what is refused', () => {
       () => new QueueRunner(queue, [op], { cancelOp: wrong(null) }),
     ],
     ['no error types', () => new QueueRunner(queue, [op], { queueClosedErrors: wrong('E') })],
+    [
+      'null for error types',
+      () => new QueueRunner(queue, [op], { queueClosedErrors: wrong(null) }),
+    ],
     ['a wrong type', () => new QueueRunner(queue, [op], { queueClosedErrors: [wrong(Map)] })],
     ['options that are not an object', () => new QueueRunner(queue, [op], wrong([]))],
     ['wrong options', () => new QueueRunner(queue, [op]).createThreads(wrong(1))],
