@@ -127,7 +127,7 @@ class BoundedQueue {
     for (std::size_t taken = 0; taken < max;) {
       std::array<allstop_item, kBatch> batch = {};
       const std::size_t most = (std::min)(kBatch, max - taken);
-      items.reserve(items.size() + most);  // before dequeuing: bad_alloc must not lose items
+      MakeRoom(items, most);  // before dequeuing: bad_alloc must not lose items
       std::size_t count = 0;
       status = allstop_queue_dequeue_many(&handle_, batch.data(), most,
                                           taken == 0 ? Ms(timeout) : 0, &count);
@@ -146,7 +146,7 @@ class BoundedQueue {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
     if (least == 0 || least > max || least > capacity()) return ALLSTOP_INVALID_ARGUMENT;
     std::vector<allstop_item> first(least);
-    items.reserve(items.size() + least);  // before dequeuing: bad_alloc must not lose items
+    MakeRoom(items, least);  // before dequeuing: bad_alloc must not lose items
     std::size_t count = 0;
     const allstop_status status =
         allstop_queue_dequeue_least(&handle_, first.data(), least, least, Ms(timeout), &count);
@@ -170,6 +170,13 @@ class BoundedQueue {
 
  private:
   static double Ms(Milliseconds timeout) { return (std::max)(0.0, timeout.count()); }
+
+  // Makes room for `more` items. A vector that grows at least doubles its capacity: reserve alone
+  // would move all its items for each batch.
+  static void MakeRoom(std::vector<Item>& items, std::size_t more) {
+    const std::size_t needed = items.size() + more;
+    if (needed > items.capacity()) items.reserve((std::max)(needed, 2 * items.capacity()));
+  }
 
   allstop_queue_info Info() const noexcept {
     allstop_queue_info info = {};

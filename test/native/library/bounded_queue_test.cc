@@ -173,6 +173,27 @@ TEST(LibraryQueueTest, TakesTheOthersToo) {
   for (std::size_t i = 0; i < count; ++i) allstop_item_release(&batch[i]);
 }
 
+// Otherwise a vector that many batches are appended to moves all its items for each of them.
+TEST(LibraryQueueTest, AppendsToAVectorThatGrowsAsVectorsDo) {
+  constexpr std::size_t kBatches = 500;
+  constexpr std::size_t kBatch = 32;
+  const BoundedQueue queue(Coordinator::Create(), kBatch);
+  for (const bool wants_least : {false, true}) {
+    std::vector<Item> items;
+    std::size_t moves = 0;
+    for (std::size_t i = 0; i < kBatches; ++i) {
+      for (std::size_t j = 0; j < kBatch; ++j) ASSERT_EQ(queue.Enqueue("a", kNow), ALLSTOP_OK);
+      const std::size_t before = items.capacity();
+      ASSERT_EQ(wants_least ? queue.DequeueMany(items, kBatch, kBatch, kNow)
+                            : queue.DequeueMany(items, kBatch, kNow),
+                ALLSTOP_OK);
+      if (items.capacity() != before) ++moves;
+    }
+    EXPECT_EQ(items.size(), kBatches * kBatch);
+    EXPECT_LT(moves, 20u);
+  }
+}
+
 TEST(LibraryQueueTest, RefusesWhatItCannotUnderstandAndChangesNothing) {
   const Coordinator coord = Coordinator::Create();
   const BoundedQueue none(coord, 0);
