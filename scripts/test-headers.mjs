@@ -1,6 +1,7 @@
 // Compiles the public headers with every compiler at hand, as addons of other people do: each
-// header alone and all of them together; C11 and later, C++17 to 23; with and without exceptions
-// and RTTI; with every warning an error; after windows.h, and with the macros min and max.
+// header of C alone, each header before all others, and all of them together; C11 and later,
+// C++17 to 23; with and without exceptions and RTTI; with every warning an error; after windows.h,
+// and with the macros min and max.
 //   npm run test:headers
 //   npm run test:headers -- --only clang    only compilers whose name contains this
 // Nothing is linked and nothing runs: the addons of test-addons.sh do that.
@@ -88,7 +89,8 @@ function* ofCpp({ isWindows }) {
   const everything = including(its) + uses;
   const [{ flags: usual }] = kinds;
   for (const header of its) {
-    yield { text: including([header]), standard: 'c++17', flags: usual, what: header };
+    const text = including([header, ...its]) + uses; // finds what `header` alone lacks, too
+    yield { text, standard: 'c++17', flags: usual, what: `${header} first` };
   }
   for (const standard of ['c++17', 'c++20', 'c++2b']) {
     for (const { flags, kind } of kinds) {

@@ -15,7 +15,9 @@
 
 namespace allstop {
 
-namespace internal {
+// In `view`, and not in `internal`, which is in the inline namespaces of allstop.hpp: a second
+// namespace of that name out here would make the name ambiguous.
+namespace view {
 
 template <typename Element>
 inline constexpr bool kIsElement =
@@ -38,7 +40,7 @@ constexpr std::uint32_t VariableTypeOf() {
   return std::is_same_v<Element, float> ? ALLSTOP_VARIABLE_FLOAT32 : ALLSTOP_VARIABLE_INT32;
 }
 
-}  // namespace internal
+}  // namespace view
 
 /// One reference to a variable of a cluster, the same value as a JavaScript Variable. A copy is
 /// another reference to the same value. The promises are those of allstop_variable.h, and the
@@ -85,10 +87,10 @@ class Variable {
   /// ALLSTOP_OK.
   ///
   /// @retval ALLSTOP_INVALID_ARGUMENT the range has another type or length than the variable
-  template <typename Range, typename = internal::Readable<Range>>
+  template <typename Range, typename = view::Readable<Range>>
   allstop_status Read(Range&& range) const noexcept {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
-    return allstop_variable_read(&handle_, internal::VariableTypeOf<Range>(), std::data(range),
+    return allstop_variable_read(&handle_, view::VariableTypeOf<Range>(), std::data(range),
                                  std::size(range));
   }
   /// The value of a number.
@@ -100,11 +102,11 @@ class Variable {
   }
 
   /// Sets the value. Otherwise as Read.
-  template <typename Range, typename = internal::Assignable<Range>>
+  template <typename Range, typename = view::Assignable<Range>>
   allstop_status Assign(const Range& range) const noexcept {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
-    return allstop_variable_assign(&handle_, internal::VariableTypeOf<const Range>(),
-                                   std::data(range), std::size(range));
+    return allstop_variable_assign(&handle_, view::VariableTypeOf<const Range>(), std::data(range),
+                                   std::size(range));
   }
   allstop_status Assign(double number) const noexcept {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
@@ -113,10 +115,10 @@ class Variable {
 
   /// Adds to each element; a std::int32_t wraps around. Every call counts: see
   /// allstop_variable.h on functions that are run again. Otherwise as Read.
-  template <typename Range, typename = internal::Assignable<Range>>
+  template <typename Range, typename = view::Assignable<Range>>
   allstop_status AssignAdd(const Range& range) const noexcept {
     if (!*this) return ALLSTOP_INVALID_HANDLE;
-    return allstop_variable_assign_add(&handle_, internal::VariableTypeOf<const Range>(),
+    return allstop_variable_assign_add(&handle_, view::VariableTypeOf<const Range>(),
                                        std::data(range), std::size(range));
   }
   allstop_status AssignAdd(double delta) const noexcept {
