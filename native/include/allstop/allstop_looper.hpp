@@ -45,8 +45,8 @@ struct LooperOptions {
 ///
 ///   - The thread is registered when the object is constructed. A join does not wait for it
 ///     before Start.
-///   - A stop ends the looper's wait at once. The looper ends even if the stop is cleared at
-///     once.
+///   - A stop ends the looper's wait at once. A stop after Start has begun ends the looper even
+///     if the stop is cleared at once.
 ///   - An exception of `run` requests a stop, as in a Thread, and ends the looper. stop_loop is
 ///     still called, after the stop has been requested (ours; TensorFlow does not call it). An
 ///     exception of start_loop does the same, but then stop_loop is not called. An exception
@@ -97,6 +97,8 @@ class LooperThread {
   allstop_status Start() {
     if (!body_) return ALLSTOP_FAILED_PRECONDITION;
     if (!token_.get_deleter().coord) return ALLSTOP_INVALID_ARGUMENT;
+    // Here and not on the new thread, which would miss a stop that is cleared before it runs.
+    body_->CreateLooper(token_.get_deleter().coord);
     // A second registration, alive at once. The first one, of the constructor, does not do: it
     // would count as alive only once the new thread runs, and a join may have forgotten it.
     token_ = Register(token_.get_deleter().coord, body_->options.name, 0);
@@ -116,7 +118,7 @@ class LooperThread {
 
  private:
   struct Release {
-    const Coordinator& coord;
+    Coordinator coord;
     void operator()(allstop_looper* looper) const {
       allstop_looper_release(coord.handle(), looper);
     }
@@ -129,13 +131,16 @@ class LooperThread {
     virtual ~Body() = default;
     virtual void Run(const Coordinator& coord) = 0;
 
-    void operator()(const Coordinator& coord) {
+    void CreateLooper(const Coordinator& coord) {
       allstop_looper* made = nullptr;
       const auto missed_ticks = static_cast<std::uint32_t>(options.missed_ticks);
-      const allstop_status status =
-          allstop_looper_create(coord.handle(), interval.count(), missed_ticks, &made);
-      if (status != ALLSTOP_OK) return Refuse(coord, status);
-      const std::unique_ptr<allstop_looper, Release> looper(made, Release{coord});
+      created = allstop_looper_create(coord.handle(), interval.count(), missed_ticks, &made);
+      if (created == ALLSTOP_RESOURCE_EXHAUSTED) internal::OutOfMemory();
+      looper = {made, Release{coord}};
+    }
+
+    void operator()(const Coordinator& coord) {
+      if (created != ALLSTOP_OK) return Refuse(coord);
       if (options.start_loop) options.start_loop();
       const auto loop = [&] {
         while (allstop_looper_wait(coord.handle(), looper.get()) == ALLSTOP_OK) Run(coord);
@@ -153,25 +158,25 @@ class LooperThread {
       if (options.stop_loop) options.stop_loop();
     }
 
-    static void Refuse(const Coordinator& coord, allstop_status status) {
+    void Refuse(const Coordinator& coord) const {
       Error error;
-      if (status == ALLSTOP_UNAVAILABLE) {
+      if (created == ALLSTOP_UNAVAILABLE) {
         error.name = "UnavailableError";
         error.message =
             "The installed package 'allstop' is too old for a LooperThread of C++: update it";
-      } else if (status == ALLSTOP_INVALID_ARGUMENT) {
+      } else {
         error.name = "InvalidArgumentError";
         error.message =
             "The interval of a LooperThread must not be negative or NaN, nor its missed_ticks an "
             "unknown value";
-      } else {
-        internal::OutOfMemory();
       }
       coord.RequestStop(error);
     }
 
     const Milliseconds interval;
     const Options options;
+    allstop_status created = ALLSTOP_OK;  // what allstop_looper_create returned
+    std::unique_ptr<allstop_looper, Release> looper;
   };
 
   template <typename Function>

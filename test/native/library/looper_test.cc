@@ -68,6 +68,36 @@ TEST(LooperThreadTest, AStopThatIsClearedAtOnceEndsItsWaitToo) {
   looper.Join();
 }
 
+// The new thread, whose first call is thread_enter, is held there until the stop is cleared.
+TEST(LooperThreadTest, AStopThatIsClearedBeforeItsThreadRunsEndsIt) {
+  const Coordinator real = Coordinator::Create();
+  static Gate cleared;
+  static decltype(allstop_table::thread_enter) enter;
+  allstop_table table = *real.handle()->table;
+  enter = table.thread_enter;
+  table.thread_enter = [](allstop_thread* thread) {
+    cleared.Wait();
+    return enter(thread);
+  };
+  allstop_coordinator handle = *real.handle();
+  handle.table = &table;
+  allstop_retain(&handle);
+  const Coordinator coord(handle);
+  Strings calls;
+  LooperThread looper = LooperThread::Loop(
+      coord, kBackToBack,
+      [&](const Coordinator& own) {
+        calls.emplace_back("run");
+        own.RequestStop();
+      },
+      Hooks(calls));
+  coord.RequestStop();
+  coord.ClearStop();
+  cleared.Open();
+  looper.Join();
+  EXPECT_EQ(calls, (Strings{"start", "stop"}));
+}
+
 TEST(LooperThreadTest, ItsHooksAreCalledEvenIfTheStopWasThereBefore) {
   const Coordinator coord = Coordinator::Create();
   coord.RequestStop();
