@@ -196,8 +196,9 @@ inline void ReportCaught(const Coordinator& coord, Report report, void* context)
 /// swallowed. Any thread; does not block by itself.
 ///
 /// @returns true if `function` has returned normally, false if it has thrown
-/// @throws the exception of `function`, if a join of the coordinator has completed: its error
-///   would reach nobody. Nothing was recorded then.
+/// @throws the exception of `function`, if it could not be recorded, so that its error would reach
+///   nobody: a join of the coordinator has completed, the coordinator is an empty object, or there
+///   is no memory for the record
 template <typename Function>
 ALLSTOP_HPP_CATCHES_UNWINDING bool StopOnException(const Coordinator& coord, Function&& function) {
   try {
@@ -219,7 +220,7 @@ ALLSTOP_HPP_CATCHES_UNWINDING bool StopOnException(const Coordinator& coord, Fun
           own.status = allstop_request_stop(own.coord.handle(), &error);
         },
         &context);
-    if (context.status == ALLSTOP_FAILED_PRECONDITION) throw;
+    if (context.status != ALLSTOP_OK) throw;
     return false;
   }
 }

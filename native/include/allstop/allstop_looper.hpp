@@ -48,9 +48,10 @@ struct LooperOptions {
 ///   - A stop ends the looper's wait at once. A stop after Start has begun ends the looper even
 ///     if the stop is cleared at once.
 ///   - An exception of `run` requests a stop, as in a Thread, and ends the looper. stop_loop is
-///     still called, after the stop has been requested (ours; TensorFlow does not call it). An
-///     exception of start_loop does the same, but then stop_loop is not called. An exception
-///     of stop_loop is an error like that of `run`.
+///     still called, after the stop has been requested (ours; TensorFlow does not call it), or
+///     before if there is no memory for the record of the stop. An exception of start_loop does
+///     the same, but then stop_loop is not called. An exception of stop_loop is an error like
+///     that of `run`.
 ///   - A looper that cannot run requests a stop when it is started: with an UnavailableError
 ///     if the installed package is older than 1.2 of allstop.h, with an InvalidArgumentError
 ///     if the interval is negative or NaN.
@@ -148,7 +149,7 @@ class LooperThread {
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
       try {
         StopOnException(coord, loop);  // requests the stop before stop_loop, which may be slow
-      } catch (...) {                  // a join has completed, or the thread was cancelled
+      } catch (...) {                  // not recorded, or the thread was cancelled
         if (options.stop_loop) options.stop_loop();
         throw;
       }
