@@ -27,6 +27,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -89,6 +90,26 @@ void Call(Function& function, const Coordinator& coord) {
   }
 }
 
+// What the function of a thread of these headers returns: an error of its own that RequestStop has
+// refused. The end of the thread reports it, as an exception that leaves the function.
+struct Unrecorded {
+  std::optional<Error> error;
+};
+template <typename Function>
+Unrecorded CallOnThread(Function& function, const Coordinator& coord) {
+  if constexpr (std::is_invocable_r_v<Unrecorded, Function&, const Coordinator&>) {
+    return function(coord);
+  } else {
+    Call(function, coord);
+    return {};
+  }
+}
+
+// Ends the registration with an error. `token` is null afterwards.
+inline void DoneWith(ThreadToken& token, const allstop_error& error) {
+  allstop_thread_done(token.get_deleter().coord.handle(), token.release(), &error);
+}
+
 // The main function of a registered thread. `token` ends the registration on return.
 template <typename Function>
 ALLSTOP_HPP_CATCHES_UNWINDING void RunThread(ThreadToken token,
@@ -97,8 +118,9 @@ ALLSTOP_HPP_CATCHES_UNWINDING void RunThread(ThreadToken token,
   allstop_thread_enter(coord.handle(), token.get());
 #if ALLSTOP_HPP_CATCHES
   try {
-    Call(*function, coord);
+    const Unrecorded unrecorded = CallOnThread(*function, coord);
     function.reset();
+    if (unrecorded.error) DoneWith(token, *view::ErrorView(*unrecorded.error).get());
 #if defined(__GLIBCXX__)
   } catch (const abi::__forced_unwind&) {
     function.reset();
@@ -110,15 +132,14 @@ ALLSTOP_HPP_CATCHES_UNWINDING void RunThread(ThreadToken token,
     ReportCaught(
         coord,
         [](void* ended, const allstop_error& error) {
-          auto& own = *static_cast<ThreadToken*>(ended);
-          const Coordinator joined = own.get_deleter().coord;
-          allstop_thread_done(joined.handle(), own.release(), &error);
+          DoneWith(*static_cast<ThreadToken*>(ended), error);
         },
         &token);
   }
 #else
-  Call(*function, coord);
+  const Unrecorded unrecorded = CallOnThread(*function, coord);
   function.reset();
+  if (unrecorded.error) DoneWith(token, *view::ErrorView(*unrecorded.error).get());
 #endif
 }
 

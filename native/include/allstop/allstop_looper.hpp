@@ -54,7 +54,8 @@ struct LooperOptions {
 ///     that of `run`.
 ///   - A looper that cannot run requests a stop when it is started: with an UnavailableError
 ///     if the installed package is older than 1.2 of allstop.h, with an InvalidArgumentError
-///     if the interval is negative or NaN.
+///     if the interval is negative or NaN. After a completed join, the error is kept as
+///     suppressed, as that of a Thread.
 ///
 /// The destructor blocks until the thread has ended, but does not request a stop. The other
 /// promises and warnings of Thread hold here as well.
@@ -140,7 +141,7 @@ class LooperThread {
       looper = {made, Release{coord}};
     }
 
-    void operator()(const Coordinator& coord) {
+    internal::Unrecorded operator()(const Coordinator& coord) {
       if (created != ALLSTOP_OK) return Refuse(coord);
       if (options.start_loop) options.start_loop();
       const auto loop = [&] {
@@ -157,9 +158,10 @@ class LooperThread {
       loop();
 #endif
       if (options.stop_loop) options.stop_loop();
+      return {};
     }
 
-    void Refuse(const Coordinator& coord) const {
+    internal::Unrecorded Refuse(const Coordinator& coord) const {
       Error error;
       if (created == ALLSTOP_UNAVAILABLE) {
         error.name = "UnavailableError";
@@ -171,7 +173,8 @@ class LooperThread {
             "The interval of a LooperThread must not be negative or NaN, nor its missed_ticks an "
             "unknown value";
       }
-      coord.RequestStop(error);
+      if (coord.RequestStop(error) == ALLSTOP_OK) return {};
+      return {std::move(error)};
     }
 
     const Milliseconds interval;

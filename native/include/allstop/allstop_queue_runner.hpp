@@ -47,7 +47,7 @@ inline namespace not_catching {
 ///     STOPPED_BY_ERROR, with the type and what()). Join returns the first error. Without a
 ///     coordinator the other ops go on. With a coordinator, each error requests a stop; ours:
 ///     the error is that of the stop (TensorFlow's QueueRunner reports the error and requests
-///     a stop without one).
+///     a stop without one). After a completed join, the error is kept as suppressed.
 ///
 /// When the last op has ended
 ///   - close_op is called. Ours: also if an op ended by an error, so that consumers never hang;

@@ -341,13 +341,15 @@ class OpThread {
 
   // If the op fails, this requests the stop, and only afterwards the destructor of part_ closes
   // the queue: a consumer that finds the queue closed must be able to see from the stop that
-  // the stream broke off instead of ending.
-  void operator()(const Coordinator& coord) {
+  // the stream broke off instead of ending. An error whose stop was refused goes with the end of
+  // the thread.
+  Unrecorded operator()(const Coordinator& coord) {
     part_.state().Enter();
+    Unrecorded unrecorded;
 #if ALLSTOP_QUEUE_RUNNER_HPP_CATCHES
     StopOnException(coord, [&]() ALLSTOP_HPP_CATCHES_UNWINDING {
       try {
-        Run(coord);
+        unrecorded = Run(coord);
 #if defined(__GLIBCXX__)
       } catch (const abi::__forced_unwind&) {
         throw;
@@ -359,19 +361,23 @@ class OpThread {
       }
     });
 #else
-    Run(coord);
+    unrecorded = Run(coord);
 #endif
+    return unrecorded;
   }
 
  private:
-  void Run(const Coordinator& coord) {
+  Unrecorded Run(const Coordinator& coord) {
     QueueRunnerState& state = part_.state();
     Status status;
     while (status.ok() && !state.ShouldEnd()) {
       status = op_(state.queue());
       part_.NoteAttempt(status);
     }
-    if (state.Report(status) && state.has_coordinator()) coord.RequestStop(view::ErrorOf(status));
+    if (!state.Report(status) || !state.has_coordinator()) return {};
+    Error error = view::ErrorOf(status);
+    if (coord.RequestStop(error) == ALLSTOP_OK) return {};
+    return {std::move(error)};
   }
 
   // op_ is declared last, so it is destroyed first: the op's captures, which may own the runner

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <functional>
 #include <memory>
 #include <stdexcept>
-#include <string>
-#include <utility>
+#include <vector>
 
 #include "record.h"
 
@@ -16,6 +16,47 @@ namespace {
 using test::RecordOf;
 
 [[noreturn]] void Throw() { throw std::runtime_error("disk gone"); }
+
+// Runs a QueueRunner of `op` to its end, which is an error.
+void RunOp(const Coordinator& coord, const QueueRunner::Op& op) {
+  std::unique_ptr<QueueRunner> runner;
+  const BoundedQueue queue(Coordinator::Create(), 1);
+  EXPECT_TRUE(QueueRunner::New(queue, {op}, {}, coord, &runner).ok());
+  EXPECT_TRUE(runner->Start().ok());
+  EXPECT_FALSE(runner->Join().ok());
+}
+
+QueueRunner::Op Throwing() {
+  return [](const BoundedQueue&) -> Status { Throw(); };
+}
+QueueRunner::Op Returning() {
+  return [](const BoundedQueue&) { return Status(ALLSTOP_UNAVAILABLE, "disk gone"); };
+}
+
+// What the coordinator has suppressed after a completed join and `fail`, which must not stop it.
+std::vector<Error> SuppressedAfterAJoin(const std::function<void(const Coordinator&)>& fail) {
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+  fail(coord);
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+  EXPECT_FALSE(coord.ShouldStop());
+  return coord.SuppressedErrors();
+}
+
+TEST(LateErrorTest, TheErrorOfAnOpIsSuppressedWhetherThrownOrReturned) {
+  for (const auto& op : {Throwing(), Returning()}) {
+    const auto errors = SuppressedAfterAJoin([&](const Coordinator& coord) { RunOp(coord, op); });
+    ASSERT_EQ(errors.size(), 1u);
+    EXPECT_EQ(errors[0].message, "disk gone");
+  }
+}
+
+TEST(LateErrorTest, TheErrorOfALooperThatCannotRunIsSuppressed) {
+  const auto errors = SuppressedAfterAJoin(
+      [](const Coordinator& coord) { LooperThread::Loop(coord, Milliseconds(-1), [] {}).Join(); });
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].name, "InvalidArgumentError");
+}
 
 // A coordinator whose table has no memory for the error of a stop that is requested. The end of a
 // thread goes past that function.
@@ -51,14 +92,21 @@ TEST_F(NoMemoryForStopsTest, WhatALooperThrowsStopsEverybody) {
 }
 
 TEST_F(NoMemoryForStopsTest, WhatAnOpThrowsStopsEverybody) {
-  std::unique_ptr<QueueRunner> runner;
-  const auto op = [](const BoundedQueue&) -> Status { Throw(); };
-  const BoundedQueue queue(Coordinator::Create(), 1);
-  EXPECT_TRUE(QueueRunner::New(queue, {op}, {}, coord_, &runner).ok());
-  EXPECT_TRUE(runner->Start().ok());
-  EXPECT_FALSE(runner->Join().ok());
+  RunOp(coord_, Throwing());
   EXPECT_EQ(coord_.Join(), ALLSTOP_STOPPED_BY_ERROR);
   EXPECT_EQ(RecordOf(coord_).message, "disk gone");
+}
+
+TEST_F(NoMemoryForStopsTest, TheErrorThatAnOpReturnsStopsEverybody) {
+  RunOp(coord_, Returning());
+  EXPECT_EQ(coord_.Join(), ALLSTOP_STOPPED_BY_ERROR);
+  EXPECT_EQ(RecordOf(coord_).name, "UnavailableError");
+}
+
+TEST_F(NoMemoryForStopsTest, ALooperThatCannotRunStopsEverybody) {
+  LooperThread::Loop(coord_, Milliseconds(-1), [] {}).Join();
+  EXPECT_EQ(coord_.Join(), ALLSTOP_STOPPED_BY_ERROR);
+  EXPECT_EQ(RecordOf(coord_).name, "InvalidArgumentError");
 }
 
 }  // namespace
