@@ -153,7 +153,8 @@ ALLSTOP_HPP_CATCHES_UNWINDING void RunThread(ThreadToken token,
 ///   - Any exception that `function` throws requests a stop: the exception becomes the stop's
 ///     error, with what() and the demangled type, and the exceptions that are nested in it
 ///     become the causes. A thrown object need not be a std::exception; a thrown text
-///     (`const char*`, `std::string`) is the message.
+///     (`const char*`, `std::string`) is the message. Of an exception of another language
+///     (Objective-C, D) the coordinator learns only that there was one.
 ///   - `function` and its captures are destroyed before the thread counts as ended.
 ///     thread_local objects are destroyed later: if that matters, wait with Join().
 ///

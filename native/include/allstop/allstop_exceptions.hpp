@@ -102,6 +102,12 @@ class KeptExceptions {
 
 using Report = void (*)(void* context, const allstop_error& error);
 
+// Call in a catch block. Whether the caught exception is one of another language (Objective-C, Ada,
+// D), thrown past C++ by the unwinder. Such an exception has no header with a type, and dies at the
+// end of the first catch block: one that is nested in yours (try { throw; } catch (...) {}) would
+// destroy the exception, and the next `throw;` would end the process.
+inline bool IsCaughtForeign() { return std::current_exception() == nullptr; }
+
 // Call in a catch block, with `outer` null. Calls `report(context, outermost)`, where
 // `outermost` describes the caught exception, and its `cause` chain describes the exceptions
 // nested in it. Works by recursion, each nested exception in a catch block of its own, so that
@@ -113,6 +119,11 @@ inline void DescribeCaught(allstop_error& outermost, allstop_error* outer, int m
   allstop_error& error = outer ? inner : outermost;
   error.size = sizeof(error);
   if (outer) outer->cause = &error;
+  if (IsCaughtForeign()) {
+    error.message = allstop_str("an exception of another language");
+    report(context, outermost);
+    return;
+  }
 #if __has_include(<cxxabi.h>)
   // Not typeid: this also works without RTTI, and for objects that are not a std::exception.
   const std::type_info* const type = abi::__cxa_current_exception_type();
@@ -168,9 +179,10 @@ inline void ReportCaught(const Coordinator& coord, Report report, void* context)
   char fresh[64];
   std::string known;
   try {
-    known = KeptExceptions::Get().IdOf(std::current_exception());
+    const std::exception_ptr caught = std::current_exception();
+    if (caught) known = KeptExceptions::Get().IdOf(caught);
     try {
-      if (known.empty()) throw;
+      if (caught && known.empty()) throw;
     } catch (const StopError& stop) {
       known = stop.error().id;
     } catch (const Error& thrown) {
@@ -180,8 +192,8 @@ inline void ReportCaught(const Coordinator& coord, Report report, void* context)
     error.id = view::Of(known);
     if (known.empty()) {
       error.id = {fresh, allstop_new_id(coord.handle(), fresh, sizeof(fresh))};
-      if (error.id.size > 0) {
-        KeptExceptions::Get().Keep({fresh, error.id.size}, std::current_exception());
+      if (caught && error.id.size > 0) {
+        KeptExceptions::Get().Keep({fresh, error.id.size}, caught);
       }
     }
   } catch (const std::bad_alloc&) {

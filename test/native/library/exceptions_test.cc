@@ -3,10 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <allstop/allstop.hpp>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#if __has_include(<unwind.h>)
+#include <unwind.h>
+#endif
 
 namespace allstop {
 namespace {
@@ -150,6 +156,63 @@ std::vector<std::string> Causes(void (*function)()) {
   }
   return messages;
 }
+
+#if __has_include(<unwind.h>) && !defined(_WIN32)
+int foreign_ends = 0;  // how many of them were destroyed
+
+// Throws as another language does: an exception of a class that C++ does not know.
+void ThrowForeign() {
+  static _Unwind_Exception thrown;
+  thrown = {};
+  std::memcpy(&thrown.exception_class, "TESTTEST", sizeof(thrown.exception_class));
+  thrown.exception_cleanup = [](_Unwind_Reason_Code, _Unwind_Exception*) { ++foreign_ends; };
+  _Unwind_RaiseException(&thrown);
+  FAIL() << "it should not have returned";
+}
+
+TEST(ForeignExceptionTest, OneThatLeavesAThreadStopsEverybody) {
+  foreign_ends = 0;
+  const Coordinator coord = Coordinator::Create();
+  Thread(coord, "reader", ThrowForeign).Join();
+  EXPECT_EQ(coord.Join(), ALLSTOP_STOPPED_BY_ERROR);
+  EXPECT_EQ(coord.FirstError()->message, "an exception of another language");
+  EXPECT_EQ(foreign_ends, 1) << "it was destroyed, once";
+  EXPECT_THROW(RaiseRequestedException(coord), StopError) << "it is not kept";
+}
+
+TEST(ForeignExceptionTest, OneThatARunOrAnOpThrowsStopsEverybody) {
+  foreign_ends = 0;
+  const Coordinator one = Coordinator::Create();
+  bool ended = false;
+  LooperOptions options;
+  options.stop_loop = [&] { ended = true; };
+  LooperThread::Loop(one, Milliseconds(0), ThrowForeign, options).Join();
+  EXPECT_EQ(one.FirstError()->message, "an exception of another language");
+  EXPECT_TRUE(ended);
+  const Coordinator other = Coordinator::Create();
+  std::unique_ptr<QueueRunner> runner;
+  const auto op = [](const BoundedQueue&) {
+    ThrowForeign();
+    return Status();
+  };
+  const BoundedQueue queue(other, 1);
+  EXPECT_TRUE(QueueRunner::New(queue, {op}, {}, other, &runner).ok());
+  EXPECT_TRUE(runner->Start().ok());
+  EXPECT_EQ(runner->Join(), Status(ALLSTOP_STOPPED_BY_ERROR, "an exception of another language"));
+  EXPECT_EQ(other.FirstError()->message, "an exception of another language");
+  EXPECT_EQ(foreign_ends, 2);
+}
+
+TEST(ForeignExceptionTest, StopOnExceptionThrowsItOnAfterACompletedJoin) {
+  foreign_ends = 0;
+  const Coordinator coord = Coordinator::Create();
+  EXPECT_EQ(coord.Join(), ALLSTOP_OK);
+  Thread(coord, "late", [](const Coordinator& own) { StopOnException(own, ThrowForeign); }).Join();
+  ASSERT_EQ(coord.SuppressedErrors().size(), 1u);
+  EXPECT_EQ(coord.SuppressedErrors()[0].message, "an exception of another language");
+  EXPECT_EQ(foreign_ends, 1);
+}
+#endif
 
 TEST(NestedExceptionTest, TheWholeChainIsReported) {
   const auto causes = Causes([] { FailDeeply(2); });
