@@ -43,8 +43,11 @@ inline namespace not_catching {
 /// How an op ends
 ///   - A status of `queue_closed_statuses` ends the op's thread without an error, and so does
 ///     (ours) CANCELLED after a stop. The other ops go on.
-///   - Any other status than OK is an error, and so is an exception (its status is
-///     STOPPED_BY_ERROR, with the type and what()). Join returns the first error. Without a
+///   - An exception ends it, too. An Error or a StopError whose `code` or else `name` is that of
+///     a status (ERR_ALLSTOP_OUT_OF_RANGE, OutOfRangeError) counts as this status, and so ends the
+///     thread without an error if the status does: ours, as in JavaScript. Any other exception
+///     has the status STOPPED_BY_ERROR, with the type and what().
+///   - Any other status than OK is an error. Join returns the first error. Without a
 ///     coordinator the other ops go on. With a coordinator, each error requests a stop; ours:
 ///     the error is that of the stop (TensorFlow's QueueRunner reports the error and requests
 ///     a stop without one). After a completed join, the error is kept as suppressed.

@@ -35,7 +35,8 @@ inline namespace catching {
 inline namespace not_catching {
 #endif
 
-/// One step of filling the queue, usually one Enqueue. It may block, and it may throw.
+/// One step of filling the queue, usually one Enqueue. It may block, and it may throw; see
+/// QueueRunner.
 using QueueOp = std::function<Status(const BoundedQueue&)>;
 
 struct QueueRunnerOptions {
@@ -56,7 +57,8 @@ struct QueueRunnerOptions {
 namespace internal {
 
 #if ALLSTOP_QUEUE_RUNNER_HPP_CATCHES
-// Call in a catch block. The caught exception as a Status: the code and "TYPE: what()".
+// Call in a catch block. The caught exception as a Status: the status for the code or name of an
+// Error or StopError, else STOPPED_BY_ERROR; and "TYPE: what()".
 inline Status StatusOfCaught() {
   Status status;
   allstop_error error = {};
@@ -65,8 +67,9 @@ inline Status StatusOfCaught() {
       [](void* described, const allstop_error& caught) {
         const std::string type = view::ToString(caught.native_type);
         const std::string what = view::ToString(caught.message);
-        *static_cast<Status*>(described) = Status(view::CodeOf(view::ToString(caught.code)),
-                                                  type.empty() ? what : type + ": " + what);
+        *static_cast<Status*>(described) =
+            Status(view::CodeOf(view::ToString(caught.code), view::ToString(caught.name)),
+                   type.empty() ? what : type + ": " + what);
       },
       &status);
   return status;

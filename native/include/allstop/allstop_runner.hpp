@@ -96,6 +96,18 @@ inline allstop_status CodeOf(const std::string& js_code) {
   return is_status ? static_cast<allstop_status>(code) : ALLSTOP_STOPPED_BY_ERROR;
 }
 
+/// The status for the `code` of an error, or else for its `name`: that of the class with this name,
+/// and ALLSTOP_STOPPED_BY_ERROR for any other name. An Error that is made from a name alone has no
+/// code.
+inline allstop_status CodeOf(const std::string& js_code, const std::string& name) {
+  const allstop_status by_code = CodeOf(js_code);
+  if (by_code != ALLSTOP_STOPPED_BY_ERROR) return by_code;
+  for (const auto& status : kStatuses) {
+    if (name == status.name) return status.code;
+  }
+  return ALLSTOP_STOPPED_BY_ERROR;
+}
+
 }  // namespace view
 
 }  // namespace allstop

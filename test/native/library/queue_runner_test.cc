@@ -211,22 +211,32 @@ TEST(QueueRunnerTest, AnExceptionIsReportedAsThatOfAThread) {
   EXPECT_THROW(RaiseRequestedException(coord), std::runtime_error) << "the exception itself";
 }
 
-TEST(QueueRunnerTest, AnErrorOfJavaScriptsIsJudgedByItsCode) {
-  const auto throwing = [](const char* name, const char* code) {
-    return [=](const BoundedQueue&) -> Status {
-      Error error;
-      error.name = name;
-      error.code = code;
-      error.message = "thrown";
-      throw StopError(error);
-    };
+TEST(QueueRunnerTest, AnErrorOfJavaScriptsIsJudgedByItsCodeOrName) {
+  const auto result = [](const char* name, const char* code) {
+    Error error;
+    error.name = name;
+    error.code = code;
+    error.message = "thrown";
+    std::vector<Status> results;
+    for (const auto& op : Ops{[=](const BoundedQueue&) -> Status { throw StopError(error); },
+                              [=](const BoundedQueue&) -> Status { throw error; }}) {
+      const Runners runner = Make(Queue(), {op});
+      EXPECT_TRUE(runner->Start().ok());
+      results.push_back(runner->Join());
+    }
+    EXPECT_EQ(results[0], results[1]);
+    return results[0];
   };
-  const Runners ended = Make(Queue(), {throwing("OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE")});
-  EXPECT_TRUE(ended->Start().ok());
-  EXPECT_TRUE(ended->Join().ok());
-  const Runners failed = Make(Queue(), {throwing("UnavailableError", "ERR_ALLSTOP_UNAVAILABLE")});
-  EXPECT_TRUE(failed->Start().ok());
-  EXPECT_EQ(failed->Join(), Status(ALLSTOP_UNAVAILABLE, "thrown"));
+  EXPECT_EQ(result("OutOfRangeError", "ERR_ALLSTOP_OUT_OF_RANGE"), Status());
+  EXPECT_EQ(result("Oops", "ERR_ALLSTOP_OUT_OF_RANGE"), Status());
+  EXPECT_EQ(result("OutOfRangeError", ""), Status());
+  EXPECT_EQ(result("OutOfRangeError", "E_LINE_5"), Status());
+  EXPECT_EQ(result("UnavailableError", "ERR_ALLSTOP_UNAVAILABLE"),
+            Status(ALLSTOP_UNAVAILABLE, "thrown"));
+  EXPECT_EQ(result("UnavailableError", ""), Status(ALLSTOP_UNAVAILABLE, "thrown"));
+  EXPECT_EQ(result("OutOfRangeError", "STATUS_13"),
+            Status(static_cast<allstop_status>(13), "thrown"));
+  EXPECT_EQ(result("Oops", "E_LINE_5"), Status(ALLSTOP_STOPPED_BY_ERROR, "thrown"));
 }
 
 TEST(QueueRunnerTest, AfterACompletedJoinAnErrorIsStillWhatItsOwnJoinComesTo) {
