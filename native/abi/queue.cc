@@ -72,11 +72,11 @@ bool IsOfBytes(const BoundedQueue& queue) {
 }
 
 template <std::size_t capacity>
-allstop_status EnqueueBatch(BoundedQueue& queue, allstop_item* items, std::size_t size,
-                            const Deadline& deadline, std::size_t& enqueued) {
+allstop_status EnqueueBatch(BoundedQueue::PartialEnqueue& enqueue, allstop_item* items,
+                            std::size_t size, std::size_t& enqueued) {
   QueueItem batch[capacity];
   for (std::size_t i = 0; i < size; ++i) batch[i] = FromC(items[i]);
-  // Gives the items that were not enqueued back to the caller, also if Enqueue throws.
+  // Gives the items that were not enqueued back to the caller, also if Add throws.
   struct GiveBack {
     QueueItem* batch;
     allstop_item* items;
@@ -87,7 +87,7 @@ allstop_status EnqueueBatch(BoundedQueue& queue, allstop_item* items, std::size_
       for (std::size_t i = enqueued; i < size; ++i) ToC(batch[i], &items[i]);
     }
   } const give_back{batch, items, size, enqueued};
-  return static_cast<allstop_status>(queue.Enqueue(batch, size, deadline, enqueued));
+  return static_cast<allstop_status>(enqueue.Add(batch, size, enqueued));
 }
 
 template <std::size_t capacity>
@@ -162,15 +162,13 @@ allstop_status QueueEnqueue(allstop_queue_state* state, allstop_item* items, std
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
   return ExceptionsToStatus([&] {
-    if (count == 1) {
-      return EnqueueBatch<1>(queue, items, 1, After(timeout_ms), *enqueued);
-    }
-    const Deadline deadline = After(timeout_ms);
+    BoundedQueue::PartialEnqueue enqueue(queue, After(timeout_ms));
+    if (count == 1) return EnqueueBatch<1>(enqueue, items, 1, *enqueued);
     allstop_status status = ALLSTOP_OK;
     while (status == ALLSTOP_OK && *enqueued < count) {
       const std::size_t size = std::min(count - *enqueued, kBatch);
       std::size_t went_in = 0;
-      status = EnqueueBatch<kBatch>(queue, items + *enqueued, size, deadline, went_in);
+      status = EnqueueBatch<kBatch>(enqueue, items + *enqueued, size, went_in);
       *enqueued += went_in;
     }
     return status;

@@ -162,22 +162,27 @@ bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
 
 Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
                              std::size_t& enqueued) {
-  Status status = ContinueEnqueue(Wait(), items, count, Deadline::Passed(), enqueued);
-  if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
-  ALLSTOP_FAULT_POINT(kWaitBegins);
-  Wait wait = BeginWait();
-  if (!BeginEnqueue(wait)) return Status::kCancelled;
-  struct End {
-    BoundedQueue& queue;
-    ~End() { queue.EndEnqueue(); }
-  } const end{*this};
+  return PartialEnqueue(*this, deadline).Add(items, count, enqueued);
+}
+
+Status BoundedQueue::PartialEnqueue::Add(QueueItem* items, std::size_t count,
+                                         std::size_t& enqueued) {
+  enqueued = 0;
+  if (!wait_.admitted) {
+    const Status status =
+        queue_.ContinueEnqueue(Wait(), items, count, Deadline::Passed(), enqueued);
+    if (status != Status::kDeadlineExceeded || deadline_.HasPassed()) return status;
+    ALLSTOP_FAULT_POINT(kWaitBegins);
+    wait_ = queue_.BeginWait();
+    if (!queue_.BeginEnqueue(wait_)) return Status::kCancelled;
+  }
   // Counts the items that went in, also if ContinueEnqueue throws.
   struct Count {
     std::size_t& all;
     std::size_t more = 0;
     ~Count() { all += more; }
   } counted{enqueued};
-  return ContinueEnqueue(wait, items + enqueued, count - enqueued, deadline, counted.more);
+  return queue_.ContinueEnqueue(wait_, items + enqueued, count - enqueued, deadline_, counted.more);
 }
 
 Status BoundedQueue::Dequeue(QueueItem* items, std::size_t max, const Deadline& deadline,

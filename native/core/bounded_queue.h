@@ -89,6 +89,10 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
   // consumers make room, or, with `cancel_pending`, ends with kCancelled. May be called again.
   void Close(bool cancel_pending);
 
+  // One enqueue whose items the caller has in parts. Like one call of Enqueue with all of them:
+  // once it has waited for room, Close lets every later part in, too.
+  class PartialEnqueue;
+
   // The steps of a wait, for callers that cannot block until its end (JavaScript).
 
   struct Wait {
@@ -192,6 +196,27 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
   Deadline full_noted_ = Deadline::Passed();  // until then the timeline has it that it is full
   std::uint64_t stops_seen_ = 0;              // the coordinator's generation at the last OnStop
   alignas(64) Waiters waiters_[2];
+};
+
+// Belongs to one thread, which makes it, adds the parts, and destroys it. Parts are added until
+// one of them does not end with kOk.
+class BoundedQueue::PartialEnqueue {
+ public:
+  PartialEnqueue(BoundedQueue& queue, const Deadline& deadline)
+      : queue_(queue), deadline_(deadline) {}
+  ~PartialEnqueue() {
+    if (wait_.admitted) queue_.EndEnqueue();
+  }
+  PartialEnqueue(const PartialEnqueue&) = delete;
+  PartialEnqueue& operator=(const PartialEnqueue&) = delete;
+
+  // As Enqueue, for the next items.
+  Status Add(QueueItem* items, std::size_t count, std::size_t& enqueued);
+
+ private:
+  BoundedQueue& queue_;
+  const Deadline deadline_;
+  Wait wait_;  // admitted from the first part on that has to wait: invariant 3
 };
 
 }  // namespace allstop::core
