@@ -205,6 +205,10 @@ void RecordRelease(allstop_record* record) { delete reinterpret_cast<HeldRecord*
 struct RegisteredThread {
   std::shared_ptr<Coordinator> coordinator;
   std::uint64_t id;
+  // How to register the thread again when it enters: a join that ended before has forgotten it.
+  // Null once it has entered, and from the beginning if it was registered as started: a join that
+  // forgets it then has left it behind, and it stays so.
+  std::unique_ptr<core::NewThread> unstarted;
 };
 
 RegisteredThread& FromThread(allstop_thread* thread) {
@@ -225,6 +229,10 @@ allstop_status ThreadRegister(allstop_state* state, allstop_string name, std::ui
     registration.started = (flags & ALLSTOP_THREAD_UNSTARTED) == 0;
     auto registered = std::make_unique<RegisteredThread>();
     registered->coordinator = FromState(state).shared_from_this();
+    if (!registration.started) {
+      registered->unstarted = std::make_unique<core::NewThread>(registration);
+      registered->unstarted->started = true;
+    }
     registered->id = registered->coordinator->RegisterThread(std::move(registration));
     *thread = reinterpret_cast<allstop_thread*>(registered.release());
     return ALLSTOP_OK;
@@ -233,7 +241,13 @@ allstop_status ThreadRegister(allstop_state* state, allstop_string name, std::ui
 
 allstop_status ThreadEnter(allstop_thread* thread) {
   return ExceptionsToStatus([&] {
-    FromThread(thread).coordinator->EnterThread(FromThread(thread).id);
+    RegisteredThread& registered = FromThread(thread);
+    if (!registered.coordinator->EnterThread(registered.id) && registered.unstarted) {
+      registered.id = registered.coordinator->RegisterThread(*registered.unstarted);
+      registered.unstarted.reset();  // before EnterThread, which may throw: it is registered
+      registered.coordinator->EnterThread(registered.id);
+    }
+    registered.unstarted.reset();
     return ALLSTOP_OK;
   });
 }

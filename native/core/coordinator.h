@@ -151,7 +151,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
 
   std::uint64_t RegisterThread(NewThread thread);
   // The calling native thread is the registered thread `id`, and counts as alive from now on.
-  void EnterThread(std::uint64_t id);
+  // False: as StartThread.
+  bool EnterThread(std::uint64_t id);
   // The registered thread `id`, which is not a native one, counts as alive from now on. If it
   // is a JavaScript worker, `worker_thread_id` is its threadId. May be called again.
   // False: the thread has ended, or a join has forgotten it before it was started.

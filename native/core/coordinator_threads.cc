@@ -52,15 +52,16 @@ bool Coordinator::EndHook(std::uint64_t id) {
   return true;
 }
 
-void Coordinator::EnterThread(std::uint64_t id) {
+bool Coordinator::EnterThread(std::uint64_t id) {
   const std::uint64_t os_thread_id = OsThreadId();
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = threads_.Find(id);
-  if (!entry) return;
+  if (!entry) return false;
   ReserveEnd(*entry);
   threads_.Enter(*entry, os_thread_id);
   Begin(*entry);
+  return true;
 }
 
 bool Coordinator::StartThread(std::uint64_t id, std::optional<std::uint64_t> worker_thread_id) {

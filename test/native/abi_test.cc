@@ -320,7 +320,7 @@ TEST_F(AbiTest, AnUnstartedThreadDoesNotHoldUpAJoin) {
       allstop_thread_register(&coord_, allstop_str("later"), ALLSTOP_THREAD_UNSTARTED, &token),
       ALLSTOP_OK);
   EXPECT_EQ(allstop_join(&coord_, kForever, 0), ALLSTOP_OK);
-  EXPECT_EQ(allstop_thread_enter(&coord_, token), ALLSTOP_OK) << "forgotten, but harmless";
+  EXPECT_EQ(allstop_thread_enter(&coord_, token), ALLSTOP_OK) << "registered again";
   allstop_thread_done(&coord_, token, nullptr);
 }
 

@@ -302,6 +302,29 @@ TEST(OutOfMemoryTest, AThreadEntersOrNot) {
       });
 }
 
+TEST(OutOfMemoryTest, AThreadThatAJoinHasForgottenEntersOnce) {
+  for (int allowed = 0;; ++allowed) {
+    const auto coordinator = MakeCoordinator();
+    const allstop_coordinator handle = {&abi::Table(), abi::ToState(coordinator.get()), nullptr};
+    allstop_thread* token = nullptr;
+    const allstop_string name = allstop_str("a name that is too long for no allocation");
+    ASSERT_EQ(allstop_thread_register(&handle, name, ALLSTOP_THREAD_UNSTARTED, &token), ALLSTOP_OK);
+    ASSERT_EQ(allstop_join(&handle, 0, 0), ALLSTOP_OK);
+    allocations_left = allowed;
+    const allstop_status status = allstop_thread_enter(&handle, token);
+    allocations_left = -1;
+    if (status != ALLSTOP_OK) {
+      EXPECT_EQ(status, ALLSTOP_RESOURCE_EXHAUSTED);
+      EXPECT_EQ(allstop_thread_enter(&handle, token), ALLSTOP_OK);
+    }
+    EXPECT_EQ(coordinator->LiveThreads().size(), 1u);
+    EXPECT_EQ(allstop_join(&handle, 0, 0), ALLSTOP_SELF_JOIN);
+    allstop_thread_done(&handle, token, nullptr);
+    EXPECT_TRUE(coordinator->LiveThreads().empty());
+    if (status == ALLSTOP_OK) break;
+  }
+}
+
 TEST(OutOfMemoryTest, AnObserverIsAddedOrNot) {
   std::shared_ptr<Coordinator> coordinator;
   std::shared_ptr<Listener> listener;

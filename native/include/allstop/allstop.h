@@ -168,7 +168,7 @@ typedef struct allstop_record_info {
 
 /** Flag of allstop_thread_register: the thread does not count as alive until
  * allstop_thread_enter. A join does not wait for a thread that was never started
- * (TensorFlow's rule). */
+ * (TensorFlow's rule), and forgets it; allstop_thread_enter registers it again then. */
 #define ALLSTOP_THREAD_UNSTARTED 1u
 /** Flag of allstop_thread_register: `explain()` lists the thread as a looper. Since 1.2. An
  * older package answers ALLSTOP_INVALID_ARGUMENT, as to every flag that it does not know. */
@@ -427,6 +427,10 @@ static inline allstop_status allstop_thread_register(const allstop_coordinator *
  * Tells the coordinator that the calling thread is the registered one: call this first on
  * that thread. The coordinator notes the OS thread id, and names this thread in the record
  * of a stop that it requests. Does not block.
+ *
+ * @retval ALLSTOP_OK
+ * @retval ALLSTOP_RESOURCE_EXHAUSTED the coordinator does not know the thread; call it again, or
+ *   go on without, and end the registration as usual
  */
 static inline allstop_status allstop_thread_enter(const allstop_coordinator *coord,
                                                   allstop_thread *thread) {
