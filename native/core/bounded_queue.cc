@@ -50,6 +50,7 @@
 #include <limits>
 #include <utility>
 
+#include "cancellation.h"
 #include "fault_point.h"
 #include "registry.h"
 
@@ -87,6 +88,8 @@ BoundedQueue::Notifications::~Notifications() {
     for (; threads_ > 0; --threads_) notified_->changed.notify_one();
   }
   if (patient_threads_) notified_->changed_enough.notify_all();
+  if (waiters_.empty()) return;
+  const CancellationDisabled disabled;  // an event loop is woken by a write
   for (const auto& waiter : waiters_) waiter->OnProgress();
 }
 

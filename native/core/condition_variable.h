@@ -18,6 +18,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "cancellation.h"
 #include "fault_point.h"
 #endif
 
@@ -34,7 +35,7 @@ using ConditionVariable = std::condition_variable;
 
 // The part of std::condition_variable's interface that the library uses. Wake-ups may be
 // spurious, and wait_until does not say why it ended: the caller must test its predicate and
-// ask the clock.
+// ask the clock. pthread_cancel ends no wait.
 class ConditionVariable {
  public:
   // Throws std::system_error, as the standard's class may, if the system must allocate memory
@@ -65,6 +66,7 @@ class ConditionVariable {
   }
 
   void wait(std::unique_lock<std::mutex>& lock) {
+    const CancellationDisabled disabled;
     ALLSTOP_FAULT_POINT(kSleep);
     pthread_cond_wait(&condition_, lock.mutex()->native_handle());
     ALLSTOP_FAULT_POINT(kWoken);
@@ -76,6 +78,7 @@ class ConditionVariable {
 
   // `at` may be any time point. If it has passed, the wait ends at once.
   void wait_until(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point at) {
+    const CancellationDisabled disabled;
     ALLSTOP_FAULT_POINT(kSleep);
 #ifdef __APPLE__
     // Apple's condition variables have no choice of a clock, but can wait for a duration. A

@@ -481,7 +481,7 @@ std::shared_ptr<StopCallback> Coordinator::OnStop(StopCallback::Function functio
       return callback;
     }
   }
-  function(context);
+  callback->Run();
   return nullptr;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cancellation.h"
 #include "coordinator.h"
 #include "fault_point.h"
 
@@ -35,6 +36,7 @@ class Coordinator::Effects {
   // Wakes native threads first: they run at once, while JavaScript is reached through an event
   // loop.
   ~Effects() {
+    const CancellationDisabled disabled;  // observers write to pipes
     ALLSTOP_FAULT_POINT(kEffects);
     std::uint32_t woken = Wake(own);
     for (const Stopped& each : descendants) woken += Wake(each);
@@ -120,7 +122,7 @@ class Coordinator::Effects {
       callback.runner_ = std::this_thread::get_id();
     }
     ALLSTOP_FAULT_POINT(kCallbackTaken);
-    callback.function_(callback.context_);
+    callback.Run();
     ALLSTOP_FAULT_POINT(kCallbackReturned);
     {
       const std::lock_guard<std::mutex> lock(coordinator.mutex_);

@@ -8,6 +8,8 @@
 #include <memory>
 #include <thread>
 
+#include "cancellation.h"
+
 namespace allstop::core {
 
 // Made and removed by Coordinator::OnStop and Coordinator::RemoveStopCallback.
@@ -22,6 +24,11 @@ class StopCallback {
 
  private:
   friend class Coordinator;
+
+  void Run() const {
+    const CancellationDisabled disabled;  // the function may write to a pipe
+    function_(context_);
+  }
 
   enum class Phase : std::uint8_t { kWaiting, kRunning, kDone };
 

@@ -12,7 +12,9 @@
  *     may call every function here, from any thread, for as long as the process runs: also
  *     after the JavaScript environment that gave you the handle has ended, and after its
  *     `Coordinator` object has been garbage-collected.
- *   - No function throws, and no function calls into JavaScript.
+ *   - No function throws, and no function calls into JavaScript. pthread_cancel does not end a
+ *     thread in a function: the thread returns as usual, from a wait no earlier than it would
+ *     otherwise, and is cancelled at its next cancellation point after that.
  *   - A function blocks only if its comment says "blocks" or "waits". Never call such a
  *     function on a thread that runs a JavaScript event loop.
  *   - Strings are UTF-8 with a length and need not end in NUL. The library copies the strings

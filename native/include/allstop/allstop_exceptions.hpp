@@ -26,7 +26,8 @@
 
 // Marks a function that catches abi::__forced_unwind. glibc unwinds the stack of pthread_exit and
 // pthread_cancel with an exception that has no object, g++ binds the caught reference to null, and
-// UBSan would report that binding.
+// UBSan would report that binding. The C functions of allstop are not unwound: a cancelled thread
+// returns from their waits, and is cancelled at its next cancellation point.
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 8
 #define ALLSTOP_HPP_CATCHES_UNWINDING __attribute__((no_sanitize("null")))
 #else
