@@ -8,7 +8,8 @@
 namespace allstop::core {
 
 // The name of this copy of the library in this process: 128 random bits in hex, the same on
-// every call. A handle that carries another world's name belongs to another process or copy.
+// every call. A handle that carries another world's name belongs to another process or copy. A
+// process that is forked has a name of its own.
 const std::string& World();
 
 // A name that is fresh in all worlds: "WORLD.N". Any thread.

@@ -508,6 +508,10 @@ static inline void allstop_callback_release(const allstop_coordinator *coord,
  * A stop that comes earlier does not call the deadline off: the coordinator is kept alive, and the
  * deadline is listed by `explain()`, until the time has passed or the deadline is called off.
  *
+ * The native thread is made by the first deadline of a process. A process that is forked after that
+ * has a copy of everything but the thread: a deadline that is set there is never met, though this
+ * returns ALLSTOP_OK.
+ *
  * @param timeout_ms 0: at once, on that native thread; INFINITY: never
  * @param[out] deadline the deadline. Free it with allstop_deadline_release; NULL unless
  *   ALLSTOP_OK.
@@ -552,7 +556,9 @@ static inline void allstop_deadline_release(const allstop_coordinator *coord,
  * std::this_thread::sleep_for, glibc's stdio), a wait of the kernel that no signal ends, and
  * computing.
  *
- * In a process that the thread forks, the copy of the guard does nothing; it may be left.
+ * In a process that the thread forks, the copy of the guard does nothing; it may be left. A new
+ * guard does nothing there either: the process has no sending thread, and makes none if its parent
+ * had one.
  *
  * @param[out] guard the guard. Leave it on this thread, before the thread ends, with
  *   allstop_interruptible_leave. It holds its own reference to the coordinator's state. NULL unless
@@ -700,8 +706,8 @@ static inline allstop_status allstop_record_cause(const allstop_coordinator *coo
 
 /**
  * Makes a new id for an error, to be set as `allstop_error.id`: you can recognize the error
- * later by the id of its record. No two calls give the same id. Any thread; does not block.
- * Since 1.1.
+ * later by the id of its record. No two calls give the same id, not in forked processes either.
+ * Any thread; does not block. Since 1.1.
  *
  * @param[out] buffer receives the id, without a NUL; 64 bytes are enough
  * @returns the length of the id in bytes; 0 if the id is longer than `capacity`, or if the

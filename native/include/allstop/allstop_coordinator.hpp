@@ -310,7 +310,7 @@ class Coordinator {
 
   /// Sets a deadline: requests a stop with a DeadlineExceededError after `timeout` (0 or less: at
   /// once, on a native thread; infinity: never), unless the returned object was destroyed before.
-  /// See allstop_stop_after, and allstop_deadline.hpp for the class.
+  /// See allstop_stop_after, also for forked processes, and allstop_deadline.hpp for the class.
   ///
   /// @returns an object that is false if no deadline was set: this coordinator is empty, memory or
   ///   threads have run out, `timeout` is NaN, or the installed package is older than 1.4 of

@@ -36,7 +36,8 @@ inline namespace not_catching {
 /// Destroy it on the thread that made it, as a local variable is; its end keeps errno. No method
 /// blocks.
 ///
-/// With an empty Coordinator, or a package older than 1.5 of allstop.h, the guard does nothing.
+/// With an empty Coordinator, or a package older than 1.5 of allstop.h, the guard does nothing; nor
+/// in a process that was forked (allstop_interruptible_enter).
 ///
 /// @throws std::bad_alloc, from the constructor, if no memory, no thread or no signal without a
 ///   handler is left. Without exceptions, the process ends.
