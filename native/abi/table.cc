@@ -77,8 +77,8 @@ allstop_string View(const std::string& text) {
   return text.empty() ? allstop_string{nullptr, 0} : allstop_string{text.data(), text.size()};
 }
 
-std::shared_ptr<const core::EncodedError> ToRecord(
-    const allstop_error& given, int max_causes = core::EncodedError::kMaxCauses) {
+core::ErrorFields ToFields(const allstop_error& given,
+                           int max_causes = core::EncodedError::kMaxCauses) {
   const allstop_error error = Read(given);
   core::ErrorFields fields;
   fields.id = ToString(error.id);
@@ -88,16 +88,16 @@ std::shared_ptr<const core::EncodedError> ToRecord(
   fields.stack = ToString(error.stack);
   fields.native_type = ToString(error.native_type);
   if (error.cause != nullptr && error.cause->size >= kSmallestStruct && max_causes > 0) {
-    fields.cause = ToRecord(*error.cause, max_causes - 1);
+    fields.cause = core::EncodedError::MakeCause(ToFields(*error.cause, max_causes - 1));
   }
   core::EncodedError::Complete(fields);
-  return core::EncodedError::Encode(std::move(fields));
+  return fields;
 }
 
 // The error's own id is its only echo id: an addon that reports an error again keeps the id, and
 // that report is then an echo of the stop.
 void SetError(core::StopRequest& request, const allstop_error& error) {
-  request.error = ToRecord(error);
+  request.error = core::EncodedError::Encode(ToFields(error));
   request.echo_ids = {request.error->fields().id};
 }
 

@@ -14,12 +14,37 @@ constexpr std::string_view kMagic = "ASE";
 constexpr std::size_t kHeaderSize = 4;  // the magic and the version
 constexpr std::size_t kLengthSize = 4;
 
-void Append(std::string& out, EncodedError::Tag tag, std::string_view value) {
-  const auto length = static_cast<std::uint32_t>(
-      std::min<std::size_t>(value.size(), std::numeric_limits<std::uint32_t>::max()));
-  out.push_back(static_cast<char>(tag));
-  for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(length >> shift));
-  out.append(value.substr(0, length));
+constexpr std::size_t kMaxLength = std::numeric_limits<std::uint32_t>::max();
+
+// Calls `visit(tag, value)` for each field that is written, apart from the cause.
+template <typename Visit>
+void EachText(const ErrorFields& fields, Visit visit) {
+  visit(EncodedError::kId, fields.id);
+  if (!fields.name.empty()) visit(EncodedError::kName, fields.name);
+  visit(EncodedError::kMessage, fields.message);
+  if (!fields.code.empty()) visit(EncodedError::kCode, fields.code);
+  if (!fields.stack.empty()) visit(EncodedError::kStack, fields.stack);
+  for (const std::string& type : fields.chain) visit(EncodedError::kChain, type);
+  if (!fields.native_type.empty()) visit(EncodedError::kNativeType, fields.native_type);
+}
+
+// The number of bytes that EncodedError::Write appends, at most.
+std::size_t SizeOf(const ErrorFields& fields) {
+  std::size_t size = kHeaderSize;
+  EachText(fields, [&](EncodedError::Tag, const std::string& value) {
+    size += 1 + kLengthSize + value.size();
+  });
+  if (fields.cause) {
+    const std::string& bytes = fields.cause->bytes();
+    size += 1 + kLengthSize + (bytes.empty() ? SizeOf(fields.cause->fields()) : bytes.size());
+  }
+  return size;
+}
+
+std::string Length(std::size_t length) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<char>(length >> shift));
+  return bytes;
 }
 
 std::uint32_t ReadLength(std::string_view bytes) {
@@ -43,46 +68,79 @@ void EncodedError::Assign(ErrorFields& fields, std::uint8_t tag, std::string_vie
     case kChain: fields.chain.emplace_back(value); break;
     case kNativeType: fields.native_type = value; break;
     case kCause:
-      if (max_causes > 0) fields.cause = Decode(std::string(value), max_causes - 1);
+      if (max_causes > 0) {
+        auto cause = Read(value, max_causes - 1);
+        fields.cause = cause ? MakeCause(std::move(*cause)) : nullptr;
+      }
       break;
     default: break;  // kJavaScript, or a tag of a newer writer
   }
 }
 
-std::shared_ptr<const EncodedError> EncodedError::Decode(std::string bytes, int max_causes) {
-  std::string_view rest = bytes;
-  if (rest.size() < kHeaderSize || rest.substr(0, kMagic.size()) != kMagic ||
-      static_cast<std::uint8_t>(rest[kMagic.size()]) != kVersion) {
-    return nullptr;
+std::optional<ErrorFields> EncodedError::Read(std::string_view bytes, int max_causes) {
+  if (bytes.size() < kHeaderSize || bytes.substr(0, kMagic.size()) != kMagic ||
+      static_cast<std::uint8_t>(bytes[kMagic.size()]) != kVersion) {
+    return std::nullopt;
   }
-  rest.remove_prefix(kHeaderSize);
+  bytes.remove_prefix(kHeaderSize);
   ErrorFields fields;
-  while (!rest.empty()) {
-    if (rest.size() < 1 + kLengthSize) return nullptr;
-    const auto tag = static_cast<std::uint8_t>(rest[0]);
-    const std::uint32_t length = ReadLength(rest.substr(1));
-    rest.remove_prefix(1 + kLengthSize);
-    if (rest.size() < length) return nullptr;
-    Assign(fields, tag, rest.substr(0, length), max_causes);
-    rest.remove_prefix(length);
+  while (!bytes.empty()) {
+    if (bytes.size() < 1 + kLengthSize) return std::nullopt;
+    const auto tag = static_cast<std::uint8_t>(bytes[0]);
+    const std::uint32_t length = ReadLength(bytes.substr(1));
+    bytes.remove_prefix(1 + kLengthSize);
+    if (bytes.size() < length) return std::nullopt;
+    Assign(fields, tag, bytes.substr(0, length), max_causes);
+    bytes.remove_prefix(length);
   }
-  if (fields.id.empty()) return nullptr;
-  return std::shared_ptr<const EncodedError>(new EncodedError(std::move(fields), std::move(bytes)));
+  if (fields.id.empty()) return std::nullopt;
+  return fields;
+}
+
+std::shared_ptr<const EncodedError> EncodedError::Decode(std::string bytes) {
+  auto fields = Read(bytes, kMaxCauses);
+  if (!fields) return nullptr;
+  return std::shared_ptr<const EncodedError>(
+      new EncodedError(std::move(*fields), std::move(bytes)));
 }
 
 std::shared_ptr<const EncodedError> EncodedError::Encode(ErrorFields fields) {
   if (fields.id.empty()) fields.id = NextIdentity();
-  std::string bytes(kMagic);
-  bytes.push_back(static_cast<char>(kVersion));
-  Append(bytes, kId, fields.id);
-  if (!fields.name.empty()) Append(bytes, kName, fields.name);
-  Append(bytes, kMessage, fields.message);
-  if (!fields.code.empty()) Append(bytes, kCode, fields.code);
-  if (!fields.stack.empty()) Append(bytes, kStack, fields.stack);
-  for (const std::string& type : fields.chain) Append(bytes, kChain, type);
-  if (!fields.native_type.empty()) Append(bytes, kNativeType, fields.native_type);
-  if (fields.cause) Append(bytes, kCause, fields.cause->bytes());
+  std::string bytes;
+  bytes.reserve(SizeOf(fields));
+  Write(fields, bytes);
   return std::shared_ptr<const EncodedError>(new EncodedError(std::move(fields), std::move(bytes)));
+}
+
+std::shared_ptr<const EncodedError> EncodedError::MakeCause(ErrorFields fields) {
+  if (fields.id.empty()) fields.id = NextIdentity();
+  return std::shared_ptr<const EncodedError>(new EncodedError(std::move(fields), {}));
+}
+
+void EncodedError::Write(const ErrorFields& fields, std::string& bytes) {
+  bytes.append(kMagic);
+  bytes.push_back(static_cast<char>(kVersion));
+  EachText(fields, [&](Tag tag, const std::string& value) {
+    const std::size_t length = std::min(value.size(), kMaxLength);
+    bytes.push_back(static_cast<char>(tag));
+    bytes.append(Length(length)).append(value, 0, length);
+  });
+  if (!fields.cause) return;
+  const std::size_t at = bytes.size();
+  bytes.push_back(static_cast<char>(kCause));
+  bytes.append(Length(0));
+  const std::size_t from = bytes.size();
+  if (fields.cause->bytes().empty()) {
+    Write(fields.cause->fields(), bytes);
+  } else {
+    bytes.append(fields.cause->bytes());
+  }
+  const std::size_t length = bytes.size() - from;
+  if (length > kMaxLength) {  // without its end it could not be read
+    bytes.resize(at);
+  } else {
+    bytes.replace(at + 1, kLengthSize, Length(length));
+  }
 }
 
 void EncodedError::Complete(ErrorFields& fields) {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +39,9 @@ struct ErrorFields {
 };
 
 // Immutable, so any thread may read it without a lock.
+//
+// The bytes of an error hold those of its causes. A cause keeps only its fields, since with bytes
+// of its own a chain of errors would take memory that grows with the square of its length.
 class EncodedError {
  public:
   enum Tag : std::uint8_t {
@@ -55,13 +59,14 @@ class EncodedError {
   static constexpr int kMaxCauses = 32;  // the depth of causes; deeper ones are left out
 
   // Null if the bytes are not an encoded error of version kVersion.
-  static std::shared_ptr<const EncodedError> Decode(std::string bytes) {
-    return Decode(std::move(bytes), kMaxCauses);
-  }
+  static std::shared_ptr<const EncodedError> Decode(std::string bytes);
   // If `fields.id` is empty, the error gets a fresh id.
   static std::shared_ptr<const EncodedError> Encode(ErrorFields fields);
+  // As Encode, for an error that is only ever the `cause` of another one.
+  static std::shared_ptr<const EncodedError> MakeCause(ErrorFields fields);
 
   const ErrorFields& fields() const { return fields_; }
+  // Empty for a cause that comes from Decode or MakeCause.
   const std::string& bytes() const { return bytes_; }
 
   // Completes the fields of a native error, whose name and type alone are known: adds the code
@@ -73,8 +78,9 @@ class EncodedError {
   bool IsOfType(std::string_view type) const;
 
  private:
-  static std::shared_ptr<const EncodedError> Decode(std::string bytes, int max_causes);
+  static std::optional<ErrorFields> Read(std::string_view bytes, int max_causes);
   static void Assign(ErrorFields& fields, std::uint8_t tag, std::string_view value, int max_causes);
+  static void Write(const ErrorFields& fields, std::string& bytes);
 
   EncodedError(ErrorFields fields, std::string bytes)
       : fields_(std::move(fields)), bytes_(std::move(bytes)) {}

@@ -91,6 +91,30 @@ TEST(EncodedErrorTest, TheEncodingIsFixed) {
             "E"s);
 }
 
+TEST(EncodedErrorTest, CausesAreWrittenAndReadWhetherTheyHaveBytesOrNot) {
+  const auto text = [](const char* id) {
+    ErrorFields fields = Full();
+    fields.id = id;
+    return fields;
+  };
+  const auto encode = [&](auto make_cause) {
+    ErrorFields second = text("w.2");
+    second.cause = make_cause(text("w.3"));
+    ErrorFields first = text("w.1");
+    first.cause = make_cause(std::move(second));
+    return EncodedError::Encode(std::move(first))->bytes();
+  };
+  const std::string bytes = encode(EncodedError::MakeCause);
+  EXPECT_EQ(bytes, encode(EncodedError::Encode));
+  const auto read = EncodedError::Decode(bytes);
+  ASSERT_NE(read, nullptr);
+  ASSERT_NE(read->fields().cause, nullptr);
+  ExpectSame(read->fields().cause->fields(), text("w.2"));
+  ASSERT_NE(read->fields().cause->fields().cause, nullptr);
+  ExpectSame(read->fields().cause->fields().cause->fields(), text("w.3"));
+  EXPECT_EQ(EncodedError::Encode(read->fields())->bytes(), bytes);
+}
+
 TEST(EncodedErrorTest, WhatANewerWriterAddsIsSkippedAndKept) {
   const std::string bytes = kHeader + Field(200, "unknown") + Field(EncodedError::kId, "w.1") +
                             Field(EncodedError::kJavaScript, "opaque") + Field(0, "") +

@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "abi/table.h"
 #include "core/bounded_queue.h"
@@ -499,6 +500,38 @@ TEST(OutOfMemoryTest, AThreadWhoseErrorCannotBeDescribedStopsTheOthersAllTheSame
   EXPECT_EQ(StopOfAThreadThatFails(0), "std::bad_alloc");
   for (int allowed = 1; allowed < 50; ++allowed) EXPECT_NE(StopOfAThreadThatFails(allowed), "");
   one_failure_only = false;
+}
+
+TEST(SizeTest, AChainOfCausesTakesMemoryForEachOfThemOnce) {
+  constexpr std::size_t kLength = 1 << 16;
+  const std::string message(kLength, 'x');
+  std::vector<allstop_error> errors(1 + core::EncodedError::kMaxCauses);
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    errors[i] = {};
+    errors[i].size = sizeof(allstop_error);
+    errors[i].message = {message.data(), message.size()};
+    if (i + 1 < errors.size()) errors[i].cause = &errors[i + 1];
+  }
+  const std::size_t messages = kLength * errors.size();
+  const auto coordinator = MakeCoordinator();
+  const allstop_coordinator handle = {&abi::Table(), abi::ToState(coordinator.get()), nullptr};
+
+  bytes_allocated = 0;
+  ASSERT_EQ(allstop_request_stop(&handle, errors.data()), ALLSTOP_OK);
+  // Once in the fields, once in the bytes.
+  EXPECT_LT(bytes_allocated, 3 * messages);
+
+  std::string bytes = coordinator->View().record->error->bytes();
+  EXPECT_GT(bytes.size(), messages);
+  bytes_allocated = 0;
+  const auto read = EncodedError::Decode(std::move(bytes));
+  EXPECT_LT(bytes_allocated, 2 * messages);
+  std::size_t causes = 0;
+  for (auto cause = read->fields().cause; cause; cause = cause->fields().cause) {
+    EXPECT_EQ(cause->fields().message, message);
+    ++causes;
+  }
+  EXPECT_EQ(causes, errors.size() - 1);
 }
 
 TEST(SizeTest, ACoordinatorTakesLessThanAKilobyteOfMemory) {
