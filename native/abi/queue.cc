@@ -71,12 +71,13 @@ bool IsOfBytes(const BoundedQueue& queue) {
   return queue.options().codec == BoundedQueue::Codec::kBytes;
 }
 
-template <std::size_t capacity>
-allstop_status EnqueueBatch(BoundedQueue::PartialEnqueue& enqueue, allstop_item* items,
-                            std::size_t size, std::size_t& enqueued) {
+// `enqueue` has the arguments and the result of BoundedQueue::PartialEnqueue::Add.
+template <std::size_t capacity, typename Enqueue>
+allstop_status EnqueueBatch(Enqueue enqueue, allstop_item* items, std::size_t size,
+                            std::size_t& enqueued) {
   QueueItem batch[capacity];
   for (std::size_t i = 0; i < size; ++i) batch[i] = FromC(items[i]);
-  // Gives the items that were not enqueued back to the caller, also if Add throws.
+  // Gives the items that were not enqueued back to the caller, also if `enqueue` throws.
   struct GiveBack {
     QueueItem* batch;
     allstop_item* items;
@@ -87,7 +88,25 @@ allstop_status EnqueueBatch(BoundedQueue::PartialEnqueue& enqueue, allstop_item*
       for (std::size_t i = enqueued; i < size; ++i) ToC(batch[i], &items[i]);
     }
   } const give_back{batch, items, size, enqueued};
-  return static_cast<allstop_status>(enqueue.Add(batch, size, enqueued));
+  return static_cast<allstop_status>(enqueue(batch, size, enqueued));
+}
+
+// Sets `enqueued`, which is 0 before. All batches are one enqueue: a close lets the later ones in
+// if an earlier one has waited.
+allstop_status EnqueueMany(BoundedQueue& queue, allstop_item* items, std::size_t count,
+                           const Deadline& deadline, std::size_t& enqueued) {
+  BoundedQueue::PartialEnqueue all(queue, deadline);
+  const auto enqueue = [&](QueueItem* batch, std::size_t size, std::size_t& went_in) {
+    return all.Add(batch, size, went_in);
+  };
+  allstop_status status = ALLSTOP_OK;
+  while (status == ALLSTOP_OK && enqueued < count) {
+    const std::size_t size = std::min(count - enqueued, kBatch);
+    std::size_t went_in = 0;
+    status = EnqueueBatch<kBatch>(enqueue, items + enqueued, size, went_in);
+    enqueued += went_in;
+  }
+  return status;
 }
 
 template <std::size_t capacity>
@@ -162,16 +181,13 @@ allstop_status QueueEnqueue(allstop_queue_state* state, allstop_item* items, std
   BoundedQueue& queue = FromState(state);
   if (!IsOfBytes(queue)) return ALLSTOP_FAILED_PRECONDITION;
   return ExceptionsToStatus([&] {
-    BoundedQueue::PartialEnqueue enqueue(queue, After(timeout_ms));
-    if (count == 1) return EnqueueBatch<1>(enqueue, items, 1, *enqueued);
-    allstop_status status = ALLSTOP_OK;
-    while (status == ALLSTOP_OK && *enqueued < count) {
-      const std::size_t size = std::min(count - *enqueued, kBatch);
-      std::size_t went_in = 0;
-      status = EnqueueBatch<kBatch>(enqueue, items + *enqueued, size, went_in);
-      *enqueued += went_in;
+    if (count == 1) {
+      const auto enqueue = [&](QueueItem* batch, std::size_t size, std::size_t& went_in) {
+        return queue.Enqueue(batch, size, After(timeout_ms), went_in);
+      };
+      return EnqueueBatch<1>(enqueue, items, 1, *enqueued);
     }
-    return status;
+    return EnqueueMany(queue, items, count, After(timeout_ms), *enqueued);
   });
 }
 

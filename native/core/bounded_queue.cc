@@ -88,7 +88,10 @@ BoundedQueue::Notifications::~Notifications() {
     for (; threads_ > 0; --threads_) notified_->changed.notify_one();
   }
   if (patient_threads_) notified_->changed_enough.notify_all();
-  if (waiters_.empty()) return;
+  if (!waiters_.empty()) TellWaiters();
+}
+
+void BoundedQueue::Notifications::TellWaiters() const {
   const CancellationDisabled disabled;  // an event loop is woken by a write
   for (const auto& waiter : waiters_) waiter->OnProgress();
 }
@@ -165,16 +168,24 @@ bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
 
 Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
                              std::size_t& enqueued) {
-  return PartialEnqueue(*this, deadline).Add(items, count, enqueued);
+  const Status status = ContinueEnqueue(Wait(), items, count, Deadline::Passed(), enqueued);
+  if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
+  return PartialEnqueue(*this, deadline).AddTheRest(items, count, enqueued);
 }
 
 Status BoundedQueue::PartialEnqueue::Add(QueueItem* items, std::size_t count,
                                          std::size_t& enqueued) {
   enqueued = 0;
   if (!wait_.admitted) {
-    const Status status =
-        queue_.ContinueEnqueue(Wait(), items, count, Deadline::Passed(), enqueued);
+    const Status status = queue_.ContinueEnqueue(wait_, items, count, Deadline::Passed(), enqueued);
     if (status != Status::kDeadlineExceeded || deadline_.HasPassed()) return status;
+  }
+  return AddTheRest(items, count, enqueued);
+}
+
+Status BoundedQueue::PartialEnqueue::AddTheRest(QueueItem* items, std::size_t count,
+                                                std::size_t& enqueued) {
+  if (!wait_.admitted) {
     ALLSTOP_FAULT_POINT(kWaitBegins);
     wait_ = queue_.BeginWait();
     if (!queue_.BeginEnqueue(wait_)) return Status::kCancelled;

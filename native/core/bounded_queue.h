@@ -155,6 +155,7 @@ class BoundedQueue : public ForeignReferences<BoundedQueue> {
 
    private:
     friend class BoundedQueue;
+    void TellWaiters() const;
     Waiters* notified_ = nullptr;  // null: no threads to notify
     std::uint32_t threads_ = 0;    // how many threads to notify that are not patient
     bool all_threads_ = false;
@@ -214,6 +215,11 @@ class BoundedQueue::PartialEnqueue {
   Status Add(QueueItem* items, std::size_t count, std::size_t& enqueued);
 
  private:
+  friend class BoundedQueue;
+
+  // Adds those of `items` that are not among the first `enqueued`, as there is room.
+  Status AddTheRest(QueueItem* items, std::size_t count, std::size_t& enqueued);
+
   BoundedQueue& queue_;
   const Deadline deadline_;
   Wait wait_;  // admitted from the first part on that has to wait: invariant 3

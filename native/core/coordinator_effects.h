@@ -36,18 +36,12 @@ class Coordinator::Effects {
   // Wakes native threads first: they run at once, while JavaScript is reached through an event
   // loop.
   ~Effects() {
-    const CancellationDisabled disabled;  // observers write to pipes
     ALLSTOP_FAULT_POINT(kEffects);
     std::uint32_t woken = Wake(own);
     for (const Stopped& each : descendants) woken += Wake(each);
     if (joins_changed) self_.join_changed_.notify_all();
     ALLSTOP_FAULT_POINT(kWaitersWoken);
-    for (const auto& observer : on_stop) observer->OnStop();
-    for (const auto& observer : on_clear) observer->OnClear();
-    for (const auto& observer : on_error) observer->OnError();
-    for (const auto& waiter : on_join_progress) {
-      if (waiter) waiter->OnJoinProgress();
-    }
+    TellObservers();
     self_.TellEvents();
     for (const Stopped& each : descendants) {
       if (each.coordinator) each.coordinator->TellEvents();
@@ -95,6 +89,17 @@ class Coordinator::Effects {
     stopped.coordinator->stop_changed_.notify_all();
     stopped.coordinator->join_changed_.notify_all();
     return stopped.waiters;
+  }
+
+  void TellObservers() const {
+    if (on_stop.empty() && on_clear.empty() && on_error.empty() && on_join_progress.empty()) return;
+    const CancellationDisabled disabled;  // an event loop is woken by a write
+    for (const auto& observer : on_stop) observer->OnStop();
+    for (const auto& observer : on_clear) observer->OnClear();
+    for (const auto& observer : on_error) observer->OnError();
+    for (const auto& waiter : on_join_progress) {
+      if (waiter) waiter->OnJoinProgress();
+    }
   }
 
   // The requester as far as there is memory for it: at least its language and via.

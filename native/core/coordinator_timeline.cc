@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cancellation.h"
 #include "coordinator.h"
 #include "coordinator_effects.h"
 #include "identity.h"
@@ -34,6 +35,7 @@ void Coordinator::UpdateEventsWatched() noexcept {
 
 void Coordinator::TellEvents() noexcept {
   if (!events_watched_.load(std::memory_order_relaxed)) return;  // invariant 11
+  const CancellationDisabled disabled;  // an event loop is woken by a write
   while (const auto observer = NextToTell()) observer->OnEvents();
 }
 
