@@ -10,9 +10,10 @@
 #include <process.h>
 #include <windows.h>
 #else
-#include <pthread.h>
 #include <unistd.h>
-#if !defined(__APPLE__)
+#if defined(__APPLE__)
+#include <pthread.h>
+#else
 #include <sys/syscall.h>
 #endif
 #endif
@@ -23,27 +24,17 @@ namespace {
 
 // A forked process has a world of its own. Invariants:
 //
-//  1. `forks` changes only in a process that was just forked, which has one thread.
+//  1. A process is told from the one that forked it by its id. (No handler of fork() does so: it
+//     would have to outlive the library, which a runtime may unload.)
 //  2. A Named is never freed or changed: threads may outlive static destructors, and callers keep
 //     references to its text. `before` lets leak checkers find that of the parent process.
 struct Named {
   std::string world;
-  std::uint32_t forks;
+  std::int64_t process;
   const Named* before;
 };
 
-std::atomic<std::uint32_t> forks{0};  // how many forks are between the first process and this one
 std::atomic<const Named*> named{nullptr};
-
-bool WatchForks() {
-#ifdef _WIN32
-  return false;  // no process is forked
-#else
-  // The handler allocates nothing: other threads may have held any lock at the fork.
-  return pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) ==
-         0;
-#endif
-}
 
 std::string RandomName() {
   std::random_device random;
@@ -55,12 +46,11 @@ std::string RandomName() {
 }  // namespace
 
 const std::string& World() {
-  [[maybe_unused]] static const bool watches_forks = WatchForks();
+  const std::int64_t process = ProcessId();
   const Named* known = named.load(std::memory_order_acquire);
   for (;;) {
-    const std::uint32_t now = forks.load(std::memory_order_relaxed);  // invariant 1
-    if (known != nullptr && known->forks == now) return known->world;
-    auto made = std::make_unique<const Named>(Named{RandomName(), now, known});
+    if (known != nullptr && known->process == process) return known->world;
+    auto made = std::make_unique<const Named>(Named{RandomName(), process, known});
     // Threads that find none at the same time may each make one: the first one stays.
     if (named.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
