@@ -144,6 +144,30 @@ TEST_F(CancellationTest, EndsNoStopHalfway) {
   allstop_callback_release(&coord_, second);
 }
 
+TEST_F(CancellationTest, ReachesEachObserverOfAStop) {
+  class Listener final : public core::Observer {
+   public:
+    void OnStop() override {
+      pthread_testcancel();  // as the write() does that wakes an event loop
+      ++stops;
+    }
+    void OnEvents() override {
+      pthread_testcancel();
+      ++events;
+    }
+    int stops = 0;
+    int events = 0;
+  };
+  const auto listener = std::make_shared<Listener>();
+  coordinator_->AddObserver(listener, nullptr);
+  coordinator_->SetInterested(*listener, true);
+  coordinator_->WatchEvents(*listener, true);
+  EXPECT_EQ(OnACancelledThread([&] { return allstop_request_stop(&coord_, nullptr); }), ALLSTOP_OK);
+  EXPECT_EQ(listener->stops, 1);
+  EXPECT_GT(listener->events, 0);
+  coordinator_->RemoveObserver(*listener);
+}
+
 TEST_F(CancellationTest, EndsNoReleaseThatWaitsForACallback) {
   test::Gate runs;
   test::Gate may_return;
