@@ -4,12 +4,14 @@ import { readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { inspect } from 'node:util';
 import { type ClusterJobs, ClusterSpec } from '../../cluster/cluster-spec.ts';
 import { loadClient } from '../../cluster/nats/connection/connection.ts';
 import { CREDENTIAL_VARIABLES } from '../../cluster/nats/connection/connection-options.ts';
 import { ClusterNode, type NodeEvent } from '../../cluster/nats/node/node.ts';
 import type { Recycle } from '../../cluster/pool/channel.ts';
 import { DEFINITION, type ModuleHooks } from '../../cluster/worker/module-options.ts';
+import { PATIENCE_MS } from '../../coordinator/unseen-errors.ts';
 import { counted } from '../../coordinator/words.ts';
 import { binding } from '../../native/native.ts';
 import { CommandError, type CommandResult, type Options, UsageError } from '../base/command.ts';
@@ -227,9 +229,13 @@ async function serveUntilSignal(options: Options, say: Say): Promise<CommandResu
 
 /**
  * Has the process end without waiting for its threads: Node waits for each, and one that is blocked
- * in native code may never end. Called last: Node calls the listeners of 'exit' in turn.
+ * in native code may never end. Called last: Node calls the listeners of 'exit' in turn. Node writes
+ * an uncaught error after them, when this process has ended.
  */
 function endWithoutThreads(): void {
+  process.once('uncaughtExceptionMonitor', (error) => {
+    binding().writeToStandardError(`${inspect(error)}\n`, PATIENCE_MS);
+  });
   process.once('exit', (code) => binding().endProcess(Number(process.exitCode ?? code)));
 }
 

@@ -133,11 +133,13 @@ export class Connection {
   }
 
   /**
-   * @returns false if nothing was sent: no connection, or the payload is longer than max_payload
+   * @returns false if nothing was sent: no connection, `close` was called, or the payload is longer
+   *   than max_payload
    */
   publish(subject: string, payload: Uint8Array): boolean {
     const { nats } = this;
-    if (nats === undefined || nats.isClosed()) return false;
+    // While the client drains, it would throw.
+    if (nats === undefined || this.#isClosed || nats.isClosed()) return false;
     if (payload.byteLength > (nats.info?.max_payload ?? Infinity)) return false; // the client would throw
     nats.publish(subject, payload);
     return true;

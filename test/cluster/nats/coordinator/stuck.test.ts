@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { LinkProxy } from 'allstop/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
@@ -58,9 +59,14 @@ describe('does not keep its worker', () => {
     expect(await worker.kill('SIGTERM')).toEqual([143, null]);
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('after a second %s, when it runs', async (signal) => {
+  it.each([
+    ['SIGTERM', 0],
+    ['SIGINT', 0],
+    ['SIGTERM', 400], // something is to be sent while the connection is closed
+  ] as const)('after a second %s, when it runs, %d ms away', async (signal, latencyMs) => {
+    await using proxy = await LinkProxy.open({ to: scene.server.address, latencyMs });
     const cluster = scene.coordinator({ minWorkers: 1, module });
-    const worker = scene.spawn({ module });
+    const worker = scene.spawn({ module, servers: proxy.url });
     cluster.run('blockInNativeCode', [pipe]).catch(() => {});
     let writer = 0;
     const { O_WRONLY, O_NONBLOCK } = constants;
@@ -74,6 +80,7 @@ describe('does not keep its worker', () => {
     void worker.kill(signal);
     expect(await leaving).toMatchObject({ running: 1 });
     expect(await worker.kill('SIGTERM')).toEqual([signal === 'SIGINT' ? 130 : 143, null]);
+    expect(worker.output).toEqual([]);
     closeSync(writer);
   });
 });
