@@ -32,8 +32,8 @@ export function mayBeLost(value: unknown, bytes: Uint8Array): boolean {
 }
 
 /**
- * Looks for modules and DOMExceptions near the top of `value`, and for all objects of Node's own. If there are empty
- * objects among the bytes it clones `value`, which calls getters again.
+ * Looks for modules and DOMExceptions near the top of `value`, and for all objects of Node's own. If
+ * there are empty objects among the bytes it clones `value`, which calls getters again.
  *
  * @param bytes - what a serializer has made of `value`
  * @returns the message of the DataCloneError for a `value` that `bytes` do not hold
@@ -127,13 +127,12 @@ function isHostObject(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   // The prototype of a plain object. It may be that of another realm, as under Jest.
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return false;
-  return !(
-    Array.isArray(value) ||
-    types.isMap(value) ||
-    types.isSet(value) ||
-    types.isNativeError(value) ||
-    isLeaf(value)
-  );
+  return !(Array.isArray(value) || isBuiltIn(value));
+}
+
+/** Whether an object that is no array was made by a class of JavaScript that V8 writes as such. */
+export function isBuiltIn(value: object): boolean {
+  return types.isMap(value) || types.isSet(value) || types.isNativeError(value) || isLeaf(value);
 }
 
 /** The parts of an object that a structured clone copies, but those that getters give. */

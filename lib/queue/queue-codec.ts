@@ -7,11 +7,11 @@
  */
 
 import { inspect } from 'node:util';
-import * as types from 'node:util/types';
+import { isProxy } from 'node:util/types';
 import { Deserializer, Serializer } from 'node:v8';
 import { markAsUntransferable } from 'node:worker_threads';
 import { invalidType } from '../base/arguments.ts';
-import { whyLost } from '../base/lost-values.ts';
+import { isBuiltIn, whyLost } from '../base/lost-values.ts';
 import { refusedPart } from '../base/refused-values.ts';
 
 /** An item as JSON text, or as the bytes of V8's serializer. */
@@ -47,7 +47,7 @@ function isSeen(value: object): boolean {
 
 function isTextObject(value: object): boolean {
   // An object that is seen twice is no tree: a clone keeps the identity, JSON makes two objects.
-  if (objects === MOST_OBJECTS || isSeen(value) || types.isProxy(value)) return false;
+  if (objects === MOST_OBJECTS || isSeen(value) || isProxy(value)) return false;
   seen[objects++] = value;
   if ('toJSON' in value) return false;
   if (Array.isArray(value)) {
@@ -65,20 +65,7 @@ function isTextObject(value: object): boolean {
     if (++values > MOST_VALUES || !isText((value as Record<string, unknown>)[key])) return false;
     isEmpty = false;
   }
-  return !(isEmpty && isBuiltIn(value));
-}
-
-/** Whether an object whose prototype is that of plain objects was made as something else. */
-function isBuiltIn(value: object): boolean {
-  return (
-    types.isMap(value) ||
-    types.isSet(value) ||
-    types.isDate(value) ||
-    types.isRegExp(value) ||
-    types.isNativeError(value) ||
-    types.isBoxedPrimitive(value) ||
-    types.isAnyArrayBuffer(value)
-  );
+  return !(isEmpty && isBuiltIn(value)); // a Map, for example, whose prototype was replaced
 }
 
 class NotCloneable extends Error {}
