@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorOf } from '../../../support/clusters.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { NatsScene } from '../../../support/nats-scene.ts';
 import { Visits } from '../../../support/visits.ts';
 
@@ -103,6 +104,19 @@ describe('the threads of a node', { tags: ['nats'] }, () => {
   };
 
   it('are set up again, if another worker was ready', () => setUpAfter(2));
+
+  it('are set up again, if a worker was ready that is gone', async () => {
+    const early = scene.spawn({ module, setup: 'setup', task: 0 });
+    scene.spawn({ module, task: 1, env });
+    const cluster = scene.coordinator({ module, setup: 'heldSetup', minWorkers: 2 });
+    expect(await cluster.run('where')).toMatchObject({ worker: 0 });
+    await early.kill('SIGTERM');
+    await eventually(() => cluster.workers[0]?.state === 'lost');
+    (await visits.next('setup 1')).fail('no database');
+    (await visits.next('setup 1')).fail('no database');
+    (await visits.next('setup 1')).pass();
+    expect(await cluster.run('where')).toMatchObject({ worker: 1 });
+  });
 
   // A worker that dies otherwise ten times before it is ready ends.
   it('are set up again and again', { tags: 'long', timeout: 120_000 }, () => setUpAfter(12));

@@ -83,6 +83,19 @@ describe('does not keep its worker', () => {
     expect(worker.output).toEqual([]);
     closeSync(writer);
   });
+
+  it('and an uncaught error after a signal is on standard error all the same', async () => {
+    const late =
+      'process.on("SIGTERM", () => setImmediate(() => { throw new RangeError("late") }))';
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(late)}` };
+    const cluster = scene.coordinator({ minWorkers: 1, module });
+    const worker = scene.spawn({ module, env });
+    await cluster.ready();
+    const [code] = await worker.kill('SIGTERM');
+    expect(code).toBe(1);
+    await eventually(() => worker.output.includes('RangeError: late')); // it may come after the exit
+    expect(worker.output.filter((line) => line === 'RangeError: late')).toHaveLength(1);
+  });
 });
 
 it('is told by the worker when it dies, each time', async () => {
