@@ -62,7 +62,7 @@ const VIA_WORDS: Record<StopRequester['via'], string> = {
   hook: 'failed as a hook',
 };
 
-/** At most so many characters of a value that is no error. */
+/** At most so many characters of a value that is neither an error nor a string. */
 const MOST_CHARACTERS = 200;
 
 /** A thrown value that is no error: a string as JSON writes it, anything else as Node shows it. */

@@ -74,8 +74,8 @@ function writeFields(header: Header, graph?: Uint8Array): Uint8Array {
 }
 
 /**
- * A text of native code that is longer is cut: JavaScript's strings end at 2 ** 29 bytes, and an
- * error's stack holds its name and its message, too.
+ * A text of native code that has more bytes is cut. A string of JavaScript has fewer than 2 ** 29
+ * characters, and the stack of an error holds its name and its message, too.
  */
 const MOST_TEXT = 2 ** 27;
 

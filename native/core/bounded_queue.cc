@@ -168,6 +168,7 @@ bool BoundedQueue::MayProgress(Side side, const Wait& wait) const {
 
 Status BoundedQueue::Enqueue(QueueItem* items, std::size_t count, const Deadline& deadline,
                              std::size_t& enqueued) {
+  // Not by PartialEnqueue::Add: to make a PartialEnqueue costs an enqueue that need not wait.
   const Status status = ContinueEnqueue(Wait(), items, count, Deadline::Passed(), enqueued);
   if (status != Status::kDeadlineExceeded || deadline.HasPassed()) return status;
   return PartialEnqueue(*this, deadline).AddTheRest(items, count, enqueued);

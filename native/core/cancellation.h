@@ -8,7 +8,7 @@
 #ifndef ALLSTOP_CORE_CANCELLATION_H_
 #define ALLSTOP_CORE_CANCELLATION_H_
 
-#if !defined(_WIN32) && !defined(__ANDROID__)
+#ifndef _WIN32
 #include <pthread.h>
 #endif
 
@@ -17,18 +17,18 @@ namespace allstop::core {
 // Disables cancellation of the calling thread while it lives. May be nested. Does not block.
 class CancellationDisabled {
  public:
-#if !defined(_WIN32) && !defined(__ANDROID__)
+#ifndef _WIN32
   CancellationDisabled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
   ~CancellationDisabled() { pthread_setcancelstate(before_, nullptr); }
 #else
-  // These systems have no pthread_cancel.
+  // Windows has no pthread_cancel.
   CancellationDisabled() noexcept {}
   ~CancellationDisabled() {}
 #endif
   CancellationDisabled(const CancellationDisabled&) = delete;
   CancellationDisabled& operator=(const CancellationDisabled&) = delete;
 
-#if !defined(_WIN32) && !defined(__ANDROID__)
+#ifndef _WIN32
  private:
   int before_ = 0;
 #endif

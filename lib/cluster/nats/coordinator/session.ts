@@ -88,7 +88,7 @@ export class Session {
   awaySince = 0;
   /** The node has been ready for functions. */
   wasReady = false;
-  /** No thread of the node was ever set up, and each has failed to. */
+  /** The node has said that no thread of it was ever set up; it is kept when one is later. */
   hasFailedSetup = false;
   /** Probes without a reply, in a row. */
   missed = 0;

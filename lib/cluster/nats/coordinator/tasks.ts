@@ -41,7 +41,7 @@ export class ClusterTask {
   /** Functions that ended, and restarts, in all sessions before the present one. */
   completed = 0;
   restarts = 0;
-  /** A node that had the task was ready. */
+  /** Whether any node that had the task was ready. */
   wasReady = false;
 
   constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
