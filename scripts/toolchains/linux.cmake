@@ -17,6 +17,9 @@ if(ALLSTOP_ARCH STREQUAL "aarch64")
 endif()
 set(_compile "--gcc-toolchain=${_gcc} -ffunction-sections -fdata-sections")
 set(_link "-fuse-ld=lld-14 -Wl,--gc-sections,--icf=all,-O2,-s,--as-needed,--build-id=none")
+# An addon keeps the symbols of its libc++ to itself. Where they are visible, the dynamic linker binds
+# some of them to Node's libstdc++, which counts the references to an exception elsewhere in it.
+string(APPEND _link " -Wl,--exclude-libs,ALL")
 
 if(ALLSTOP_LIBC STREQUAL "glibc")
   set(_triple ${ALLSTOP_ARCH}-unknown-linux-gnu)
