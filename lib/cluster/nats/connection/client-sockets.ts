@@ -62,6 +62,10 @@ export class ClientSockets {
 
   #destroyAllBut(last: number): void {
     for (const socket of [...this.#sockets].slice(0, this.#sockets.size - last)) {
+      // A TLS socket over this one is destroyed by 'close', which Node itself emits later. If a write
+      // of the TLS socket failed until then, Node would emit its 'close' before its 'error': the
+      // client removes its listeners at the first, and the second would end the process.
+      socket.emit('close');
       socket.destroy();
       this.#sockets.delete(socket);
     }
