@@ -38,7 +38,7 @@ export type QueueRunnerOptions = {
    * Default: `[OutOfRangeError]`.
    */
   queueClosedErrors?: readonly (ErrorClass | string)[] | undefined;
-  /** Called when the last op has ended. Default: `queue.close()`. */
+  /** Called when the last op has ended. Default: `queue.close()`, which also follows if it fails. */
   closeOp?: ((queue: BoundedQueue<any>) => unknown) | undefined;
   /** Called on a stop. Default: `queue.close({ cancelPendingEnqueues: true })`. */
   cancelOp?: ((queue: BoundedQueue<any>) => unknown) | undefined;
@@ -120,11 +120,14 @@ function nameOfOp(op: EnqueueOp, index: number): string {
   return name || `op-${index + 1}`;
 }
 
-/** Errors of a closeOp or a cancelOp are ignored, as in TensorFlow. */
-async function ignoringErrors(run: () => unknown): Promise<void> {
+/** Errors of a closeOp or a cancelOp are ignored, as in TensorFlow. @returns false if it failed */
+async function hasSucceeded(run: () => unknown): Promise<boolean> {
   try {
     await run();
-  } catch {}
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -135,7 +138,7 @@ async function ignoringErrors(run: () => unknown): Promise<void> {
  *   ends the thread, too, and requests a stop of the coordinator; without a coordinator the error
  *   is kept in `exceptionsRaised`.
  * - When the last op has ended, for whatever reason, `closeOp` is called: consumers drain the
- *   queue and never hang. (TensorFlow calls it only if the last op ends with an error of
+ *   queue and never hang. If `closeOp` fails, the queue is closed. (TensorFlow calls it only if the last op ends with an error of
  *   `queueClosedErrors`.)
  * - With a coordinator there is one more thread, `…-close_on_stop`. It calls `cancelOp` on a
  *   stop, so that no producer stays blocked by a full queue, and ends with the last op.
@@ -275,7 +278,7 @@ export class QueueRunner {
     const error = coord === undefined ? attachment.native.stop()?.error : undefined;
     if (error) this.#exceptionsRaised.push(() => attachment.give(error));
     if (--this.#running > 0) return;
-    await ignoringErrors(() => this.#closeOp(this.#queue));
+    if (!(await hasSucceeded(() => this.#closeOp(this.#queue)))) this.#queue.close();
     allEnded.abort();
   }
 
@@ -301,6 +304,6 @@ export class QueueRunner {
   async #closeOnStop(attachment: Attachment, since: number, allEnded: AbortSignal): Promise<void> {
     const stopped = attachment.waitForStop(Number.POSITIVE_INFINITY, allEnded, since);
     if (!(await stopped.catch(() => false))) return; // the last op has ended
-    await ignoringErrors(() => this.#cancelOp(this.#queue));
+    await hasSucceeded(() => this.#cancelOp(this.#queue));
   }
 }

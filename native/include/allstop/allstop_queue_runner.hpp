@@ -54,7 +54,7 @@ inline namespace not_catching {
 ///
 /// When the last op has ended
 ///   - close_op is called. Ours: also if an op ended by an error, so that consumers never hang;
-///     the stop for that error is requested first.
+///     the stop for that error is requested first. Ours: if close_op fails, the queue is closed.
 ///
 /// On a stop of the coordinator
 ///   - All ops end, even if the stop is cleared at once. A thread of its own, close_on_stop,

@@ -45,7 +45,7 @@ struct QueueRunnerOptions {
   /// The names of the ops, in the order of the ops. An op without a name, or with an empty one,
   /// is called "op-N", where N counts the ops from 1.
   std::vector<std::string> op_names = {};
-  /// Called instead of queue.Close() when the last op has ended.
+  /// Called instead of queue.Close() when the last op has ended. If it fails, the queue is closed.
   QueueOp close_op = {};
   /// Called instead of queue.Close(true) on a stop.
   QueueOp cancel_op = {};
@@ -179,7 +179,7 @@ class QueueRunnerState {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (--live_ops_ > 0) return;
     }
-    CallFinalOp(options_.close_op);
+    if (!CallFinalOp(options_.close_op).ok()) queue_.Close();
     {
       // Set only after close_op: while close_op blocks, a stop must still call cancel_op.
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -246,10 +246,11 @@ class QueueRunnerState {
   }
 
  private:
-  // Calls close_op or cancel_op. Its failure is reported, but requests no stop.
-  void CallFinalOp(const QueueOp& op) {
+  // Calls close_op or cancel_op. Its failure is reported and returned, but requests no stop.
+  Status CallFinalOp(const QueueOp& op) {
     const Status status = Call(op);
     if (Report(status) && coord_) coord_.ReportError(view::ErrorOf(status));
+    return status;
   }
 
   Status Call(const QueueOp& op) const {

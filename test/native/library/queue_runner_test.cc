@@ -376,9 +376,11 @@ TEST(QueueRunnerTest, AnErrorOfTheCloseOpIsReturnedByJoins) {
     const Coordinator coord = Coordinator::Create();
     QueueRunner::Options options;
     options.close_op = close_op;
-    const Runners runner = Make(coord, Queue(), {Ending()}, options);
+    const BoundedQueue queue = Queue();
+    const Runners runner = Make(coord, queue, {Ending()}, options);
     EXPECT_TRUE(runner->Start().ok());
     EXPECT_EQ(runner->Join(), status);
+    EXPECT_TRUE(queue.closed()) << "consumers would hang";
     EXPECT_FALSE(coord.ShouldStop());
     EXPECT_EQ(tensorflow::Coordinator(coord).GetStatus(), status) << "it was reported";
   }
