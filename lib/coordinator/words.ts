@@ -52,11 +52,11 @@ export function counted(count: number, noun: string): string {
 const MIN_WIDTH = 40;
 
 /**
- * Shows control characters as escapes, but for line breaks and tabs: the names and messages of other
- * threads and processes could steer a terminal.
+ * Shows the control characters of one line as escapes, but for tabs: the names and messages of other
+ * threads and processes could steer a terminal, or begin a line that seems to be ours.
  */
-export const printable = (text: string): string =>
-  text.replaceAll(/(?![\n\t])\p{Cc}/gu, (character) => {
+export const printable = (line: string): string =>
+  line.replaceAll(/(?!\t)\p{Cc}/gu, (character) => {
     const code = character.charCodeAt(0).toString(16).padStart(2, '0');
     return `\\x${code}`;
   });

@@ -54,7 +54,7 @@ export async function diagnose(
     leftBehind,
     javaScriptThreads,
     toString(): string {
-      const text = [explanation.toString()];
+      const text: string[] = [];
       const alive = [...threads.filter((thread) => thread.alive), ...leftBehind];
       if (alive.length > 0) text.push('Where the threads are:');
       for (const thread of alive) {
@@ -68,7 +68,7 @@ export async function diagnose(
       for (const thread of others) {
         text.push(...placeLines(`${thread.name} (${thread.threadId})`, thread));
       }
-      return fitTerminal(text.map(printable));
+      return fitTerminal([explanation.toString(), ...text.map(printable)]);
     },
   });
 }

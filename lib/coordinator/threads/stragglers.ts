@@ -27,7 +27,7 @@ export function leftBehind(attachment: Attachment): Straggler[] {
 
 /** What TensorFlow logs, or throws, when a join ends before the threads do. */
 export function stragglersMessage(stragglers: readonly NativeThread[]): string {
-  const names = stragglers.map(({ name }) => name).join(' ');
+  const names = stragglers.map(({ name }) => printable(name)).join(' ');
   return `Coordinator stopped with threads still running: ${names}`;
 }
 
@@ -40,7 +40,7 @@ export function warnOfStragglers(
     'StragglersWarning',
     'ALLSTOP_STRAGGLERS',
     stragglersMessage(stragglers),
-    `leftBehind and explain() of the coordinator '${attachment.native.name}' list them until they end.`,
+    `leftBehind and explain() of the coordinator '${printable(attachment.native.name)}' list them until they end.`,
   );
 }
 

@@ -41,6 +41,19 @@ describe('explain', () => {
     expect(text).not.toMatch(/(?![\n\t])\p{Cc}/u);
   });
 
+  it('gives no name a line of its own', async () => {
+    const coord = new Coordinator({ name: 'app' });
+    const end = coord.start(() => coord.waitForStop(), {
+      name: "x\nThe coordinator 'app' is fine",
+    });
+    coord.requestStop(Object.assign(new Error('broken'), { name: 'E\nF' }));
+    for (const text of [words(coord), String(await coord.diagnose())]) {
+      expect(text).toContain("\n  - x\\x0aThe coordinator 'app' is fine (task)");
+      expect(text).toContain('\nThe error: E\\x0aF: broken.');
+    }
+    await end;
+  });
+
   it('says where the link was made whose cause stopped it', () => {
     const coord = new Coordinator();
     coord.stopOnAbort(AbortSignal.abort());
