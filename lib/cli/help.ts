@@ -3,12 +3,19 @@
 import { nearest } from '../base/arguments.ts';
 import type { Command } from './base/command.ts';
 import { type Flag, optionTexts, writtenAs } from './base/options.ts';
-import { definitions, paragraphs, proseWidth, shellExample, wrapped } from './base/text-width.ts';
+import {
+  definitions,
+  type Output,
+  paragraphs,
+  proseWidth,
+  shellExample,
+  wrapped,
+} from './base/text-width.ts';
 
-const optionList = (flags: readonly Flag[]): string =>
+const optionList = (flags: readonly Flag[], width: number): string =>
   definitions(
     flags.map((flag) => [writtenAs(flag), optionTexts[flag].text]),
-    proseWidth(),
+    width,
   );
 
 const MORE =
@@ -16,22 +23,23 @@ const MORE =
   "The documents are in the package's folder: docs/index.md lists them.";
 
 /** The help of `allstop`. */
-export function overview(commands: ReadonlyMap<string, Command>): string {
+export function overview(commands: ReadonlyMap<string, Command>, output: Output): string {
+  const width = proseWidth(output);
   const list = definitions(
     [...commands].map(([name, { summary }]) => [name, summary]),
-    proseWidth(),
+    width,
   );
   return `Usage: allstop <command> [--json]
 
 Commands:
 ${list}
 Options:
-${optionList(['json', 'help', 'version'])}
-${paragraphs(MORE, proseWidth())}
+${optionList(['json', 'help', 'version'], width)}
+${paragraphs(MORE, width)}
 `;
 }
 
-function usageLine(name: string, command: Command): string {
+function usageLine(name: string, command: Command, width: number): string {
   const { argument, argumentIsOptional = false, options, required = [] } = command;
   const flags = [...options, 'json' as const].map((flag) =>
     required.some((each) => each === flag) ? writtenAs(flag) : `[${writtenAs(flag)}]`,
@@ -39,30 +47,32 @@ function usageLine(name: string, command: Command): string {
   const own = argument === undefined ? [] : [argumentIsOptional ? `[${argument}]` : argument];
   // A no-break space keeps each option with its value.
   const parts = [...own, ...flags].map((part) => part.replaceAll(' ', '\u00A0'));
-  const lines = wrapped(`Usage: allstop ${name} ${parts.join(' ')}`, proseWidth() - 4);
+  const lines = wrapped(`Usage: allstop ${name} ${parts.join(' ')}`, width - 4);
   return lines.join('\n    ').replaceAll('\u00A0', ' ');
 }
 
 /** What a wrong use of one command is told besides its message: how the command is written. */
-export function shortHelpOf(name: string, command: Command): string {
-  const options = `Options:\n${optionList([...command.options, 'json', 'help']).trimEnd()}`;
+export function shortHelpOf(name: string, command: Command, output: Output): string {
+  const width = proseWidth(output);
+  const options = `Options:\n${optionList([...command.options, 'json', 'help'], width).trimEnd()}`;
   const more = `allstop help ${name} shows examples.`;
-  return `${[usageLine(name, command), options, more].join('\n\n')}\n`;
+  return `${[usageLine(name, command, width), options, more].join('\n\n')}\n`;
 }
 
 /** The help of one command. */
-export function helpOf(name: string, command: Command): string {
+export function helpOf(name: string, command: Command, output: Output): string {
   const { help, examples, environment = [], options } = command;
+  const width = proseWidth(output);
   const sections = [
-    usageLine(name, command),
-    paragraphs(help, proseWidth()),
-    `Options:\n${optionList([...options, 'json', 'help']).trimEnd()}`,
+    usageLine(name, command, width),
+    paragraphs(help, width),
+    `Options:\n${optionList([...options, 'json', 'help'], width).trimEnd()}`,
   ];
   if (environment.length > 0) {
-    sections.push(`Environment:\n${definitions(environment, proseWidth()).trimEnd()}`);
+    sections.push(`Environment:\n${definitions(environment, width).trimEnd()}`);
   }
   if (examples.length > 0) {
-    const lines = examples.map((example) => shellExample(example, proseWidth()));
+    const lines = examples.map((example) => shellExample(example, width));
     sections.push(['Examples:', ...lines].join('\n'));
   }
   return `${sections.join('\n\n')}\n`;

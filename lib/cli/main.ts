@@ -43,8 +43,8 @@ commands.set('help', {
   argumentChoices: () => [...commands.keys()],
   options: [],
   run: ({ argument }) => {
-    const text = argument === undefined ? overview(commands) : helpOf(argument, found(argument));
-    return asHelp(text);
+    if (argument === undefined) return asHelp(overview(commands, process.stdout));
+    return asHelp(helpOf(argument, found(argument), process.stdout));
   },
 });
 
@@ -74,11 +74,13 @@ function commandIn(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The help that goes with the message of a UsageError: of the command that `args` name, if any. */
+/** The help that goes to stderr with a UsageError: of the command that `args` name, if any. */
 export function helpFor(args: readonly string[]): string {
   const name = commandIn(args);
   const command = name === undefined ? undefined : commands.get(name);
-  return command === undefined ? overview(commands) : shortHelpOf(name as string, command);
+  return command === undefined || name === 'help'
+    ? overview(commands, process.stderr)
+    : shortHelpOf(name as string, command, process.stderr);
 }
 
 type Token = ReturnType<typeof tokensOf>[number];
@@ -150,10 +152,10 @@ export function readCommandLine(args: string[]): Request {
   const isJson = options['json'] === true;
   if (wantsVersion) return { text: `${version}\n`, json: { version }, isJson };
   if (name === undefined || command === undefined) {
-    if (help) return { ...asHelp(overview(commands)), isJson };
+    if (help) return { ...asHelp(overview(commands, process.stdout)), isJson };
     throw new UsageError('Command missing');
   }
-  if (help) return { ...asHelp(helpOf(name, command)), isJson };
+  if (help) return { ...asHelp(helpOf(name, command, process.stdout)), isJson };
   const surplus = command.argument === undefined ? rest[0] : rest[1];
   if (surplus !== undefined) {
     refuseCredentials(surplus, true);

@@ -50,6 +50,27 @@ describe.skipIf(process.platform === 'win32')('in a terminal', () => {
     expect(widest(linesIn(columns, ...args))).toBeLessThanOrEqual(40);
   });
 
+  it('the help of a wrong usage fits the terminal of stderr, though stdout is none', () => {
+    const { stdout } = spawnSync(
+      'python3',
+      [
+        terminal,
+        '50',
+        '-1',
+        'sh',
+        '-c',
+        '"$0" "$@" > /dev/null',
+        process.execPath,
+        program,
+        'worker',
+      ],
+      { encoding: 'utf8', timeout: 120_000 },
+    );
+    const lines = stdout.split('\r\n');
+    expect(lines[0]).toBe('Usage: allstop worker --module FILE');
+    expect(widest(lines)).toBeLessThanOrEqual(50);
+  });
+
   it('a table that does not fit is a list, with the same words', () => {
     const [narrow, wide] = [60, 200].map((columns) =>
       linesIn(columns, 'doctor', '--servers', SERVERS).join('\n'),

@@ -2,20 +2,22 @@
 
 import { endOfPiece } from '../../base/line-end.ts';
 
-/** The width where stdout is not a terminal. */
+/** The width where the stream is not a terminal. */
 const PIPED = 80;
 const NARROWEST = 40;
 /** Longer lines of prose are hard to read, however wide the terminal is. */
 const WIDEST_PROSE = 100;
 
-/** The columns of the terminal at stdout; 80 for a pipe or a file. */
-export function columns(): number {
-  const { columns: own } = process.stdout as { columns?: number };
+/** Where a text goes: stdout or stderr. */
+export type Output = { columns?: number };
+
+/** The columns of the terminal at `output`; 80 for a pipe or a file. */
+export function columns({ columns: own }: Output = process.stdout): number {
   return typeof own === 'number' && own > 0 ? Math.max(own, NARROWEST) : PIPED;
 }
 
 /** The width of help and other prose. */
-export const proseWidth = (): number => Math.min(columns(), WIDEST_PROSE);
+export const proseWidth = (output: Output): number => Math.min(columns(output), WIDEST_PROSE);
 
 /** A word that is longer than a line of the terminal, in pieces. In a pipe it stays whole. */
 function piecesOf(word: string, width: number): string[] {

@@ -68,11 +68,16 @@ const OUT_OF_MEMORY = /\bOOM\b|out of memory|virtual memory|cannot allocate/i;
 const MORE_MEMORY =
   'give the process more memory and address space: raise ulimit -v, or the limit of the container';
 
+/** A process that was too slow: probe.ts. */
+const LATE = /^did not answer/;
+const TRY_AGAIN = 'try again when the machine is less busy';
+
 const crashedCheck = (crash: string): Check =>
   failedCheck({
     from: candidates().find(({ exists }) => exists),
     cause: `the process that loaded it ${crash}`,
     ...(OUT_OF_MEMORY.test(crash) && { remedy: MORE_MEMORY }),
+    ...(LATE.test(crash) && { remedy: TRY_AGAIN }),
   });
 
 /** The ABI version of allstop.h, the header against which native addons are compiled. */
@@ -114,7 +119,8 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
     const remedy = 'go to a folder that exists (cd), and start the command there again';
     return { name, ok: false, detail: SELF_TEST, cause: `${GONE}: ${cause}`, remedy };
   }
-  const fault = OUT_OF_MEMORY.test(cause) ? MORE_MEMORY : REPORT_BUG;
+  const crashed = OUT_OF_MEMORY.test(cause) ? MORE_MEMORY : REPORT_BUG;
+  const fault = LATE.test(crash ?? '') ? TRY_AGAIN : crashed;
   return {
     name,
     ok: false,
