@@ -317,6 +317,7 @@ export class Coordinator implements AsyncDisposable {
    * coord.requestStop();
    * console.log(await coord.waitForStop()); // true
    * ```
+   * @param options.signal Ends the wait. Default: none
    * @throws (rejects) the reason of `options.signal`; TypeError, RangeError
    */
   waitForStop(
@@ -401,6 +402,8 @@ export class Coordinator implements AsyncDisposable {
    * Registers a thread: `join` waits for it, and its failure requests a stop. Registering it
    * twice changes nothing. The JavaScript thread that makes this call watches `thread`. The
    * `join()` of a custom object is called once, during this call.
+   * @param options.name Default: `worker-N`, `process-PID`, `promise`, or the `name` of a custom
+   *   object
    * @throws TypeError; SelfJoinError: `thread` is this coordinator
    */
   registerThread(thread: JoinableThread, options?: { name?: string | undefined }): void {
@@ -413,6 +416,7 @@ export class Coordinator implements AsyncDisposable {
   /**
    * Runs `fn` now as an async task: a registered thread that runs in this JavaScript thread. The
    * promise resolves when the task has ended, and never rejects: errors go to the coordinator.
+   * @param options.name Default: the name of `fn`, or "task"
    * @throws TypeError, at once: `fn` is no function, or an option is not valid
    */
   start(
@@ -707,7 +711,9 @@ export class Coordinator implements AsyncDisposable {
    * that can read nothing else: pyodide, WebAssembly. At each stop the thread that requests it
    * stores `value` in `words[index]`, even while this thread is busy (now, if it is stopped
    * already); `Atomics.notify` follows from this thread when its event loop next turns. The link
-   * ends with this thread; `clearStop()` leaves the word as it is. @throws TypeError, RangeError
+   * ends with this thread; `clearStop()` leaves the word as it is.
+   * @param value Default: 1
+   * @throws TypeError, RangeError
    *
    * @example
    * ```js

@@ -154,7 +154,7 @@ export const notMade = (what: string): string => `the ${what} has not ended`;
 /** Why a worker that is in the phase 'starting' for long is not ready. */
 export const importing: Explanation = {
   cause: 'the import of the module has not ended',
-  remedy: 'see what the module awaits when it is imported, or wait',
+  remedy: 'wait, if the machine is busy; else see what the module awaits when it is imported',
 };
 
 /** The same, of a worker that waits because calls of `cluster.variable()` wait. */

@@ -26,7 +26,10 @@ export function map(
   given: MapOptions | undefined,
 ): Mapped {
   checkFunctionOrName(fn);
-  if (!isSource(items)) throw invalidType('items', 'an iterable or an async iterable', items);
+  if (!isSource(items)) {
+    const remedy = typeof items === 'string' ? 'write [...text] for its characters' : undefined;
+    throw invalidType('items', 'an iterable or an async iterable', items, remedy);
+  }
   const { concurrency, ordered, settles, key, ofCalls } = checkMapOptions(given, calls.host);
   const options = { ...ofCalls, isOwn: true };
   const lookAhead = new LookAhead(concurrency, capacity);

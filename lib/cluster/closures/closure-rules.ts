@@ -417,7 +417,7 @@ export function cancelledBy(failed: Closure, error: unknown): (dropped: Closure)
     const name = nameOf(dropped);
     let shared = errors.get(name);
     if (shared === undefined) {
-      const text = `'${name}' was cancelled because ${failureOf(failed, error)}. Schedule it again`;
+      const text = `'${name}' was cancelled because ${failureOf(failed, error)}. Please reschedule it`;
       shared = new CancelledError(text, { cause: error });
       errors.set(name, shared);
     }

@@ -4,6 +4,7 @@ import { illegalConstructor, invalidType } from '../../base/arguments.ts';
 import { showAs } from '../../base/inspect.ts';
 import { isObject } from '../../base/thrown-value.ts';
 import { bufferOf, byteOffsetOf, classOf, lengthOf } from '../../base/typed-arrays.ts';
+import { counted } from '../../coordinator/words.ts';
 import { InvalidArgumentError } from '../../errors/errors.ts';
 import { type NativeArray, VARIABLE_TYPES } from '../../native/binding.ts';
 
@@ -165,7 +166,9 @@ export function definitionOf(name: string, initial: unknown): Definition {
 
 /** For messages: `a number`, `a Float64Array of 3 elements`. */
 export function shapeOf({ type, length }: Definition): string {
-  return type === 0 ? 'a number' : `a ${VARIABLE_TYPES[type]} of ${length} elements`;
+  const name = VARIABLE_TYPES[type];
+  const article = name === 'Int32Array' ? 'an' : 'a';
+  return type === 0 ? 'a number' : `${article} ${name} of ${counted(length, 'element')}`;
 }
 
 /** The error of a second `cluster.variable` of one name: `known` is the first. */

@@ -49,7 +49,7 @@ describeKinds(kinds, (kind) => {
       const error = await errorOf(fetched);
       expect(error).toBeInstanceOf(CancelledError);
       expect(error.message).toBe(
-        "'hold' was cancelled because 'hold' failed: RangeError: broken. Schedule it again",
+        "'hold' was cancelled because 'hold' failed: RangeError: broken. Please reschedule it",
       );
       expect(error.cause).toMatchObject({ name: 'RangeError', message: 'broken' });
       expect(queued.map(({ state }) => state)).toEqual(['cancelled', 'cancelled']);

@@ -182,9 +182,11 @@ export function variableStories(
     await sum.assignAdd(1);
     expect(await cluster.variable('sum', 0)).toBe(sum);
     expect(await sum.read()).toBe(6);
-    await expect(cluster.variable('sum', new Float64Array(1))).rejects.toMatchObject({
+    await expect(cluster.variable('sum', new Int32Array(1))).rejects.toMatchObject({
       code: 'ERR_ALLSTOP_INVALID_ARGUMENT',
-      message: expect.stringContaining("The variable 'sum' is a number, not a Float64Array of 1"),
+      message: expect.stringContaining(
+        "The variable 'sum' is a number, not an Int32Array of 1 element:",
+      ),
     });
   });
 
