@@ -179,7 +179,7 @@ class QueueRunnerState {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (--live_ops_ > 0) return;
     }
-    if (!CallFinalOp(options_.close_op).ok()) queue_.Close();
+    if (!CallFinalOp(options_.close_op)) queue_.Close();
     {
       // Set only after close_op: while close_op blocks, a stop must still call cancel_op.
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -246,11 +246,11 @@ class QueueRunnerState {
   }
 
  private:
-  // Calls close_op or cancel_op. Its failure is reported and returned, but requests no stop.
-  Status CallFinalOp(const QueueOp& op) {
+  // Calls close_op or cancel_op. Returns false if it fails: that is reported, but requests no stop.
+  bool CallFinalOp(const QueueOp& op) {
     const Status status = Call(op);
     if (Report(status) && coord_) coord_.ReportError(view::ErrorOf(status));
-    return status;
+    return status.ok();
   }
 
   Status Call(const QueueOp& op) const {
