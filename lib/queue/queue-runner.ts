@@ -38,7 +38,7 @@ export type QueueRunnerOptions = {
    * Default: `[OutOfRangeError]`.
    */
   queueClosedErrors?: readonly (ErrorClass | string)[] | undefined;
-  /** Called when the last op has ended. Default: `queue.close()`, which also follows if it fails. */
+  /** Called when the last op has ended. If it fails, the queue is closed. Default: `queue.close()`. */
   closeOp?: ((queue: BoundedQueue<any>) => unknown) | undefined;
   /** Called on a stop. Default: `queue.close({ cancelPendingEnqueues: true })`. */
   cancelOp?: ((queue: BoundedQueue<any>) => unknown) | undefined;
@@ -120,16 +120,6 @@ function nameOfOp(op: EnqueueOp, index: number): string {
   return name || `op-${index + 1}`;
 }
 
-/** Errors of a closeOp or a cancelOp are ignored, as in TensorFlow. @returns false if it failed */
-async function hasSucceeded(run: () => unknown): Promise<boolean> {
-  try {
-    await run();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /**
  * Keeps a queue filled: calls each of its enqueue ops again and again, each op in a thread of its
  * own.
@@ -138,8 +128,8 @@ async function hasSucceeded(run: () => unknown): Promise<boolean> {
  *   ends the thread, too, and requests a stop of the coordinator; without a coordinator the error
  *   is kept in `exceptionsRaised`.
  * - When the last op has ended, for whatever reason, `closeOp` is called: consumers drain the
- *   queue and never hang. If `closeOp` fails, the queue is closed. (TensorFlow calls it only if the last op ends with an error of
- *   `queueClosedErrors`.)
+ *   queue and never hang. If `closeOp` fails, the queue is closed. (TensorFlow calls it only if the
+ *   last op ends with an error of `queueClosedErrors`, and leaves the queue open if it fails.)
  * - With a coordinator there is one more thread, `…-close_on_stop`. It calls `cancelOp` on a
  *   stop, so that no producer stays blocked by a full queue, and ends with the last op.
  *   (TensorFlow's thread goes on waiting for a stop, and a join waits for that thread.)
@@ -278,7 +268,11 @@ export class QueueRunner {
     const error = coord === undefined ? attachment.native.stop()?.error : undefined;
     if (error) this.#exceptionsRaised.push(() => attachment.give(error));
     if (--this.#running > 0) return;
-    if (!(await hasSucceeded(() => this.#closeOp(this.#queue)))) this.#queue.close();
+    try {
+      await this.#closeOp(this.#queue);
+    } catch {
+      this.#queue.close(); // the error is ignored, as in TensorFlow, but consumers must not hang
+    }
     allEnded.abort();
   }
 
@@ -304,6 +298,8 @@ export class QueueRunner {
   async #closeOnStop(attachment: Attachment, since: number, allEnded: AbortSignal): Promise<void> {
     const stopped = attachment.waitForStop(Number.POSITIVE_INFINITY, allEnded, since);
     if (!(await stopped.catch(() => false))) return; // the last op has ended
-    await hasSucceeded(() => this.#cancelOp(this.#queue));
+    try {
+      await this.#cancelOp(this.#queue);
+    } catch {} // ignored, as in TensorFlow
   }
 }
