@@ -50,7 +50,7 @@ describe.skipIf(process.platform === 'win32')('in a terminal', () => {
     expect(widest(linesIn(columns, ...args))).toBeLessThanOrEqual(40);
   });
 
-  it('the help of a wrong usage fits the terminal of stderr, though stdout is none', () => {
+  it('the help of a wrong usage fits the terminal of stderr, though stdout is a file', () => {
     const { stdout } = spawnSync(
       'python3',
       [

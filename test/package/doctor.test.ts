@@ -121,6 +121,19 @@ it('names a runtime that is too old, and has nothing to say of the binary', () =
   expect(checks({ flags }).checks.map(({ name }) => name)).not.toContain('binary');
 });
 
+it('blames the machine, not the binary, for a process that is too slow', { tags: 'long' }, () => {
+  const slow = `if (process.argv[1].endsWith('probe-process.js'))
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`;
+  const flags = ['--import', `data:text/javascript,${encodeURIComponent(slow)}`];
+  expect(problems({ flags })).toMatchObject([
+    {
+      name: 'binary',
+      cause: 'the process that loaded it did not answer within 30 s',
+      remedy: 'try again when the machine is less busy',
+    },
+  ]);
+});
+
 describe('a binary that does not load', () => {
   it.each([
     ['is not there', join(folder, 'missing.node'), /a file that is not there/],

@@ -68,17 +68,22 @@ const OUT_OF_MEMORY = /\bOOM\b|out of memory|virtual memory|cannot allocate/i;
 const MORE_MEMORY =
   'give the process more memory and address space: raise ulimit -v, or the limit of the container';
 
-/** A process that was too slow: probe.ts. */
-const LATE = /^did not answer/;
+/** What probe.ts says of a process that was too slow. */
+const LATE = /\bdid not answer within\b/;
 const TRY_AGAIN = 'try again when the machine is less busy';
 
-const crashedCheck = (crash: string): Check =>
-  failedCheck({
-    from: candidates().find(({ exists }) => exists),
-    cause: `the process that loaded it ${crash}`,
-    ...(OUT_OF_MEMORY.test(crash) && { remedy: MORE_MEMORY }),
-    ...(LATE.test(crash) && { remedy: TRY_AGAIN }),
-  });
+/** What to do where the machine is at fault. @returns undefined if the binary may be */
+function remedyOfMachine(crash: string): string | undefined {
+  if (LATE.test(crash)) return TRY_AGAIN;
+  return OUT_OF_MEMORY.test(crash) ? MORE_MEMORY : undefined;
+}
+
+function crashedCheck(crash: string): Check {
+  const from = candidates().find(({ exists }) => exists);
+  const remedy = remedyOfMachine(crash);
+  const cause = `the process that loaded it ${crash}`;
+  return failedCheck({ from, cause, ...(remedy !== undefined && { remedy }) });
+}
 
 /** The ABI version of allstop.h, the header against which native addons are compiled. */
 function headerAbi(): string {
@@ -119,14 +124,12 @@ function selfTestCheck({ tested, untested, crash }: Probe, isRestricted: boolean
     const remedy = 'go to a folder that exists (cd), and start the command there again';
     return { name, ok: false, detail: SELF_TEST, cause: `${GONE}: ${cause}`, remedy };
   }
-  const crashed = OUT_OF_MEMORY.test(cause) ? MORE_MEMORY : REPORT_BUG;
-  const fault = LATE.test(crash ?? '') ? TRY_AGAIN : crashed;
   return {
     name,
     ok: false,
     detail: SELF_TEST,
     cause,
-    remedy: isRestricted ? SEE_PERMISSIONS : fault,
+    remedy: isRestricted ? SEE_PERMISSIONS : (remedyOfMachine(cause) ?? REPORT_BUG),
   };
 }
 

@@ -58,6 +58,11 @@ describeKinds(kinds, (kind) => {
       }
     });
 
+    it('does not take a string for its characters', () => {
+      const make = (): unknown => start(1).map('double', 'abc');
+      expect(make).toThrow("Received type string ('abc'): write [...text] for its characters");
+    });
+
     it('yields the results in the order of the items', async () => {
       const cluster = start(2);
       const expected = numbers(1_000).map((item) => item * 2);
