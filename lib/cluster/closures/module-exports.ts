@@ -4,6 +4,7 @@ import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { didYouMean, invalidType } from '../../base/arguments.ts';
 import { messageOf } from '../../base/thrown-value.ts';
+import { type Exports, exportedFunction, functionNames } from '../worker/module/exported.ts';
 import { placeOf } from '../worker/module/own-module.ts';
 import { PASS_A_NAME } from '../worker/protocol.ts';
 
@@ -12,7 +13,7 @@ export type AnyFunction = (...args: any[]) => any;
 export class ModuleExports {
   readonly #module: URL;
   readonly #names = new Map<AnyFunction, string>();
-  #exports: Promise<Record<string, unknown>> | undefined;
+  #exports: Promise<Exports> | undefined;
 
   constructor(module: URL) {
     this.#module = module;
@@ -37,7 +38,7 @@ export class ModuleExports {
    */
   async find(fn: AnyFunction): Promise<string> {
     const { href } = this.#module;
-    let exports: Record<string, unknown>;
+    let exports: Exports;
     try {
       this.#exports ??= import(/* webpackIgnore: true */ /* @vite-ignore */ href);
       exports = await this.#exports;
@@ -45,14 +46,13 @@ export class ModuleExports {
       const text = `The name of the function '${fn.name}' cannot be found, since ${href} cannot be imported here: ${messageOf(error)}. Instead of the function, ${PASS_A_NAME}`;
       throw Object.assign(wrongFunction(text), { cause: error });
     }
-    const names = Object.keys(exports);
+    const names = functionNames(exports);
     const isSame = (name: string): boolean =>
-      name === fn.name &&
-      typeof exports[name] === 'function' &&
-      String(exports[name]) === String(fn);
-    const found = names.find((name) => exports[name] === fn) ?? names.find(isSame);
+      name === fn.name && String(exportedFunction(exports, name)) === String(fn);
+    const found =
+      names.find((name) => exportedFunction(exports, name) === fn) ?? names.find(isSame);
     if (found === undefined) {
-      const isOther = fn.name !== '' && typeof exports[fn.name] === 'function';
+      const isOther = fn.name !== '' && names.includes(fn.name);
       throw wrongFunction((isOther ? isNotTheExport : notExported)(fn, href));
     }
     this.#names.set(fn, found);

@@ -1,6 +1,7 @@
 /** Modules that cannot be used: what is wrong, where, and what to do. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -20,12 +21,12 @@ function start(strategy: LocalStrategy | NatsStrategy): ClusterCoordinator {
   return cluster;
 }
 
-/** The URL of a file in a new folder, with other files beside it. */
-function write(files: { 'main.mjs': string } & Record<string, string>): URL {
+/** The URL of the first file, in a new folder, with the other files beside it. */
+function write(files: Record<string, string>): URL {
   const folder = mkdtempSync(join(tmpdir(), 'allstop-modules-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  return pathToFileURL(join(folder, 'main.mjs'));
+  return pathToFileURL(join(folder, Object.keys(files)[0]!));
 }
 
 describe('options.module', () => {
@@ -114,6 +115,31 @@ it('a syntax error of which Node does not tell the line', async () => {
   expect(error.message).toBe(`The module ${module.href} cannot be imported: ${why}`);
   const { report } = await errorOf(cluster.ready());
   expect(report.tasks[0]).toMatchObject({ phase: 'import-failed', cause: why });
+});
+
+describe('a CommonJS module of which Node does not find the names of the exports', () => {
+  const source = `
+    const add = (a, b) => a + b;
+    const broken = { enumerable: true, get() { throw new Error('not now'); } };
+    for (const value of [{ add, prepare() {}, limit: 3 }]) module.exports = value;
+    Object.defineProperty(module.exports, 'broken', broken);
+  `;
+
+  it('has the functions that are properties of module.exports', async () => {
+    const module = write({ 'main.cjs': source });
+    const { add } = createRequire(import.meta.url)(fileURLToPath(module));
+    const cluster = start(new LocalStrategy({ module, workers: 1, setup: 'prepare' }));
+    expect(await cluster.run('add', [1, 2])).toBe(3);
+    expect(await cluster.run(add, [3, 4])).toBe(7);
+  });
+
+  it.each(['toString', 'limit', 'broken'])('has no function %s', async (name) => {
+    const cluster = start(local(write({ 'main.cjs': source })));
+    await cluster.ready();
+    const error = await errorOf(cluster.run(name));
+    expect(error).toMatchObject({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
+    expect(error.message).toMatch(/It exports the functions add, prepare\.$/);
+  });
 });
 
 describe('the name of a function', () => {
