@@ -171,7 +171,8 @@ export class Attachment {
   reportOfHook(error: unknown, name: string, givenBefore: number): void {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
     const from = { via: 'hook', threadName: name } as const;
-    this.native.report(bytes, from, ids, abortIds, true, givenBefore);
+    const outcome = this.native.report(bytes, from, ids, abortIds, true, givenBefore);
+    logReport(this, STOP_OUTCOMES[outcome] as StopOutcome, from, bytes);
     this.#held.hold(carried);
     this.catchUp();
   }
@@ -204,7 +205,8 @@ export class Attachment {
   relayReport(error: Uint8Array, from: RequesterOptions, isThrown: boolean): void {
     const { id, value } = this.errorOf(error);
     const { ids, abortIds } = echoes(value);
-    this.native.report(error, from, [id, ...ids], abortIds, isThrown);
+    const outcome = this.native.report(error, from, [id, ...ids], abortIds, isThrown);
+    logReport(this, STOP_OUTCOMES[outcome] as StopOutcome, from, error);
     this.catchUp();
   }
 

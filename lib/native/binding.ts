@@ -237,6 +237,7 @@ export interface NativeAttachment {
   /**
    * Records an error beside the stop: joins throw it if nothing else has failed.
    * @param givenBefore - of a hook: `errorsGivenSoFar()` when it began
+   * @returns index in STOP_OUTCOMES; 'stopped': it is the error beside the stop
    */
   report(
     error: Uint8Array,
@@ -245,7 +246,7 @@ export interface NativeAttachment {
     abortEchoIds: string[],
     isThrown: boolean,
     givenBefore?: number,
-  ): void;
+  ): number;
   threads(): NativeThread[];
   leftBehindThreads(): NativeLeftBehind[];
   endedThreads(): NativeThread[];

@@ -347,8 +347,8 @@ Napi::Value NativeAttachment::Report(const Info& info) {
   request.is_thrown = BooleanArgument(info, 4);
   // A hook may throw what it was given, by the join of another coordinator for example.
   if (info[5].IsNumber()) request.given_before = IdArgument(info, 5);
-  coordinator_->Report(request);
-  return info.Env().Undefined();
+  const auto outcome = coordinator_->Report(request);
+  return Napi::Number::New(info.Env(), static_cast<double>(outcome));
 }
 
 Napi::Value NativeAttachment::Threads(const Info& info) {

@@ -134,19 +134,20 @@ StopOutcome Coordinator::RequestStop(const StopRequest& request) {
   return Decide(request, effects);
 }
 
-void Coordinator::Report(const StopRequest& request) {
+StopOutcome Coordinator::Report(const StopRequest& request) {
   Effects effects(*this);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (IsEcho(request) || IsReported(request) || IsClean(*request.error)) return;
+  if (IsEcho(request) || IsReported(request)) return StopOutcome::kEcho;
+  if (IsClean(*request.error)) return StopOutcome::kAlreadyStopped;
   const bool is_hook = request.requester.via == Via::kHook;
   if (FirstError(record_.get(), reported_) || (is_hook && (suppressed_count_ > 0 || joined_))) {
-    Suppress(request, effects);
-    return;
+    return Suppress(request, effects);
   }
   const auto origin = std::make_shared<Origin>();
   effects.WillKeep(origin, request);
   NoteIfThrown(request, origin);
   reported_ = {request.error, origin};
+  return StopOutcome::kStopped;
 }
 
 StopOutcome Coordinator::Decide(const StopRequest& request, Effects& effects) {

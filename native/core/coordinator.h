@@ -135,7 +135,8 @@ class Coordinator : public ForeignReferences<Coordinator> {
   // the record, and requests no stop. A join that ends stopped, by a stop without an error,
   // throws the reported error. Later reported errors are suppressed. The error of a hook
   // (Via::kHook) is suppressed also if any error was suppressed before, or after a join.
-  void Report(const StopRequest& request);
+  // kStopped: the error is kept as the reported one.
+  StopOutcome Report(const StopRequest& request);
   bool ShouldStop() const { return stop_word_.load(std::memory_order_acquire) != 0; }
   const std::atomic<std::uint32_t>& stop_word() const { return stop_word_; }
   // The number of stops so far.

@@ -26,6 +26,8 @@ it('NODE_DEBUG=allstop: a line for each error, with who reported it', async () =
       /^native': recorded an error of the thread 'engine' \(\d+\), via 'exception': NativeError .*: disk full/,
     ),
     "remote': recorded an error of the thread 'worker-1' (1), via 'call': SyntaxError: in a worker",
+    "hooked': recorded an error of the thread 'first' (0), via 'hook': RangeError: not closed",
+    "hooked': suppressed an error of the thread 'flush' (0), via 'hook': TypeError: not flushed",
     "plain': recorded an error of the thread 'main' (0), via 'call': OutOfRangeError: a clean stop",
   ]);
   expect(ended.stderr).toMatch(/ the tank is empty\n +at .*logged-errors\.mjs/); // its stack

@@ -33,6 +33,15 @@ const worker = new Worker(code, { eval: true, workerData: remote.handle });
 await remote.waitForStop();
 await new Promise((resolve) => worker.once('exit', resolve));
 
+const notClosed = new RangeError('not closed');
+const hooked = new Coordinator({ name: 'hooked' });
+hooked.onStop(() => Promise.reject(new TypeError('not flushed')), { name: 'flush' });
+hooked.onStop(() => Promise.reject(notClosed), { name: 'second' }); // an echo
+hooked.onStop(() => Promise.reject(notClosed), { name: 'first' });
+hooked.requestStop();
+await hooked.join().catch(() => {});
+say('suppressed', { count: hooked.stopRecord.suppressed.length });
+
 const plain = new Coordinator({ name: 'plain' });
 plain.requestStop();
 plain.clearStop();
