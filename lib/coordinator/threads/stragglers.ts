@@ -40,7 +40,7 @@ export function warnOfStragglers(
     'StragglersWarning',
     'ALLSTOP_STRAGGLERS',
     stragglersMessage(stragglers),
-    `leftBehind and explain() of the coordinator '${printable(attachment.native.name)}' list them until they end.`,
+    `leftBehind and explain() of the coordinator '${attachment.native.name}' list them until they end.`,
   );
 }
 
@@ -82,7 +82,7 @@ export class StillWaitingWarning {
     const alive = native.threads().filter((thread) => thread.alive);
     // A join is not told that a stop was cleared, nor at once that its last thread has ended.
     if (alive.length === 0 || !this.#attachment.shouldStop()) return;
-    const names = alive.slice(0, MOST_NAMES).map(({ name }) => `'${printable(name)}'`);
+    const names = alive.slice(0, MOST_NAMES).map(({ name }) => `'${name}'`);
     const more = alive.length > MOST_NAMES ? ` and ${alive.length - MOST_NAMES} more` : '';
     const isWorker = alive.some((thread) => toThreadInfo(thread).kind === 'worker');
     const remedy = isWorker
@@ -91,7 +91,7 @@ export class StillWaitingWarning {
     warn(
       'StillWaitingWarning',
       'ALLSTOP_STILL_WAITING',
-      `The join() of the stopped coordinator '${printable(native.name)}' has waited ${STILL_WAITING_MS / 1_000} s for ${names.join(', ')}${more}`,
+      `The join() of the stopped coordinator '${native.name}' has waited ${STILL_WAITING_MS / 1_000} s for ${names.join(', ')}${more}`,
       `explain() and diagnose() say what they do.${remedy}`,
     );
   }

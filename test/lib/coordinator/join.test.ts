@@ -353,6 +353,21 @@ describe('threads that a join leaves behind', () => {
     expect(await warningsOf(() => left(false))).toEqual([]);
     expect(await warningsOf(() => new Coordinator().join())).toEqual([]);
   });
+
+  it('forge no line of a warning by their names', async () => {
+    const left = async (): Promise<void> => {
+      const coord = new Coordinator({ name: 'app\n(node:1) Warning' });
+      task(coord, 'slow\u001b[2J');
+      coord.requestStop();
+      await coord.join({ stopGracePeriodMs: 0, ignoreLiveThreads: true });
+    };
+    expect(await warningsOf(left)).toMatchObject([
+      {
+        message: 'Coordinator stopped with threads still running: slow\\x1b[2J',
+        detail: expect.stringContaining("'app\\x0a(node:1) Warning'"),
+      },
+    ]);
+  });
 });
 
 describe('what join throws', () => {

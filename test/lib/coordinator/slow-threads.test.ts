@@ -8,7 +8,7 @@ const own = new URL('../../fixtures/slow-worker.mjs', import.meta.url);
 
 /** A stop of a worker that is busy for `busyMs` before it asks. @returns the warnings */
 async function warningsOf(busyMs: number, warnSeenAfterMs?: number): Promise<Error[]> {
-  const coord = new Coordinator({ name: 'app' });
+  const coord = new Coordinator({ name: 'app\r\n' });
   const begun = new Int32Array(new SharedArrayBuffer(4));
   const worker: Worker = coord.spawn(own, { name: 'reader', workerData: { begun, busyMs } });
   await once(worker, 'message');
@@ -26,7 +26,9 @@ async function warningsOf(busyMs: number, warnSeenAfterMs?: number): Promise<Err
 it('warns of a thread that has seen the stop too late', async () => {
   const [warning, ...others] = await warningsOf(1_100, 1_000);
   expect(warning).toMatchObject({ name: 'SlowStopWarning', code: 'ALLSTOP_SLOW_STOP' });
-  expect(warning?.message).toMatch(/coordinator 'app' .* after 1000 ms: reader \(\d+ ms\)$/);
+  expect(warning?.message).toMatch(
+    /coordinator 'app\\x0d\\x0a' .* after 1000 ms: reader \(\d+ ms\)$/,
+  );
   expect(others).toEqual([]);
 });
 
