@@ -1,10 +1,19 @@
 // Bundles a program that uses the packed tarball, with each of the common bundlers, and runs the
 // bundle in a folder of its own. There are three ways to bundle: prebuilds/ copied beside the
 // bundle; the binary as an asset of the bundler, by its literal path; the package left out of the
-// bundle (external), in node_modules.
+// bundle (external), in node_modules. One bundle becomes a single executable application of Node.
 //   npm run test:bundlers [-- TARBALL]
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -17,6 +26,7 @@ const work = mkdtempSync(join(tmpdir(), 'allstop-bundlers-'));
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 const packages = [
   'esbuild@0.28.2',
+  'postject@1.0.0-alpha.6',
   'rollup@4.68.7',
   '@rollup/plugin-node-resolve@16.0.3',
   'vite@8.3.8',
@@ -29,7 +39,7 @@ const load = async (name) => {
 };
 
 function fetchBundlers() {
-  if (existsSync(join(folder, 'node_modules/webpack'))) return;
+  if (existsSync(join(folder, 'node_modules/postject'))) return;
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
   const flags = ['--no-save', '--no-audit', '--no-fund', '--silent', '--ignore-scripts'];
@@ -130,6 +140,7 @@ const bundlers = {
 const cases = [
   { name: 'esbuild', format: 'esm' },
   { name: 'esbuild', format: 'cjs' },
+  { name: 'esbuild', format: 'cjs', application: true },
   { name: 'esbuild', format: 'esm', asset: true },
   { name: 'esbuild', format: 'esm', external: true },
   { name: 'rollup' },
@@ -141,6 +152,22 @@ const cases = [
   { name: 'webpack', asset: true },
   { name: 'webpack', external: true },
 ];
+
+/** Makes the single executable application `app` of `main.cjs`, in the folder of the bundle. */
+async function makeApplication(bundle) {
+  const blob = join(bundle, 'app.blob');
+  const configuration = join(bundle, 'app.json');
+  writeFileSync(configuration, JSON.stringify({ main: join(bundle, 'main.cjs'), output: blob }));
+  const flags = ['--experimental-sea-config', configuration];
+  execFileSync(process.execPath, flags, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const app = join(bundle, 'app');
+  copyFileSync(process.execPath, app);
+  const { inject } = await load('postject');
+  await inject(app, 'NODE_SEA_BLOB', readFileSync(blob), {
+    sentinelFuse: 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2',
+  });
+  return app;
+}
 
 async function tryBundler(name, options, project) {
   const out = mkdtempSync(join(work, `${name}-`));
@@ -168,14 +195,20 @@ async function tryBundler(name, options, project) {
   // The bundle is moved and the project renamed, so that nothing is loaded from where it was built.
   const moved = mkdtempSync(join(tmpdir(), 'allstop-bundle-'));
   cpSync(out, moved, { recursive: true });
+  const command = options.application
+    ? [await makeApplication(moved)]
+    : [process.execPath, join(moved, `main.${extension}`)];
+  if (options.application) env.BUNDLED_APPLICATION = '1';
   const hidden = `${project}-hidden`;
   execFileSync('mv', [project, hidden]);
   try {
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      [join(moved, `main.${extension}`)],
-      { cwd: moved, env, encoding: 'utf8', timeout: 60_000 },
-    );
+    const [program, ...args] = command;
+    const { status, stdout, stderr } = spawnSync(program, args, {
+      cwd: moved,
+      env,
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
     if (status !== 0 || stdout !== 'it ran\n') throw new Error(`${stderr}${stdout}`);
   } finally {
     execFileSync('mv', [hidden, project]);
@@ -201,7 +234,7 @@ const table = new Table({
 });
 let failed = 0;
 for (const { name, ...options } of cases) {
-  const { format = 'esm', asset, external } = options;
+  const { format = 'esm', asset, external, application } = options;
   let outcome = 'ok';
   try {
     await tryBundler(name, options, project);
@@ -211,7 +244,7 @@ for (const { name, ...options } of cases) {
     console.log(`\n${name}, ${JSON.stringify(options)}: ${error.message.slice(0, 2_000)}`);
   }
   const way = asset ? 'an asset' : external ? 'the package is external' : 'prebuilds/ beside it';
-  table.push([name, format, way, outcome]);
+  table.push([name, application ? 'an application' : format, way, outcome]);
   process.stderr.write('.');
 }
 process.stderr.write('\n');

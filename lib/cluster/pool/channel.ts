@@ -162,6 +162,12 @@ const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
 const MAX_DEPTH = 3;
 
 function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  // `fork` starts `process.execPath`, which is Node, but for this one: it would run the program.
+  if (process.getBuiltinModule?.('node:sea')?.isSea?.()) {
+    throw new UnavailableError(
+      "A single executable application has no worker processes: each would be the application itself. Use the option isolation: 'thread'",
+    );
+  }
   const depth = Number(process.env[DEPTH_VARIABLE] ?? 0);
   if (depth < MAX_DEPTH) return { ...env, [DEPTH_VARIABLE]: String(depth + 1) };
   throw new UnavailableError(

@@ -1,6 +1,8 @@
 // A program that scripts/test-bundlers.mjs bundles. Its worker is a second entry point.
 import assert from 'node:assert/strict';
+import { pathToFileURL } from 'node:url';
 import { BoundedQueue, Coordinator, LooperThread, QueueRunner } from 'allstop';
+import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
 
 async function main() {
   const coord = new Coordinator();
@@ -28,6 +30,14 @@ async function main() {
   assert.equal(await ticks.dequeue(), 'tick');
   coord.requestStop();
   await coord.join();
+
+  if (process.env.BUNDLED_APPLICATION) {
+    // Node's `fork` would run the application itself, which would start others.
+    const strategy = { module: pathToFileURL(process.argv[1]), isolation: 'process' };
+    const cluster = new ClusterCoordinator(new LocalStrategy(strategy));
+    await assert.rejects(cluster.ready(), /A single executable application has no worker process/);
+    await cluster.close();
+  }
   console.log('it ran');
 }
 
