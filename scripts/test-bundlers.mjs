@@ -179,7 +179,7 @@ async function tryBundler(name, options, project) {
   };
   if (!options.external) {
     entries.tick = source('tick.mjs');
-    entries['allstop-worker'] = join(project, 'node_modules/allstop/dist/allstop-worker.js');
+    entries['allstop-worker'] = source('allstop-worker.mjs');
   }
   await bundlers[name]({ ...options, entries, out, cwd: project });
   const extension = isModule ? 'mjs' : 'cjs';
