@@ -162,7 +162,8 @@ const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
 const MAX_DEPTH = 3;
 
 function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  // `fork` starts `process.execPath`, which is Node, but for this one: it would run the program.
+  // `fork` starts `process.execPath`. That is Node, but here the application: it would make this
+  // cluster again.
   if (process.getBuiltinModule?.('node:sea')?.isSea?.()) {
     throw new UnavailableError(
       "A single executable application has no worker processes: each would be the application itself. Use the option isolation: 'thread'",
