@@ -171,8 +171,7 @@ export class Attachment {
   reportOfHook(error: unknown, name: string, givenBefore: number): void {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
     const from = { via: 'hook', threadName: name } as const;
-    const outcome = this.native.report(bytes, from, ids, abortIds, true, givenBefore);
-    logReport(this, STOP_OUTCOMES[outcome] as StopOutcome, from, bytes);
+    this.#logged(this.native.report(bytes, from, ids, abortIds, true, givenBefore), from, bytes);
     this.#held.hold(carried);
     this.catchUp();
   }
@@ -205,8 +204,7 @@ export class Attachment {
   relayReport(error: Uint8Array, from: RequesterOptions, isThrown: boolean): void {
     const { id, value } = this.errorOf(error);
     const { ids, abortIds } = echoes(value);
-    const outcome = this.native.report(error, from, [id, ...ids], abortIds, isThrown);
-    logReport(this, STOP_OUTCOMES[outcome] as StopOutcome, from, error);
+    this.#logged(this.native.report(error, from, [id, ...ids], abortIds, isThrown), from, error);
     this.catchUp();
   }
 
@@ -228,9 +226,15 @@ export class Attachment {
       isThrown,
       recordId,
     );
-    const outcome = STOP_OUTCOMES[code] as StopOutcome;
-    if (bytes !== null) logReport(this, outcome, options, bytes);
+    const outcome = this.#logged(code, options, bytes);
     this.catchUp();
+    return outcome;
+  }
+
+  /** `code`: what the core did with the error `bytes`, as an index in STOP_OUTCOMES. */
+  #logged(code: number, by: RequesterOptions, bytes: Uint8Array | null): StopOutcome {
+    const outcome = STOP_OUTCOMES[code] as StopOutcome;
+    if (bytes !== null) logReport(this, outcome, by, bytes);
     return outcome;
   }
 

@@ -161,14 +161,15 @@ export function startThread(
 const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
 const MAX_DEPTH = 3;
 
+/** `fork` starts `process.execPath`: there the application, which would make its cluster again. */
+function refuseSingleExecutable(): void {
+  if (!process.getBuiltinModule?.('node:sea')?.isSea?.()) return;
+  throw new UnavailableError(
+    "A single executable application has no worker processes: each would be the application itself. Use the option isolation: 'thread'",
+  );
+}
+
 function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  // `fork` starts `process.execPath`. That is Node, but here the application: it would make this
-  // cluster again.
-  if (process.getBuiltinModule?.('node:sea')?.isSea?.()) {
-    throw new UnavailableError(
-      "A single executable application has no worker processes: each would be the application itself. Use the option isolation: 'thread'",
-    );
-  }
   const depth = Number(process.env[DEPTH_VARIABLE] ?? 0);
   if (depth < MAX_DEPTH) return { ...env, [DEPTH_VARIABLE]: String(depth + 1) };
   throw new UnavailableError(
@@ -244,6 +245,7 @@ export function startProcess(
   const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
   const name = `${job}:${index}`;
   const settings = settingsOf(options, job, index);
+  refuseSingleExecutable();
   const environment = environmentOfChild(env as NodeJS.ProcessEnv);
   const forked = tryToOpen(() =>
     forkWithLine(coordinator, (stdio, down) =>

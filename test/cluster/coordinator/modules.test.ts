@@ -1,4 +1,4 @@
-/** Modules that cannot be used: what is wrong, where, and what to do. */
+/** CommonJS modules; and modules that cannot be used: what is wrong, where, and what to do. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
