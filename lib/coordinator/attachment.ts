@@ -19,7 +19,6 @@ import {
   type RequesterOptions,
   SLICE_MS,
   STOP_KINDS,
-  STOP_OUTCOMES,
   type StopOutcome,
 } from '../native/binding.ts';
 import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/doorbell.ts';
@@ -171,7 +170,8 @@ export class Attachment {
   reportOfHook(error: unknown, name: string, givenBefore: number): void {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
     const from = { via: 'hook', threadName: name } as const;
-    this.#logged(this.native.report(bytes, from, ids, abortIds, true, givenBefore), from, bytes);
+    const code = this.native.report(bytes, from, ids, abortIds, true, givenBefore);
+    logReport(this, code, from, bytes);
     this.#held.hold(carried);
     this.catchUp();
   }
@@ -204,7 +204,8 @@ export class Attachment {
   relayReport(error: Uint8Array, from: RequesterOptions, isThrown: boolean): void {
     const { id, value } = this.errorOf(error);
     const { ids, abortIds } = echoes(value);
-    this.#logged(this.native.report(error, from, [id, ...ids], abortIds, isThrown), from, error);
+    const code = this.native.report(error, from, [id, ...ids], abortIds, isThrown);
+    logReport(this, code, from, error);
     this.catchUp();
   }
 
@@ -226,15 +227,8 @@ export class Attachment {
       isThrown,
       recordId,
     );
-    const outcome = this.#logged(code, options, bytes);
+    const outcome = logReport(this, code, options, bytes);
     this.catchUp();
-    return outcome;
-  }
-
-  /** `code`: what the core did with the error `bytes`, as an index in STOP_OUTCOMES. */
-  #logged(code: number, by: RequesterOptions, bytes: Uint8Array | null): StopOutcome {
-    const outcome = STOP_OUTCOMES[code] as StopOutcome;
-    if (bytes !== null) logReport(this, outcome, by, bytes);
     return outcome;
   }
 
