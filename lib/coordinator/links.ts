@@ -451,7 +451,9 @@ export function mirror(
   value: number,
 ): Disposable {
   checkWords(words);
-  checkInteger('index', index, 0, lengthOf(words) - 1);
+  const length = lengthOf(words);
+  if (length === 0) throw outOfRange('words', 'an array of at least 1 element', words);
+  checkInteger('index', index, 0, length - 1);
   checkInteger('value', value, -(2 ** 31), 2 ** 31 - 1);
   const native = attachment.native.mirror(words, index, value);
   // Native code cannot wake the threads that wait for the word by Atomics.wait.

@@ -174,6 +174,10 @@ describe('mirror', () => {
       expect(mirror(words, 0, value)).toThrow(RangeError);
     }
     expect(mirror(sharedWords(0), 0)).toThrow(RangeError);
+    expect(mirror(sharedWords(0), 0)).toThrow(
+      'The value of "words" is out of range. It must be an array of at least 1 element. ' +
+        'Received Int32Array(0) []',
+    );
     // What an array says of itself does not count.
     expect(mirror(longer(words), 4)).toThrow(RangeError);
     const { buffer } = words;
