@@ -16,6 +16,7 @@ import {
   type NativeAttachment,
   type NativeRecord,
   type NativeStop,
+  outcomeOf,
   type RequesterOptions,
   SLICE_MS,
   STOP_KINDS,
@@ -171,7 +172,7 @@ export class Attachment {
     const { carried, bytes, ids, abortIds } = this.#encode(error);
     const from = { via: 'hook', threadName: name } as const;
     const code = this.native.report(bytes, from, ids, abortIds, true, givenBefore);
-    logReport(this, code, from, bytes);
+    logReport(this, outcomeOf(code), from, bytes);
     this.#held.hold(carried);
     this.catchUp();
   }
@@ -205,7 +206,7 @@ export class Attachment {
     const { id, value } = this.errorOf(error);
     const { ids, abortIds } = echoes(value);
     const code = this.native.report(error, from, [id, ...ids], abortIds, isThrown);
-    logReport(this, code, from, error);
+    logReport(this, outcomeOf(code), from, error);
     this.catchUp();
   }
 
@@ -227,7 +228,8 @@ export class Attachment {
       isThrown,
       recordId,
     );
-    const outcome = logReport(this, code, options, bytes);
+    const outcome = outcomeOf(code);
+    if (bytes !== null) logReport(this, outcome, options, bytes);
     this.catchUp();
     return outcome;
   }

@@ -2,12 +2,7 @@
 
 import { debuglog } from 'node:util';
 import { isMainThread, threadId as ownThreadId } from 'node:worker_threads';
-import {
-  type NativeAttachment,
-  type RequesterOptions,
-  STOP_OUTCOMES,
-  type StopOutcome,
-} from '../native/binding.ts';
+import type { NativeAttachment, RequesterOptions, StopOutcome } from '../native/binding.ts';
 import { threadName as ownThreadName } from '../native/native.ts';
 
 const log = debuglog('allstop');
@@ -31,24 +26,16 @@ type AttachmentLike = {
   errorOf(bytes: Uint8Array): { value: unknown };
 };
 
-/**
- * For the error `bytes` that this thread has reported; null: it has requested a stop without one.
- *
- * @param code what the core did, as an index in STOP_OUTCOMES
- * @returns what the core did
- */
+/** For an error that this thread has reported. */
 export function logReport(
   attachment: AttachmentLike,
-  code: number,
+  outcome: StopOutcome,
   by: RequesterOptions,
-  bytes: Uint8Array | null,
-): StopOutcome {
-  const outcome = STOP_OUTCOMES[code] as StopOutcome;
+  bytes: Uint8Array,
+): void {
   const deed = DEEDS[outcome];
-  if (log.enabled && deed !== undefined && bytes !== null) {
-    write(attachment.native.name, deed, by, attachment.errorOf(bytes).value);
-  }
-  return outcome;
+  if (!log.enabled || deed === undefined) return;
+  write(attachment.native.name, deed, by, attachment.errorOf(bytes).value);
 }
 
 /**

@@ -161,7 +161,10 @@ export function startThread(
 const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
 const MAX_DEPTH = 3;
 
-/** `fork` starts `process.execPath`: there the application, which would make its cluster again. */
+/**
+ * `fork` starts `process.execPath`. In a single executable application that is the application
+ * itself, which would make this cluster again, and so on.
+ */
 function refuseSingleExecutable(): void {
   if (!process.getBuiltinModule?.('node:sea')?.isSea?.()) return;
   throw new UnavailableError(

@@ -9,7 +9,7 @@ export type ExportedFunction = (...args: unknown[]) => unknown;
 /** The object of all exports, if the module is CommonJS: Node makes it the default export. */
 function moduleExports({ default: all }: Exports): Exports | undefined {
   if (typeof all !== 'object' || all === null) return undefined;
-  // Data, whose keys are its elements: there may be millions.
+  // An array is data: its keys, which `functionNames` would list, may be millions.
   return Array.isArray(all) || ArrayBuffer.isView(all) ? undefined : (all as Exports);
 }
 
