@@ -16,10 +16,10 @@ import {
   type NativeAttachment,
   type NativeRecord,
   type NativeStop,
-  outcomeOf,
   type RequesterOptions,
   SLICE_MS,
   STOP_KINDS,
+  STOP_OUTCOMES,
   type StopOutcome,
 } from '../native/binding.ts';
 import { drain, hold, listen, listenWeakly, release, unlisten } from '../native/doorbell.ts';
@@ -45,6 +45,7 @@ type Encoded = { carried: Carried; bytes: Uint8Array; ids: string[]; abortIds: s
 
 const NOTHING: string[] = [];
 const settled = Promise.resolve();
+const outcomeOf = (code: number): StopOutcome => STOP_OUTCOMES[code] as StopOutcome;
 
 // Captured on import, so that a fake that a test installs later does not affect the package.
 const Controller = globalThis.AbortController;
@@ -217,8 +218,7 @@ export class Attachment {
     abortEchoIds: string[],
     recordId?: string,
   ): StopOutcome {
-    const hasCaller = options.hasCaller !== false;
-    const isThrown = options.isThrown === true;
+    const { hasCaller = true, isThrown = false } = options;
     const code = this.native.requestStop(
       bytes,
       options,

@@ -40,7 +40,7 @@ export const TIMELINE_TYPES = [
 export const STOP_KINDS = ['plain', 'clean', 'error'] as const;
 
 /** The effect of a request, in the order of core::StopOutcome. */
-const STOP_OUTCOMES = [
+export const STOP_OUTCOMES = [
   'stopped',
   'already-stopped',
   'suppressed',
@@ -49,7 +49,6 @@ const STOP_OUTCOMES = [
   'refused',
 ] as const;
 export type StopOutcome = (typeof STOP_OUTCOMES)[number];
-export const outcomeOf = (code: number): StopOutcome => STOP_OUTCOMES[code] as StopOutcome;
 
 export type NativeRequester = {
   native: boolean;
