@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
+import { subscribe } from 'node:diagnostics_channel';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
@@ -48,6 +49,27 @@ const skippedFiles: Reporter & { tagsFilter: string[] } = {
   },
 };
 
+// Vitest says of a process that died only "Worker exited unexpectedly".
+subscribe('child_process', (message) => {
+  const { process: child } = message as { process: ChildProcess };
+  child.once('exit', (code, signal) => {
+    const isVitest = child.spawnargs.some((argument) => argument.endsWith('workers/forks.js'));
+    if (!isVitest || signal === 'SIGTERM') return; // which Vitest sends to end it
+    process.stderr.write(`\nA process of tests, ${child.pid}, ended: ${signal ?? code}\n`);
+  });
+});
+
+/** Says at the end which tests began and did not end: their process died. */
+const unfinished: Reporter = {
+  onTestRunEnd(modules) {
+    for (const module of modules) {
+      for (const test of module.children.allTests('pending')) {
+        process.stderr.write(`\nNo result: ${module.moduleId} > ${test.fullName}\n`);
+      }
+    }
+  },
+};
+
 export default defineConfig({
   resolve: {
     // The built package, as its users import it.
@@ -66,7 +88,7 @@ export default defineConfig({
       { name: 'nats', description: 'needs a NATS server', skip: noServer !== undefined },
       { name: 'property', description: 'many random runs', timeout: 300_000 },
     ],
-    reporters: ['default', skippedFiles],
+    reporters: ['default', skippedFiles, unfinished],
     // A crash of the addon is reported, and every file has a process of its own:
     // the registry of coordinators is process-wide.
     pool: 'forks',
