@@ -3,7 +3,7 @@ import { subscribe } from 'node:diagnostics_channel';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import type { Reporter, TestModule } from 'vitest/node';
+import { BaseSequencer, type Reporter, type TestModule, type TestSpecification } from 'vitest/node';
 
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
@@ -59,6 +59,16 @@ subscribe('child_process', (message) => {
   });
 });
 
+/** Starts first what compiles an addon: at the end, a compiler would use one processor of several. */
+class CompilersFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const compiles = ({ moduleId }: TestSpecification): boolean =>
+      /\/(recipes\/ingest|package\/build)\.test\.ts$/.test(moduleId);
+    const sorted = await super.sort(files);
+    return [...sorted.filter(compiles), ...sorted.filter((file) => !compiles(file))];
+  }
+}
+
 /** Says at the end which tests began and did not end: their process died. */
 const unfinished: Reporter = {
   onTestRunEnd(modules) {
@@ -88,6 +98,7 @@ export default defineConfig({
       { name: 'nats', description: 'needs a NATS server', skip: noServer !== undefined },
       { name: 'property', description: 'many random runs', timeout: 300_000 },
     ],
+    sequence: { sequencer: CompilersFirst },
     reporters: ['default', skippedFiles, unfinished],
     // A crash of the addon is reported, and every file has a process of its own:
     // the registry of coordinators is process-wide.
