@@ -49,15 +49,34 @@ const skippedFiles: Reporter & { tagsFilter: string[] } = {
   },
 };
 
-// Vitest says of a process that died only "Worker exited unexpectedly".
+// Vitest says of a process of tests that died only "Worker exited unexpectedly".
+const deaths: string[] = [];
 subscribe('child_process', (message) => {
   const { process: child } = message as { process: ChildProcess };
-  child.once('exit', (code, signal) => {
-    const isVitest = child.spawnargs.some((argument) => argument.endsWith('workers/forks.js'));
-    if (!isVitest || signal === 'SIGTERM') return; // which Vitest sends to end it
-    process.stderr.write(`\nA process of tests, ${child.pid}, ended: ${signal ?? code}\n`);
+  child.once('spawn', () => {
+    if (!child.spawnargs.some((argument) => argument.endsWith('workers/forks.js'))) return;
+    let last = '';
+    child.stderr?.on('data', (chunk: Buffer) => {
+      last = `${last}${chunk.toString()}`.slice(-2_000);
+    });
+    child.once('close', (code, signal) => {
+      if (signal === 'SIGTERM') return; // Vitest ended it
+      deaths.push(`A process of tests, ${child.pid}, ended: ${signal ?? code}. It wrote:\n${last}`);
+    });
   });
 });
+
+/** Says at the end how processes died, and which tests have no result because of that. */
+const unfinished: Reporter = {
+  onTestRunEnd(modules) {
+    for (const death of deaths) process.stderr.write(`\n${death}\n`);
+    for (const module of modules) {
+      for (const test of module.children.allTests('pending')) {
+        process.stderr.write(`\nNo result: ${module.moduleId} > ${test.fullName}\n`);
+      }
+    }
+  },
+};
 
 /** Starts first what compiles an addon: at the end, a compiler would use one processor of several. */
 class CompilersFirst extends BaseSequencer {
@@ -68,17 +87,6 @@ class CompilersFirst extends BaseSequencer {
     return [...sorted.filter(compiles), ...sorted.filter((file) => !compiles(file))];
   }
 }
-
-/** Says at the end which tests began and did not end: their process died. */
-const unfinished: Reporter = {
-  onTestRunEnd(modules) {
-    for (const module of modules) {
-      for (const test of module.children.allTests('pending')) {
-        process.stderr.write(`\nNo result: ${module.moduleId} > ${test.fullName}\n`);
-      }
-    }
-  },
-};
 
 export default defineConfig({
   resolve: {
