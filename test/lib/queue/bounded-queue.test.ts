@@ -981,13 +981,4 @@ describe('a batch', () => {
     });
     expect(wrong).toEqual([]);
   });
-
-  it('longer than a string can be arrives whole', { tags: 'long' }, async () => {
-    const count = 17_000;
-    const queue = new BoundedQueue<string>({ capacity: count });
-    const text = 'x'.repeat(32 * 1024 - 11); // 557 MB in all, where a string has 512 MiB at most
-    for (let i = 0; i < count; ++i) queue.tryEnqueue(text);
-    expect(await queue.dequeueMany(65_536)).toHaveLength(count);
-    expect(queue.size).toBe(0);
-  });
 });
