@@ -93,6 +93,8 @@ export class Closure implements Queued {
   isMoved = false;
   /** How often it was started and then lost its worker. */
   attempts = 0;
+  /** How long a worker thread may take to read and begin it before it is asked (silence.ts). */
+  patienceMs = 100;
   /** How many workers have died while they ran it. */
   deaths = 0;
   /** The outcome by a deadline or signal, set while the attempt of the settled closure goes on. */

@@ -5,7 +5,7 @@
  * which holes, depth or getters could make long.
  *
  * 1. Small plain arguments are copied as values (small-copy.ts); for threads, bare arrays beside
- *    primitive values, too (to-thread.ts).
+ *    small primitive values, too (to-thread.ts).
  * 2. All others are packed as bytes, which is half of the work of structuredClone. The worker does
  *    the other half. The bytes are kept until the call has ended, for another attempt.
  * 3. Arguments that cannot be bytes, but can go to a thread (a SharedArrayBuffer, a MessagePort,
@@ -31,6 +31,12 @@ import {
 } from '../worker/packing/uncloneable.ts';
 import { hasSerializer } from '../worker/value.ts';
 
+/**
+ * More are packed. A thread reads values before it begins their call, but bytes when it has begun:
+ * a thread that reads for long would look as if it did not answer (silence.ts).
+ */
+const MOST_BYTES_AS_VALUES = 2 ** 20;
+
 export type CopiedArguments = {
   /** An ArrayBuffer: packed, for a thread. A Uint8Array: packed, for a process or node. */
   readonly args: readonly unknown[] | ArrayBuffer | Uint8Array;
@@ -44,7 +50,9 @@ export type CopiedArguments = {
  */
 export function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedArguments {
   const small = smallCopy(args, refuseFields);
-  if (small !== undefined) return { args: small.values, bytes: small.bytes };
+  if (small !== undefined && (small.bytes <= MOST_BYTES_AS_VALUES || !hasSerializer)) {
+    return { args: small.values, bytes: small.bytes };
+  }
   const bare = bareArrays(args);
   if (sharesMemory && bare.length > 0) {
     const flat = flatCopy(args, bare);
@@ -126,7 +134,7 @@ function bareArrays(args: readonly unknown[]): BareArray[] {
   return buffers.size === found.length ? found : [];
 }
 
-/** @returns undefined unless the arguments that are no bare arrays are all primitive */
+/** @returns undefined unless the arguments that are no bare arrays are all primitive and small */
 function flatCopy(
   args: readonly unknown[],
   bare: readonly BareArray[],
@@ -139,7 +147,7 @@ function flatCopy(
   }
   for (const value of values) {
     const own = bytesOfPrimitive(value);
-    if (own === undefined) return undefined;
+    if (own === undefined || own > MOST_BYTES_AS_VALUES) return undefined;
     bytes += own;
   }
   return { args: copyFlat(values, bare), bytes };

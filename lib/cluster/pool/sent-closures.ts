@@ -21,6 +21,10 @@ export function isOnlyHere({ isMoved, work }: Closure): boolean {
   return isMoved && !(work.kind === 'call' && work.args instanceof Uint8Array);
 }
 
+/** When (Date.now()) a worker that answers has begun the closure, if there is one. */
+export const beginsBy = (sent: Sent | undefined): number | undefined =>
+  sent && sent.sentAt + sent.closure.patienceMs;
+
 export class SentClosures<S extends Sent = Sent> {
   readonly #sent = new Map<number, S>();
   #expectedUs = 0;
@@ -51,6 +55,11 @@ export class SentClosures<S extends Sent = Sent> {
     // Set to 0 when no closure is left: differences of rounded numbers may not reach 0 exactly.
     this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
     return sent;
+  }
+
+  /** Wherever the closures here are sent next, they may take longer to begin. */
+  allowLonger(): void {
+    for (const { closure } of this.#sent.values()) closure.patienceMs *= 10;
   }
 
   /** Removes all closures and returns them, the newest first. */

@@ -3,14 +3,15 @@
  * timer that computes for ever, for example: such a thread begins nothing that it is sent.
  *
  * 1. The worker is asked only while it runs nothing: a function may compute as long as it likes.
- *    It is asked if it has not begun what it was sent LATE_MS ago, and if a closure was recalled
- *    that it had not begun.
+ *    It is asked if it has not begun in time what it was sent, and if a closure was recalled that it
+ *    had not begun. What it did not begin in time goes to a worker with more time, since a thread
+ *    reads a closure before it begins it: a large one, which it has to read as values, for long.
  * 2. From the question to the answer (`isAsked`) the worker is sent no closure. At most one question
  *    is on its way, so that an answer is always the answer to the last question.
  * 3. A worker that has not answered within the grace period, and runs nothing then, is ended. Nothing
  *    is lost with it but what functions that have ended have left there.
  * 4. While `#late` waits, nobody has to call `watch` again: a worker that is sent closures all the
- *    time costs one timer in LATE_MS.
+ *    time costs one timer in LOOK_MS.
  */
 
 import { Timer } from '../../base/timer.ts';
@@ -18,7 +19,7 @@ import { turn } from '../../base/turn.ts';
 import { UnavailableError } from '../../errors/errors.ts';
 import type { WorkerName } from './channel.ts';
 
-const LATE_MS = 100;
+const LOOK_MS = 100;
 /**
  * The least time for an answer, also if `cancelGraceMs` is shorter: the worker has done no wrong, and
  * the machine may be busy.
@@ -28,11 +29,11 @@ const LEAST_GRACE_MS = 5_000;
 export interface AskedWorker {
   /** Whether the worker may be running a function. */
   isAtWork(): boolean;
-  /** When (Date.now()) it was sent the oldest closure that it has not begun. */
-  oldestUnbegun(): number | undefined;
+  /** When (Date.now()) it has to have begun the oldest closure that it has not begun. */
+  beginsBy(): number | undefined;
   /** Sends the question. */
   ask(): void;
-  /** The worker runs nothing, was asked, and has not begun what it was sent LATE_MS ago. */
+  /** The worker runs nothing, was asked, and has not begun in time what it was sent. */
   onLate(): void;
   /** The worker runs nothing, and has not answered within `graceMs`. */
   onNoAnswer(graceMs: number): void;
@@ -64,16 +65,16 @@ export class Silence {
   /** To be called when the worker was sent closures, or has ended a function before others. */
   watch(): void {
     if (this.#late !== undefined || this.isAsked) return;
-    this.#late = new Timer(LATE_MS, () => {
+    this.#late = new Timer(LOOK_MS, () => {
       this.#late = undefined;
       this.#look();
     }).unref();
   }
 
   #look(): void {
-    const since = this.#worker.oldestUnbegun();
-    if (since === undefined || this.isAsked || this.#worker.isAtWork()) return;
-    if (Date.now() - since < LATE_MS) {
+    const limit = this.#worker.beginsBy();
+    if (limit === undefined || this.isAsked || this.#worker.isAtWork()) return;
+    if (Date.now() < limit) {
       this.watch();
       return;
     }

@@ -52,7 +52,7 @@ import { GraceTimers } from './grace-timers.ts';
 import { setupError, Teardown } from './hooks.ts';
 import { outcomeOf, unreadable } from './outcome.ts';
 import { Preparations } from './preparations.ts';
-import { inOrderOfReturn, isOnlyHere, SentClosures } from './sent-closures.ts';
+import { beginsBy, inOrderOfReturn, isOnlyHere, SentClosures } from './sent-closures.ts';
 import { noAnswer, Silence } from './silence.ts';
 import type { SlotListener, SlotSettings } from './slot-listener.ts';
 import { readinessOf, runningTask, shownWorker, stuckWorker, workerInfo } from './slot-report.ts';
@@ -122,9 +122,10 @@ export class WorkerSlot {
     this.#preparations = new Preparations(host);
     this.#silence = new Silence(host.cancelGraceMs, {
       isAtWork: () => !this.isReady || this.#oldest('running') !== undefined,
-      oldestUnbegun: () => this.#oldest('sent')?.sentAt,
+      beginsBy: () => beginsBy(this.#oldest('sent')),
       ask: () => this.post([TO_WORKER.ping]),
       onLate: () => {
+        this.#sent.allowLonger();
         this.#giveBack();
         listener.onFree(this);
       },
@@ -231,8 +232,7 @@ export class WorkerSlot {
     try {
       if (!channel.isShared) args = passedAsBytes(args);
     } catch (error) {
-      // structuredClone has accepted the arguments, but the packing refuses them: it refuses a
-      // MessagePort, for example.
+      // The packing refuses some values that structuredClone has accepted: a MessagePort, say.
       const value = argumentError(error, name, args as readonly unknown[], packValue);
       this.#host.ended(closure, { state: 'failed', value });
       return;

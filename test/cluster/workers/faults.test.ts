@@ -167,6 +167,22 @@ describeKinds(
   },
 );
 
+describe('an argument that a thread reads for longer than others take to begin', () => {
+  const text = 'x'.repeat(1.5e8);
+  const items = Array.from({ length: 1e6 }, (_, id) => ({ id }));
+  it.each<[string, unknown[]]>([
+    ['a text', [text]],
+    ['in an object', [{ text }]],
+    ['beside bytes', [new Uint8Array(8), text]],
+    ['which cannot be bytes', [new SharedArrayBuffer(8), { text, items }]],
+  ])('reaches its function: %s', async (_, args) => {
+    const cluster = await start('thread', 2);
+    const options = { retries: 0, timeoutMs: 120_000 };
+    expect(await cluster.run('lettersOf', args, options)).toBe(text.length);
+    expect(cluster.workers).toMatchObject([{ restarts: 0 }, { restarts: 0 }]);
+  });
+});
+
 describe('a thread that is blocked in native code', () => {
   it('is abandoned after the grace period, listed as stuck, and not waited for', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'allstop-stuck-'));
