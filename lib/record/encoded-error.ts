@@ -5,7 +5,7 @@
  * native code reads; the field JAVASCRIPT holds the rest (error-graph.ts).
  */
 
-import { define } from '../base/define.ts';
+import { define, defineStack } from '../base/define.ts';
 import {
   attempt,
   chainOf,
@@ -181,7 +181,7 @@ function nativeError(header: Header): Error {
   if (nativeType !== '') define(error, 'nativeType', nativeType);
   const title = nativeType === '' ? name : `${name} [${nativeType}]`;
   const frames = header.stack === '' ? '    at a native thread' : header.stack;
-  define(error, 'stack', `${title}: ${message}\n${frames}`, false);
+  defineStack(error, `${title}: ${message}\n${frames}`);
   if (header.cause !== undefined) define(error, 'cause', decode(header.cause).value, false);
   chains.set(error, header.chain);
   return error;

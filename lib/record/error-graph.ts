@@ -8,7 +8,7 @@
 
 import { types } from 'node:util';
 import * as v8 from 'node:v8';
-import { define } from '../base/define.ts';
+import { define, defineStack } from '../base/define.ts';
 import {
   attempt,
   chainOf,
@@ -333,7 +333,7 @@ class Unpacker {
     }
     const restored = this.#value(root); // before `made`, in the order of packing
     for (const [error, node] of made) {
-      define(error, 'stack', node.stack, false);
+      defineStack(error, node.stack);
       for (const { key, enumerable, value } of node.own) {
         define(error, key, this.#value(value), enumerable);
       }

@@ -165,3 +165,42 @@ describe('a formatter that is slow', () => {
     await worker.terminate();
   });
 });
+
+describe('a formatter that throws', () => {
+  const formatNothing = (): never => {
+    throw new Error('no stacks');
+  };
+
+  it('keeps the error of another JavaScript thread from nobody', async () => {
+    const fail = `
+      const { workerData } = require('node:worker_threads');
+      import('allstop').then(({ Coordinator }) => {
+        const cause = new TypeError('its cause');
+        Coordinator.attach(workerData).requestStop(new RangeError('of a worker', { cause }));
+      });`;
+    const coord = new Coordinator();
+    const worker = new Worker(fail, { eval: true, workerData: coord.handle });
+    Error.prepareStackTrace = formatNothing;
+    await coord.waitForStop();
+    const error = await coord.join().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toMatchObject({
+      message: 'of a worker',
+      stack: expect.stringContaining('at '),
+      cause: { name: 'TypeError', message: 'its cause' },
+    });
+    await worker.terminate();
+  });
+
+  it('keeps the error of a native thread from nobody', async () => {
+    const coord = new Coordinator();
+    addon.start(coord, 'throw', `${coord.name} T`, 'from C++');
+    Error.prepareStackTrace = formatNothing;
+    addon.openGate(`${coord.name} T`);
+    const error = await coord.join().catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      message: 'from C++',
+      stack: expect.stringContaining('at a native thread'),
+    });
+  });
+});
