@@ -122,7 +122,7 @@ const NO_OPTIONS: object = Object.freeze(Object.create(null));
 
 /**
  * Options: an object, or undefined, which gives an empty one. `known`: the names of all options of
- * the call; where it is left out, the caller checks the names.
+ * the call, of which each is read once; where it is left out, the caller checks the names.
  */
 export function checkOptions<T extends object>(
   name: string,
@@ -131,8 +131,29 @@ export function checkOptions<T extends object>(
 ): Partial<T> {
   if (value === undefined) return NO_OPTIONS;
   if (!isBag(value)) throw invalidType(name, 'of type object', value);
-  if (known !== undefined) knownOptions(value, known, name);
-  return value;
+  if (known === undefined) return value;
+  knownOptions(value, known, name);
+  return readOptions(value, known);
+}
+
+/**
+ * The options of an object, and those that it inherits, from a class of the program for example,
+ * but not from `Object.prototype`.
+ */
+function readOptions(given: object, known: readonly string[]): object {
+  const options = Object.create(null) as Record<string, unknown>;
+  for (const name of known) {
+    if (!(name in given) || isOfAllObjects(given, name)) continue;
+    options[name] = (given as Record<string, unknown>)[name];
+  }
+  return options;
+}
+
+function isOfAllObjects(given: object, name: string): boolean {
+  if (!Object.hasOwn(Object.prototype, name)) return false;
+  let owner: object | null = given;
+  while (owner !== null && !Object.hasOwn(owner, name)) owner = Object.getPrototypeOf(owner);
+  return owner === Object.prototype;
 }
 
 /**

@@ -145,3 +145,22 @@ describe('bad input', () => {
     await cluster.join();
   });
 });
+
+describe('an option that a class of the program gives', () => {
+  const { start } = useClusters(kinds[0] as Kind);
+  class Options {
+    get signal(): AbortSignal {
+      return AbortSignal.abort('enough');
+    }
+  }
+  const options = new Options();
+
+  it.each<[string, (cluster: ClusterCoordinator) => Promise<unknown>]>([
+    ['run()', (cluster) => cluster.run('echo', [1], options)],
+    ['map()', (cluster) => cluster.map('echo', [1], options).next()],
+    ['schedule()', async (cluster) => (await cluster.schedule('echo', [1], options)).fetch()],
+    ['ready()', (cluster) => cluster.ready(options)],
+  ])('is taken by %s', async (_, call) => {
+    expect(await errorOf(call(start()))).toBe('enough');
+  });
+});

@@ -157,8 +157,34 @@ describe('an option that does not exist', () => {
     expect(await joined).toBeInstanceOf(StragglersError);
   });
 
+  it('is not taken from there beside options that are given', () => {
+    Object.assign(Object.prototype, { name: 'of all objects' });
+    const { name } = new Coordinator({ stopGracePeriodMs: 0 });
+    const own = new Coordinator({ name: 'own' });
+    delete (Object.prototype as { name?: string }).name;
+    expect(name).toMatch(/^coordinator-/);
+    expect(own.name).toBe('own');
+  });
+
   it('is told from an option that is undefined', () => {
     expect(new Coordinator({ name: undefined }).name).toMatch(/^coordinator-/);
+  });
+});
+
+describe('an option that a class of the program gives', () => {
+  class Options {
+    get name(): string {
+      return 'by a getter';
+    }
+  }
+
+  it.each<[string, () => unknown]>([
+    ['new Coordinator()', () => new Coordinator(new Options())],
+    ['child()', () => new Coordinator().child(new Options())],
+    ['run()', () => Coordinator.run((coord) => coord, new Options())],
+    ['new BoundedQueue()', () => new BoundedQueue(Object.assign(new Options(), { capacity: 1 }))],
+  ])('is taken by %s', async (_, pass) => {
+    expect(await pass()).toMatchObject({ name: 'by a getter' });
   });
 });
 
