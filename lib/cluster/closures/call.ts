@@ -6,6 +6,7 @@ import { copyWithVariables } from '../variables/variable.ts';
 import { whyUncloneable } from '../worker/packing/uncloneable.ts';
 import { argumentError } from '../worker/protocol.ts';
 import { checkAttached, type Movable, transfer, transferListOf } from '../worker/transfer.ts';
+import { packValue } from '../worker/value.ts';
 import type { Call, TakenArguments } from './closure.ts';
 import { checkMoved, copyArguments } from './copy-arguments.ts';
 import { PerWorkerValues } from './per-worker.ts';
@@ -73,11 +74,19 @@ const newCall = (
   take?: () => TakenArguments,
 ): Call => ({ kind: 'call', name, args, bytes, perWorker, hasVariables, transfer: moved, take });
 
-/** @throws InvalidArgumentError, DataCloneError: `error`, in words for the caller */
-function refused(error: unknown, name: string, args: readonly unknown[], cluster: object): unknown {
+/**
+ * @param copy - refuses what has refused the arguments
+ * @returns `error`, in words for the caller: InvalidArgumentError, DataCloneError
+ */
+function refused(
+  error: unknown,
+  name: string,
+  args: readonly unknown[],
+  cluster: object,
+  copy: (value: unknown) => unknown,
+): unknown {
   const why = whyUncloneable(error);
-  const clone = (value: unknown): unknown =>
-    copyWithVariables(cluster, () => structuredClone(value));
+  const clone = (value: unknown): unknown => copyWithVariables(cluster, () => copy(value));
   return why === undefined
     ? argumentError(error, name, args, clone)
     : new InvalidArgumentError(why);
@@ -118,7 +127,7 @@ export function makeCall(
     const take = (): TakenArguments => taken(name, args, moved, cluster);
     return newCall(name, args, bytesOf(moved), own, false, moved, take);
   } catch (error) {
-    throw refused(error, name, args, cluster);
+    throw refused(error, name, args, cluster, sharesMemory ? structuredClone : packValue);
   }
 }
 
@@ -141,7 +150,7 @@ function taken(
   } catch (error) {
     // The search for the refused part copies values: of what can be moved only buffers can be copied.
     if (moved.every((each) => each instanceof ArrayBuffer))
-      throw refused(error, name, args, cluster);
+      throw refused(error, name, args, cluster, structuredClone);
     const why = whyUncloneable(error);
     throw why === undefined ? error : new InvalidArgumentError(why);
   }
