@@ -411,9 +411,10 @@ export class WorkerPool implements Engine {
     try {
       slot.start();
     } catch (error) {
-      this.#fail(
-        new UnavailableError(`A worker cannot be started: ${messageOf(error)}`, { cause: error }),
-      );
+      // Node's message may end with a full stop; that of a phase has none.
+      const why = `A worker cannot be started: ${messageOf(error).replace(/\.$/, '')}`;
+      slot.enter('lost', why);
+      this.#fail(new UnavailableError(why, { cause: error }));
     }
   }
 

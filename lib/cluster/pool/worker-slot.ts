@@ -145,7 +145,7 @@ export class WorkerSlot {
     this.#last.name = undefined;
     this.#retiredFor = undefined;
     this.#announced = undefined;
-    this.#enter('starting');
+    this.enter('starting');
     let isOpen = true;
     const channel = this.#start({
       onMessage: (message) => {
@@ -215,8 +215,7 @@ export class WorkerSlot {
 
   /** Whether closures can be sent in advance, while the worker runs another. */
   get canQueue(): boolean {
-    if (!this.#canTakeMore) return false;
-    return this.#channel?.isShared === true && this.#claims?.hasFree === true;
+    return this.#canTakeMore && this.#channel?.isShared === true && this.#claims?.hasFree === true;
   }
 
   /** Whether the worker may run closures with this placement. */
@@ -251,7 +250,7 @@ export class WorkerSlot {
   /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
   prepare(resource: WorkerResource): void {
     this.#preparations.add(resource);
-    if (!this.#preparations.areOver) this.#enter('building-dataset');
+    if (!this.#preparations.areOver) this.enter('building-dataset');
   }
 
   /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
@@ -324,7 +323,7 @@ export class WorkerSlot {
     const channel = this.#channel;
     if (channel === undefined || this.#killedFor !== undefined) return;
     this.#killedFor = cause;
-    this.#enter('stopping');
+    this.enter('stopping');
     channel.kill();
     this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
   }
@@ -341,7 +340,7 @@ export class WorkerSlot {
   retire(cause: Error): void {
     if (this.#channel === undefined || this.isEnding) return;
     this.#retiredFor = cause;
-    this.#enter('stopping');
+    this.enter('stopping');
     this.#giveBack();
     this.#endIfRetired();
   }
@@ -410,7 +409,8 @@ export class WorkerSlot {
     return readinessOf(this.#name, { ready, phase, since: this.#since, pid, cause });
   }
 
-  #enter(phase: TaskPhase, cause?: unknown): void {
+  /** From now on the task is in this phase, because of `cause`. */
+  enter(phase: TaskPhase, cause?: unknown): void {
     this.#phase = phase;
     this.#cause = cause ?? this.#cause;
     this.#since = new Date();
@@ -469,11 +469,11 @@ export class WorkerSlot {
         return this.#checkReady();
       case FROM_WORKER.failed: {
         const { value } = decode(message[1] as Uint8Array);
-        this.#enter('import-failed', whyNotImported(this.#options.module, value));
+        this.enter('import-failed', whyNotImported(this.#options.module, value));
         return this.#listener.onImportFailed(this, value, message[2] === true);
       }
       case FROM_WORKER.settingUp:
-        return this.#enter(
+        return this.enter(
           'setting-up',
           this.hasFailedSetup ? undefined : settingUp(this.#options.setup as string),
         );
@@ -482,7 +482,7 @@ export class WorkerSlot {
         const error = setupError(this.#name, this.#options.setup, value);
         this.hasFailedSetup = true;
         this.#setupFailure = error;
-        this.#enter('setup-failed', error);
+        this.enter('setup-failed', error);
         return this.kill(error);
       }
       case FROM_WORKER.heapFull:
@@ -522,7 +522,7 @@ export class WorkerSlot {
 
   #checkReady(): void {
     if (!this.#preparations.areOver || this.isEnding) return;
-    this.#enter('ready');
+    this.enter('ready');
     this.idleSince = performance.now();
     this.#listener.onReady(this);
   }
@@ -584,7 +584,7 @@ export class WorkerSlot {
     this.#teardown?.clear();
     this.#teardown = undefined;
     this.#batch.clear();
-    this.#enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
+    this.enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
     this.#graceTimers.clearAll();
     this.#silence.end();
     // All closures are removed before any is returned: if one fails, the rules cancel the others,

@@ -98,6 +98,21 @@ it('comes also if nothing else happens in the program', async () => {
   expect(saidOf(ended, 'warning')).toMatchObject({ code: 'ALLSTOP_NO_WORKER' });
 });
 
+it.each(['thread', 'process'])('ready() says why no %s may be started', async (isolation) => {
+  const { allowedNodeEnvironmentFlags: flags } = process;
+  const model = flags.has('--permission') ? '--permission' : '--experimental-permission';
+  const permitted = [
+    '--allow-fs-read=*',
+    ...(flags.has('--allow-addons') ? ['--allow-addons'] : []),
+  ];
+  const ended = await runScript('not-permitted', [isolation], { execArgv: [model, ...permitted] });
+  const { message, engine, tasks: blocked } = saidOf(ended, 'not ready');
+  const cause = expect.stringMatching(/^A worker cannot be started: Access to this API .*[^.]$/);
+  expect(engine).toEqual({ phase: 'failed', cause });
+  expect(blocked).toMatchObject([{ phase: 'lost', cause, remedy: expect.any(String) }]);
+  expect(message).not.toContain('..');
+});
+
 it('does not come while there is a worker, nor after the cluster is over', async () => {
   useFakeTimers();
   const word = new Int32Array(new SharedArrayBuffer(4));
