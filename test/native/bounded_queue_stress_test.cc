@@ -161,6 +161,10 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
   for (int round = 0; round < 40; ++round) {
     const auto coordinator = Coordinator::Create({});
     const auto queue = BoundedQueue::Create({"", 1 + random() % 16, {}, coordinator});
+    // The item with this number ends the round, so that a busy machine takes no longer rounds.
+    const std::uint64_t last = 1 + random() % 3'000;
+    const bool is_stop = random() % 2 == 0;
+    std::atomic<std::uint64_t> enqueued_by_all{0};
     std::vector<std::uint32_t> sent(kProducers);
     Received received(kConsumers + 1);
     std::vector<std::thread> threads;
@@ -171,6 +175,12 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
           std::size_t enqueued = 0;
           if (queue->Enqueue(&item, 1, Deadline::Never(), enqueued) != Status::kOk) return;
           ++sent[id];
+          if (++enqueued_by_all != last) continue;
+          if (is_stop) {
+            coordinator->RequestStop({});
+          } else {
+            queue->Close(true);
+          }
         }
       });
     }
@@ -204,14 +214,6 @@ TEST(BoundedQueueStressTest, NothingIsLostWhenConsumersDieAndStopsCome) {
           for (std::size_t i = 0; i < dequeued; ++i) received[id].push_back(ToNumber(items[i]));
         }
       });
-    }
-    // After a random number of yields, so that the end comes at different times.
-    const std::uint64_t enough = random() % 3'000;
-    for (std::uint64_t seen = 0; seen < enough; ++seen) std::this_thread::yield();
-    if (random() % 2 == 0) {
-      coordinator->RequestStop({});
-    } else {
-      queue->Close(true);
     }
     for (auto& thread : threads) thread.join();
     for (QueueItem left;;) {
