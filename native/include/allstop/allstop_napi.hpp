@@ -52,6 +52,18 @@ inline std::string Described(napi_env env, napi_value value) {
   return "an object";
 }
 
+/// Whether `received`, "an instance of Queue" for example, has the class that `expected` names:
+/// "... an allstop Queue".
+inline bool IsNamed(const std::string& expected, const std::string& received) {
+  const std::string instance = "an instance of ";
+  if (received.compare(0, instance.size(), instance) != 0) return false;
+  const std::string named = " allstop " + received.substr(instance.size());
+  const std::size_t at = expected.find(named);
+  if (at == std::string::npos) return false;
+  const std::size_t end = at + named.size();
+  return end == expected.size() || expected[end] == ' ' || expected[end] == ';';
+}
+
 /// Throws the error of `throw_status` for `value`, which for a wrong argument also says what
 /// `value` is. Without C++ exceptions, an exception that is pending already stays.
 inline void ThrowRefusal(const Napi::Value& value, allstop_status status,
@@ -62,10 +74,10 @@ inline void ThrowRefusal(const Napi::Value& value, allstop_status status,
     if (status == ALLSTOP_INVALID_HANDLE) {
       const std::string expected = env.GetAndClearPendingException().Message();
       std::string received = Described(env, value);
-      const std::string instance = "an instance of ";
-      if (received.compare(0, instance.size(), instance) == 0 &&
-          expected.find(" allstop " + received.substr(instance.size())) != std::string::npos) {
-        received = "a Proxy of one, or an object that only inherits from one";
+      if (IsNamed(expected, received)) {
+        received +=
+            ", but not one of allstop's itself: a Proxy, an object that inherits from one, or "
+            "another class of that name";
       }
       const std::string message = expected + ". Received " + received;
       allstop_throw(env, status, message.c_str());

@@ -70,7 +70,7 @@ inline constexpr NamedStatus kStatuses[] = {
 inline constexpr const char* kStatusPrefix = "STATUS_";
 
 /// The error that stands for `status` in a record. `status` must not be OK. CodeOf converts
-/// back.
+/// back, unless the status is negative.
 inline Error ErrorOf(const Status& status) {
   Error error;
   error.message = status.message();
@@ -90,9 +90,9 @@ inline allstop_status CodeOf(const std::string& js_code) {
   const std::string prefix = kStatusPrefix;
   char* end = nullptr;
   const char* const digits = js_code.c_str() + (std::min)(prefix.size(), js_code.size());
-  const long code = std::strtol(digits, &end, 10);
+  const long long code = std::strtoll(digits, &end, 10);
   const bool is_status = js_code.compare(0, prefix.size(), prefix) == 0 && end != digits &&
-                         *end == '\0' && code > 0 && code < 1000;
+                         *end == '\0' && code > 0 && code == static_cast<allstop_status>(code);
   return is_status ? static_cast<allstop_status>(code) : ALLSTOP_STOPPED_BY_ERROR;
 }
 

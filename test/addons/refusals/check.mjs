@@ -17,8 +17,14 @@ for (const build of ['compiler', 'all', 'present', 'former', 'disabled']) {
   for (const mine of [new Proxy(new Coordinator(), {}), Object.create(new Coordinator())]) {
     assert.throws(() => addon.coordinator(mine), {
       code: 'ERR_ALLSTOP_INVALID_HANDLE',
-      message: /\. Received a Proxy of one, or an object that only inherits from one$/,
+      message:
+        /\. Received an instance of Coordinator, but not one of allstop's itself: a Proxy, an object that inherits from one, or another class of that name$/,
     });
   }
+  // A class whose name only begins as ours does.
+  class Coord {}
+  assert.throws(() => addon.coordinator(new Coord()), {
+    message: /\. Received an instance of Coord$/,
+  });
   assert.equal(addon.ranOn(), build === 'disabled' ? 8 : 0, build);
 }

@@ -4,6 +4,7 @@
 
 #include <allstop/allstop.hpp>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -216,14 +217,16 @@ TEST(TensorFlowTest, ARunnerMayAskTheCoordinatorWhetherItRuns) {
 }
 
 TEST(TensorFlowTest, AStatusWithoutAClassKeepsItsNumber) {
-  constexpr allstop_status kInternal = 13;
-  tensorflow::Coordinator coord(Shared());
-  coord.ReportStatus(Status(kInternal, "a bug"));
-  EXPECT_EQ(coord.GetStatus(), Status(kInternal, "a bug"));
+  for (const allstop_status internal : {13, 1'000, std::numeric_limits<allstop_status>::max()}) {
+    tensorflow::Coordinator coord(Shared());
+    coord.ReportStatus(Status(internal, "a bug"));
+    EXPECT_EQ(coord.GetStatus(), Status(internal, "a bug"));
+  }
 }
 
 TEST(TensorFlowTest, AnErrorWhoseCodeOnlyLooksLikeAStatusHasNone) {
-  for (const char* const code : {"STATUS_PENDING", "STATUS_0", "STATUS_-3", "STATUS_", "STATUS"}) {
+  for (const char* const code :
+       {"STATUS_PENDING", "STATUS_0", "STATUS_-3", "STATUS_2147483648", "STATUS_", "STATUS"}) {
     tensorflow::Coordinator coord(Shared());
     Error error;
     error.code = code;
