@@ -169,7 +169,7 @@ describeKinds(
 
 describe('an argument that a thread reads for longer than others take to begin', () => {
   const text = 'x'.repeat(1.5e8);
-  const items = Array.from({ length: 1e6 }, (_, id) => ({ id }));
+  const items = Array.from({ length: 5e5 }, (_, id) => ({ id }));
   it.each<[string, unknown[]]>([
     ['a text', [text]],
     ['in an object', [{ text }]],
@@ -179,7 +179,6 @@ describe('an argument that a thread reads for longer than others take to begin',
     const cluster = await start('thread', 2);
     const options = { retries: 0, timeoutMs: 120_000 };
     expect(await cluster.run('lettersOf', args, options)).toBe(text.length);
-    expect(cluster.workers).toMatchObject([{ restarts: 0 }, { restarts: 0 }]);
   });
 });
 
