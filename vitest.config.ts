@@ -83,8 +83,8 @@ class CompilersFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const compiles = ({ moduleId }: TestSpecification): boolean =>
       /\/(recipes\/ingest|package\/build)\.test\.ts$/.test(moduleId);
-    const sorted = await super.sort(files);
-    return [...sorted.filter(compiles), ...sorted.filter((file) => !compiles(file))];
+    const ordered = await super.sort(files); // oxlint-disable-line unicorn/no-array-sort
+    return [...ordered.filter(compiles), ...ordered.filter((file) => !compiles(file))];
   }
 }
 

@@ -1,10 +1,11 @@
 // JavaScript threads end: coordinators that they have read or made, and threads that they have
 // watched, go on.
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { Coordinator, type CoordinatorHandle, UnavailableError } from 'allstop';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { runScript, saidOf } from '../support/run-script.ts';
 
 const script = (name: string): URL => new URL(`./scripts/${name}.mjs`, import.meta.url);
@@ -132,21 +133,16 @@ describe('Coordinator.current()', () => {
     const coord = new Coordinator();
     const words = new Int32Array(new SharedArrayBuffer(4));
     let heldUp = false;
-    const options: WorkerOptions = {
-      workerData: words,
-      // The Worker's constructor reads `name`, then spawn() does. The getter delays spawn() until
-      // the worker is about to ask for its coordinator, and then long enough for a wrong answer.
-      get name() {
-        const caller = new Error('where').stack?.split('\n')[2] ?? '';
-        if (!heldUp && !caller.includes('node:internal')) {
-          heldUp = true;
-          expect(Atomics.wait(words, 0, 0, 20_000)).not.toBe('timed-out');
-          coord.waitForStopSync(200);
-        }
-        return 'quick';
-      },
+    // Node calls this when it has started the Worker. It delays spawn() until the worker is about
+    // to ask for its coordinator, and then long enough for a wrong answer.
+    const delay = (): void => {
+      heldUp = true;
+      expect(Atomics.wait(words, 0, 0, 20_000)).not.toBe('timed-out');
+      coord.waitForStopSync(200);
     };
-    const worker = coord.spawn(script('quick'), options);
+    subscribe('worker_threads', delay);
+    onTestFinished(() => void unsubscribe('worker_threads', delay));
+    const worker = coord.spawn(script('quick'), { workerData: words });
     const [code] = await once(worker, 'exit');
     expect(heldUp).toBe(true);
     expect(code).toBe(0);

@@ -34,9 +34,9 @@ export function spawn(
   url: URL | string,
   options: WorkerOptions | undefined,
 ): Worker {
-  checkOptions('options', options, WORKER_OPTIONS);
+  const given = checkOptions('options', options, WORKER_OPTIONS);
   return handOver(() =>
-    startWorker(attachment, url, options, (worker, name) => {
+    startWorker(attachment, url, given, (worker, name) => {
       register(attachment, worker, name);
     }),
   );

@@ -22,7 +22,7 @@ for (const build of ['compiler', 'all', 'present', 'former', 'disabled']) {
     });
   }
   // A class whose name only begins as ours does.
-  class Coord {}
+  class Coord extends Map {}
   assert.throws(() => addon.coordinator(new Coord()), {
     message: /\. Received an instance of Coord$/,
   });
