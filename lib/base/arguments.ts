@@ -122,16 +122,15 @@ const NO_OPTIONS: object = Object.freeze(Object.create(null));
 
 /**
  * Options: an object, or undefined, which gives an empty one. `known`: the names of all options of
- * the call, of which each is read once; where it is left out, the caller checks the names.
+ * the call, of which each is read once.
  */
 export function checkOptions<T extends object>(
   name: string,
   value: T | undefined,
-  known?: readonly string[],
+  known: readonly string[],
 ): Partial<T> {
   if (value === undefined) return NO_OPTIONS;
   if (!isBag(value)) throw invalidType(name, 'of type object', value);
-  if (known === undefined) return value;
   knownOptions(value, known, name);
   return readOptions(value, known);
 }

@@ -4,8 +4,9 @@
  *
  * 1. The worker is asked only while it runs nothing: a function may compute as long as it likes.
  *    It is asked if it has not begun in time what it was sent, and if a closure was recalled that it
- *    had not begun. What it did not begin in time goes to a worker with more time, since a thread
- *    reads a closure before it begins it: a large one, which it has to read as values, for long.
+ *    had not begun. A closure that was not begun in time gets more time with the next worker
+ *    (`allowLonger`): a thread reads large arguments that are values before it begins their closure,
+ *    and with the same time the closure would go back for ever.
  * 2. From the question to the answer (`isAsked`) the worker is sent no closure. At most one question
  *    is on its way, so that an answer is always the answer to the last question.
  * 3. A worker that has not answered within the grace period, and runs nothing then, is ended. Nothing

@@ -52,8 +52,8 @@ inline std::string Described(napi_env env, napi_value value) {
   return "an object";
 }
 
-/// Whether `received`, "an instance of Queue" for example, has the class that `expected` names:
-/// "... an allstop Queue".
+/// Whether the class in `received` ("an instance of Variable") is the one that `expected` asks for
+/// ("... an allstop Variable"), by its whole name.
 inline bool IsNamed(const std::string& expected, const std::string& received) {
   const std::string instance = "an instance of ";
   if (received.compare(0, instance.size(), instance) != 0) return false;

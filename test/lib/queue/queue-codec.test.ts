@@ -361,7 +361,7 @@ describe('large values', () => {
     'come out in one batch that is longer than any string: %d letters each',
     { tags: 'long' },
     async (length) => {
-      globalThis.gc?.();
+      globalThis.gc?.(); // of what the other has left
       const text = 'x'.repeat(length);
       const count = Math.ceil(2 ** 29 / length) + 1;
       const queue = values(count);
