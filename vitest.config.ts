@@ -93,7 +93,7 @@ export default defineConfig({
     // The built package, as its users import it.
     alias: {
       'allstop/cluster': path('dist/cluster/index.js'),
-      'allstop/nats': path('dist/cluster/nats/index.js'),
+      'allstop/nats': path('dist/nats/index.js'),
       'allstop/testing': path('dist/testing/index.js'),
       'allstop/sqlite': path('dist/sqlite/index.js'),
       allstop: path('dist/index.js'),

@@ -22,7 +22,7 @@ const env = { ...process.env, ...(existsSync(prebuilt) && { ALLSTOP_BINARY: preb
 const subjects = {
   core: [join(root, 'dist/index.js'), 'Coordinator'],
   cluster: [join(root, 'dist/cluster/index.js')],
-  nats: [join(root, 'dist/cluster/nats/index.js')],
+  nats: [join(root, 'dist/nats/index.js')],
 };
 if (!quick) {
   fetchPeers();

@@ -5,7 +5,7 @@
 
 import { fileURLToPath } from 'node:url';
 import { ClusterCoordinator } from '../dist/cluster/index.js';
-import { NatsStrategy } from '../dist/cluster/nats/index.js';
+import { NatsStrategy } from '../dist/nats/index.js';
 import { openLink } from './link.mjs';
 import { quick, report, sleep } from './rounds.mjs';
 import { startNats, worker } from './servers.mjs';

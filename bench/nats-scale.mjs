@@ -6,7 +6,7 @@
 import { cpuUsage } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { ClusterCoordinator } from '../dist/cluster/index.js';
-import { NatsStrategy } from '../dist/cluster/nats/index.js';
+import { NatsStrategy } from '../dist/nats/index.js';
 import { sleep } from './rounds.mjs';
 import { start, startNats } from './servers.mjs';
 import { median } from './statistics.mjs';

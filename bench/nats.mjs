@@ -7,7 +7,7 @@
 import { fileURLToPath } from 'node:url';
 import { connect } from '@nats-io/transport-node';
 import { ClusterCoordinator } from '../dist/cluster/index.js';
-import { NatsStrategy } from '../dist/cluster/nats/index.js';
+import { NatsStrategy } from '../dist/nats/index.js';
 import { fetchPeers } from './peers.mjs';
 import { alone, inTurn, quick, report, sleep, usSince, wants } from './rounds.mjs';
 import { start, startNats, startRedis, worker } from './servers.mjs';

@@ -2,11 +2,11 @@
 
 import { isMainThread, workerData } from 'node:worker_threads';
 import { isBag } from './base/arguments.ts';
-import type { WorkerSettings } from './cluster/worker/protocol.ts';
-import { runClusterProcess } from './cluster/worker/worker-process.ts';
-import { runClusterThread } from './cluster/worker/worker-thread.ts';
 import { onlyForOwnWorkers } from './coordinator/threads/worker-module.ts';
 import { type LooperWork, runLooper } from './looper/looper-worker.ts';
+import type { WorkerSettings } from './pool/worker/protocol.ts';
+import { runClusterProcess } from './pool/worker/worker-process.ts';
+import { runClusterThread } from './pool/worker/worker-thread.ts';
 import { type QueueRunnerWork, runQueueRunner } from './queue/queue-runner-worker.ts';
 
 type WorkerWork = LooperWork | QueueRunnerWork | WorkerSettings;

@@ -12,7 +12,7 @@ export const inputOptions = {
   input: {
     index: lib('index.ts'),
     'cluster/index': lib('cluster/index.ts'),
-    'cluster/nats/index': lib('cluster/nats/index.ts'),
+    'nats/index': lib('nats/index.ts'),
     'testing/index': lib('testing/index.ts'),
     'sqlite/index': lib('sqlite/index.ts'),
     'allstop-worker': lib('allstop-worker.ts'),

@@ -8,5 +8,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 bash scripts/nats-server.sh >/dev/null
 npm run --silent compile
-nats=test/cluster/nats
+nats=test/nats
 ALLSTOP_SOAK=1 npx vitest run $nats/coordinator/faults.test.ts $nats/coordinator/races.test.ts $nats/wire/values.test.ts

@@ -1,7 +1,7 @@
 /**
  * node virtual-workers.mjs SERVERS CLUSTER COUNT MODULE
  *
- * Many workers in one process. Each speaks the protocol of lib/cluster/nats/, but has no threads
+ * Many workers in one process. Each speaks the protocol of lib/nats/, but has no threads
  * and sends each result at once. Shows how much load a coordinator and a server can carry; says
  * nothing about real workers.
  */

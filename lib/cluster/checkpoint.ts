@@ -11,6 +11,8 @@ import { showAs } from '../base/inspect.ts';
 import { refusedValue } from '../base/refused-values.ts';
 import { messageOf } from '../base/thrown-value.ts';
 import { InvalidArgumentError } from '../errors/errors.ts';
+import type { Strategy } from '../pool/queue/strategy.ts';
+import { packValue, unpackValue } from '../values/value.ts';
 import { checkpointParts, readCheckpoint, type Snapshot } from './checkpoints/checkpoint-file.ts';
 import {
   type CheckpointFiles,
@@ -18,10 +20,8 @@ import {
   NotACheckpoint,
 } from './checkpoints/checkpoint-store.ts';
 import { DirectoryStore } from './checkpoints/directory-store.ts';
-import type { Strategy } from './closures/strategy.ts';
 import type { Definition } from './variables/variable.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
-import { packValue, unpackValue } from './worker/value.ts';
 
 export type CheckpointPlace =
   | {

@@ -20,9 +20,9 @@ import {
   FailedPreconditionError,
   InvalidArgumentError,
 } from '../errors/errors.ts';
-import { checkWaitOptions, type WaitOptions } from './calls/call-options.ts';
-import { Calls, shownName } from './calls/calls.ts';
-import { map } from './calls/map.ts';
+import { checkWaitOptions, type WaitOptions } from '../pool/calls/call-options.ts';
+import { Calls, shownName } from '../pool/calls/calls.ts';
+import { map } from '../pool/calls/map.ts';
 import type {
   DatasetOf,
   FunctionNames,
@@ -37,21 +37,28 @@ import type {
   RunOptions,
   ScheduleArgs,
   ScheduleOptions,
-} from './calls/signatures.ts';
-import { argumentsOf, makeCall } from './closures/call.ts';
-import { ChangeListeners } from './closures/change-listeners.ts';
-import type { Call, Closure } from './closures/closure.ts';
-import { ClosureQueue } from './closures/closure-queue.ts';
-import { ClosureRules, cancelledBy } from './closures/closure-rules.ts';
-import { Datasets } from './closures/datasets.ts';
-import { type AnyFunction, checkFunctionOrName, ModuleExports } from './closures/module-exports.ts';
-import { NameResolver } from './closures/name-resolver.ts';
-import type { PerWorkerDataset } from './closures/per-worker.ts';
-import { whenReady } from './closures/readiness.ts';
-import type { RemoteValue } from './closures/remote-value.ts';
-import type { Engine, Strategy, WorkerInfo } from './closures/strategy.ts';
-import { inTime } from './closures/time-limits.ts';
-import { giveFailure } from './closures/unseen-functions.ts';
+} from '../pool/calls/signatures.ts';
+import { argumentsOf, makeCall } from '../pool/queue/call.ts';
+import { ChangeListeners } from '../pool/queue/change-listeners.ts';
+import type { Call, Closure } from '../pool/queue/closure.ts';
+import { ClosureQueue } from '../pool/queue/closure-queue.ts';
+import { ClosureRules, cancelledBy } from '../pool/queue/closure-rules.ts';
+import { Datasets } from '../pool/queue/datasets.ts';
+import {
+  type AnyFunction,
+  checkFunctionOrName,
+  ModuleExports,
+} from '../pool/queue/module-exports.ts';
+import { NameResolver } from '../pool/queue/name-resolver.ts';
+import type { PerWorkerDataset } from '../pool/queue/per-worker.ts';
+import { whenReady } from '../pool/queue/readiness.ts';
+import type { RemoteValue } from '../pool/queue/remote-value.ts';
+import type { Engine, Strategy, WorkerInfo } from '../pool/queue/strategy.ts';
+import { inTime } from '../pool/queue/time-limits.ts';
+import { giveFailure } from '../pool/queue/unseen-functions.ts';
+import { clusterCoordinator } from '../pool/worker/coordinator-of-cluster.ts';
+import { moduleFingerprint } from '../pool/worker/module/fingerprint.ts';
+import { refuseOwnModule } from '../pool/worker/module/own-module.ts';
 import type { ClusterEvents } from './cluster-events.ts';
 import {
   type CloseOptions,
@@ -68,9 +75,6 @@ import { ClusterVariables } from './variables/cluster-variables.ts';
 import type { Variable, VariableValue, Widened } from './variables/variable.ts';
 import { checkVariableOptions, type VariableOptions } from './variables/variable-options.ts';
 import { type VariableStore, variablesOf } from './variables/variable-store.ts';
-import { clusterCoordinator } from './worker/coordinator-of-cluster.ts';
-import { moduleFingerprint } from './worker/module/fingerprint.ts';
-import { refuseOwnModule } from './worker/module/own-module.ts';
 import { publishWorker } from './worker-channel.ts';
 
 /** The strategies that have a ClusterCoordinator. */

@@ -1,6 +1,6 @@
 /** The events of a ClusterCoordinator. */
 
-import type { WorkerInfo } from './closures/strategy.ts';
+import type { WorkerInfo } from '../pool/queue/strategy.ts';
 
 /** A function is run again because its worker was lost. */
 export type Retry = {

@@ -1,7 +1,7 @@
 /** Counts and durations of the functions of a cluster, by name, and how busy its workers are. */
 
-import type { Call, Closure, ClosureOutcome } from './closures/closure.ts';
-import type { WorkerInfo } from './closures/strategy.ts';
+import type { Call, Closure, ClosureOutcome } from '../pool/queue/closure.ts';
+import type { WorkerInfo } from '../pool/queue/strategy.ts';
 import { Histogram, type Percentiles } from './histogram.ts';
 
 /** Counts since the cluster was made. */

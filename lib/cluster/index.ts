@@ -5,7 +5,7 @@
  */
 
 export * from '../errors/public-errors.ts';
-export type { WaitOptions } from './calls/call-options.ts';
+export type { WaitOptions } from '../pool/calls/call-options.ts';
 export type {
   FunctionNames,
   ItemOf,
@@ -19,12 +19,22 @@ export type {
   ScheduleArgs,
   ScheduleOptions,
   SettledItem,
-} from './calls/signatures.ts';
+} from '../pool/calls/signatures.ts';
+export {
+  type ElasticWorkers,
+  LocalStrategy,
+  type LocalStrategyOptions,
+} from '../pool/local/local-strategy.ts';
+export type { LocalWorkerOptions } from '../pool/local/worker-options.ts';
+export type { Priority } from '../pool/queue/lines/closure-lines.ts';
+export { PerWorkerDataset, PerWorkerValues } from '../pool/queue/per-worker.ts';
+export { type FetchOptions, type RemoteState, RemoteValue } from '../pool/queue/remote-value.ts';
+export type { RunningTask, Strategy, WorkerInfo } from '../pool/queue/strategy.ts';
+export { type CurrentTask, currentTask } from '../pool/worker/current-task.ts';
+export type { TaskMessage } from '../pool/worker/task-channel.ts';
+export { type Movable, transfer } from '../pool/worker/transfer.ts';
+export type { Recycle } from '../pool/workers/channel.ts';
 export { Checkpoint, type CheckpointOptions } from './checkpoint.ts';
-export type { Priority } from './closures/lines/closure-lines.ts';
-export { PerWorkerDataset, PerWorkerValues } from './closures/per-worker.ts';
-export { type FetchOptions, type RemoteState, RemoteValue } from './closures/remote-value.ts';
-export type { RunningTask, Strategy, WorkerInfo } from './closures/strategy.ts';
 export { ClusterCoordinator } from './cluster-coordinator.ts';
 export type { ClusterEvents, Retry } from './cluster-events.ts';
 export type {
@@ -37,18 +47,8 @@ export { type ClusterJobs, ClusterSpec } from './cluster-spec.ts';
 export type { Fetched } from './fetch-all.ts';
 export type { FunctionStats } from './function-stats.ts';
 export type { Percentiles } from './histogram.ts';
-export {
-  type ElasticWorkers,
-  LocalStrategy,
-  type LocalStrategyOptions,
-} from './local/local-strategy.ts';
-export type { LocalWorkerOptions } from './local/worker-options.ts';
-export type { Recycle } from './pool/channel.ts';
 export { FileResults } from './results/file-results.ts';
 export type { Results } from './results/result-store.ts';
 export { Variable, type VariableValue } from './variables/variable.ts';
 export type { VariableOptions } from './variables/variable-options.ts';
-export { type CurrentTask, currentTask } from './worker/current-task.ts';
-export type { TaskMessage } from './worker/task-channel.ts';
-export { type Movable, transfer } from './worker/transfer.ts';
 export type { WorkerMessage } from './worker-channel.ts';

@@ -2,8 +2,8 @@
 
 import { checkInteger } from '../base/arguments.ts';
 import { FailedPreconditionError } from '../errors/errors.ts';
-import type { ClosureRules } from './closures/closure-rules.ts';
-import type { Engine } from './closures/strategy.ts';
+import type { ClosureRules } from '../pool/queue/closure-rules.ts';
+import type { Engine } from '../pool/queue/strategy.ts';
 
 const MAX_WORKERS = 1_024;
 

@@ -4,8 +4,8 @@ import { type Channel, channel } from 'node:diagnostics_channel';
 import { debuglog } from 'node:util';
 import type { CoordinatorMessage } from '../coordinator/channels/messages.ts';
 import { publish } from '../coordinator/channels/subscribers.ts';
-import type { WorkerInfo } from './closures/strategy.ts';
-import { aboutOf } from './worker/task-channel.ts';
+import type { WorkerInfo } from '../pool/queue/strategy.ts';
+import { aboutOf } from '../pool/worker/task-channel.ts';
 
 /** On `allstop:cluster:worker`, in the JavaScript thread that made the ClusterCoordinator. */
 export type WorkerMessage = CoordinatorMessage & {

@@ -1,7 +1,7 @@
 /**
  * The phases of a cluster's tasks and of its engine, and the causes and remedies of tasks that are
  * not ready. `ready()`, `allstop worker` and `allstop doctor` print these texts. (The causes of an
- * engine without a connection: cluster/nats/connection/connection-failure.ts.)
+ * engine without a connection: nats/connection/connection-failure.ts.)
  */
 
 /** What is wrong, and what an operator can do about it: one line each, without a full stop. */

@@ -1,12 +1,12 @@
 /** `killWorker`: a worker of a cluster is killed from outside. */
 
 import { checkInteger, checkOptions, checkString, invalidType } from '../base/arguments.ts';
-import type { WorkerInfo } from '../cluster/closures/strategy.ts';
 import { ClusterCoordinator } from '../cluster/cluster-coordinator.ts';
-import { poolOf } from '../cluster/local/local-strategy.ts';
-import type { WorkerPool } from '../cluster/pool/worker-pool.ts';
 import { FailedPreconditionError, InvalidArgumentError } from '../errors/errors.ts';
 import { hold, release } from '../native/doorbell.ts';
+import { poolOf } from '../pool/local/local-strategy.ts';
+import type { WorkerInfo } from '../pool/queue/strategy.ts';
+import type { WorkerPool } from '../pool/workers/worker-pool.ts';
 
 /** Which worker is killed: by its index, or by the function that it runs. */
 export type KillWorkerOptions =

@@ -1,6 +1,6 @@
 /* The closure queue, with its error barrier.
 
-   Modelled: ClosureQueue (lib/cluster/closures/closure-queue.ts) step by step, as its callers
+   Modelled: ClosureQueue (lib/pool/queue/closure-queue.ts) step by step, as its callers
    use it through ClosureRules (closure-rules.ts): two users that put closures, join and ask done;
    workers, which take closures, and end, fail or lose them; one deadline, which takes a
    closure out of the queue or decides it in flight; and the close of the cluster.

@@ -7,7 +7,7 @@
    bytes.
    One direction only, as the other is the same. Each end has a connection of its own to the
    server; it notices that its own connection broke, and never that the other's did.
-   File: lib/cluster/nats/wire/reliable-channel.ts.
+   File: lib/nats/wire/reliable-channel.ts.
 
    The connection: first in, first out, and loses nothing while both ends are connected. When
    either end's breaks, all frames on their way are lost, in both directions; a frame that is

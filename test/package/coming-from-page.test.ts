@@ -61,7 +61,7 @@ describe('docs/coming-from-piscina.md', () => {
 
   it('has a row for each case of Piscina that differs', () => {
     const cases = ['readme', 'suite'].map((name) =>
-      readFileSync(join(root, `test/cluster/piscina/${name}.test.ts`), 'utf8'),
+      readFileSync(join(root, `test/pool/piscina/${name}.test.ts`), 'utf8'),
     );
     const differing = cases.join('').match(/\bit\(\s*['"]differs: /g);
     const table = page.slice(page.indexOf('| case | here | why |')).match(/^\| .* \|$/gm);

@@ -82,13 +82,13 @@ describe('a forbidden import', () => {
     ],
     [
       'of the other end of the wire',
-      { from: 'lib/cluster/nats/node/node.ts', to: 'lib/cluster/nats/coordinator/session.ts' },
-      /What both need belongs in a room that both may import: .*lib\/cluster\/nats\/wire, lib\/cluster\/nats\/connection/,
+      { from: 'lib/nats/node/node.ts', to: 'lib/nats/coordinator/session.ts' },
+      /What both need belongs in a room that both may import: .*lib\/nats\/wire, lib\/nats\/connection/,
     ],
     [
       'of one strategy by the other',
-      { from: 'lib/cluster/local/local-strategy.ts', to: 'lib/cluster/nats/nats-strategy.ts' },
-      /What both need belongs in a room that both may import: .*lib\/cluster\/pool/,
+      { from: 'lib/pool/local/local-strategy.ts', to: 'lib/nats/nats-strategy.ts' },
+      /What both need belongs in a room that both may import: .*lib\/pool\/workers/,
     ],
     [
       'of the command line',
@@ -97,8 +97,8 @@ describe('a forbidden import', () => {
     ],
     [
       'of a package',
-      { from: 'lib/cluster/pool/worker-pool.ts', to: '@nats-io/kv' },
-      /A package is imported in the rooms whose row names it; hand lib\/cluster\/pool what it needs as an argument\.$/,
+      { from: 'lib/pool/workers/worker-pool.ts', to: '@nats-io/kv' },
+      /A package is imported in the rooms whose row names it; hand lib\/pool\/workers what it needs as an argument\.$/,
     ],
     [
       'of Node by the core',

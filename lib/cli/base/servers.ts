@@ -4,8 +4,8 @@ import {
   checkConnectionOptions,
   credentialsOf,
   type NatsConnectionOptions,
-} from '../../cluster/nats/connection/connection-options.ts';
-import { CLUSTER_NAME } from '../../cluster/nats/wire/subjects.ts';
+} from '../../nats/connection/connection-options.ts';
+import { CLUSTER_NAME } from '../../nats/wire/subjects.ts';
 import { credentialsGiven, UsageError } from './command.ts';
 
 /** @throws UsageError */

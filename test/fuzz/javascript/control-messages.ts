@@ -6,7 +6,7 @@ import {
   parseControl,
   parseProbeReply,
   parseReport,
-} from '../../../lib/cluster/nats/wire/control-messages.ts';
+} from '../../../lib/nats/wire/control-messages.ts';
 import { changeJson, must } from './oracle.ts';
 
 export const mutate = changeJson;

@@ -4,8 +4,8 @@
  * honest ends are lost, doubled or late: the messages arrive once each, whole and in order.
  */
 
-import { ReliableChannel } from '../../../lib/cluster/nats/wire/reliable-channel.ts';
-import { unpackToNode } from '../../../lib/cluster/nats/wire/session-messages.ts';
+import { ReliableChannel } from '../../../lib/nats/wire/reliable-channel.ts';
+import { unpackToNode } from '../../../lib/nats/wire/session-messages.ts';
 import { must } from './oracle.ts';
 
 /** V8 reserves the length that a sparse array says: see "Fuzzing" in docs/testing.md. */

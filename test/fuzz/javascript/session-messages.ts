@@ -7,7 +7,7 @@ import {
   unpackFromNode,
   unpackStop,
   unpackToNode,
-} from '../../../lib/cluster/nats/wire/session-messages.ts';
+} from '../../../lib/nats/wire/session-messages.ts';
 import { changeSerialized, must } from './oracle.ts';
 
 export const mutate = changeSerialized;

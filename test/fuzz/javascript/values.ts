@@ -1,7 +1,7 @@
 /** Arguments and results as bytes: read as a value, or refused by the documented error. */
 
-import { receivedArguments } from '../../../lib/cluster/worker/packing/packed-arguments.ts';
-import { packValue, unpackMessage, unpackValue } from '../../../lib/cluster/worker/value.ts';
+import { receivedArguments } from '../../../lib/values/packed-arguments.ts';
+import { packValue, unpackMessage, unpackValue } from '../../../lib/values/value.ts';
 import { changeSerialized, must, refusal } from './oracle.ts';
 
 export const mutate = changeSerialized;

@@ -1,8 +1,8 @@
 /** `allstop doctor --servers`: checks the NATS client, then each server, then the cluster. */
 
-import { load, loadClient } from '../../../cluster/nats/connection/connection.ts';
-import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
-import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
+import { load, loadClient } from '../../../nats/connection/connection.ts';
+import { explainFailure } from '../../../nats/connection/connection-failure.ts';
+import { Subjects } from '../../../nats/wire/subjects.ts';
 import type { CommandResult } from '../../base/command.ts';
 import { clusterOf, connectionOf } from '../../base/servers.ts';
 import { binaryChecks } from '../binary-checks.ts';

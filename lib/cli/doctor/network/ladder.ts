@@ -5,22 +5,22 @@
 
 import { isIP } from 'node:net';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { ClientSockets } from '../../../cluster/nats/connection/client-sockets.ts';
-import { clientOptions, load, loadClient } from '../../../cluster/nats/connection/connection.ts';
+import { ClientSockets } from '../../../nats/connection/client-sockets.ts';
+import { clientOptions, load, loadClient } from '../../../nats/connection/connection.ts';
 import {
   failureOf,
   failureOfJetStream,
   failureOfLogin,
   type Rung,
-} from '../../../cluster/nats/connection/connection-failure.ts';
-import type { NatsConnectionOptions } from '../../../cluster/nats/connection/connection-options.ts';
-import { dial, lookUp, splitAddress } from '../../../cluster/nats/connection/dns-tcp.ts';
+} from '../../../nats/connection/connection-failure.ts';
+import type { NatsConnectionOptions } from '../../../nats/connection/connection-options.ts';
+import { dial, lookUp, splitAddress } from '../../../nats/connection/dns-tcp.ts';
 import {
   noCertificate,
   readServerInfo,
   type ServerInfo,
   wantsCertificate,
-} from '../../../cluster/nats/connection/server-info.ts';
+} from '../../../nats/connection/server-info.ts';
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
 

@@ -4,7 +4,9 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import type { Run } from '../../../cluster/nats/coordinator/fence.ts';
+import type { TaskPhase } from '../../../errors/phases.ts';
+import type { TaskReadiness } from '../../../errors/readiness-report.ts';
+import type { Run } from '../../../nats/coordinator/fence.ts';
 import {
   type CoordinatorReport,
   json,
@@ -12,10 +14,8 @@ import {
   parseControl,
   parseReport,
   parseUnprintable,
-} from '../../../cluster/nats/wire/control-messages.ts';
-import type { Subjects } from '../../../cluster/nats/wire/subjects.ts';
-import type { TaskPhase } from '../../../errors/phases.ts';
-import type { TaskReadiness } from '../../../errors/readiness-report.ts';
+} from '../../../nats/wire/control-messages.ts';
+import type { Subjects } from '../../../nats/wire/subjects.ts';
 
 /** The longest wait for replies. */
 const REPLY_MS = 4_000;

@@ -2,8 +2,8 @@
  * Prints the checks of `allstop doctor --servers` as tables, with the problems and remedies below.
  */
 
-import { RUNGS } from '../../../cluster/nats/connection/connection-failure.ts';
 import { fitTerminal } from '../../../coordinator/words.ts';
+import { RUNGS } from '../../../nats/connection/connection-failure.ts';
 import { tableOf } from '../../base/table.ts';
 import { type Check, paint } from '../check.ts';
 

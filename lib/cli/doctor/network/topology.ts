@@ -4,16 +4,16 @@
  */
 
 import type { NatsConnection } from '@nats-io/transport-node';
-import { explainFailure } from '../../../cluster/nats/connection/connection-failure.ts';
-import { holderOf, type Run } from '../../../cluster/nats/coordinator/fence.ts';
-import { figuresOf } from '../../../cluster/nats/coordinator/slowness.ts';
+import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
+import { explainFailure } from '../../../nats/connection/connection-failure.ts';
+import { holderOf, type Run } from '../../../nats/coordinator/fence.ts';
+import { figuresOf } from '../../../nats/coordinator/slowness.ts';
 import type {
   CoordinatorReport,
   NodeInfo,
   RefusedNode,
-} from '../../../cluster/nats/wire/control-messages.ts';
-import { Subjects } from '../../../cluster/nats/wire/subjects.ts';
-import type { ReadinessReport, TaskReadiness } from '../../../errors/readiness-report.ts';
+} from '../../../nats/wire/control-messages.ts';
+import { Subjects } from '../../../nats/wire/subjects.ts';
 import type { Check } from '../check.ts';
 import { Refusals } from './refusals.ts';
 import { askAll, isExpected, isSame, type Replies } from './replies.ts';

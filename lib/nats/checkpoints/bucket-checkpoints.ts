@@ -1,0 +1,271 @@
+/**
+ * Checkpoints as objects of a bucket in JetStream.
+ *
+ * 1. An object is there once its meta message is, which is sent after all its chunks are stored.
+ * 2. A name is written once: the chunks of an object never change.
+ * 3. Chunks without a meta message belong to a write that goes on, or that was cut off. Those that
+ *    are older than UNFINISHED_MS are of a write that was cut off.
+ * 4. A connection lasts for one use of the store: nothing keeps the program alive in between.
+ * 5. A use that loses its connection is begun again on the next one, until its Patience is over.
+ */
+
+import type { JetStreamManager } from '@nats-io/jetstream';
+import type { ObjectInfo, ObjectStore } from '@nats-io/obj';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { messageOf } from '../../base/thrown-value.ts';
+import { within } from '../../base/timer.ts';
+import {
+  type CheckpointFiles,
+  type CheckpointSource,
+  type CheckpointStore,
+  NotACheckpoint,
+} from '../../cluster/checkpoints/checkpoint-store.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { Connection, load } from '../connection/connection.ts';
+import { explainFailure, failureOfJetStream } from '../connection/connection-failure.ts';
+import type { NatsConnectionOptions } from '../connection/connection-options.ts';
+import { Patience } from '../connection/patience.ts';
+import { roomInMessage, writeObject } from '../results/objects.ts';
+
+/** Chunks that have not come for so long do not come any more. */
+const CHUNK_MS = 10_000;
+const UNFINISHED_MS = 10 * 60_000;
+
+export class BucketCheckpoints implements CheckpointStore {
+  readonly #bucket: string;
+  readonly #replicas: number;
+  readonly #options: NatsConnectionOptions;
+
+  constructor(bucket: string, replicas: number, options: NatsConnectionOptions) {
+    this.#bucket = bucket;
+    this.#replicas = replicas;
+    this.#options = options;
+  }
+
+  whereIs(name: string): string {
+    return `${this.#bucket}/${name}`;
+  }
+
+  async use<T>(what: 'read' | 'written', body: (files: CheckpointFiles) => Promise<T>): Promise<T> {
+    const patience = new Patience();
+    const line = new Line(this.#bucket, this.#options);
+    try {
+      for (;;) {
+        const nats = await line.connected(patience);
+        try {
+          return await body(await this.#open(nats));
+        } catch (error) {
+          const isLost = nats.isClosed() || line.nats !== nats;
+          if (!isLost) throw line.refused ?? failureOfJetStream(error);
+        }
+      }
+    } catch (error) {
+      if (error instanceof UnavailableError) throw error; // a package is missing
+      const { cause, remedy } = explainFailure(error, line.servers);
+      throw new UnavailableError(
+        `The checkpoints in the bucket '${this.#bucket}' could not be ${what}: ${cause}. To do: ${remedy}`,
+        { cause: error },
+      );
+    } finally {
+      await line.close();
+    }
+  }
+
+  async #open(nats: NatsConnection): Promise<CheckpointFiles> {
+    const { jetstream } = await load('@nats-io/jetstream', () => import('@nats-io/jetstream'));
+    const { Objm } = await load('@nats-io/obj', () => import('@nats-io/obj'));
+    const js = jetstream(nats);
+    const objects = await new Objm(js).create(this.#bucket, { replicas: this.#replicas });
+    return new BucketFiles(this.#bucket, nats, await js.jetstreamManager(false), objects);
+  }
+}
+
+/** A connection that is being made, for one use of the store. */
+class Line {
+  readonly #connection: Connection;
+  #wake: () => void = () => {};
+  #failure: unknown;
+  servers: string;
+  /** What the server has forbidden over the present connection. */
+  refused: Error | undefined;
+
+  constructor(bucket: string, options: NatsConnectionOptions) {
+    this.servers = options.servers.join(', ');
+    const inbox = `_INBOX.allstop_checkpoints.${bucket}`;
+    this.#connection = new Connection(`allstop checkpoints ${bucket}`, inbox, options, {
+      onUp: () => {
+        this.refused = undefined;
+        this.#wake();
+      },
+      onDown: (cause, servers) => {
+        this.#failure = cause;
+        this.servers = servers;
+        this.#wake();
+      },
+      onRefused: (error) => {
+        if (error.name === 'PermissionViolationError') this.refused = error;
+      },
+    });
+  }
+
+  get nats(): NatsConnection | undefined {
+    return this.#connection.nats;
+  }
+
+  /** @throws (rejects) the reason why there is no connection, when `patience` is over */
+  async connected(patience: Patience): Promise<NatsConnection> {
+    for (;;) {
+      const { nats } = this;
+      if (nats !== undefined && !nats.isClosed()) return nats;
+      if (this.#failure instanceof UnavailableError || patience.isOver) {
+        throw this.#failure ?? new Error('timeout: there is no connection yet');
+      }
+      const changed = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      await patience.wait(changed);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+}
+
+class BucketFiles implements CheckpointFiles {
+  readonly #bucket: string;
+  readonly #nats: NatsConnection;
+  readonly #manager: JetStreamManager;
+  readonly #objects: ObjectStore;
+
+  constructor(
+    bucket: string,
+    nats: NatsConnection,
+    manager: JetStreamManager,
+    objects: ObjectStore,
+  ) {
+    this.#bucket = bucket;
+    this.#nats = nats;
+    this.#manager = manager;
+    this.#objects = objects;
+  }
+
+  /** Not by the client's `list`, which one damaged meta message ends. */
+  async list(): Promise<string[]> {
+    const metas = await this.#subjects(`${this.#metas}>`);
+    return Object.keys(metas).map((subject) =>
+      Buffer.from(subject.slice(this.#metas.length), 'base64url').toString(),
+    );
+  }
+
+  async write(name: string, parts: readonly Uint8Array[]): Promise<void> {
+    await writeObject(this.#objects, name, Buffer.concat(parts), roomInMessage(this.#nats));
+  }
+
+  async open(name: string): Promise<CheckpointSource> {
+    const info = await this.#info(name);
+    if (info === undefined) throw new NotACheckpoint('it is not there any more');
+    if (info.options?.link) throw new NotACheckpoint('it is a link to another object');
+    const chunks = await this.#subjects(this.#chunksOf(info));
+    const found = chunks[this.#chunksOf(info)] ?? 0;
+    if (found !== info.chunks) {
+      throw new NotACheckpoint(`it has ${found} chunks, not ${info.chunks}`);
+    }
+    const bytes = await this.#bytesOf(name);
+    return {
+      size: bytes.byteLength,
+      read: async (into, at) => {
+        if (at + into.byteLength > bytes.byteLength) throw new NotACheckpoint('it is cut off');
+        into.set(bytes.subarray(at, at + into.byteLength));
+      },
+      close: async () => {},
+    };
+  }
+
+  /** @throws (rejects) NotACheckpoint: the bytes are other ones; another error: they do not come */
+  async #bytesOf(name: string): Promise<Uint8Array> {
+    const damaged = (error: unknown): Error =>
+      // The client's own errors about the object, and no others, name its digest.
+      /digest/.test(messageOf(error)) && !this.#nats.isClosed()
+        ? new NotACheckpoint(messageOf(error).replaceAll(/\s+/g, ' '), { cause: error })
+        : (error as Error);
+    const found = await this.#objects.get(name).catch((error: unknown) => {
+      throw damaged(error);
+    });
+    if (found === null) throw new NotACheckpoint('it is not there any more');
+    found.error.catch(() => {}); // the stream has the same error
+    const reader = found.data.getReader();
+    const chunks: Uint8Array[] = [];
+    for (;;) {
+      const read = reader.read().catch((error: unknown) => {
+        throw damaged(error);
+      });
+      const part = await within(CHUNK_MS, read, () => undefined);
+      if (part === undefined) {
+        await reader.cancel();
+        throw new Error('timeout: the bytes do not come');
+      }
+      if (part.done) return Buffer.concat(chunks);
+      chunks.push(part.value);
+    }
+  }
+
+  /** The client's `delete` would leave a message for each name, for ever. */
+  async remove(name: string): Promise<void> {
+    const info = await this.#info(name).catch(() => undefined);
+    const encoded = Buffer.from(name).toString('base64url');
+    // The client pads the names that it encodes.
+    await this.#purge(this.#metas + encoded.padEnd(Math.ceil(encoded.length / 4) * 4, '='));
+    if (info !== undefined) await this.#purge(this.#chunksOf(info));
+  }
+
+  async removeUnfinished(): Promise<void> {
+    const prefix = `$O.${this.#bucket}.C.`;
+    const left = new Set(Object.keys(await this.#subjects(`${prefix}>`)));
+    if (left.size === 0) return;
+    for (const name of await this.list()) {
+      const info = await this.#info(name).catch(() => null);
+      if (info === null) return; // it is damaged: which chunks are its cannot be told
+      if (info !== undefined) left.delete(this.#chunksOf(info));
+    }
+    for (const subject of left) {
+      const last = await this.#manager.streams.getMessage(this.#stream, { last_by_subj: subject });
+      if (last !== null && Date.now() - last.time.getTime() > UNFINISHED_MS) {
+        await this.#purge(subject);
+      }
+    }
+  }
+
+  get #stream(): string {
+    return `OBJ_${this.#bucket}`;
+  }
+
+  get #metas(): string {
+    return `$O.${this.#bucket}.M.`;
+  }
+
+  #chunksOf({ nuid }: ObjectInfo): string {
+    return `$O.${this.#bucket}.C.${nuid}`;
+  }
+
+  /** How many messages each subject has. */
+  async #subjects(filter: string): Promise<Record<string, number>> {
+    const { state } = await this.#manager.streams.info(this.#stream, { subjects_filter: filter });
+    return state.subjects ?? {};
+  }
+
+  /** @throws (rejects) NotACheckpoint: the meta message is damaged */
+  async #info(name: string): Promise<ObjectInfo | undefined> {
+    try {
+      const info = await this.#objects.info(name);
+      return info === null || info.deleted ? undefined : info;
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      throw new NotACheckpoint(`its description is damaged: ${error.message}`, { cause: error });
+    }
+  }
+
+  async #purge(filter: string): Promise<void> {
+    await this.#manager.streams.purge(this.#stream, { filter });
+  }
+}

@@ -1,0 +1,248 @@
+/** The options of a connection: addresses of servers, credentials, TLS. */
+
+import { readFileSync } from 'node:fs';
+import { checkString, invalidSecret, invalidType, knownOptions } from '../../base/arguments.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
+
+/** The TLS options of the NATS client: paths of PEM files (`…File`), or their content. */
+export type NatsTlsOptions = {
+  /**
+   * The path of the certificates of the authorities that the client trusts. By default it trusts
+   * `ca`, or without that those that Node trusts.
+   */
+  caFile?: string | undefined;
+  /** The content of such a file. Not used if there is a `caFile`. Default: none. */
+  ca?: string | undefined;
+  /** The path of the client's own certificate. By default the client has that of `cert`. */
+  certFile?: string | undefined;
+  /** The content of such a file. Not used if there is a `certFile`. Default: no certificate. */
+  cert?: string | undefined;
+  /** The path of the private key of the client's certificate. Default: the key of `key`. */
+  keyFile?: string | undefined;
+  /** The content of such a file. Not used if there is a `keyFile`. Default: no key. */
+  key?: string | undefined;
+  /**
+   * Whether TLS begins before the server's INFO, as a server with `handshake_first` wants it.
+   * Default: false.
+   */
+  handshakeFirst?: boolean | undefined;
+};
+
+/**
+ * One way to log in: `user` and `pass`, `token`, `nkey`, or `creds`. Default: the user or token in
+ * an address of `servers`, or without one no login.
+ */
+export type NatsCredentials = {
+  /** The name of the user, with `pass`. Default: the one in an address of `servers`, or none. */
+  user?: string | undefined;
+  /** The password of `user`. Default: the one in an address of `servers`, or none. */
+  pass?: string | undefined;
+  /** A token. Default: the one in an address of `servers` (`nats://TOKEN@host`), or none. */
+  token?: string | undefined;
+  /** The seed of an nkey: `SU…`. Default: none. */
+  nkey?: string | undefined;
+  /** The content of a .creds file. Default: none. */
+  creds?: string | undefined;
+};
+
+/**
+ * Checked options. `servers` are `host:port`: credentials in addresses were moved to the fields.
+ */
+export type NatsConnectionOptions = NatsCredentials & {
+  servers: readonly string[];
+  tls?: NatsTlsOptions | undefined;
+};
+
+type Given = NatsCredentials & {
+  servers?: string | readonly string[] | undefined;
+  tls?: NatsTlsOptions | boolean | undefined;
+};
+
+const CREDENTIALS = ['user', 'pass', 'token', 'nkey', 'creds'] as const;
+/** The names of the options that say how to connect, of whatever class takes them. */
+export const CONNECTION_OPTIONS: readonly (keyof NatsConnectionOptions)[] = [
+  'servers',
+  'tls',
+  ...CREDENTIALS,
+];
+const TLS_TEXTS = ['caFile', 'ca', 'certFile', 'cert', 'keyFile', 'key'] as const;
+const DEFAULT_PORT = '4222';
+
+/** Splits an address. `hasTls`: its scheme is tls:. */
+function parseServer(server: string): {
+  address: string;
+  hasTls: boolean;
+  user: string;
+  pass: string;
+} {
+  const wrong = (): InvalidArgumentError => {
+    // An address with @ may contain a password.
+    const what = server.includes('@')
+      ? "A server's address (with credentials, so it is not shown) is not valid"
+      : `'${server}' is not a valid server address`;
+    return new InvalidArgumentError(
+      `${what}: use nats://host:4222, tls://host:4222 or host:4222 (a port is a number from 1 to 65535)`,
+    );
+  };
+  const text = server.includes('://') ? server : `nats://${server}`;
+  let url: URL;
+  let user: string;
+  let pass: string;
+  try {
+    url = new URL(text);
+    user = decodeURIComponent(url.username);
+    pass = decodeURIComponent(url.password);
+  } catch {
+    throw wrong();
+  }
+  const { protocol, hostname, port, pathname, search, hash } = url;
+  const isOurs = protocol === 'nats:' || protocol === 'tls:';
+  if (!isOurs || hostname === '' || !['', '/'].includes(pathname) || search + hash !== '') {
+    throw wrong();
+  }
+  return {
+    address: `${hostname}:${port === '' ? DEFAULT_PORT : port}`,
+    hasTls: protocol === 'tls:',
+    user,
+    pass,
+  };
+}
+
+/**
+ * @throws TypeError (`ERR_INVALID_ARG_TYPE`), InvalidArgumentError: an invalid address, or two
+ *   ways to log in
+ */
+export function checkConnectionOptions(given: Given): NatsConnectionOptions {
+  const list = typeof given.servers === 'string' ? given.servers.split(',') : given.servers;
+  if (!Array.isArray(list)) {
+    throw invalidType('options.servers', 'of type string or an Array', given.servers);
+  }
+  for (const [at, server] of list.entries()) checkString(`options.servers[${at}]`, server);
+  const servers = (list as string[]).map((each) => parseServer(each.trim()));
+  const [first] = servers;
+  if (first === undefined) throw new InvalidArgumentError('options.servers is empty');
+  const options: NatsConnectionOptions = { servers: servers.map(({ address }) => address) };
+  for (const name of CREDENTIALS) {
+    const value: unknown = given[name];
+    if (value === undefined) continue;
+    if (typeof value !== 'string') {
+      throw invalidSecret(`options.${name}`, 'of type string', value);
+    }
+    options[name] = value;
+  }
+  const inAddress = servers.find(({ user, pass }) => user !== '' || pass !== '');
+  if (inAddress !== undefined) {
+    if (CREDENTIALS.some((name) => options[name] !== undefined)) {
+      throw new InvalidArgumentError(
+        'Only one of user, token, nkey and creds can be given, and an address contains one already',
+      );
+    }
+    // nats://NAME@host, without a password: NAME is a token, as in every NATS client.
+    if (inAddress.pass === '') options.token = inAddress.user;
+    else {
+      options.user = inAddress.user;
+      options.pass = inAddress.pass;
+    }
+  }
+  if (options.pass !== undefined && options.user === undefined) {
+    throw new InvalidArgumentError('options.pass needs options.user');
+  }
+  const ways = [options.user, options.token, options.nkey, options.creds];
+  if (ways.filter((way) => way !== undefined).length > 1) {
+    throw new InvalidArgumentError('Only one of user, token, nkey and creds can be given');
+  }
+  const tls = checkTls(
+    given.tls,
+    servers.some(({ hasTls }) => hasTls),
+  );
+  if (tls !== undefined) options.tls = tls;
+  return options;
+}
+
+function checkTls(
+  given: NatsTlsOptions | boolean | undefined,
+  isWanted: boolean,
+): NatsTlsOptions | undefined {
+  if (given === undefined || given === false) return isWanted ? {} : undefined;
+  if (given === true) return {};
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw invalidType('options.tls', 'of type object or boolean', given);
+  }
+  knownOptions(given, [...TLS_TEXTS, 'handshakeFirst'], 'options.tls');
+  for (const name of TLS_TEXTS) {
+    if (given[name] !== undefined) checkString(`options.tls.${name}`, given[name]);
+  }
+  const { handshakeFirst } = given;
+  if (handshakeFirst !== undefined && typeof handshakeFirst !== 'boolean') {
+    throw invalidType('options.tls.handshakeFirst', 'of type boolean', handshakeFirst);
+  }
+  return { ...given };
+}
+
+const PREFIX = 'ALLSTOP_NATS_';
+/** The environment variables that `credentialsOf` reads. */
+export const CREDENTIAL_VARIABLES: readonly string[] = [
+  'USER',
+  'PASS',
+  'PASS_FILE',
+  'TOKEN',
+  'TOKEN_FILE',
+  'NKEY',
+  'NKEY_FILE',
+  'CREDS',
+  'CREDS_FILE',
+  'CA_FILE',
+  'CERT_FILE',
+  'KEY_FILE',
+  'HANDSHAKE_FIRST',
+].map((name) => `${PREFIX}${name}`);
+
+/**
+ * Reads the credentials of `allstop worker` and `allstop doctor` from ALLSTOP_NATS_* variables.
+ * There are no command line options for credentials, because all users of a machine can read
+ * command lines.
+ *
+ * @throws InvalidArgumentError: a file cannot be read, or there is a password without a user
+ */
+export function credentialsOf(env: NodeJS.ProcessEnv): NatsCredentials & { tls?: NatsTlsOptions } {
+  const of = (name: string): string | undefined => {
+    const text = env[`${PREFIX}${name}`];
+    return text === undefined || text === '' ? undefined : text;
+  };
+  const read = (variable: string, path: string): string => {
+    try {
+      return readFileSync(path, 'utf8').trim();
+    } catch (error) {
+      const why = `ALLSTOP_NATS_${variable} cannot be read: ${(error as Error).message}`;
+      throw new InvalidArgumentError(why, { cause: error });
+    }
+  };
+  const textOf = (name: string): string | undefined => {
+    const path = of(`${name}_FILE`);
+    return path === undefined ? of(name) : read(`${name}_FILE`, path);
+  };
+  /** The path, not the content: the client reads the file anew for each connection. */
+  const fileOf = (variable: string): string | undefined => {
+    const path = of(variable);
+    if (path !== undefined) read(variable, path);
+    return path;
+  };
+  const tls: NatsTlsOptions = {};
+  const [ca, cert, key] = [fileOf('CA_FILE'), fileOf('CERT_FILE'), fileOf('KEY_FILE')];
+  if (ca !== undefined) tls.caFile = ca;
+  if (cert !== undefined) tls.certFile = cert;
+  if (key !== undefined) tls.keyFile = key;
+  if (of('HANDSHAKE_FIRST') === '1') tls.handshakeFirst = true;
+  const found: NatsCredentials & { tls?: NatsTlsOptions } = {
+    user: of('USER'),
+    pass: textOf('PASS'),
+    token: textOf('TOKEN'),
+    nkey: textOf('NKEY'),
+    creds: textOf('CREDS'),
+  };
+  if (found.pass !== undefined && found.user === undefined) {
+    throw new InvalidArgumentError('ALLSTOP_NATS_PASS needs ALLSTOP_NATS_USER, which is not set');
+  }
+  if (Object.keys(tls).length > 0) found.tls = tls;
+  return found;
+}

@@ -1,0 +1,112 @@
+/**
+ * The INFO line that a NATS server sends to each new connection. It tells a NATS server from a
+ * silent host and from another service. (The errors of the NATS client only say that nothing came.)
+ */
+
+import type { Socket } from 'node:net';
+import { Timer } from '../../base/timer.ts';
+import { failureOf, failureOfLogin } from './connection-failure.ts';
+import type { NatsConnectionOptions } from './connection-options.ts';
+import { dial, splitAddress } from './dns-tcp.ts';
+
+/** The fields of INFO that we read. Unchecked: any service may have sent them. */
+export type ServerInfo = {
+  version?: unknown;
+  tls_required?: unknown;
+  tls_available?: unknown;
+  tls_verify?: unknown;
+  auth_required?: unknown;
+};
+
+const LONGEST_BYTES = 64 * 1024;
+const DIAL_MS = 2_000;
+
+/** The beginning of a line, for an error message, without control characters. */
+const printable = (line: string): string =>
+  line
+    .slice(0, 60)
+    .replaceAll(/[^\x20-\x7e]+/g, ' ')
+    .trim();
+
+/**
+ * Reads the INFO line, and ends the connection.
+ *
+ * @throws (rejects) Error: no line came in time, or the line is not a NATS server's
+ */
+export async function readServerInfo(socket: Socket, timeoutMs: number): Promise<ServerInfo> {
+  const line = await firstLine(socket, timeoutMs);
+  const info = /^INFO\s+(\{.*\})\s*$/s.exec(line)?.[1];
+  if (info === undefined) throw new Error(`unexpected response: '${printable(line)}'`);
+  try {
+    return JSON.parse(info) as ServerInfo;
+  } catch {
+    throw new Error(`unexpected response: '${printable(line)}'`);
+  }
+}
+
+function firstLine(socket: Socket, timeoutMs: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    // A PING: a service that waits for the client to begin, such as a web server, answers it and
+    // so shows that it is no NATS server.
+    const nudge = new Timer(timeoutMs / 2, () => socket.write('PING\r\n\r\n'));
+    const late = new Timer(timeoutMs, () => {
+      const error = new Error(`the server has sent nothing for ${timeoutMs} ms`);
+      error.name = 'TimeoutError';
+      end(() => reject(error));
+    });
+    const end = (settle: () => void): void => {
+      nudge.clear();
+      late.clear();
+      socket.destroy();
+      settle();
+    };
+    socket.setEncoding('latin1');
+    socket.on('data', (part: string) => {
+      text += part;
+      if (text.includes('\n') || text.length > LONGEST_BYTES) {
+        end(() => resolve(text.split('\n', 1)[0] as string));
+      }
+    });
+    socket.on('error', () => {}); // 'close' follows
+    socket.on('close', () => {
+      end(() => reject(new Error('the connection was closed without a greeting')));
+    });
+  });
+}
+
+/** Whether the server wants a client certificate and none is set: the TLS error does not say so. */
+export function wantsCertificate(greeting: ServerInfo, { tls }: NatsConnectionOptions): boolean {
+  return greeting.tls_verify === true && tls?.cert === undefined && tls?.certFile === undefined;
+}
+
+export const noCertificate = (cause: unknown): Error =>
+  new Error('the server sets tls_verify', { cause });
+
+/** Whether the client's error may mean a silent host, another service, or a missing certificate. */
+const isVague = (error: unknown): boolean => failureOf(error).rung === 'nats';
+
+/**
+ * Connects once more, without the client, if its error is vague.
+ *
+ * @returns a clearer error, or the client's own
+ */
+export async function clarifyFailure(
+  error: unknown,
+  options: NatsConnectionOptions,
+  signal: AbortSignal,
+): Promise<unknown> {
+  if (!isVague(error) || options.tls?.handshakeFirst === true)
+    return failureOfLogin(error, options);
+  for (const server of options.servers) {
+    const { host, port } = splitAddress(server);
+    try {
+      const socket = await dial(host, port as number, DIAL_MS, signal);
+      const greeting = await readServerInfo(socket, DIAL_MS);
+      if (wantsCertificate(greeting, options)) return noCertificate(error);
+    } catch (found) {
+      return found;
+    }
+  }
+  return error;
+}

@@ -1,0 +1,153 @@
+/**
+ * Decides which node gets which closure. A node gets as many closures as it has threads. If
+ * functions are so short that sending takes longer than running, a node that has just sent
+ * results gets more in advance: as many as keep each thread busy for NODE_AHEAD_US. Closures
+ * that a node has not started are recalled when another node is idle.
+ */
+
+import type { StrategyHost } from '../../pool/queue/strategy.ts';
+import { FunctionDurations } from '../../pool/workers/function-durations.ts';
+import type { Session } from './session.ts';
+
+/**
+ * Work sent in advance for each thread of a node, by the measured durations of its functions. More
+ * than in a local pool: a round trip is longer.
+ */
+const NODE_AHEAD_US = 10_000;
+/** The most closures for each thread of a node, however short they are. */
+const MAX_AHEAD = 512;
+
+export class Dispatcher {
+  readonly #host: StrategyHost;
+  readonly #sessions = new Set<Session>();
+  /** Sessions that may have fewer closures than threads. */
+  readonly #idle = new Set<Session>();
+  readonly #durations = new FunctionDurations();
+  #isPumpDue = false;
+  #isEvenDue = false;
+  /** False until this run holds the cluster; no closure is sent before. */
+  isOpen = false;
+
+  constructor(host: StrategyHost) {
+    this.#host = host;
+  }
+
+  add(session: Session): void {
+    this.#sessions.add(session);
+    if (session.info.job === 'worker') this.#prepare(session);
+  }
+
+  remove(session: Session): void {
+    this.#sessions.delete(session);
+    this.#idle.delete(session);
+  }
+
+  /** Called when a closure may have been queued. */
+  wake(): void {
+    if (this.#isPumpDue) return;
+    // Before the flag: a stack overflow may throw here.
+    queueMicrotask(() => {
+      this.#isPumpDue = false;
+      this.#pump();
+    });
+    this.#isPumpDue = true;
+  }
+
+  /** Called when the node's capacity may have changed. */
+  changed(session: Session): void {
+    this.#idle.add(session);
+    this.#pump();
+  }
+
+  /**
+   * Called when the node has sent results. Feeds idle nodes and this one, not all: with many nodes
+   * results are frequent.
+   */
+  freed(session: Session): void {
+    if (!session.canTake) return; // its next status calls `changed`
+    if (!this.isOpen) {
+      this.#idle.add(session);
+      return;
+    }
+    // Feed idle nodes first: closures recalled for an idle node must not return to a busy node.
+    this.#feedIdle();
+    const hasWork = this.#feed(session, true);
+    session.flush();
+    if (hasWork) return;
+    if (session.running < session.status.capacity) this.#idle.add(session);
+    this.#evenSoon();
+  }
+
+  measure(name: string, us: number): void {
+    this.#durations.measure(name, us);
+  }
+
+  #pump(): void {
+    if (!this.isOpen) return;
+    if (this.#host.hasTagged()) {
+      for (const session of this.#sessions) this.#prepare(session);
+    }
+    this.#feedIdle();
+    this.#evenSoon();
+  }
+
+  #feedIdle(): void {
+    for (const session of this.#idle) {
+      const hasWork = !session.canTake || this.#feed(session, false);
+      session.flush();
+      if (hasWork) this.#idle.delete(session);
+      else if (!this.#host.hasPlaced) return;
+    }
+  }
+
+  /** @returns false if nothing is queued that the node may run */
+  #feed(session: Session, inAdvance: boolean): boolean {
+    const { capacity } = session.status;
+    for (;;) {
+      const isBusy = session.running >= capacity;
+      const isFull = session.expectedUs >= NODE_AHEAD_US || session.running >= capacity * MAX_AHEAD;
+      // A full channel sends nothing now: a closure takes less memory in the queue than in it.
+      if (isBusy && (!inAdvance || isFull || session.channel.isFull)) return true;
+      const closure = this.#host.take(session);
+      if (closure === undefined) return false;
+      const { work } = closure;
+      if (work.kind === 'call') {
+        session.add(closure, work, this.#durations.of(work.name) ?? NODE_AHEAD_US);
+      }
+    }
+  }
+
+  #evenSoon(): void {
+    if (this.#isEvenDue || this.#idle.size === 0) return;
+    this.#isEvenDue = true;
+    setImmediate(() => {
+      this.#isEvenDue = false;
+      this.#even();
+    });
+  }
+
+  /** Recalls half of what the fullest node has in advance, if another node is idle. */
+  #even(): void {
+    const isIdle = (session: Session): boolean =>
+      session.canTake && session.running < session.status.capacity;
+    if (![...this.#idle].some(isIdle)) return;
+    let fullest: Session | undefined;
+    for (const session of this.#sessions) {
+      const most = fullest?.running ?? session.status.capacity;
+      if (session.canTake && session.running > most) fullest = session;
+    }
+    if (fullest === undefined || fullest.isRecalling) return;
+    const more = fullest.running - fullest.status.capacity;
+    fullest.recallSome(Math.ceil(more / 2));
+  }
+
+  #prepare(session: Session): void {
+    for (;;) {
+      const closure = this.#host.takeTagged(session.task);
+      // ('shared' is between a node and its threads.)
+      const work = closure?.work;
+      if (work === undefined || work.kind === 'call' || work.kind === 'shared') return;
+      session.prepare(work);
+    }
+  }
+}

@@ -1,0 +1,42 @@
+/** What a coordinator tells `allstop doctor`, cut to the length that the server permits. */
+
+import type { ReadinessReport } from '../../errors/readiness-report.ts';
+import { type CoordinatorReport, json, type RefusedNode } from '../wire/control-messages.ts';
+
+/** The most tasks, and the most refused nodes, in one report. */
+const MAX_ENTRIES = 1_000;
+
+export type DoctorReportOptions = {
+  run: string;
+  report: ReadinessReport;
+  refused: RefusedNode[];
+  malformed: number;
+  maxBytes: number;
+};
+
+/** Halves the number of entries until the report fits. Tasks that are not ready come first. */
+export function doctorReport(options: DoctorReportOptions): Uint8Array {
+  let count = MAX_ENTRIES;
+  let bytes = json(reportOf(options, count));
+  while (bytes.byteLength > options.maxBytes && count > 0) {
+    count = Math.floor(count / 2);
+    bytes = json(reportOf(options, count));
+  }
+  return bytes;
+}
+
+function reportOf(
+  { run, report, refused, malformed }: DoctorReportOptions,
+  count: number,
+): CoordinatorReport {
+  const { tasks } = report;
+  const ordered = [...tasks.filter(({ ready }) => !ready), ...tasks.filter(({ ready }) => ready)];
+  const kept = ordered.slice(0, count);
+  return {
+    run,
+    report: { ...report, tasks: kept },
+    leftOff: tasks.length - kept.length,
+    turnedAway: refused.slice(0, count),
+    dropped: malformed,
+  };
+}

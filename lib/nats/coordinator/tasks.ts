@@ -1,0 +1,350 @@
+/** The tasks of a cluster (places for nodes, such as worker:1), and which node has which task. */
+
+import type { ClusterSpec } from '../../cluster/cluster-spec.ts';
+import {
+  type EnginePhase,
+  heldBack,
+  ignoring,
+  type Refusal,
+  refused,
+  type TaskPhase,
+  unregistered,
+  type WorkerStart,
+} from '../../errors/phases.ts';
+import type { TaskReadiness } from '../../errors/readiness-report.ts';
+import type { WorkerInfo } from '../../pool/queue/strategy.ts';
+import { splitAddress } from '../connection/dns-tcp.ts';
+import { type NodeInfo } from '../wire/control-messages.ts';
+import type { Session } from './session.ts';
+import { slownessOf } from './slowness.ts';
+
+export type Job = 'worker' | 'ps';
+/** The jobs of a spec whose tasks nodes take. An evaluator takes no part, as in TensorFlow. */
+const JOBS: readonly Job[] = ['worker', 'ps'];
+
+/** A place in the cluster, whether a node has taken it or not. */
+export class ClusterTask {
+  readonly job: Job;
+  readonly index: number;
+  /** How a worker for this task is started. */
+  readonly workerStart: WorkerStart;
+  /** The host that the ClusterSpec names for the task. */
+  readonly address: string | undefined;
+  #session: Session | undefined;
+  #phase: TaskPhase = 'unregistered';
+  #since = new Date();
+  #cause: string | undefined;
+  #remedy: string | undefined;
+  /** Host and pid of the last node that had the task, or was refused for it. */
+  host: string | undefined;
+  pid: number | undefined;
+  /** Functions that ended, and restarts, in all sessions before the present one. */
+  completed = 0;
+  restarts = 0;
+  /** Whether any node that had the task was ready. */
+  wasReady = false;
+
+  constructor(job: Job, index: number, workerStart: WorkerStart, address?: string) {
+    this.job = job;
+    this.index = index;
+    this.workerStart = workerStart;
+    this.address = address;
+    const { cause, remedy } = unregistered.noWorker(workerStart);
+    this.#cause = cause;
+    this.#remedy = remedy;
+  }
+
+  get session(): Session | undefined {
+    return this.#session;
+  }
+
+  /** Sets the node that the readiness report names for the task. */
+  setNode({ host, pid }: NodeInfo): void {
+    this.host = host;
+    this.pid = pid;
+  }
+
+  beginSession(session: Session): void {
+    this.#session = session;
+    this.setNode(session.info);
+    this.enter('connecting');
+  }
+
+  /** The session whose node was away goes on; `endSession` has added its counts before. */
+  resumeSession(session: Session): void {
+    this.completed -= session.completed;
+    this.restarts -= session.status.restarts;
+    this.#session = session;
+    this.setNode(session.info);
+  }
+
+  /** Removes the session from the task, and adds the session's counts to the task's own. */
+  endSession(): void {
+    this.completed += this.#session?.completed ?? 0;
+    this.restarts += this.#session?.status.restarts ?? 0;
+    this.#session = undefined;
+  }
+
+  get phase(): TaskPhase {
+    // The node reported 'ready' before it received the last data set that it was sent.
+    if (this.#phase === 'ready' && this.#session?.isPrepared === false) return 'building-dataset';
+    return this.#phase;
+  }
+
+  /** @returns false if nothing has changed */
+  enter(phase: TaskPhase, cause?: string, remedy?: string): boolean {
+    if (phase === this.#phase && cause === this.#cause && remedy === this.#remedy) return false;
+    if (phase !== this.#phase) this.#since = new Date();
+    if (phase === 'ready') this.wasReady = true;
+    this.#phase = phase;
+    this.#cause = cause;
+    this.#remedy = remedy;
+    return true;
+  }
+
+  get isReady(): boolean {
+    return this.session !== undefined && this.phase === 'ready';
+  }
+
+  /** For a task that a node has, or has had. */
+  get info(): WorkerInfo {
+    const { job, index, session } = this;
+    return {
+      job,
+      task: index,
+      state: stateOf(this),
+      host: this.host ?? '',
+      pid: this.pid ?? Number.NaN,
+      running: session?.running ?? 0,
+      completed: this.completed + (session?.completed ?? 0),
+      restarts: this.restarts + (session?.status.restarts ?? 0),
+      tasks: session?.tasks ?? [],
+      ...(session?.health !== undefined && { health: session.health }),
+      ...(session?.info.resources !== undefined && { resources: session.info.resources }),
+    };
+  }
+
+  get readiness(): TaskReadiness {
+    const { job, index: task, address, host, pid, isReady: ready } = this;
+    const report: TaskReadiness = { job, task, ready, phase: this.phase, since: this.#since };
+    if (address !== undefined) report.address = address;
+    if (host !== undefined) report.host = host;
+    if (pid !== undefined) report.pid = pid;
+    if (this.#cause !== undefined) report.cause = this.#cause;
+    if (this.#remedy !== undefined) report.remedy = this.#remedy;
+    const { health, info } = this.#session ?? {};
+    if (health === undefined || info === undefined) return report;
+    report.health = health;
+    const slowness = ready ? slownessOf(health, info.cores) : undefined;
+    return { ...report, ...slowness };
+  }
+}
+
+function stateOf({ session, phase }: ClusterTask): WorkerInfo['state'] {
+  if (session === undefined) return 'lost';
+  if (phase !== 'ready' && phase !== 'leaving' && phase !== 'silent') return 'starting';
+  return session.running > 0 ? 'busy' : 'idle';
+}
+
+/** A node's thread that is blocked in native code. Its counts are in those of the node. */
+export function stuckThread({ info }: ClusterTask): WorkerInfo {
+  return { ...info, state: 'stuck', running: 0, completed: 0, restarts: 0, tasks: [] };
+}
+
+/** A node that says more than this is not believed. */
+const MAX_STUCK = 1_000;
+
+const stuckThreads = (task: ClusterTask): WorkerInfo[] => {
+  const length = Math.min(task.session?.status.stuck ?? 0, MAX_STUCK);
+  return Array.from({ length }, () => stuckThread(task));
+};
+
+export class ClusterTasks {
+  readonly #tasks = new Map<string, ClusterTask>();
+  /** The jobs that the ClusterSpec names: in these jobs nodes get only the tasks of the spec. */
+  readonly #closed: ReadonlySet<Job>;
+  readonly #minWorkers: number;
+  readonly #workerStart: WorkerStart;
+
+  /** The tasks that the cluster waits for. */
+  readonly #expected: ReadonlySet<string>;
+  /** How many nodes have reported that none of their worker threads lives. */
+  nodesFailed = 0;
+
+  /** `minWorkers`: by default all workers of `expect`; 1 if `expect` names no workers. */
+  constructor(
+    expect: ClusterSpec | undefined,
+    minWorkers: number | undefined,
+    workerStart: WorkerStart,
+  ) {
+    this.#workerStart = workerStart;
+    this.#closed = new Set(JOBS.filter((job) => expect?.jobs.includes(job)));
+    for (const job of this.#closed) {
+      const spec = expect as ClusterSpec;
+      for (const index of spec.taskIndices(job)) {
+        this.add(this.#make(job, index, spec.taskAddress(job, index)));
+      }
+    }
+    if (this.#closed.has('worker')) {
+      this.#minWorkers = minWorkers ?? (expect as ClusterSpec).numTasks('worker');
+    } else {
+      this.#minWorkers = minWorkers ?? 1;
+      for (let index = 0; index < this.#minWorkers; index += 1) {
+        this.add(this.#make('worker', index));
+      }
+    }
+    this.#expected = new Set(this.#tasks.keys());
+  }
+
+  #make(job: Job, index: number, address?: string): ClusterTask {
+    const workerStart =
+      job === 'worker'
+        ? this.#workerStart
+        : { ...this.#workerStart, command: `${this.#workerStart.command} --job ${job}` };
+    return new ClusterTask(job, index, workerStart, address);
+  }
+
+  get all(): ClusterTask[] {
+    return [...this.#tasks.values()];
+  }
+
+  /** The parameter servers that are ready. */
+  get servers(): { index: number; session: Session }[] {
+    return this.all.flatMap(({ job, index, session, isReady }) =>
+      job === 'ps' && session !== undefined && isReady ? [{ index, session }] : [],
+    );
+  }
+
+  /** The indexes of the parameter servers that the ClusterSpec names; undefined: it names none. */
+  get expectedServers(): number[] | undefined {
+    if (!this.#closed.has('ps')) return undefined;
+    return this.all.flatMap(({ job, index }) => (job === 'ps' ? [index] : []));
+  }
+
+  /**
+   * Without the remedy to start a worker while the engine lets none register.
+   *
+   * @param held - for what the threads of a session wait
+   */
+  report(
+    engine: EnginePhase,
+    held: (session: Session) => 'server' | 'answer' | undefined,
+  ): TaskReadiness[] {
+    return this.all.map(({ readiness, session, workerStart }) => {
+      const wanted = session && readiness.phase === 'starting' ? held(session) : undefined;
+      if (wanted !== undefined) {
+        return { ...readiness, ...heldBack(wanted === 'server', workerStart) };
+      }
+      if (engine === 'ready' || readiness.phase !== 'unregistered') return readiness;
+      const { remedy: _, ...task } = readiness;
+      return { ...task, cause: unregistered.noCoordinator(engine) };
+    });
+  }
+
+  /** The tasks that a node has, or has had, and each thread of theirs that is stuck. */
+  get workers(): WorkerInfo[] {
+    const known = this.all.filter(({ host }) => host !== undefined);
+    return known.flatMap((task) => [task.info, ...stuckThreads(task)]);
+  }
+
+  get areReady(): boolean {
+    const { all } = this;
+    const servers = all.filter(({ job }) => job === 'ps' && this.#closed.has(job));
+    const workers = all.filter(({ job, isReady }) => job === 'worker' && isReady);
+    return servers.every(({ isReady }) => isReady) && workers.length >= this.#minWorkers;
+  }
+
+  /** The task that `session` was begun for, which another session may have now. */
+  named({ info, task }: Session): ClusterTask {
+    return this.#tasks.get(`${info.job}:${task}`) as ClusterTask;
+  }
+
+  /**
+   * The node of the session has answered a probe, and ignores the welcome.
+   *
+   * @returns whether the task has changed
+   */
+  noteIgnored(session: Session, aheadMs: number): boolean {
+    const task = this.named(session);
+    if (session.isConfirmed || task.session !== session) return false;
+    const { cause, remedy } = ignoring(session.info.host, session.info.pid, aheadMs);
+    return task.enter('connecting', cause, remedy);
+  }
+
+  /**
+   * Whether no worker will ever live: no task of the job 'worker' has a node that may become ready,
+   * and each has had a node, or as many nodes have failed as there are tasks. (A task that has had
+   * no node may still get one that can import the module.) A node whose setup fails may become
+   * ready if any worker was ever ready: it tries again, and the module's setup can succeed.
+   */
+  get areHopeless(): boolean {
+    const workers = this.all.filter(({ job }) => job === 'worker');
+    const wasReady = workers.some((task) => task.wasReady);
+    const mayBeReady = ({ session }: ClusterTask): boolean =>
+      session !== undefined && (wasReady || !session.hasFailedSetup);
+    if (workers.some(mayBeReady)) return false;
+    const wereAllTried = workers.every(({ phase }) => phase !== 'unregistered');
+    return wereAllTried || this.nodesFailed >= workers.length;
+  }
+
+  /**
+   * The task for a node: the task that the node asks for (`--task`), else a free task whose
+   * address is the node's host, else any free task, else a new task, which the caller has to pass
+   * to `add`. The task that the node asks for may have another node.
+   */
+  find(info: NodeInfo): ClusterTask | Refusal<'not-expected'> {
+    const { job, task: wanted } = info;
+    if (wanted !== undefined) {
+      const task = this.#tasks.get(`${job}:${wanted}`);
+      if (task !== undefined) return task;
+      if (!this.#closed.has(job)) return this.#make(job, wanted);
+      return refused.taskNotInSpec(`${job}:${wanted}`);
+    }
+    const free = this.all
+      .filter((each) => each.job === job && (each.session?.isReplaceableBy(info) ?? true))
+      .toSorted((one, other) => rankOf(one) - rankOf(other));
+    const known = free.find(({ address }) => address !== undefined && isOf(address, info));
+    const [first] = free;
+    if (known !== undefined) return known;
+    if (first !== undefined) return first;
+    if (this.#closed.has(job)) return refused.noFreeTask(job);
+    let index = 0;
+    while (this.#tasks.has(`${job}:${index}`)) index += 1;
+    return this.#make(job, index);
+  }
+
+  /** @returns why the worker can never be there; undefined if it can */
+  whyNever(worker: number): string | undefined {
+    if (!this.#closed.has('worker') || this.#tasks.has(`worker:${worker}`)) return undefined;
+    return `the ClusterSpec has no task worker:${worker}`;
+  }
+
+  /** Adds a task that `find` has made. Does nothing if the task was added before. */
+  add(task: ClusterTask): void {
+    this.#tasks.set(`${task.job}:${task.index}`, task);
+  }
+
+  /** Removes the task of a node that never answered, unless the cluster waits for the task. */
+  forget({ info, task }: Session): void {
+    const name = `${info.job}:${task}`;
+    const { completed, session } = this.#tasks.get(name) ?? {};
+    if (session !== undefined || (completed ?? 0) > 0 || this.#expected.has(name)) return;
+    this.#tasks.delete(name);
+  }
+
+  has({ job, index }: ClusterTask): boolean {
+    return this.#tasks.has(`${job}:${index}`);
+  }
+}
+
+/** The order in which free tasks are given: last those whose last node may come back. */
+const rankOf = ({ session, phase }: ClusterTask): number => {
+  if (session !== undefined) return 2;
+  return phase === 'lost' ? 1 : 0;
+};
+
+/** Whether the address of a ClusterSpec is one of the node's host. */
+function isOf(address: string, { host, addresses }: NodeInfo): boolean {
+  const wanted = splitAddress(address).host.toLowerCase();
+  return wanted === host.toLowerCase() || addresses.includes(wanted);
+}

@@ -1,0 +1,183 @@
+/**
+ * The data sets of a node with several slots: one thread, which runs no functions, makes them
+ * and their iterators, and the functions of all slots draw from it. So a data set is read once,
+ * and a function that ends its thread does not end the data sets of the others.
+ *
+ * 1. The thread is a WorkerPool of one, which starts with the first data set. A request of a slot
+ *    is a closure whose function is DRAW; this class is the pool's host.
+ * 2. Each closure in `#answers` is answered once: with its result; or, if its thread died while it
+ *    ran, with an error, since nobody knows whether the iterator has moved. What had not begun
+ *    waits for the next thread, which makes the data sets anew, from the beginning.
+ */
+
+import type { Definition } from '../../cluster/variables/variable.ts';
+import type { VariableSource } from '../../cluster/variables/variable-store.ts';
+import type { Coordinator } from '../../coordinator/coordinator.ts';
+import { CancelledError, UnavailableError } from '../../errors/errors.ts';
+import { type Call, Closure, type ClosureOutcome } from '../../pool/queue/closure.ts';
+import type { DrawAnswer, StrategyHost, WorkerInfo } from '../../pool/queue/strategy.ts';
+import type { ModuleHooks } from '../../pool/worker/module-options.ts';
+import { CLAIMS, DRAW, type Fate, type Resource, STATE } from '../../pool/worker/protocol.ts';
+import type { WorkerName } from '../../pool/workers/channel.ts';
+import { WorkerPool } from '../../pool/workers/worker-pool.ts';
+import { encode } from '../../record/encoded-error.ts';
+
+export interface SharedDatasetsOwner {
+  readonly coordinator: Coordinator;
+  readonly cancelGraceMs: number;
+  readonly retries: number;
+  readonly variables: VariableSource;
+  workerLost(worker: WorkerInfo, error: Error): void;
+  workerStuck(worker: WorkerInfo): void;
+}
+
+export type SharedDatasetsSettings = ModuleHooks & {
+  module: URL;
+  task: WorkerName;
+  hasModule: () => boolean;
+};
+
+export class SharedDatasets implements StrategyHost {
+  readonly coordinator: Coordinator;
+  readonly cancelGraceMs: number;
+  readonly retries: number;
+  readonly variables: VariableSource;
+  readonly #owner: SharedDatasetsOwner;
+  readonly #settings: SharedDatasetsSettings;
+  #pool: WorkerPool | undefined;
+  readonly #resources: Resource[] = [];
+  /** What the thread has not been sent to make. */
+  #tagged: Closure[] = [];
+  #inbox: Closure[] = [];
+  readonly #answers = new Map<Closure, DrawAnswer>();
+  /** Why there will be no thread any more. */
+  #failure: Error | undefined;
+
+  constructor(owner: SharedDatasetsOwner, settings: SharedDatasetsSettings) {
+    this.coordinator = owner.coordinator;
+    this.cancelGraceMs = owner.cancelGraceMs;
+    this.retries = owner.retries;
+    this.variables = owner.variables;
+    this.#owner = owner;
+    this.#settings = settings;
+  }
+
+  /** Makes a data set, or an iterator of one. */
+  add(resource: Resource): void {
+    this.#resources.push(resource);
+    if ((this.#pool?.indexes.length ?? 0) > 0) this.#tagged.push(new Closure(resource));
+    this.#pool ??= new WorkerPool(this, {
+      ...this.#settings,
+      workers: 1,
+      concurrency: CLAIMS, // a data set that takes its time holds up no other
+      isolation: 'thread',
+      hasModule: () => this.#hasModule(),
+    });
+    this.#pool.wake();
+  }
+
+  /** Without the module no thread will answer. */
+  #hasModule(): boolean {
+    if (this.#settings.hasModule()) return true;
+    this.failed(new UnavailableError('The module file of the data sets has changed'));
+    return false;
+  }
+
+  /** Tells the thread of variables. */
+  define(...definitions: Definition[]): void {
+    this.#pool?.define(...definitions);
+  }
+
+  draw(request: Uint8Array, answer: DrawAnswer): void {
+    const own = { bytes: request.length, perWorker: undefined, hasVariables: false, transfer: [] };
+    const call: Call = { kind: 'call', name: DRAW, args: request, ...own };
+    const closure = new Closure(call);
+    this.#answers.set(closure, answer);
+    if (this.#failure !== undefined) {
+      this.#fail(closure, this.#failure);
+      return;
+    }
+    this.#inbox.push(closure);
+    this.#pool?.wake();
+  }
+
+  /** Ends the thread. Resolves when it has ended, or is given up as stuck. */
+  async close(): Promise<void> {
+    this.failed(new CancelledError('The node has ended its session'));
+    await this.#pool?.close();
+  }
+
+  // ---------------------------------------------------------------- host of the pool
+
+  take(): Closure | undefined {
+    return this.#inbox.shift();
+  }
+
+  get waiting(): number {
+    return this.#inbox.length;
+  }
+
+  readonly hasPlaced = false;
+  readonly placedOn: readonly number[] = [];
+
+  isSuspectNext(): boolean {
+    return false;
+  }
+
+  takeTagged(): Closure | undefined {
+    return this.#tagged.shift();
+  }
+
+  hasTagged(): boolean {
+    return this.#tagged.length > 0;
+  }
+
+  prepare(): void {
+    this.#tagged = this.#resources.map((resource) => new Closure(resource));
+  }
+
+  ended(closure: Closure, { state, value }: ClosureOutcome): void {
+    if (state === 'ready') this.#answer(closure, STATE.ready, value as Uint8Array);
+    else this.#fail(closure, value);
+  }
+
+  progressed(): void {}
+
+  returned(closure: Closure, fate: Fate, cause?: unknown): void {
+    if (fate === 'sent' && this.#failure === undefined) {
+      this.#inbox.unshift(closure);
+      return;
+    }
+    const { job, index } = this.#settings.task;
+    const text = `The thread that has the data sets of ${job}:${index} ended while it made the next item. They begin anew`;
+    this.#fail(closure, new UnavailableError(text, { cause }));
+  }
+
+  workerStarted(): void {}
+
+  workerLost(worker: WorkerInfo, error: Error): void {
+    this.#owner.workerLost(worker, error);
+  }
+
+  workerStuck(worker: WorkerInfo): void {
+    this.#owner.workerStuck(worker);
+  }
+
+  changed(): void {}
+
+  failed(error: Error): void {
+    this.#failure ??= error;
+    this.#inbox = [];
+    for (const closure of this.#answers.keys()) this.#fail(closure, this.#failure);
+  }
+
+  #fail(closure: Closure, error: unknown): void {
+    this.#answer(closure, STATE.failed, encode(error).bytes);
+  }
+
+  #answer(closure: Closure, state: number, bytes: Uint8Array): void {
+    const answer = this.#answers.get(closure);
+    this.#answers.delete(closure);
+    answer?.(state, bytes);
+  }
+}

@@ -1,0 +1,77 @@
+/** Bytes in JetStream's object store, whole or as much as there is. */
+
+import type { ObjectStore } from '@nats-io/obj';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { within } from '../../base/timer.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+
+const CHUNK_BYTES = 128 * 1024;
+/** Chunks that have not come for so long are gone: expired, or replaced by another writer's. */
+const CHUNK_MS = 10_000;
+
+/** What a message has besides its bytes: subject and headers. */
+const OVERHEAD_BYTES = 1_024;
+/** With less room for its bytes than for the rest, an object would take very many messages. */
+const LEAST_PAYLOAD = 2 * OVERHEAD_BYTES;
+const USUAL_PAYLOAD = 1024 * 1024;
+
+/**
+ * How many bytes a message may have, besides its subject and headers.
+ *
+ * @throws UnavailableError: too few to write anything
+ */
+export function roomInMessage({ info }: NatsConnection): number {
+  const payload = info?.max_payload ?? USUAL_PAYLOAD;
+  if (payload >= LEAST_PAYLOAD) return payload - OVERHEAD_BYTES;
+  throw new UnavailableError(
+    `The server's max_payload of ${payload} bytes is too small. What to do: set it to ${LEAST_PAYLOAD} or more (1MB is usual)`,
+  );
+}
+
+/** @param most - how many bytes a message may have (`roomInMessage`) */
+export async function writeObject(
+  objects: ObjectStore,
+  name: string,
+  bytes: Uint8Array,
+  most: number,
+): Promise<void> {
+  const size = Math.min(CHUNK_BYTES, most);
+  let at = 0;
+  // In chunks: the client copies what is left of a larger piece with each chunk that it sends.
+  const chunks = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (at >= bytes.byteLength) controller.close();
+      else controller.enqueue(bytes.subarray(at, (at += size)));
+    },
+  });
+  await objects.put({ name, options: { max_chunk_size: size } }, chunks);
+}
+
+/**
+ * @param isUp - whether the connection is there
+ * @returns the object, or its beginning if the rest is damaged or missing; undefined if the store has no such object
+ * @throws (rejects) the client's error if the connection is lost
+ */
+export async function readObject(
+  objects: ObjectStore,
+  name: string,
+  isUp: () => boolean,
+): Promise<Uint8Array | undefined> {
+  const found = await objects.get(name);
+  if (found === null) return undefined;
+  found.error.catch(() => {}); // the stream has the same error
+  const reader = found.data.getReader();
+  const chunks: Uint8Array[] = [];
+  try {
+    for (;;) {
+      const part = await within(CHUNK_MS, reader.read(), () => undefined);
+      if (part === undefined) await reader.cancel();
+      if (part === undefined || part.done) break;
+      chunks.push(part.value);
+    }
+  } catch (error) {
+    if (!isUp()) throw error;
+  }
+  if (!isUp()) throw new Error('The connection was lost');
+  return Buffer.concat(chunks);
+}

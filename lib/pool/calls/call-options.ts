@@ -1,0 +1,188 @@
+/**
+ * The options of calls: checked at the door, so that a refused call changes nothing. What a call is
+ * given to call back is called in the async context of the call, whichever worker's message it is
+ * that asks for it.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import {
+  checkBoolean,
+  checkDuration,
+  checkFunction,
+  checkInteger,
+  checkOneOf,
+  checkOptions,
+  checkSignal,
+  checkString,
+  invalidType,
+  isBag,
+  outOfRange,
+} from '../../base/arguments.ts';
+import { activeContext } from '../../telemetry/spans.ts';
+import type { ClosureOptions } from '../queue/closure.ts';
+import { PRIORITIES, type Priority } from '../queue/lines/closure-lines.ts';
+import { nowhere, Placement } from '../queue/lines/placement.ts';
+import type { Limits } from '../queue/time-limits.ts';
+import type { MapOptions, RunOptions, ScheduleOptions } from './signatures.ts';
+
+const OF_A_CALL = [
+  'signal',
+  'timeoutMs',
+  'retries',
+  'priority',
+  'worker',
+  'resources',
+  'onProgress',
+] satisfies (keyof ScheduleOptions)[];
+const OF_A_WAIT = ['signal', 'timeoutMs'];
+
+/** A number of things: an integer from `least` on, or Infinity. */
+export function checkCount(name: string, value: unknown, least: number): asserts value is number {
+  if (typeof value !== 'number') throw invalidType(name, 'of type number', value);
+  const isCount = Number.isInteger(value) || value === Number.POSITIVE_INFINITY;
+  if (!isCount || value < least)
+    throw outOfRange(name, `an integer >= ${least}, or Infinity`, value);
+}
+
+/** The options of a call, checked, with their defaults. */
+export type CallOptions = {
+  limits: Limits;
+  retries: number;
+  priority: Priority;
+  placement: Placement | undefined;
+  onProgress: ScheduleOptions['onProgress'];
+  /** Of OpenTelemetry, for the span of the call. */
+  context: unknown;
+};
+
+/** The options of a call of whichever method, with their defaults. */
+export type CheckedOptions = ClosureOptions & {
+  limits: Limits;
+  /** Of OpenTelemetry, when the call was made (`activeContext`). */
+  context?: unknown;
+  /** Is given each value that the function reports. */
+  onProgress?: ((value: unknown, item?: unknown) => void) | undefined;
+  /** The key under which the result is kept. */
+  key?: string | undefined;
+  /** The hash of the arguments of a call with a key, as they were when it was made. */
+  hash?: string | undefined;
+};
+
+export type CallDefaults = {
+  retries: number;
+  /** Why there will never be a worker for this placement; undefined if there may be one. */
+  whyNowhere(placement: Placement): string | undefined;
+};
+
+/** @throws TypeError, RangeError */
+export function checkCallOptions(
+  options: ScheduleOptions | undefined,
+  defaults: CallDefaults,
+): CallOptions {
+  const given = checkOptions('options', options, OF_A_CALL);
+  const { retries = defaults.retries, priority = 'normal', onProgress } = given;
+  checkCount('options.retries', retries, 0);
+  checkOneOf('options.priority', PRIORITIES, priority);
+  if (onProgress !== undefined) checkFunction('options.onProgress', onProgress);
+  const placement = placementOf(given);
+  checkPlacement(placement, defaults);
+  const limits = checkLimits(given);
+  const ofCall = { limits, retries, priority, placement, context: activeContext() };
+  return { ...ofCall, onProgress: onProgress && AsyncLocalStorage.bind(onProgress) };
+}
+
+const OF_A_RUN = [...OF_A_CALL, 'key'] satisfies (keyof RunOptions)[];
+
+/** @throws TypeError, RangeError */
+export function checkRunOptions(
+  options: RunOptions | undefined,
+  defaults: CallDefaults,
+): CallOptions & { key: string | undefined } {
+  const { key, ...ofCall } = checkOptions('options', options, OF_A_RUN);
+  if (key !== undefined) checkString('options.key', key);
+  return { ...checkCallOptions(ofCall, defaults), key };
+}
+
+/** @throws TypeError, RangeError: `worker` or `resources` is not valid */
+function placementOf({ worker, resources }: Partial<ScheduleOptions>): Placement | undefined {
+  if (worker !== undefined) checkInteger('options.worker', worker, 0, Number.MAX_SAFE_INTEGER);
+  if (resources !== undefined) {
+    if (!isBag(resources)) throw invalidType('options.resources', 'of type object', resources);
+    for (const [name, amount] of Object.entries(resources)) {
+      const what = `options.resources.${name}`;
+      checkDuration(what, amount);
+      if (amount === Number.POSITIVE_INFINITY) throw outOfRange(what, 'finite', amount);
+    }
+  }
+  return Placement.of(worker, resources);
+}
+
+/** @throws RangeError: there will never be a worker for it */
+export function checkPlacement(
+  placement: Placement | undefined,
+  { whyNowhere }: Pick<CallDefaults, 'whyNowhere'>,
+): void {
+  const why = placement === undefined ? undefined : whyNowhere(placement);
+  if (placement !== undefined && why !== undefined) throw nowhere(placement, why);
+}
+
+const OF_A_MAP = [
+  ...OF_A_CALL,
+  'concurrency',
+  'ordered',
+  'onError',
+  'key',
+] satisfies (keyof MapOptions)[];
+
+export type CheckedMapOptions = {
+  concurrency: number | undefined;
+  ordered: boolean;
+  settles: boolean;
+  key: MapOptions['key'];
+  ofCalls: CallOptions;
+};
+
+/** @throws TypeError, RangeError */
+export function checkMapOptions(
+  options: MapOptions | undefined,
+  defaults: CallDefaults,
+): CheckedMapOptions {
+  const {
+    concurrency,
+    ordered = true,
+    onError = 'throw',
+    key,
+    ...ofCalls
+  } = checkOptions('options', options, OF_A_MAP);
+  if (concurrency !== undefined) checkCount('options.concurrency', concurrency, 1);
+  checkBoolean('options.ordered', ordered);
+  checkOneOf('options.onError', ['throw', 'settle'], onError);
+  if (key !== undefined) checkFunction('options.key', key);
+  const settles = onError === 'settle';
+  return {
+    concurrency,
+    ordered,
+    settles,
+    key: key && AsyncLocalStorage.bind(key),
+    ofCalls: checkCallOptions(ofCalls, defaults),
+  };
+}
+
+/** The options of `join` of a cluster. */
+export type WaitOptions = {
+  /** Milliseconds after which the wait rejects with a DeadlineExceededError. Default: Infinity. */
+  timeoutMs?: number | undefined;
+  /** When it aborts, the wait rejects with the signal's reason. Default: no signal. */
+  signal?: AbortSignal | undefined;
+};
+
+/** @throws TypeError, RangeError */
+export function checkWaitOptions(options: WaitOptions | undefined): Limits {
+  return checkLimits(checkOptions('options', options, OF_A_WAIT));
+}
+
+function checkLimits({ signal, timeoutMs = Number.POSITIVE_INFINITY }: WaitOptions): Limits {
+  checkDuration('options.timeoutMs', timeoutMs);
+  if (signal !== undefined) checkSignal('options.signal', signal);
+  return { signal, timeoutMs, leftMs: timeoutMs };
+}

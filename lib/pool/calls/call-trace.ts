@@ -1,0 +1,34 @@
+/** Publishes the life of one call on the tracing channel, in the thread that made it. */
+
+import type { Closure } from '../queue/closure.ts';
+import type { Settle } from '../queue/remote-value.ts';
+import { aboutOf, type TaskMessage, traceEnd, traceStart } from '../worker/task-channel.ts';
+
+export class CallTrace {
+  readonly #message: TaskMessage;
+  #closure: Closure | undefined;
+
+  constructor(coordinator: object, name: string) {
+    this.#message = { ...aboutOf(coordinator), side: 'caller', name, call: 0, attempt: 1 };
+  }
+
+  /** Queues the call by `put`, in the contexts that subscribers have bound to the start. */
+  start<T>(closure: Closure, put: () => T): T {
+    this.#closure = closure;
+    this.#message.call = closure.id;
+    return traceStart(this.#message, put);
+  }
+
+  /** `settle`, which then also publishes the end of the call. */
+  around(settle: Settle): Settle {
+    return (state, value) => {
+      const isFirst = settle(state, value);
+      if (isFirst) {
+        const { attempts = 0, deaths = 0, retries = 0 } = this.#closure ?? {};
+        this.#message.attempt = deaths > retries ? attempts : attempts + 1;
+        traceEnd(this.#message, state === 'ready' ? { result: value } : { error: value });
+      }
+      return isFirst;
+    };
+  }
+}

@@ -1,0 +1,421 @@
+/**
+ * `cluster.map`: pulls items, has a function run with each, and yields the results.
+ *
+ * 1. An item is `ahead` from the moment that it is pulled until its result is yielded. No more than
+ *    `LookAhead.most` are ahead, however slow the consumer is, and the source is asked for one item
+ *    at a time.
+ * 2. Nothing is pulled before the first `next`, after an item has failed (unless failures are
+ *    yielded), nor after the end.
+ * 3. The end comes once (`#end`): by the last result, an error, the signal, `return`, or the end of
+ *    the cluster. It cancels every closure that has not settled and closes the source. Then each
+ *    `next` is done.
+ * 4. A `next` that is pending is in `#waiters`; there are none while a result is ready to be yielded.
+ */
+
+import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import { checkString } from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { isThenable } from '../../base/thrown-value.ts';
+import { CancelledError } from '../../errors/errors.ts';
+import type { ChangeListeners } from '../queue/change-listeners.ts';
+import { Line } from '../queue/line.ts';
+import type { AnyFunction } from '../queue/module-exports.ts';
+import type { RemoteState } from '../queue/remote-value.ts';
+import { giveFailure } from '../queue/unseen-functions.ts';
+import type { CheckedOptions } from './call-options.ts';
+import { type Calls, shownName } from './calls.ts';
+import { ItemSource, type Pulled } from './item-source.ts';
+import type { LookAhead } from './look-ahead.ts';
+
+/** An item that is ahead. */
+type Entry = {
+  state: RemoteState;
+  /** The result, or the error. */
+  value: unknown;
+  /** Kept if failures are yielded. */
+  readonly item: unknown;
+  cancel: ((reason: unknown) => void) | undefined;
+};
+
+type Waiter = {
+  readonly resolve: (result: IteratorResult<unknown, undefined>) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export type MappedOptions = {
+  readonly fn: AnyFunction | string;
+  readonly items: Iterable<unknown> | AsyncIterable<unknown>;
+  /** The options of each call. Their signal is the whole map's. */
+  readonly options: CheckedOptions;
+  readonly lookAhead: LookAhead;
+  readonly isOrdered: boolean;
+  /** Failures are yielded, and end nothing. */
+  readonly settles: boolean;
+  /** Gives the key of an item, under which its result is kept. */
+  readonly key: ((item: unknown, index: number) => string) | undefined;
+  readonly calls: Calls;
+  /** Called when workers, or what they can do, have changed. */
+  readonly changes: ChangeListeners;
+};
+
+const DONE: IteratorResult<unknown, undefined> = { done: true, value: undefined };
+
+export class Mapped implements AsyncIterableIterator<unknown>, AsyncDisposable {
+  readonly #given: MappedOptions;
+  readonly #source: ItemSource;
+  readonly #signal: AbortSignal | undefined;
+  /** The options of each call, without the signal. */
+  readonly #options: CheckedOptions;
+  /** The name of the function's export, when it is known. */
+  #name: string | undefined;
+  #hasBegun = false;
+  #isOver = false;
+  #isPumping = false;
+  /** No more items come. */
+  #hasEnded = false;
+  /** What is thrown at the end, after the results of what is ahead. */
+  #failure: { value: unknown } | undefined;
+  /** An item has failed, which will be thrown. */
+  #hasFailed = false;
+  /** The line of the cluster is full. */
+  #isFull = false;
+  #ahead = 0;
+  /** How many items were pulled. */
+  #pulled = 0;
+  /** The results: in order those of all items that are ahead, else those that have settled. */
+  readonly #line = new Line<Entry>(() => true);
+  readonly #pending = new Set<Entry>();
+  readonly #waiters = new Line<Waiter>(() => true);
+  readonly #onAbort = (): void => this.#fail(this.#signal?.reason);
+  readonly #onChange = (): void => this.#look();
+
+  static {
+    showAs(Mapped.prototype, (mapped) => ({
+      name: mapped.#name ?? shownName(mapped.#given.fn),
+      facts: mapped.#facts,
+    }));
+  }
+
+  constructor(given: MappedOptions) {
+    this.#given = given;
+    this.#source = new ItemSource(given.items);
+    const { limits } = given.options;
+    this.#signal = limits.signal;
+    this.#options = { ...given.options, limits: { ...limits, signal: undefined } };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<unknown, undefined>> {
+    if (!this.#hasBegun) this.#begin();
+    if (this.#waiters.size === 0) {
+      const result = this.#take();
+      if (result !== undefined) {
+        this.#pump();
+        return result;
+      }
+    }
+    return new Promise((resolve, reject) => {
+      if (this.#waiters.size === 0) this.#given.changes.add(this.#onChange);
+      this.#waiters.push({ resolve, reject });
+      this.#pump();
+      this.#serve();
+    });
+  }
+
+  /** Cancels what is in flight. */
+  async return(): Promise<IteratorResult<unknown, undefined>> {
+    this.#hasBegun = true;
+    if (this.#isOver) return DONE;
+    const { isPulling } = this.#source;
+    const closed = this.#end();
+    this.#serve();
+    if (isPulling) return DONE; // the source may never give the item, nor be closed before
+    const failed = await closed;
+    if (failed !== undefined) throw failed.error;
+    return DONE;
+  }
+
+  async throw(error?: unknown): Promise<IteratorResult<unknown, undefined>> {
+    await this.return();
+    throw error;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+
+  /** How far it is, for people. */
+  get #facts(): string[] {
+    if (this.#isOver) return ['ended'];
+    return this.#hasBegun ? ['running', `${this.#ahead} ahead`] : ['not begun'];
+  }
+
+  #begin(): void {
+    this.#hasBegun = true;
+    if (this.#signal?.aborted === true) this.#fail(this.#signal.reason);
+    if (this.#isOver) return;
+    if (this.#signal !== undefined) addAbortListener(this.#signal, this.#onAbort);
+    const { calls, fn, key } = this.#given;
+    const { resolver } = calls.host;
+    try {
+      if (key !== undefined) calls.checkKeeps();
+      this.#name = resolver.isBusy ? undefined : resolver.known(fn);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (this.#name !== undefined) return;
+    const found = resolver.inOrder(
+      fn,
+      undefined,
+      (name) => name,
+      (name) => name,
+    );
+    calls.host.keepAlive(found).then(
+      (name) => {
+        this.#name = name;
+        this.#pump();
+        this.#serve();
+      },
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  // ---------------------------------------------------------------- results
+
+  /** The next result as a promise; undefined if there is none yet. */
+  #take(): Promise<IteratorResult<unknown, undefined>> | undefined {
+    if (this.#isOver) return this.#last();
+    const entry = this.#line.first();
+    if (entry === undefined || entry.state === 'pending') {
+      if (this.#ahead > 0 || !this.#hasEnded) return undefined;
+      void this.#end();
+      return this.#last();
+    }
+    this.#line.shift();
+    this.#ahead -= 1;
+    const { settles, lookAhead } = this.#given;
+    lookAhead.yielded();
+    const { state, value, item } = entry;
+    const isReady = state === 'ready';
+    if (!isReady) giveFailure(value);
+    if (!settles && !isReady) {
+      void this.#end();
+      return Promise.reject(value);
+    }
+    if (!settles) return Promise.resolve({ done: false, value });
+    return Promise.resolve({
+      done: false,
+      value: isReady
+        ? { status: 'fulfilled', value, item }
+        : { status: 'rejected', reason: value, item },
+    });
+  }
+
+  /** After the end: the failure, once. */
+  #last(): Promise<IteratorResult<unknown, undefined>> {
+    if (this.#failure === undefined) return Promise.resolve(DONE);
+    const { value } = this.#failure;
+    this.#failure = undefined;
+    giveFailure(value);
+    return Promise.reject(value);
+  }
+
+  #serve(): void {
+    while (this.#waiters.size > 0) {
+      const result = this.#take();
+      if (result === undefined) return;
+      const { resolve, reject } = this.#waiters.shift() as Waiter;
+      result.then(resolve, reject);
+      this.#pump();
+    }
+    this.#given.changes.delete(this.#onChange);
+  }
+
+  /** Ends the map at once with an error, which the next `next` throws. */
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#failure = { value: error };
+    void this.#end();
+    this.#serve();
+  }
+
+  /** @returns a promise of the closing of the source; what goes wrong there is told by `return` */
+  #end(): Promise<{ error: unknown } | undefined> {
+    this.#isOver = true;
+    if (this.#signal !== undefined) removeAbortListener(this.#signal, this.#onAbort);
+    const reason = new CancelledError('The map that has called the function is over');
+    const pending = [...this.#pending];
+    this.#pending.clear();
+    for (const { cancel } of pending) cancel?.(reason);
+    this.#line.takeAll();
+    return this.#close();
+  }
+
+  async #close(): Promise<{ error: unknown } | undefined> {
+    try {
+      await this.#source.close();
+      return undefined;
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  /** Workers have changed, or the cluster takes no more calls. */
+  #look(): void {
+    const { refusal } = this.#given.calls.host.rules;
+    // What is ahead settles by itself, but the source may never give another item.
+    if (refusal !== undefined && this.#ahead === 0) this.#fail(refusal.value);
+    else this.#pump();
+  }
+
+  // ---------------------------------------------------------------- items
+
+  #pump(): void {
+    if (this.#isPumping || !this.#given.lookAhead.isDue(this.#ahead)) return;
+    this.#isPumping = true; // the source may call `next` and so come here again
+    while (this.#canPull) {
+      try {
+        const pulled = this.#source.pull();
+        if (!isThenable(pulled)) this.#onPulled(pulled as Pulled);
+        else this.#awaitPulled(pulled as Promise<Pulled>);
+      } catch (error) {
+        this.#onSourceFailed(error);
+      }
+    }
+    this.#isPumping = false;
+  }
+
+  get #canPull(): boolean {
+    const isBlocked = this.#isOver || this.#hasEnded || this.#hasFailed || this.#isFull;
+    if (isBlocked || this.#name === undefined || this.#source.isPulling) return false;
+    return this.#ahead < this.#given.lookAhead.most;
+  }
+
+  #awaitPulled(pulled: Promise<Pulled>): void {
+    pulled.then(
+      (result) => {
+        this.#onPulled(result);
+        this.#pump();
+        this.#serve();
+      },
+      (error: unknown) => {
+        this.#onSourceFailed(error);
+        this.#serve();
+      },
+    );
+  }
+
+  #onPulled({ done, value: item }: Pulled): void {
+    if (this.#isOver) return;
+    if (done === true) {
+      this.#hasEnded = true;
+      return;
+    }
+    const { settles, isOrdered, calls } = this.#given;
+    const { refusal } = calls.host.rules;
+    if (refusal !== undefined) {
+      this.#endAfter(refusal.value);
+      return;
+    }
+    const entry: Entry = {
+      state: 'pending',
+      value: undefined,
+      item: settles ? item : undefined,
+      cancel: undefined,
+    };
+    this.#ahead += 1;
+    this.#pending.add(entry);
+    if (isOrdered) this.#line.push(entry);
+    try {
+      this.#call(entry, item);
+    } catch (error) {
+      this.#settle(entry, 'failed', error);
+    }
+  }
+
+  #onSourceFailed(error: unknown): void {
+    if (this.#given.isOrdered) this.#endAfter(error);
+    else this.#fail(error);
+  }
+
+  /** Throws `error` after the results of what is ahead. */
+  #endAfter(error: unknown): void {
+    this.#hasEnded = true;
+    this.#failure = { value: error };
+    void this.#close();
+  }
+
+  /** @throws the errors of wrong arguments */
+  #call(entry: Entry, item: unknown): void {
+    const { calls } = this.#given;
+    const options = this.#optionsOf(item);
+    const call = calls.make(this.#name as string, [item]);
+    if (calls.hasToWait(call)) {
+      void this.#callLater(entry, item, options);
+      return;
+    }
+    const { cancel, room } = calls.start(call, [item], options, (state, value) => {
+      if (entry.state !== 'pending') return false;
+      this.#settle(entry, state, value);
+      return true;
+    });
+    entry.cancel = cancel;
+    if (room === undefined) return;
+    this.#isFull = true;
+    room.then(
+      () => {
+        this.#isFull = false;
+        this.#pump();
+      },
+      (error: unknown) => {
+        this.#isFull = false;
+        this.#settle(entry, 'failed', error);
+      },
+    );
+  }
+
+  #settle(entry: Entry, state: RemoteState, value: unknown): void {
+    if (entry.state !== 'pending') return;
+    entry.state = state;
+    entry.value = value;
+    entry.cancel = undefined;
+    if (!this.#pending.delete(entry)) return; // the map is over
+    const { settles, isOrdered } = this.#given;
+    if (!isOrdered) this.#line.push(entry);
+    if (state !== 'ready' && !settles) this.#hasFailed = true;
+    this.#serve();
+  }
+
+  #optionsOf(item: unknown): CheckedOptions {
+    const { onProgress } = this.#given.options;
+    const { key } = this.#given;
+    const index = this.#pulled++;
+    if (onProgress === undefined && key === undefined) return this.#options;
+    const options = { ...this.#options };
+    if (onProgress !== undefined) options.onProgress = (value) => onProgress(value, item);
+    if (key === undefined) return options;
+    options.key = key(item, index);
+    checkString('options.key(item, index)', options.key);
+    return options;
+  }
+
+  /** A call that has to wait before it can be queued. */
+  async #callLater(entry: Entry, item: unknown, options: CheckedOptions): Promise<void> {
+    const { calls, fn } = this.#given;
+    try {
+      const remote = await calls.enter(fn, [item], options);
+      if (!this.#pending.has(entry)) {
+        remote.cancel();
+        return;
+      }
+      entry.cancel = (reason) => remote.cancel(reason);
+      this.#settle(entry, 'ready', await remote.fetch());
+    } catch (error) {
+      this.#settle(entry, 'failed', error);
+    }
+  }
+}

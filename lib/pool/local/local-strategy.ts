@@ -1,0 +1,221 @@
+/** LocalStrategy: the workers are threads or child processes of this program. */
+
+import { availableParallelism } from 'node:os';
+import {
+  checkDuration,
+  checkInteger,
+  checkOneOf,
+  checkOptions,
+  invalidType,
+  isBag,
+  knownOptions,
+  outOfRange,
+} from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { counted } from '../../coordinator/words.ts';
+import { fileName } from '../queue/module-exports.ts';
+import type { Engine, Strategy, StrategyHost } from '../queue/strategy.ts';
+import { checkDefinition, checkHooks, checkModule } from '../worker/module-options.ts';
+import type { Isolation, Recycle } from '../workers/channel.ts';
+import { WorkerPool } from '../workers/worker-pool.ts';
+import { checkWorkerOptions, type LocalWorkerOptions, WORKER_OPTIONS } from './worker-options.ts';
+
+/** More workers while functions wait for one, fewer when workers have nothing to do. */
+export type ElasticWorkers = {
+  /** 0 to 1024. The cluster begins with this many workers, and with 1 at least. */
+  min: number;
+  /** 1 to 1024, and not less than `min`. */
+  max: number;
+  /**
+   * Milliseconds without work after which a worker ends, if there are more than `min`. Default:
+   * 10,000.
+   */
+  idleMs?: number | undefined;
+};
+
+type Limits = { readonly min: number; readonly max: number; readonly idleMs: number };
+
+const IDLE_MS = 10_000;
+const MAX_WORKERS = 1_024;
+
+/** The options of a LocalStrategy. */
+export type LocalStrategyOptions = LocalWorkerOptions & {
+  /** The module whose exports can be scheduled. Each worker imports it. */
+  module: URL;
+  /**
+   * The number of workers, 1 to 1024 (default: the number of processors); or the limits between
+   * which it follows the work.
+   */
+  workers?: number | ElasticWorkers | undefined;
+  /**
+   * 'thread' (the default): fast, and memory can be shared; a thread that is blocked in native
+   * code cannot be ended. 'process': can always be ended, and a crash ends only that worker.
+   */
+  isolation?: Isolation | undefined;
+  /**
+   * How many asynchronous functions run at once on one worker, 1 to 1024 (default 1). A function
+   * that blocks or computes holds up those that run beside it.
+   */
+  concurrency?: number | undefined;
+  /**
+   * When a worker is replaced by a new one, between functions: after `tasks` of them, or after one
+   * that leaves the worker's V8 heap larger than `heapMb` (2 ** 20 bytes each; garbage that is not
+   * collected counts, ArrayBuffers do not). By default no worker is replaced between functions.
+   */
+  recycle?: Recycle | undefined;
+  /**
+   * The name of an export that each worker calls with `{ workerIndex }`, and awaits, before it takes
+   * functions. A worker whose `setup` throws cannot start. By default nothing is called.
+   */
+  setup?: string | undefined;
+  /**
+   * The name of an export that each worker calls with `{ workerIndex }` after its last function,
+   * when the cluster lets it go (not when it dies or is ended by force), and that has
+   * `cancelGraceMs` to end. What goes wrong there is a warning (`ALLSTOP_TEARDOWN`). By default
+   * nothing is called.
+   */
+  teardown?: string | undefined;
+  /**
+   * The version of the program, such as a git hash: 1 to 128 printable ASCII characters without
+   * spaces. What a store of results has of another definition is not used. Default: the SHA-256 of
+   * the module's file.
+   */
+  definition?: string | undefined;
+};
+
+const OPTIONS = [
+  'module',
+  'workers',
+  'isolation',
+  'concurrency',
+  'recycle',
+  'setup',
+  'teardown',
+  'definition',
+  ...WORKER_OPTIONS,
+] satisfies (keyof LocalStrategyOptions)[];
+
+const pools = new WeakMap<Strategy, WorkerPool>();
+
+/** The workers of a strategy that has a ClusterCoordinator, for `allstop/testing`. */
+export function poolOf(strategy: Strategy): WorkerPool | undefined {
+  return pools.get(strategy);
+}
+
+/**
+ * The workers of a cluster are threads or child processes of this program. Given to one
+ * ClusterCoordinator, which starts the workers, replaces those that die, and ends all of them when
+ * it is closed or stopped. Its properties are the options, with their defaults.
+ *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ *
+ * const module = new URL('data:text/javascript,export const where = () => process.pid');
+ * const strategy = new LocalStrategy({ module, workers: 2, isolation: 'process' });
+ * const cluster = new ClusterCoordinator(strategy);
+ * console.log((await cluster.run('where')) !== process.pid); // true
+ * await cluster.close();
+ * ```
+ */
+export class LocalStrategy implements Strategy {
+  /** The option `module`. */
+  readonly module: URL;
+  /** The option `workers`. */
+  readonly workers: number | Limits;
+  /** The option `isolation`. */
+  readonly isolation: Isolation;
+  /** The option `concurrency`. */
+  readonly concurrency: number;
+  /** The option `recycle`. */
+  readonly recycle: Recycle | undefined;
+  /** The option `setup`. */
+  readonly setup: string | undefined;
+  /** The option `teardown`. */
+  readonly teardown: string | undefined;
+  /** The option `definition`. */
+  readonly definition: string | undefined;
+  /** Private, so that an environment with secrets does not show when the strategy is printed. */
+  readonly #worker: ReturnType<typeof checkWorkerOptions>;
+
+  static {
+    showAs(LocalStrategy.prototype, ({ module, workers, isolation }) => ({
+      facts: [fileName(module), shown(workers), `isolation '${isolation}'`],
+    }));
+  }
+
+  /**
+   * @throws TypeError (`ERR_INVALID_ARG_TYPE`, `ERR_INVALID_ARG_VALUE`), RangeError;
+   *   InvalidArgumentError: workers of this isolation cannot have an option
+   */
+  constructor(options: LocalStrategyOptions) {
+    const given = checkOptions('options', options, OPTIONS) as LocalStrategyOptions;
+    const { module, workers = availableParallelism(), isolation = 'thread' } = given;
+    const { concurrency = 1 } = given;
+    checkModule(module);
+    checkOneOf('options.isolation', ['thread', 'process'], isolation);
+    checkInteger('options.concurrency', concurrency, 1, 1_024);
+    const recycle = given.recycle === undefined ? undefined : checkRecycle(given.recycle);
+    checkHooks(given);
+    checkDefinition(given.definition);
+    this.#worker = checkWorkerOptions(given, isolation);
+    this.module = module;
+    this.workers = checkWorkers(workers);
+    this.isolation = isolation;
+    this.concurrency = concurrency;
+    this.recycle = recycle;
+    this.setup = given.setup;
+    this.teardown = given.teardown;
+    this.definition = given.definition;
+  }
+
+  /** @internal */
+  connect(host: StrategyHost): Engine {
+    const { module, workers, isolation, concurrency, recycle, setup, teardown } = this;
+    const own = { module, isolation, concurrency, recycle, setup, teardown, ...this.#worker };
+    const number =
+      typeof workers === 'number'
+        ? { workers }
+        : { workers: Math.max(1, workers.min), elastic: workers };
+    const pool = new WorkerPool(host, { ...own, ...number });
+    pools.set(this, pool);
+    return pool;
+  }
+}
+
+/** The number of workers in words, for util.inspect. */
+const shown = (workers: number | Limits): string =>
+  typeof workers === 'number'
+    ? counted(workers, 'worker')
+    : `${workers.min} to ${counted(workers.max, 'worker')}`;
+
+/** @throws TypeError, RangeError */
+function checkWorkers(given: number | ElasticWorkers): number | Limits {
+  if (!isBag(given)) {
+    if (typeof given !== 'number') {
+      throw invalidType('options.workers', 'of type number, or { min, max, idleMs }', given);
+    }
+    checkInteger('options.workers', given, 1, MAX_WORKERS);
+    return given;
+  }
+  knownOptions(given, ['min', 'max', 'idleMs'], 'options.workers');
+  const { min, max, idleMs = IDLE_MS } = given;
+  checkInteger('options.workers.min', min, 0, MAX_WORKERS);
+  checkInteger('options.workers.max', max, Math.max(1, min), MAX_WORKERS);
+  checkDuration('options.workers.idleMs', idleMs);
+  return Object.freeze({ min, max, idleMs });
+}
+
+/** @throws TypeError, RangeError */
+function checkRecycle(given: Recycle): Recycle {
+  const { tasks, heapMb } = checkOptions('options.recycle', given, ['tasks', 'heapMb']);
+  if (tasks !== undefined) {
+    checkInteger('options.recycle.tasks', tasks, 1, Number.MAX_SAFE_INTEGER);
+  }
+  if (heapMb !== undefined) {
+    if (typeof heapMb !== 'number')
+      throw invalidType('options.recycle.heapMb', 'of type number', heapMb);
+    if (!(heapMb > 0)) throw outOfRange('options.recycle.heapMb', 'a number > 0', heapMb);
+  }
+  return Object.freeze({ tasks, heapMb });
+}

@@ -1,0 +1,160 @@
+/**
+ * Copies the arguments of a call when it is scheduled, in the cheapest way that keeps the rules of
+ * structuredClone, but that a typed array which is an argument itself shares no memory with the
+ * other arguments. Each value is read once, by the copier itself: no other walk goes through it,
+ * which holes, depth or getters could make long.
+ *
+ * 1. Small plain arguments are copied as values (small-copy.ts); for threads, bare arrays beside
+ *    small primitive values, too (to-thread.ts).
+ * 2. All others are packed as bytes, which is half of the work of structuredClone. The worker does
+ *    the other half. The bytes are kept until the call has ended, for another attempt.
+ * 3. Arguments that cannot be bytes, but can go to a thread (a SharedArrayBuffer, a MessagePort,
+ *    objects of Node's own), are copied by structuredClone. It is also what says which error the
+ *    others are refused with.
+ */
+
+import { checkKept, mayBeLost } from '../../base/lost-values.ts';
+import { isDataCloneError } from '../../base/refused-values.ts';
+import { InvalidArgumentError } from '../../errors/errors.ts';
+import {
+  type BareArray,
+  bareArray,
+  packArguments,
+  SHARED_MEMORY,
+} from '../../values/packed-arguments.ts';
+import { bytesOfPrimitive, smallCopy } from '../../values/small-copy.ts';
+import { copyFlat } from '../../values/to-thread.ts';
+import { NO_PER_WORKER_VALUES, NO_REMOTE_VALUE, whyUncloneable } from '../../values/uncloneable.ts';
+import { hasSerializer } from '../../values/value.ts';
+
+/**
+ * More are packed. A thread reads values before it begins their call, but bytes when it has begun:
+ * a thread that reads for long would look as if it did not answer (silence.ts).
+ */
+const MOST_BYTES_AS_VALUES = 2 ** 20;
+
+export type CopiedArguments = {
+  /** An ArrayBuffer: packed, for a thread. A Uint8Array: packed, for a process or node. */
+  readonly args: readonly unknown[] | ArrayBuffer | Uint8Array;
+  /** About how many bytes the copy takes; memory that is shared is not counted. */
+  readonly bytes: number;
+};
+
+/**
+ * @throws DataCloneError; InvalidArgumentError: a SharedArrayBuffer for a process or node; the
+ *   error of a getter; RangeError: a value is nested too deeply
+ */
+export function copyArguments(args: readonly unknown[], sharesMemory: boolean): CopiedArguments {
+  const small = smallCopy(args, refuseFields);
+  if (small !== undefined && (small.bytes <= MOST_BYTES_AS_VALUES || !hasSerializer)) {
+    return { args: small.values, bytes: small.bytes };
+  }
+  const bare = bareArrays(args);
+  if (sharesMemory && bare.length > 0) {
+    const flat = flatCopy(args, bare);
+    if (flat !== undefined) return flat;
+  }
+  const isBare = new Set(bare.map(({ index }) => index));
+  const others = args.map((value, index) => (isBare.has(index) ? undefined : value));
+  const packed = tryToPack(others, bare, sharesMemory);
+  if (packed === undefined) return { args: structuredClone(args), bytes: 0 };
+  const bytes = packed.byteLength;
+  if (bare.length < args.length) {
+    const head = packed.subarray(0, bare.reduce(withoutBytes, bytes));
+    if (!sharesMemory) checkKept(others, head);
+    else if (mayBeLost(others, head)) return { args: structuredClone(args), bytes };
+  }
+  return { args: sharesMemory ? packed.buffer : packed, bytes };
+}
+
+/**
+ * No serializer copies the fields of an error, so that none finds a RemoteValue there.
+ *
+ * @throws InvalidArgumentError
+ */
+function refuseFields(error: Error): void {
+  for (const key of Object.keys(error)) {
+    const field: unknown = Object.getOwnPropertyDescriptor(error, key)?.value;
+    if (typeof field !== 'object' || field === null || !('uncloneable' in field)) continue;
+    const { uncloneable } = field;
+    if (uncloneable === NO_REMOTE_VALUE || uncloneable === NO_PER_WORKER_VALUES) {
+      throw new InvalidArgumentError((uncloneable as symbol).description);
+    }
+  }
+}
+
+/**
+ * Checks arguments that are taken later, when the call is queued.
+ *
+ * @throws InvalidArgumentError, DataCloneError
+ */
+export function checkMoved(args: readonly unknown[], sharesMemory: boolean): void {
+  if (sharesMemory || !hasSerializer) return;
+  let packed: Uint8Array;
+  try {
+    packed = packArguments(args, []);
+  } catch (error) {
+    if (isShared(error)) throw noSharedMemory();
+    return; // whether the others can be sent is known when they are taken
+  }
+  checkKept(args, packed);
+}
+
+/** @returns undefined: the values have to be copied by structuredClone */
+function tryToPack(
+  args: readonly unknown[],
+  bare: readonly BareArray[],
+  sharesMemory: boolean,
+): Uint8Array<ArrayBuffer> | undefined {
+  if (sharesMemory && !hasSerializer) return undefined;
+  try {
+    return packArguments(args, bare);
+  } catch (error) {
+    if (!sharesMemory && isShared(error)) throw noSharedMemory();
+    if (!sharesMemory || !isDataCloneError(error) || whyUncloneable(error) !== undefined) {
+      throw error;
+    }
+    return undefined;
+  }
+}
+
+/** The arguments that are bare arrays, of an ArrayBuffer each: two of one would share it. */
+function bareArrays(args: readonly unknown[]): BareArray[] {
+  if (!hasSerializer) return [];
+  const found: BareArray[] = [];
+  for (const [index, value] of args.entries()) {
+    const bare = typeof value === 'object' && value !== null ? bareArray(value, index) : undefined;
+    if (bare !== undefined) found.push(bare);
+  }
+  const buffers = new Set(found.map(({ bytes }) => bytes.buffer));
+  return buffers.size === found.length ? found : [];
+}
+
+/** @returns undefined unless the arguments that are no bare arrays are all primitive and small */
+function flatCopy(
+  args: readonly unknown[],
+  bare: readonly BareArray[],
+): CopiedArguments | undefined {
+  const values = [...args];
+  let bytes = 0;
+  for (const array of bare) {
+    values[array.index] = undefined;
+    bytes += array.bytes.byteLength;
+  }
+  for (const value of values) {
+    const own = bytesOfPrimitive(value);
+    if (own === undefined || own > MOST_BYTES_AS_VALUES) return undefined;
+    bytes += own;
+  }
+  return { args: copyFlat(values, bare), bytes };
+}
+
+const withoutBytes = (sum: number, { bytes }: BareArray): number => sum - bytes.byteLength;
+
+const isShared = (error: unknown): boolean =>
+  isDataCloneError(error) && error.message === SHARED_MEMORY;
+
+const noSharedMemory = (): Error =>
+  new InvalidArgumentError(
+    'A SharedArrayBuffer cannot be an argument here: only worker threads share memory. Pass a copy',
+  );

@@ -1,0 +1,235 @@
+/** The result of a scheduled function. TensorFlow's RemoteValue. */
+
+import { addAbortListener, removeAbortListener } from '../../base/abort-listeners.ts';
+import {
+  checkDuration,
+  checkOptions,
+  checkSignal,
+  illegalConstructor,
+} from '../../base/arguments.ts';
+import { showAs } from '../../base/inspect.ts';
+import { Timer } from '../../base/timer.ts';
+import { turn } from '../../base/turn.ts';
+import { CancelledError, DeadlineExceededError } from '../../errors/errors.ts';
+import { NO_REMOTE_VALUE } from '../../values/uncloneable.ts';
+import { ProgressValues } from './progress/progress-values.ts';
+import { giveFailure, noteFailure } from './unseen-functions.ts';
+
+/** How far a RemoteValue is: `RemoteValue.state`. */
+export type RemoteState = 'pending' | 'ready' | 'failed' | 'cancelled';
+
+/** The options of `RemoteValue.fetch`. */
+export type FetchOptions = {
+  /** Milliseconds after which the fetch rejects with a DeadlineExceededError. Default: Infinity. */
+  timeoutMs?: number | undefined;
+  /**
+   * When it aborts, the fetch rejects with the signal's reason, and the function goes on. Default:
+   * no signal.
+   */
+  signal?: AbortSignal | undefined;
+};
+
+/**
+ * How the cluster settles a RemoteValue. Only the first call has an effect.
+ *
+ * @returns whether this was the first call
+ */
+export type Settle = (state: Exclude<RemoteState, 'pending'>, value: unknown) => boolean;
+
+const notEnded = (timeoutMs: number): Error =>
+  new DeadlineExceededError(`fetch() timed out after ${timeoutMs} ms: the function has not ended`);
+
+type Settled = (state: Exclude<RemoteState, 'pending'>, value: unknown) => void;
+
+type Cancellable = { cancel(reason: unknown): void };
+
+/** The first argument of the constructor, which programs do not have. */
+const MAKING = Symbol('making a RemoteValue');
+
+/** Makes the RemoteValue of a call. `start` makes the call, and returns what `cancel` cancels. */
+export let makeRemoteValue: <T>(start: (settle: Settle) => Cancellable) => RemoteValue<T>;
+
+/**
+ * The result of a scheduled function. It settles once, whatever happens to the workers, and
+ * then keeps its value or error, also when the worker is gone. An error that is never fetched
+ * is not an unhandled rejection: `schedule`, `join` or `done` throw it, or it is written to
+ * standard error when the process ends.
+ *
+ * @example
+ * ```js
+ * import { ClusterCoordinator, LocalStrategy } from 'allstop/cluster';
+ *
+ * const module = new URL('data:text/javascript,export const square = (x) => x * x');
+ * const cluster = new ClusterCoordinator(new LocalStrategy({ module, workers: 2 }));
+ *
+ * const value = await cluster.schedule('square', [7]);
+ * console.log(await value.fetch(), value.state); // 49 ready
+ * await cluster.close();
+ * ```
+ */
+export class RemoteValue<T> {
+  /** @internal */
+  readonly uncloneable: symbol = NO_REMOTE_VALUE;
+  #state: RemoteState = 'pending';
+  #value: unknown;
+  #progress: ProgressValues | undefined;
+  /** What `cancel` cancels, while the value is pending. */
+  #source: Cancellable | undefined;
+  #waiting: { resolve: (value: T) => void; reject: (error: unknown) => void }[] | undefined;
+
+  static {
+    makeRemoteValue = (start) => new RemoteValue(MAKING, start);
+    showAs(RemoteValue.prototype, (remote) => ({ facts: [remote.#state] }));
+  }
+
+  private constructor(making: symbol, start: (settle: Settle) => Cancellable) {
+    if (making !== MAKING) {
+      throw illegalConstructor('a RemoteValue is made by cluster.schedule(fn, args)');
+    }
+    this.#source = start((state, value) => {
+      if (this.#state !== 'pending') return false;
+      this.#source = undefined;
+      this.#state = state;
+      this.#value = value;
+      this.#progress?.end();
+      const waiting = this.#waiting;
+      this.#waiting = undefined;
+      if (waiting !== undefined && waiting.length > 0) giveFailure(value);
+      else if (state === 'failed') noteFailure(value);
+      for (const { resolve, reject } of waiting ?? []) {
+        if (state === 'ready') resolve(value as T);
+        else reject(value);
+      }
+      return true;
+    });
+  }
+
+  /**
+   * Cancels the function, wherever it is: `fetch` rejects with `reason`, or with a CancelledError
+   * if that is undefined. It is no failure: nothing else is cancelled, and no `schedule`, `join` or
+   * `done` throws it. If the function runs, its `currentTask().signal` aborts; if it has not ended
+   * `cancelGraceMs` later, its worker is replaced. Does nothing when the value has settled.
+   */
+  cancel(reason?: unknown): void {
+    this.#source?.cancel(
+      reason === undefined
+        ? new CancelledError('The function was cancelled by its caller')
+        : reason,
+    );
+  }
+
+  /**
+   * Calls `listener` in the moment in which the value settles, before `fetch` resolves; now, if it
+   * has settled.
+   *
+   * @internal
+   * @returns a function after which it is not called any more
+   */
+  static onSettled(remote: RemoteValue<unknown>, listener: Settled): () => void {
+    if (remote.#state !== 'pending') {
+      listener(remote.#state, remote.#value);
+      return () => {};
+    }
+    const waiter = {
+      resolve: (value: unknown) => listener('ready', value),
+      reject: (error: unknown) => listener(remote.#state as 'failed', error),
+    };
+    remote.#waiting ??= [];
+    remote.#waiting.push(waiter);
+    return () => {
+      remote.#waiting = remote.#waiting?.filter((each) => each !== waiter);
+    };
+  }
+
+  /**
+   * The values that the function reports (`currentTask().report`), until it has ended. They are
+   * kept for readers that begin late or are slow: the newest 4,096, at most 1 MiB; a reader skips
+   * what is older. When the function is run again, because its worker has died, the values of the
+   * next attempt follow. The end of the values is no error, whatever has become of the function.
+   */
+  get progress(): AsyncIterable<unknown> {
+    return this.#reported();
+  }
+
+  #reported(): ProgressValues {
+    if (this.#progress === undefined) {
+      this.#progress = new ProgressValues();
+      if (this.#state !== 'pending') this.#progress.end();
+    }
+    return this.#progress;
+  }
+
+  /** @internal The function has reported these values, which are packed. */
+  static report(remote: RemoteValue<unknown>, values: readonly Uint8Array[]): void {
+    remote.#reported().add(values);
+  }
+
+  /** 'cancelled': `cancel`, a stop, `close`, the call's `signal` or another function's error has ended it. */
+  get state(): RemoteState {
+    return this.#state;
+  }
+
+  /**
+   * Resolves with the function's result. A fetch that times out or is aborted does not affect
+   * the function.
+   *
+   * @throws (rejects) the error that the function threw; CancelledError; UnavailableError: its
+   *   workers have died too often; DeadlineExceededError: `timeoutMs` (milliseconds, default
+   *   Infinity) or the deadline of the call has passed; the reason of `signal`, even if the
+   *   value is there
+   */
+  fetch(options?: FetchOptions): Promise<T> {
+    try {
+      const known = ['timeoutMs', 'signal'];
+      const given = checkOptions('options', options, known);
+      const { timeoutMs = Number.POSITIVE_INFINITY, signal } = given;
+      checkDuration('options.timeoutMs', timeoutMs);
+      if (signal !== undefined) checkSignal('options.signal', signal);
+      if (signal?.aborted) return Promise.reject(signal.reason);
+      if (this.#state === 'ready') return Promise.resolve(this.#value as T);
+      if (this.#state !== 'pending') {
+        giveFailure(this.#value);
+        return Promise.reject(this.#value);
+      }
+      if (timeoutMs === 0) {
+        // Decided here: a timer would give a value that comes in a turn of the event loop, by chance.
+        const error = notEnded(timeoutMs);
+        return turn().then(() => Promise.reject(error)); // a loop of such calls starves nothing
+      }
+      return this.#wait(timeoutMs, signal);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #wait(timeoutMs: number, signal: AbortSignal | undefined): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const waiter = { resolve, reject };
+      this.#waiting ??= [];
+      this.#waiting.push(waiter);
+      if (signal === undefined && timeoutMs === Number.POSITIVE_INFINITY) return;
+      const giveUp = (error: unknown): void => {
+        clean();
+        this.#waiting = this.#waiting?.filter((each) => each !== waiter);
+        reject(error);
+      };
+      const onAbort = (): void => giveUp(signal?.reason);
+      const timer = new Timer(timeoutMs, () => {
+        giveUp(notEnded(timeoutMs));
+      });
+      const clean = (): void => {
+        timer.clear();
+        if (signal !== undefined) removeAbortListener(signal, onAbort);
+      };
+      waiter.resolve = (value) => {
+        clean();
+        resolve(value);
+      };
+      waiter.reject = (error) => {
+        clean();
+        reject(error);
+      };
+      if (signal !== undefined) addAbortListener(signal, onAbort);
+    });
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * The seam between the rules about closures, which are the same for every strategy, and the
+ * engines, which carry closures to workers. The rules implement StrategyHost; a strategy's
+ * engine implements Engine.
+ */
+
+import type { CheckpointStore } from '../../cluster/checkpoints/checkpoint-store.ts';
+import type { Definition } from '../../cluster/variables/variable.ts';
+import type { VariableSource, VariableStore } from '../../cluster/variables/variable-store.ts';
+import type { Coordinator } from '../../coordinator/coordinator.ts';
+import type { NodeHealth, ReadinessReport } from '../../errors/readiness-report.ts';
+import type { Fate } from '../worker/protocol.ts';
+import type { Closure, ClosureOutcome } from './closure.ts';
+import type { Runner } from './lines/closure-lines.ts';
+import type { Placement, Resources } from './lines/placement.ts';
+
+/** One worker of a cluster, at the moment when `workers` was read. */
+export type WorkerInfo = {
+  /** The job of the worker: 'worker', or another of the ClusterSpec. */
+  job: string;
+  /** The index of the worker in its job, from 0. A worker that replaces another keeps it. */
+  task: number;
+  /**
+   * 'starting': the worker imports the module, runs `setup` or makes data sets; 'idle': it is ready
+   * and has no function; 'busy': it has functions; 'lost': it has died and is being replaced;
+   * 'stuck': a thread that is blocked in native code and cannot be ended.
+   */
+  state: 'starting' | 'idle' | 'busy' | 'lost' | 'stuck';
+  /** The name of the worker's machine; empty if it is not known. */
+  host: string;
+  /**
+   * The pid of the program if the worker is a thread. A lost process keeps its pid here until
+   * its successor has started; NaN, which `process.kill` refuses, if the process could not be
+   * started.
+   */
+  pid: number;
+  /** How many functions were sent to the worker and have not ended. */
+  running: number;
+  /** How many functions have ended on this worker and those that it replaces. */
+  completed: number;
+  /** How often a worker was started in the place of one that had died. */
+  restarts: number;
+  /** Over NATS, of a node that has answered a probe. */
+  health?: NodeHealth;
+  /** Over NATS: what the worker has (`allstop worker --resources`). Left out: nothing. */
+  resources?: Resources;
+  /**
+   * The functions that the worker runs, as many as its `concurrency`; of a node, one a thread. What
+   * the worker was only sent is not among them. Of a node it is what was sent first, which its
+   * threads take first.
+   */
+  tasks: RunningTask[];
+};
+
+/** A function that a worker runs. */
+export type RunningTask = {
+  /** The name of the export. */
+  name: string;
+  /** How often the function has been run, this time included: from 1. */
+  attempt: number;
+  /**
+   * When it was sent; or when the last function before it ended, if that was later, and the worker
+   * runs one at a time.
+   */
+  startedAt: Date;
+};
+
+/** Told once, with a value of STATE, and the packed result or an encoded error. */
+export type DrawAnswer = (state: number, bytes: Uint8Array) => void;
+
+/** The methods that an engine calls. */
+export interface StrategyHost {
+  readonly coordinator: Coordinator;
+  readonly cancelGraceMs: number;
+  /** How many more deaths of workers than one fail the data set that they were making. */
+  readonly retries: number;
+  readonly variables: VariableSource;
+  /** How many closures are queued. */
+  readonly waiting: number;
+  /**
+   * The next queued closure that the worker may run; it is in flight from here on. Undefined: none
+   * is queued, or (`hasPlaced`) other workers may run what is queued.
+   */
+  take(runner: Runner): Closure | undefined;
+  /** Whether closures are queued that only some workers may run. */
+  readonly hasPlaced: boolean;
+  /** The workers that queued closures are placed on, by index. */
+  readonly placedOn: readonly number[];
+  /**
+   * Whether the closure that `take` would give is a suspect (`Closure.isSuspect`). Only a worker that has no
+   * other closure may take it then, and gets no other until it has ended.
+   */
+  isSuspectNext(runner: Runner): boolean;
+  /** The next resource that this worker has to make before it takes calls. */
+  takeTagged(worker: number): Closure | undefined;
+  /** Whether `takeTagged` has something for any worker. */
+  hasTagged(): boolean;
+  /** A new worker has started: tags all resources for it. */
+  prepare(worker: number): void;
+  /**
+   * An attempt has ended. `microseconds` is how long the function ran; left out if it was
+   * not started.
+   */
+  ended(closure: Closure, outcome: ClosureOutcome, microseconds?: number): void;
+  /** The function of a closure in flight has reported values, each of which is packed. */
+  progressed(closure: Closure, values: readonly Uint8Array[]): void;
+  /**
+   * The closure's worker is lost (`cause` says why), or the closure was recalled (no cause). A
+   * closure that was running there is a suspect: it is queued again behind all others, or fails.
+   * Any other is queued again ahead of all others.
+   */
+  returned(closure: Closure, fate: Fate, cause?: unknown): void;
+  /**
+   * A thread of a node uses an iterator that another thread has made: `request` is the packed
+   * arguments of a DRAW, `answer` takes its packed result or an encoded error.
+   */
+  draw?(request: Uint8Array, answer: DrawAnswer): void;
+  /** A worker has become ready, for the first time or again. */
+  workerStarted(worker: WorkerInfo): void;
+  /** A worker has died, and will be replaced. */
+  workerLost(worker: WorkerInfo, error: Error): void;
+  /** A thread is blocked in native code and cannot be ended. Another takes its place. */
+  workerStuck(worker: WorkerInfo): void;
+  /** `Engine.report()`, `workers` or `functions` have changed. */
+  changed(): void;
+  /** No worker will ever start any more: all closures fail with this error. */
+  failed(error: Error): void;
+}
+
+/** The host of an engine whose workers may be away and come back. */
+export interface ClusterHost extends StrategyHost {
+  /**
+   * A worker whose closures were `returned` is back and still has these. `given`: by closure,
+   * as what it was returned. Those that are queued are in flight on that worker again, and their
+   * attempt goes on.
+   *
+   * @returns the closures that are in flight on that worker again
+   */
+  reclaim(given: ReadonlyMap<Closure, Fate>): Closure[];
+  /**
+   * A worker that was given up has ended a closure that is another's meanwhile. The first result
+   * counts.
+   *
+   * @returns whether this is the first
+   */
+  offered(closure: Closure, outcome: ClosureOutcome, microseconds: number): boolean;
+}
+
+export type Cancellation = {
+  reason: unknown;
+  /** Whether the worker is replaced if the function has not ended after `cancelGraceMs`. */
+  replace: boolean;
+};
+
+/** The methods that the rules call. None throws. */
+export interface Engine {
+  /** `take` or `takeTagged` may return a closure now. */
+  wake(): void;
+  /** Asks the attempt of a closure in flight to end; `ended` or `returned` follows. */
+  cancel(closure: Closure, cancellation: Cancellation): void;
+  /**
+   * Tells the engine whether its workers have to keep the program alive. They have to while the
+   * program waits for a promise of the cluster, and while a closure is queued or in flight.
+   */
+  setNeeded(needed: boolean): void;
+  /** A variable was made in the memory of this process. Left out by an engine that keeps them. */
+  define?(definition: Definition): void;
+  /**
+   * The variables, if the engine keeps them. Called once.
+   *
+   * @param owner - the ClusterCoordinator
+   */
+  variables?(owner: object): VariableStore;
+  /** Whether arguments may contain SharedArrayBuffers. False if it is left out. */
+  readonly sharesMemory?: boolean;
+  /**
+   * The workers that have loaded the module. The engine calls `StrategyHost.prepare` for each
+   * worker that loads it later.
+   */
+  readonly indexes: number[];
+  readonly workers: WorkerInfo[];
+  /** How many functions can run at once, now. */
+  readonly capacity: number;
+  /**
+   * @returns why there will never be a worker that may run closures with this placement; undefined
+   *   if there is one, or may be one day
+   */
+  whyNowhere(placement: Placement): string | undefined;
+  report(): ReadinessReport;
+  /** The engine's counters, by name. */
+  stats(): Record<string, number>;
+  /** Names of the module's functions; undefined until a worker has reported them. */
+  readonly functions: readonly string[] | undefined;
+  /**
+   * Changes the number of workers. Resolves when that many workers are ready; rejects when a new
+   * worker cannot be started. Left out if the engine does not start its workers itself.
+   */
+  resize?(workers: number): Promise<void>;
+  /** Ends the workers. Resolves when they have ended, or were found to be stuck. */
+  close(): Promise<void>;
+}
+
+/** Says where workers live. Made by the user, for one ClusterCoordinator. */
+export interface Strategy {
+  /** The module whose exports can be scheduled. */
+  readonly module: URL;
+  /** The version of the program, as the user names it. */
+  readonly definition?: string | undefined;
+  /** @internal */
+  connect(host: ClusterHost): Engine;
+  /**
+   * Keeps checkpoints in the object store of this name. Left out by a strategy without servers.
+   *
+   * @internal
+   */
+  checkpoints?(bucket: string): CheckpointStore;
+}

@@ -1,0 +1,99 @@
+/**
+ * The main function of a cluster's worker process. The parent's stop, its end or that of its thread
+ * which made the cluster, and the cancellation of a function come twice: to a native thread
+ * (listenToParent), so that a function that computes sees them, and to the event loop.
+ */
+
+import { attachmentOf } from '../../coordinator/attachment.ts';
+import { endWithParent } from '../../coordinator/threads/workers.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { binding } from '../../native/native.ts';
+import { encode } from '../../record/encoded-error.ts';
+import { packMessage, unpackMessage } from '../../values/value.ts';
+import { CancelledCalls } from './cancelled-calls.ts';
+import { clusterCoordinator } from './coordinator-of-cluster.ts';
+import { FunctionRunner } from './function-runner.ts';
+import { addLasting } from './lasting-listeners.ts';
+import { FROM_WORKER, TO_WORKER, type WorkerSettings } from './protocol.ts';
+import { answerNone, answerStop, LateErrors, type StopMessage, stopMessage } from './stop-relay.ts';
+
+/** How long the functions of a process may go on without the parent, or its thread. */
+const ORPHAN_GRACE_MS = 1_000;
+
+export async function runClusterProcess(settings: WorkerSettings): Promise<void> {
+  const send = (message: unknown[]): void => {
+    // A failed send is ignored: the parent is gone, and 'disconnect' says so.
+    process.send?.(packMessage(message), undefined, undefined, () => {});
+  };
+  const parent = process.ppid;
+  // A busy event loop would not see 'disconnect'; this ends the process all the same.
+  endWithParent(ORPHAN_GRACE_MS);
+  const coordinator = clusterCoordinator(settings);
+  const cancelled = new CancelledCalls(settings.concurrency);
+  if (settings.down !== undefined) {
+    const { native } = attachmentOf(coordinator);
+    const { words } = cancelled;
+    binding().listenToParent(native, settings.down, parent, words, ORPHAN_GRACE_MS);
+  }
+  const late = new LateErrors(coordinator);
+  const post = (message: unknown[]): void => {
+    // The stop is sent first: the parent has to know it to recognise a function's error as an echo.
+    sendStops();
+    send(message);
+    if (isOrphaned && runner.isIdle) process.exit();
+  };
+  const runner = new FunctionRunner({ post }, coordinator, settings, cancelled);
+  let isOrphaned = false;
+  const onDisconnect = (): void => {
+    if (runner.isIdle) process.exit();
+    isOrphaned = true;
+    // The timer holds the event loop, which nothing else may: a function that awaits the stop would
+    // end with the loop, before it has heard of it. A function may also have closed the channel
+    // itself: then the parent lives on, and waits for the end of this process.
+    setTimeout(() => process.exit(), ORPHAN_GRACE_MS);
+    if (coordinator.shouldStop()) return;
+    const gone = `The parent process ${parent}, or its thread that made this cluster, has ended`;
+    coordinator.requestStop(new UnavailableError(gone));
+    answerNone(coordinator);
+  };
+  let isStopSent = false;
+  const sendStop = (): void => {
+    if (isStopSent) return;
+    isStopSent = true;
+    const record = stopMessage(coordinator) as StopMessage;
+    late.skip(record);
+    // Else the parent's native thread has answered: the record is the parent's.
+    if (record.requester.pid === process.pid) send([FROM_WORKER.stop, record]);
+  };
+  /** Sends what the parent has not been told: the stop, and the errors beside it. */
+  const sendStops = (): void => {
+    if (!coordinator.shouldStop()) return;
+    sendStop();
+    for (const error of late.take()) {
+      const isThrown = binding().giveError(error.id); // the parent sees to it that it is given
+      send([FROM_WORKER.stop, { ...error, isThrown }]);
+    }
+  };
+  attachmentOf(coordinator).listenToErrors(sendStops);
+  coordinator.signal.addEventListener('abort', sendStops);
+  const onMessage = (bytes: unknown): void => {
+    const message = unpackMessage(bytes);
+    if (message === undefined) return;
+    if (message[0] === TO_WORKER.stop) {
+      // If a native thread has stopped this process before, the parent hears of that stop first.
+      sendStops();
+      isStopSent = true;
+      answerStop(coordinator, message[1] as StopMessage);
+    } else runner.receive(message);
+  };
+  addLasting(process, {
+    message: onMessage,
+    disconnect: onDisconnect,
+    uncaughtExceptionMonitor: (error: unknown) => send([FROM_WORKER.dying, encode(error).bytes]),
+    // Ctrl-C in a terminal signals the whole process group; the parent decides when workers end.
+    SIGINT: () => {},
+  });
+  // The channel holds the event loop by a listener of Node's own, which a function may remove, too.
+  process.channel?.ref?.(); // Bun's channel has no such method
+  await runner.load();
+}

@@ -1,0 +1,319 @@
+/** Starts a worker thread or process, and carries messages to and from it. */
+
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
+import type { ResourceLimits, SHARE_ENV } from 'node:worker_threads';
+import { messageOf } from '../../base/thrown-value.ts';
+import { Timer } from '../../base/timer.ts';
+import { attachmentOf } from '../../coordinator/attachment.ts';
+import { causeOfDeath, forgetWorker } from '../../coordinator/threads/causes-of-death.ts';
+import { execArgvOfFile } from '../../coordinator/threads/exec-argv.ts';
+import { openLine } from '../../coordinator/threads/fork-line.ts';
+import { workerEntry } from '../../coordinator/threads/worker-entry.ts';
+import { startWorker } from '../../coordinator/threads/workers.ts';
+import { UnavailableError } from '../../errors/errors.ts';
+import { binding } from '../../native/native.ts';
+import { decode } from '../../record/encoded-error.ts';
+import { packMessage, unpackMessage } from '../../values/value.ts';
+import type { StrategyHost } from '../queue/strategy.ts';
+import type { ModuleHooks } from '../worker/module-options.ts';
+import { CLAIMS, FROM_WORKER, TO_WORKER, type WorkerSettings } from '../worker/protocol.ts';
+import { nameProcess, threadNameOf } from '../worker/requesters.ts';
+import type { Movable } from '../worker/transfer.ts';
+
+export type Isolation = 'thread' | 'process';
+
+export interface ChannelListener {
+  onMessage(message: unknown[]): void;
+  /**
+   * Called when a message of a thread cannot be deserialized.
+   *
+   * @returns false if it is not known whose result the message is: the thread is ended then
+   */
+  onUnreadable(error: unknown): boolean;
+  /** The worker has ended. Called once; no other call follows. */
+  onGone(cause: Error): void;
+}
+
+/** The coordinator's end of the channel. */
+export interface WorkerChannel {
+  /** NaN if the process could not be started. */
+  readonly pid: number;
+  /** For messages: `thread 5` or `process 4711`. */
+  readonly place: string;
+  /** Undefined: a process. */
+  readonly threadId: number | undefined;
+  /** The claims (protocol.ts). */
+  readonly words: Int32Array;
+  /** Whether the worker sees `words`: a thread does, a process does not. */
+  readonly isShared: boolean;
+  post(message: unknown[], transfer?: readonly Movable[]): void;
+  /** Ends the worker by force. `onGone` is called when it has ended. */
+  kill(): void;
+}
+
+export type WorkerName = { job: string; index: number };
+
+/** When a worker is replaced, between functions. */
+export type Recycle = {
+  /** After this many functions. By default their number does not matter. */
+  readonly tasks?: number | undefined;
+  /** After a function that leaves its heap larger, in MB (2 ** 20 bytes). Default: Infinity. */
+  readonly heapMb?: number | undefined;
+};
+
+/** What each worker is started with, besides its name. */
+export type WorkerOptions = ModuleHooks & {
+  readonly module: URL;
+  /** How many asynchronous functions run at once on one worker (1). */
+  readonly concurrency?: number | undefined;
+  readonly recycle?: Recycle | undefined;
+  /** Options of Node's Worker and `fork`; the first two are for threads only. */
+  readonly workerData?: unknown;
+  readonly resourceLimits?: ResourceLimits | undefined;
+  readonly execArgv?: readonly string[] | undefined;
+  readonly argv?: readonly string[] | undefined;
+  readonly env?: NodeJS.ProcessEnv | typeof SHARE_ENV | undefined;
+};
+
+function goneError(what: string, how: string, cause: unknown, fields: object): Error {
+  const because = cause === undefined ? '' : `: ${messageOf(cause)}`;
+  const error = new UnavailableError(
+    `${what} ${how}${because}`,
+    cause === undefined ? {} : { cause },
+  );
+  return Object.assign(error, fields);
+}
+
+function settingsOf(options: WorkerOptions, job: string, index: number): WorkerSettings {
+  const { module, setup, teardown, concurrency = 1, recycle } = options;
+  const own = { module: module.href, setup, teardown, concurrency, heapMb: recycle?.heapMb };
+  return { kind: 'cluster', job, index, ...own };
+}
+
+/** The number of claims: each closure that was sent has one. */
+const claimsOf = ({ concurrency = 1 }: WorkerOptions): number => Math.max(CLAIMS, concurrency);
+
+export function startThread(
+  { coordinator, variables }: Pick<StrategyHost, 'coordinator' | 'variables'>,
+  options: WorkerOptions,
+  { job, index }: WorkerName,
+  listener: ChannelListener,
+): WorkerChannel {
+  const { resourceLimits, execArgv, argv, env } = options;
+  const length = claimsOf(options);
+  const words = new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
+  const workerData: WorkerSettings = {
+    ...settingsOf(options, job, index),
+    words,
+    workerData: options.workerData,
+  };
+  if (variables.id !== undefined) workerData.variables = variables.id;
+  else workerData.definitions = [...variables.definitions];
+  const name = `${job}:${index}`;
+  let cause: unknown;
+  const worker = startWorker(
+    attachmentOf(coordinator),
+    workerEntry(),
+    {
+      name: threadNameOf(job, index),
+      workerData,
+      ...(resourceLimits !== undefined && { resourceLimits }),
+      ...(execArgv !== undefined && { execArgv: [...execArgv] }),
+      ...(argv !== undefined && { argv: [...argv] }),
+      ...(env !== undefined && { env }),
+    },
+    (made) => {
+      const { threadId } = made;
+      made.on('message', (message: unknown) => {
+        if (Array.isArray(message)) listener.onMessage(message); // other messages are the user's
+      });
+      made.on('error', (error: unknown) => {
+        cause = causeOfDeath(threadId, error);
+      });
+      made.on('messageerror', (error: unknown) => {
+        if (listener.onUnreadable(error)) return;
+        cause = error;
+        void made.terminate();
+      });
+      made.on('exit', (exitCode) => {
+        forgetWorker(threadId);
+        const how = cause === undefined ? `exited with code ${exitCode}` : 'died';
+        listener.onGone(goneError(`Worker ${name}`, how, cause, { exitCode }));
+      });
+    },
+  );
+  worker.unref(); // the pool holds the event loop while it is needed
+  return {
+    pid: process.pid,
+    place: `thread ${worker.threadId}`,
+    threadId: worker.threadId,
+    words,
+    isShared: true,
+    post: (message, transfer) => worker.postMessage(message, transfer as ArrayBuffer[]),
+    kill: () => void worker.terminate(),
+  };
+}
+
+/**
+ * An environment variable that counts how deep clusters of processes are nested, so that a
+ * module which makes a cluster when it is imported does not start processes without end.
+ */
+const DEPTH_VARIABLE = 'ALLSTOP_CLUSTER_DEPTH';
+const MAX_DEPTH = 3;
+
+/**
+ * `fork` starts `process.execPath`. In a single executable application that is the application
+ * itself, which would make this cluster again, and so on.
+ */
+function refuseSingleExecutable(): void {
+  if (!process.getBuiltinModule?.('node:sea')?.isSea?.()) return;
+  throw new UnavailableError(
+    "A single executable application has no worker processes: each would be the application itself. Use the option isolation: 'thread'",
+  );
+}
+
+function environmentOfChild(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const depth = Number(process.env[DEPTH_VARIABLE] ?? 0);
+  if (depth < MAX_DEPTH) return { ...env, [DEPTH_VARIABLE]: String(depth + 1) };
+  throw new UnavailableError(
+    `Clusters of processes can be nested ${MAX_DEPTH} deep. Does the strategy's module make a cluster when a worker imports it?`,
+  );
+}
+
+/**
+ * How long after a process's exit we wait for its last messages. The process's channel may never
+ * close, if another process, which the user's module has started, has inherited it.
+ */
+const CLOSE_TIMEOUT_MS = 500;
+
+/**
+ * The living worker processes, which are killed when this process exits: a busy one would go on.
+ */
+const children = new Set<ChildProcess>();
+
+function killChildren(): void {
+  for (const child of children) child.kill('SIGKILL');
+}
+
+/** Forks a process that has a line, so that it hears stop and cancellations while it computes. */
+function forkWithLine(
+  coordinator: object,
+  start: (stdio: ForkOptions['stdio'], down: number | string) => ChildProcess,
+): { child: ChildProcess; line: number } {
+  const stdio = ['inherit', 'inherit', 'inherit', 'ipc'] as const;
+  return openLine(attachmentOf(coordinator), ({ id, inherited, down }) => {
+    const child = start([...stdio, ...inherited], down(stdio.length));
+    const close = (): void => binding().closeForkLine(id);
+    child.once('exit', close);
+    if (child.pid === undefined) close();
+    return { child, line: id };
+  });
+}
+
+/** @returns the error of a system that has no descriptor or thread left for a line */
+function tryToOpen<T>(start: () => T): T | UnavailableError {
+  try {
+    return start();
+  } catch (error) {
+    if (error instanceof UnavailableError) return error;
+    throw error;
+  }
+}
+
+/** The channel of a process that could not be started now, as if it had died: it is tried again. */
+function notStarted(
+  options: WorkerOptions,
+  listener: ChannelListener,
+  error: Error,
+): WorkerChannel {
+  process.nextTick(() => listener.onGone(error));
+  const nothing = (): void => {};
+  return {
+    pid: Number.NaN,
+    place: 'no process',
+    threadId: undefined,
+    words: new Int32Array(claimsOf(options)),
+    isShared: false,
+    post: nothing,
+    kill: nothing,
+  };
+}
+
+export function startProcess(
+  { coordinator }: Pick<StrategyHost, 'coordinator'>,
+  options: WorkerOptions,
+  { job, index }: WorkerName,
+  listener: ChannelListener,
+): WorkerChannel {
+  const { execArgv = execArgvOfFile(), argv = [], env = process.env } = options;
+  const name = `${job}:${index}`;
+  const settings = settingsOf(options, job, index);
+  refuseSingleExecutable();
+  const environment = environmentOfChild(env as NodeJS.ProcessEnv);
+  const forked = tryToOpen(() =>
+    forkWithLine(coordinator, (stdio, down) =>
+      fork(workerEntry(), [JSON.stringify({ ...settings, down }), ...argv], {
+        serialization: 'advanced',
+        execArgv: [...execArgv],
+        env: environment,
+        stdio,
+      }),
+    ),
+  );
+  if (forked instanceof UnavailableError) {
+    const error = goneError(`Worker ${name}`, 'could not be started', forked, {});
+    return notStarted(options, listener, error);
+  }
+  const { child, line } = forked;
+  if (child.pid !== undefined) nameProcess(child.pid, name);
+  if (children.size === 0) process.on('exit', killChildren);
+  children.add(child);
+  let isGone = false;
+  const end = (error: Error): void => {
+    if (isGone) return;
+    isGone = true;
+    children.delete(child);
+    if (children.size === 0) process.off('exit', killChildren);
+    listener.onGone(error);
+  };
+  let cause: unknown;
+  child.on('message', (message: unknown) => {
+    const own = unpackMessage(message);
+    if (own === undefined) return;
+    if (own[0] === FROM_WORKER.dying) cause = decode(own[1] as Uint8Array).value;
+    else listener.onMessage(own);
+  });
+  child.on('error', (error) => {
+    if (child.pid === undefined)
+      end(goneError(`Worker ${name}`, 'could not be started', error, {}));
+  });
+  child.on('exit', (exitCode, exitSignal) => {
+    const how = exitCode === null ? `was killed by ${exitSignal}` : `exited with code ${exitCode}`;
+    const fields = exitCode === null ? { exitSignal } : { exitCode };
+    const ended = (): void => {
+      late.clear();
+      end(goneError(`Worker ${name}`, how, cause, fields));
+    };
+    // The last messages of the process arrive before 'close'.
+    const late = new Timer(CLOSE_TIMEOUT_MS, ended);
+    child.once('close', ended);
+  });
+  child.unref(); // the pool holds the event loop while it is needed
+  child.channel?.unref?.(); // Bun's channel has no such method
+  return {
+    pid: child.pid ?? Number.NaN,
+    place: `process ${child.pid}`,
+    threadId: undefined,
+    words: new Int32Array(claimsOf(options)),
+    isShared: false,
+    // packMessage throws here for a value that cannot be cloned. A failed send is ignored: the
+    // child is gone, and its 'exit' says so.
+    post(message) {
+      const [kind, id, reason] = message;
+      if (kind === TO_WORKER.cancel)
+        binding().cancelForkedCall(line, id as number, reason as Uint8Array);
+      child.send(packMessage(message), () => {});
+    },
+    kill: () => void child.kill('SIGKILL'),
+  };
+}

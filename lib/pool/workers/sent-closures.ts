@@ -1,0 +1,93 @@
+/**
+ * The closures that were sent to one worker or node and have not ended, in the order of sending.
+ */
+
+import type { Closure } from '../queue/closure.ts';
+import type { Fate } from '../worker/protocol.ts';
+
+export type Sent = {
+  readonly closure: Closure;
+  /** How long its function is expected to run, in microseconds. */
+  readonly expectedUs: number;
+  /** Date.now() when it was sent. */
+  readonly sentAt: number;
+};
+
+/**
+ * Whether the arguments are at the worker alone, since they were moved there. (Packed ones came from
+ * a coordinator on NATS, which has a copy of them.)
+ */
+export function isOnlyHere({ isMoved, work }: Closure): boolean {
+  return isMoved && !(work.kind === 'call' && work.args instanceof Uint8Array);
+}
+
+/** When (Date.now()) a worker that answers has begun the closure, if there is one. */
+export const beginsBy = (sent: Sent | undefined): number | undefined =>
+  sent && sent.sentAt + sent.closure.patienceMs;
+
+export class SentClosures<S extends Sent = Sent> {
+  readonly #sent = new Map<number, S>();
+  #expectedUs = 0;
+
+  get size(): number {
+    return this.#sent.size;
+  }
+
+  /** How long all closures here are expected to run, in microseconds. */
+  get expectedUs(): number {
+    return this.#expectedUs;
+  }
+
+  get({ id }: Pick<Closure, 'id'>): S | undefined {
+    return this.#sent.get(id);
+  }
+
+  add(sent: S): void {
+    this.#sent.set(sent.closure.id, sent);
+    this.#expectedUs += sent.expectedUs;
+  }
+
+  /** @returns undefined if no such closure is here: it was recalled, or has ended before */
+  remove(id: number): S | undefined {
+    const sent = this.#sent.get(id);
+    if (sent === undefined) return undefined;
+    this.#sent.delete(id);
+    // Set to 0 when no closure is left: differences of rounded numbers may not reach 0 exactly.
+    this.#expectedUs = this.#sent.size === 0 ? 0 : this.#expectedUs - sent.expectedUs;
+    return sent;
+  }
+
+  /** Wherever the closures here are sent next, they may take longer to begin. */
+  allowLonger(): void {
+    for (const { closure } of this.#sent.values()) closure.patienceMs *= 10;
+  }
+
+  /** Removes all closures and returns them, the newest first. */
+  takeAll(): S[] {
+    const all = this.newestFirst();
+    this.#sent.clear();
+    this.#expectedUs = 0;
+    return all;
+  }
+
+  /**
+   * If closures are returned in this order, they are at the head of the queue in their old order.
+   */
+  newestFirst(): S[] {
+    return [...this.#sent.values()].toReversed();
+  }
+}
+
+/**
+ * The closures of a lost worker in the order in which they are returned. Those that ran go to the
+ * tail of the queue, the oldest first; the others to its head, the newest first: so both get their
+ * old order.
+ */
+export function inOrderOfReturn<S extends Sent>(
+  sent: SentClosures<S>,
+  fateOf: (sent: S) => Fate,
+): (S & { fate: Fate })[] {
+  const lost = sent.newestFirst().map((each) => ({ ...each, fate: fateOf(each) }));
+  const ran = lost.filter(({ fate }) => fate === 'running').toReversed();
+  return [...lost.filter(({ fate }) => fate !== 'running'), ...ran];
+}

@@ -1,0 +1,600 @@
+/**
+ * A place for one worker. When its worker dies, the slot starts another.
+ *
+ * 1. `#sent` holds the closures that were sent to the worker and have not ended, in the order
+ *    in which the worker takes them. Each has a claim (protocol.ts) of its own.
+ * 2. The claim says whether the closure was started, and whether it has ended: a closure is never
+ *    recalled and run, too. A process shares no claims with us: it is sent one closure at a time,
+ *    which counts as running.
+ * 3. A process receives arguments and sends results as bytes, each packed by itself: a value
+ *    that cannot be read fails only its own function. A thread's message that cannot be read
+ *    may contain the result of any started closure: the slot ends that worker, and the worker's
+ *    closures run again. A second attempt announces its result, so that it is known which
+ *    function has failed if that result cannot be read.
+ * 4. A suspect (`Closure.isSuspect`) is alone in `#sent`.
+ * 5. Messages of a worker that is gone or stuck are ignored, and its requests not answered.
+ * 6. A retiring worker takes nothing more, and ends when `#sent` is empty: after its teardown
+ *    function, if there is one. So `retire` ends no function.
+ * 7. A thread that runs nothing and does not begin what it was sent is asked (silence.ts). Until it
+ *    answers it takes nothing more; if it does not answer in time, it is ended.
+ */
+
+import { Timer } from '../../base/timer.ts';
+import type { Definition } from '../../cluster/variables/variable.ts';
+import type { Request } from '../../cluster/variables/variable-store.ts';
+import { attachmentOf } from '../../coordinator/attachment.ts';
+import { type ShownWorker, updateBusyWorkers } from '../../coordinator/threads/busy-workers.ts';
+import { CancelledError } from '../../errors/errors.ts';
+import { settingUp, type TaskPhase } from '../../errors/phases.ts';
+import type { TaskReadiness } from '../../errors/readiness-report.ts';
+import { decode, encode } from '../../record/encoded-error.ts';
+import { passedAsBytes } from '../../values/packed-arguments.ts';
+import { toThread } from '../../values/to-thread.ts';
+import { packValue } from '../../values/value.ts';
+import type { Call, Closure } from '../queue/closure.ts';
+import type { Placement } from '../queue/lines/placement.ts';
+import type { Cancellation, RunningTask, StrategyHost, WorkerInfo } from '../queue/strategy.ts';
+import { whyNotImported } from '../worker/module/import-error.ts';
+import type { Fate, WorkerResource } from '../worker/protocol.ts';
+import { argumentError, FROM_WORKER, RESULT_LENGTH, STATE, TO_WORKER } from '../worker/protocol.ts';
+import type { StopMessage } from '../worker/stop-relay.ts';
+import { Batch } from './batch.ts';
+import {
+  type ChannelListener,
+  startProcess,
+  startThread,
+  type WorkerChannel,
+  type WorkerName,
+  type WorkerOptions,
+} from './channel.ts';
+import { Claims, type SentToWorker } from './claims.ts';
+import { GraceTimers } from './grace-timers.ts';
+import { setupError, Teardown } from './hooks.ts';
+import { outcomeOf, unreadable } from './outcome.ts';
+import { Preparations } from './preparations.ts';
+import { beginsBy, inOrderOfReturn, isOnlyHere, SentClosures } from './sent-closures.ts';
+import { noAnswer, Silence } from './silence.ts';
+import type { SlotListener, SlotSettings } from './slot-listener.ts';
+import { readinessOf, runningTask, shownWorker, stuckWorker, workerInfo } from './slot-report.ts';
+
+/** A thread that has not ended this long after `terminate()` is blocked in native code. */
+const STUCK_AFTER_MS = 1_000;
+
+const recycled = (): Error => new CancelledError('The worker is replaced by a new one');
+
+export class WorkerSlot {
+  readonly index: number;
+  readonly #name: WorkerName;
+  readonly #options: WorkerOptions;
+  readonly #host: StrategyHost;
+  readonly #listener: SlotListener<WorkerSlot>;
+  readonly #start: (listener: ChannelListener) => WorkerChannel;
+  #channel: WorkerChannel | undefined;
+  readonly #sent = new SentClosures<SentToWorker>();
+  #claims: Claims | undefined;
+  readonly #preparations: Preparations;
+  readonly #batch = new Batch();
+  /** The worker has imported the module, and its setup function has ended. */
+  isLoaded = false;
+  /** A setup function has failed here since a worker was last ready. */
+  hasFailedSetup = false;
+  #setupFailure: Error | undefined;
+  /** Why `retire` was called. */
+  #retiredFor: Error | undefined;
+  #teardown: Teardown | undefined;
+  #phase: TaskPhase = 'starting';
+  #since = new Date();
+  #cause: unknown;
+  /** The pid of the current or last worker. Never 0: with it process.kill() signals our own group. */
+  #pid = Number.NaN;
+  /** The closure whose result is the next message, and how long it ran. */
+  #announced: { id: number; us: number } | undefined;
+  /** The function that ended here last, and Date.now() then. */
+  #last = { name: undefined as string | undefined, at: 0 };
+  /** Since when (performance.now()) the worker has nothing to do, if it is idle. */
+  idleSince = 0;
+  #hasSuspect = false;
+  completed = 0;
+  /** How many functions the current worker has ended. */
+  #ended = 0;
+  /** How often another worker has taken the place of one that had died or was ended by force. */
+  restarts = 0;
+  /** Deaths while the worker ran no function, since a function last ended here. */
+  deaths = 0;
+  /** Why `kill` was called. A death by `kill` is not counted as a failure of the worker. */
+  #killedFor: Error | undefined;
+  /** The cancelled closure because of which `kill` was called. */
+  #killedBy: Closure | undefined;
+  readonly #graceTimers = new GraceTimers();
+  readonly #silence: Silence;
+  #stuckTimer: Timer | undefined;
+  /** Threads of this slot that are blocked in native code and could not be ended. */
+  readonly stuck: { info: WorkerInfo; channel: WorkerChannel }[] = [];
+
+  constructor(settings: SlotSettings, host: StrategyHost, listener: SlotListener<WorkerSlot>) {
+    const { index, isolation, options } = settings;
+    const { name = { job: 'worker', index } } = settings;
+    this.index = index;
+    this.#host = host;
+    this.#listener = listener;
+    this.#name = name;
+    this.#options = options;
+    this.#preparations = new Preparations(host);
+    this.#silence = new Silence(host.cancelGraceMs, {
+      isAtWork: () => !this.isReady || this.#oldest('running') !== undefined,
+      beginsBy: () => beginsBy(this.#oldest('sent')),
+      ask: () => this.post([TO_WORKER.ping]),
+      onLate: () => {
+        this.#sent.allowLonger();
+        this.#giveBack();
+        listener.onFree(this);
+      },
+      onNoAnswer: (graceMs) => this.kill(noAnswer(name, graceMs, this.#last.name)),
+    });
+    const start = isolation === 'thread' ? startThread : startProcess;
+    this.#start = (own) => start(host, options, name, own);
+  }
+
+  /** @throws the error of starting a thread or process */
+  start(): void {
+    this.isLoaded = false;
+    this.#setupFailure = undefined;
+    this.#killedFor = undefined;
+    this.#killedBy = undefined;
+    this.#ended = 0;
+    this.#last.name = undefined;
+    this.#retiredFor = undefined;
+    this.#announced = undefined;
+    this.enter('starting');
+    let isOpen = true;
+    const channel = this.#start({
+      onMessage: (message) => {
+        if (isOpen && this.#channel === channel) this.#receive(message);
+      },
+      onUnreadable: (error) => isOpen && this.#channel === channel && this.#onUnreadable(error),
+      onGone: (cause) => {
+        isOpen = false;
+        this.#onGone(channel, cause);
+      },
+    });
+    this.#channel = channel;
+    this.#preparations.begin(channel);
+    this.#claims = new Claims(channel.words, channel.isShared);
+    this.#pid = channel.pid;
+    this.define(...this.#host.variables.definitions);
+    // The worker is not registered as a thread of the coordinator: else the coordinator's `join`
+    // would wait for the worker, which lives until the cluster is closed.
+    this.#shown.set(this, shownWorker(this.#name, channel, this));
+  }
+
+  /** The workers that `explain()` and the end of the process show. */
+  get #shown(): Map<object, ShownWorker> {
+    return attachmentOf(this.#host.coordinator).workers;
+  }
+
+  get isAlive(): boolean {
+    return this.#channel !== undefined;
+  }
+
+  get isIdle(): boolean {
+    return this.isReady && this.#sent.size === 0 && !this.#silence.isAsked;
+  }
+
+  get isReady(): boolean {
+    return this.isLoaded && this.#preparations.areOver && !this.isEnding;
+  }
+
+  /** Whether `kill` or `retire` was called. */
+  get isEnding(): boolean {
+    return this.#killedFor !== undefined || this.#retiredFor !== undefined;
+  }
+
+  /** How long the closures that were sent are expected to run, in microseconds. */
+  get expectedUs(): number {
+    return this.#sent.expectedUs;
+  }
+
+  /** The number of closures that were sent and have not ended. */
+  get running(): number {
+    return this.#sent.size;
+  }
+
+  /** Whether the worker may run one more closure beside less than `most` others. */
+  hasRoom(most: number): boolean {
+    return this.#canTakeMore && this.isReady && this.#sent.size < most;
+  }
+
+  get #canTakeMore(): boolean {
+    const isFresh = this.#ended + this.#sent.size < this.#mostTasks; // else it is replaced
+    return isFresh && !this.#hasSuspect && !this.#silence.isAsked;
+  }
+
+  get #mostTasks(): number {
+    return this.#options.recycle?.tasks ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether closures can be sent in advance, while the worker runs another. */
+  get canQueue(): boolean {
+    return this.#canTakeMore && this.#channel?.isShared === true && this.#claims?.hasFree === true;
+  }
+
+  /** Whether the worker may run closures with this placement. */
+  canRun(placement: Placement): boolean {
+    return placement.fits(this.index, {});
+  }
+
+  /** Sends a closure with the next `flush`. */
+  add(closure: Closure, call: Call, expectedUs: number): void {
+    const channel = this.#channel as WorkerChannel;
+    const { name, perWorker, transfer, hasVariables } = call;
+    let { args } = call;
+    try {
+      if (!channel.isShared) args = passedAsBytes(args);
+    } catch (error) {
+      // The packing refuses some values that structuredClone has accepted: a MessagePort, say.
+      const value = argumentError(error, name, args as readonly unknown[], packValue);
+      this.#host.ended(closure, { state: 'failed', value });
+      return;
+    }
+    const claim = (this.#claims as Claims).take(closure.id);
+    this.#sent.add({ closure, claim, expectedUs, sentAt: Date.now() });
+    if (closure.isSuspect) this.#hasSuspect = true;
+    const isMoved = transfer.length > 0 && channel.isShared;
+    if (isMoved) closure.isMoved = true;
+    const { id, attempts, context } = closure;
+    const posted = channel.isShared && !isMoved ? toThread(args) : { args, moved: [] };
+    const run = [id, claim, attempts + 1, name, posted.args, perWorker, hasVariables, context];
+    this.#batch.add(run, isMoved ? transfer : posted.moved);
+  }
+
+  /** Has the worker make a resource. `isReady` is false until the worker reports it as made. */
+  prepare(resource: WorkerResource): void {
+    this.#preparations.add(resource);
+    if (!this.#preparations.areOver) this.enter('building-dataset');
+  }
+
+  /** Sends the closures that were passed to `add` as one message; if it cannot, all fail. */
+  flush(): void {
+    const { ids = [], error } = this.#batch.send(this.#channel) ?? {};
+    for (const id of ids) {
+      const sent = this.#forget(id);
+      if (sent !== undefined) this.#host.ended(sent.closure, { state: 'failed', value: error });
+    }
+    if (this.#sent.size > 0) this.#silence.watch();
+  }
+
+  /** @returns whether the closure was recalled: it was here, and the worker had not started it */
+  recall(closure: Closure): boolean {
+    if (!this.#recall(closure)) return false;
+    this.#silence.ask(); // else it would be sent the next closure at once, and might not begin that
+    return true;
+  }
+
+  #recall(closure: Closure): boolean {
+    const sent = this.#sent.get(closure);
+    if (sent === undefined || this.#claims?.recall(sent.claim, closure.id) !== true) return false;
+    this.#forget(closure.id);
+    return true;
+  }
+
+  /** Recalls at most `count` closures that were not started, the last one first. */
+  recallSome(count: number): Closure[] {
+    const back: Closure[] = [];
+    for (const { closure } of this.#sent.newestFirst()) {
+      if (back.length === count) break;
+      if (closure.placement !== undefined) continue; // an idle worker may not run it
+      if (!isOnlyHere(closure) && this.#recall(closure)) back.push(closure);
+    }
+    return back;
+  }
+
+  /**
+   * Asks a closure to end, or recalls it if it was not started. @returns false if it is not here
+   */
+  cancel(closure: Closure, { reason, replace }: Cancellation): boolean {
+    const sent = this.#sent.get(closure);
+    if (sent === undefined) return false;
+    if (this.recall(closure)) {
+      this.#host.returned(closure, 'sent');
+      return true;
+    }
+    this.#claims?.cancel(sent.claim, closure.id);
+    this.post([TO_WORKER.cancel, closure.id, encode(reason).bytes]);
+    if (!replace) return true;
+    const { cancelGraceMs } = this.#host;
+    this.#graceTimers.start(closure.id, cancelGraceMs, () => {
+      const { name } = closure.work as Call;
+      const text = `'${name}' was cancelled and did not end within ${cancelGraceMs} ms`;
+      this.#killedBy = closure;
+      this.kill(new CancelledError(text));
+    });
+    return true;
+  }
+
+  /** Tells the worker of variables. (A thread that shares their memory finds them by their names.) */
+  define(...definitions: Definition[]): void {
+    const isFound = this.#channel?.isShared === true && this.#host.variables.id !== undefined;
+    if (isFound || definitions.length === 0) return;
+    this.post([TO_WORKER.define, ...definitions]);
+  }
+
+  /** Ends the worker by force. `onGone` follows, also for a thread that is stuck. */
+  kill(cause: Error): void {
+    const channel = this.#channel;
+    if (channel === undefined || this.#killedFor !== undefined) return;
+    this.#killedFor = cause;
+    this.enter('stopping');
+    channel.kill();
+    this.#stuckTimer = new Timer(STUCK_AFTER_MS, () => this.#abandon(channel, cause));
+  }
+
+  /** Ends the worker as somebody outside would: unlike `kill`, this is a failure of the worker. */
+  crash(): void {
+    this.#channel?.kill();
+  }
+
+  /**
+   * Ends the worker when it runs nothing: what it was only sent goes back, and its teardown
+   * function is called, with `cancelGraceMs` to end. `onGone` follows.
+   */
+  retire(cause: Error): void {
+    if (this.#channel === undefined || this.isEnding) return;
+    this.#retiredFor = cause;
+    this.enter('stopping');
+    this.#giveBack();
+    this.#endIfRetired();
+  }
+
+  /** Returns what the worker has not begun. */
+  #giveBack(): void {
+    const back = this.recallSome(this.#sent.size);
+    for (const closure of back) this.#host.returned(closure, 'sent');
+  }
+
+  #endIfRetired(): void {
+    const cause = this.#retiredFor;
+    if (cause === undefined || this.#sent.size > 0 || this.#teardown !== undefined) return;
+    const { teardown } = this.#options;
+    if (teardown === undefined || !this.isLoaded) {
+      this.kill(cause);
+      return;
+    }
+    const { job, index } = this.#name;
+    this.#teardown = new Teardown(`${job}:${index}`, teardown, this.#host.cancelGraceMs, () =>
+      this.kill(cause),
+    );
+    this.post([TO_WORKER.tearDown]);
+  }
+
+  get info(): WorkerInfo {
+    let state: WorkerInfo['state'] = 'lost';
+    if (this.#channel !== undefined) {
+      if (!this.isLoaded || !this.#preparations.areOver) state = 'starting';
+      else state = this.isIdle ? 'idle' : 'busy';
+    }
+    return workerInfo(this.#name, this.#pid, state, this);
+  }
+
+  /** The functions that the worker runs. */
+  get tasks(): RunningTask[] {
+    const running = this.#sent.newestFirst().filter((sent) => this.#fateOf(sent) === 'running');
+    // Of several at once, each began when it was sent.
+    const runsMany = (this.#options.concurrency ?? 1) > 1;
+    return running.map((sent) => runningTask(sent, runsMany ? 0 : this.#last.at));
+  }
+
+  #oldest(fate: Fate): SentToWorker | undefined {
+    return this.#sent.newestFirst().findLast((sent) => this.#fateOf(sent) === fate);
+  }
+
+  #fateOf({ closure, claim }: SentToWorker): Fate {
+    return this.#claims?.fateOf(claim, closure.id) ?? 'running';
+  }
+
+  /** As what a closure is returned. One whose neighbour was to be ended is not charged. */
+  #fateAfterDeath(sent: SentToWorker): Fate {
+    const fate = this.#fateOf(sent);
+    // A repeated closure's result is sent at once. If it is lost all the same, the worker died of it.
+    const isRepeated = sent.closure.attempts > 0 && this.#killedFor === undefined;
+    if (fate === 'ended' && isRepeated) return 'running';
+    const isNeighbour = this.#killedBy !== undefined && this.#killedBy !== sent.closure;
+    return fate === 'running' && isNeighbour ? 'ended' : fate;
+  }
+
+  get readiness(): TaskReadiness {
+    const pid = this.isAlive ? this.#pid : undefined;
+    const { isReady: ready } = this;
+    const phase = ready ? 'ready' : this.#phase;
+    const cause = phase === 'building-dataset' ? this.#preparations.cause : this.#cause;
+    return readinessOf(this.#name, { ready, phase, since: this.#since, pid, cause });
+  }
+
+  /** From now on the task is in this phase, because of `cause`. */
+  enter(phase: TaskPhase, cause?: unknown): void {
+    this.#phase = phase;
+    this.#cause = cause ?? this.#cause;
+    this.#since = new Date();
+    this.#host.changed();
+  }
+
+  post(message: unknown[]): void {
+    try {
+      this.#channel?.post(message);
+    } catch {
+      // The worker is ending; `onGone` follows.
+    }
+  }
+
+  #forget(id: number): SentToWorker | undefined {
+    const sent = this.#sent.remove(id);
+    if (sent === undefined) return undefined;
+    this.#claims?.release(sent.claim);
+    if (this.#sent.size === 0) {
+      this.#hasSuspect = false;
+      this.idleSince = performance.now();
+    }
+    this.#graceTimers.clear(id);
+    return sent;
+  }
+
+  #receive(message: unknown[]): void {
+    switch (message[0]) {
+      case FROM_WORKER.announcing:
+        this.#announced = { id: message[1] as number, us: message[2] as number };
+        return;
+      case FROM_WORKER.results:
+        this.#announced = undefined;
+        for (let at = 1; at < message.length; at += RESULT_LENGTH) this.#takeResult(message, at);
+        if (this.#ended >= this.#mostTasks) this.retire(recycled());
+        updateBusyWorkers(attachmentOf(this.#host.coordinator));
+        this.#endIfRetired();
+        return this.#free();
+      case FROM_WORKER.pong:
+        this.#silence.end();
+        this.idleSince = performance.now();
+        return this.#free();
+      case FROM_WORKER.progress: {
+        const [, id, ...values] = message as [number, number, ...Uint8Array[]];
+        const sent = this.#sent.get({ id });
+        if (sent !== undefined) this.#host.progressed(sent.closure, values);
+        return;
+      }
+      case FROM_WORKER.ready:
+        this.isLoaded = true;
+        this.hasFailedSetup = false;
+        this.#cause = undefined;
+        this.#listener.onLoaded(this, message[1] as string[]);
+        this.#host.prepare(this.index);
+        this.#listener.onFree(this); // sends the resources to make before it is ready
+        return this.#checkReady();
+      case FROM_WORKER.failed: {
+        const { value } = decode(message[1] as Uint8Array);
+        this.enter('import-failed', whyNotImported(this.#options.module, value));
+        return this.#listener.onImportFailed(this, value, message[2] === true);
+      }
+      case FROM_WORKER.settingUp:
+        return this.enter(
+          'setting-up',
+          this.hasFailedSetup ? undefined : settingUp(this.#options.setup as string),
+        );
+      case FROM_WORKER.setupFailed: {
+        const { value } = decode(message[1] as Uint8Array);
+        const error = setupError(this.#name, this.#options.setup, value);
+        this.hasFailedSetup = true;
+        this.#setupFailure = error;
+        this.enter('setup-failed', error);
+        return this.kill(error);
+      }
+      case FROM_WORKER.heapFull:
+        return this.retire(recycled());
+      case FROM_WORKER.tornDown:
+        return this.#teardown?.ended(message[1] as Uint8Array | null);
+      case FROM_WORKER.prepared:
+        this.#preparations.made(message[1] as number);
+        this.#checkReady();
+        return this.#free();
+      case FROM_WORKER.stop:
+        return this.#listener.onStop(message[1] as StopMessage);
+      case FROM_WORKER.draw: {
+        const [, id, request] = message as [number, number, Uint8Array];
+        const reply = this.#replier();
+        this.#host.draw?.(request, (...answer) => reply([TO_WORKER.drawn, id, ...answer]));
+        return;
+      }
+      case FROM_WORKER.operate: {
+        const [, id, ...request] = message as [number, number, ...Request];
+        const reply = this.#replier();
+        this.#host.variables.answer(request, (answer) => reply([TO_WORKER.answer, id, ...answer]));
+      }
+    }
+  }
+
+  #free(): void {
+    if (this.#sent.size > 0) this.#silence.watch();
+    this.#listener.onFree(this);
+  }
+
+  /** Posts to the present worker: later another may have the slot, with requests of its own. */
+  #replier(): (message: unknown[]) => void {
+    const channel = this.#channel;
+    return (message) => this.#channel === channel && this.post(message);
+  }
+
+  #checkReady(): void {
+    if (!this.#preparations.areOver || this.isEnding) return;
+    this.enter('ready');
+    this.idleSince = performance.now();
+    this.#listener.onReady(this);
+  }
+
+  #takeResult(message: unknown[], at: number): void {
+    const sent = this.#forget(message[at] as number);
+    if (sent === undefined) return;
+    const { closure } = sent;
+    this.completed += 1;
+    this.#ended += 1;
+    const us = message[at + 3] as number;
+    const { name } = closure.work as Call;
+    this.#last = { name, at: Date.now() };
+    this.#listener.onResult(this, name, us);
+    const isValue = this.#channel?.isShared !== false;
+    this.#host.ended(closure, outcomeOf(message[at + 1] as number, message[at + 2], isValue), us);
+  }
+
+  #onUnreadable(error: unknown): boolean {
+    if (this.#announced === undefined) return false;
+    const { id, us } = this.#announced;
+    this.#receive([FROM_WORKER.results, id, STATE.failed, unreadable(error), us]);
+    return true;
+  }
+
+  #onGone(channel: WorkerChannel, cause: Error): void {
+    const stuck = this.stuck.findIndex((each) => each.channel === channel);
+    if (stuck !== -1) {
+      this.stuck.splice(stuck, 1); // the thread has returned from native code and ended
+      this.#shown.delete(channel);
+      updateBusyWorkers(attachmentOf(this.#host.coordinator));
+      this.#host.changed();
+    }
+    if (this.#channel !== channel) return;
+    this.#lose(this.#killedFor ?? cause);
+  }
+
+  #abandon(channel: WorkerChannel, cause: Error): void {
+    if (this.#channel !== channel) return;
+    const info: WorkerInfo = { ...this.info, state: 'stuck', running: 0 };
+    this.stuck.push({ info, channel });
+    this.#shown.set(channel, stuckWorker(this.#name, channel, info.tasks));
+    this.#listener.onStuck(info);
+    this.#lose(cause);
+  }
+
+  /** Returns all closures of the lost worker. */
+  #lose(cause: Error): void {
+    const hasFailed = this.#setupFailure !== undefined;
+    const wasKilled = this.#killedFor !== undefined && !hasFailed;
+    const wasRetired = this.#retiredFor !== undefined && this.#sent.size === 0;
+    const wasReady = this.isLoaded && this.#preparations.areOver;
+    const made = this.#preparations.lost(cause, this.#killedFor !== undefined);
+    const lost = inOrderOfReturn(this.#sent, (sent) => this.#fateAfterDeath(sent));
+    this.#channel = undefined;
+    this.#shown.delete(this);
+    this.isLoaded = false;
+    this.#stuckTimer?.clear();
+    this.#teardown?.clear();
+    this.#teardown = undefined;
+    this.#batch.clear();
+    this.enter(hasFailed ? 'setup-failed' : 'lost', wasRetired ? undefined : cause);
+    this.#graceTimers.clearAll();
+    this.#silence.end();
+    // All closures are removed before any is returned: if one fails, the rules cancel the others,
+    // and must not find them here.
+    this.#sent.takeAll();
+    updateBusyWorkers(attachmentOf(this.#host.coordinator));
+    this.#hasSuspect = false;
+    for (const { closure, fate } of lost) this.#host.returned(closure, fate, cause);
+    const running = lost.find(({ fate }) => fate === 'running');
+    const name = (running?.closure.work as Call | undefined)?.name ?? made;
+    this.#listener.onGone(this, { cause, wasKilled, wasRetired, wasReady, running: name });
+  }
+}
