@@ -3,18 +3,22 @@
 // the result is wrong; otherwise it may return a text that replaces "ok" in the table.
 import assert from 'node:assert/strict';
 
-/** Checks how the process ended, and returns the line of its output with this event. */
+/**
+ * Checks how the process ended, and returns the line of its output with this event. A failure shows
+ * what the process wrote to stderr.
+ */
 function told(ended, event, { code = 0, signal = null } = {}) {
   const how = ended.signal ?? `exit code ${ended.code}`;
-  assert.ok(how === (signal ?? `exit code ${code}`), `the script ended with ${how}`);
+  const wrote = `. Its stderr: ${ended.stderr.slice(-4_000) || '(nothing)'}`;
+  assert.ok(how === (signal ?? `exit code ${code}`), `the script ended with ${how}${wrote}`);
   if (event === undefined) return {};
   const found = ended.said.find((said) => said.event === event);
-  assert.ok(found, `the script never printed '${event}'`);
+  assert.ok(found, `the script never printed '${event}'${wrote}`);
   return found;
 }
 
-/** The longest time of an end that counts as prompt. A wait that no stop interrupts takes 8 s. */
-const PROMPT_MS = 4_000;
+/** The longest time of an end that counts as prompt. A wait that no stop interrupts takes 40 s. */
+const PROMPT_MS = 20_000;
 
 async function terminate(start) {
   const { ms } = told(await start('blocked-workers', ['terminate', '2']).ended, 'terminated');

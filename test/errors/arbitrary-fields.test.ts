@@ -6,6 +6,7 @@ import { Coordinator } from 'allstop';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { OtherThread } from '../support/other-thread.ts';
+import { seed } from '../support/seed.ts';
 
 let there: OtherThread;
 beforeAll(() => {
@@ -13,7 +14,6 @@ beforeAll(() => {
 });
 afterAll(() => there.end());
 
-const seed = Date.now() % 2 ** 31;
 const numRuns = 300;
 
 const anything = fc.anything({

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>

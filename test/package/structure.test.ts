@@ -42,18 +42,6 @@ describe('the rooms', () => {
     expect(circleIn(circular)).toEqual(['b', 'c', 'b']);
   });
 
-  it('stay small: files without their examples, and folders, that fit in the head', () => {
-    for (const folder of new Set(files.map((file) => posix.dirname(file)))) {
-      const inside = files.filter((file) => posix.dirname(file) === folder);
-      expect(inside.length, folder).toBeLessThanOrEqual(folder === 'lib' ? 5 : 16);
-    }
-    const example = /(?:^ *\*\n)?^ *\* @example\n *\* ```.*\n[^]*?^ *\* ```\n/gm;
-    for (const file of files) {
-      const lines = read(file).replaceAll(example, '').split('\n').length - 1;
-      expect(lines, file).toBeLessThanOrEqual(600);
-    }
-  });
-
   it('load the binary in one place', () => {
     const loaders = files.filter(
       (file) => !file.startsWith('lib/cli/') && /require\(path\)|process\.dlopen/.test(read(file)),

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { onTestFailed, onTestFinished } from 'vitest';
 
 export type ProgramEnd = {
   code: number | null;
@@ -29,6 +29,9 @@ export class Program {
       env: { ...rest, ...env },
     });
     onTestFinished(() => void this.child.kill('SIGKILL')); // a test that has failed leaves it behind
+    onTestFailed(() => {
+      process.stderr.write(`What ${path} wrote to stderr:\n${this.#output.stderr}\n`);
+    });
     for (const name of ['stdout', 'stderr'] as const) {
       this.child[name]?.setEncoding('utf8').on('data', (text: string) => {
         this.#output[name] += text;

@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { onTestFailed } from 'vitest';
 
 /** One line that a script wrote with `say`. */
 export type Said = { event: string } & Record<string, unknown>;
@@ -52,6 +53,9 @@ export class Running {
     let stderr = '';
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       stderr += text;
+    });
+    onTestFailed(() => {
+      process.stderr.write(`What ${[name, ...args].join(' ')} wrote to stderr:\n${stderr}\n`);
     });
     this.ended = new Promise((resolve, reject) => {
       this.child.on('error', reject);

@@ -9,9 +9,8 @@ import { BoundedQueue, Coordinator } from 'allstop';
 import { describe, expect, it } from 'vitest';
 import { turn } from '../../support/gate.ts';
 import { Accounts } from '../../support/queue-accounts.ts';
+import { seed } from '../../support/seed.ts';
 import { addon } from '../../support/test-addon.ts';
-
-const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
 let state = seed >>> 0;
 /** A pseudo-random integer from 0 to below `limit`. */

@@ -6,10 +6,9 @@ import { BoundedQueue } from 'allstop';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hostile, revoked, throwing } from '../../support/odd-values.ts';
+import { seed } from '../../support/seed.ts';
 
 const REFUSED = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' };
-
-const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
 function values(capacity = 8): BoundedQueue {
   return new BoundedQueue({ capacity });

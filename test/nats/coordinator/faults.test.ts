@@ -8,9 +8,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { completed, NatsScene, Squares } from '../../support/nats-scene.ts';
 import type { NatsWorker } from '../../support/nats-worker.ts';
+import { seed } from '../../support/seed.ts';
 import { Visits } from '../../support/visits.ts';
 
-const seed = Number(process.env['CLUSTER_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 /** `npm run soak -- --nats-faults` */
 const isSoak = process.env['ALLSTOP_SOAK'] !== undefined;
 const rounds = isSoak ? 20 : 1;

@@ -11,8 +11,7 @@ import {
   sharedWindowBytes,
 } from '../../../lib/nats/wire/reliable-channel.ts';
 import { turn } from '../../support/gate.ts';
-
-const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
+import { seed } from '../../support/seed.ts';
 
 const FRAME_BYTES = 28; // 18 for the header, and 10 for a part of a message
 const WINDOW_BYTES = 84; // three frames

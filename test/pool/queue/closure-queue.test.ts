@@ -12,6 +12,7 @@ import {
   type Queued,
 } from '../../../lib/pool/queue/closure-queue.ts';
 import { isPending, turn } from '../../support/gate.ts';
+import { seed } from '../../support/seed.ts';
 
 class Item implements Queued {
   place: Place = 'new';
@@ -509,8 +510,6 @@ describe('closing', () => {
 });
 
 // ---------------------------------------------------------------- any order
-
-const seed = Number(process.env['ALLSTOP_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
 type Call = {
   number: number;

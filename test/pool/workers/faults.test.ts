@@ -13,10 +13,10 @@ import {
   type RemoteValue,
 } from '../../../dist/cluster/index.js';
 import { describeKinds, kinds, useClusters } from '../../support/clusters.ts';
+import { seed } from '../../support/seed.ts';
 
 const module = new URL('../../fixtures/cluster-faults.mjs', import.meta.url);
 const clusters: ClusterCoordinator[] = [];
-const seed = Number(process.env['CLUSTER_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 
 afterEach(async () => {
   for (const cluster of clusters.splice(0)) await cluster.close();
