@@ -21,7 +21,6 @@ const say = (line) => process.stdout.write(`${line}\n`);
 
 const NATIVE = ['abi', 'encoded-error', 'threads'];
 const JAVASCRIPT = [
-  'arguments',
   'cluster-spec',
   'control-messages',
   'errors',

@@ -37,9 +37,7 @@ or SIGTERM.`,
   argument: 'FILE',
   options: ['exercise', 'runtimes', 'timeout'],
   required: ['exercise'],
-  run: async ({ argument, exercise, runtimes, timeout }) => {
-    if (argument === undefined) throw new UsageError("'check-addon' needs a FILE");
-    if (exercise === undefined) throw new UsageError("'check-addon' needs --exercise");
+  run: async ({ argument = '', exercise = '', runtimes, timeout }) => {
     const timeoutMs = secondsOf(timeout) * 1_000;
     const { check } = await import('./check-addon/check.ts');
     return check({ addon: argument, exercise, runtimes, timeoutMs });

@@ -1,178 +1,213 @@
 /**
- * Reads the command line of `npx allstop`. This file loads neither the addon nor the rest of the
- * library; a command that needs them imports them itself.
+ * Reads the command line of `npx allstop`, with commander. This file loads neither the addon nor the
+ * rest of the library; a command that needs them imports them itself.
  */
 
-import { parseArgs } from 'node:util';
-import { type Command, type Options, refuseCredentials, UsageError } from './base/command.ts';
+import {
+  CommanderError,
+  type Help,
+  InvalidArgumentError,
+  Option,
+  Command as Program,
+} from 'commander';
+import {
+  type Command,
+  type CommandResult,
+  CREDENTIAL,
+  CREDENTIALS_GIVEN,
+  type Options,
+  refuseCredentials,
+  UsageError,
+} from './base/command.ts';
 import { type Flag, optionTexts } from './base/options.ts';
+import { proseWidth, shellExample, unwrapped } from './base/text-width.ts';
 import { version } from './base/version.ts';
 import { build } from './build.ts';
 import { checkAddon } from './check-addon.ts';
 import { cmake } from './cmake.ts';
-import { completionOf } from './completion.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
-import { helpOf, overview, shortHelpOf, unknownCommand, unknownOption } from './help.ts';
 import { include } from './include.ts';
 import { timeline } from './timeline.ts';
 import { worker } from './worker.ts';
 
-const commands: Map<string, Command> = new Map<string, Command>(
-  Object.entries({
-    demo,
-    include,
-    cmake,
-    doctor,
-    build,
-    worker,
-    timeline,
-    'check-addon': checkAddon,
-  }),
-);
-commands.set(
-  'completion',
-  completionOf(() => commands),
-);
-commands.set('help', {
-  summary: 'prints what a command does, its options and examples',
-  help: 'Prints what a command does, its options and examples; without COMMAND, all commands.',
-  examples: ['npx allstop help worker'],
-  argument: 'COMMAND',
-  argumentIsOptional: true,
-  argumentChoices: () => [...commands.keys()],
-  options: [],
-  run: ({ argument }) => {
-    if (argument === undefined) return asHelp(overview(commands, process.stdout));
-    return asHelp(helpOf(argument, found(argument), process.stdout));
-  },
-});
+const commands: Readonly<Record<string, Command>> = {
+  demo,
+  include,
+  cmake,
+  doctor,
+  build,
+  worker,
+  timeline,
+  'check-addon': checkAddon,
+};
 
-const asHelp = (text: string): { text: string; json: { help: string } } => ({
-  text,
-  json: { help: text },
-});
+/** What other programs call an option of ours. */
+const OTHER_NAMES: ReadonlyMap<string, Flag> = new Map<string, Flag>([
+  ['threads', 'slots'],
+  ['concurrency', 'slots'],
+  ['index', 'task'],
+  ['server', 'servers'],
+  ['name', 'cluster'],
+]);
 
-/** @throws UsageError */
-function found(name: string): Command {
-  const command = commands.get(name);
-  if (command !== undefined) return command;
-  refuseCredentials(name, true);
-  throw new UsageError(unknownCommand(name, [...commands.keys()]));
-}
-
-const FLAGS = Object.keys(optionTexts) as Flag[];
-
-/** The name of the command in `args`: the first word that is neither an option nor its value. */
-function commandIn(args: readonly string[]): string | undefined {
-  for (let at = 0; at < args.length; at++) {
-    const arg = args[at] as string;
-    if (!arg.startsWith('-')) return arg;
-    const flag = FLAGS.find((each) => arg === `--${each}` || arg === `-${optionTexts[each].short}`);
-    if (flag !== undefined && optionTexts[flag].value !== undefined) at++;
-  }
-  return undefined;
-}
-
-/** The help that goes to stderr with a UsageError: of the command that `args` name, if any. */
-export function helpFor(args: readonly string[]): string {
-  const name = commandIn(args);
-  const command = name === undefined ? undefined : commands.get(name);
-  return command === undefined || name === 'help'
-    ? overview(commands, process.stderr)
-    : shortHelpOf(name as string, command, process.stderr);
-}
-
-type Token = ReturnType<typeof tokensOf>[number];
-
-/** Splits the arguments, and refuses none of them. */
-function tokensOf(args: string[]) {
-  const options = Object.fromEntries(
-    FLAGS.map((flag) => {
-      const { value, short } = optionTexts[flag];
-      const type = value === undefined ? ('boolean' as const) : ('string' as const);
-      return [flag, short === undefined ? { type } : { type, short }];
-    }),
-  );
-  return parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true }).tokens;
-}
-
-/** The value of the option that `token` is. @throws UsageError */
-function valueOf(token: Token & { kind: 'option' }, command: string | undefined): string | true {
-  const { rawName, value } = token;
-  const flag = FLAGS.find((each) => each === token.name);
-  const own = command === undefined ? undefined : commands.get(command);
-  const known: Flag[] =
-    own === undefined ? ['json', 'help', 'version'] : [...own.options, 'json', 'help', 'version'];
-  if (flag === undefined || !known.includes(flag)) {
-    throw new UsageError(unknownOption(rawName, known, command));
-  }
-  const { value: wanted } = optionTexts[flag];
-  if (wanted === undefined) {
-    if (value === undefined) return true;
-    throw new UsageError(`'${rawName}' takes no value, but got '${value}'`);
-  }
-  if (value === undefined) throw new UsageError(`'${rawName}' needs a value: ${rawName} ${wanted}`);
+/** The value of an option, which stands once. @throws InvalidArgumentError */
+function readValue(value: string, previous: unknown): string {
+  if (previous !== undefined) throw new InvalidArgumentError('The option is given more than once.');
+  if (value === '') throw new InvalidArgumentError('The value is empty.');
   // A forgotten value would otherwise be the next option's name.
-  if (!token.inlineValue && value.startsWith('-')) {
-    throw new UsageError(
-      `'${rawName}' needs a value, but is followed by '${value}'. If that is the value, write ${rawName}=${value}`,
-    );
-  }
+  if (value.startsWith('--'))
+    throw new InvalidArgumentError('It is an option: is a value missing?');
   return value;
 }
 
-/** What the command line asks for: a text at once (help, the version), or a command. */
-export type Request =
-  | { text: string; json: unknown; isJson: boolean }
-  | { command: Command; options: Options; argument: string | undefined };
+function optionOf(flag: Flag): Option {
+  const { value, short, text } = optionTexts[flag];
+  const names = short === undefined ? `--${flag}` : `-${short}, --${flag}`;
+  if (value === undefined) return new Option(names, text);
+  return new Option(`${names} <${value}>`, text).argParser(readValue);
+}
 
-/** Reads the arguments, and does nothing else. @throws UsageError */
-export function readCommandLine(args: string[]): Request {
-  const tokens = tokensOf(args);
-  for (const token of tokens) {
-    if (token.kind === 'positional') refuseCredentials(token.value);
-    if (token.kind === 'option') refuseCredentials(token.value ?? token.rawName);
-  }
-  const [name, ...rest] = tokens.flatMap((token) =>
-    token.kind === 'positional' ? token.value : [],
+/** The examples and the environment of a command, after commander's own help. */
+function rest({ environment = [], examples }: Command, program: Program, isError: boolean): string {
+  const width = proseWidth(isError ? process.stderr : process.stdout);
+  const help = program.createHelp();
+  const variables = environment.map(
+    ([name, text]) =>
+      `  ${help.boxWrap(name, width - 2).replaceAll('\n', '\n  ')}\n      ${help
+        .boxWrap(text, width - 6)
+        .replaceAll('\n', '\n      ')}\n`,
   );
-  const command = name === undefined ? undefined : found(name);
-  const values: Record<string, string | true> = {};
-  for (const token of tokens) {
-    if (token.kind !== 'option') continue;
-    const value = valueOf(token, name);
-    // The last of several equal options would silently count.
-    if (Object.hasOwn(values, token.name)) {
-      throw new UsageError(`--${token.name} is given more than once`);
-    }
-    values[token.name] = value;
+  return [
+    ...(variables.length > 0 ? ['\nEnvironment:\n', ...variables] : []),
+    '\nExamples:\n',
+    ...examples.map((example) => `${shellExample(example, width)}\n`),
+  ].join('');
+}
+
+/** What commander's message says, and what a user of this program may have meant. */
+function explained(error: CommanderError, program: Program): string {
+  if (error.code === 'commander.help') return 'command missing';
+  const said = error.message.replace(/^error: /, '').replace('\n', ' ');
+  if (program.args.some((arg) => CREDENTIAL.test(arg))) return CREDENTIALS_GIVEN;
+  const option = /^unknown option '--([^'=]+)/.exec(said)?.[1];
+  const own = (flag: string): boolean => program.options.some(({ long }) => long === `--${flag}`);
+  if (option !== undefined) {
+    const variable = own('servers') ? CREDENTIAL_VARIABLES.get(option) : undefined;
+    if (variable !== undefined) return `${said}. Set the environment variable ${variable}`;
+    const meant = OTHER_NAMES.get(option);
+    if (meant !== undefined && own(meant)) return `${said} (Did you mean --${meant}?)`;
   }
-  const { help, version: wantsVersion, ...options } = values;
-  const isJson = options['json'] === true;
-  if (wantsVersion) return { text: `${version}\n`, json: { version }, isJson };
-  if (name === undefined || command === undefined) {
-    if (help) return { ...asHelp(overview(commands, process.stdout)), isJson };
-    throw new UsageError('Command missing');
+  const [surplus] = program.args;
+  if (error.code === 'commander.excessArguments' && own('module') && surplus !== undefined) {
+    return `${said} Did you mean --module ${surplus}?`;
   }
-  if (help) return { ...asHelp(helpOf(name, command, process.stdout)), isJson };
-  const surplus = command.argument === undefined ? rest[0] : rest[1];
-  if (surplus !== undefined) {
-    refuseCredentials(surplus, true);
-    const taken = command.argument === undefined ? 'no arguments' : `one ${command.argument}`;
-    const isModule = command.options.includes('module') && options['module'] === undefined;
-    const meant = isModule ? `. Did you mean --module ${surplus}?` : '';
-    throw new UsageError(`'${name}' takes ${taken}, but got '${surplus}'${meant}`);
+  return said;
+}
+
+/** Credentials are never options: every user of a machine can read these. */
+const CREDENTIAL_VARIABLES: ReadonlyMap<string, string> = new Map([
+  ['user', 'ALLSTOP_NATS_USER'],
+  ['username', 'ALLSTOP_NATS_USER'],
+  ['pass', 'ALLSTOP_NATS_PASS'],
+  ['password', 'ALLSTOP_NATS_PASS'],
+  ['token', 'ALLSTOP_NATS_TOKEN'],
+  ['nkey', 'ALLSTOP_NATS_NKEY'],
+  ['creds', 'ALLSTOP_NATS_CREDS'],
+]);
+
+/** What commander would end the process for: a text that was asked for, or a wrong usage. */
+class Said extends Error {}
+
+/**
+ * Reads the arguments and runs the command that they name.
+ *
+ * @throws UsageError, CommandError
+ */
+export async function runCommandLine(args: readonly string[]): Promise<CommandResult> {
+  let printed = '';
+  let outcome: CommandResult | undefined;
+  const isJson = args.includes('--json');
+
+  function prepare(program: Program): Program {
+    return program
+      .configureOutput({
+        writeOut: (text) => (printed += text),
+        writeErr: () => {},
+        getOutHelpWidth: () => proseWidth(process.stdout),
+        getErrHelpWidth: () => proseWidth(process.stderr),
+      })
+      .configureHelp({
+        minWidthToWrap: 20,
+        subcommandTerm: (each) => each.name(),
+        styleUsage(this: Help, usage) {
+          const width = (this.helpWidth ?? 80) - 'Usage: '.length;
+          return this.boxWrap(usage, width).replaceAll('\n', '\n    ');
+        },
+      })
+      .helpOption('-h, --help', optionTexts.help.text)
+      .addOption(optionOf('json'))
+      .exitOverride((error) => {
+        if (error.exitCode === 0) throw new Said();
+        throw new UsageError(explained(error, program), program.helpInformation({ error: true }));
+      });
   }
-  const [argument] = rest;
-  const lacking = [
-    ...(argument === undefined && command.argument !== undefined && !command.argumentIsOptional
-      ? [command.argument]
-      : []),
-    ...(command.required ?? []).flatMap((flag) =>
-      options[flag] === undefined || options[flag] === '' ? [`--${flag}`] : [],
-    ),
-  ];
-  if (lacking.length > 0) throw new UsageError(`'${name}' needs ${lacking.join(', ')}`);
-  return { command, options: options as Options, argument };
+
+  const program = prepare(new Program('allstop'))
+    .description('Stops a whole program at once, for one reason.')
+    .usage('<command> [options]')
+    .version(version, '-v, --version', optionTexts.version.text)
+    .addHelpText('after', '\nDocuments: docs/index.md of the package.')
+    .helpCommand(false);
+  for (const [name, command] of Object.entries(commands)) {
+    const { summary, help, argument, options, required = [] } = command;
+    const own: Program = prepare(program.command(name))
+      .summary(summary)
+      .description(unwrapped(help))
+      .usage(
+        [...(argument === undefined ? [] : [argument]), ...required.map(written), '[options]'].join(
+          ' ',
+        ),
+      )
+      .addHelpText('after', ({ error }) => rest(command, own, error));
+    for (const flag of options) own.addOption(optionOf(flag));
+    if (argument !== undefined) own.argument(`<${argument}>`);
+    own.action(async () => {
+      const values: Options = own.optsWithGlobals();
+      const lacking = required.filter((flag) => values[flag] === undefined);
+      if (lacking.length > 0) own.error(`error: '${name}' needs --${lacking.join(', --')}`);
+      try {
+        outcome = await command.run({ ...values, argument: own.args[0] });
+      } catch (error) {
+        if (error instanceof UsageError) error.usage ??= own.helpInformation({ error: true });
+        throw error;
+      }
+    });
+  }
+  prepare(program.command('help'))
+    .summary('prints what a command does, its options and examples')
+    .argument('[COMMAND]')
+    .action((name?: string): void => {
+      const named = program.commands.find((each) => each.name() === name);
+      if (name !== undefined && named === undefined) program.parse([name], { from: 'user' });
+      (named ?? program).help();
+    });
+
+  try {
+    for (const arg of args) refuseCredentials(arg);
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (error instanceof UsageError) error.usage ??= program.helpInformation({ error: true });
+    if (!(error instanceof Said)) throw error;
+  }
+  const json = args.some((arg) => ['-v', '--version'].includes(arg))
+    ? { version }
+    : { help: printed };
+  const { text, json: data, ...more } = outcome ?? { text: printed, json };
+  return { ...more, text: isJson ? `${JSON.stringify(data)}\n` : text, json: data };
+}
+
+/** The option as the usage shows it. */
+function written(flag: Flag): string {
+  return `--${flag} ${optionTexts[flag].value}`;
 }

@@ -3,8 +3,8 @@
 /** `npx allstop`: runs the command that the command line asks for, and prints its result. */
 
 import { fitTerminal } from '../coordinator/words.ts';
-import { CommandError, type CommandResult, UsageError } from './base/command.ts';
-import { helpFor, readCommandLine } from './main.ts';
+import { CommandError, UsageError } from './base/command.ts';
+import { runCommandLine } from './main.ts';
 
 /**
  * Ignores write errors of stdout and stderr. A program that read our output through a pipe may have
@@ -14,26 +14,9 @@ function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 }
 
-/** @throws UsageError, CommandError */
-async function run(args: string[]): Promise<{ text: string; exitCode: number; lingers: boolean }> {
-  const request = readCommandLine(args);
-  const textOf = (isJson: boolean | undefined, { text, json }: CommandResult): string =>
-    isJson ? `${JSON.stringify(json)}\n` : text;
-  if ('text' in request) {
-    return { text: textOf(request.isJson, request), exitCode: 0, lingers: false };
-  }
-  const { command, options, argument } = request;
-  const outcome = await command.run({ ...options, argument });
-  return {
-    text: textOf(options.json, outcome),
-    exitCode: outcome.exitCode ?? 0,
-    lingers: outcome.lingers ?? false,
-  };
-}
-
 outliveReaders();
 try {
-  const { text, exitCode, lingers } = await run(process.argv.slice(2));
+  const { text, exitCode = 0, lingers } = await runCommandLine(process.argv.slice(2));
   process.exitCode = exitCode;
   process.stdout.write(text, (error) => {
     // A reader that has ended (`| head`) has what it wanted. A full disk has not.
@@ -47,7 +30,7 @@ try {
   const said = fitTerminal(`allstop: ${(error as Error).message}`.split('\n'));
   if (error instanceof UsageError) {
     // What is wrong stands last, where a reader looks first.
-    process.stderr.write(`${helpFor(process.argv.slice(2))}\n${said}\n`);
+    process.stderr.write(`${error.usage}\n${said}\n`);
     process.exitCode = 2;
   } else {
     process.stderr.write(`${said}\n`);

@@ -1,6 +1,6 @@
 /** `allstop timeline FILE -o page.html` draws a timeline as a page. */
 
-import { type Command, UsageError } from './base/command.ts';
+import type { Command } from './base/command.ts';
 
 export const timeline: Command = {
   summary: 'draws a timeline as an HTML page',
@@ -14,9 +14,7 @@ FILE is the JSON of what coord.timeline() returned, or of its toChromeTrace():
   argument: 'FILE',
   options: ['output'],
   required: ['output'],
-  run: async ({ argument, output }) => {
-    if (argument === undefined) throw new UsageError("'timeline' needs a FILE");
-    if (output === undefined) throw new UsageError("'timeline' needs -o, --output");
+  run: async ({ argument = '', output = '' }) => {
     // Imported here: the other commands need neither the page nor its plotting library.
     const { writePage } = await import('./timeline/write-page.ts');
     return writePage(argument, output);

@@ -70,55 +70,33 @@ describe('allstop', () => {
   });
 
   it.each([
-    ['include', /^Usage: allstop include \[--relative\] \[--json\]\n/],
-    ['cmake', /^Usage: allstop cmake \[--relative\] \[--json\]\n/],
-    [
-      'doctor',
-      /^Usage: allstop doctor \[--servers URL,URL\] \[--cluster NAME\] \[--verbose\]\s+\[--json\]\n[\s\S]*Exit code: 0/,
-    ],
-    ['build', /^Usage: allstop build \[--json\]\n[\s\S]*Exit code: 0/],
-    [
-      'worker',
-      /^Usage: allstop worker --module FILE --servers URL,URL --cluster NAME\n {4}\[--job worker\|ps\] \[--task N\] [\s\S]*Exit code: 130/,
-    ],
-  ])('%s --help prints its own', (command, text) => {
-    const { status, stdout, stderr } = allstop(command, '--help');
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toMatch(text);
-  });
-
-  it.each([
-    [[], /Command missing/],
-    [['--json'], /Command missing/],
-    [['includes'], /Unknown command 'includes'. Did you mean 'include'\?/],
-    [['help', 'doctr'], /Unknown command 'doctr'. Did you mean 'doctor'\?/],
+    [[], /command missing/],
+    [['--json'], /command missing/],
+    [['includes'], /'includes' \(Did you mean include\?\)/],
+    [['help', 'doctr'], /Did you mean doctor/],
     [
       ['worker', '--sever', 'a'],
-      /--servers URL[^]*'worker' .* '--sever'. Did you mean '--servers'\?\n$/,
+      /--servers <URL,URL>[^]*'--sever' \(Did you mean --servers\?\)\n$/,
     ],
-    [['--servers', 'a', 'doctr'], /Did you mean 'doctor'/],
-    [['doctor', '--servers', '--cluster'], /'--servers' needs a value, but is followed by/],
-    [['doctor', '--servers'], /'--servers' needs a value: --servers URL,URL/],
-    [['worker'], /'worker' needs --module, --servers, --cluster/],
-    [['check-addon'], /'check-addon' needs FILE, --exercise/],
-    [['completion', 'tcsh'], /Usage: allstop completion[^]*one of bash, zsh, fish, not 'tcsh'/],
-    [['__proto__'], /Unknown command '__proto__'/],
-    [['include', 'cmake'], /'include' takes no arguments, but got 'cmake'/],
-    [['include', '--xml'], /does not take the option '--xml'\.\n$/],
-    [['frobnicate'], /Unknown command 'frobnicate'\. 'allstop help' lists them\n$/],
-    [['--frob', 'include'], /'include' does not take the option '--frob'/],
-    [['--frob'], /^allstop: Without a command there is no option '--frob'\.\n$/m],
-    [['worker', '--threads', '2'], /Did you mean '--slots'\?\n$/],
-    [['worker', '--index', '2'], /Did you mean '--task'\?\n$/],
-    [['worker', '--password', 'x'], /Set the environment variable\s+ALLSTOP_NATS_PASS\n$/],
+    [['doctor', '--servers', '--cluster'], /--servers .*is a value missing/],
+    [['doctor', '--servers'], /--servers .*argument missing/],
+    [['worker'], /--module, --servers, --cluster\n$/],
+    [['check-addon'], /'FILE'/],
+    [['__proto__'], /'__proto__'/],
+    [['include', 'cmake'], /too many arguments/],
+    [['include', '--xml'], /'--xml'/],
+    [['--frob', 'include'], /'--frob'/],
+    [['--frob'], /'--frob'/],
+    [['worker', '--threads', '2'], /Did you mean --slots\?\)\n$/],
+    [['worker', '--index', '2'], /Did you mean --task\?\)\n$/],
+    [['worker', '--password', 'x'], /ALLSTOP_NATS_PASS\n$/],
     [['worker', './tasks.mjs'], /Did you mean --module\s+\.\/tasks\.mjs\?\n$/],
-    [['worker', '--task'], /Options:[^]*\n\nallstop help worker shows examples\.\n\nallstop: /],
+    [['worker', '--task'], /Options:[^]*allstop: .*--task/],
     [['include', '--json=yes'], /--json/],
-    [['doctor', '--relative'], /'doctor' does not take the option '--relative'/],
-    [['doctor', 'now'], /'doctor' takes no arguments, but got 'now'/],
-    [['build', '--relative'], /'build' does not take the option '--relative'/],
-    [['build', '--debug'], /--debug/],
-    [['doctor', '--servers', 'a', '--servers', 'b'], /--servers is given more than once/],
+    [['doctor', '--relative'], /'--relative'/],
+    [['doctor', 'now'], /too many arguments/],
+    [['build', '--relative'], /'--relative'/],
+    [['doctor', '--servers', 'a', '--servers', 'b'], /more than once/],
   ])('refuses %j with exit code 2', (args, why) => {
     const { status, stdout, stderr } = allstop(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -129,9 +107,10 @@ describe('allstop', () => {
 
 describe('allstop help', () => {
   const commands = (JSON.parse(allstop('help', '--json').stdout).help as string)
-    .split('Options:')[0]
+    .split('Commands:')[1]
     ?.match(/^ {2}[a-z-]+/gm)
-    ?.map((name) => name.trim());
+    ?.map((name) => name.trim())
+    .filter((name) => name !== 'help');
 
   it.each(commands ?? [])('%s fits 80 columns, with options and examples', (name) => {
     const { status, stdout } = allstop('help', name);
@@ -144,7 +123,7 @@ describe('allstop help', () => {
     }
   });
 
-  it('knows every command', () => expect(commands).toHaveLength(10));
+  it('knows every command', () => expect(commands).toHaveLength(8));
 });
 
 describe('allstop demo', () => {
@@ -175,24 +154,6 @@ describe('allstop demo', () => {
   });
 });
 
-describe('allstop completion', () => {
-  it('bash completes commands, options and values', () => {
-    const script = `eval "$(cat)"
-      complete_of() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _allstop; echo "\${COMPREPLY[@]}"; }
-      complete_of allstop wor; complete_of allstop worker --ser; complete_of allstop worker --job p
-      complete_of allstop help tim`;
-    const { stdout: input } = allstop('completion', 'bash');
-    const { stdout } = spawnSync('bash', ['-c', script], { encoding: 'utf8', input });
-    expect(stdout).toBe('worker\n--servers\nps\ntimeline\n');
-  });
-
-  it.each(['zsh', 'fish'])('%s: the script names all commands', (shell) => {
-    const { stdout } = allstop('completion', shell);
-    for (const command of ['doctor', 'check-addon', 'completion'])
-      expect(stdout).toContain(command);
-  });
-});
-
 it.each([
   ['doctor', 'nats://u:secret@nats-1:4222'],
   ['doctor', 'u:secret@nats-1:4222'],
@@ -201,7 +162,6 @@ it.each([
   ['worker', 'tls://secret@h'],
   ['nats://u:secret@h', 'doctor'],
   ['help', 'u:secret@h'],
-  ['completion', 'nats://u:secret@h'],
   ['worker', '--server=nats://u:secret@h'],
   ['worker', '--nats://u:secret@h'],
   ['worker', '--slots', 'nats://u:secret@h'],
@@ -242,9 +202,9 @@ describe('allstop worker', () => {
   const others = ['--servers', '127.0.0.1:1', '--cluster', 'c'];
 
   it.each([
-    [[...others], "'worker' needs --module"],
-    [[...module, '--cluster', 'c'], "'worker' needs --servers"],
-    [[...module, '--servers', 'h'], "'worker' needs --cluster"],
+    [[...others], '--module'],
+    [[...module, '--cluster', 'c'], 'needs --servers'],
+    [[...module, '--servers', 'h'], 'needs --cluster'],
     [
       [...module, '--servers', 'http://h', '--cluster', 'c'],
       "'http://h' is not a valid server address",
@@ -258,7 +218,7 @@ describe('allstop worker', () => {
     [[...module, ...others, '--slots', '0'], '--slots must be an integer from 1'],
     [[...module, ...others, '--resources', 'gpu'], '--resources must be names and amounts'],
     [[...module, ...others, '--resources', 'gpu=1,gpu=2'], 'each resource once'],
-    [[...module, ...others, '--task', '-1'], "'--task"],
+    [[...module, ...others, '--task', '-1'], '--task must be'],
     [[...module, ...others, '--task', '1.5'], '--task must be an integer from 0'],
     [[...module, ...others, '--spec', spec, '--task', '1'], `--spec: ${spec} has no task worker:1`],
   ])('refuses %j with exit code 2', (args, why) => {

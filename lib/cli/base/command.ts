@@ -38,7 +38,7 @@ export type Command = {
   /** One line, for the list of commands in `allstop --help`. */
   summary: string;
   /**
-   * What the command does, for `allstop help <command>`: paragraphs, which help.ts wraps. A line that
+   * What the command does, for `allstop help <command>`: paragraphs, which commander wraps. A line that
    * begins with two spaces is printed as it is.
    */
   help: string;
@@ -46,12 +46,8 @@ export type Command = {
   examples: readonly string[];
   /** The environment variables that the command reads, each with its meaning. */
   environment?: readonly (readonly [string, string])[];
-  /** The words that the argument may be, for the completion of a shell; undefined: a file. */
-  argumentChoices?: () => readonly string[];
-  /** What the command takes besides options, as the usage names it: FILE. Undefined: nothing. */
+  /** What the command needs besides options, as the usage names it: FILE. Undefined: nothing. */
   argument?: string;
-  /** The command does its work without the argument, too. */
-  argumentIsOptional?: boolean;
   /** The options that the command takes, without `--json`, which every command takes. */
   options: readonly Exclude<keyof Options, 'json'>[];
   /** The options that must be given. */
@@ -62,28 +58,33 @@ export type Command = {
 };
 
 /** The command line is wrong: an unknown command, option or value. Exit code 2, with the usage. */
-export class UsageError extends Error {}
+export class UsageError extends Error {
+  /** The help of the command, if the command line names one that there is. */
+  usage: string | undefined;
+
+  constructor(message: string, usage?: string) {
+    super(message);
+    this.usage = usage;
+  }
+}
 
 /** What looks like a URL with a user, a password or a token: `nats://user:pass@host`. */
-const SECRET_URL = /^(?!file:)[^/\\]*:\/\/[^/]*@/i;
-/** The same, also without the scheme, or with a slash in the password. */
-const SECRET_WORD = /^(?!file:)(?:[^/\\]+:\/\/.*|[^/\\]+)@/i;
+const CREDENTIAL_URL = /^(?!file:)[^/\\]*:\/\/[^/]*@/i;
+/** The same, also without the scheme, or with a slash in the password: for a word that no command takes. */
+export const CREDENTIAL: RegExp = /^(?!file:)(?:[^/\\]+:\/\/.*|[^/\\]+)@/i;
 
 /**
  * Refuses a text of the command line that may have credentials. Its message does not quote the text.
- * `isWord`: no command takes the text.
  *
  * @throws UsageError
  */
-export function refuseCredentials(text: string, isWord = false): void {
-  if ((isWord ? SECRET_WORD : SECRET_URL).test(text)) throw credentialsGiven();
+export function refuseCredentials(text: string): void {
+  if (CREDENTIAL_URL.test(text)) throw new UsageError(CREDENTIALS_GIVEN);
 }
 
-export const credentialsGiven = (): UsageError =>
-  new UsageError(
-    'Do not put credentials on the command line, where every user of this machine can read them. ' +
-      'Use the environment variables that `allstop worker --help` lists',
-  );
+export const CREDENTIALS_GIVEN: string =
+  'Do not put credentials on the command line, where every user of this machine can read them. ' +
+  'Use the environment variables that `allstop worker --help` lists';
 
 /** The command could not do its work. The message says why, for people. */
 export class CommandError extends Error {

@@ -7,9 +7,6 @@ export type OptionText = {
   value?: string;
   short?: string;
   text: string;
-  /** For the completion of a shell: the values that there are, or that the value is a file. */
-  choices?: readonly string[];
-  isFile?: boolean;
 };
 
 export type Flag = keyof Options | 'help' | 'version';
@@ -20,7 +17,6 @@ export const optionTexts: Readonly<Record<Flag, OptionText>> = {
   },
   module: {
     value: 'FILE',
-    isFile: true,
     text: "the module whose exported functions are run; the same file, byte for byte, as the coordinator's",
   },
   servers: {
@@ -30,13 +26,11 @@ export const optionTexts: Readonly<Record<Flag, OptionText>> = {
   cluster: { value: 'NAME', text: 'the name of the cluster, as its coordinator has it' },
   job: {
     value: 'worker|ps',
-    choices: ['worker', 'ps'],
     text: 'the job of this process: a worker runs functions; a ps (parameter server) runs none, but its loss stops the cluster (default: worker)',
   },
   task: { value: 'N', text: 'the index of the task in that job (default: any free task)' },
   spec: {
     value: 'FILE',
-    isFile: true,
     text: 'a ClusterSpec as JSON; the coordinator refuses this worker if its own ClusterSpec is different (default: none is compared)',
   },
   definition: {
@@ -66,10 +60,9 @@ export const optionTexts: Readonly<Record<Flag, OptionText>> = {
   output: {
     value: 'PAGE',
     short: 'o',
-    isFile: true,
     text: 'the file to write; one that exists is replaced',
   },
-  exercise: { value: 'SCRIPT', isFile: true, text: 'the ES module that uses the addon' },
+  exercise: { value: 'SCRIPT', text: 'the ES module that uses the addon' },
   runtimes: {
     value: 'LIST',
     text: 'the runtimes to try: names on the PATH, or paths, separated by commas: node,bun,/opt/node-22/bin/node (default: the one that runs this command, and node, bun and deno of the PATH)',
@@ -87,10 +80,3 @@ export const optionTexts: Readonly<Record<Flag, OptionText>> = {
   help: { short: 'h', text: 'prints this text; after a command, the help of that command' },
   version: { short: 'v', text: 'prints the version of the package' },
 };
-
-/** The option as the usage shows it: "-o, --output PAGE". */
-export function writtenAs(flag: Flag): string {
-  const { short, value } = optionTexts[flag];
-  const long = short === undefined ? `--${flag}` : `-${short}, --${flag}`;
-  return value === undefined ? long : `${long} ${value}`;
-}

@@ -6,11 +6,11 @@ import {
   type NatsConnectionOptions,
 } from '../../nats/connection/connection-options.ts';
 import { CLUSTER_NAME } from '../../nats/wire/subjects.ts';
-import { credentialsGiven, UsageError } from './command.ts';
+import { CREDENTIALS_GIVEN, UsageError } from './command.ts';
 
 /** @throws UsageError */
 export function connectionOf(servers: string): NatsConnectionOptions {
-  if (servers.includes('@')) throw credentialsGiven();
+  if (servers.includes('@')) throw new UsageError(CREDENTIALS_GIVEN);
   try {
     return checkConnectionOptions({ servers, ...credentialsOf(process.env) });
   } catch (error) {

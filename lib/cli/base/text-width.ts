@@ -70,45 +70,7 @@ export function shellExample(command: string, width: number): string {
 }
 
 /**
- * Wraps paragraphs, which blank lines separate. A line that begins with two spaces is taken as it is.
+ * Paragraphs, which blank lines separate, as one line each: commander wraps them. A line that begins
+ * with two spaces stays a line.
  */
-export function paragraphs(text: string, width: number): string {
-  return text
-    .split('\n\n')
-    .map((paragraph) => {
-      const lines: string[] = [];
-      let prose: string[] = [];
-      const flush = (): void => {
-        if (prose.length > 0) lines.push(...wrapped(prose.join(' '), width));
-        prose = [];
-      };
-      for (const line of paragraph.split('\n')) {
-        if (line.startsWith('  ')) {
-          flush();
-          lines.push(line);
-        } else prose.push(line);
-      }
-      flush();
-      return lines.join('\n');
-    })
-    .join('\n\n');
-}
-
-/** Terms and their explanations, in two columns that fit `width`. */
-export function definitions(
-  entries: readonly (readonly [string, string])[],
-  width: number,
-): string {
-  const longest = Math.max(...entries.map(([term]) => term.length));
-  const left = Math.min(longest, Math.floor(width / 3));
-  const indent = ' '.repeat(left + 4);
-  return entries
-    .map(([term, text]) => {
-      const [first = '', ...rest] = wrapped(text, width - left - 4);
-      const heads = wrapped(term, width - 2).map((line) => `  ${line.padEnd(left)}`);
-      const lines = rest.map((line) => `${indent}${line}`);
-      const own = term.length > left ? [...heads, `${indent}${first}`] : [`${heads[0]}  ${first}`];
-      return [...own, ...lines].map((line) => `${line.trimEnd()}\n`).join('');
-    })
-    .join('');
-}
+export const unwrapped = (text: string): string => text.replaceAll(/(?<!\n)\n(?!\n| {2})/g, ' ');
