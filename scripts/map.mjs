@@ -1,0 +1,39 @@
+// The map of the house: what the first lines of each file say.
+//   map.mjs [WORD...]   prints each file of lib/ and native/ with the first sentence of its header;
+//                       with words, the files whose header or path has all of them
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '..');
+
+/** The comment at the top of a file, without its stars; '' if there is none. */
+function headerOf(source) {
+  const text = source.replace(/^#!.*\n/, '').trimStart();
+  const block = /^\/\*\*?([^]*?)\*\//.exec(text)?.[1]?.replaceAll(/^ *\* ?/gm, '');
+  const lines = /^(?:\/\/.*\n)+/.exec(text)?.[0].replaceAll(/^\/\/ ?/gm, '');
+  return (block ?? lines ?? '')
+    .replaceAll(/^\/ ?/gm, '')
+    .replace(/^\s*@file \S+/, '')
+    .trim();
+}
+
+const firstSentence = (header) => /^[^]*?\.(?=\s|$)/.exec(header)?.[0] ?? header;
+
+const words = process.argv.slice(2).map((word) => word.toLowerCase());
+const files = ['lib', 'native']
+  .flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true }).map((name) => posix.join(folder, name)),
+  )
+  .filter((file) => /\.(?:ts|cc|h|hpp)$/.test(file))
+  .toSorted((one, other) => dirname(one).localeCompare(dirname(other)) || one.localeCompare(other));
+
+let room = '';
+for (const file of files) {
+  const header = headerOf(readFileSync(join(root, file), 'utf8'));
+  const searched = `${file}\n${header}`.toLowerCase();
+  if (!words.every((word) => searched.includes(word))) continue;
+  if (header === '') continue;
+  if (dirname(file) !== room) process.stdout.write(`\n${(room = dirname(file))}\n`);
+  const sentence = firstSentence(header).replaceAll(/\s+/g, ' ');
+  process.stdout.write(`  ${posix.basename(file).padEnd(28)} ${sentence}\n`);
+}
